@@ -4,7 +4,7 @@ Nothing else in a pass is mutable; the site is only read. Every feature sees wha
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -50,9 +50,10 @@ class Draft:
     ``chosen``: starts in order, ``started`` their requests; ``own``, ``closing`` and ``reach``: reasons so
     far; ``offered``: candidates offered to jobselect, by queue; ``short``: domains in which some request
     waits only for PEs; ``resumed``: suspended requests that go on; ``shut``: why queues start nothing in this
-    pass, by name, and ``barred``: why none does; ``startable``: what could start in a domain when it began
-    (None: what the last pass said); ``asked``: the domain of whose shares exits are asked at the moment;
-    ``proposals`` counts starts and changes of waiting requests so far.
+    pass, by name, and ``barred``: why none does; ``still``: queues in which nobody who comes can start;
+    ``startable``: what could start in a domain when it began (None: what the last pass said); ``asked``: the
+    domain of whose shares exits are asked at the moment; ``proposals`` counts starts and changes of waiting
+    requests so far.
     """
 
     def __init__(self, site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]) -> None:
@@ -70,6 +71,7 @@ class Draft:
         self.resumed: list[Request] = []
         self.shut: dict[str, Reason] = {}
         self.barred: Reason | None = None
+        self.still: set[str] = set()
         self.proposals = 0
         self.priorities: dict[tuple[str, str, str], float] = {}
         self.asked = APPLICATION
@@ -236,7 +238,7 @@ class Draft:
     def parked(self) -> list[Request]:
         """Suspended requests whose PEs others may have meanwhile, in the order of their starts."""
         return sorted(
-            (r for r in self.site.started.values() if r.pes_released and not r.ending), key=_by_start
+            (r for r in self.site.paused.values() if r.pes_released and not r.ending), key=_by_start
         )
 
     def suspend(
@@ -298,11 +300,16 @@ class Draft:
             return Instant(int(self._dates[request.queue][request.slot]))
         return request.date_in_queue
 
-    def waiting(self) -> Iterator[tuple[Queue, Columns]]:
+    @cached_property
+    def waiting(self) -> Sequence[tuple[Queue, Columns]]:
         """Queues that hold waiting requests, in the order in which they are served: priority, then name."""
         queues = self.site.settings.queues
         served = [(queues[name], held) for name, held in self.site.waiting.items() if name in queues and held]
-        return iter(sorted(served, key=lambda pair: (-pair[0].priority, pair[0].name)))
+        return sorted(served, key=_by_turn) if len(served) > 1 else served
+
+
+def _by_turn(pair: tuple[Queue, Columns]) -> tuple[int, str]:
+    return -pair[0].priority, pair[0].name
 
 
 def _by_start(request: Request) -> tuple[int, Seq]:

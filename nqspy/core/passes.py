@@ -11,7 +11,7 @@ from nqspy.core import alike, features
 from nqspy.core.draft import Draft
 from nqspy.core.queueing import depend, startable, words
 from nqspy.core.queueing.limits import RunningCounts, too_wide
-from nqspy.model.actions import Plan
+from nqspy.model.actions import Plan, Start
 from nqspy.model.board import Board
 from nqspy.model.ids import Instant, Seq, array_of
 from nqspy.model.reasons import Reason, ReasonCode, Reasons, reason_kinds, told
@@ -38,7 +38,63 @@ def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]
         samples=tuple(samples.items()),
         failures=exits.failures(),
         ready=startable.changes(draft),
+        still=frozenset(draft.still),
     )
+
+
+class PassRunner:
+    """Passes over one site, one after the other. ``exits``: its user exits.
+
+    Where one has found that nobody who comes can start (`Plan.still`), the next, for those who came, decides
+    the same again: it only counts what could start.
+    """
+
+    def __init__(self, exits: Exits) -> None:
+        self._exits = exits
+        self._last: Plan | None = None
+        self._stirs = 0
+
+    def run(self, site: Site, now: Instant, samples: Mapping[Seq, Used] | None = None) -> Plan:
+        """Decides what shall be done at ``now``, as `run_pass` does."""
+        samples = samples or {}
+        plan = self.again(site, now, samples) or run_pass(site, now, self._exits, samples)
+        self.note(plan, site)
+        return plan
+
+    def forget(self) -> None:
+        """The site is another one now, or was changed otherwise than by events."""
+        self._last = None
+
+    def note(self, plan: Plan, site: Site) -> None:
+        """That was decided for the site as it is."""
+        starts_alone = all(isinstance(action, Start) for action in plan.actions)
+        self._last = plan if plan.still and starts_alone else None
+        self._stirs = site.stirs + len(plan.actions)
+
+    def again(self, site: Site, now: Instant, samples: Mapping[Seq, Used]) -> Plan | None:
+        """What a pass decides since which nothing has happened but the last one's starts, all of them, and
+        submissions to queues that stand still; None where more has happened, or time has come."""
+        last = self._last
+        if last is None or site.stirs != self._stirs or (last.wake_at is not None and last.wake_at <= now):
+            return None
+        came = (queue for queue, n in site.came.items() if n > last.as_of)
+        if any(map(self._exits.has, _ASKED)) or not last.still.issuperset(came):
+            return None
+        draft, dates = Draft(site, now, self._exits, samples), (last.wake_at, site.next_date())
+        startable.tallied(draft)
+        return Plan(
+            reasons=last.reasons,
+            wake_at=min((date for date in dates if date is not None), default=None),
+            as_of=site.n,
+            short_of_pes=last.short_of_pes,
+            samples=tuple(samples.items()),
+            ready=startable.changes(draft),
+            still=last.still,
+        )
+
+
+_ASKED = ("jobselect", "elected", "shrpri")
+"""Hooks of exits that passes ask."""
 
 
 # ---------------------------------------------------------------- why

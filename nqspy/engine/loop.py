@@ -64,6 +64,9 @@ HANDLERS: dict[type[cm.Command], Handler] = {
 _SETTLING = (cm.Configure, cm.ApplyFiles, cm.SwitchShift, cm.AutomaticShift, cm.ReloadExits)
 """Commands after which a plan asked for before is void, and the shifts are looked at anew."""
 
+_TOLD_ALREADY = (Notify, Redate, Reserving, Move, Hold, Promise)
+"""Actions of which the executor has nothing to do."""
+
 RETRY_COMMIT = 2_000
 """Time after which what could not be committed is tried again, ms."""
 
@@ -156,12 +159,12 @@ class Engine:
                 else:
                     self._hear(tx, seen)
         depend.settle(tx)
-        self._watch(events[before:])
+        self._watch(events, before)
         for each in inputs:
             before = len(events)
             self._take(tx, each)
             depend.settle(tx)
-            self._watch(events[before:])
+            self._watch(events, before)
         if self._pass_is_due() and not tx.group.replies and not waits:
             self._pass(tx)
 
@@ -173,10 +176,10 @@ class Engine:
         at = self._again_at
         return at is not None and at - RETRY_COMMIT <= now < at
 
-    def _watch(self, happened: Iterable[ev.Recorded]) -> None:
+    def _watch(self, events: Sequence[ev.Recorded], begin: int) -> None:
         """While a plan is in flight: notes which requests something happens to."""
         if self._asked:
-            for recorded in happened:
+            for recorded in events[begin:]:
                 event: Any = recorded.event
                 self._changed.update(event.seqs if hasattr(event, "seqs") else (getattr(event, "seq", 0),))
 
@@ -213,8 +216,9 @@ class Engine:
         if committed:
             self._group, self._again_at = CommitGroup(), None
             self.outage.committed()
-            notices = [action for action in group.actions if isinstance(action, Notify)]
-            self._hand_out(group.actions, now)
+            if group.actions:
+                notices = [action for action in group.actions if isinstance(action, Notify)]
+                self._hand_out(group.actions, now)
         pending = not committed and bool(group.batch.events)
         due = self._pass_is_due() or self._shift_seen is None or bool(self._retry)
         again = due and not self._waits(now)
@@ -223,7 +227,8 @@ class Engine:
 
     def _wake(self, now: Instant) -> Instant | None:
         times = (self.site.next_date(), self._shift_at, self.plan.wake_at, self._again_at)
-        return min((t for t in times if t is not None and t > now), default=None)
+        coming = [t for t in times if t is not None and t > now]
+        return min(coming) if coming else None
 
     # ------------------------------------------------------------ one input
 
@@ -406,7 +411,7 @@ class Engine:
 
     def _hand_out(self, actions: list[Action], now: Instant) -> None:
         for action in actions:
-            if not isinstance(action, (Notify, Redate, Reserving, Move, Hold, Promise)):
+            if not isinstance(action, _TOLD_ALREADY):
                 seq: Seq = getattr(action, "seq", 0)
                 try:
                     self.executor.do(action, self.site.requests.get(seq), self.site, now)

@@ -39,6 +39,7 @@ def charge(site: Site, samples: Iterable[tuple[Request, Used]], at: Instant) -> 
         by_domain.setdefault(_domain(site, request), []).append((request, used))
     for domain, found in by_domain.items():
         _charge(site, domain, found, at)
+        _note(site, domain)
 
 
 def _domain(site: Site, request: Request) -> str:
@@ -55,7 +56,6 @@ def _charge(site: Site, domain: str, found: list[tuple[Request, Used]], at: Inst
         missing[key] = missing.get(key, 0.0) + more - counted(request, at)
         _book(site, domain, request, used, more, at)
     balance.correct(missing)
-    _note(site, domain)
 
 
 def _amount(site: Site, request: Request, used: Used) -> int:
@@ -80,7 +80,10 @@ def _book(site: Site, domain: str, request: Request, used: Used, more: int, at: 
 def _note(site: Site, domain: str) -> None:
     """The rows of all accounts that changed will be written."""
     balance = site.balance_of(domain)
-    site.touched.accounts.update(account_key(domain, key) for key in balance.changed)
+    whole = domain == APPLICATION  # its keys are the bare ones
+    site.touched.accounts.update(
+        balance.changed if whole else (account_key(domain, key) for key in balance.changed)
+    )
     site.past_of(domain).spent = balance.groups.spent or 0.0
     balance.changed.clear()
 
@@ -109,20 +112,21 @@ def rest(site: Site, request: Request, at: Instant) -> None:
         site.balance_of(domain).advance(at, (request.group,))
         _book(site, domain, request, request.used, round(counted(request, at)), at)
         _leave(site, domain, request)
+        _note(site, domain)
 
 
-def leave(site: Site, request: Request, at: Instant) -> None:
-    """An attempt is over, after it was charged."""
+def settle(site: Site, request: Request, used: Used, at: Instant) -> None:
+    """An attempt is over, which used so much."""
+    domain = _domain(site, request)
+    _charge(site, domain, [(request, used)], at)
     if request.state is State.RUNNING:
-        domain = _domain(site, request)
-        site.balance_of(domain).advance(at, (request.group,))
         _leave(site, domain, request)
+    _note(site, domain)
 
 
 def _leave(site: Site, domain: str, request: Request) -> None:
     balance = site.balance_of(domain)
     balance.change(request.group, request.owner, -request.run.rate, -request.spec.ask.pes)
-    _note(site, domain)
 
 
 def ready(site: Site, pairs: tuple[tuple[str, int], ...], at: Instant) -> None:

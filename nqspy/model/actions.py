@@ -202,7 +202,8 @@ class Plan:
 
     ``as_of``: number of the last event the pass saw. ``short_of_pes``: some request waits only for a PE.
     ``samples``: use of running requests the pass took into account, by sequence number. ``ready``: what
-    could start after it, where that has changed (`events.Decided`).
+    could start after it, where that has changed (`events.Decided`). ``still``: queues in which nobody who
+    comes after it can start, or stands before somebody else, until more happens than that.
     """
 
     actions: tuple[Action, ...] = ()
@@ -213,6 +214,7 @@ class Plan:
     samples: tuple[tuple[Seq, Used], ...] = ()
     failures: tuple[ExitFailure, ...] = ()
     ready: tuple[tuple[str, int], ...] = ()
+    still: frozenset[str] = frozenset()
 
     @property
     def starts(self) -> list[Seq]:

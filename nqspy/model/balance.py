@@ -20,7 +20,7 @@ The groups' level knows the whole machine. Each group's users are a level of the
 the PEs that the group holds; it only moves on with events of that group.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from typing import NamedTuple
@@ -53,10 +53,10 @@ class Standing(NamedTuple):
 
 class Level:
     """Those who share: the groups, or the users of one group. ``find`` gives the entry of a name, made where
-    there is none, ``peek`` only one that is there; ``divide`` the entitlements of those who want so many
-    PEs; ``cuts``: nobody's wish counts there for more than all PEs; ``owes`` False: it is only added up what
-    each was entitled to and got, nobody is owed the difference. ``spent``: what all were charged while time
-    passed, ever (the groups' level only)."""
+    there is none, ``peek`` only one that is there, ``key`` what stands before names in keys of accounts;
+    ``divide`` the entitlements of those who want so many PEs; ``cuts``: nobody's wish counts there for more
+    than all PEs; ``owes`` False: it is only added up what each was entitled to and got, nobody is owed the
+    difference. ``spent``: what all were charged while time passed, ever (the groups' level only)."""
 
     def __init__(
         self,
@@ -65,7 +65,9 @@ class Level:
         divide: Callable[[Mapping[str, int]], dict[str, float]],
         cuts: bool = False,
         owes: bool = True,
+        key: str = "",
     ) -> None:
+        self._key, self._keys = key, list[str]()
         self._find, self._peek, self._divide, self._cuts, self._owes = find, peek, divide, cuts, owes
         self.work: dict[str, Work] = {}
         self.at = Instant(0)
@@ -81,6 +83,12 @@ class Level:
         """Who is in W, in the order of names."""
         return self._entries
 
+    def keys(self) -> Sequence[str]:
+        """Keys of their accounts."""
+        if len(self._keys) != len(self._entries):
+            self._keys = [self._key + name for name in self._entries]
+        return self._keys
+
     def copy(self) -> "Level":
         """A copy that can go on by itself."""
 
@@ -88,7 +96,7 @@ class Level:
             entry = self._peek(name)
             return entry.copy() if entry is not None else Entry()
 
-        made = Level(find, find, self._divide, self._cuts, self._owes)
+        made = Level(find, find, self._divide, self._cuts, self._owes, self._key)
         made.work = {name: Work(work.rate, work.pes, work.ready) for name, work in self.work.items()}
         made.at, made.spent, made._parts, made._held = self.at, self.spent, self._parts, self._held
         made._within = self._within
@@ -243,6 +251,7 @@ class Level:
                 coming.append(name)
             elif wanted <= 0 and name in self._entries:
                 entry = self._entries.pop(name)
+                self._keys = []
                 entry.away, entry.asof, entry.left = self.at, self.at, self.spent or 0.0
             if not (wanted or work.rate):
                 del self.work[name]
@@ -269,7 +278,7 @@ class Level:
             if entry.away is not None:
                 entry.present = self._present(entry, mean, terms)
                 entry.away, entry.asof = None, self.at
-        self._entries = dict(sorted(found.items()))
+        self._entries, self._keys = dict(sorted(found.items())), []
 
     def forget(self) -> None:
         """What divides the whole has changed."""
@@ -297,6 +306,7 @@ class Balance:
             lambda name: self.peek(f"g:{name}"),
             self._divide,
             cuts=True,
+            key="g:",
         )
         self.groups.spent = 0.0
 
@@ -311,6 +321,7 @@ class Balance:
                 lambda name: self.find(f"u:{group}:{name}"),
                 lambda name: self.peek(f"u:{group}:{name}"),
                 lambda wanted: self._alike(group, wanted),
+                key=f"u:{group}:",
             )
             level.at = self.groups.at
             self._users[group] = level
@@ -331,11 +342,11 @@ class Balance:
     def advance(self, at: Instant, groups: Iterable[str] = ()) -> None:
         """Lets time pass for the groups, and for the users of these."""
         if self.groups.advance(at, self.terms):
-            self.changed.update(f"g:{name}" for name in self.groups.members())
+            self.changed.update(self.groups.keys())
         for group in groups:
             level = self.users(group)
             if level.advance(at, self.terms):
-                self.changed.update(f"u:{group}:{name}" for name in level.members())
+                self.changed.update(level.keys())
 
     def advance_all(self, at: Instant) -> None:
         """Lets time pass for everybody: before the terms change."""

@@ -16,6 +16,7 @@ from nqspy.model.ids import Seq
 
 Mask = npt.NDArray[np.bool_]
 _FEW = 64
+_FEW_CHANGED = 6
 
 Holders = dict[int, tuple[Seq, ...]]
 """Who holds a slot of a PE, by PE; PEs that nobody holds are left out."""
@@ -79,9 +80,12 @@ class Board:
     ``offline``; a copy that a pass may change. ``held``: how many hold each PE, by its number; ``size``: how
     many PEs the domain has; ``free``: how many of them have room."""
 
+    __slots__ = ("_made_of", "_offline", "_own", "_room", "domain", "free", "held", "size")
+
     def __init__(self, domain: Domain, own: Mask, holders: Holders, offline: Collection[int] = ()) -> None:
         self.domain, self.size = domain, int(np.count_nonzero(own))
         self.held = np.zeros(len(own), dtype=np.int64)
+        self._made_of = own, offline
         self._own, self._offline = own, [pe for pe in offline if pe < len(own) and own[pe]]
         if self._offline:
             self._own = own.copy()
@@ -100,6 +104,25 @@ class Board:
         counts = np.fromiter(map(len, holders.values()), np.int64, len(holders))
         inside = pes < len(self.held)
         self.held[pes[inside]] = counts[inside]
+
+    def is_of(self, domain: Domain, own: Mask, offline: Collection[int]) -> bool:
+        """Whether that is what it was made of."""
+        former, away = self._made_of
+        same = former is own or (len(former) == len(own) and bool((former == own).all()))
+        return same and away == offline and self.domain == domain
+
+    def is_like(self, other: "Board") -> bool:
+        """Whether the same PEs are held, and have room."""
+        alike = np.array_equal(self.held, other.held) and np.array_equal(self._room, other._room)
+        return alike and self.free == other.free
+
+    def copy(self) -> "Board":
+        """A copy of its own."""
+        made = Board.__new__(Board)
+        made.domain, made.size, made.free = self.domain, self.size, self.free
+        made.held, made._room = self.held.copy(), self._room.copy()
+        made._own, made._offline, made._made_of = self._own, self._offline, self._made_of
+        return made
 
     def slots(self) -> int:
         """PEs that have room, and slots that somebody holds; without those that are offline."""
@@ -136,9 +159,19 @@ class Board:
         self._change(pes, -1)
 
     def _change(self, pes: Iterable[int], more: int) -> None:
+        size = len(self.held)
+        many = [pe for pe in pes if pe < size]  # the machine may have had more when they were given
+        if len(many) < _FEW_CHANGED:
+            return self._change_each(many, more)
+        self.held[many] += more
+        room = self._own[many] & (self.held[many] < self.domain.depth)
+        self.free += int(np.count_nonzero(room)) - int(np.count_nonzero(self._room[many]))
+        self._room[many] = room
+        return None
+
+    def _change_each(self, pes: Iterable[int], more: int) -> None:
         for pe in pes:
-            if pe < len(self.held):  # the machine may have had more when they were given
-                self.held[pe] += more
-                room = bool(self._own[pe]) and int(self.held[pe]) < self.domain.depth
-                self.free += room - bool(self._room[pe])
-                self._room[pe] = room
+            self.held[pe] = now = self.held.item(pe) + more
+            room = self._own.item(pe) and now < self.domain.depth
+            self.free += room - self._room.item(pe)
+            self._room[pe] = room

@@ -3,6 +3,7 @@ that have work, and to none more than its work and its cap can use. The schedule
 reports' are this one (semantics.md 1)."""
 
 from collections.abc import Iterable, Mapping
+from operator import itemgetter
 
 from nqspy.model.people import DEFAULT_GROUP, Group, capped_pes, with_default
 
@@ -143,7 +144,12 @@ def fill(weights: Mapping[str, int], needs: Mapping[str, float], amount: float) 
 
 def alike(needs: Mapping[str, int], amount: float) -> dict[str, float]:
     """The same inside a group: its users weigh alike. Parts of the whole that sum to 1."""
-    found = fill(dict.fromkeys(needs, 1), needs, amount)
+    found, left = dict[str, float](), len(needs)
+    for name, need in sorted(needs.items(), key=itemgetter(1)):  # `fill` with weights of 1
+        part = (amount if amount > 0.0 else 0.0) / left
+        found[name] = part = part if part < need else float(need)
+        amount -= part
+        left -= 1
     whole = sum(found.values())
     return {name: part / whole if whole else 1 / len(found) for name, part in found.items()}
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from nqspy.model import accounting, arrays, board, consumables, indices, promises
+from nqspy.model import accounting, arrays, consumables, indices, promises
 from nqspy.model import events as ev
 from nqspy.model.array_events import Parted
 from nqspy.model.columns import compact
@@ -39,6 +39,8 @@ def apply(site: Site, recorded: ev.Recorded) -> Sequence[Transition]:
     site.n = recorded.n
     site.at = recorded.at
     event, kind = recorded.event, type(recorded.event)
+    if kind not in _STILL:
+        site.stirs += 1
     if kind in _OF_THE_SITE:
         if kind in _GENERAL:
             site.news.general += 1
@@ -63,8 +65,10 @@ def place(site: Site, request: Request) -> None:
         heapq.heappush(site.dates, (request.spec.eligible, request.seq))
     elif request.state in STARTED:
         site.started[request.seq] = request
+        if request.state is State.SUSPENDED:
+            site.paused[request.seq] = request
         if not request.pes_released:
-            board.take(site.holders, request.seq, request.pes)
+            site.take(request)
         if request.units and request.state is not State.EXITING:
             consumables.take(site.units, request.seq, request.units)
     site.watch_for(request)
@@ -90,9 +94,10 @@ def _displace(site: Site, request: Request) -> None:
     if site.reserved and site.reserved.pop(request.seq, _ABSENT) is None:
         site.freed = site.n
     if site.started.pop(request.seq, None) is not None:
+        site.paused.pop(request.seq, None)
         site.freed = site.n
         if not request.pes_released:
-            board.give(site.holders, request.seq, request.pes)
+            site.give(request)
         if request.units:
             consumables.give(site.units, request.seq, request.units)
     site.watch_no_more(request)
@@ -150,6 +155,7 @@ def _change(
 
 def _submitted(site: Site, event: ev.Submitted, at: Instant) -> Sequence[Transition]:
     request = submitted(event, at)
+    site.came[event.queue] = site.n
     site.requests[event.seq] = request
     site.tally.enter(request)
     site.next_seq = max(site.next_seq, number_of(event.seq) + 1)
@@ -223,8 +229,7 @@ def _rest(site: Site, request: Request, event: Any, at: Instant) -> None:
 
 
 def _settle(site: Site, request: Request, event: Any, at: Instant) -> None:
-    accounting.charge(site, [(request, event.used)], at)
-    accounting.leave(site, request, at)
+    accounting.settle(site, request, event.used, at)
 
 
 def _starting(site: Site, event: ev.Starting, at: Instant) -> Sequence[Transition]:
@@ -374,6 +379,8 @@ _GENERAL = {
 }
 """What changes more than requests."""
 
+_STILL = {ev.Submitted, ev.Started, ev.Decided, ev.Alarm, ev.DaemonStarted, ev.Reported}
+"""What neither frees anything nor puts anybody in front of others (`Site.stirs`)."""
 _FREEING = {*_GENERAL, ev.ResourceChanged}
 _OF_REQUESTS: dict[type[ev.Event], Callable[[Site, Any, Instant], Sequence[Transition]]] = {
     ev.Submitted: _submitted,

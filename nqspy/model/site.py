@@ -11,7 +11,7 @@ from typing import Any
 from nqspy.model import consumables
 from nqspy.model.accounts import Account, DomainPast
 from nqspy.model.balance import Balance, Level
-from nqspy.model.board import Board, Holders, Mask, blocks, pes_of
+from nqspy.model.board import Board, Holders, Mask, blocks, give, pes_of, take
 from nqspy.model.columns import Columns, Dictionary
 from nqspy.model.domains import APPLICATION, Domain, account_key, names, split_key
 from nqspy.model.health import Pressure, ResourceState
@@ -37,21 +37,23 @@ _STANDARD = Domain(APPLICATION)
 class Site:
     """The state. ``n`` and ``at`` are number and instant of the last event applied.
 
-    ``waiting``: columns of the queued requests, by queue; ``started``: requests with an attempt; ``holders``:
-    which of them hold a PE (`board`); ``units``: which hold a unit, ``turns``: which unit of each consumable
-    was given last, ``away``: who held those offline when they went; ``dates``: heap of (eligible, seq) of
-    requests that wait for their date (entries may be stale); ``dependants``: requests that wait for another
-    one, by its number (`Request.unmet`); ``writers``: which requests that have not ended write a file, by its
-    path (`outputs.files`); ``members``: indices of each array that are requests of their own; ``limited``:
-    arrays of which not all indices may run at a time; ``reserved``: queued requests that were promised a
-    start, ``freed``: number of the last event that left something to others, ``swept``: up to which of these
-    the promises were gone through; ``tally``: how many requests there are; ``accounts``: ``g:GROUP`` and
-    ``u:GROUP:USER`` (`domains.account_key`); ``past``: by domain; ``lifetimes``: how long requests ran;
-    ``resources``: how each that is watched was found, once it was; ``promises``: of features, by their names
-    (`promises`); ``upcoming_stops``: when a shift stops a queue next, by queue: worked out by the engine from
-    settings and time, and no part of what is kept, as ``closings``: when any shift stops it; ``reported``:
-    day of the last night whose report was made; ``misfits``: how many events did not fit their request's
-    state, ``misfit`` the last one; ``news``: what changed lately, no part of what is kept either.
+    ``waiting``: columns of the queued requests, by queue; ``started``: requests with an attempt; ``paused``:
+    those of them that are suspended; ``holders``: which of them hold a PE (`board`); ``units``: which hold a
+    unit, ``turns``: which unit of each consumable was given last, ``away``: who held those offline when they
+    went; ``dates``: heap of (eligible, seq) of requests that wait for their date (entries may be stale);
+    ``dependants``: requests that wait for another one, by its number (`Request.unmet`); ``writers``: which
+    requests that have not ended write a file, by its path (`outputs.files`); ``members``: indices of each
+    array that are requests of their own; ``limited``: arrays of which not all indices may run at a time;
+    ``reserved``: queued requests that were promised a start, ``freed``: number of the last event that left
+    something to others, ``swept``: up to which of these the promises were gone through; ``tally``: how many
+    requests there are; ``accounts``: ``g:GROUP`` and ``u:GROUP:USER`` (`domains.account_key`); ``past``: by
+    domain; ``lifetimes``: how long requests ran; ``resources``: how each that is watched was found, once it
+    was; ``promises``: of features, by their names (`promises`); ``upcoming_stops``: when a shift stops a
+    queue next, by queue: worked out by the engine from settings and time, and no part of what is kept, as
+    ``closings``: when any shift stops it; ``reported``: day of the last night whose report was made;
+    ``misfits``: how many events did not fit their request's state, ``misfit`` the last one; ``news``: what
+    changed lately, ``stirs``: how many events did that were more than a submission or a begin, ``came``:
+    number of the last submission to each queue; these are no part of what is kept either.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -61,6 +63,7 @@ class Site:
     requests: dict[Seq, Request] = field(default_factory=dict)
     waiting: dict[str, Columns] = field(default_factory=dict)
     started: dict[Seq, Request] = field(default_factory=dict)
+    paused: dict[Seq, Request] = field(default_factory=dict)
     holders: Holders = field(default_factory=dict)
     units: consumables.UnitHolders = field(default_factory=dict)
     turns: dict[str, str] = field(default_factory=dict)
@@ -89,11 +92,14 @@ class Site:
     at: Instant = Instant(0)
     freed: int = field(default=0, compare=False)
     swept: int = field(default=0, compare=False)
+    stirs: int = field(default=0, compare=False)
+    came: dict[str, int] = field(default_factory=dict, compare=False)
     misfits: int = field(default=0, compare=False)
     misfit: str = field(default="", compare=False)
     touched: Touched = field(default_factory=Touched)
     news: News = field(default_factory=News)
     _balances: dict[str, Balance] = field(default_factory=dict, repr=False, compare=False)
+    _boards: dict[str, Board] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def balance(self) -> Balance:
@@ -198,9 +204,29 @@ class Site:
         return int(own.sum())
 
     def board(self, domain: str = APPLICATION) -> Board:
-        """A domain's PEs as they are held now."""
+        """A domain's PEs as they are held now, to be changed by whoever asks."""
+        found = self.domain(domain)
+        own, offline, kept = self.pes_of(found), self.offline(), self._boards.get(domain)
+        if kept is None or not kept.is_of(found, own, offline):
+            kept = self._boards[domain] = Board(found, own, self.holders, offline)
+        return kept.copy()
+
+    def board_anew(self, domain: str = APPLICATION) -> Board:
+        """The same, by a look at who holds what."""
         found = self.domain(domain)
         return Board(found, self.pes_of(found), self.holders, self.offline())
+
+    def take(self, request: Request) -> None:
+        """A request holds its PEs from now on."""
+        take(self.holders, request.seq, request.pes)
+        for board in self._boards.values():
+            board.take(request.pes)
+
+    def give(self, request: Request) -> None:
+        """It holds them no more."""
+        give(self.holders, request.seq, request.pes)
+        for board in self._boards.values():
+            board.give(request.pes)
 
     def offline(self) -> tuple[int, ...]:
         """PEs on which nothing may be started as their CPU is gone; none where PEs are time-shared."""

@@ -18,6 +18,7 @@ class Linked(Protocol):
     requests: dict[Seq, Request]
     waiting: dict[str, Columns]
     started: dict[Seq, Request]
+    paused: dict[Seq, Request]
     holders: Holders
     units: consumables.UnitHolders
     away: consumables.UnitHolders
@@ -31,6 +32,7 @@ class Linked(Protocol):
 
     def columns(self, queue: str) -> Columns: ...
     def domains(self) -> list[str]: ...
+    def board_anew(self, domain: str = ...) -> board.Board: ...
     def board(self, domain: str = ...) -> board.Board: ...
 
 
@@ -47,6 +49,8 @@ def check_site(site: Linked) -> None:
     ensure(queued == rows, "columns hold requests that are not queued")
     started = {s for s, r in site.requests.items() if r.state in STARTED}
     ensure(set(site.started) == started, "started index is wrong")
+    paused = {s for s in started if site.started[s].state is State.SUSPENDED}
+    ensure(set(site.paused) == paused, "the index of suspended requests is wrong")
     _check_pes(site)
     _check_units(site)
     ensure(site.tally == RequestCounts.of(site.requests.values()), "the tally of requests is wrong")
@@ -119,6 +123,8 @@ def _check_pes(site: Linked) -> None:
     ensure(kept == {pe: sorted(holders) for pe, holders in expected.items()}, "the board is wrong")
     overfull = any(site.board(name).overfull() for name in site.domains()) if kept else False
     ensure(not overfull, "a PE was given too often")
+    followed = all(site.board(name).is_like(site.board_anew(name)) for name in site.domains())
+    ensure(followed, "a board was not kept up to date")
 
 
 def _check_units(site: Linked) -> None:

@@ -25,6 +25,7 @@ def twin_of(site: Site, without: Collection[Seq] = ()) -> Site:
         requests=requests,
         waiting=_waiting(site, requests, bool(without)),
         started={seq: requests[seq] for seq in site.started},
+        paused={seq: requests[seq] for seq in site.paused},
         holders=dict(site.holders),
         units={name: dict(held) for name, held in site.units.items()},
         turns=dict(site.turns),

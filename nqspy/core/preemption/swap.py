@@ -200,7 +200,7 @@ def _nothing_starts(draft: Draft, reason: Reason) -> None:
 
 def suspended(site: Site) -> Iterable[Request]:
     """Requests that gave way and are not asked to end."""
-    return (r for r in site.started.values() if gave_way(r) and not r.ending)
+    return (r for r in site.paused.values() if gave_way(r) and not r.ending)
 
 
 def gave_way(request: Request) -> bool:

@@ -49,6 +49,10 @@ class Backfill:
             return False
         return queue.backfill == "none" or self._may_promise(queue)
 
+    def promises_more(self, queue: Queue) -> bool:
+        """Whether one more who waits in it would have a start promised."""
+        return queue.reserve != 0 and self._may_promise(queue)
+
     def _may_promise(self, queue: Queue) -> bool:
         most = MOST if queue.reserve is None else min(queue.reserve, MOST)
         return self._promised.count(queue.name) < most

@@ -320,6 +320,8 @@ class CandidateOrder:
         """The best row that was not taken and is not ``out``. Once in a round, so no score is kept of it."""
         table = self._share_term() if self._score is None else None
         base, pair = self._base if self._score is None else self._score, self.columns.pair
+        if table is None and out is None:
+            return self._first_of(base)
         best = NEVER
         ties: list[Ints] = []
         for rows in blocks(len(base)):
@@ -338,6 +340,14 @@ class CandidateOrder:
         found = ties[0] if len(ties) == 1 else np.concatenate(ties)
         return int(found[0] if len(found) == 1 else _first(found, (self._dates, self._turn), 1)[0])
 
+    def _first_of(self, score: Floats) -> int | None:
+        """The row with the best of these scores."""
+        top = score[int(score.argmax())]
+        if top == NEVER:
+            return None
+        ties = (score == top).nonzero()[0]
+        return int(ties[0] if len(ties) == 1 else _first(ties, (self._dates, self._turn), 1)[0])
+
 
 def _guess(score: Floats, most: int) -> float:
     """A score that probably somewhat more than ``most`` rows reach: from a sample, to be checked."""
@@ -354,9 +364,11 @@ def _first(rows: Ints, keys: Sequence[Floats | Ints], count: int) -> Ints:
     if len(rows) <= count:
         return rows
     values = keys[0][rows]
-    bound = values.min() if count == 1 else np.partition(values, count - 1)[count - 1]
-    tied = rows[values == bound]
     if count == 1:
-        return _first(tied, keys[1:], 1)
+        place = int(values.argmin())
+        tied = rows[values == values[place]]
+        return tied if len(tied) == 1 else _first(tied, keys[1:], 1)
+    bound = np.partition(values, count - 1)[count - 1]
+    tied = rows[values == bound]
     sure = rows[values < bound]
     return np.concatenate([sure, _first(tied, keys[1:], count - len(sure))])

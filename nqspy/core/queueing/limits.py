@@ -104,7 +104,7 @@ def _shower(path: str) -> Callable[[int], str]:
 # ---------------------------------------------------------------- what runs, and what that leaves
 
 
-_mosts = attrgetter(*LIMIT_NAMES)
+_mosts, _queue = attrgetter(*LIMIT_NAMES), attrgetter("queue")
 
 
 class RunningCounts:
@@ -138,11 +138,24 @@ class RunningCounts:
         counted = self._caps.bound or self.arrays.bound
         known = proxy(self)  # a bound method of it would make a circle
         self.reservations = Reservations(site, self._now, lambda queue: known.rules(queue))  # noqa: PLW0108
-        for request in site.started.values():
+        if counted or site.settings.consumables or self._limits_what_runs():
+            self._count_running(counted)
+
+    def _limits_what_runs(self) -> bool:
+        queues = set(map(_queue, self._site.started.values()))
+        return any(self._of(queue)[0] for queue in queues)
+
+    def _count_running(self, all_of_them: bool) -> None:
+        for request in self._site.started.values():
             if request.state is State.EXITING:
                 continue
-            if counted or request.spec.ask.consumables or self._of(request.queue)[0]:
+            if all_of_them or request.spec.ask.consumables or self._of(request.queue)[0]:
                 self.add(request)
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether a group has a cap, whose figures change with time."""
+        return self._caps.bound
 
     def add(self, request: Request) -> None:
         """Counts a request as running from now on."""
@@ -193,7 +206,7 @@ class RunningCounts:
 
     def closed(self, queue: str) -> Reason | None:
         """The run limit that keeps back a whole queue; None while none is reached."""
-        for rule in self.rules(queue):
+        for rule in self._of(queue)[1]:
             if isinstance(rule, RunLimit) and (reason := rule.reached()) is not None:
                 return reason
         return None
@@ -202,7 +215,7 @@ class RunningCounts:
         """What is left for a queue now, reached run limits apart; ``ever``: what would be left if nothing ran
         (what asks for more can never start, or not before a shift stops the queue)."""
         headroom: Headroom = {}
-        for rule in self.rules(queue):
+        for rule in self._of(queue)[1]:
             left, kind = rule.left(ever), type(rule)
             if left is not None:
                 headroom[kind] = left.narrowed(headroom[kind]) if kind in headroom else left
@@ -223,7 +236,7 @@ class RunningCounts:
         never = None if forced or not self._caps.bound else self._caps.never(request)
         if never is not None:
             return never
-        for rule in self.rules(request.queue):
+        for rule in self._of(request.queue)[1]:
             if rule.for_forced or not (forced or type(rule) is self._left_out):
                 reason = rule.reason(request)
                 if reason is not None:
@@ -242,9 +255,12 @@ def _scopes(settings: Settings, queue: str) -> Iterator[tuple[str, RunningLimits
 def blocked_mask(site: Site, headroom: Headroom, queue: Queue, columns: Columns) -> Mask | None:
     """Rows that a gate keeps back, those included that ask for more PEs than the queue's domain has or need
     what is broken; None if no row is."""
-    masks = [rule.mask(site, left, queue.name, columns) for rule, left in headroom.items()]
     size = site.size(queue.name)
-    masks.append(columns.pes > size if columns.most("pes") > size else None)
+    wide = columns.most("pes") > size
+    if not (headroom or wide or site.resources):
+        return None
+    masks = [rule.mask(site, left, queue.name, columns) for rule, left in headroom.items()]
+    masks.append(columns.pes > size if wide else None)
     masks.append(resource_health.blocked_mask(site, columns))
     found = [mask for mask in masks if mask is not None]
     return reduce(np.logical_or, found) if found else None

@@ -175,7 +175,7 @@ def verify(settings: Settings, site: Site) -> list[str]:
 def act(draft: Draft, now: Instant) -> Instant | None:
     """Moves what a destination takes now; at most ``offers_per_pass`` requests of a pipe queue are tried in
     a pass, others in the next."""
-    pipes = [(queue, columns) for queue, columns in draft.waiting() if queue.kind == "pipe"]
+    pipes = [(queue, columns) for queue, columns in draft.waiting if queue.kind == "pipe"]
     if not pipes:
         return None
     routes, again = Routes(draft.site, draft.exits, draft.view), None

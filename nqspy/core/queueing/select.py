@@ -22,7 +22,7 @@ from nqspy.core.sight import Seen
 from nqspy.model.actions import Action, Hold, Move, Redate, Reserving, Start
 from nqspy.model.ids import Instant
 from nqspy.model.queues import Queue
-from nqspy.model.reasons import Reason
+from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Request
 from nqspy.model.site import Settings, Site
 from nqspy.ports import Answer
@@ -79,7 +79,7 @@ class _Selection:
 
     def run(self) -> None:
         """Serves ranked requests, then the queues in their order."""
-        served = [queue for queue, _ in self._draft.waiting() if queue.kind == "batch"]
+        served = [queue for queue, _ in self._draft.waiting if queue.kind == "batch"]
         for queue in served:
             self._refuse_what_never_fits(queue)
         started = [queue for queue in served if queue.started and not self._is_shut(queue)]
@@ -98,6 +98,19 @@ class _Selection:
             if not queue.started:
                 self._close(queue, words.STOPPED(f"queue {queue.name}"))
         self._kept.put_into_words()
+        if not (self._offers.asking or self._electing or self._kept.freed or self._tally.is_capped):
+            self._draft.still.update(queue.name for queue in started if self._stands_still(queue))
+
+    def _stands_still(self, queue: Queue) -> bool:
+        """Whether nobody who comes can start, nor comes before others: they are served as they come, and the
+        first of them lets nobody pass, or there is no room for anybody."""
+        closed = self._kept.closed.get(queue.name)
+        if closed is None or queue.order != "fcfs":
+            return False
+        if self._backfill.is_barred(queue.name):
+            return True
+        full = closed.reason.code is ReasonCode.NO_PES and not self._draft.room(queue.name)
+        return full and not self._backfill.promises_more(queue)
 
     def _is_shut(self, queue: Queue) -> bool:
         """Whether an earlier feature says that nothing of this queue starts now."""

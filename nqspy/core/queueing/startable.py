@@ -20,7 +20,7 @@ from nqspy.core.queueing.limit_rules import GroupLimit, Headroom, Left, Mask, Us
 from nqspy.core.queueing.limits import RunningCounts, blocked_mask
 from nqspy.core.queueing.unit_rules import OF_PEOPLE
 from nqspy.model.columns import Columns, Ints
-from nqspy.model.domains import account_key
+from nqspy.model.domains import APPLICATION, account_key
 from nqspy.model.queues import Queue
 from nqspy.model.requests import State
 from nqspy.model.site import Site
@@ -46,16 +46,21 @@ def startable(draft: Draft, tally: RunningCounts, domain: str) -> Pairs:
     pass has chosen, at most its PEs for each."""
     site, numbers = draft.site, draft.site.numbers.pairs
     total, queued = np.zeros(len(numbers), dtype=np.int64), np.zeros(len(numbers), dtype=bool)
-    running = {request.queue for request in site.started.values() if request.state is State.RUNNING}
-    for queue, columns in draft.waiting():
-        if site.domain_of(queue.name).name != domain:
+    divided = site.is_divided() or domain != APPLICATION
+    for queue, columns in draft.waiting:
+        if divided and site.domain_of(queue.name).name != domain:
             continue
         asked = columns.pes_by_pair()
         queued[: len(asked)] |= asked > 0
-        if queue.kind == "batch" and (queue.started or queue.name in running):
+        if queue.kind == "batch" and (queue.started or _runs_something(site, queue.name)):
             total[: len(asked)] += _of_queue(draft, tally, queue, columns)
     names, pes = numbers.names, np.minimum(total, site.terms(domain).pes).tolist()
     return {names[number]: pes[number] for number in queued.nonzero()[0].tolist()}
+
+
+def _runs_something(site: Site, queue: str) -> bool:
+    running = (request for request in site.started.values() if request.queue == queue)
+    return any(request.state is State.RUNNING for request in running)
 
 
 def changes(draft: Draft) -> tuple[tuple[str, int], ...]:
@@ -88,9 +93,12 @@ def _now(draft: Draft, domain: str) -> Pairs:
 def _of_queue(draft: Draft, tally: RunningCounts, queue: Queue, columns: Columns) -> Ints:
     """PEs by pair."""
     site = draft.site
-    found = columns.pes_by_pair().copy()
-    headroom = tally.headroom(queue.name)
-    never, gone = tally.headroom(queue.name, ever=True), draft.gone(queue.name)
+    found, gone = columns.pes_by_pair(), draft.gone(queue.name)
+    bound = gone or tally.rules(queue.name) or site.resources or columns.most("count") > 1
+    if not bound and columns.most("pes") <= site.size(queue.name):
+        return found
+    found = found.copy()
+    headroom, never = tally.headroom(queue.name), tally.headroom(queue.name, ever=True)
     never |= {rule: left for rule, left in headroom.items() if rule in OF_PEOPLE}
     out = blocked_mask(site, never, queue, columns)
     if gone:

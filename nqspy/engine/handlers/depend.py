@@ -178,18 +178,24 @@ def _was_dropped(tx: Transaction, prerequisite: Seq) -> bool:
 # ---------------------------------------------------------------- as things happen
 
 
+_AWAITED = (Started, Ended, Deleted)
+
+
 def settle(tx: Transaction) -> None:
     """Looks at the events of this group that were not looked at yet, and tells whoever awaited them.
 
     What that brings about (a deletion, say) is an event again and looked at in its turn: a long chain of
     dependants is a long loop and no deep recursion.
     """
-    group, events, what = tx.group, tx.group.batch.events, Consequences()
+    group, events = tx.group, tx.group.batch.events
+    if group.settled == len(events):
+        return
+    what, dependants = Consequences(), tx.site.dependants
     while group.settled < len(events):
         event = events[group.settled].event
         group.settled += 1
-        if isinstance(event, Started | Ended | Deleted):
-            if not (isinstance(event, Deleted) and event.indices):
+        if isinstance(event, _AWAITED):
+            if event.seq in dependants and not (isinstance(event, Deleted) and event.indices):
                 _tell_dependants(tx, event.seq, judge(event, tx.request_that_was(event.seq)), what)
             if array_of(event.seq) is not None or is_array(event.seq):
                 _settle_array(tx, event, what)

@@ -130,8 +130,10 @@ class VirtualRun:
             self.heap.push(wake, None)
 
     def _take(self, outcome: Outcome) -> None:
-        self.replies.extend(outcome.replies)
-        self.notices.extend(outcome.notices)
+        if outcome.replies:
+            self.replies.extend(outcome.replies)
+        if outcome.notices:
+            self.notices.extend(outcome.notices)
 
 
 class VirtualDriver(VirtualRun):

@@ -1,0 +1,73 @@
+"""Where a pass has found that nobody who comes can start, those that follow decide the same as if they had
+looked at everything (`House.run_pass` compares each)."""
+
+from core.course import MINUTE, course
+from core.harness import House
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nqspy.model import events as ev
+from nqspy.model.requests import Used
+
+QUEUES = ("front", "back", "apart")
+REQUEST = st.fixed_dictionaries(
+    {
+        "queue": st.sampled_from(QUEUES),
+        "owner": st.sampled_from(["anne", "ben", "cleo group=d1"]),
+        "pes": st.sampled_from([1, 1, 2, 3, 6]),
+        "wall": st.integers(1, 12),
+        "early": st.sampled_from([0, 1, 6]),
+        "after": st.sampled_from([0, 0, 1, 2]),
+        "gpu": st.sampled_from([0, 0, 0, 1, 2]),
+    }
+)
+QUEUE = st.fixed_dictionaries(
+    {
+        "order": st.sampled_from(["fcfs", "fcfs", "fcfs", "sjf", "priority"]),
+        "backfill": st.sampled_from(["none", "none", "limit"]),
+        "reserve": st.sampled_from([0, 0, 1, None]),
+        "pe_limit": st.sampled_from([None, None, 6]),
+        "user_limit": st.sampled_from([None, None, 1]),
+        "run_limit": st.sampled_from([None, None, 2]),
+    }
+)
+
+
+def built(queues: list[dict], capped: bool) -> House:
+    house = House().machine(pes=9)
+    house.change(ev.Change("create", "consumable/gpu", {"units": ("0", "1")}))
+    house.change(ev.Change("create", "domain/wide", {"pes": ("6-8",)}))
+    house.group("d1", 1)
+    if capped:
+        house.set("group/d1/limit", 30.0)
+    for priority, (name, wanted) in enumerate(zip(QUEUES, queues, strict=True)):
+        house.queue(name, priority=priority, **wanted)
+    return house.set("queue/apart/domain", "wide")
+
+
+def ends(house: House, seq: int) -> None:
+    run = house.request(seq).run
+    house._event(ev.Ended(seq, run.number, "exit", 0, used=Used(0, house.now - run.started)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(QUEUE, min_size=3, max_size=3), st.lists(REQUEST, min_size=2, max_size=25), st.booleans())
+def test_a_pass_that_decides_the_same_again_is_a_pass(queues, requests, capped):
+    house = built(queues, capped)
+    for _ in course(house, requests, lambda each: f" gpu={each['gpu']}" if each["gpu"] else "", ends):
+        pass
+
+
+def test_who_comes_behind_one_that_waits_is_not_looked_at():
+    house = House().machine(pes=4)
+    house.queue("strict", order="fcfs", backfill="none")
+    first, wide, narrow = house.submit("anne pes=3 wall=10:00", "ben pes=2 wall=1:00", "anne wall=1:00")
+    assert house.go().starts == [first]
+    (late,) = house.submit("cleo wall=1:00")
+    assert house.go().starts == []
+    assert house.decided_again == 1
+    assert "1 of 4 PEs is free" in house.why(late).text
+    house.later(ms=MINUTE)
+    ends(house, first)
+    assert house.go().starts == [wide, narrow, late]
+    assert house.decided_again == 1
