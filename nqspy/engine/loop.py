@@ -73,9 +73,9 @@ RETRY_COMMIT = 2_000
 
 class Engine:
     """Owns the site. ``failed`` is told of each internal error before it is logged and gone on from: what it
-    raises ends the call. ``plan`` is the last pass's: its reasons answer *why not*. ``resting``: no pass is
-    run (a stop is under way). ``samples``: use of running attempts as last told; ``commits``: how many there
-    were."""
+    raises ends the call. ``patient``: nobody minds to be answered after the pass that follows. ``plan`` is
+    the last pass's: its reasons answer *why not*. ``resting``: no pass is run (a stop is under way).
+    ``samples``: use of running attempts as last told; ``commits``: how many there were."""
 
     def __init__(
         self,
@@ -86,6 +86,7 @@ class Engine:
         decider: Decider,
         log: Callable[[str], None] = lambda text: None,
         failed: Callable[[Exception], None] = lambda error: None,
+        patient: bool = False,
     ) -> None:
         self.site = site
         self.journal = journal
@@ -94,6 +95,7 @@ class Engine:
         self.decider = decider
         self.log = log
         self.failed = failed
+        self._patient = patient
         self.plan = Plan()
         self.samples: dict[Seq, Used] = {}
         self.commits = 0
@@ -165,7 +167,7 @@ class Engine:
             self._take(tx, each)
             depend.settle(tx)
             self._watch(events, before)
-        if self._pass_is_due() and not tx.group.replies and not waits:
+        if self._pass_is_due() and (self._patient or not tx.group.replies) and not waits:
             self._pass(tx)
 
     def _pass_is_due(self) -> bool:

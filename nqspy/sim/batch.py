@@ -133,7 +133,7 @@ class BatchRun:
         self._ended: list[EndedJob] = []
         self.sim = Simulation(
             PassingJournal(self._follow), self._run, self.begin, pes=workload.pes, zone=workload.zone,
-            exits=exits, sampled=False,
+            exits=exits, sampled=False, patient=True,
         )  # fmt: skip
         self._set_up([*texts, *_memory(memory)], kept)
         self._groups = frozenset(self.sim.site.settings.groups)

@@ -41,13 +41,14 @@ class Simulation(VirtualDriver):
         processors: Processors | None = None,
         sampled: bool = True,
         failed: Callable[[Exception], None] = end,
+        patient: bool = False,
     ) -> None:
         exits = exits or NoExits()
         found = Found(tuple(range(pes)), 0)
         super().__init__(
             journal, lengths, start, exits, decider or AtOnce(exits),
             found=found, host=host, zone=zone, processors=processors, sampled=sampled,
-            failed=failed,
+            failed=failed, patient=patient,
         )  # fmt: skip
 
     def ask(self, command: Command, caller: Caller = OPERATOR) -> Any:

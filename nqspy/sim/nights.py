@@ -61,6 +61,7 @@ class Centre:
             zone=ZONE,
             exits=self.exits,
             processors=self.processors,
+            patient=True,
         )
         self.sim.configure(_files(folder, policy))
 

@@ -44,18 +44,32 @@ def tallied(draft: Draft, *, run_limits: bool = True) -> RunningCounts:
 def startable(draft: Draft, tally: RunningCounts, domain: str) -> Pairs:
     """What could start now in a domain, 0 for those of whom only what could not is queued: without what this
     pass has chosen, at most its PEs for each."""
-    site, numbers = draft.site, draft.site.numbers.pairs
-    total, queued = np.zeros(len(numbers), dtype=np.int64), np.zeros(len(numbers), dtype=bool)
-    divided = site.is_divided() or domain != APPLICATION
+    site, names = draft.site, draft.site.numbers.pairs.names
+    queued = total = _NONE
+    elsewhere = site.is_divided() or domain != APPLICATION
     for queue, columns in draft.waiting:
-        if divided and site.domain_of(queue.name).name != domain:
+        if elsewhere and site.domain_of(queue.name).name != domain:
             continue
-        asked = columns.pes_by_pair()
-        queued[: len(asked)] |= asked > 0
+        queued = _both(queued, columns.pes_by_pair())
         if queue.kind == "batch" and (queue.started or _runs_something(site, queue.name)):
-            total[: len(asked)] += _of_queue(draft, tally, queue, columns)
-    names, pes = numbers.names, np.minimum(total, site.terms(domain).pes).tolist()
-    return {names[number]: pes[number] for number in queued.nonzero()[0].tolist()}
+            total = _both(total, _of_queue(draft, tally, queue, columns))
+    rows = queued.nonzero()[0]
+    total = _both(np.zeros(len(queued), dtype=np.int64), total) if len(total) < len(queued) else total
+    pes = np.minimum(total[rows], site.balance_of(domain).terms.pes).tolist()
+    return dict(zip([names[number] for number in rows.tolist()], pes, strict=True))
+
+
+_NONE = np.zeros(0, dtype=np.int64)
+
+
+def _both(some: Ints, more: Ints) -> Ints:
+    """Sums by number, of which there may be more in one than in the other. Neither is changed."""
+    if not len(some):
+        return more
+    longer, shorter = (some, more) if len(some) >= len(more) else (more, some)
+    made = longer.copy()
+    made[: len(shorter)] += shorter
+    return made
 
 
 def _runs_something(site: Site, queue: str) -> bool:

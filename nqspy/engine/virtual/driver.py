@@ -35,7 +35,7 @@ class VirtualRun:
 
     ``processors``: how the machine's CPUs are shared (None: all at full speed); ``sampled``: running attempts
     tell at each instant what they have used (else only at their ends, and until then they are charged as is
-    foreseen); ``failed`` is told of errors inside the engine.
+    foreseen); ``failed`` is told of errors inside the engine; ``patient``: as `Engine` has it.
     """
 
     engine: Engine
@@ -51,6 +51,7 @@ class VirtualRun:
         processors: Processors | None = None,
         sampled: bool = True,
         failed: Callable[[Exception], None] = end,
+        patient: bool = False,
     ) -> None:
         self.heap = Heap()
         self.executor = VirtualExecutor(self.heap, lengths, processors)
@@ -60,6 +61,7 @@ class VirtualRun:
         self.notices = Recent[Any]()
         self.log = Recent[str]()
         self.exits, self._decider, self._sampled, self._failed = exits, decider, sampled, failed
+        self._patient = patient
         self._tick: Instant | None = None
         self._busy = start
 
@@ -71,8 +73,9 @@ class VirtualRun:
     def make(self, site: Site) -> None:
         """Throws the engine away, whatever it was about to do; the next has this site."""
         self.engine = Engine(
-            site, self.journal, self.executor, self.exits, self._decider, self.log.append, self._failed
-        )
+            site, self.journal, self.executor, self.exits, self._decider, self.log.append, self._failed,
+            self._patient,
+        )  # fmt: skip
 
     # ------------------------------------------------------------ time
 
