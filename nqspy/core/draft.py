@@ -50,7 +50,7 @@ class Draft:
     ``chosen``: starts in order, ``started`` their requests; ``own``, ``closing`` and ``reach``: reasons so
     far; ``offered``: candidates offered to jobselect, by queue; ``short``: domains in which some request
     waits only for PEs; ``resumed``: suspended requests that go on; ``shut``: why queues start nothing in this
-    pass, by name, and ``barred``: why none does; ``still``: queues in which nobody who comes can start;
+    pass, by name, and ``barred``: why none does; ``still`` and ``plain``: as a `Plan` has them;
     ``startable``: what could start in a domain when it began (None: what the last pass said); ``asked``: the
     domain of whose shares exits are asked at the moment; ``proposals`` counts starts and changes of waiting
     requests so far.
@@ -72,6 +72,7 @@ class Draft:
         self.shut: dict[str, Reason] = {}
         self.barred: Reason | None = None
         self.still: set[str] = set()
+        self.plain = False
         self.proposals = 0
         self.priorities: dict[tuple[str, str, str], float] = {}
         self.asked = APPLICATION

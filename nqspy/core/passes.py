@@ -39,6 +39,7 @@ def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]
         failures=exits.failures(),
         ready=startable.changes(draft),
         still=frozenset(draft.still),
+        plain=draft.plain,
     )
 
 
@@ -52,7 +53,7 @@ class PassRunner:
     def __init__(self, exits: Exits) -> None:
         self._exits = exits
         self._last: Plan | None = None
-        self._stirs = 0
+        self._stirs = self._news = 0
 
     def run(self, site: Site, now: Instant, samples: Mapping[Seq, Used] | None = None) -> Plan:
         """Decides what shall be done at ``now``, as `run_pass` does."""
@@ -69,7 +70,7 @@ class PassRunner:
         """That was decided for the site as it is."""
         starts_alone = all(isinstance(action, Start) for action in plan.actions)
         self._last = plan if plan.still and starts_alone else None
-        self._stirs = site.stirs + len(plan.actions)
+        self._stirs, self._news = site.stirs + len(plan.actions), site.news.count
 
     def again(self, site: Site, now: Instant, samples: Mapping[Seq, Used]) -> Plan | None:
         """What a pass decides since which nothing has happened but the last one's starts, all of them, and
@@ -80,17 +81,29 @@ class PassRunner:
         came = (queue for queue, n in site.came.items() if n > last.as_of)
         if any(map(self._exits.has, _ASKED)) or not last.still.issuperset(came):
             return None
-        draft, dates = Draft(site, now, self._exits, samples), (last.wake_at, site.next_date())
-        startable.tallied(draft)
+        dates = (last.wake_at, site.next_date())
         return Plan(
             reasons=last.reasons,
             wake_at=min((date for date in dates if date is not None), default=None),
             as_of=site.n,
             short_of_pes=last.short_of_pes,
             samples=tuple(samples.items()),
-            ready=startable.changes(draft),
+            ready=self._startable(last, site, now, samples),
             still=last.still,
+            plain=last.plain,
         )
+
+    def _startable(
+        self, last: Plan, site: Site, now: Instant, samples: Mapping[Seq, Used]
+    ) -> tuple[tuple[str, int], ...]:
+        known = site.balance.startable()
+        told = last.plain and all(known.get(name) == pes for name, pes in last.ready)
+        came = site.news.since(self._news) if told else None
+        if came is not None and all(columns.most("count") <= 1 for columns in site.waiting.values()):
+            return startable.of_those(site, {f"{group}:{owner}" for _, _, owner, group, _ in came})
+        draft = Draft(site, now, self._exits, samples)
+        startable.tallied(draft)
+        return startable.changes(draft)
 
 
 _ASKED = ("jobselect", "elected", "shrpri")

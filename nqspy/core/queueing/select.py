@@ -17,7 +17,7 @@ from nqspy.core.queueing.candidate_order import FIRST, NOW, CandidateOrder
 from nqspy.core.queueing.kept_back import KeptBack
 from nqspy.core.queueing.limits import too_wide
 from nqspy.core.queueing.offers import Offers, Walk
-from nqspy.core.queueing.startable import tallied
+from nqspy.core.queueing.startable import is_plain, tallied
 from nqspy.core.sight import Seen
 from nqspy.model.actions import Action, Hold, Move, Redate, Reserving, Start
 from nqspy.model.ids import Instant
@@ -100,6 +100,7 @@ class _Selection:
         self._kept.put_into_words()
         if not (self._offers.asking or self._electing or self._kept.freed or self._tally.is_capped):
             self._draft.still.update(queue.name for queue in started if self._stands_still(queue))
+            self._draft.plain = bool(self._draft.still) and is_plain(self._draft, self._tally)
 
     def _stands_still(self, queue: Queue) -> bool:
         """Whether nobody who comes can start, nor comes before others: they are served as they come, and the

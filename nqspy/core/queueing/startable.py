@@ -9,7 +9,7 @@ asked. A queue that was stopped counts as long as requests of it run: what runs 
 and is accounted for to them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from weakref import proxy
 
 import numpy as np
@@ -91,6 +91,31 @@ def changes(draft: Draft) -> tuple[tuple[str, int], ...]:
             told = [pair for pair in now.items() if known.get(pair[0]) != pair[1]]
             told += [(name, 0) for name, pes in known.items() if pes and name not in now]
             found += [(account_key(domain, name), pes) for name, pes in sorted(told)]
+    return tuple(found)
+
+
+def is_plain(draft: Draft, tally: RunningCounts) -> bool:
+    """Whether all who wait could start, were there room: what could is what they ask for together."""
+    site = draft.site
+    if site.is_divided() or len(site.shared()) > 1 or site.resources or draft.resumed:
+        return False
+    size = site.pes()
+    return all(
+        queue.kind == "batch" and queue.started and not tally.rules(queue.name)
+        and columns.most("count") <= 1 and columns.most("pes") <= size
+        for queue, columns in draft.waiting
+    )  # fmt: skip
+
+
+def of_those(site: Site, pairs: Iterable[str]) -> tuple[tuple[str, int], ...]:
+    """The same as `changes` where all is plain still, and it was told before of all others than these."""
+    known, most, found = site.balance.startable(), site.balance.terms.pes, []
+    for name in sorted(pairs):
+        number = site.numbers.pairs.known(name)
+        asked = [each.pes_by_pair() for each in site.waiting.values() if len(each)]
+        pes = 0 if number is None else sum(each.item(number) for each in asked if number < len(each))
+        if known.get(name, 0 if not pes else None) != min(pes, most):
+            found.append((name, min(pes, most)))
     return tuple(found)
 
 

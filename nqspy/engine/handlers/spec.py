@@ -3,6 +3,7 @@ asked."""
 
 from collections.abc import Iterator
 from dataclasses import fields
+from operator import attrgetter
 
 from nqspy.core.consumables import check_wanted
 from nqspy.core.queueing.limits import too_wide, violation
@@ -144,10 +145,12 @@ def local_queue(site: Site, named: str) -> str:
     return queue
 
 
+_AMOUNTS = tuple(each.name for each in fields(Ask) if each.name not in ("others", "needs", "consumables"))
+_amounts_of = attrgetter(*_AMOUNTS)
+
+
 def _amounts(ask: Ask) -> Iterator[tuple[str, int]]:
-    for each in fields(ask):
-        value = getattr(ask, each.name)
-        if each.name == "others":
-            yield from value
-        elif value is not None and each.name not in ("needs", "consumables"):
-            yield each.name, value
+    for name, value in zip(_AMOUNTS, _amounts_of(ask), strict=True):
+        if value is not None:
+            yield name, value
+    yield from ask.others
