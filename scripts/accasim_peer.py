@@ -1,9 +1,8 @@
 """FCFS by AccaSim, for `scripts/bench sim --accasim PYTHON`: run by a Python that has accasim installed.
 
-    PYTHON scripts/accasim_peer.py LOG.swf PES
+    PYTHON scripts/accasim_peer.py LOG.swf NODES CORES
 
-Prints the seconds of CPU time that it took, and how many jobs it started. The machine is one node of so many
-cores, which is faster for it than as many nodes.
+Prints the seconds of CPU time that it took, and how many jobs it started, on so many nodes of so many cores.
 """
 
 import collections
@@ -16,7 +15,7 @@ import time
 from pathlib import Path
 
 
-def main(log: str, pes: int) -> None:
+def main(log: str, nodes: int, cores: int) -> None:
     """One run, in a folder of its own."""
     for name in ("Mapping", "Iterable"):  # it was written for Python 3.6
         setattr(collections, name, getattr(collections.abc, name))
@@ -28,7 +27,9 @@ def main(log: str, pes: int) -> None:
     own = work / "log.swf"  # it sorts its log in place
     own.write_text(Path(log).read_text())
     os.chdir(work)
-    Path("machine.json").write_text(json.dumps({"groups": {"node": {"core": pes}}, "resources": {"node": 1}}))
+    Path("machine.json").write_text(
+        json.dumps({"groups": {"node": {"core": cores}}, "resources": {"node": nodes}})
+    )
     began = time.process_time()
     simulator = Simulator(
         str(own), "machine.json", FirstInFirstOut(FirstFit()), scheduling_output=True,
@@ -41,4 +42,4 @@ def main(log: str, pes: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -1,8 +1,9 @@
-"""scripts/bench sim [LOG.swf[.gz]]: jobs a second of `nqspy sim` under first fit, on a log or a generated
-workload, beside a plain simulator without any engine, of EASY, and of FCFS beside AccaSim where there is a
-Python that has it; and what memory does when there are twice as many."""
+"""scripts/bench sim [LOG.swf[.gz]]: jobs a second of `nqspy sim` under first fit, on a log's first jobs or a
+generated workload, beside a plain simulator without any engine, of EASY, and of FCFS on the whole log beside
+AccaSim where there is a Python that has it (minutes); and what memory does when there are twice as many."""
 
 import argparse
+import gzip
 import json
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from dataclasses import asdict
 from heapq import heappop, heappush
 from itertools import islice
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from bench_tools import Figure, figure
 
@@ -30,6 +32,8 @@ WANTED = 10_000
 """Jobs a second that are aimed at."""
 EACH = 64
 """Bytes of memory more for each job more that has ended: what is allowed."""
+MANY = 8_000
+"""Jobs of which memory is measured."""
 
 
 def plain_starts(jobs: Iterable[SimulatedJob], pes: int) -> list[tuple[int, int]]:
@@ -64,14 +68,29 @@ def engine_starts(workload: Workload, policy: str = "firstfit") -> list[tuple[in
         return [(each.job.number, each.start) for each in BatchRun(workload, texts)]
 
 
-def accasim_rate(python: Path, log: str, pes: int) -> float:
-    """Jobs a second of CPU time of AccaSim's FCFS on a whole log, the most of a few turns."""
-    words = [str(python), str(ROOT / "scripts" / "accasim_peer.py"), log, str(pes)]
-    runs = [subprocess.run(words, capture_output=True, text=True, check=False) for _ in range(TURNS)]
-    if any(run.returncode for run in runs):
-        raise SystemExit(f"scripts/bench sim: AccaSim: {runs[0].stderr.strip().splitlines()[-1:]}")
-    found = [json.loads(run.stdout) for run in runs]
-    return max(each["jobs"] / each["seconds"] for each in found)
+def accasim_rate(python: Path, log: Path, nodes: int, cores: int) -> float:
+    """Jobs a second of CPU time of AccaSim's FCFS on a whole log."""
+    with NamedTemporaryFile("wb", suffix=".swf") as plain:
+        plain.write(gzip.decompress(log.read_bytes()) if log.suffix == ".gz" else log.read_bytes())
+        plain.flush()
+        words = [str(python), str(ROOT / "scripts" / "accasim_peer.py"), plain.name, str(nodes), str(cores)]
+        run = subprocess.run(words, capture_output=True, text=True, check=False)
+    if run.returncode:
+        raise SystemExit(f"scripts/bench sim: AccaSim: {run.stderr.strip().splitlines()[-1:]}")
+    found = json.loads(run.stdout)
+    return float(found["jobs"] / found["seconds"])
+
+
+def beside_accasim(python: Path, log: Path) -> Iterator[Figure]:
+    """FCFS on a whole log, once each."""
+    workload = open_workload(str(log), Wanted())
+    began = time.process_time()
+    rate = len(engine_starts(workload, "fcfs")) / (time.process_time() - began)
+    pes, said = workload.pes, f"the whole of {workload.name}"
+    for nodes, cores in ((1, pes), (pes, 1)):
+        peer = accasim_rate(python, log, nodes, cores)
+        beside = f"AccaSim, {nodes} node{'s' * (nodes > 1)} of {cores}"
+        yield figure("... FCFS", rate, "/s", peer, beside, ">= 4 x", rate >= 4 * peer, said)
 
 
 def first(workload: Workload, count: int) -> Workload:
@@ -120,13 +139,18 @@ def bench_sim(word: str, jobs: int, accasim: Path | None = None) -> Iterator[Fig
     yield figure("... EASY", workload.count / took, "/s", rates[1], "first fit without an engine",
                  f">= {WANTED}/s", workload.count / took >= WANTED)  # fmt: skip
     if accasim is not None:
-        rate = workload.count / least(lambda: engine_starts(workload, "fcfs"))[0]
-        peer = accasim_rate(accasim, word, workload.pes)
-        yield figure("... FCFS", rate, "/s", peer, "AccaSim, the whole log", ">= 4 x", rate >= 4 * peer)
-    half, full = (memory_of(first(whole, count)) for count in (workload.count // 2, workload.count))
-    more = (full - half) / (workload.count - workload.count // 2)
-    yield figure("memory for each job more", more, "bytes", None, "", f"<= {EACH}", more <= EACH,
-                 f"{half >> 10} KB at {workload.count // 2} jobs, {full >> 10} KB at all")  # fmt: skip
+        yield from beside_accasim(accasim, Path(word))
+    yield memory_for_each()
+
+
+def memory_for_each() -> Figure:
+    """What a job more takes, once the tables that are bounded (lifetimes, the last of what was told) are
+    full."""
+    many = open_workload("lublin", Wanted(jobs=MANY))
+    half, full = (memory_of(first(many, count)) for count in (MANY // 2, MANY))
+    more = (full - half) / (MANY - MANY // 2)
+    said = f"{half >> 10} KB at {MANY // 2} jobs of {many.name}, {full >> 10} KB at {MANY}"
+    return figure("memory for each job more", more, "bytes", None, "", f"<= {EACH}", more <= EACH, said)
 
 
 def main(words: list[str], table: Callable[[list[Figure]], str]) -> int:
@@ -135,7 +159,7 @@ def main(words: list[str], table: Callable[[list[Figure]], str]) -> int:
     parser.add_argument("workload", nargs="?", default="lublin", help="a log, or a generator's name (lublin)")
     parser.add_argument("--jobs", type=int, default=2_000, help="its first jobs (2000)")
     parser.add_argument(
-        "--accasim", type=Path, metavar="PYTHON", help="a Python that has accasim; then a log, not gzipped"
+        "--accasim", type=Path, metavar="PYTHON", help="a Python that has accasim; the workload is a log then"
     )
     parser.add_argument("--json", action="store_true", help="figures as JSON")
     options = parser.parse_args(words)
