@@ -311,11 +311,17 @@ class Columns:
 
     def most(self, name: str) -> float:
         """The greatest value of a column, 0 where there is no row."""
-        return self._most.of(name, getattr(self, name)) if self._length else 0
+        return self._extreme(self._most, name)
 
     def least(self, name: str) -> float:
         """The least value of a column, 0 where there is no row."""
-        return self._least.of(name, getattr(self, name)) if self._length else 0
+        return self._extreme(self._least, name)
+
+    def _extreme(self, extremes: Extremes, name: str) -> float:
+        found = extremes.known.get(name)
+        if found is not None:
+            return found[0]
+        return extremes.of(name, getattr(self, name)) if self._length else 0
 
     def copy(self, requests: Mapping[Seq, Request]) -> "Columns":
         """The same rows, of the requests of these numbers."""

@@ -11,43 +11,43 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 class Extremes:
-    """The greatest value (``least``: the least) of each column that was asked for. How many rows have it is
-    counted, so that all are looked at again only when the last of these has gone."""
+    """The greatest value (``least``: the least) of each column that was asked for (``known``). How many rows
+    have it is counted, so that all are looked at again only when the last of these has gone."""
 
-    __slots__ = ("_known", "_least")
+    __slots__ = ("_least", "known")
 
     def __init__(self, least: bool = False) -> None:
         self._least = least
-        self._known: dict[str, tuple[float, int]] = {}
+        self.known: dict[str, tuple[float, int]] = {}
 
     def of(self, name: str, values: npt.NDArray[Any]) -> float:
         """Of a column with these values, at least one."""
-        found = self._known.get(name)
+        found = self.known.get(name)
         if found is None:
             value = (values.min() if self._least else values.max()).item()
-            found = self._known[name] = (value, int(np.count_nonzero(values == value)))
+            found = self.known[name] = (value, int(np.count_nonzero(values == value)))
         return found[0]
 
     def come(self, arrays: Arrays, row: int) -> None:
         """A row was added, or written again after it had `gone`."""
-        for name, (value, count) in self._known.items():
+        for name, (value, count) in self.known.items():
             new = arrays[name].item(row)
             if new == value:
-                self._known[name] = (value, count + 1)
+                self.known[name] = (value, count + 1)
             elif (new < value) is self._least:
-                self._known[name] = (new, 1)
+                self.known[name] = (new, 1)
 
     def gone(self, arrays: Arrays, row: int) -> None:
         """A row goes away; to be called while it is still there."""
         last = []
-        for name, (value, count) in self._known.items():
+        for name, (value, count) in self.known.items():
             if arrays[name].item(row) == value:
-                self._known[name] = (value, count - 1)
+                self.known[name] = (value, count - 1)
                 if count <= 1:
                     last.append(name)
         for name in last:
-            del self._known[name]
+            del self.known[name]
 
     def forget(self) -> None:
         """Many rows have changed."""
-        self._known.clear()
+        self.known.clear()

@@ -43,7 +43,7 @@ def index_of(seq: int) -> int | None:
 
 def array_of(seq: int) -> int | None:
     """The array that an index belongs to; None where it is none."""
-    return None if index_of(seq) is None else array_key(number_of(seq))
+    return None if seq <= _NUMBERS or index_of(seq) is None else array_key(number_of(seq))
 
 
 def rank_of(seq: int) -> int:

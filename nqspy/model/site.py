@@ -284,6 +284,8 @@ class Site:
     def watch_for(self, request: Request) -> None:
         """Notes whom a request waits for, the files it writes, and the array it belongs to."""
         seq = request.seq
+        if not _is_linked(request):
+            return
         for file in files(seq, request.spec, request.queue):
             self.writers.setdefault(file, {})[seq] = None
         for each in request.awaits():
@@ -297,6 +299,8 @@ class Site:
     def watch_no_more(self, request: Request) -> None:
         """Forgets whom a request waited for, its files, and its array."""
         seq = request.seq
+        if not _is_linked(request):
+            return
         for file in files(seq, request.spec, request.queue):
             _forget(self.writers, file, seq)
         for each in request.awaits():
@@ -354,6 +358,14 @@ class Site:
     def check(self) -> None:
         """Raises BrokenSite unless every cross-link holds: columns, states, PEs, attempts, dates."""
         check_site(self)
+
+
+def _is_linked(request: Request) -> bool:
+    """Whether it has to do with others: waits for some, names files, or is of an array."""
+    output = request.spec.output
+    files_named = output.stdout is not None or output.stderr is not None
+    of_array = request.array is not None or array_of(request.seq) is not None
+    return files_named or bool(request.unmet) or of_array
 
 
 def _forget(index: dict[Any, dict[Seq, None]], key: Any, seq: Seq) -> None:

@@ -56,7 +56,7 @@ def violation(site: Site, spec: Spec, queue: Queue) -> str | None:
     None when it can. An explicit ``unlimited`` fits only where the queue has no such limit."""
     ask = spec.ask
     for path, asked in _asked(ask):
-        limit = _limit_at(queue, path)
+        limit = None if asked is None else _limit_at(queue, path)
         if asked is not None and limit is not None and (asked == UNLIMITED or asked > limit):
             show = _shower(path)
             words = _WORDS.get(path) or path.rpartition("/")[2].removesuffix("_limit").replace("_", " ")

@@ -124,9 +124,9 @@ def _read(tx: Transaction, text: str) -> Dependency:
 
 def judge_now(tx: Transaction, seqs: Iterable[Seq]) -> None:
     """Tells new requests what has become already of those they name: the same as if it happened now."""
-    what = Consequences()
-    for seq in seqs:
-        _judge(tx, seq, tx.site.requests[seq].spec.after, what)
+    what, requests = Consequences(), tx.site.requests
+    for seq in [seq for seq in seqs if requests[seq].spec.after]:
+        _judge(tx, seq, requests[seq].spec.after, what)
     what.tell(tx)
 
 

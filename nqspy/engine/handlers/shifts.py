@@ -115,8 +115,10 @@ def foretell(tx: Transaction, seq: Seq) -> None:
     """Tells the owner of a request that starts, if mail was asked for, what a shift will do to it before its
     wall limit is over."""
     request = tx.site.requests[seq]
-    mail, said = request.spec.mail, features.outlook(tx.site, request, tx.now)
-    if said is not None and (mail.begin or mail.end or mail.abort):
+    mail = request.spec.mail
+    asked = mail.begin or mail.end or mail.abort
+    said = features.outlook(tx.site, request, tx.now) if asked else None
+    if said is not None:
         name = tx.site.id_of(seq)
         subject = f"nqspy: {name} starts and may not end in time"
         text = f"Request {name} ({request.name}): {said.text}"
