@@ -377,6 +377,10 @@ def main() -> int:
         from bench_estimates import main as estimates
 
         return estimates(sys.argv[2:], table)
+    if sys.argv[1:2] == ["estimators"]:
+        from bench_estimators import main as estimators
+
+        return estimators(sys.argv[2:])
     if sys.argv[1:2] == ["memory"]:
         from bench_memory import main as memory
 
@@ -384,7 +388,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     words = (
         "commands latency submits list jobs night passes many arrays memory report simulation store faults; "
-        "none: all. Or nights, sim, estimates, memory (alone, with options of their own): see there"
+        "none: all. Or nights, sim, estimates, estimators, memory (alone, with their own options): see there"
     )
     parser.add_argument("names", nargs="*", help=words)
     parser.add_argument("--json", action="store_true", help="figures as JSON")

@@ -16,7 +16,7 @@ from nqspy.core.no_exits import NoExits
 from nqspy.core.passes import run_pass
 from nqspy.decider.stopwatch import LOOK_AHEAD, part_of
 from nqspy.engine.inputs import CommandAsked
-from nqspy.engine.look_ahead import LookAhead, Outlook
+from nqspy.engine.look_ahead import LookAhead, Outlook, never
 from nqspy.engine.virtual.executor import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
@@ -52,7 +52,8 @@ MOST = 50
 
 @dataclass(frozen=True)
 class Job:
-    """``program``: of its user; ``limit`` None: it has no wall limit."""
+    """``program``: of its user; ``limit`` None: it has no wall limit; ``guess``: its owner's best, None: he
+    gives none."""
 
     submit: int
     run: int
@@ -60,12 +61,17 @@ class Job:
     user: str
     program: str
     limit: int | None
+    guess: int | None = None
 
 
-def jobs(seed: int, weeks: int, unlimited: float) -> Iterator[Job]:
+def jobs(seed: int, weeks: int, unlimited: float, guessing: float = 0.0) -> Iterator[Job]:
     """The widths, run times and arrivals of the Lublin-Feitelson model, handed in by people who run a few
-    programs each and ask for a round limit: what part of it they use is the program's, with a spread."""
-    rng, typical = Random(seed), dict[tuple[str, str], float]()
+    programs each and ask for a round limit: what part of it they use is the program's, with a spread. A part
+    of them (``guessing``) guesses how long each will run: half of the guesses within a quarter of the truth,
+    but for what each of them always guesses too much or too little."""
+    rng, typical, guesses = Random(seed), dict[tuple[str, str], float](), Random(seed + 1)
+    habits = {f"u{n}": guesses.lognormvariate(0.2, 0.3) for n in range(USERS)}
+    guessers = {user for user in habits if guesses.random() < guessing}
     for each in lublin(Wanted(pes=PES, seed=seed, jobs=10_000_000)).jobs():
         submit = round(each.submit / DENSER)
         if submit > weeks * WEEK:
@@ -75,14 +81,19 @@ def jobs(seed: int, weeks: int, unlimited: float) -> Iterator[Job]:
         part = typical.setdefault((user, program), rng.betavariate(1.2, 1.6))
         used = min(1.0, max(0.02, part * rng.lognormvariate(0, 0.25)))
         limit = next((n for n in ROUND if n >= each.run / used), max(ROUND[-1], each.run))
-        yield Job(submit, each.run, each.width, user, program, None if rng.random() < unlimited else limit)
+        limited = None if rng.random() < unlimited else limit
+        guess = max(1, round(each.run * habits[user] * guesses.lognormvariate(0, 0.35)))
+        guess = guess if limited is None else min(guess, limited)
+        yield Job(submit, each.run, each.width, user, program, limited, guess if user in guessers else None)
 
 
 @dataclass
 class Weeks:
-    """A simulated site that is asked about some of those that wait as they are handed in."""
+    """A simulated site that is asked about some of those that wait as they are handed in; ``patient``: a look
+    is not broken off."""
 
     policy: str
+    patient: bool = False
     told: dict[Seq, tuple[Instant, Outlook]] = field(default_factory=dict)
     starts: dict[Seq, Instant] = field(default_factory=dict)
     took: list[float] = field(default_factory=list)
@@ -107,7 +118,8 @@ class Weeks:
     def _ask(self, request: Request) -> None:
         began = time.perf_counter()
         ahead = LookAhead(self.sim.site, self.sim.now, self.sim.engine.between)
-        found = ahead.outlooks((request.seq,), NoExits(), part_of(LOOK_AHEAD))[request.seq]
+        spent = never if self.patient else part_of(LOOK_AHEAD)
+        found = ahead.outlooks((request.seq,), NoExits(), spent)[request.seq]
         self.took.append(time.perf_counter() - began)
         self.told[request.seq] = (self.sim.now, found)
 
@@ -119,7 +131,7 @@ class Weeks:
 
 def submission(job: Job) -> cm.Submit:
     """As qsub sends it."""
-    ask = Ask(pes=job.width, wall=job.limit)
+    ask = Ask(pes=job.width, wall=job.limit, best_guess=job.guess)
     spec = Spec(job.user, 1000, job.program, "", "", "", "/home", ask=ask)
     return cm.Submit((cm.Submission(spec, ""),))
 
@@ -199,11 +211,17 @@ def main(words: list[str], table: Callable[[list[Figure]], str]) -> int:
     parser.add_argument(
         "--unlimited", type=float, default=0.0, help="part of the jobs without a wall limit (0)"
     )
+    parser.add_argument("--guessing", type=float, default=0.0, help="part of the people who guess (0)")
+    parser.add_argument(
+        "--patient",
+        action="store_true",
+        help="looks are not broken off: no machine is too slow",
+    )
     parser.add_argument("--json", action="store_true", help="figures as JSON")
     options = parser.parse_args(words)
-    rows, work = [], list(jobs(options.seed, options.weeks, options.unlimited))
+    rows, work = [], list(jobs(options.seed, options.weeks, options.unlimited, options.guessing))
     for name, policy in POLICIES.items():
-        weeks = Weeks(policy)
+        weeks = Weeks(policy, options.patient)
         weeks.live(work)
         rows += judged(name, weeks)
     line = long_line()

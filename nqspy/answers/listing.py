@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from nqspy.answers import pbs_jobs, pbs_views, queues
+from nqspy.answers.hints import add_hints
 from nqspy.answers.named import seqs_of
 from nqspy.answers.serving import Serving
 from nqspy.answers.slow import Work
@@ -309,6 +310,7 @@ def _why(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
     yield from _objects(serving, choice, found)
     for some in in_slices(iter(found), A_FEW):
         _add_chains(serving, some, choice.sight)
+        add_hints(serving.engine.site, some)
         if not message.get("json"):
             _add_needed(serving, some)
         if some[-1] is not found[-1]:

@@ -15,7 +15,7 @@ from nqspy.model.errors import Refusal
 from nqspy.model.ids import DAY, Instant, Seq
 from nqspy.model.reasons import ALIKE, ReasonCode
 from nqspy.model.requests import State
-from nqspy.report import counters, quotas, swf, usage
+from nqspy.report import counters, estimates, quotas, swf, usage
 from nqspy.report.time_text import Zone
 from nqspy.rpc import server as rpc
 
@@ -102,6 +102,18 @@ def _report_usage(serving: Serving, asked: rpc.Asked) -> Any:
     return {"text": usage.usage_text(data), **data}
 
 
+def _report_estimates(serving: Serving, asked: rpc.Asked) -> Work:
+    site, now, sight = serving.engine.site, serving.clock.now(), Visibility(serving, asked.caller)
+    known, zone, shown = dict(site.lifetimes.known), Zone(site.timezone), sight.users()
+
+    def work() -> dict[str, Any]:
+        mine = {key: each for key, each in known.items() if shown is None or key[0] in shown}
+        data = estimates.estimates(mine, now, zone)
+        return {"text": estimates.estimates_text(data), **data}
+
+    return work
+
+
 def _exits_list(serving: Serving, asked: rpc.Asked) -> Any:
     return {"exits": serving.exits.listing()}
 
@@ -140,6 +152,7 @@ QUESTIONS: dict[str, Callable[[Serving, rpc.Asked], Any]] = {
     "report_quota": _report_quota,
     "report_swf": _report_swf,
     "report_usage": _report_usage,
+    "report_estimates": _report_estimates,
     "exits_list": _exits_list,
     "exits_trace": _exits_trace,
 }

@@ -95,6 +95,17 @@ class Visibility:
         named = self._settings.groups.values()
         return {group.name for group in named if self._caller.user in group.members}
 
+    def users(self) -> set[str] | None:
+        """Of whom single figures are shown: of the caller, and with privacy ``group`` of the fellow members;
+        None: of all."""
+        if self.all:
+            return None
+        fellows: set[str] = {self._caller.user}
+        if self._settings.server.privacy == "group":
+            for name in self.groups():
+                fellows.update(self._settings.groups[name].members)
+        return fellows
+
     def night(self, data: dict[str, Any]) -> dict[str, Any]:
         """The part of a night's report that the caller may read: the pages of the own departments. Raises
         Refusal for who is a member of none."""

@@ -136,6 +136,12 @@ def usage(as_json: JsonOption = False, home: HomeOption = None) -> None:
     show(ask(_home(home), "report_usage"), as_json)
 
 
+@report.command("estimates")
+def estimates(as_json: JsonOption = False, home: HomeOption = None) -> None:
+    """How well each user's wall limits, best guesses and past tell how long requests run."""
+    show(ask(_home(home), "report_estimates"), as_json)
+
+
 @app.command()
 def events(
     since: Annotated[

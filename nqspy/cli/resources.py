@@ -15,6 +15,7 @@ LIMITS = {
     "ncpus": ("pes", parse_count),
     "procs": ("pes", parse_count),
     "pes": ("pes", parse_count),
+    "best_guess": ("best_guess", parse_time),
     "mpp_p": ("pes", parse_count),
     "mpp_t": ("wall", parse_time),
     "p_mpp_t": ("cpu_process", parse_time),

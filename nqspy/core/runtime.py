@@ -3,13 +3,18 @@ expected of them."""
 
 import numpy as np
 
+from nqspy.core.log_uniform import longest_of, median_beyond
 from nqspy.model.columns import Floats
-from nqspy.model.lifetimes import WHOLE, Lifetimes, Lived, key_of
+from nqspy.model.lifetimes import ENOUGH, WHOLE, Lifetimes, Lived, key_of
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Ask, Request, finite
 from nqspy.model.settings import Settings
 from nqspy.model.wall_limits import planned_wall as planned_wall
 from nqspy.model.wall_limits import wall_limit as wall_limit
+
+
+LAST = 3
+"""So many of the last runs tell how long the next one takes. (Measured: manual page `runtimes`.)"""
 
 
 def cpu_of(queue: Queue) -> int | None:
@@ -60,19 +65,56 @@ def most_wall(settings: Settings, request: Request) -> int | None:
 
 
 def expected_wall(settings: Settings, past: Lifetimes, request: Request, ran: int = 0) -> int | None:
-    """Wall time (ms) that a request is expected to run in all, when it has run for ``ran``: the median of
-    those like it that ended and ran longer than that, in proportion to its wall limit where there is one. As
-    long as its limits let it where none did, as long again where these are over. None: nobody knows."""
+    """Wall time (ms) that a request is expected to run in all, when it has run for ``ran``: what its owner
+    guesses best, as his guesses came true; else as the last of those like it that ran longer than that, in
+    proportion to its wall limit where there is one; where none did as lifetimes go on (`log_uniform`), until
+    its limits at most. None: nobody knows."""
     most = most_wall(settings, request)
-    lived = sorted(
-        wall for each in past.like(key_of(request)) if (wall := _scaled(settings, request, each)) > ran
-    )
-    if lived:
-        found = lived[len(lived) // 2]
-        return found if most is None or most <= ran else min(found, most)
+    found = _guessed(past, request, ran)
+    if found is None:
+        found = _as_others(settings, past, request, ran)
+    if found is None:
+        return _beyond_all(past, ran, most)
+    return found if most is None or most <= ran else min(found, most)
+
+
+def _guessed(past: Lifetimes, request: Request, ran: int) -> int | None:
+    """The best guess, in proportion to those of the same owner of whom it is known how they came true; None:
+    there is none, or it has run longer."""
+    guess = request.spec.ask.best_guess
+    if guess is None:
+        return None
+    for runs in past.of_owner(key_of(request)):
+        known = [-(-each.guess * guess // WHOLE) for each in runs if each.guess]
+        if len(known) >= ENOUGH:
+            found = _middle([wall for wall in known if wall > ran])
+            return found if found is not None or guess <= ran else guess
+    return guess if guess > ran else None
+
+
+def _as_others(settings: Settings, past: Lifetimes, request: Request, ran: int) -> int | None:
+    """Of the nearest kind of which any ran longer."""
+    own = planned_wall(settings, request.queue, request.spec.ask)
+    for runs in past.kinds(key_of(request)):
+        longer = [wall for each in runs if (wall := _scaled(each, own)) > ran]
+        if longer:
+            return _middle(longer)
+    return None
+
+
+def _middle(walls: list[int]) -> int | None:
+    """The median of the last few: people do the same several times, and then something else."""
+    last = sorted(walls[-LAST:])
+    return last[len(last) // 2] if last else None
+
+
+def _beyond_all(past: Lifetimes, ran: int, most: int | None) -> int | None:
+    """Of one that has outrun all of which anybody knows."""
+    known = past.latest()
     if most is not None and most > ran:
-        return most
-    return 2 * ran or None
+        return median_beyond(ran, most) if ran > 0 and known else most
+    longest = longest_of([each.wall for each in known]) if most is None else 0
+    return median_beyond(ran, longest) if longest > ran else 2 * ran or None
 
 
 def part_used(past: Lifetimes) -> float:
@@ -81,7 +123,6 @@ def part_used(past: Lifetimes) -> float:
     return sum(parts) / len(parts) / WHOLE if parts else 1.0
 
 
-def _scaled(settings: Settings, request: Request, past: Lived) -> int:
-    """How long another one would have run with this one's wall limit, ms."""
-    own = planned_wall(settings, request.queue, request.spec.ask)
+def _scaled(past: Lived, own: int | None) -> int:
+    """How long another one would have run with this wall limit, ms."""
     return -(-past.part * own // WHOLE) if own and past.part else past.wall

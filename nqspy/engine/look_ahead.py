@@ -40,8 +40,8 @@ Spent = Callable[[], float]
 
 LATEST = "if every request runs as long as its wall limit lets it, and none that comes later goes before it"
 PROMISED = "that start is promised to it, as long as nobody outruns his wall limit"
-PROBABLY = "if requests run as long as the last ones like them did, measured by their limits"
-BY_LIMITS = "if requests run as long as their limits say: none has ended yet to go by"
+PROBABLY = "if requests run as long as the last ones like them did, measured by their limits or best guesses"
+BY_LIMITS = "if requests run as long as their best guesses or limits say: none has ended yet to go by"
 
 
 def never() -> float:

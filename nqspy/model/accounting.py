@@ -149,7 +149,8 @@ def remember(site: Site, request: Request, event: ev.Ended) -> None:
     """Keeps what a request used in all: its group's next are expected to use about as much, and those like
     it to run about as long."""
     used = event.used
-    run = run_of(event, planned_wall(site.settings, request.queue, request.spec.ask))
+    ask = request.spec.ask
+    run = run_of(event, planned_wall(site.settings, request.queue, ask), ask.best_guess)
     if run is not None:
         site.touched.lifetimes.update(site.lifetimes.add(key_of(request), run, site.n))
     domain = _domain(site, request)

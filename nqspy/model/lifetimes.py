@@ -1,6 +1,6 @@
 """How long requests ran that have ended: the last lifetimes of each owner, name and size, in wall time and as
-parts of their wall limits. `backfill=probable` rests on them (time-ahead.md 1), and what is told of starts to
-come (3).
+parts of their wall limits and best guesses. `backfill=probable` rests on them (time-ahead.md 1), what is told
+of starts to come (3), and what owners are told of their limits.
 
 A lifetime is that of an attempt that came to an end by itself or by a limit; one that was deleted, signalled,
 lost or ended for its contract says only that it would have been longer.
@@ -19,6 +19,8 @@ KEPT = 50
 """Lifetimes of one owner, name and size: so many can tell a chance of 98 in 100."""
 KEYS = 2_000
 """Owners, names and sizes: those of which none has ended for longest are forgotten first."""
+FARTHEST = 1_000_000
+"""Thousandths of a best guess at most: whoever ran longer was a thousand times as long as guessed."""
 ENOUGH, RECENT = 3, 16
 """Of fewer alike a wider kind is asked; of a wider kind so many are known."""
 
@@ -33,11 +35,12 @@ _CRASHES = frozenset((4, 5, 6, 7, 8, 11, 31))
 
 
 class Lived(NamedTuple):
-    """Wall time (ms) of one that ended, and which part of its wall limit that was (thousandths; 0: it had
-    none)."""
+    """Wall time (ms) of one that ended, which part of its wall limit that was (thousandths; 0: it had none),
+    and how many thousandths of its owner's best guess (0: he gave none)."""
 
     wall: int
     part: int
+    guess: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +105,20 @@ class Lifetimes:
         found = self.known.get(key)
         return WHOLE if found is None else found.sure_part(percent)
 
-    def like(self, key: Key) -> Sequence[Lived]:
-        """The last runs of those most like it of which enough are known; none where nobody has ended."""
+    def kinds(self, key: Key) -> Iterator[Sequence[Lived]]:
+        """The last runs of those like it, of ever wider kinds of which enough are known; of all, however few
+        these are."""
         found = self.known.get(key)
-        runs: Sequence[Lived] = () if found is None else found.runs[-RECENT:]
+        if found is not None and len(found.runs) >= ENOUGH:
+            yield found.runs[-RECENT:]
         for kind in _wider(key):
-            if len(runs) >= ENOUGH:
-                break
             runs = self.wider.get(kind, ())
-        return runs
+            if len(runs) >= ENOUGH or not kind:
+                yield runs
+
+    def of_owner(self, key: Key) -> Sequence[Sequence[Lived]]:
+        """The same without those of everybody."""
+        return tuple(self.kinds(key))[:-1]
 
     def latest(self) -> Sequence[Lived]:
         """The last runs of all."""
@@ -139,10 +147,16 @@ def key_of(request: Request) -> Key:
     return request.owner, request.name, request.spec.ask.pes
 
 
-def run_of(event: ev.Ended, limit: int | None) -> Lived | None:
-    """What an end tells of how long one with that wall limit (ms; None: none) ran; None: nothing."""
+def run_of(event: ev.Ended, limit: int | None, guess: int | None = None) -> Lived | None:
+    """What an end tells of how long one with that wall limit and best guess (ms; None: none) ran; None:
+    nothing."""
     crashed = event.end_reason == "signal" and event.exit_signal in _CRASHES
     if event.end_reason not in _SAYS and not crashed:
         return None
     wall = event.used.wall
-    return Lived(wall, min(WHOLE, max(1, -(-wall * WHOLE // limit))) if limit and limit > 0 else 0)
+    return Lived(wall, _part(wall, limit, WHOLE), _part(wall, guess, FARTHEST))
+
+
+def _part(wall: int, of: int | None, most: int) -> int:
+    """How many thousandths, rounded up, 1 at least; 0: of nothing."""
+    return min(most, max(1, -(-wall * WHOLE // of))) if of and of > 0 else 0

@@ -93,6 +93,10 @@ class Server:
     dependency_failed: str = setting(
         "name", "hold", "what becomes of a request whose prerequisite failed", words=("hold", "delete", "run")
     )
+    limit_hint: int | None = setting(
+        "count", 10, "how many times as long as requests like it ran a wall limit must be that its owner is"
+        " told", low=2, high=1_000, nothing="off",
+    )  # fmt: skip
     privacy: str = setting(
         "name", "all", "whose requests a user sees: owner (their own), group or all",
         words=("owner", "group", "all"),

@@ -195,6 +195,9 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "small_limit": "{limit} is at least {least}, not {value}",
         "asks_nothing": "a request with no {what} at all cannot run;"
         " name more, or leave its limit to the queue",
+        "bad_guess": "a best guess is a time that a request runs, such as best_guess=1:30:00",
+        "guess_above_limit": "a best guess of {guess} lies above the wall limit of {limit}: at that a request"
+        " is ended; guess less, or ask for more",
         "bad_amount": "{name} {value} is no amount: from 0 upward, or unlimited",
         "bad_hold": "hold type {letter!r} is none of u, o, s, several of them, or n alone",
         "bad_line": "a message is a line of 1 to {most} printable characters",

@@ -53,7 +53,8 @@ class Ask:
     """Resources asked for. None = omitted, UNLIMITED = asked without limit; times in ms, sizes in bytes.
 
     ``others``: further limits by their qmgr path, e.g. ``("per_process/stack_limit", 8388608)``; ``needs``:
-    resources that must be well; ``consumables``: how many units of which.
+    resources that must be well; ``consumables``: how many units of which; ``best_guess``: how long its owner
+    thinks that it runs (``wall`` is when it may be ended).
     """
 
     cpu: int | None = None
@@ -66,6 +67,7 @@ class Ask:
     others: tuple[tuple[str, int], ...] = ()
     needs: tuple[str, ...] = ()
     consumables: Wanted = ()
+    best_guess: int | None = None
 
     def limits(self) -> dict[str, int | None]:
         """Limits that have fields of their own, by their qmgr paths."""

@@ -6,7 +6,7 @@ The clients import this: it imports nothing.
 KNOWN = (
     "walltime", "cput", "pcput", "mem", "vmem", "pmem", "pvmem", "ncpus", "procs", "pes", "mpp_p", "mpp_t",
     "p_mpp_t", "nproc", "file", "nice", "nodes", "select", "place", "software", "host", "vnode", "arch",
-    "filesystems", "needs", "ppn", "mpiprocs", "ompthreads", "property",
+    "filesystems", "needs", "best_guess", "ppn", "mpiprocs", "ompthreads", "property",
 )  # fmt: skip
 """What ``-l`` reads in a way of its own."""
 GPUS = ("gpus", "ngpus")

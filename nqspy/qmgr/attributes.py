@@ -86,6 +86,7 @@ MODIFY = dict(
     (
         _ask("cpu_limit", "ask/cpu", "time", "CPU time of the request"),
         _ask("wall_limit", "ask/wall", "time", "wall-clock time of the request"),
+        _ask("best_guess", "ask/best_guess", "time", "how long it will run, as its owner thinks"),
         _ask("memory_limit", "ask/memory", "size", "memory of the request"),
         _ask("pe_limit", "ask/pes", "count", "PEs of the request"),
         _ask("process_limit", "ask/per_request/process_limit", "count", "processes of the request", low=2),

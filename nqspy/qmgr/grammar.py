@@ -205,6 +205,8 @@ _SET = (
          doc="what becomes of a second output of one path, of requests that wait or run at the same time"),
     _one("log_level", "server/log_level"),
     _one("dependency_failed", "server/dependency_failed"),
+    _one("limit_hint", "server/limit_hint",
+         doc="from which multiple of what it needs on a wall limit is mentioned to its owner"),
     _one("privacy", "server/privacy", doc="whose requests a user sees: their own, their groups', all"),
     _one("DEFault Batch_request Queue", "default/queue", "QUEUE"),
     _one("DEFault Batch_request PRiority", "default/priority", "N"),

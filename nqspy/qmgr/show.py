@@ -99,6 +99,7 @@ def show_parameters(settings: Settings) -> str:
         ("Lost requests", server.lost_request),
         ("Second outputs of one path", server.output_clash),
         ("Failed prerequisites", server.dependency_failed),
+        ("Wall limits told of from times", _value(server, "limit_hint")),
         ("Users see requests of", server.privacy),
         ("Log tells", server.log_level),
         ("Half-life of use", _value(settings.usage, "half_life")),

@@ -62,6 +62,7 @@ def requested(spec: Spec) -> dict[str, Any]:
         "needs": list(ask.needs),
         "consumables": dict(ask.consumables),
         "processes": finite(dict(ask.others).get("per_request/process_limit")),
+        **({} if ask.best_guess is None else {"best_guess_s": ask.best_guess / 1000}),
     }
 
 

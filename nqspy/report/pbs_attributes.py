@@ -256,6 +256,7 @@ def resource_list(spec: Spec, notes: Mapping[str, str] | None = None) -> dict[st
     memory = None if finite(ask.memory) is None else kilobytes(ask.memory or 0)
     chunk = f"1:ncpus={ask.pes}" + (f":mem={memory}" if memory else "")
     found: dict[str, str | int | None] = {
+        "best_guess": _span(ask.best_guess),
         "cput": _span(ask.cpu),
         "file": _size(others.get("per_process/permfile_limit")),
         "mem": memory,

@@ -13,7 +13,8 @@ def why_text(each: Mapping[str, Any]) -> str:
     """``qstat --why``: why a request waits, who says so, its place and when it may start; or what ended it.
 
     ``each`` is an object of ``qstat --json`` with ``estimate`` (`eta.Estimate` or null), ``chain`` and
-    ``redated`` ({at who cause} or null) besides, and ``needed``: what its reason says must happen.
+    ``redated`` ({at who cause} or null) besides, ``needed``: what its reason says must happen, and ``hint``:
+    what its owner is told of its wall limit.
     """
     state = each["state"]
     lines = [
@@ -67,6 +68,7 @@ def _why_waiting(each: Mapping[str, Any]) -> Iterable[str]:
         yield f"  priority: {rank['total']:.4f} ({factors})"
     if reason:
         yield f"  needed:   {_needed(each)}"
+    yield from _why_hint(each)
     if estimate:
         yield from (f"  {word + ':':<10}{said}" for word, said in both(estimate))
 
@@ -118,8 +120,15 @@ def _why_ended(each: Mapping[str, Any]) -> Iterable[str]:
     if used["cpu_s"] is not None:
         size = f", {format_size(used['memory_bytes'])} memory" if used["memory_bytes"] is not None else ""
         yield f"  used:     {used['cpu_s']:.2f} s CPU, {used['wall_s']:.2f} s wall time{size}"
+    yield from _why_hint(each)
     if each["output"]:
         yield f"  output:   {each['output']}  {each['error']}"
+
+
+def _why_hint(each: Mapping[str, Any]) -> Iterable[str]:
+    """What its owner is told of its wall limit."""
+    if hint := each.get("hint"):
+        yield f"  hint:     {hint}"
 
 
 def _ending(each: Mapping[str, Any]) -> str:

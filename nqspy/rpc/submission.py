@@ -18,7 +18,8 @@ Name = str | os.PathLike[str]
 class Options(TypedDict, total=False):
     """What may be said of a submission; everything may be left out.
 
-    Times in seconds or as text, sizes in bytes or as text. ``eligible``: not before (with a zone);
+    Times in seconds or as text, sizes in bytes or as text. ``wall``: when it may be ended; ``best_guess``:
+    how long it will run. ``eligible``: not before (with a zone);
     ``environment``: variables of the job; ``user``: run as another one (managers); ``after``: ``ID`` or
     ``ID:any``; ``needs``: resources that must be well, a list or ``nfs+licence``; ``consumables``: units by
     name, like ``{"gpu": 2}``; ``contract``: a hole shorter than its wall limit will do, it is ended where
@@ -31,6 +32,7 @@ class Options(TypedDict, total=False):
     cpu: Time
     cpu_process: Time
     wall: Time
+    best_guess: Time
     memory: Size
     memory_process: Size
     pes: int
@@ -100,6 +102,7 @@ def _ask(options: Options) -> dict[str, Any]:
         "cpu": _milliseconds(options.get("cpu")),
         "cpu_process": _milliseconds(options.get("cpu_process")),
         "wall": _milliseconds(options.get("wall")),
+        "best_guess": _milliseconds(options.get("best_guess")),
         "memory": _bytes(options.get("memory")),
         "memory_process": _bytes(options.get("memory_process")),
         "consumables": list(dict(options.get("consumables", {})).items()) or None,

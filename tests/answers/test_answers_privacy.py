@@ -7,6 +7,7 @@ import pytest
 from daemon.inner import PEOPLE, item
 
 from nqspy.answers.visibility import Visibility
+from nqspy.model.lifetimes import Lived
 from nqspy.model.people import Caller
 
 UNKNOWN = "unknown_request"
@@ -127,6 +128,21 @@ def test_reports_are_for_operators_and_members_get_their_departments_page(site):
         user["name"] for each in site.result("other", "report_usage")["groups"] for user in each["users"]
     ]
     assert set(users) <= {"ben"}
+
+
+def test_how_well_others_know_their_run_times_is_told_as_far_as_their_requests_are(site):
+    for n, owner in enumerate(("anne", "ben", "cleo")):
+        list(site.daemon.engine.site.lifetimes.add((owner, "job", 1), Lived(1_000, 100), n))
+
+    def told(who):
+        return [each["user"] for each in site.result(who, "report_estimates")["users"]]
+
+    assert told("other") == ["anne", "ben", "cleo"]
+    site.qmgr("set privacy group")
+    assert told("other") == ["ben"]
+    site.qmgr("set privacy owner")
+    assert told("other") == ["ben"]
+    assert told("operator") == ["anne", "ben", "cleo"]
 
 
 def test_reasons_name_no_hidden_request(site):

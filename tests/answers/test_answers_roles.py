@@ -88,6 +88,7 @@ TABLE = [
     ("report_quota", ALL, lambda id: {}),
     ("report_swf", ALL, lambda id: {}),
     ("report_usage", ALL, lambda id: {}),
+    ("report_estimates", ALL, lambda id: {}),
     ("exits_list", ALL, lambda id: {}),
     ("exits_trace", ALL, lambda id: {"request": id}),
     *((cmd, NOBODY, lambda id: {}) for cmd in ("apply_files", "show", "why")),

@@ -172,6 +172,7 @@ ALTERED = [
         "ask/pes": 2, "ask/memory": 1 << 20, "ask/consumables": None, "layout": {
         "text": "nodes=1:ppn=2:mem=1mb", "chunks": 1, "ranks": 2, "cpus": 2}}),
     ("-l ncpus=4", {"ask/pes": 4, "layout": None}),
+    ("-l best_guess=1:30:00", {"ask/best_guess": 5_400_000}),
     ("-l nproc=9", {"ask/per_request/process_limit": 9}),
     ("-N new -p -3 -r n -A d1", {"name": "new", "priority": -3, "rerunnable": False, "account": "d1"}),
     ("-S /bin/sh", {"shell": "/bin/sh"}),

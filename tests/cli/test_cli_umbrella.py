@@ -17,6 +17,7 @@ from nqspy.daemon import tools
 from nqspy.model.ids import Instant
 from nqspy.model.site import Site
 from nqspy.report.counters import counters, counters_text
+from nqspy.report.estimates import estimates, estimates_text
 from nqspy.report.night import night_bounds, night_report
 from nqspy.report.pages import night_text
 from nqspy.report.quotas import period_of, quota_report, quota_text
@@ -78,6 +79,10 @@ class Counter:
     def report_usage(self, message):
         data = usage(Site(), NOW)
         return {"text": usage_text(data), **data}
+
+    def report_estimates(self, message):
+        data = estimates({}, NOW, zone_of("UTC"))
+        return {"text": estimates_text(data), **data}
 
     def report_quota(self, message):
         site = Site()
@@ -166,6 +171,11 @@ def test_no_daemon_is_one_line_and_status_1(tmp_path):
     assert failed.exit_code == 1
     assert failed.stderr.startswith("nqspy: ")
     assert failed.stderr.count("\n") == 1
+
+
+def test_run_times_are_told_by_user(counter):
+    assert run(counter, "report", "estimates").stdout == "no request has ended yet\n"
+    assert json.loads(run(counter, "report", "estimates", "--json").stdout)["users"] == []
 
 
 def test_usage_is_a_table(counter):

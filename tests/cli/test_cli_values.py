@@ -180,6 +180,7 @@ def resources(text: str) -> Resources:
     [
         ("walltime=0:3:0,mem=1024MB", {"wall": 180_000, "memory": 1 << 30}, []),
         ("mpp_p=4,mpp_t=600,590", {"pes": 4, "wall": 600_000}, ["warning:mpp_t:590000"]),
+        ("walltime=10:00,best_guess=2:30", {"wall": 600_000, "best_guess": 150_000}, []),
         ("nodes=2:ppn=3:mem=1kb", {"pes": 6, "memory": 2048}, []),
         ("nodes=2:ppn=3:mem=1kb,mem=1MB", {"pes": 6, "memory": 1 << 20}, []),
         ("nodes=1:ppn=2,ncpus=4", {"pes": 4}, []),

@@ -4,7 +4,7 @@ import pytest
 from core.harness import START
 
 from nqspy.model import events as ev
-from nqspy.model.lifetimes import Lifetime, Lifetimes, Lived
+from nqspy.model.lifetimes import Key, Lifetime, Lifetimes, Lived
 from nqspy.model.requests import Used
 
 MINUTE = 60_000
@@ -164,17 +164,23 @@ def test_so_much_is_kept_and_what_is_oldest_is_forgotten_first():
     assert list(Lifetimes.of(dict(sorted(known.known.items()))).known) == list(known.known)
 
 
+def walls(known: Lifetimes, key: Key) -> list[list[int]]:
+    """Of each kind."""
+    return [[run.wall for run in kind] for kind in known.kinds(key)]
+
+
 def test_those_alike_are_looked_for_in_ever_wider_kinds():
     known = Lifetimes()
     ends = [("anne", "sweep", 1, 10), ("anne", "sweep", 1, 20), ("anne", "sweep", 4, 30), ("ben", "x", 1, 40)]
     for n, (owner, name, pes, wall) in enumerate(ends):
         list(known.add((owner, name, pes), Lived(wall, 0), n))
-    walls = [[run.wall for run in known.like(key)] for key in (("anne", "sweep", 1), ("ben", "y", 1))]
-    assert walls == [[10, 20, 30], [10, 20, 30, 40]]
+    assert walls(known, ("anne", "sweep", 1)) == [[10, 20, 30], [10, 20, 30], [10, 20, 30, 40]]
+    assert walls(known, ("ben", "y", 1)) == [[10, 20, 30, 40]], "those of everybody"
     list(known.add(("anne", "sweep", 1), Lived(50, 0), 9))
-    assert [run.wall for run in known.like(("anne", "sweep", 1))] == [10, 20, 50], "enough of the same width"
+    assert walls(known, ("anne", "sweep", 1))[0] == [10, 20, 50], "enough of the same width"
+    assert [len(kind) for kind in known.of_owner(("anne", "sweep", 1))] == [3, 4, 4]
     again = Lifetimes.of(known.known)
-    assert sorted(again.like(("carl", "z", 1))) == sorted(known.like(("carl", "z", 1)))
+    assert sorted(walls(again, ("carl", "z", 1))[0]) == sorted(walls(known, ("carl", "z", 1))[0])
     closed = known.copy(closed=True)
     assert list(closed.add(("anne", "sweep", 1), Lived(60, 0), 10)) == []
     assert closed.latest() == known.latest()

@@ -122,7 +122,7 @@ class Centre:
         return parsed.command
 
     def submit(self, *lines: str, **more: Any) -> list[Seq]:
-        """Requests as ``"anne name=x cpu=10:00 mem=8mw pes=2 at=+60 queue=night held account=d1
+        """Requests as ``"anne name=x cpu=10:00 guess=5:00 mem=8mw pes=2 at=+60 queue=night held account=d1
         after=1:any,2 needs=nfs+licence"``; each line is a submission of its own by its owner."""
         found = []
         for line in lines:
@@ -223,6 +223,7 @@ def item(
     ask = Ask(
         cpu=parse_time(given["cpu"]) if "cpu" in given else None,
         wall=parse_time(given["wall"]) if "wall" in given else None,
+        best_guess=parse_time(given["guess"]) if "guess" in given else None,
         memory=parse_size(given["mem"]) if "mem" in given else None,
         pes=int(given.get("pes", 1)),
         needs=tuple(given["needs"].split("+")) if given.get("needs") else (),

@@ -160,7 +160,7 @@ def test_what_was_learnt_outlasts_a_restart(tmp_path):
     centre.submit(*["anne name=sweep wall=100"] * 5)
     centre.later(minutes=5)
     known = centre.site.lifetimes
-    assert len(known.like(("anne", "sweep", 1))) == 5
+    assert len(known.known["anne", "sweep", 1].runs) == 5
     centre.sim.restart()
     assert centre.site.lifetimes == known
 

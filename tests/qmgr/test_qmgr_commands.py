@@ -97,6 +97,8 @@ ONE_CHANGE = [
     ("set sh fi = (/bin/sh)", "set", "server/shell_strategy", "fixed=/bin/sh"),
     ("set shell_strategy free", "set", "server/shell_strategy", "free"),
     ("set shell_strategy login", "set", "server/shell_strategy", "login"),
+    ("set limit_hint 20", "set", "server/limit_hint", 20),
+    ("set limit_hint off", "set", "server/limit_hint", None),
     ("set lost_request fail", "set", "server/lost_request", "fail"),
     ("set dependency_failed run", "set", "server/dependency_failed", "run"),
     ("set mail limit=5", "set", "mail/limit", 5),

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from nqspy.core import over_asking
 from nqspy.engine.handlers import strays
 from nqspy.engine.handlers.context import Transaction
 from nqspy.model import events as ev
@@ -11,7 +12,8 @@ from nqspy.model import observations as ob
 from nqspy.model.actions import Adjust, Forget, Kill, Notify, Resume, Suspend
 from nqspy.model.cause import HANDS
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.requests import Ending, Request, State, Used
+from nqspy.model.lifetimes import key_of
+from nqspy.model.requests import Ending, Request, State, Used, finite
 
 NO_TRACE = "its folder in the spool is gone"
 """What is said of an attempt that ran and left no trace."""
@@ -142,7 +144,16 @@ def finish(tx: Transaction, request: Request, ending: Ending) -> None:
     )  # fmt: skip
     bad = ending.reason not in ("exit", "deleted")
     if request.spec.mail.end or (request.spec.mail.abort and bad):
-        _mail(tx, request, "ended", f": {_how(replace(ending, text=text))}")
+        _mail(tx, request, "ended", f": {_how(replace(ending, text=text))}{_hint(tx, request, ending)}")
+
+
+def _hint(tx: Transaction, request: Request, ending: Ending) -> str:
+    """What its owner is told of its wall limit, where it ended well."""
+    if ending.reason != "exit" or ending.status != 0:
+        return ""
+    site, limit = tx.site, finite(request.spec.ask.wall)
+    said = over_asking.hint(site.settings, site.lifetimes, key_of(request), limit)
+    return f". Of its wall limit: {said}" if said else ""
 
 
 def _how(ending: Ending) -> str:

@@ -245,6 +245,7 @@ _ASK_FIELDS = (
     "cpu",
     "cpu_process",
     "wall",
+    "best_guess",
     "memory",
     "memory_process",
     "pes",

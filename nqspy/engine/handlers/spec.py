@@ -13,10 +13,10 @@ from nqspy.model.arrays import ArraySpec
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.layout import MOST, Layout
 from nqspy.model.queues import Queue
-from nqspy.model.requests import Ask, Spec
+from nqspy.model.requests import Ask, Spec, finite
 from nqspy.model.site import Site
 from nqspy.model.tree import declared
-from nqspy.model.units import GREATEST, UNLIMITED
+from nqspy.model.units import GREATEST, UNLIMITED, format_time
 
 NAME_MAX = 230
 WORD_MAX = 1024
@@ -123,9 +123,19 @@ def _check_ask(site: Site, ask: Ask, queue: Queue | None) -> None:
     for what, limit in (("CPU time", ask.cpu), ("wall time", ask.wall), ("memory", ask.memory)):
         if limit == 0:
             raise Refusal("asks_nothing", what=what)
+    if ask.best_guess is not None:
+        _check_guess(ask.best_guess, finite(ask.wall))
     for name, value in _amounts(ask):
         if value != UNLIMITED and not 0 <= value <= GREATEST:
             raise Refusal("bad_amount", name=name, value=value)
+
+
+def _check_guess(guess: int, limit: int | None) -> None:
+    """How long one runs is more than nothing, and no more than it may."""
+    if guess < 1:
+        raise Refusal("bad_guess")
+    if limit is not None and guess > limit:
+        raise Refusal("guess_above_limit", guess=format_time(guess), limit=format_time(limit))
 
 
 def _check_layout(layout: Layout) -> None:

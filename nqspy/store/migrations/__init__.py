@@ -14,12 +14,14 @@ from nqspy.store.migrations import (
     m0004_kept,
     m0005_attempt,
     m0006_lifetimes,
+    m0007_guesses,
 )
 
 Step = Callable[[sqlite3.Connection], None]
 
 STEPS: tuple[Step, ...] = (
     m0001_tables.up, m0002_archives.up, m0003_owed.up, m0004_kept.up, m0005_attempt.up, m0006_lifetimes.up,
+    m0007_guesses.up,
 )  # fmt: skip
 """In their order: the first makes format 1."""
 

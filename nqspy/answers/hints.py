@@ -1,0 +1,23 @@
+"""What owners are told of their wall limits where somebody asks about a request."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from nqspy.core import over_asking
+from nqspy.model.site import Site
+
+
+def add_hints(site: Site, found: Iterable[dict[str, Any]]) -> None:
+    """Notes a ``hint`` with each object of ``qstat --json``: null where there is nothing to say, and of one
+    that did not end well."""
+    for each in found:
+        each["hint"] = _hint(site, each) or None
+
+
+def _hint(site: Site, each: dict[str, Any]) -> str:
+    asked, ended = each["requested"], each["state"] == "ended"
+    if ended and (each["end_reason"], each["exit_status"]) != ("exit", 0):
+        return ""
+    limit = None if asked["wall_s"] is None else round(asked["wall_s"] * 1000)
+    key = each["owner"], each["name"], asked["pes"]
+    return over_asking.hint(site.settings, site.lifetimes, key, limit)

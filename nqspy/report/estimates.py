@@ -1,0 +1,104 @@
+"""How well people know how long their requests run: their wall limits, their best guesses, and what could have
+been said of each by the ones before it. From the lifetimes that are kept (`model.lifetimes`)."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import fmean, median
+from typing import Any
+
+from nqspy.core.runtime import LAST
+from nqspy.model.ids import Instant
+from nqspy.model.lifetimes import WHOLE, Key, Lifetime, Lived
+from nqspy.report.grid import grid, percent
+from nqspy.report.time_text import Zone
+
+Known = Mapping[Key, Lifetime]
+TENFOLD = 10
+
+
+def estimates(known: Known, at: Instant, zone: Zone) -> dict[str, Any]:
+    """JSON-able data, a row for each user by name.
+
+    *Accuracy* is the mean of the shorter of what was said and what came by the longer, 1: always exact (D.
+    Tsafrir, Y. Etsion, D. Feitelson, IEEE TPDS 18(6), 2007). ``times``: the median of said by came;
+    ``tenfold``: the part whose limit was ten times as long or more; ``outran``: the part that ran longer than
+    was guessed. ``history``: of those of which enough of the same name and size had ended before, the median
+    of the last of these, as `runtime` takes it. All are null where ``known`` is 0.
+    """
+    users: dict[str, list[Sequence[Lived]]] = {}
+    for (owner, _, _), lifetime in known.items():
+        users.setdefault(owner, []).append(lifetime.runs)
+    return {
+        "at": zone.text(at),
+        "users": [{"user": user, **_row(users[user])} for user in sorted(users)],
+    }
+
+
+def _row(of_names: Sequence[Sequence[Lived]]) -> dict[str, Any]:
+    runs = [run for each in of_names for run in each]
+    limits, guesses = [run.part for run in runs if run.part], [run.guess for run in runs if run.guess]
+    past = [near for each in of_names for near in _by_those_before(each)]
+    return {
+        "ended": len(runs),
+        "limit": _said(limits) | {"tenfold": _share(part * TENFOLD <= WHOLE for part in limits)},
+        "best_guess": _said(guesses) | {"outran": _share(part > WHOLE for part in guesses)},
+        "history": {"known": len(past), "accuracy": fmean(past) if past else None},
+    }
+
+
+def _said(parts: Sequence[int]) -> dict[str, Any]:
+    """Of what came in thousandths of what was said."""
+    near = [min(part, WHOLE) / max(part, WHOLE) for part in parts]
+    return {
+        "known": len(parts),
+        "accuracy": fmean(near) if near else None,
+        "times": WHOLE / median(parts) if parts else None,
+    }
+
+
+def _share(which: Iterable[bool]) -> float | None:
+    found = [float(each) for each in which]
+    return fmean(found) if found else None
+
+
+def _by_those_before(runs: Sequence[Lived]) -> Iterator[float]:
+    """How near the last ones before it came to each, measured by the limits where all have one."""
+    for place in range(LAST, len(runs)):
+        some = runs[place - LAST : place + 1]
+        values = [run.part for run in some] if all(run.part for run in some) else [run.wall for run in some]
+        *before, came = (max(1, value) for value in values)
+        said = sorted(before)[LAST // 2]
+        yield min(said, came) / max(said, came)
+
+
+# ---------------------------------------------------------------- in words
+
+_HEADS = (
+    "USER", "ENDED", "LIMIT x", "EXACT %", "10 x %", "GUESSED", "GUESS x", "EXACT %", "OVER %", "PAST %",
+)  # fmt: skip
+
+
+def estimates_text(data: Mapping[str, Any]) -> str:
+    """The same as a table."""
+    if not data["users"]:
+        return "no request has ended yet\n"
+    rows = [
+        (
+            each["user"],
+            each["ended"],
+            _times(each["limit"]),
+            percent(each["limit"]["accuracy"]),
+            percent(each["limit"]["tenfold"]),
+            each["best_guess"]["known"],
+            _times(each["best_guess"]),
+            percent(each["best_guess"]["accuracy"]),
+            percent(each["best_guess"]["outran"]),
+            percent(each["history"]["accuracy"]),
+        )
+        for each in data["users"]
+    ]
+    head = f"run times by what was said before, at {data['at']}\n\n"
+    return head + grid(_HEADS, rows)
+
+
+def _times(said: Mapping[str, Any]) -> str:
+    return "-" if said["times"] is None else f"{said['times']:.1f}"

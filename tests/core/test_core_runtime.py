@@ -1,0 +1,162 @@
+"""How long a request will run: by its owner's best guess, by those like it, and when it has run for a while."""
+
+import math
+from itertools import pairwise
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nqspy.core.log_uniform import longest_of, median_beyond
+from nqspy.core.runtime import expected_wall
+from nqspy.model.ids import Instant
+from nqspy.model.lifetimes import Lifetimes, Lived
+from nqspy.model.queues import Queue
+from nqspy.model.requests import Ask, Request, Spec, State
+from nqspy.model.settings import Settings
+
+SECOND = 1_000
+
+
+def asking(name="job", owner="anne", pes=1, **ask) -> Request:
+    """A request; times in s."""
+    limits = {what: value * SECOND for what, value in ask.items()}
+    spec = Spec(owner, 1, name, "batch", "", "", "/", ask=Ask(pes=pes, **limits))
+    return Request(1, spec, "batch", State.QUEUED, Instant(0), Instant(0))
+
+
+def past(*runs, owner="anne", name="job", pes=1, known=None) -> Lifetimes:
+    """Runs (wall, thousandths of the limit, thousandths of the guess; s) in the order in which they ended."""
+    known = known if known is not None else Lifetimes()
+    for n, run in enumerate(runs):
+        wall, *parts = run if isinstance(run, tuple) else (run,)
+        list(known.add((owner, name, pes), Lived(wall * SECOND, *(parts or (0,))), n))
+    return known
+
+
+def expected(request, known, ran=0, settings=None) -> float | None:
+    """In s."""
+    found = expected_wall(settings or Settings(), known, request, ran * SECOND)
+    return None if found is None else found / SECOND
+
+
+def test_the_last_few_tell_more_than_those_before():
+    assert expected(asking(), past(10, 10, 10, 10, 500, 600, 700)) == 600
+    assert expected(asking(), past(500, 600, 700, 10, 10, 10)) == 10
+
+
+def test_what_ran_longer_under_a_longer_limit_is_measured_by_it():
+    known = past((60, 100), (60, 100), (90, 150))
+    assert expected(asking(wall=6000), known) == 600
+    assert expected(asking(), known) == 60, "who has no limit is taken to run as long as they did"
+
+
+def test_who_has_run_for_a_while_goes_by_those_that_ran_longer():
+    known = past(10, 20, 1000, 30, 2000, 40)
+    assert expected(asking(), known, ran=25) == 40, "the last three of them"
+    assert expected(asking(), known, ran=100) == 2000
+
+
+def test_where_none_like_it_ran_longer_a_wider_kind_is_asked():
+    known = past(10, 20, 30)
+    past(5000, 6000, 7000, name="other", known=known)
+    assert expected(asking(), known, ran=15) == 30
+    assert expected(asking(), known, ran=40) == 6000
+
+
+def test_one_that_has_outrun_all_goes_on_as_lifetimes_do():
+    known = past(100, 200, 400)
+    assert expected(asking(wall=6400), known, ran=400) == 1600, "half of those beyond: sqrt(400 x 6400)"
+    assert expected(asking(), known, ran=400) > 400
+    assert expected(asking(wall=300), known, ran=400) > 400, "beyond its limit too"
+
+
+def test_of_whom_nobody_knows_anything_its_limits_tell():
+    assert expected(asking(wall=100), Lifetimes()) == 100
+    assert expected(asking(wall=100), Lifetimes(), ran=40) == 100
+    assert expected(asking(), Lifetimes()) is None
+    assert expected(asking(), Lifetimes(), ran=40) == 80
+
+
+# ---------------------------------------------------------------- the best guess
+
+
+def test_a_best_guess_counts_as_it_is_until_it_is_known_how_guesses_come_true():
+    known = past(10, 10, 10)
+    assert expected(asking(wall=1000, best_guess=300), known) == 300
+    past((50, 0, 500), (50, 0, 500), known=known)
+    assert expected(asking(wall=1000, best_guess=300), known) == 300, "two are not enough"
+    past((50, 0, 500), known=known)
+    assert expected(asking(wall=1000, best_guess=300), known) == 150, "they take half of what he guesses"
+    past((900, 0, 900), (900, 0, 900), (900, 0, 900), owner="ben", known=known)
+    assert expected(asking(best_guess=300), known) == 150, "what others guess says nothing of it"
+    assert expected(asking(best_guess=300, name="new"), known) == 150, "what he guesses of others does"
+
+
+def test_a_guess_that_is_over_gives_way_to_those_that_ran_longer():
+    known = past(10, 400, 400, 400)
+    assert expected(asking(wall=1000, best_guess=300), known, ran=200) == 300
+    assert expected(asking(wall=1000, best_guess=300), known, ran=301) == 400
+
+
+def test_no_guess_reaches_beyond_what_limits_let_it_run():
+    settings = Settings()
+    settings.queues["batch"] = Queue("batch")
+    settings.queues["batch"].per_request.wall_limit = 100 * SECOND
+    assert expected(asking(best_guess=300), Lifetimes(), settings=settings) == 100
+
+
+# ---------------------------------------------------------------- lifetimes as they are spread
+
+
+def test_the_longest_lifetime_is_found_from_a_few():
+    drawn = Random(1)
+    low, high = math.log(1_000), math.log(10_000_000)
+    walls = [round(math.exp(drawn.uniform(low, high))) for _ in range(500)]
+    assert 8_000_000 < longest_of(walls) < 12_500_000
+    assert longest_of([]) == longest_of([5]) == longest_of([5, 5, 5]) == 0
+
+
+def test_half_of_those_that_ran_so_long_have_ended_by_the_median():
+    drawn = Random(2)
+    longest, ran = 1_000_000, 10_000
+    walls = [math.exp(drawn.uniform(0, math.log(longest))) for _ in range(20_000)]
+    longer = [wall for wall in walls if wall > ran]
+    ended = sum(wall <= median_beyond(ran, longest) for wall in longer) / len(longer)
+    assert ended == pytest.approx(0.5, abs=0.02)
+
+
+_runs = st.lists(
+    st.tuples(
+        st.integers(0, 10**9), st.integers(0, 1000), st.integers(0, 10**6), st.sampled_from("ab"),
+        st.sampled_from("xy"),
+    ),
+    max_size=12,
+)  # fmt: skip
+
+
+@given(
+    _runs,
+    st.none() | st.integers(1, 10**9),
+    st.none() | st.integers(1, 10**9),
+    st.lists(st.integers(0, 2 * 10**9), min_size=1, max_size=6),
+)
+def test_who_runs_is_always_expected_to_go_on_and_within_its_limit(runs, wall, guess, ages):
+    known = Lifetimes()
+    for n, (ran, part, of_guess, owner, name) in enumerate(runs):
+        list(known.add((owner, name, 1), Lived(ran, part, of_guess), n))
+    request = asking("x", "a")
+    spec = Spec("a", 1, "x", "batch", "", "", "/", ask=Ask(wall=wall, best_guess=guess))
+    request.spec = spec
+    found = []
+    for ran in sorted(ages):
+        total = expected_wall(Settings(), known, request, ran)
+        found.append((ran, total))
+        if ran:
+            assert total is not None
+            assert total > ran
+        if wall is not None and ran < wall:
+            assert total is not None
+            assert total <= wall
+    assert all(later[1] is not None for _, later in pairwise(found)), "what runs is never unknown"
