@@ -1,5 +1,5 @@
-"""Who asks for far more wall time than he needs is told so: others are started past him, or wait behind him, by
-that limit."""
+"""Who asks for far more wall time than he needs is told so: others are started past him, or wait behind him,
+by that limit."""
 
 from nqspy.model.ids import MINUTE
 from nqspy.model.lifetimes import RECENT, WHOLE, Key, Lifetimes

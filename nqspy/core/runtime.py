@@ -12,7 +12,6 @@ from nqspy.model.settings import Settings
 from nqspy.model.wall_limits import planned_wall as planned_wall
 from nqspy.model.wall_limits import wall_limit as wall_limit
 
-
 LAST = 3
 """So many of the last runs tell how long the next one takes. (Measured: manual page `runtimes`.)"""
 

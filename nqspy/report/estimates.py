@@ -1,5 +1,5 @@
-"""How well people know how long their requests run: their wall limits, their best guesses, and what could have
-been said of each by the ones before it. From the lifetimes that are kept (`model.lifetimes`)."""
+"""How well people know how long their requests run: their wall limits, their best guesses, and what could
+have been said of each by the ones before it. From the lifetimes that are kept (`model.lifetimes`)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, median

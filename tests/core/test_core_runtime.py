@@ -1,4 +1,4 @@
-"""How long a request will run: by its owner's best guess, by those like it, and when it has run for a while."""
+"""How long a request will run: by its owner's best guess, by those like it, and when it has run so far."""
 
 import math
 from itertools import pairwise
