@@ -123,8 +123,9 @@ class Selection(Protocol):
 
 class RequestView(Protocol):
     """A request as a user exit sees it: read only. Sizes in bytes, None = unlimited or not given; times in
-    ms; ``consumables``: units it asks for, by name. ``array``: identifier of the array that it is, or is one
-    index of (``index``); ``count``: how many indices of an array could still start, else 1."""
+    ms; ``started``: None as long as it waits; ``priority``: as its owner gave it; ``consumables``: units it
+    asks for, by name. ``array``: identifier of the array that it is, or is one index of (``index``);
+    ``count``: how many indices of an array could still start, else 1."""
 
     id: str
     seq: Seq
@@ -132,15 +133,18 @@ class RequestView(Protocol):
     name_given: bool
     owner: str
     group: str
+    account: str | None
     queue: str
     state: str
     date_in_queue: Instant
     submitted: Instant
+    started: Instant | None
     cpu: int | None
     memory: int | None
     pes: int
     wall: int | None
     consumables: Mapping[str, int]
+    priority: int | None
     attributes: tuple[str, ...]
     arguments: tuple[str, ...]
     array: str | None
