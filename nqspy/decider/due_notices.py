@@ -1,0 +1,62 @@
+"""Which notices of exits are due for what happened: jobinit, jobend and shift_changed, with their arguments
+as they are sent."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from msgspec import structs
+
+from nqspy.core.draft import Draft
+from nqspy.core.sight import FIELDS, Seen
+from nqspy.model.events import Ended, Recorded, Requeued, ShiftChanged, Started, Starting
+from nqspy.model.ids import Seq
+from nqspy.model.requests import Request, State
+from nqspy.model.site import Site
+from nqspy.ports import Exits
+
+DueNotice = tuple[str, dict[str, Any]]
+"""The hook, and its arguments; a ``request`` as its fields (`worker.SentRequest`)."""
+
+
+class DueNotices:
+    """Looks at what was committed; costs nothing where no exit listens."""
+
+    def __init__(self, exits: Exits) -> None:
+        self._exits = exits
+        self._begun: dict[Seq, Request] = {}
+
+    def adopt(self, site: Site) -> None:
+        """Remembers the requests that run already, so that their ends can be told."""
+        for request in site.started.values():
+            self._begun[request.seq] = structs.replace(request, slot=-1)
+
+    def of(self, happened: Iterable[Recorded], site: Site) -> Iterator[DueNotice]:
+        """Those that starts, ends and shifts among what happened call for, in order."""
+        for recorded in happened:
+            event = recorded.event
+            if isinstance(event, Starting):
+                self._starting(event, site)
+            elif isinstance(event, Started) and event.seq in self._begun:
+                yield from self._of("jobinit", self._begun[event.seq], recorded, site)
+            elif isinstance(event, (Ended, Requeued)):
+                yield from self._ended(event, recorded, site)
+            elif isinstance(event, ShiftChanged) and self._exits.has("shift_changed"):
+                yield "shift_changed", {"old": event.former, "new": event.shift}
+
+    def _starting(self, event: Starting, site: Site) -> None:
+        """Remembers the request: a short one is gone from the site when its start is told."""
+        request = site.requests.get(event.seq)
+        if request is not None and (self._exits.has("jobinit") or self._exits.has("jobend")):
+            self._begun[event.seq] = structs.replace(request, slot=-1)
+
+    def _ended(self, event: Ended | Requeued, recorded: Recorded, site: Site) -> Iterator[DueNotice]:
+        request = self._begun.pop(event.seq, None)
+        if request is not None and isinstance(event, Ended):
+            run = structs.replace(request.run, used=event.used)
+            ended = structs.replace(request, state=State.ENDED, attempt=run)
+            yield from self._of("jobend", ended, recorded, site)
+
+    def _of(self, hook: str, request: Request, recorded: Recorded, site: Site) -> Iterator[DueNotice]:
+        if self._exits.has(hook):
+            seen = Seen(request, Draft(site, recorded.at, self._exits, {}))
+            yield hook, {"request": {name: getattr(seen, name) for name in FIELDS}}

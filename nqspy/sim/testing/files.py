@@ -1,0 +1,130 @@
+"""The exits of a test: files, modules or texts, loaded as the daemon loads them; what fails in them is kept
+for whoever asks."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from nqspy.model.actions import ExitFailure
+from nqspy.sim.testing.errors import BadExit, ExitFailed
+from nqspy.userexit.guard import Guard
+from nqspy.userexit.loader import Source
+from nqspy.userexit.site_exits import SiteExits
+
+PATIENCE = 2_000
+"""ms of CPU time that an exit has at least in a test, ten times that of wall time: the machine may be busy,
+and an endless loop must end."""
+
+OneExit = str | Path | ModuleType
+Exits = OneExit | Mapping[str, str] | Sequence[OneExit]
+"""A file (or a folder of files), a module under test, texts by the names of their exits; or several."""
+
+
+class _Patient(Guard):
+    def call(
+        self, function: Callable[..., Any], args: tuple[Any, ...], budget: int, wall: int | None = None
+    ) -> Any:
+        """What the function returns, within a budget for a busy machine."""
+        budget = max(budget, PATIENCE)
+        return super().call(function, args, budget, max(10 * budget, wall or 0))
+
+
+class ExitsUnderTest(SiteExits):
+    """Exits of these files. Raises BadExit. ``failed``: failures since they were last looked at;
+    ``printed``: what exits have printed, line by line."""
+
+    def __init__(self, sources: Iterable[Source]) -> None:
+        self.failed: list[ExitFailure] = []
+        self.printed: list[str] = []
+        super().__init__(Path("exits"), sources=_in_order(sources), guard=_Patient)
+        self._sound()
+
+    def put(self, sources: Iterable[Source]) -> None:
+        """Adds these files, each in the place of one of the same name. Raises BadExit."""
+        known = {source.path.stem: source for source in self._sources or ()}
+        self._sources = _in_order((known | {source.path.stem: source for source in sources}).values())
+        modules, self.problems = self._load()
+        self._sound()
+        self._take(modules)
+
+    def reload(self) -> str:
+        """Reads the files that there are once more, then as `SiteExits`."""
+        self._sources = [
+            _read(each.path) if each.path.is_absolute() else each for each in self._sources or ()
+        ]
+        return super().reload()
+
+    def failures(self) -> tuple[ExitFailure, ...]:
+        """As `SiteExits`; they are kept besides."""
+        found = super().failures()
+        self.failed += found
+        return found
+
+    @contextmanager
+    def blamed(self, strict: bool) -> Iterator[None]:
+        """What is done in here fails with what an exit fails with meanwhile, where it is ``strict``. Raises
+        ExitFailed."""
+        self.failed.clear()
+        yield
+        if strict and self.failed:
+            first = self.failed[0]
+            raise ExitFailed(f"exit {first.exit}: {first.text}\n{first.traceback}".rstrip())
+
+    def _sound(self) -> None:
+        if self.problems:
+            raise BadExit("\n".join(self.problems))
+
+    def _printed(self, exit: str, text: str) -> None:
+        self.printed.append(f"{exit}: {text}")
+
+
+def _in_order(sources: Iterable[Source]) -> list[Source]:
+    return sorted(sources, key=lambda source: source.path.name)
+
+
+# ---------------------------------------------------------------- which files
+
+
+def sources_of(given: Exits, beside: Path) -> list[Source]:
+    """The files that are meant; a relative path is looked for in the folder ``beside``, then in the current
+    one. Raises BadExit."""
+    if isinstance(given, Mapping):
+        return [Source(Path("exits", f"{name}.py"), text.encode()) for name, text in given.items()]
+    if isinstance(given, str | Path | ModuleType):
+        given = (given,)
+    return [_read(path.absolute()) for one in given for path in _files(one, beside)]
+
+
+def _files(one: OneExit, beside: Path) -> Iterator[Path]:
+    if isinstance(one, ModuleType):
+        if one.__file__ is None:
+            raise BadExit(f"module {one.__name__} has no file")
+        path = Path(one.__file__)
+    else:
+        path = next((p for p in (beside / one, Path(one)) if p.exists()), beside / one)
+    if path.is_dir():
+        yield from (file for file in sorted(path.glob("*.py")) if file.name[0] not in "._")
+    else:
+        yield path
+
+
+def _read(path: Path) -> Source:
+    try:
+        return Source(path, path.read_bytes())
+    except OSError as error:
+        raise BadExit(f"{path} cannot be read: {error.strerror}") from None
+
+
+def under_test(test: Path) -> Path:
+    """The exit that a file of tests is about, by its name: of ``_quiet_test.py``, ``quiet_test.py`` and
+    ``test_quiet.py`` it is ``quiet.py``, beside it or in a folder ``exits`` there or one above. Raises
+    BadExit."""
+    name = test.stem.removeprefix("test_").removesuffix("_test").lstrip("_")
+    folders = (test.parent, test.parent / "exits", test.parent.parent / "exits")
+    for folder in folders:
+        if (found := folder / f"{name}.py").is_file() and found != test:
+            return found
+    looked = ", ".join(str(folder) for folder in folders)
+    raise BadExit(f"{test.name} is about {name}.py, which is in none of {looked}")

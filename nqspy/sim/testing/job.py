@@ -1,0 +1,169 @@
+"""A request in a test: what was said of it, and what has become of it."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from nqspy.model import indices
+from nqspy.model.arrays import ArraySpec
+from nqspy.model.commands import Submission
+from nqspy.model.errors import NqspyError
+from nqspy.model.ids import Instant, Seq, array_key
+from nqspy.model.requests import AFTER_WORDS, AfterWord, Ask, Dependency, Request, Spec
+from nqspy.model.units import parse_size, parse_time
+from nqspy.report.time_text import Zone
+from nqspy.sim.testing.errors import BadStory
+from nqspy.sim.testing.record import Record
+from nqspy.sim.testing.times import shown
+
+USERS = 100
+"""The Unix group of everybody in a test."""
+
+Amount = str | int | float | None
+"""A time (``"10:00"``, seconds) or a size (``"8mw"``, bytes) as a person writes it; None: not asked for."""
+
+
+class Told(Protocol):
+    """What a job asks of its site."""
+
+    record: Record
+
+    @property
+    def zone(self) -> Zone: ...
+    def found(self, seq: Seq) -> tuple[Request, str]: ...
+    def named(self, seq: Seq) -> str: ...
+    def why(self, name: "str | Job") -> str: ...
+    def place(self, name: "str | Job") -> int | None: ...
+
+
+class Job:
+    """One request of a test, by what the test calls it. Everything is as of now; times read as a test writes
+    them, ``2026-03-02 20:00:00``."""
+
+    def __init__(self, site: Told, label: str, number: int, array: bool) -> None:
+        self._site, self.label, self.number = site, label, number
+        self.seq: Seq = array_key(number) if array else number
+
+    def __repr__(self) -> str:
+        return f"<{self.label} ({self.id}) {self.state}>"
+
+    @property
+    def id(self) -> str:
+        """Its full identifier."""
+        return self._site.named(self.seq)
+
+    @property
+    def request(self) -> Request:
+        """All that the engine knows of it."""
+        return self._site.found(self.seq)[0]
+
+    @property
+    def spec(self) -> Spec:
+        """It as it was accepted, changes of a submit exit included."""
+        return self.request.spec
+
+    @property
+    def state(self) -> str:
+        """``queued``, ``held``, ``waiting`` (for a date), ``running``, ``suspended``, ``ended`` ..."""
+        return self._site.found(self.seq)[1]
+
+    @property
+    def queue(self) -> str:
+        """The queue it stands in, or stood in last."""
+        return self.request.queue
+
+    @property
+    def why(self) -> str:
+        """Why it waits, in words; empty where it does not."""
+        return self._site.why(self)
+
+    @property
+    def place(self) -> int | None:
+        """Its place in its queue, from 1; None where it is not queued."""
+        return self._site.place(self)
+
+    @property
+    def date_in_queue(self) -> str:
+        """As of when it counts as submitted."""
+        return shown(self._site.zone, self.request.date_in_queue)
+
+    @property
+    def started(self) -> str | None:
+        """When it started last."""
+        runs = self._site.record.stretches(self.number)
+        return self._shown(runs[-1].begin if runs else None)
+
+    @property
+    def ended(self) -> str | None:
+        """When it last stopped running."""
+        runs = self._site.record.stretches(self.number)
+        return self._shown(runs[-1].end if runs else None)
+
+    @property
+    def exit_status(self) -> int | None:
+        """The exit status it ended with."""
+        return getattr(self._site.record.ends.get(self.seq), "exit_status", None)
+
+    def _shown(self, at: Instant | None) -> str | None:
+        return None if at is None else shown(self._site.zone, at)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a test says of a request that it submits (`Site.submit`)."""
+
+    owner: str
+    name: str
+    queue: str
+    group: str | None = None
+    pes: int = 1
+    cpu: Amount = None
+    wall: Amount = None
+    memory: Amount = None
+    priority: int | None = None
+    after: tuple[Dependency, ...] = ()
+    not_before: Instant | None = None
+    held: bool = False
+    array: str | None = None
+    units: Mapping[str, int] | None = None
+    needs: Iterable[str] = ()
+    attributes: Iterable[str] = ()
+    arguments: Iterable[str] = ()
+    script: str = ""
+
+    def submission(self, uid: int) -> Submission:
+        """As qsub sends it. Raises BadStory for an amount that cannot be read."""
+        try:
+            ask = Ask(
+                cpu=_amount(self.cpu, parse_time), wall=_amount(self.wall, parse_time),
+                memory=_amount(self.memory, parse_size), pes=self.pes, needs=tuple(self.needs),
+                consumables=tuple((self.units or {}).items()),
+            )  # fmt: skip
+            array = None if self.array is None else _array(self.array)
+        except NqspyError as error:
+            raise BadStory(str(error)) from None
+        spec = Spec(
+            owner=self.owner, uid=uid, gid=USERS, name=self.name or "STDIN", name_given=bool(self.name),
+            queue=self.queue, script="", environment="", workdir=f"/home/{self.owner}", account=self.group,
+            ask=ask, priority=self.priority, eligible=self.not_before, held=self.held, after=self.after,
+            attributes=tuple(self.attributes), args=tuple(self.arguments), array=array,
+        )  # fmt: skip
+        return Submission(spec, self.script, f"HOME=/home/{self.owner}")
+
+
+def _amount(text: Amount, parse: Callable[[str], int]) -> int | None:
+    return None if text is None else parse(str(text))
+
+
+def _array(text: str) -> ArraySpec:
+    runs, percent, limit = text.partition("%")
+    return ArraySpec(indices.read(runs), int(limit) if percent else None)
+
+
+def read_after(text: str) -> tuple[str, AfterWord]:
+    """The request that ``a`` or ``a:any`` names, and what must become of it. Raises BadStory."""
+    name, _, said = text.partition(":")
+    word = next((each for each in AFTER_WORDS if each == (said or "ok")), None)
+    if word is None:
+        raise BadStory(f"{text!r}: behind the colon stands one of {', '.join(AFTER_WORDS)}")
+    return name, word

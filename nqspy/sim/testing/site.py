@@ -1,0 +1,401 @@
+"""A site under a virtual clock for whoever writes its exits: built in a few lines, told what happens, asked
+what it did. It is the daemon's own engine, with its queues, limits, shares and shifts.
+
+>>> site = Site(exits="quiet.py", pes=2)
+>>> site.submit("a", owner="anne", pes=2, runs="1h")
+>>> site.at("03:00")
+>>> assert site.started == ["a"]
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from nqspy.decider.due_notices import DueNotices
+from nqspy.decider.worker import SentRequest, read_only
+from nqspy.engine.explain import Places, reasons_of
+from nqspy.engine.inputs import CommandAsked, Outcome
+from nqspy.engine.virtual.executor import Run
+from nqspy.model import commands as cm
+from nqspy.model.events import Recorded
+from nqspy.model.ids import Instant, Seq, number_of
+from nqspy.model.people import Caller
+from nqspy.model.requests import STARTED, Dependency, Request, State
+from nqspy.model.site import Site as EngineSite
+from nqspy.qmgr.parser import parse_text
+from nqspy.report import night
+from nqspy.report.time_text import Zone, zone_of
+from nqspy.sim.main import OPERATOR, Simulation
+from nqspy.sim.testing.claims import Claims
+from nqspy.sim.testing.errors import BadStory
+from nqspy.sim.testing.files import Exits, ExitsUnderTest, sources_of
+from nqspy.sim.testing.job import USERS, Amount, Job, Wanted, read_after
+from nqspy.sim.testing.record import Record
+from nqspy.sim.testing.times import moment, shown, span
+from nqspy.store.memory import MemoryJournal
+
+ONE_QUEUE = """
+create batch_queue batch priority=10
+enable queue batch
+start queue batch
+set default batch_request queue batch
+"""
+"""The queues of a site of which none are told."""
+
+FIRST_UID = 1_001
+
+Happened = Callable[[Sequence[Recorded], EngineSite], None]
+AfterGiven = str | Job | Iterable[str | Job]
+
+
+class _Driver(Simulation):
+    """Tells what happens as soon as it is committed."""
+
+    def __init__(
+        self, happened: Callable[[Sequence[Recorded], EngineSite], None], *words: Any, **more: Any
+    ) -> None:
+        self._happened = happened
+        super().__init__(*words, **more)
+
+    def _take(self, outcome: Outcome) -> None:
+        super()._take(outcome)
+        self._happened(outcome.happened, self.site)
+
+
+class Site(Claims):
+    """``qmgr``: its queues and settings in qmgr's language (none: one open queue ``batch``); ``exits``:
+    files, a folder of them, modules, or texts by name, relative paths beside the file that makes the site;
+    ``pes``: how many PEs it has; ``at``: when it begins, on the clocks of ``zone`` (a Monday); ``runs``: how
+    long requests run of which nothing else is said. ``strict``: what an exit fails with fails the test.
+
+    Raises BadExit for a file that cannot be loaded, ParseError and Refusal for wrong settings.
+    """
+
+    def __init__(
+        self,
+        qmgr: str = "",
+        *,
+        exits: Exits = (),
+        pes: int = 4,
+        at: str = "2026-03-02 20:00",
+        zone: str = "UTC",
+        runs: str | float = "10min",
+        strict: bool = True,
+    ) -> None:
+        self._beside = Path(sys._getframe(1).f_globals.get("__file__") or ".").parent
+        self.exits = ExitsUnderTest(sources_of(exits, self._beside))
+        self.strict, self.record = strict, Record()
+        self._length = span(runs)
+        self._runs: dict[int, Run] = {}
+        self._uids: dict[str, int] = {}
+        self._jobs: dict[str, Job] = {}
+        self._together: list[tuple[cm.Submit, Caller]] | None = None
+        self._due = DueNotices(self.exits)
+        start = zone_of(zone).instant(datetime.fromisoformat(at))
+        self.journal = MemoryJournal()
+        self._driver = _Driver(
+            self._follow, self.journal, self._run, start, pes=pes, zone=zone, exits=self.exits, host="test"
+        )
+        self.qmgr(qmgr or ONE_QUEUE)
+
+    # ------------------------------------------------------------ what happens
+
+    def qmgr(self, text: str) -> None:
+        """Commands of qmgr, one a line, by a manager. Raises ParseError, Refusal."""
+        __tracebackhide__ = True
+        for parsed in parse_text(text, "qmgr"):
+            if not isinstance(parsed.command, cm.Command) or isinstance(parsed.command, cm.Query):
+                raise BadStory(f"qmgr, line {parsed.line}: {parsed.text!r} changes nothing")
+            self._do([(parsed.command, OPERATOR)])
+
+    def open_queue(self, name: str, words: str = "") -> None:
+        """A batch queue of that name that takes and starts requests; ``words`` as behind ``create
+        batch_queue NAME``, such as ``run_limit=4 priority=20``."""
+        __tracebackhide__ = True
+        self.qmgr(f"create batch_queue {name} {words}\nenable queue {name}\nstart queue {name}\n")
+
+    def load(self, exits: Exits) -> None:
+        """Loads exits, each in the place of one of the same name, as `Site` does at the beginning."""
+        beside = Path(sys._getframe(1).f_globals.get("__file__") or ".").parent
+        self.exits.put(sources_of(exits, beside))
+        self._do([(cm.ReloadExits(), OPERATOR)])
+
+    def submit(
+        self,
+        name: str,
+        *,
+        owner: str = "anne",
+        queue: str = "",
+        group: str | None = None,
+        pes: int = 1,
+        cpu: Amount = None,
+        wall: Amount = None,
+        memory: Amount = None,
+        priority: int | None = None,
+        after: AfterGiven = (),
+        not_before: str | None = None,
+        held: bool = False,
+        array: str | None = None,
+        units: Mapping[str, int] | None = None,
+        needs: Iterable[str] = (),
+        attributes: Iterable[str] = (),
+        arguments: Iterable[str] = (),
+        script: str = "",
+        named: str | None = None,
+        runs: str | float | None = None,
+        uses: str | float | None = None,
+        status: int = 0,
+    ) -> Job:
+        """A request is submitted by its owner. ``name`` is what the test calls it, and its own name unless
+        ``named`` says another one (empty: its owner gave none); ``group``: as by ``-A``, its owner must be
+        a member; ``after``: requests that it waits for, such as ``"a"`` or ``"a:any"``; ``array``:
+        ``"1-10%2"``; ``units``: of consumables.
+
+        Times and sizes are texts, or seconds and bytes. It ``runs`` that long, ``uses`` so much CPU time
+        (else its wall time on each PE) and ends with that exit status, unless a limit ends it before.
+
+        Raises Refusal where it is refused.
+        """
+        __tracebackhide__ = True
+        wanted = Wanted(
+            owner, name if named is None else named, queue or self._only_queue(), group, pes, cpu, wall,
+            memory, priority, tuple(self._dependencies(after)), self._moment(not_before), held, array, units,
+            needs, attributes, arguments, script,
+        )  # fmt: skip
+        job = self._name(name, array is not None)
+        wall_ms = self._length if runs is None else span(runs)
+        self._runs[job.number] = Run(wall_ms, wall_ms * pes if uses is None else span(uses), status)
+        caller = Caller(owner, self._uid(owner), USERS, ("users",))
+        asked = (cm.Submit((wanted.submission(caller.uid),)), caller)
+        if self._together is not None:
+            self._together.append(asked)
+            return job
+        try:
+            self._do([asked])
+        except Exception:
+            if job.number == self._driver.site.next_seq:  # it was not accepted
+                del self.record.labels[job.number], self._jobs[name]
+            raise
+        return job
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """What is submitted in here arrives at the same moment: one pass looks at all of it."""
+        __tracebackhide__ = True
+        self._together = []
+        try:
+            yield
+            asked = self._together
+        finally:
+            self._together = None
+        self._do(asked)
+
+    def hold(self, name: str | Job) -> None:
+        """An operator holds a request."""
+        self._do([(cm.HoldRequests((self.job(name).id,)), OPERATOR)])
+
+    def release(self, name: str | Job) -> None:
+        """An operator releases a request."""
+        self._do([(cm.ReleaseRequests((self.job(name).id,)), OPERATOR)])
+
+    def delete(self, name: str | Job) -> None:
+        """A request is deleted, or ended if it runs."""
+        self._do([(cm.Delete((self.job(name).id,), force=True), OPERATOR)])
+
+    # ------------------------------------------------------------ time
+
+    def at(self, when: str) -> None:
+        """Lets time pass to a moment: ``03:00`` or ``tue 03:00``, the next time it is so late, or
+        ``2026-03-03 21:00``. Raises BadStory."""
+        __tracebackhide__ = True
+        self._pass(moment(when, self.zone, self._driver.now))
+
+    def let_pass(self, time: str | float) -> None:
+        """Lets so much time pass: ``2h``, ``10:00``, a number of seconds."""
+        __tracebackhide__ = True
+        self._pass(Instant(self._driver.now + span(time)))
+
+    def to_the_end(self) -> None:
+        """Lets time pass until nothing is left to happen (eight days at most in which nothing does)."""
+        __tracebackhide__ = True
+        self._pass(None)
+
+    def report_night(self) -> dict[str, Any]:
+        """The night's report as it is now, data as of ``nqspy report night --json``; exits get their
+        notice."""
+        __tracebackhide__ = True
+        driver, events = self._driver, list(self.journal.events())
+        bounds = night.night_bounds(events, self.zone, driver.now)
+        data = night.night_report(events, driver.site, bounds, driver.now)
+        with self.exits.blamed(self.strict):
+            self._notify("night_report", {"report": read_only(data)})
+        return data
+
+    # ------------------------------------------------------------ what it did
+
+    @property
+    def now(self) -> str:
+        """The time: ``2026-03-02 20:00:00``."""
+        return shown(self.zone, self._driver.now)
+
+    @property
+    def zone(self) -> Zone:
+        """The site's time zone."""
+        return zone_of(self._driver.site.timezone)
+
+    @property
+    def shift(self) -> str | None:
+        """The shift in force."""
+        return self._driver.site.shift.current
+
+    @property
+    def started(self) -> list[str]:
+        """All that have started, in the order in which that was decided; one that ran twice stands twice."""
+        return [self.record.label(each.seq) for each in self.record.starts]
+
+    @property
+    def running(self) -> list[str]:
+        """Those that run now, in the order of their starts."""
+        known = self._driver.site.started
+        runs = (each.seq for each in self.record.starts if each.end is None)
+        return [self.record.label(seq) for seq in runs if seq in known and known[seq].state is State.RUNNING]
+
+    @property
+    def waiting(self) -> list[str]:
+        """Those that wait now, in the order of the lines of their queues, held and dated ones last."""
+        site, places = self._driver.site, Places(self._driver.engine, self._driver.now)
+
+        def line(request: Request) -> tuple[Any, ...]:
+            place, queue = places.of(request), site.settings.queues.get(request.queue)
+            rank = 0 if queue is None else -(queue.priority or 0)
+            return (place is None, rank, request.queue, 0 if place is None else place.position, request.seq)
+
+        waits = (each for each in site.requests.values() if each.state not in STARTED)
+        return [self.record.label(each.seq) for each in sorted(waits, key=line)]
+
+    @property
+    def ended(self) -> list[str]:
+        """Those that have ended, deleted ones too, in the order of their ends."""
+        return [self.record.label(seq) for seq in self.record.ends]
+
+    @property
+    def printed(self) -> list[str]:
+        """What exits have printed, each line behind the exit's name."""
+        return self.exits.printed
+
+    def most_at_once(self, owner: str | None = None, queue: str | None = None) -> int:
+        """How many requests ran at the same time at most so far, of that owner, of that queue."""
+        steps = []
+        for each in self.record.starts:
+            request = self.found(each.seq)[0]
+            if owner in (None, request.owner) and queue in (None, request.queue):
+                steps += [(each.begin, 1)] + ([] if each.end is None else [(each.end, -1)])
+        most = count = 0
+        for _, step in sorted(steps):
+            count += step
+            most = max(most, count)
+        return most
+
+    def why(self, name: str | Job) -> str:
+        """Why a request waits, in words, and who says so; empty where it does not."""
+        seq = self.job(name).seq
+        reason = reasons_of(self._driver.engine, (seq,)).get(seq)
+        return "" if reason is None else f"{reason.text} ({reason.who})" if reason.who else reason.text
+
+    def place(self, name: str | Job) -> int | None:
+        """Its place in its queue, from 1; None where it is not queued."""
+        place = Places(self._driver.engine, self._driver.now).of(self.found(self.job(name).seq)[0])
+        return None if place is None else place.position
+
+    def answers(self, name: str | Job) -> list[str]:
+        """What each exit last answered about a request, such as ``quiet.jobselect: refuse('why')``."""
+        rows = self.exits.trace(self.job(name).seq)
+        return [f"{each['exit']}.{each['hook']}: {_answer(each)}" for each in rows]
+
+    def job(self, name: str | Job) -> Job:
+        """A request by what the test calls it. Raises BadStory where there is none."""
+        if isinstance(name, Job):
+            return name
+        if name not in self._jobs:
+            known = ", ".join(self._jobs) or "none"
+            raise BadStory(f"nothing was submitted as {name!r}; submitted were {known}")
+        return self._jobs[name]
+
+    def found(self, seq: Seq) -> tuple[Request, str]:
+        """A request and its state, whether it has ended or not."""
+        request = self._driver.site.to_be(seq)
+        if request is not None:
+            return request, request.shown_state.value
+        rows = list(self.journal.ended((seq,)))
+        if not rows:
+            raise BadStory(f"{self.record.label(seq)} was not accepted")
+        return rows[0]["request"], "ended"
+
+    def named(self, seq: Seq) -> str:
+        """A request's full identifier."""
+        return self._driver.site.id_of(seq)
+
+    # ------------------------------------------------------------ how it is done
+
+    def _do(self, asked: Sequence[tuple[cm.Command, Caller]]) -> None:
+        """Has these done now, at the same moment; raises the first refusal."""
+        __tracebackhide__ = True
+        driver, handles = self._driver, [object() for _ in asked]
+        with self.exits.blamed(self.strict):
+            driver.feed([CommandAsked(*each, handle) for each, handle in zip(asked, handles, strict=True)])
+            driver.run(driver.now)
+        replies = {id(handle): reply for handle, reply in driver.replies}
+        for handle in handles:
+            if (refusal := replies[id(handle)].refusal) is not None:
+                raise refusal
+
+    def _pass(self, until: Instant | None) -> None:
+        __tracebackhide__ = True
+        with self.exits.blamed(self.strict):
+            self._driver.run(until)
+
+    def _run(self, request: Request) -> Run:
+        return self._runs[number_of(request.seq)]
+
+    def _follow(self, happened: Sequence[Recorded], site: EngineSite) -> None:
+        self.record.take(happened)
+        for hook, arguments in self._due.of(happened, site):
+            if "request" in arguments:
+                arguments = {"request": SentRequest(arguments["request"])}
+            self._notify(hook, arguments)
+
+    def _notify(self, hook: str, arguments: Mapping[str, Any]) -> None:
+        self.exits.failed += self.exits.notify(hook, **arguments)
+
+    def _name(self, label: str, array: bool) -> Job:
+        if label in self._jobs:
+            raise BadStory(f"{label!r} was submitted before; call this one otherwise (named={label!r})")
+        number = self._driver.site.next_seq + len(self._together or ())
+        self.record.labels[number] = label
+        return self._jobs.setdefault(label, Job(self, label, number, array))
+
+    def _only_queue(self) -> str:
+        """The queue of a request that names none, where there is but one and no default."""
+        settings = self._driver.site.settings
+        return next(iter(settings.queues)) if len(settings.queues) == 1 and not settings.default.queue else ""
+
+    def _dependencies(self, after: AfterGiven) -> Iterator[Dependency]:
+        for each in (after,) if isinstance(after, (str, Job)) else after:
+            if isinstance(each, Job):
+                yield Dependency(each.seq)
+            else:
+                name, word = read_after(each)
+                yield Dependency(self.job(name).seq, word)
+
+    def _moment(self, text: str | None) -> Instant | None:
+        return None if text is None else moment(text, self.zone, self._driver.now)
+
+    def _uid(self, owner: str) -> int:
+        return self._uids.setdefault(owner, FIRST_UID + len(self._uids))
+
+
+def _answer(row: Mapping[str, Any]) -> str:
+    return f"failed: {row['error']}" if row["error"] else row["answer"] or "the standard rules"
