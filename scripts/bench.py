@@ -329,6 +329,7 @@ def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
     """What can be measured, by name."""
     from bench_arrays import bench_arrays
     from bench_decider import bench_decider
+    from bench_exits_try import bench_exits_try
     from bench_list import bench_list
     from bench_memory import measure
     from bench_night import bench_night
@@ -356,6 +357,7 @@ def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
         "simulation": lambda: bench_simulation(figure, 1 if quick else 5),
         "store": lambda: bench_store(figure, 10_000 if quick else MANY),
         "faults": lambda: bench_decider(100 if quick else 400),
+        "try": lambda: bench_exits_try(1_000, 3 if quick else 10),
     }
 
 
@@ -387,8 +389,8 @@ def main() -> int:
         return memory(table)
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     words = (
-        "commands latency submits list jobs night passes many arrays memory report simulation store faults; "
-        "none: all. Or nights, sim, estimates, estimators, memory (alone, with their own options): see there"
+        "commands latency submits list jobs night passes many arrays memory report simulation store faults "
+        "try; none: all. Or nights, sim, estimates, estimators, memory (alone, with their own options): see there"
     )
     parser.add_argument("names", nargs="*", help=words)
     parser.add_argument("--json", action="store_true", help="figures as JSON")

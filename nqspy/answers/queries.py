@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from itertools import takewhile
 from typing import Any
 
+import msgspec
+
 from nqspy.answers import fields, limits, nights, shows
 from nqspy.answers.named import seq_of
 from nqspy.answers.serving import Serving
@@ -11,6 +13,7 @@ from nqspy.answers.slow import Work
 from nqspy.answers.snapshot import snapshot
 from nqspy.answers.visibility import Visibility
 from nqspy.core import alike
+from nqspy.engine.handlers.people import need
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import DAY, Instant, Seq
 from nqspy.model.reasons import ALIKE, ReasonCode
@@ -118,6 +121,20 @@ def _exits_list(serving: Serving, asked: rpc.Asked) -> Any:
     return {"exits": serving.exits.listing()}
 
 
+def _exits_loaded(serving: Serving, asked: rpc.Asked) -> Any:
+    """The loaded exits with their code, and where the engine is: what a copy of the site needs besides its
+    rows."""
+    need(serving.engine.site.settings, asked.caller, "manager", "exits try")
+    serving.commit()
+    decider = serving.decider
+    at_work = [each for each in decider.sources if each.path.stem not in decider.backoff.out]
+    return {
+        "now": serving.clock.now(),
+        "exits": [{"path": str(each.path), "code": each.text.decode("latin-1")} for each in at_work],
+        "between": msgspec.to_builtins(serving.engine.between),
+    }
+
+
 def _exits_trace(serving: Serving, asked: rpc.Asked) -> Any:
     site = serving.engine.site
     sight = Visibility(serving, asked.caller)
@@ -154,5 +171,6 @@ QUESTIONS: dict[str, Callable[[Serving, rpc.Asked], Any]] = {
     "report_usage": _report_usage,
     "report_estimates": _report_estimates,
     "exits_list": _exits_list,
+    "exits_loaded": _exits_loaded,
     "exits_trace": _exits_trace,
 }

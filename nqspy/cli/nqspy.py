@@ -1,40 +1,31 @@
 """The umbrella command ``nqspy``: counters, reports, the journal, user exits, the manual, the doctor.
 
 It reaches the daemon through its socket only; what looks at the installation itself (``doctor``, ``exits
-check``) is the daemon's room, ``sim`` the simulator's; they run as processes of their own.
+check``) is the daemon's room, ``sim`` and ``exits try`` the simulator's; they run as processes of their own.
 """
 
-import os
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 
 from nqspy.cli.umbrella.asking import answering, ask, fail, show, write
 from nqspy.cli.umbrella.book import print_manual
+from nqspy.cli.umbrella.exits import exits
 from nqspy.cli.umbrella.journal import instant_of, print_events
-from nqspy.report.time_text import zone_of
+from nqspy.cli.umbrella.rooms import HomeOption, JsonOption
+from nqspy.cli.umbrella.rooms import become as _become
+from nqspy.cli.umbrella.rooms import chosen as _chosen
+from nqspy.cli.umbrella.rooms import home_of as _home
+from nqspy.cli.umbrella.rooms import run_tool as _run_tool
 from nqspy.rpc.program import run
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 report = typer.Typer(no_args_is_help=True, help="The night report; shares and their use.")
-exits = typer.Typer(no_args_is_help=True, help="User exits: what is loaded, a candidate file, their answers.")
 app.add_typer(report, name="report")
 app.add_typer(exits, name="exits")
-
-HomeOption = Annotated[
-    str | None, typer.Option("--home", help="the home; else NQSPY_HOME, else the usual place")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="data instead of text")]
-
-_chosen: dict[str, str | None] = {"home": None}
-
-
-def _home(home: str | None) -> str | None:
-    """A command's own ``--home`` counts before the one in front of it."""
-    return home if home is not None else _chosen["home"]
 
 
 @app.callback()
@@ -165,70 +156,6 @@ def story(
     print_events(_home(home), None, False, as_json, request)
 
 
-@exits.command("list")
-def exits_list(as_json: JsonOption = False, home: HomeOption = None) -> None:
-    """What is loaded, how often it was called, how long it took."""
-    show(ask(_home(home), "exits_list"), as_json, _exits_text)
-
-
-def _exits_text(data: dict[str, Any]) -> str:
-    return "".join(_exit_text(each) for each in data["exits"]) or "no user exits are loaded\n"
-
-
-def _exit_text(each: dict[str, Any]) -> str:
-    state = "on" if each["enabled"] else "off"
-    doc = str(each.get("doc") or "").strip().partition("\n")[0]
-    figures = (
-        f"{each['calls']} calls, {each['failures']} failures, "
-        f"{each['total_ms']:.1f} ms in all, longest {each['longest_ms']:.2f} ms"
-    )
-    lines = [
-        f"{each['name']} ({state}): {', '.join(each['hooks'])}",
-        f"  {doc}" if doc else "",
-        f"  {figures}",
-    ]
-    settings = each.get("settings") or {}
-    lines += [f"  {name} = {_value(value)}" for name, value in settings.items()]
-    return "".join(f"{line}\n" for line in lines if line)
-
-
-def _value(setting: Any) -> str:
-    return str(setting.get("value", "") if isinstance(setting, dict) else setting)
-
-
-@exits.command("trace")
-def exits_trace(
-    request: Annotated[str, typer.Argument(metavar="ID", help="the request")],
-    as_json: JsonOption = False,
-    home: HomeOption = None,
-) -> None:
-    """What each exit last answered about a request."""
-    data = ask(_home(home), "exits_trace", request=request)
-    zone = None if as_json else zone_of(ask(_home(home), "now")["zone"])
-    show(data, as_json, lambda found: _trace_text(found, zone))
-
-
-def _trace_text(data: dict[str, Any], zone: Any) -> str:
-    rows = data["trace"]
-    if not rows:
-        return f"no exit has been asked about {data['id']}\n"
-    lines = [f"{data['id']}:"]
-    for each in rows:
-        said = f"failed: {each['error']}" if each["error"] else each["answer"] or "the standard rules"
-        alike = each.get("alike")
-        said += f" (of another request, alike in {', '.join(alike)})" if alike else ""
-        lines.append(f"  {zone.text(each['at'])}  {each['exit']}.{each['hook']}: {said}")
-    return "\n".join(lines) + "\n"
-
-
-@exits.command("check")
-def exits_check(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="the candidate")], home: HomeOption = None
-) -> None:
-    """Verify a file before it goes into exits/: hooks, arguments, settings."""
-    _run_tool("exits-check", [str(file)], _home(home))
-
-
 @app.command(
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
     options_metavar="[OPTIONS]",
@@ -267,19 +194,6 @@ def restore(
 ) -> None:
     """Put a backup in the database's place (the daemon must be stopped); the replaced one is kept."""
     _run_tool("restore", [str(file)], _home(home))
-
-
-def _run_tool(name: str, words: list[str], home: str | None) -> NoReturn:
-    """Hands over to the daemon's room."""
-    chosen = ["--home", home] if home is not None else []
-    _become("nqspy.daemon.tools", [name, *words, *chosen])
-
-
-def _become(module: str, words: list[str]) -> NoReturn:
-    """This process becomes a command of another room."""
-    sys.stdout.flush()
-    words = [sys.executable, "-m", module, *words]
-    os.execv(sys.executable, words)  # noqa: S606 - no shell is meant
 
 
 @app.command(

@@ -303,6 +303,12 @@ class NoticeGiven(WorkerMessage, tag="told"):
     listing: Rows
 
 
+class ExitsTried(WorkerMessage, tag="tried"):
+    """What was done on a copy of the site with exits on trial: packed, and read by whoever had it done."""
+
+    body: Annotated[bytes, msgspec.Meta(max_length=LARGEST_ANSWER)]
+
+
 class OrderFailed(WorkerMessage, tag="failed"):
     """It could not be answered: a traceback of our own code."""
 
@@ -317,7 +323,7 @@ class OutOfStep(WorkerMessage, tag="behind"):
 
 WorkerMessages = (
     ExitsLoaded | PlanMade | SubmitAnswered | RouteAnswered | SharesAnswered | OutlooksMade
-    | StartsMade | TraceAnswered | StateAnswered | NoticeGiven | OrderFailed | OutOfStep
+    | StartsMade | TraceAnswered | StateAnswered | NoticeGiven | ExitsTried | OrderFailed | OutOfStep
 )  # fmt: skip
 
 _encoder = msgspec.msgpack.Encoder()

@@ -1,4 +1,4 @@
-"""How long a look ahead may take."""
+"""How long a look ahead may take, and other work that somebody waits for."""
 
 import time
 from collections.abc import Callable
@@ -13,3 +13,10 @@ def part_of(seconds: float) -> Callable[[], float]:
     else the machine does."""
     began = time.thread_time()
     return lambda: (time.thread_time() - began) / seconds
+
+
+def part_of_patience(seconds: float, wall: float) -> Callable[[], float]:
+    """The same where somebody waits: of so many seconds of work, or of ``wall`` seconds that have gone by,
+    whichever part is greater."""
+    worked, began = part_of(seconds), time.monotonic()
+    return lambda: max(worked(), (time.monotonic() - began) / wall)

@@ -313,6 +313,11 @@ def _latest(now: Instant) -> _Lengths:
     return _Lengths(of, LATEST, "no wall limit ends it")
 
 
+def probable_runs(site: Site, now: Instant) -> Callable[[Settings, Request], Run]:
+    """How long requests run on a twin of this site, probably."""
+    return _probably(site.lifetimes.copy(closed=True), now)
+
+
 def _probably(past: Lifetimes, now: Instant) -> _Lengths:
     def of(settings: Settings, request: Request) -> int | None:
         ran = max(0, request.run.ran(now)) if request.attempt is not None else 0

@@ -1,19 +1,24 @@
 """Reading beside the writer: ended requests and the history, from any thread, without stopping commits."""
 
+import sqlite3
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from nqspy.model import configure, registry
 from nqspy.model.events import Recorded
 from nqspy.model.ids import Instant, Seq
+from nqspy.model.site import Site
 from nqspy.ports import EndedRow
 from nqspy.store import archive, copies, places, rows, schema
 from nqspy.store.archive import Archive
 from nqspy.store.errors import StoreError, plain
 from nqspy.store.fetching import SLICE, fetch_from
 from nqspy.store.history import EventHistory
+from nqspy.store.loading import load_site
 from nqspy.store.schema import EventRow, SettingsRow
 
 __all__ = ["SLICE", "Reader"]
@@ -96,6 +101,14 @@ class Reader:
         values = rows.decoded(found[0][0]) if found else {}
         kind = registry.object_of(path)
         return kind.one(configure.load({path: values})) if kind is not None else None
+
+    def site(self) -> Site:
+        """A copy of the site as of the last commit, nobody else's. Raises StoreError."""
+        with self._lock:
+            try:
+                return load_site(schema.connection(self._db))
+            except (sqlite3.Error, msgspec.MsgspecError, KeyError, ValueError) as error:
+                raise StoreError(f"{self.path} cannot be read: {plain(error)}") from error
 
     def problems(self) -> list[str]:
         """What SQLite's ``integrity_check`` finds wrong; nothing when the file is sound."""

@@ -90,6 +90,7 @@ TABLE = [
     ("report_usage", ALL, lambda id: {}),
     ("report_estimates", ALL, lambda id: {}),
     ("exits_list", ALL, lambda id: {}),
+    ("exits_loaded", MANAGERS, lambda id: {}),
     ("exits_trace", ALL, lambda id: {"request": id}),
     *((cmd, NOBODY, lambda id: {}) for cmd in ("apply_files", "show", "why")),
 ]  # fmt: skip

@@ -265,7 +265,7 @@ def test_what_looks_at_the_installation_becomes_the_daemons_tool(monkeypatch, wo
         became.append((program, command))
         raise SystemExit(0)
 
-    monkeypatch.setattr(umbrella.os, "execv", execv)
+    monkeypatch.setattr(os, "execv", execv)
     CliRunner().invoke(umbrella.app, ["--home", "/h", *words])
     assert became == [(sys.executable, [sys.executable, "-m", "nqspy.daemon.tools", *tool])]
 
@@ -277,7 +277,7 @@ def test_sim_becomes_the_simulators_command_with_its_words_as_they_were_written(
         became.append(command[1:])
         raise SystemExit(0)
 
-    monkeypatch.setattr(umbrella.os, "execv", execv)
+    monkeypatch.setattr(os, "execv", execv)
     for words in (["log.swf", "--pes", "8", "--json"], ["--help"]):
         monkeypatch.setattr(sys, "argv", ["nqspy", "sim", *words])
         with pytest.raises(SystemExit):

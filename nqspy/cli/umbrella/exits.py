@@ -1,0 +1,88 @@
+"""``nqspy exits``: what is loaded, what it answered, and candidate files."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from nqspy.cli.umbrella.asking import ask, show
+from nqspy.cli.umbrella.rooms import HomeOption, JsonOption, become, home_of, run_tool, with_home
+from nqspy.report.time_text import zone_of
+
+exits = typer.Typer(no_args_is_help=True, help="User exits: what is loaded, a candidate file, their answers.")
+
+
+@exits.command("list")
+def exits_list(as_json: JsonOption = False, home: HomeOption = None) -> None:
+    """What is loaded, how often it was called, how long it took."""
+    show(ask(home_of(home), "exits_list"), as_json, _exits_text)
+
+
+def _exits_text(data: dict[str, Any]) -> str:
+    return "".join(_exit_text(each) for each in data["exits"]) or "no user exits are loaded\n"
+
+
+def _exit_text(each: dict[str, Any]) -> str:
+    state = "on" if each["enabled"] else "off"
+    doc = str(each.get("doc") or "").strip().partition("\n")[0]
+    figures = (
+        f"{each['calls']} calls, {each['failures']} failures, "
+        f"{each['total_ms']:.1f} ms in all, longest {each['longest_ms']:.2f} ms"
+    )
+    lines = [
+        f"{each['name']} ({state}): {', '.join(each['hooks'])}",
+        f"  {doc}" if doc else "",
+        f"  {figures}",
+    ]
+    settings = each.get("settings") or {}
+    lines += [f"  {name} = {_value(value)}" for name, value in settings.items()]
+    return "".join(f"{line}\n" for line in lines if line)
+
+
+def _value(setting: Any) -> str:
+    return str(setting.get("value", "") if isinstance(setting, dict) else setting)
+
+
+@exits.command("trace")
+def exits_trace(
+    request: Annotated[str, typer.Argument(metavar="ID", help="the request")],
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """What each exit last answered about a request."""
+    data = ask(home_of(home), "exits_trace", request=request)
+    zone = None if as_json else zone_of(ask(home_of(home), "now")["zone"])
+    show(data, as_json, lambda found: _trace_text(found, zone))
+
+
+def _trace_text(data: dict[str, Any], zone: Any) -> str:
+    rows = data["trace"]
+    if not rows:
+        return f"no exit has been asked about {data['id']}\n"
+    lines = [f"{data['id']}:"]
+    for each in rows:
+        said = f"failed: {each['error']}" if each["error"] else each["answer"] or "the standard rules"
+        alike = each.get("alike")
+        said += f" (of another request, alike in {', '.join(alike)})" if alike else ""
+        lines.append(f"  {zone.text(each['at'])}  {each['exit']}.{each['hook']}: {said}")
+    return "\n".join(lines) + "\n"
+
+
+@exits.command("check")
+def exits_check(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="the candidate")], home: HomeOption = None
+) -> None:
+    """Verify a file before it goes into exits/: hooks, arguments, settings."""
+    run_tool("exits-check", [str(file)], home_of(home))
+
+
+@exits.command("try")
+def exits_try(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="the candidate")],
+    every: Annotated[bool, typer.Option("--all", help="tell all requests, not only the first 20")] = False,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """Try a file on those that wait now, on a copy: who would start, wait, change place."""
+    words = [str(file), *(["--all"] if every else []), *(["--json"] if as_json else [])]
+    become("nqspy.sim.trying.command", [*words, *with_home(home_of(home))])

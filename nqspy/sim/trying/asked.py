@@ -1,0 +1,97 @@
+"""What exits say when they are asked about each of those that wait, one by one, whatever is free: would a
+submission of it be accepted now, and might it start."""
+
+from collections.abc import Iterator
+
+from msgspec import Struct, field
+
+from nqspy.core.draft import Draft
+from nqspy.core.limits_of_submission import ask_submit, destination
+from nqspy.core.sight import Seen
+from nqspy.engine.look_ahead import Spent
+from nqspy.model.ids import Seq
+from nqspy.model.requests import STARTED, Request, Spec
+from nqspy.model.site import Site
+from nqspy.ports import Answer, Exits, SubmitAnswer
+from nqspy.sim.trying.copied import SiteCopy
+
+Said = tuple[str, str]
+"""An answer in a word or two, and the reason that it gives."""
+
+ACCEPTED: Said = ("accepted", "")
+RULES: Said = ("standard rules", "")
+
+HALF = 0.5
+"""The part of its time that asking about submissions may take."""
+
+
+class Answers(Struct):
+    """By request. ``submissions``: what a submission would be answered; ``starts``: what jobselect says. Who
+    is not there was not asked about, for want of time or as he is in no line."""
+
+    submissions: dict[Seq, Said] = field(default_factory=dict)
+    starts: dict[Seq, Said] = field(default_factory=dict)
+
+
+def asked(copy: SiteCopy, twin: Site, exits: Exits, lines: dict[str, list[Seq]], spent: Spent) -> Answers:
+    """What these exits say; ``lines``: the requests of each queue in their order."""
+    found = Answers()
+    for request in twin.requests.values():
+        if request.state not in STARTED and spent() < HALF:
+            found.submissions[request.seq] = _submitted(copy, twin, exits, request)
+    exits.begin(twin)
+    found.starts.update(_selected(copy, twin, exits, lines, spent))
+    return found
+
+
+# ---------------------------------------------------------------- might it start
+
+
+def _selected(
+    copy: SiteCopy, twin: Site, exits: Exits, lines: dict[str, list[Seq]], spent: Spent
+) -> Iterator[tuple[Seq, Said]]:
+    draft = Draft(twin, copy.now, exits, dict(copy.between.samples))
+    for queue, line in lines.items():
+        draft.asked = twin.domain_of(queue).name
+        for seq in line:
+            if spent() >= 1:
+                return
+            seen = Seen(twin.requests[seq], draft)
+            answer = exits.jobselect(seen, draft.view)
+            draft.offered[queue].append((seen, answer))
+            yield seq, RULES if answer is None else _said(answer)
+            if exits.failures():
+                exits.begin(twin)  # one that fails is asked about the next one all the same
+
+
+def _said(answer: Answer) -> Said:
+    return answer.verdict, f"{answer.text} ({answer.who})" if answer.text else answer.who
+
+
+# ---------------------------------------------------------------- would it be accepted
+
+
+def _submitted(copy: SiteCopy, twin: Site, exits: Exits, request: Request) -> Said:
+    """What a submission like this would be answered."""
+    spec = request.spec
+    answer = ask_submit(twin, spec, exits, copy.now, copy.scripts.get(spec.script, b""))
+    if answer is not None and answer.refusal is not None:
+        return "refused", f"{answer.refusal} ({answer.who})"
+    words = [] if answer is None else [f"{name}={value}" for name, value in answer.changes.items()]
+    if answer is None or "queue" not in answer.changes:
+        words += _routed(copy, twin, exits, spec)
+    if not words:
+        return ACCEPTED
+    return f"accepted with {', '.join(words)}", _who(answer)
+
+
+def _routed(copy: SiteCopy, twin: Site, exits: Exits, spec: Spec) -> list[str]:
+    pipe = twin.settings.queues.get(spec.queue)
+    if pipe is None or pipe.kind != "pipe" or not exits.has("route"):
+        return []
+    queue, _ = destination(twin, spec, pipe, exits, spec.unix_groups, copy.now)
+    return [f"queue={queue or pipe.name}"]
+
+
+def _who(answer: SubmitAnswer | None) -> str:
+    return "" if answer is None else f"({answer.who})"

@@ -1,0 +1,237 @@
+"""Two looks at those that wait, side by side: who is made something else of."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.requests import Request
+from nqspy.report.time_text import Zone
+from nqspy.sim.trying.asked import Said
+from nqspy.sim.trying.copied import SiteCopy
+from nqspy.sim.trying.trial import OneLook, Tried
+from nqspy.userexit.specs import NOTICES
+
+FEW = 1_000
+"""Starts closer together than this count as the same, ms."""
+
+KINDS = ("starts", "waits", "submission", "earlier", "later", "answer", "place")
+"""What can become of one: it starts now, it does not any more, a submission of it is answered otherwise, it
+starts earlier or later, the exits say something else when they are asked about it, its place changes; in this
+order the first one that is true is told, and of submissions always."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One look, as of one request; ``horizon``: so far both looked."""
+
+    look: OneLook
+    seq: Seq
+    now: Instant
+    horizon: int | None
+
+    @property
+    def place(self) -> int | None:
+        return self.look.seen.places.get(self.seq)
+
+    @property
+    def start(self) -> int | None:
+        at = self.look.seen.starts.get(self.seq)
+        return at if at is not None and (self.horizon is None or at <= self.horizon) else None
+
+    @property
+    def at_once(self) -> bool:
+        return self.look.seen.starts.get(self.seq) == self.now
+
+    @property
+    def submission(self) -> Said | None:
+        return self.look.said.submissions.get(self.seq)
+
+    @property
+    def answer(self) -> Said | None:
+        return self.look.said.starts.get(self.seq)
+
+    @property
+    def why(self) -> str:
+        text, who = self.look.seen.reasons.get(self.seq, ("", ""))
+        return f"{text} ({who})" if who else text
+
+
+class Comparison:
+    """What a trial has found, as data for programs and people."""
+
+    def __init__(self, copy: SiteCopy, tried: Tried, zone: Zone) -> None:
+        self._copy, self._tried, self._zone = copy, tried, zone
+        ends = [each for each in (tried.was.seen.until, tried.would.seen.until) if each is not None]
+        self._horizon = min(ends, default=None)
+
+    def changed(self) -> list[dict[str, Any]]:
+        """Those that are made something else of, first those that start or wait now; who would be answered
+        otherwise at submission besides stands twice."""
+        rows = [row for each in self._copy.waiting() for row in self._rows(each)]
+        return sorted(rows, key=lambda row: KINDS.index(row["kind"]))
+
+    def data(self) -> dict[str, Any]:
+        """All of it (manual page ``exits``)."""
+        rows, tried, site = self.changed(), self._tried, self._copy.site
+        name = tried.row["name"]
+        counts = Counter(row["kind"] for row in rows)
+        return {
+            "exit": name,
+            "replaces": any(each.path.stem == name for each in self._copy.loaded),
+            "at": self._zone.text(self._copy.now),
+            "waiting": len(self._copy.waiting()) - tried.left,
+            "left_out": tried.left,
+            "until": self._zone.stamp(self._horizon),
+            "counts": {kind: counts[kind] for kind in KINDS},
+            "changed": rows,
+            "calls": tried.row["calls"],
+            "hooks": {hook: _rounded(figures) for hook, figures in tried.row["by_hook"].items()},
+            "failures": [
+                {"exit": each.exit, "hook": each.hook, "id": self._id(each.seq), "text": each.text,
+                 "times": each.times}
+                for each in tried.failed
+            ],
+            "long": [
+                {"exit": each.exit, "hook": each.hook, "id": self._id(each.seq), "ms": each.ms,
+                 "budget_ms": each.budget}
+                for each in tried.long
+            ],
+            "off": not getattr(site.settings.exits.get(name), "enabled", True),
+        }  # fmt: skip
+
+    def _id(self, seq: Seq | None) -> str | None:
+        return None if seq is None else self._copy.site.id_of(seq)
+
+    # ------------------------------------------------------------ one request
+
+    def _rows(self, request: Request) -> Iterator[dict[str, Any]]:
+        tried, now, horizon = self._tried, self._copy.now, self._horizon
+        was, would = (_Side(look, request.seq, now, horizon) for look in (tried.was, tried.would))
+        for kinds in (_OF_SUBMISSION, _OF_WAITING):
+            kind = next((kind for kind, is_so in kinds.items() if is_so(was, would)), None)
+            if kind is not None:
+                yield self._row(request, kind, was, would)
+
+    def _row(self, request: Request, kind: str, was: _Side, would: _Side) -> dict[str, Any]:
+        if kind in _ASKED:
+            (before, _), (then, reason) = (_ASKED[kind](side) or ("", "") for side in (was, would))
+        else:
+            before, then = (self._words(side) for side in (was, would))
+            reason = would.why if would.why or not was.why else f"until now: {was.why}"
+        return {
+            "id": self._copy.site.id_of(request.seq), "name": request.name, "owner": request.owner,
+            "queue": request.queue, "kind": kind, "was": before, "would": then, "reason": reason,
+            "was_place": was.place, "would_place": would.place,
+            "was_start": self._zone.stamp(was.start), "would_start": self._zone.stamp(would.start),
+        }  # fmt: skip
+
+    def _words(self, side: _Side) -> str:
+        """``starts`` or ``waits``; of one that waits its place, and when it starts if that is known."""
+        if side.at_once:
+            return "starts"
+        words = ["waits"]
+        if side.place is not None:
+            words.append(f"place {side.place}")
+        if side.start is not None:
+            words.append(f"starts {self._zone.text(side.start)}")
+        elif self._horizon is None:
+            words.append("never starts")
+        else:
+            words.append(f"starts after {self._zone.text(self._horizon)}")
+        return ", ".join(words)
+
+
+_ASKED: Mapping[str, Callable[[_Side], Said | None]] = {
+    "submission": lambda side: side.submission,
+    "answer": lambda side: side.answer,
+}
+_Sides = Callable[[_Side, _Side], bool]
+
+
+def _otherwise(was: Said | None, would: Said | None) -> bool:
+    """Whether both were asked, and said something else."""
+    return was is not None and would is not None and was != would
+
+
+def _earlier(was: _Side, would: _Side) -> bool:
+    """Whether the second one starts earlier; who does not in the time that was looked at starts last."""
+    if would.start is None:
+        return False
+    return was.start is None or would.start <= was.start - FEW
+
+
+_OF_SUBMISSION: Mapping[str, _Sides] = {
+    "submission": lambda was, would: _otherwise(was.submission, would.submission)
+}
+_OF_WAITING: Mapping[str, _Sides] = {
+    "starts": lambda was, would: would.at_once and not was.at_once,
+    "waits": lambda was, would: was.at_once and not would.at_once,
+    "earlier": _earlier,
+    "later": lambda was, would: _earlier(would, was),
+    "answer": lambda was, would: _otherwise(was.answer, would.answer),
+    "place": lambda was, would: was.place != would.place and not was.at_once,
+}
+
+
+def _rounded(figures: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: round(value, 3) if isinstance(value, float) else value for key, value in figures.items()}
+
+
+# ---------------------------------------------------------------- for people
+
+SHOWN = 20
+"""Requests that are told without ``--all``."""
+_SAID = {
+    "starts": "{n} would start now",
+    "waits": "{n} would not start now",
+    "submission": "{n} would be answered otherwise at submission",
+    "earlier": "{n} would start earlier",
+    "later": "{n} would start later",
+    "answer": "{n} would be answered otherwise",
+    "place": "{n} would change place",
+}
+
+
+def text(data: Mapping[str, Any], every: bool) -> str:
+    """What a trial has found, for people; ``every``: all requests, not only the first."""
+    return "".join(f"{line}\n" for line in _lines(data, every))
+
+
+def _lines(data: Mapping[str, Any], every: bool) -> Iterator[str]:
+    how = "in the place of the loaded one" if data["replaces"] else "besides those loaded"
+    far = f"to {data['until']}" if data["until"] else "to the end"
+    yield f"exit {data['exit']}, {how}, on the {data['waiting']} that wait at {data['at']}, looked {far}"
+    if data["left_out"]:
+        yield f"{data['left_out']} more that wait were not looked at: they stand behind these"
+    if data["off"]:
+        yield f"exit {data['exit']} is switched off; it was tried as if it were on"
+    counts = [_SAID[kind].format(n=n) for kind, n in data["counts"].items() if n]
+    yield "; ".join(counts) or "nothing would change"
+    rows = data["changed"] if every else data["changed"][:SHOWN]
+    for row in rows:
+        yield f"{row['id']}  {row['name']}  {row['owner']}  {row['queue']}"
+        yield f"  was:   {row['was']}"
+        yield f"  would: {row['would']}"
+        if row["reason"]:
+            yield f"  why:   {row['reason']}"
+    if len(rows) < len(data["changed"]):
+        yield f"and {len(data['changed']) - len(rows)} more (--all)"
+    yield from _of_calls(data)
+
+
+def _of_calls(data: Mapping[str, Any]) -> Iterator[str]:
+    for hook, each in data["hooks"].items():
+        took = f"{each['total_ms']:.1f} ms in all, longest {each['longest_ms']:.2f} ms"
+        if hook in NOTICES:
+            yield f"{hook}: is a notice, which is not tried: it would do what it does"
+        else:
+            yield f"{hook}: {each['calls']} calls, {each['failures']} failed, {took}"
+    for each in data["failures"]:
+        on = f" on {each['id']}" if each["id"] else ""
+        times = f" ({each['times']} times)" if each["times"] > 1 else ""
+        yield f"FAILED exit {each['exit']}: {each['hook']}{on}: {each['text']}{times}".replace(": : ", ": ")
+    for each in data["long"]:
+        on = f" on {each['id']}" if each["id"] else ""
+        yield f"LONG exit {each['exit']}: {each['hook']}{on}: {each['ms']} ms of {each['budget_ms']} ms"

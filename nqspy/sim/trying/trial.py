@@ -1,0 +1,200 @@
+"""Two looks at a copy of a site, under the exits in force and under those on trial, in a process of its own
+that has no rights."""
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from nqspy.core.no_exits import NoExits
+from nqspy.decider import messages, sandbox
+from nqspy.decider.backoff import named
+from nqspy.decider.process import WorkerPipes, WorkerProcess
+from nqspy.decider.stopwatch import part_of_patience
+from nqspy.engine.look_ahead import MOST, Spent
+from nqspy.model.machine import ExitSettings
+from nqspy.model.site import Site
+from nqspy.model.twin import beyond, twin_of
+from nqspy.ports import Exits
+from nqspy.sim.trying.asked import Answers, asked
+from nqspy.sim.trying.copied import NotTried, SiteCopy
+from nqspy.sim.trying.foreseen import Foreseen, foreseen, lines_of
+from nqspy.sim.trying.tried_exits import FailedCall, Key, LongCall, TriedExits
+from nqspy.store.loading import no_collector
+from nqspy.userexit.loader import Source
+
+T = TypeVar("T")
+
+ASKING, AHEAD = 0.15, 0.2
+"""Seconds of CPU time for which each of the two looks asks about requests one by one, and lets time pass."""
+SLOWER = 8
+"""It may take so many times as long by the wall clock, where the machine is busy or exits sleep."""
+PATIENCE = 60.0
+"""Real seconds after which the process counts as hanging."""
+
+
+class OneLook(Struct):
+    """What the exits say when they are asked about each request, and what becomes of these."""
+
+    said: Answers = field(default_factory=Answers)
+    seen: Foreseen = field(default_factory=Foreseen)
+
+
+class Tried(Struct):
+    """What came of it. ``problems``: why the file cannot be loaded, the rest is empty then; ``row``: figures
+    of its calls (``name by_hook calls``, as `userexit.seats.entry` has them); ``left``: how many of those
+    that wait were not looked at."""
+
+    problems: list[str] = field(default_factory=list)
+    was: OneLook = field(default_factory=OneLook)
+    would: OneLook = field(default_factory=OneLook)
+    row: dict[str, Any] = field(default_factory=dict)
+    failed: list[FailedCall] = field(default_factory=list)
+    long: list[LongCall] = field(default_factory=list)
+    left: int = 0
+
+
+def try_out(copy: SiteCopy, candidate: Source) -> Tried:
+    """Tries a file in the place of a loaded one of its name, else besides. None of its code runs in this
+    process. Raises NqspyError."""
+
+    def work(pipes: WorkerPipes) -> None:
+        logging.getLogger("nqspy.userexit").setLevel(logging.CRITICAL)  # what failed is told in the answer
+        answer = msgspec.msgpack.encode(_Trial(copy, candidate, pipes).tried())
+        pipes.answer(messages.ExitsTried(0, answer))
+
+    return in_a_sandbox(copy.site, work, Tried)
+
+
+def in_a_sandbox(site: Site, work: Callable[[WorkerPipes], None], kind: type[T]) -> T:
+    """What ``work`` answers by `messages.ExitsTried`, decoded strictly. Raises NqspyError."""
+    heard: list[Any] = []
+    try:
+        box = sandbox.Sandbox(site.settings.decider.memory, True, 64, sandbox.user())
+        process = WorkerProcess("exits try", work, box, lambda _, what: heard.append(what))
+    except OSError as error:
+        raise NotTried(f"exits cannot be tried here: {error}") from None
+    ended = _waited_for(process)
+    answer = next((each for each in heard if isinstance(each, messages.ExitsTried)), None)
+    if answer is None:
+        raise NotTried(_why(process, site, ended))
+    try:
+        return msgspec.msgpack.decode(answer.body, type=kind)
+    except msgspec.MsgspecError as error:
+        raise NotTried(f"the process of the exits answered nonsense: {error}") from None
+
+
+def _waited_for(process: WorkerProcess) -> bool:
+    """Whether it has ended by itself."""
+    try:
+        process.loaded.result(PATIENCE)
+    except TimeoutError:
+        process.kill(f"it did not answer within {PATIENCE:.0f} s")
+        process.loaded.result()
+        return False
+    return True
+
+
+def _why(process: WorkerProcess, site: Site, ended: bool) -> str:
+    call = named(process.heartbeat.read(), site)
+    how = process.how
+    if call is None or not call.exit:
+        return f"the process of the exits: {how}"
+    about = f" about {site.id_of(call.seq)}" if call.seq is not None else ""
+    did = "ended the process" if ended else "hangs"
+    return f"exit {call.exit}: {call.hook}{about} {did}: {how}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """In the process without rights."""
+
+    copy: SiteCopy
+    candidate: Source
+    pipes: WorkerPipes
+
+    def tried(self) -> Tried:
+        copy, name = self.copy, self.candidate.path.stem
+        others = [each for each in copy.loaded if each.path.stem != name]
+        with no_collector():
+            on_trial = _Look(copy, (*others, self.candidate), self.pipes, name)
+            if not on_trial.knows(name):
+                path = str(Path(*self.candidate.path.parts[-2:]))
+                return Tried([each for each in on_trial.exits.problems if each.startswith(path)])
+            before = _Look(copy, copy.loaded, self.pipes)
+            was, would = before.look(), on_trial.look()
+        known = {each.key for each in before.failed()}
+        failed = [each for each in on_trial.failed() if each.exit == name or each.key not in known]
+        failed += [FailedCall(name, "", None, text) for text in on_trial.unfit()]
+        return Tried([], was, would, on_trial.row(name), failed, on_trial.long(), len(before.left))
+
+
+class _Look:
+    """One look. The exits that are asked about each request are others than those under which time passes:
+    what they fail on there shall not change what becomes of it."""
+
+    def __init__(self, copy: SiteCopy, sources: Iterable[Source], pipes: WorkerPipes, name: str = "") -> None:
+        self.copy, self.left = copy, beyond(copy.site, MOST)
+        self.twin = twin_of(copy.site, self.left)
+        _enable(self.twin, name)
+        self.exits, self.asked = (TriedExits(sources, pipes.heartbeat) for _ in range(2))
+
+    def knows(self, name: str) -> bool:
+        """Whether that exit could be loaded."""
+        return any(each["name"] == name for each in self.exits.listing())
+
+    def look(self) -> OneLook:
+        """What comes of it."""
+        spent = _patience(ASKING)
+        exits: Exits = self.exits if self.exits.listing() else NoExits()
+        lines = lines_of(self.copy, self.twin, exits)
+        answers = asked(self.copy, self.twin, self.asked, lines, spent)
+        return OneLook(answers, foreseen(self.copy, self.twin, exits, lines, _patience(AHEAD)))
+
+    def failed(self) -> list[FailedCall]:
+        """Which calls failed."""
+        found: dict[Key, FailedCall] = {}
+        for each in (*self.asked.failed_calls(), *self.exits.failed_calls()):
+            before = found.get(each.key)
+            found[each.key] = each if before is None else replace(each, times=each.times + before.times)
+        return list(found.values())
+
+    def long(self) -> list[LongCall]:
+        """Which took long, longest first; of a hook and a request the longest one."""
+        both = sorted((*self.asked.long_calls(), *self.exits.long_calls()), key=lambda call: call.ms)
+        longest = {(each.exit, each.hook, each.seq): each for each in both}
+        return sorted(longest.values(), key=lambda call: -call.ms)
+
+    def unfit(self) -> list[str]:
+        """Settings in force that the files would not take."""
+        return self.exits.unfit(self.copy.site.settings.exits)
+
+    def row(self, name: str) -> dict[str, Any]:
+        """What a listing has of an exit, both together."""
+        one, other = (
+            next(each for each in exits.listing() if each["name"] == name)
+            for exits in (self.exits, self.asked)
+        )
+        hooks = {hook: _sum(figures, other["by_hook"][hook]) for hook, figures in one["by_hook"].items()}
+        return {"name": name, "by_hook": hooks, "calls": sum(each["calls"] for each in hooks.values())}
+
+
+def _patience(seconds: float) -> Spent:
+    return part_of_patience(seconds, SLOWER * seconds)
+
+
+def _sum(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    longest = max(one["longest_ms"], other["longest_ms"])
+    return {key: one[key] + other[key] for key in one} | {"longest_ms": longest}
+
+
+def _enable(site: Site, name: str) -> None:
+    """One that is switched off is tried as it would be once it is on."""
+    known = site.settings.exits.get(name)
+    if known is not None and not known.enabled:
+        site.settings.exits[name] = ExitSettings(name, True, known.budget, dict(known.values))

@@ -1,0 +1,69 @@
+"""`nqspy exits try` of a file on a backlog: the whole command, beside `nqspy exits check` of the same file,
+which runs it on a handful of requests in a process like it.
+
+    python scripts/bench_exits_try.py [COUNT]
+"""
+
+import statistics
+import sys
+from collections.abc import Iterator
+
+from bench_tools import BIN, Figure, Line, Site, figure, item, spawn, wait_for
+
+GOAL = 2_000
+"""ms that the whole command may take on a backlog of 1,000."""
+MEMORY = 8 << 20
+"""What each asks for (1 Mw), as in the figures of the night."""
+RULE = '''\
+"""Requests of one name run one after the other, and the widest count as submitted now."""
+
+from nqspy.userexit import Answer, Instant, Redate, Request, View, redate, refuse, userexit
+
+
+@userexit
+def jobselect(request: Request, view: View) -> Answer | None:
+    running = view.running(owner=request.owner, name=request.name)
+    return refuse(f"{running[0].id} runs") if len(running) >= 1 else None
+
+
+@userexit
+def elected(request: Request, view: View, now: Instant) -> list[Redate]:
+    return [redate(view.waiting(owner=request.owner), now)] if request.pes > 1 else []
+'''
+
+
+def bench_exits_try(count: int, runs: int) -> Iterator[Figure]:
+    """One row: the night shift of the shipped site with its exits, two requests run, ``count`` wait."""
+    here = Site("day-night")
+    try:
+        rule = here.folder / "rule.py"
+        rule.write_text(RULE)
+        _fill(here, count)
+        tried = [str(BIN / "nqspy"), "exits", "try", str(rule), "--json"]
+        checked = [str(BIN / "nqspy"), "exits", "check", str(rule)]
+        before = int(here.status()["events"])
+        pairs = [(spawn(tried, here.env), spawn(checked, here.env)) for _ in range(runs + 1)][1:]
+        ours, floor = (statistics.median(times) for times in zip(*pairs, strict=True))
+        note = f"{int(here.status()['events']) - before} events meanwhile"
+        yield figure(f"nqspy exits try, {count} waiting", ours, "ms", floor, "nqspy exits check of the file",
+                     f"<= {GOAL} ms", ours <= GOAL, note)  # fmt: skip
+    finally:
+        here.close()
+
+
+def _fill(here: Site, count: int) -> None:
+    here.run("qmgr", "-c", "switch shift night")
+    line, left = Line(here.home), count + 2
+    each = item("sleep 3600\n", here.folder, "night", MEMORY)
+    each["spec"] |= {"ask": {"memory": MEMORY, "wall": 3_600_000}}  # type: ignore[operator]
+    while left > 0:
+        some = min(1000, left)
+        line.call({"cmd": "submit", "items": [each] * some, "key": f"fill{left}"})
+        left -= some
+    wait_for(lambda: here.status()["started"] == 2)
+
+
+if __name__ == "__main__":
+    from bench import table
+
+    print(table(list(bench_exits_try(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000, 5))))

@@ -1,0 +1,203 @@
+"""``nqspy exits try FILE``: what a file of exits would do to those that wait, found on a copy beside
+the daemon."""
+
+import os
+import pwd
+
+import pytest
+
+ONE_PE = """\
+set machine pes=1
+set default wall_limit=1:00:00
+create batch_queue batch priority=10 workdir=submit
+enable queue batch
+start queue batch
+set default batch_request queue batch
+set sched_factor share 100
+set sched_factor time 1
+"""
+QUIET = '''\
+"""Tests of one owner run one after the other."""
+from nqspy.userexit import refuse, setting, userexit
+
+most = setting("most", "count", "1", "tests of one owner at a time")
+
+@userexit
+def jobselect(request, view):
+    if request.name == "test" and len(view.running(owner=request.owner, name="test")) >= most.value:
+        return refuse("your tests are running")
+'''
+HEAD = "from nqspy.userexit import *\nfrom nqspy.userexit import userexit\n"
+SLEEP = "sleep 600"
+
+
+@pytest.fixture
+def site(make_live):
+    """make(pes=2, exits={...}): a site with one queue."""
+
+    def make(pes=1, **exits):
+        return make_live().site(ONE_PE.replace("pes=1", f"pes={pes}"), exits).start()
+
+    return make
+
+
+def tried(live, name, code, *words):
+    """What trying a file of that name gives."""
+    return live.run("nqspy", "exits", "try", str(live.write(f"{name}.py", code)), "--json", *words).ok().data
+
+
+def rows(data, *keys):
+    """Of those that are made something else of, these values."""
+    return [tuple(row[key] for key in keys) for row in data["changed"]]
+
+
+def test_who_would_wait_is_told_and_the_daemon_goes_on_undisturbed(site):
+    live = site(pes=2)
+    first = live.submit(SLEEP, name="test", wall="10:00")
+    live.running(first)
+    second = live.submit(SLEEP, name="model", wall="10:00")
+    live.running(second)
+    third = live.submit(SLEEP, name="test", wall="10:00")
+    fourth = live.submit(SLEEP, name="test", wall="10:00")
+    live.waits(fourth, "PE")
+    before = [each["n"] for each in live.events() if each["kind"] != "decided"]
+    data = tried(live, "quiet", QUIET)
+    assert (data["exit"], data["replaces"], data["waiting"], data["until"]) == ("quiet", False, 2, None)
+    assert rows(data, "id", "kind", "reason") == [
+        (fourth, "later", "your tests are running (quiet)"),
+        (third, "answer", "your tests are running (quiet)"),
+    ]  # fmt: skip
+    later = data["changed"][0]
+    assert (later["was_place"], later["would_place"]) == (2, 2)
+    assert later["was"].startswith("waits, place 2, starts 20")
+    assert later["was_start"] < later["would_start"]
+    assert rows(data, "was", "would")[1] == ("standard rules", "refuse")
+    assert data["calls"] == data["hooks"]["jobselect"]["calls"] > 2
+    assert data["failures"] == []
+    assert [each["n"] for each in live.events() if each["kind"] != "decided"] == before
+    assert live.run("nqspy", "exits", "list").ok().out == "no user exits are loaded\n"
+
+
+def test_a_file_takes_the_place_of_the_loaded_one_of_its_name(site):
+    live = site(pes=4, quiet=QUIET)
+    first = live.submit(SLEEP, name="test")
+    live.running(first)
+    second, third = (live.submit(SLEEP, name="test") for _ in range(2))
+    live.waits(third, "your tests are running")
+    live.exit("quiet", QUIET.replace('"1"', '"3"'))  # saved and not loaded yet
+    path = live.home / "exits" / "quiet.py"
+    data = live.run("nqspy", "exits", "try", str(path), "--json").ok().data
+    assert data["replaces"]
+    assert rows(data, "id", "was", "would", "kind", "reason")[0] == (
+        second, "waits, place 1, " + data["changed"][0]["was"].partition("place 1, ")[2], "starts", "starts",
+        "until now: your tests are running (quiet)",
+    )  # fmt: skip
+    assert data["counts"]["starts"] == 2
+    live.set("set exit quiet most=2")
+    assert tried(live, "quiet", QUIET)["counts"] == dict.fromkeys(data["counts"], 0), (
+        "by the settings in force"
+    )
+    live.set("disable exit quiet")
+    live.running(third)
+    told = tried(live, "quiet", QUIET)
+    assert told["off"], "it is tried as if it were on"
+    other = tried(live, "other", QUIET)
+    assert (other["replaces"], other["off"]) == (False, False)
+
+
+def test_places_and_starts_change_with_the_share_term(site):
+    live = site()
+    me = pwd.getpwuid(os.getuid()).pw_name
+    live.set(*(f"create group {name} share=10 members=({me})" for name in ("d1", "d2", "d3")))
+    live.running(live.submit(SLEEP, account="d3", wall="10:00"))
+    a, b, c = (live.submit(SLEEP, account=name, wall="10:00") for name in ("d1", "d1", "d2"))
+    live.waits(c, "PE")
+    live.set("set group d1 share=90")
+    code = HEAD + "@userexit\ndef shrpri(group):\n    return 1.0 if group == 'd2' else 0.1\n"
+    data = tried(live, "turned", code)
+    found = {row["id"]: row for row in data["changed"]}
+    assert [found[each]["kind"] for each in (a, b, c)] == ["later", "later", "earlier"]
+    assert [found[each]["was_place"] for each in (a, b, c)] == [1, 2, 3]
+    assert [found[each]["would_place"] for each in (a, b, c)] == [2, 3, 1]
+    line = HEAD + (
+        "@userexit\ndef jobselect(request, view):\n"
+        "    return refuse('c first') if request.group == 'd1' and view.waiting(group='d2') else None\n"
+    )
+    data = tried(live, "first", line)
+    assert rows(data, "id", "kind") == [(c, "earlier"), (a, "later"), (b, "later")]
+
+
+def test_submissions_are_asked_about_as_if_they_came_now(site):
+    live = site()
+    live.running(live.submit(SLEEP, name="long"))
+    odd = live.submit(f"#pragma odd\n{SLEEP}", name="odd")
+    even = live.submit(SLEEP, name="even")
+    code = HEAD + (
+        "@userexit\ndef submit(request):\n"
+        "    return refuse('odd') if '#pragma odd' in request.script else changes(name='x')\n"
+    )
+    data = tried(live, "gate", code)
+    assert rows(data, "id", "kind", "was", "would", "reason") == [
+        (odd, "submission", "accepted", "refused", "odd (gate)"),
+        (even, "submission", "accepted", "accepted with name=x", "(gate)"),
+    ]
+
+
+def test_calls_that_fail_or_take_long_are_named(site):
+    live = site()
+    live.running(live.submit(SLEEP, name="long"))
+    a, b = (live.submit(SLEEP, name=name) for name in ("a", "b"))
+    code = HEAD + (
+        "@userexit\ndef jobselect(request):\n"
+        "    if request.name == 'a':\n        return refuse(request.nmae)\n"
+        "    while request.name == 'b': pass\n"
+        "@userexit\ndef jobend(request):\n    raise RuntimeError('it was given')\n"
+    )
+    data = tried(live, "bad", code)
+    failed = {(each["hook"], each["id"]): each["text"] for each in data["failures"]}
+    assert failed["jobselect", a].startswith("AttributeError: a request has no nmae")
+    assert failed["jobselect", b].startswith("ran beyond its budget of 50 ms")
+    assert [(each["hook"], each["id"], each["budget_ms"]) for each in data["long"]] == [("jobselect", b, 50)]
+    assert data["hooks"]["jobend"]["calls"] == 0
+    text = live.run("nqspy", "exits", "try", str(live.work / "bad.py")).ok().out
+    assert f"FAILED exit bad: jobselect on {a}: AttributeError" in text
+    assert f"LONG exit bad: jobselect on {b}: " in text
+    assert "jobend: is a notice, which is not tried" in text
+
+
+def test_people_get_a_page_and_its_first_twenty(site):
+    live = site()
+    live.running(live.submit(SLEEP, name="test", wall="10:00"))
+    ids = [live.submit(SLEEP, name="test", wall="10:00") for _ in range(25)]
+    path = str(
+        live.write("shut.py", HEAD + "@userexit\ndef jobselect():\n    return refuse('closed', alike=())\n")
+    )
+    text = live.run("nqspy", "exits", "try", path).ok().out
+    assert text.startswith("exit shut, besides those loaded, on the 25 that wait at 20")
+    assert "25 would start later\n" in text
+    assert f"{ids[0]}  test  " in text
+    assert "  why:   closed (shut)\n" in text
+    assert "never starts" in text
+    assert "and 5 more (--all)\n" in text
+    assert "more (--all)" not in live.run("nqspy", "exits", "try", path, "--all").ok().out
+    nothing = str(live.write("nothing.py", HEAD + "@userexit\ndef jobselect(): pass\n"))
+    assert "\nnothing would change\n" in live.run("nqspy", "exits", "try", nothing).ok().out
+
+
+def test_what_is_wrong_is_one_line(site, make_live):
+    live = site()
+    live.submit(SLEEP, name="long")
+    live.submit(SLEEP, name="a")
+
+    def refused(code, *words, name="bad"):
+        path = live.write(f"{name}.py", code)
+        live.run("nqspy", "exits", "try", str(path)).refused(*words)
+
+    refused("x =", "bad.py, line 1: syntax error")
+    refused(HEAD + "@userexit\ndef jobselct(): pass\n", "did you mean jobselect?")
+    deadly = "import os\n" + HEAD + "@userexit\ndef jobselect(): os._exit(3)\n"
+    refused(deadly, "exit bad: jobselect about 2.", "it ended with status 3")
+    live.run("nqspy", "exits", "try", "nowhere.py").refused("nowhere.py: cannot be read")
+    other = make_live("other")
+    other.run("nqspy", "exits", "try", str(live.write("quiet.py", QUIET))).refused("no nqsd answers")
+    assert live.run("nqspy", "exits", "try").status == 2
