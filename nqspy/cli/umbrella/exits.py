@@ -86,3 +86,16 @@ def exits_try(
     """Try a file on those that wait now, on a copy: who would start, wait, change place."""
     words = [str(file), *(["--all"] if every else []), *(["--json"] if as_json else [])]
     become("nqspy.sim.trying.command", [*words, *with_home(home_of(home))])
+
+
+@exits.command("new")
+def exits_new(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="the hook: jobselect, submit, shrpri ...")],
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="its name, or a path; else that of the hook")
+    ] = None,
+) -> None:
+    """Write an exit to begin with, and its tests beside it; nothing is overwritten."""
+    from nqspy.cli.umbrella import skeleton
+
+    skeleton.new(kind, name)

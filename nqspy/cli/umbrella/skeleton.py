@@ -1,0 +1,64 @@
+"""``nqspy exits new``: an exit to begin with, and its tests beside it."""
+
+import difflib
+import os
+import re
+from importlib.resources import files
+from pathlib import Path
+
+from nqspy.cli.umbrella.asking import fail, write
+
+_FOLDER = "userexit/skeletons"
+_ENDING = ".py.txt"
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+
+
+def kinds() -> list[str]:
+    """The hooks for which there are skeletons."""
+    names = (each.name.removesuffix(_ENDING) for each in (files("nqspy") / _FOLDER).iterdir())
+    return sorted(name for name in names if not name.endswith("_test"))
+
+
+def new(kind: str, name: str | None) -> None:
+    """Writes both files, or neither: ``name`` may be a path, and end with ``.py``; without one the exit is
+    called as its hook is."""
+    known = kinds()
+    if kind not in known:
+        near = difflib.get_close_matches(kind, known, 1)
+        meant = f" (did you mean {near[0]}?)" if near else ""
+        fail(f"{kind} is no exit{meant}; exits are {', '.join(known)}", 2)
+    path = Path(kind if name is None else name.removesuffix(".py")).with_suffix(".py")
+    if not _NAME.fullmatch(path.stem) or path.stem.endswith("_test"):
+        fail(f"{path.stem!r} cannot be an exit's name: letters, digits, - and _ only, a letter first", 2)
+    test = path.with_name(f"_{path.stem}_test.py")
+    _write({path: _text(kind, path.stem), test: _text(f"{kind}_test", path.stem)})
+    write(f"{path}: an exit of the kind {kind} to begin with\n")
+    write(f"{test}: its tests, which the daemon leaves alone; run them with: pytest {test}\n")
+
+
+def _text(which: str, name: str) -> str:
+    skeleton = files("nqspy") / _FOLDER / f"{which}{_ENDING}"
+    return skeleton.read_text(encoding="utf-8").replace("NAME", name)
+
+
+def _write(texts: dict[Path, str]) -> None:
+    written: list[Path] = []
+    try:
+        for path, text in texts.items():
+            with open(path, "x", encoding="utf-8", opener=_private) as file:
+                written.append(path)
+                file.write(text)
+    except OSError as error:
+        for each in written:
+            each.unlink(missing_ok=True)
+        why = (
+            "is there already"
+            if isinstance(error, FileExistsError)
+            else f"cannot be written: {error.strerror}"
+        )
+        fail(f"{path} {why}; nothing was written")
+
+
+def _private(path: str, flags: int) -> int:
+    """Nobody else may write it, whatever the umask: the daemon loads no file that others may."""
+    return os.open(path, flags, 0o644)
