@@ -17,7 +17,7 @@ class SubmittedRequest(RequestView, Protocol):
     script: str
 
 
-class View(Protocol):
+class ExitView(Protocol):
     """The site in this pass, with what the pass has decided so far. Read only."""
 
     @property

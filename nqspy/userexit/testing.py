@@ -1,28 +1,29 @@
 """For tests of a site's exits: ``Site``, the daemon's engine under a virtual clock, and the fixture ``site``.
 
-A file of tests that says ``pytest_plugins = "nqspy.userexit.testing"`` has the fixture. Nothing of it is
-loaded where it is not asked for, pytest neither where only ``Site`` is. PYTEST_DONT_REWRITE
+A file of tests that says ``pytest_plugins = "nqspy.userexit.testing"`` has the fixture. This is a door and no
+more: what stands behind it is found by its name when somebody asks for it (`testing.pyi` says what), for it
+stands far above this room; pytest is loaded for the fixture only. PYTEST_DONT_REWRITE
 """
 
-from typing import TYPE_CHECKING
+from importlib import import_module
 
-from nqspy.model.errors import Refusal
-from nqspy.sim.testing.errors import BadExit, BadStory, ExitFailed
-from nqspy.sim.testing.job import Job
-from nqspy.sim.testing.site import Site
-
-if TYPE_CHECKING:
-    from nqspy.sim.testing.fixture import site_of_test as site
-
-__all__ = ["BadExit", "BadStory", "ExitFailed", "Job", "Refusal", "Site", "site"]
+_BEHIND = {
+    "BadExit": ("errors", "BadExit"),
+    "BadStory": ("errors", "BadStory"),
+    "ExitFailed": ("errors", "ExitFailed"),
+    "Job": ("job", "StoryJob"),
+    "Refusal": ("errors", "Refusal"),
+    "Site": ("site", "StorySite"),
+    "site": ("fixture", "site_of_test"),
+}
+__all__ = list(_BEHIND)
 
 
 def __getattr__(name: str) -> object:
-    if name != "site":
+    if name not in _BEHIND:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from nqspy.sim.testing import fixture
-
-    return fixture.site_of_test
+    module, found = _BEHIND[name]
+    return getattr(import_module(f"nqspy.sim.testing.{module}"), found)
 
 
 def __dir__() -> list[str]:

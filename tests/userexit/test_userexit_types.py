@@ -54,7 +54,7 @@ def submit(request: SubmittedRequest, view: View) -> Changes | None:
     return changes(wall="8:00:00") if request.wall is None else None
 
 
-reveal_type(jobselect)  # def (request: RequestView, view: View) -> Answer | None
+reveal_type(jobselect)  # def (request: RequestView, view: ExitView) -> Answer | None
 '''
 
 

@@ -4,34 +4,34 @@ has the last lines of the story; one that holds is true, so ``assert`` may stand
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Instant, number_of
 from nqspy.report.time_text import Zone
-from nqspy.sim.testing.job import Job
-from nqspy.sim.testing.record import LINES, Record
+from nqspy.sim.testing.job import StoryJob
+from nqspy.sim.testing.record import LINES, StoryRecord
 from nqspy.sim.testing.times import shown
 
 WAITS = ("arriving", "routing", "waiting", "held", "queued", "begun")
 
 
 class Claims:
-    """The sentences; `Site` has the rest."""
+    """The sentences; `StorySite` has the rest."""
 
-    record: Record
+    record: StoryRecord
 
     @property
     def zone(self) -> Zone:
         """The site's time zone."""
         raise NotImplementedError
 
-    def job(self, name: str | Job) -> Job:
+    def job(self, name: str | StoryJob) -> StoryJob:
         """A request by what the test calls it. Raises BadStory where there is none."""
         raise NotImplementedError
 
-    def submit(self, name: str) -> Job:
-        """As `Site.submit`."""
+    def submit(self, name: str) -> StoryJob:
+        """As `StorySite.submit`."""
         raise NotImplementedError
 
     # ------------------------------------------------------------ now
 
-    def must_wait(self, name: str | Job, because: str = "") -> bool:
+    def must_wait(self, name: str | StoryJob, because: str = "") -> bool:
         """It waits now, and ``because`` is part of why: of the sentence, or of who says so."""
         __tracebackhide__ = True
         job = self.job(name)
@@ -41,7 +41,7 @@ class Claims:
             raise self._wrong(f"{job.label} should wait because: {because}\nand waits because: {job.why}")
         return True
 
-    def must_run(self, name: str | Job) -> bool:
+    def must_run(self, name: str | StoryJob) -> bool:
         """It runs now."""
         __tracebackhide__ = True
         job = self.job(name)
@@ -50,7 +50,7 @@ class Claims:
             raise self._wrong(f"{job.label} should run, and is {job.state}{why}")
         return True
 
-    def must_have_ended(self, name: str | Job, status: int | None = None) -> bool:
+    def must_have_ended(self, name: str | StoryJob, status: int | None = None) -> bool:
         """It has ended, with this exit status if one is given."""
         __tracebackhide__ = True
         job = self.job(name)
@@ -62,7 +62,7 @@ class Claims:
         return True
 
     def must_refuse(self, name: str, because: str = "", **wanted: object) -> bool:
-        """A submission like this (`Site.submit`) is refused now, and ``because`` is part of why."""
+        """A submission like this (`StorySite.submit`) is refused now, and ``because`` is part of why."""
         __tracebackhide__ = True
         try:
             job = self.submit(name, **wanted)
@@ -75,7 +75,7 @@ class Claims:
 
     # ------------------------------------------------------------ so far
 
-    def ran_before(self, first: str | Job, second: str | Job) -> bool:
+    def ran_before(self, first: str | StoryJob, second: str | StoryJob) -> bool:
         """Both have started, the first one earlier, or at the same instant in an earlier decision."""
         __tracebackhide__ = True
         one, other = self.job(first), self.job(second)
@@ -89,7 +89,7 @@ class Claims:
             raise self._wrong(text)
         return True
 
-    def never_together(self, *names: str | Job) -> bool:
+    def never_together(self, *names: str | StoryJob) -> bool:
         """No two of these have run at the same time so far."""
         __tracebackhide__ = True
         jobs = [self.job(name) for name in names]

@@ -1,5 +1,7 @@
 """What a test of an exit may meet beside its own assertions. All are assertions that failed, so a test fails
-with their text."""
+with their text; but for `Refusal`, which a submission may meet as at a site."""
+
+from nqspy.model.errors import Refusal as Refusal
 
 
 class BadExit(AssertionError):

@@ -3,11 +3,11 @@
 import pytest
 
 from nqspy.sim.testing.files import under_test
-from nqspy.sim.testing.site import Site
+from nqspy.sim.testing.site import StorySite
 
 
 @pytest.fixture(name="site")
-def site_of_test(request: pytest.FixtureRequest) -> Site:
+def site_of_test(request: pytest.FixtureRequest) -> StorySite:
     """A site with the exit that the file of tests is about (`files.under_test`), and one open queue
     ``batch``."""
-    return Site(exits=under_test(request.path))
+    return StorySite(exits=under_test(request.path))

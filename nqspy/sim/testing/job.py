@@ -13,7 +13,7 @@ from nqspy.model.requests import AFTER_WORDS, AfterWord, Ask, Dependency, Reques
 from nqspy.model.units import parse_size, parse_time
 from nqspy.report.time_text import Zone
 from nqspy.sim.testing.errors import BadStory
-from nqspy.sim.testing.record import Record
+from nqspy.sim.testing.record import StoryRecord
 from nqspy.sim.testing.times import shown
 
 USERS = 100
@@ -23,24 +23,24 @@ Amount = str | int | float | None
 """A time (``"10:00"``, seconds) or a size (``"8mw"``, bytes) as a person writes it; None: not asked for."""
 
 
-class Told(Protocol):
+class SiteOfStory(Protocol):
     """What a job asks of its site."""
 
-    record: Record
+    record: StoryRecord
 
     @property
     def zone(self) -> Zone: ...
     def found(self, seq: Seq) -> tuple[Request, str]: ...
     def named(self, seq: Seq) -> str: ...
-    def why(self, name: "str | Job") -> str: ...
-    def place(self, name: "str | Job") -> int | None: ...
+    def why(self, name: "str | StoryJob") -> str: ...
+    def place(self, name: "str | StoryJob") -> int | None: ...
 
 
-class Job:
+class StoryJob:
     """One request of a test, by what the test calls it. Everything is as of now; times read as a test writes
     them, ``2026-03-02 20:00:00``."""
 
-    def __init__(self, site: Told, label: str, number: int, array: bool) -> None:
+    def __init__(self, site: SiteOfStory, label: str, number: int, array: bool) -> None:
         self._site, self.label, self.number = site, label, number
         self.seq: Seq = array_key(number) if array else number
 
@@ -109,8 +109,8 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a test says of a request that it submits (`Site.submit`)."""
+class StoryWish:
+    """What a test says of a request that it submits (`StorySite.submit`)."""
 
     owner: str
     name: str

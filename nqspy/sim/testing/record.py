@@ -21,7 +21,7 @@ class Stretch:
 
 
 @dataclass
-class Record:
+class StoryRecord:
     """Follows the journal. ``labels``: what the test calls each request, by its number; ``starts`` in the
     order in which it was decided; ``ends`` in theirs; ``lines``: the story, each with its instant."""
 

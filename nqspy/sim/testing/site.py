@@ -1,7 +1,7 @@
 """A site under a virtual clock for whoever writes its exits: built in a few lines, told what happens, asked
 what it did. It is the daemon's own engine, with its queues, limits, shares and shifts.
 
->>> site = Site(exits="quiet.py", pes=2)
+>>> site = StorySite(exits="quiet.py", pes=2)
 >>> site.submit("a", owner="anne", pes=2, runs="1h")
 >>> site.at("03:00")
 >>> assert site.started == ["a"]
@@ -32,8 +32,8 @@ from nqspy.sim.main import OPERATOR, Simulation
 from nqspy.sim.testing.claims import Claims
 from nqspy.sim.testing.errors import BadStory
 from nqspy.sim.testing.files import Exits, ExitsUnderTest, sources_of
-from nqspy.sim.testing.job import USERS, Amount, Job, Wanted, read_after
-from nqspy.sim.testing.record import Record
+from nqspy.sim.testing.job import USERS, Amount, StoryJob, StoryWish, read_after
+from nqspy.sim.testing.record import StoryRecord
 from nqspy.sim.testing.times import moment, shown, span
 from nqspy.store.memory import MemoryJournal
 
@@ -48,7 +48,7 @@ set default batch_request queue batch
 FIRST_UID = 1_001
 
 Happened = Callable[[Sequence[Recorded], EngineSite], None]
-AfterGiven = str | Job | Iterable[str | Job]
+AfterGiven = str | StoryJob | Iterable[str | StoryJob]
 
 
 class _Driver(Simulation):
@@ -65,7 +65,7 @@ class _Driver(Simulation):
         self._happened(outcome.happened, self.site)
 
 
-class Site(Claims):
+class StorySite(Claims):
     """``qmgr``: its queues and settings in qmgr's language (none: one open queue ``batch``); ``exits``:
     files, a folder of them, modules, or texts by name, relative paths beside the file that makes the site;
     ``pes``: how many PEs it has; ``at``: when it begins, on the clocks of ``zone`` (a Monday); ``runs``: how
@@ -87,11 +87,11 @@ class Site(Claims):
     ) -> None:
         self._beside = Path(sys._getframe(1).f_globals.get("__file__") or ".").parent
         self.exits = ExitsUnderTest(sources_of(exits, self._beside))
-        self.strict, self.record = strict, Record()
+        self.strict, self.record = strict, StoryRecord()
         self._length = span(runs)
         self._runs: dict[int, Run] = {}
         self._uids: dict[str, int] = {}
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, StoryJob] = {}
         self._together: list[tuple[cm.Submit, Caller]] | None = None
         self._due = DueNotices(self.exits)
         start = zone_of(zone).instant(datetime.fromisoformat(at))
@@ -118,37 +118,19 @@ class Site(Claims):
         self.qmgr(f"create batch_queue {name} {words}\nenable queue {name}\nstart queue {name}\n")
 
     def load(self, exits: Exits) -> None:
-        """Loads exits, each in the place of one of the same name, as `Site` does at the beginning."""
+        """Loads exits, each in the place of one of the same name, as `StorySite` does at the beginning."""
         beside = Path(sys._getframe(1).f_globals.get("__file__") or ".").parent
         self.exits.put(sources_of(exits, beside))
         self._do([(cm.ReloadExits(), OPERATOR)])
 
     def submit(
-        self,
-        name: str,
-        *,
-        owner: str = "anne",
-        queue: str = "",
-        group: str | None = None,
-        pes: int = 1,
-        cpu: Amount = None,
-        wall: Amount = None,
-        memory: Amount = None,
-        priority: int | None = None,
-        after: AfterGiven = (),
-        not_before: str | None = None,
-        held: bool = False,
-        array: str | None = None,
-        units: Mapping[str, int] | None = None,
-        needs: Iterable[str] = (),
-        attributes: Iterable[str] = (),
-        arguments: Iterable[str] = (),
-        script: str = "",
-        named: str | None = None,
-        runs: str | float | None = None,
-        uses: str | float | None = None,
-        status: int = 0,
-    ) -> Job:
+        self, name: str, *, owner: str = "anne", queue: str = "", group: str | None = None, pes: int = 1,
+        cpu: Amount = None, wall: Amount = None, memory: Amount = None, priority: int | None = None,
+        after: AfterGiven = (), not_before: str | None = None, held: bool = False, array: str | None = None,
+        units: Mapping[str, int] | None = None, needs: Iterable[str] = (), attributes: Iterable[str] = (),
+        arguments: Iterable[str] = (), script: str = "", named: str | None = None,
+        runs: str | float | None = None, uses: str | float | None = None, status: int = 0,
+    ) -> StoryJob:  # fmt: skip
         """A request is submitted by its owner. ``name`` is what the test calls it, and its own name unless
         ``named`` says another one (empty: its owner gave none); ``group``: as by ``-A``, its owner must be
         a member; ``after``: requests that it waits for, such as ``"a"`` or ``"a:any"``; ``array``:
@@ -160,7 +142,7 @@ class Site(Claims):
         Raises Refusal where it is refused.
         """
         __tracebackhide__ = True
-        wanted = Wanted(
+        wanted = StoryWish(
             owner, name if named is None else named, queue or self._only_queue(), group, pes, cpu, wall,
             memory, priority, tuple(self._dependencies(after)), self._moment(not_before), held, array, units,
             needs, attributes, arguments, script,
@@ -193,15 +175,15 @@ class Site(Claims):
             self._together = None
         self._do(asked)
 
-    def hold(self, name: str | Job) -> None:
+    def hold(self, name: str | StoryJob) -> None:
         """An operator holds a request."""
         self._do([(cm.HoldRequests((self.job(name).id,)), OPERATOR)])
 
-    def release(self, name: str | Job) -> None:
+    def release(self, name: str | StoryJob) -> None:
         """An operator releases a request."""
         self._do([(cm.ReleaseRequests((self.job(name).id,)), OPERATOR)])
 
-    def delete(self, name: str | Job) -> None:
+    def delete(self, name: str | StoryJob) -> None:
         """A request is deleted, or ended if it runs."""
         self._do([(cm.Delete((self.job(name).id,), force=True), OPERATOR)])
 
@@ -299,25 +281,25 @@ class Site(Claims):
             most = max(most, count)
         return most
 
-    def why(self, name: str | Job) -> str:
+    def why(self, name: str | StoryJob) -> str:
         """Why a request waits, in words, and who says so; empty where it does not."""
         seq = self.job(name).seq
         reason = reasons_of(self._driver.engine, (seq,)).get(seq)
         return "" if reason is None else f"{reason.text} ({reason.who})" if reason.who else reason.text
 
-    def place(self, name: str | Job) -> int | None:
+    def place(self, name: str | StoryJob) -> int | None:
         """Its place in its queue, from 1; None where it is not queued."""
         place = Places(self._driver.engine, self._driver.now).of(self.found(self.job(name).seq)[0])
         return None if place is None else place.position
 
-    def answers(self, name: str | Job) -> list[str]:
+    def answers(self, name: str | StoryJob) -> list[str]:
         """What each exit last answered about a request, such as ``quiet.jobselect: refuse('why')``."""
         rows = self.exits.trace(self.job(name).seq)
         return [f"{each['exit']}.{each['hook']}: {_answer(each)}" for each in rows]
 
-    def job(self, name: str | Job) -> Job:
+    def job(self, name: str | StoryJob) -> StoryJob:
         """A request by what the test calls it. Raises BadStory where there is none."""
-        if isinstance(name, Job):
+        if isinstance(name, StoryJob):
             return name
         if name not in self._jobs:
             known = ", ".join(self._jobs) or "none"
@@ -370,12 +352,12 @@ class Site(Claims):
     def _notify(self, hook: str, arguments: Mapping[str, Any]) -> None:
         self.exits.failed += self.exits.notify(hook, **arguments)
 
-    def _name(self, label: str, array: bool) -> Job:
+    def _name(self, label: str, array: bool) -> StoryJob:
         if label in self._jobs:
             raise BadStory(f"{label!r} was submitted before; call this one otherwise (named={label!r})")
         number = self._driver.site.next_seq + len(self._together or ())
         self.record.labels[number] = label
-        return self._jobs.setdefault(label, Job(self, label, number, array))
+        return self._jobs.setdefault(label, StoryJob(self, label, number, array))
 
     def _only_queue(self) -> str:
         """The queue of a request that names none, where there is but one and no default."""
@@ -383,8 +365,8 @@ class Site(Claims):
         return next(iter(settings.queues)) if len(settings.queues) == 1 and not settings.default.queue else ""
 
     def _dependencies(self, after: AfterGiven) -> Iterator[Dependency]:
-        for each in (after,) if isinstance(after, (str, Job)) else after:
-            if isinstance(each, Job):
+        for each in (after,) if isinstance(after, (str, StoryJob)) else after:
+            if isinstance(each, StoryJob):
                 yield Dependency(each.seq)
             else:
                 name, word = read_after(each)

@@ -19,7 +19,7 @@ from nqspy.sim.trying.copied import SiteCopy
 Lines = dict[str, list[Seq]]
 
 
-class Foreseen(Struct):
+class ForeseenStarts(Struct):
     """By request. ``places``: in its queue's order of offers; ``reasons``: why it does not start now, and who
     says so; ``starts``: when it would, probably (at the instant of the copy: now); ``until``: so far was
     looked, None: to the end."""
@@ -41,7 +41,7 @@ def lines_of(copy: SiteCopy, twin: Site, exits: Exits) -> Lines:
         }
 
 
-def foreseen(copy: SiteCopy, twin: Site, exits: Exits, lines: Lines, spent: Spent) -> Foreseen:
+def foreseen(copy: SiteCopy, twin: Site, exits: Exits, lines: Lines, spent: Spent) -> ForeseenStarts:
     """Lets time pass on ``twin``, which is used up: one pass at least, and more as long as there is time."""
     places = {seq: place for line in lines.values() for place, seq in enumerate(line, 1)}
     left = {each.seq for each in twin.requests.values() if each.state not in STARTED}
@@ -50,7 +50,7 @@ def foreseen(copy: SiteCopy, twin: Site, exits: Exits, lines: Lines, spent: Spen
     reasons = {seq: (reason.text, reason.who) for seq, reason in told.items()}
     cut = run.go_on_while(lambda: not left <= run.starts.keys() and spent() < 1)
     until = int(run.now) if cut and not left <= run.starts.keys() else None
-    return Foreseen(places, reasons, _known(run.starts, left), until)
+    return ForeseenStarts(places, reasons, _known(run.starts, left), until)
 
 
 def _known(starts: Mapping[Seq, Instant], wanted: set[Seq]) -> dict[Seq, int]:

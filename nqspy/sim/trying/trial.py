@@ -23,7 +23,7 @@ from nqspy.model.twin import beyond, twin_of
 from nqspy.ports import Exits
 from nqspy.sim.trying.asked import Answers, asked
 from nqspy.sim.trying.copied import NotTried, SiteCopy
-from nqspy.sim.trying.foreseen import Foreseen, foreseen, lines_of
+from nqspy.sim.trying.foreseen import ForeseenStarts, foreseen, lines_of
 from nqspy.sim.trying.tried_exits import FailedCall, Key, LongCall, TriedExits
 from nqspy.store.loading import no_collector
 from nqspy.userexit.loader import Source
@@ -42,7 +42,7 @@ class OneLook(Struct):
     """What the exits say when they are asked about each request, and what becomes of these."""
 
     said: Answers = field(default_factory=Answers)
-    seen: Foreseen = field(default_factory=Foreseen)
+    seen: ForeseenStarts = field(default_factory=ForeseenStarts)
 
 
 class Tried(Struct):
