@@ -85,15 +85,15 @@ class TriedExits(SiteExits):
         found = super().failures()
         for each in found:
             if each.text.startswith("setting "):
-                self._note(each.exit, "", None, each.text)
+                self._keep_failure(each.exit, "", None, each.text)
         return found
 
     def _failed(self, hook: Hook, subject: Any, seq: Seq | None, args: Any, error: BaseException) -> Any:
         found = super()._failed(hook, subject, seq, args, error)
-        self._note(hook.exit.module.name, hook.name, seq, found.text)
+        self._keep_failure(hook.exit.module.name, hook.name, seq, found.text)
         return found
 
-    def _note(self, exit: str, hook: str, seq: Seq | None, text: str) -> None:
+    def _keep_failure(self, exit: str, hook: str, seq: Seq | None, text: str) -> None:
         key = (exit, hook, seq, text)
         if key in self._failed_calls or len(self._failed_calls) < SHOWN:
             self._failed_calls[key] = self._failed_calls.get(key, 0) + 1
