@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from itertools import chain, takewhile
 from typing import Any
 
-from nqspy.answers.serving import Serving
+from nqspy.answers.serving import Serving, SiteClock
 from nqspy.answers.slow import Work
 from nqspy.answers.visibility import Visibility
 from nqspy.core import alike
@@ -21,6 +21,7 @@ from nqspy.model.requests import Used
 from nqspy.model.shifts import Shift
 from nqspy.model.site import Site
 from nqspy.report import departments, night, pages, site_then
+from nqspy.report.shadow.judge import PAUSE, Shadow
 from nqspy.report.time_text import Zone, parse_day
 from nqspy.rpc import server as rpc
 from nqspy.store.loading import no_collector
@@ -102,7 +103,7 @@ def event_of(picture: Picture, day: str, files: Iterable[str], mails: int) -> ev
 
 # ---------------------------------------------------------------- in another thread
 
-_KINDS = (*site_then.KINDS, "shift_changed", "reported")
+_KINDS = (*site_then.KINDS, "shift_changed", "reported", "probe", "pressure")
 
 
 class Past:
@@ -125,6 +126,12 @@ class Past:
         """The same before the events of an instant and of later ones."""
         return self.site(max((each.n for each in self._events if each.at < since), default=0))
 
+    def shadow(self, since: Instant, bounds: night.Bounds, speed: float) -> Shadow:
+        """Who looks at the passes of a night again, ready for the events from ``since`` on."""
+        made = Shadow(self.before(since), bounds.start, bounds.end, round(PAUSE * speed))
+        made.recall(each for each in self._events if each.at < since)
+        return made
+
     def bounds(self, zone: Zone, picture: Picture, day: date | None) -> night.Bounds:
         """The night of that day, the latest for None, as the journal up to the picture has it."""
         changes = [each for each in self._events if each.n <= picture.n]
@@ -142,7 +149,7 @@ class Past:
 
 
 def report(
-    past: Past, picture: Picture, day: date | None, clock: str, made: Instant, final: bool = True
+    past: Past, picture: Picture, day: date | None, clock: SiteClock, made: Instant, final: bool = True
 ) -> dict[str, Any]:
     """The report of the latest night, or that of ``day``. One that was made automatically comes out as it was
     then, unless ``final``: then it goes to the end of its last request. Raises Refusal for a day that has not
@@ -165,7 +172,10 @@ def report(
     coming, holidays = _coming(site, zone, picture.at), _holidays(site, picture.at)
     opens = _opens(site, picture.at)
     before = past.before(since)
-    around = night.Around(picture.why, picture.samples, clock, coming, holidays, opens, made, before)
+    shadow = past.shadow(since, bounds, clock.speed)
+    around = night.Around(
+        picture.why, picture.samples, clock.text, coming, holidays, opens, made, before, shadow
+    )
     with no_collector():
         return night.night_report(shown, site, bounds, picture.at, around)
 
@@ -234,7 +244,7 @@ def answer(serving: Serving, asked: rpc.Asked) -> Work:
     sight = Visibility(serving, asked.caller)
 
     def work() -> dict[str, Any]:
-        data = sight.night(report(Past(reader), picture, day, clock.text, clock.now(), final))
+        data = sight.night(report(Past(reader), picture, day, clock, clock.now(), final))
         data = data if group is None else for_group(data, group)
         return {"text": pages.night_text(data), **data}
 

@@ -51,6 +51,10 @@ class SiteClock(Protocol):
     def accelerated(self) -> bool:
         """Whether it is not the wall clock."""
 
+    @property
+    def speed(self) -> float:
+        """How many seconds of it one second takes."""
+
     def now(self) -> Instant:
         """The site's time."""
 

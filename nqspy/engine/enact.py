@@ -20,6 +20,7 @@ from nqspy.model.actions import (
 from nqspy.model.cause import Cause
 from nqspy.model.promises import Promise, Promised
 from nqspy.model.site import Site
+from nqspy.ports import Exits
 
 
 def enact(
@@ -39,9 +40,14 @@ def enact(
             yield _order(site, action)
 
 
-def decided(plan: Plan, wait: tuple[Kept, ...] = ()) -> ev.Decided:
-    """The event that says a pass acted; ``wait`` as there."""
-    return ev.Decided(plan.as_of, plan.samples, plan.failures, plan.short_of_pes, wait, plan.ready)
+def decided(plan: Plan, wait: tuple[Kept, ...] = (), exits: Exits | None = None) -> ev.Decided:
+    """The event that says a pass acted; ``wait`` as there; ``exits`` are those it asked."""
+    asked = None if exits is None else tuple(filter(exits.has, HOOKS))
+    return ev.Decided(plan.as_of, plan.samples, plan.failures, plan.short_of_pes, wait, plan.ready, asked)
+
+
+HOOKS = ("jobselect", "elected", "shrpri", "route")
+"""Hooks of exits that have a say in passes."""
 
 
 def event_of(site: Site, action: Action) -> ev.Event | None:

@@ -363,7 +363,8 @@ class Engine:
         short_before, self.plan = self.plan.short_of_pes, plan
         if not (plan.actions or plan.failures or plan.ready or plan.short_of_pes != short_before):
             return
-        tx.emit(decided(plan, passed_over(self.site, plan) if self.journal.remembers else ()))
+        wait = passed_over(self.site, plan) if self.journal.remembers else ()
+        tx.emit(decided(plan, wait, self.exits))
         exits_desk.tell_failures(tx, plan.failures)
         for order in enact(self.site, plan, tx.emit, lambda action: self._stands(action, recheck)):
             if isinstance(order, Move | Suspend | Resume):

@@ -18,6 +18,8 @@ from nqspy.report.outlook import outlook
 from nqspy.report.quota_accounts import QuotaAccounts, largest
 from nqspy.report.quota_svg import division_of
 from nqspy.report.replay import HistoryReplay, RequestHistory
+from nqspy.report.shadow.judge import Shadow
+from nqspy.report.shadow.told import shadow_object
 from nqspy.report.shares import department_shares
 from nqspy.report.site_then import SiteThen
 from nqspy.report.time_text import Zone, zone_of
@@ -198,7 +200,8 @@ class Around:
     what running requests have used by now; ``clock``: a note on an accelerated clock; ``coming``: the next
     switches of shifts (``at``, ``shift``) and ``holidays``; ``opens``: the stopped queues, with the
     instant at which a shift starts each; ``made``: when this is written, if not now; ``before``: the site
-    before the first event, whose settings are followed to what they are now."""
+    before the first event, whose settings are followed to what they are now; ``shadow`` looks at the passes
+    again, with a site of its own."""
 
     why: Why = lambda seq, queue: None
     samples: Mapping[Seq, Used] | None = None
@@ -208,6 +211,7 @@ class Around:
     opens: Mapping[str, Instant | None] = field(default_factory=dict)
     made: Instant | None = None
     before: Site | None = None
+    shadow: Shadow | None = None
 
 
 _ALONE = Around()
@@ -222,7 +226,8 @@ def night_report(
     ``events``: see `Night`. Shares, parts and busy shares are fractions, deviations percentage points.
     """
     zone, night = zone_of(site.timezone), Night(site, bounds)
-    accounts = _followed(night, events, site, now, around)
+    seen = events if around.shadow is None else around.shadow.watch(events)
+    accounts = _followed(night, seen, site, now, around)
     end, histories = night.end(now), night.histories()
     fractions = department_shares(site.settings.groups) if site.settings.groups else {}
     every = night.replay.histories.values()
@@ -250,6 +255,7 @@ def night_report(
         "groups": groups,
         "withdrawn": sum(row["withdrawn"] for row in groups),
         **_outcomes(night, histories, labels, around.why),
+        "shadow": _shadow(night, around.shadow, site, zone),
         "incidents": [event_object(each, site.name, zone) for each in night.incidents],
         "step_s": step // 1000,
         "quarters": bars,
@@ -303,6 +309,14 @@ def _outcomes(
         "waiting": [labels.waiting(history, night.reasons, why) for history in waiting],
         "running": [labels.running(history) for history in histories if history.request.state in STARTED],
     }
+
+
+def _shadow(night: Night, shadow: Shadow | None, site: Site, zone: Zone) -> dict[str, Any] | None:
+    def group_of(seq: Seq) -> str | None:
+        history = night.replay.histories.get(seq)
+        return history.request.group if history is not None else None
+
+    return None if shadow is None else shadow_object(shadow.finish(), site, zone, group_of)
 
 
 def _overtaken(labels: RequestLabels, night: Night, at: Instant, started: Seq, before: Seq) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 from nqspy.model.folding import folded
 from nqspy.report.grid import grid, percent, points
 from nqspy.report.incidents import sentence
+from nqspy.report.shadow.told import sentences
 from nqspy.report.shares import charge_words
 from nqspy.report.time_text import short
 
@@ -51,7 +52,7 @@ def period(data: Data) -> str:
 
 
 def figures(data: Data) -> Iterable[str]:
-    """Sentences on how busy it was, how quotas and order were kept."""
+    """Sentences on how busy it was, how quotas and order were kept, what the shadow found."""
     if data["busy"] is not None:
         span = f"{short(data['busy_from'])} to {short(data['busy_until'])}"
         yield (
@@ -65,6 +66,8 @@ def figures(data: Data) -> Iterable[str]:
         yield f"quotas: {what} got less what a department was entitled to, while it had work in the night"
     for each in data["overtaken"][:_MOST]:
         yield f"order changed at {short(each['at'])}: {each['started']} was started before {each['before']}"
+    if data["shadow"] is not None:
+        yield from sentences(data["shadow"])
 
 
 _MOST = 20

@@ -136,7 +136,7 @@ class Told:
 
 
 class House:
-    """A site that is changed by events only, under a clock the test moves."""
+    """A site that is changed by events only, under a clock the test moves; ``events`` is its journal."""
 
     def __init__(self) -> None:
         self.site = Site(host="ymp")
@@ -147,11 +147,13 @@ class House:
         self.samples: dict[Seq, Used] = {}
         self._last_queue = ""
         self.plan = ac.Plan()
+        self.events: list[ev.Recorded] = []
         self._event(ev.MachineFound((0, 1), 0, "ymp"))
 
     def _event(self, event: ev.Event) -> None:
         """An event happens now."""
-        apply(self.site, ev.Recorded(self.site.n + 1, self.now, event))
+        self.events.append(ev.Recorded(self.site.n + 1, self.now, event))
+        apply(self.site, self.events[-1])
 
     # ------------------------------------------------------------ settings
 
@@ -278,8 +280,8 @@ class House:
 
     def apply(self, told: Told) -> Told:
         """What the plan decided happens: as the engine would have it."""
-        self._event(decided(told.plan))
-        for order in enact(self.site, told.plan, self._event):
+        self._event(decided(told.plan, (), self.door))
+        for order in list(enact(self.site, told.plan, self._event)):
             if isinstance(order, ac.Start):
                 self._event(ev.Started(order.seq, order.attempt, order.pes))
             elif isinstance(order, ac.Kill):

@@ -370,3 +370,19 @@ def test_a_promise_goes_when_a_limit_makes_it_impossible(easy):
     easy.end(Seq(1))
     assert easy.go().starts == [narrow]
     assert easy.request(wide).reservation is None
+
+
+def test_who_is_promised_this_very_instant_behind_one_who_was_told_no_time_starts_in_it(house):
+    house.machine(pes=4).queue("night", order="sjf", reserve=None)
+    (endless,) = house.submit("cleo pes=4")
+    house.go()
+    waiting = []
+    for line in ("anne pes=1 wall=15:00", "anne pes=3 wall=10:00", "ben pes=1 wall=5:00"):
+        waiting += house.later(minutes=1).submit(line)
+        house.go()
+    long, wide, short = waiting
+    assert [promised(house, each) for each in waiting] == [None, None, None]
+    house.later(minutes=1)
+    house.end(endless)
+    assert sorted(house.go().starts) == [wide, short], "a PE was left to nobody, and the promise was broken"
+    assert promised(house, long) == 9, "when the short one has ended"

@@ -57,6 +57,20 @@ def test_what_cannot_start_does_not_keep_its_owners_others_back(house):
     assert big
 
 
+@pytest.mark.parametrize("order", [{"order": "fcfs"}, {"time": 0}, {"time": 1}, {"order": "sjf"}], ids=str)
+def test_who_is_put_back_behind_one_that_cannot_start_stays_before_those_who_came_later(house, order):
+    house.machine(pes=2).queue("night", **order)
+    runs = house.submit("cleo", "cleo")
+    house.go()
+    low = house.later(minutes=1).submit("anne wall=10:00")[0]
+    wide = house.later(minutes=1).submit("anne p=3 pes=2 wall=10:00")[0]
+    ben = house.later(minutes=1).submit("ben wall=11:00")[0]
+    house.later(minutes=1)
+    assert house.standing().line() == [wide, low, ben]
+    house.end(runs[0])
+    assert house.go().starts == [low]
+
+
 ROWS = st.lists(
     st.tuples(st.sampled_from("abc"), st.integers(-3, 3), st.floats(0, 100), st.booleans()), max_size=40
 )

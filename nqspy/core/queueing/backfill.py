@@ -35,12 +35,16 @@ class Backfill:
 
     def begin(self, line: CandidateOrder, look: Look) -> None:
         """Those who were promised a start have their turn, then those in front, until as many have a promise
-        as may. Who is left starts by first fit, past them. ``look``: starts a candidate, or notes why it does
-        not start and tells `missed`."""
+        as may. Who was kept back by one who was told no time, and is promised this very instant now, has it.
+        Who is left starts by first fit, past them. ``look``: starts a candidate, or notes why it does not
+        start and tells `missed`."""
         self._serve_promised(line, look)
         queue = line.queue
         while self._goes_on(queue) and (row := line.head(everybody=queue.reserve is None)) is not None:
             look(line, row)
+        if queue.name not in self._kept.closed:
+            for row in self._promised.for_now(queue.name):
+                look(line, row)
         if queue.backfill_order == "shortest":
             line.put_shortest_first()
 

@@ -18,13 +18,14 @@ from nqspy.core.queueing.own import behind_their_own
 from nqspy.core.queueing.share import Shares
 from nqspy.core.runtime import planned_walls
 from nqspy.model.columns import Floats, Ints, turn_of
-from nqspy.model.queues import Queue
+from nqspy.model.queues import Queue, Weights
 from nqspy.model.requests import Request
 
 FIRST, NOW = 2, 3
 """Ranks of ``schedule request``: ahead of everything; at once in spite of limits. 1 is *next*, 0 *system*."""
 
 NEVER = float("-inf")
+_NONE = Weights(0, 0, 0, 0)
 _ENDLESS = float(1 << 42)
 """A wall time (ms) above all that are asked for."""
 _SAMPLE = 16
@@ -87,8 +88,9 @@ class CandidateOrder:
         """What the queue's ``order`` makes of these rows (None: of all); equal ones go by their dates."""
         if self._shortest or self.queue.order == "sjf":
             return self._brevity(rows)
-        if self.queue.order == "fcfs":
-            return np.zeros(len(dates))
+        if self.queue.order == "fcfs" or self.weights == _NONE:
+            # As numbers: who is put back behind one (`own`) is not behind those who came later.
+            return self.terms.time(dates)  # type: ignore[no-any-return]
         return self.terms.weighted(self.weights, dates, slice(None) if rows is None else rows)
 
     def _brevity(self, rows: Ints | None = None) -> Floats:

@@ -345,6 +345,12 @@ class Reservations:
         requests = (self._site.requests[seq] for seq in self._site.reserved)
         return [request.slot for request in requests if request.queue == queue and request.slot >= 0]
 
+    def for_now(self, queue: str) -> list[int]:
+        """Rows of a queue to which this pass promised to start at once, and that it has not started."""
+        made = (seq for seq, each in self.changes.items() if each is not None and each.at == self._now)
+        requests = (self._site.requests[seq] for seq in made)
+        return [request.slot for request in requests if request.queue == queue and request.slot >= 0]
+
     def is_shared(self, request: Request) -> bool:
         """Whether the first limit that keeps it back counts what is taken from all."""
         rules = self._rules(request.queue)

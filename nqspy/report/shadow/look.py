@@ -1,0 +1,315 @@
+"""One pass, looked at step by step: was each start allowed, did nobody stand before it who could have
+started, is nobody left who could."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
+
+from nqspy.model import events as ev
+from nqspy.model.ids import MINUTE, Instant, Seq, array_of, index_of
+from nqspy.model.indices import nth
+from nqspy.model.queues import Queue
+from nqspy.model.requests import Request, State
+from nqspy.model.reservation import Reservation
+from nqspy.report.shadow.followed import NEXT, Followed, Kind, Place
+from nqspy.report.shadow.places import Places
+from nqspy.report.shadow.promises import Plans
+from nqspy.report.shadow.rules import NOW, Kept, Moment, kept_back
+from nqspy.report.shadow.turns import Turns
+
+LATE = MINUTE
+"""ms after its promised instant from which a start is late."""
+_REFUSED = ("EXIT", "NEVER", "LINE_CLOSED")
+"""Codes of the reasons that an exit gives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a pass did otherwise than the rules say. ``n``: number of its decision (of the last event, where
+    no pass came); ``seq``: the request; ``before``: the other one, if it is about two."""
+
+    at: Instant
+    n: int
+    seq: Seq
+    text: str
+    before: Seq | None = None
+
+
+class Decision(NamedTuple):
+    """What a pass said and what is known of it. It came between ``first`` and ``last``; ``unseen``: the
+    requests of which it did not know something that had happened; ``exits``: hooks that were asked, None
+    where the journal does not say; ``wait``: codes of the reasons that it gave; ``made``: the promises that
+    it made, moved or took back; ``starts``: the requests (arrays) that it started something of; ``n`` as of
+    `Difference`."""
+
+    n: int
+    first: Instant
+    last: Instant
+    unseen: Collection[Seq] = ()
+    exits: Collection[str] | None = None
+    wait: Mapping[Seq, str] = {}
+    made: Mapping[Seq, Reservation | None] = {}
+    starts: Collection[Seq] = ()
+
+
+class Look:
+    """``differences`` found so far; ``doubts``: why not all of it could be judged; ``moved``: requests that
+    the pass put into another queue, whose turn comes with the next one."""
+
+    def __init__(self, followed: Followed, decision: Decision, pes: dict[str, Sequence[int]]) -> None:
+        """``pes`` as of `Places`."""
+        self._followed, self._decision, self._pes = followed, decision, pes
+        self.differences: list[Difference] = []
+        self.doubts: set[str] = set()
+        self.moved: set[Seq] = set()
+        self._out: dict[str, list[Request]] = {}
+        self._begun: list[Seq] = []
+        self._turns: dict[str, Turns] = {}
+        queues = followed.site.settings.queues.values()
+        self._served = sorted(
+            (each for each in queues if each.kind == "batch"), key=lambda each: -each.priority
+        )
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Something of the pass has happened: all is looked at anew."""
+        self._moments: dict[bool, Moment] = {}
+        self._laid: dict[bool, Sequence[Plans]] = {}
+        self._known: dict[tuple[str, Kind], Kept | None] = {}
+
+    # ------------------------------------------------------------ a start
+
+    def start(self, event: ev.Starting) -> None:
+        """Looks at a start before it happens."""
+        requests = self._followed.requests
+        request = requests.get(event.seq) or requests.get(array_of(event.seq) or 0)
+        if request is None:
+            return self._differs(event.seq, "it was started, and there was no such request")
+        kept = self._kept(request, False, event.forced)
+        if kept is not None and kept.sure:
+            self._differs(event.seq, f"it was started, and {kept.text}")
+        elif kept is not None:
+            self.doubts.add(kept.text)
+        self._look_at_places(request, event)
+        if request.state is State.QUEUED and not event.forced:
+            self._begun += [event.seq] if request.rank < NOW else []
+            self._look_at_turn(request, event.seq)
+            self._look_at_promise(request, event.seq)
+        return self._out.setdefault(request.queue, []).append(request)
+
+    def _differs(self, seq: Seq, text: str, before: Seq | None = None) -> None:
+        self.differences.append(Difference(self._decision.last, self._decision.n, seq, text, before))
+
+    def _look_at_places(self, request: Request, event: ev.Starting) -> None:
+        """The PEs and units that it got."""
+        taken, places, asked = self._followed.taken, self._moment(False).places, request.spec.ask
+        pes = set(event.pes)
+        if not len(event.pes) == len(pes) == asked.pes or not pes <= set(places.open(request.queue)):
+            self._differs(event.seq, "it got other PEs than it may have: held, of another domain, or too few")
+        elif not any(self._followed.parked()) and not any(taken.unseen):
+            expected = places.expected(request)
+            if event.pes != expected:
+                self._differs(event.seq, f"it got PEs {event.pes}, and {expected} were its own")
+        given = {name: len(set(units)) for name, units in event.units}
+        held = any((name, unit) in taken.units for name, units in event.units for unit in units)
+        if given != dict(asked.consumables) or held:
+            self._differs(event.seq, "it got other units than it asked for, or some that another one had")
+        index, array = index_of(event.seq), request.array
+        if index is not None and array is not None and (not array.ready or nth(array.ready, 0) != index):
+            self._differs(event.seq, "it was not the next index of its array")
+
+    def _look_at_promise(self, request: Request, seq: Seq) -> None:
+        told = self._decision.made.get(request.seq, request.reservation) or request.reservation
+        if (
+            told is not None
+            and told.at is not None
+            and not told.late
+            and self._decision.last > told.at + LATE
+        ):
+            self._differs(seq, "it was started later than it was promised")
+
+    # ------------------------------------------------------------ whose turn it is
+
+    def _look_at_turn(self, request: Request, seq: Seq) -> None:
+        """Whether nobody stood before it who could have started instead."""
+        for queue in self._served:
+            if queue.priority < self._queue(request).priority and not self._followed.urgent:
+                break
+            for line, kept in self._able(queue):
+                other = self._ahead_of(request, line, kept)
+                if other is not None:
+                    return self._differs(seq, "it was started before one that stood before it", other)
+        return None
+
+    def _ahead_of(self, request: Request, line: Sequence[Place], kept: Kept | None) -> Seq | None:
+        """Somebody of one kind who surely had to start before; notes who perhaps had."""
+        for place in line:
+            other = self._followed.requests[place.seq]
+            if other.seq == request.seq or self._is_unseen(other):
+                continue
+            ahead = self._is_ahead(other, request)
+            if ahead is not False:
+                doubt = self._doubt(other, kept, ahead)
+                if doubt is None:
+                    return other.seq
+                self.doubts.add(doubt)
+            if other.queue != request.queue or self._turns_of(other.queue).is_last(other, request):
+                break
+        return None
+
+    def _is_ahead(self, other: Request, request: Request) -> bool | None:
+        """Whether the other one has its turn before; None: the journal does not tell."""
+        ranks = [each.rank if each.rank >= NEXT else 0 for each in (other, request)]
+        if ranks[0] != ranks[1]:
+            return ranks[0] > ranks[1]
+        if other.queue != request.queue:
+            return self._queue(other).priority > self._queue(request).priority
+        queue = self._queue(request)
+        if queue.reserve != 0 or queue.backfill == "none":
+            if request.reservation is not None or other.reservation is not None:
+                return request.reservation is None
+            if queue.backfill_order == "shortest":
+                return None
+        return self._turns_of(queue.name).before(other, request)
+
+    def _doubt(self, other: Request, kept: Kept | None, ahead: bool | None) -> str | None:
+        """Why it cannot be said that another one had to start; None: it had to."""
+        exits = self._decision.exits
+        if kept is not None:
+            return kept.text
+        if exits is None:
+            return "the journal does not say which exits were asked"
+        if "jobselect" in exits:
+            return "an exit had a say in who starts (jobselect)"
+        if ahead is None:
+            return (
+                "shares decided who was first (shrpri)"
+                if "shrpri" in exits
+                else "shares decided who was first"
+            )
+        return None
+
+    def _is_unseen(self, other: Request) -> bool:
+        """Whether the pass did not know it as it is, or it was refused by an exit."""
+        decision = self._decision
+        known = other.seq not in decision.unseen and other.seq not in self.moved
+        return not known or decision.wait.get(other.seq) in _REFUSED
+
+    # ------------------------------------------------------------ who is left
+
+    def left(self) -> None:
+        """Whether what the pass promised is there with what it started, and nobody is left who had to start;
+        of each queue one is named."""
+        self._look_at_room()
+        for queue in self._served:
+            for line, kept in self._able(queue):
+                seqs = (place.seq for place in line)
+                seq = next((s for s in seqs if not self._is_unseen(self._followed.requests[s])), None)
+                if seq is None:
+                    continue
+                doubt = self._doubt(self._followed.requests[seq], kept, True)
+                if doubt is None:
+                    self._differs(seq, "it was left waiting, and nothing kept it from starting")
+                    break
+                self.doubts.add(doubt)
+
+    def _look_at_room(self) -> None:
+        requests, promised = self._followed.requests, self._followed.promised
+        if not promised or not self._begun:
+            return
+        plans = Plans(self._moment(False), {seq: requests[seq].reservation for seq in promised}, True)
+        for seq in self._begun:
+            if seq in self._followed.taken.requests and plans.is_short(requests[seq]):
+                self._differs(seq, "it was started, and would hold what was kept for a promised start")
+
+    # ------------------------------------------------------------ who could start
+
+    def _able(self, queue: Queue) -> Iterator[tuple[Sequence[Place], Kept | None]]:
+        """The kinds of a queue that could start, or perhaps could."""
+        lines = self._followed.waiting.get(queue.name)
+        if not lines or not queue.started or not self._moment(True).places.open(queue.name):
+            return
+        for kind, line in list(lines.items()):
+            kept = self._of_kind(queue.name, kind, line)
+            if kept is None and queue.backfill == "none":
+                kept = self._barred(queue, self._followed.requests[line[0].seq])
+            if kept is None or not kept.sure:
+                yield line, kept
+
+    def _of_kind(self, queue: str, kind: Kind, line: Sequence[Place]) -> Kept | None:
+        if (queue, kind) not in self._known:
+            request = self._followed.requests[line[0].seq]
+            self._known[queue, kind] = self._kept(request, True)
+        return self._known[queue, kind]
+
+    def _kept(self, request: Request, unseen: bool, forced: bool = False) -> Kept | None:
+        """Why one may not start; ``unseen`` as of `Moment`."""
+        kept = kept_back(self._moment(unseen), request, forced)
+        if (kept is not None and kept.sure) or forced or request.rank == NOW:
+            return kept
+        for plans in self._plans(unseen):
+            kept = plans.delayed(request) or kept
+            if kept is not None and kept.sure:
+                return kept
+        if kept is None and not unseen and self._queue(request).backfill == "none":
+            kept = self._barred(self._queue(request), request)
+        return kept
+
+    def _barred(self, queue: Queue, request: Request) -> Kept | None:
+        """Who stands before it and waits for room, where nobody may pass (``backfill=none``)."""
+        if request.reservation is not None:
+            return None
+        perhaps = None
+        for kind, line in self._followed.waiting.get(queue.name, {}).items():
+            kept = self._of_kind(queue.name, kind, line)
+            for place in line if kept is not None and kept.room else ():
+                other = self._followed.requests[place.seq]
+                if other.seq != request.seq and not self._is_unseen(other):
+                    ahead = self._is_ahead(other, request)
+                    if ahead:
+                        return Kept("another one that waited for room stood before it")
+                    perhaps = perhaps or (
+                        Kept("somebody may have stood before it", False) if ahead is None else None
+                    )
+                    break
+        return perhaps
+
+    # ------------------------------------------------------------ what is looked at
+
+    def _moment(self, unseen: bool) -> Moment:
+        if unseen not in self._moments:
+            places, decision = Places(self._followed, unseen, self._pes), self._decision
+            self._moments[unseen] = Moment(self._followed, places, decision.first, decision.last, unseen)
+        return self._moments[unseen]
+
+    def _plans(self, unseen: bool) -> Sequence[Plans]:
+        """What is kept while the pass goes on: who starts must not delay a promise that the pass left as it
+        was; who had to start delays neither those that it found nor those that it made."""
+        if unseen not in self._laid:
+            requests, decision = self._followed.requests, self._decision
+            found = {seq: requests[seq].reservation for seq in self._followed.promised}
+            touched = {*decision.made, *decision.starts}
+            left = {seq: told for seq, told in found.items() if seq not in touched}
+            sets = ([found, found | dict(decision.made)] if decision.made else [found]) if unseen else [left]
+            self._laid[unseen] = [Plans(self._moment(unseen), each, not unseen) for each in sets]
+        return self._laid[unseen]
+
+    def _queue(self, request: Request) -> Queue:
+        return self._followed.site.settings.queues[request.queue]
+
+    def _turns_of(self, queue: str) -> Turns:
+        if queue not in self._turns:
+            followed, decision = self._followed, self._decision
+            own, told = followed.own[queue] > 0, "shrpri" in (decision.exits or ())
+            found = chain(followed.in_queue(queue), self._out.get(queue, ()))
+            self._turns[queue] = Turns(
+                followed.site, queue, found, (decision.first, decision.last), own, told
+            )
+        return self._turns[queue]
+
+    def remember_turns(self) -> None:
+        """Dates are about to change: who stood before whom rests on those that the pass found."""
+        for queue in self._served:
+            if self._followed.waiting.get(queue.name):
+                self._turns_of(queue.name)

@@ -1,0 +1,153 @@
+"""Who stands before whom in a queue: the manual's pages `priority` and `backfill` (``order=``)."""
+
+from collections.abc import Iterable
+
+from nqspy.model.division import without_share
+from nqspy.model.ids import SECOND, Instant
+from nqspy.model.requests import Request, finite
+from nqspy.model.site import Site
+from nqspy.report.shadow.claims import limit_of
+from nqspy.report.shadow.followed import place_of
+from nqspy.report.shadow.promises import length_of
+
+CLOSE = 1e-9
+"""Priorities that differ by less (of the sum of the weights) are not told apart: they are sums of
+fractions."""
+
+NEAR = 5 * SECOND
+"""Who is put back behind one is surely before another who is so much (ms) further back."""
+
+
+class Turns:
+    """One queue in one pass. ``waiting``: its queued requests as the pass found them; the divisors are
+    theirs. The pass came between two ``instants``; ``own``: some owners gave priorities; ``told``: an exit
+    gave the share values."""
+
+    def __init__(
+        self,
+        site: Site,
+        queue: str,
+        waiting: Iterable[Request],
+        instants: tuple[Instant, Instant],
+        own: bool,
+        told: bool,
+    ) -> None:
+        self._site, self._queue, self._told = site, site.settings.queues[queue], told
+        self._weights, self._instants = site.settings.weights(queue), instants
+        weights = self._weights
+        sums = weights.cpu or weights.memory or weights.time > weights.share > 0
+        self._by_sum = self._queue.order == "priority" and bool(sums)
+        requests = list(waiting) if self._by_sum or own else []
+        given = {_pair(each) for each in requests if _own(each)}
+        self._own = [each for each in requests if _pair(each) in given and each.rank == 0]
+        self._earliest = min((each.date_in_queue for each in requests), default=instants[0])
+        self._cpu = self._most([finite(each.spec.ask.cpu_wanted()) for each in requests], "cpu_limit")
+        self._memory = self._most(
+            [finite(each.spec.ask.memory_wanted()) for each in requests], "memory_limit"
+        )
+
+    def _most(self, asked: list[int | None], limit: str) -> tuple[int, int]:
+        """What is divided by, and what one counts as who asked for nothing or without limit."""
+        known = [each for each in asked if each is not None]
+        largest = max(known, default=0)
+        instead = limit_of(self._queue, limit)
+        instead = largest if instead is None else instead
+        return (largest if len(known) == len(asked) else max(largest, instead)), instead
+
+    def before(self, one: Request, other: Request) -> bool | None:
+        """Whether the one is offered before the other; None: the journal does not tell."""
+        if one.rank != other.rank:
+            return one.rank > other.rank
+        if _pair(one) == _pair(other) and _own(one) != _own(other) and one.rank == 0:
+            return _own(one) > _own(other)
+        places = self._put_back(one), self._put_back(other)
+        if places != (one, other) and self._is_close(*places):
+            return None
+        return self._plainly(*places)
+
+    def is_last(self, one: Request, other: Request) -> bool:
+        """Whether nobody of the one's kind who came later than it can surely be offered before the other."""
+        if self._own or one.rank or other.rank:
+            return False
+        if not self._by_sum:
+            return True
+        return max(self._older(one, other, now) for now in self._instants) + self._asks(other) <= 0
+
+    def _put_back(self, request: Request) -> Request:
+        """Behind whom of his owner's own it is put back (``qsub -p``): that one, else itself."""
+        place = request
+        for each in self._own if request.rank == 0 else ():
+            if _pair(each) == _pair(request) and _own(each) > _own(request) and self._plainly(place, each):
+                place = each
+        return place
+
+    def _is_close(self, one: Request, other: Request) -> bool:
+        """Whether one that is put back behind the one may come to stand on either side of the other."""
+        if self._queue.order == "sjf":
+            settings = self._site.settings
+            return abs(length_of(settings, one) - length_of(settings, other)) <= NEAR
+        near = abs(one.date_in_queue - other.date_in_queue) <= NEAR
+        if self._queue.order == "fcfs" or not self._by_sum:
+            return near or (self._weights.share > 0 and not self._weights.time)
+        return any(abs(self._lead(one, other, now)) <= 1e-6 for now in self._instants)
+
+    def _plainly(self, one: Request, other: Request) -> bool | None:
+        """By the queue's order alone."""
+        places = place_of(one) < place_of(other)
+        if self._queue.order == "sjf":
+            settings = self._site.settings
+            walls = length_of(settings, one), length_of(settings, other)
+            return walls[0] < walls[1] if walls[0] != walls[1] else places
+        if self._queue.order == "fcfs":
+            return places
+        return self._by_priority(one, other, places)
+
+    def _by_priority(self, one: Request, other: Request, places: bool) -> bool | None:
+        weights, same = self._weights, _pair(one) == _pair(other)
+        share = 0 if same else weights.share
+        if share and not self._told:
+            bare = without_share(self._site.settings.groups, (one.group, other.group))
+            if (one.group in bare) != (other.group in bare):
+                return other.group in bare
+        if not (share or weights.cpu or weights.memory):
+            return places
+        close = CLOSE * (weights.share + weights.cpu + weights.memory + weights.time)
+        leads = [self._lead(one, other, now) for now in self._instants]
+        if min(leads) - share > close:
+            return True
+        if max(leads) + share < -close:
+            return False
+        alike = one.date_in_queue == other.date_in_queue and not share and max(map(abs, leads)) < close / 1e3
+        return places if alike else None
+
+    def _lead(self, one: Request, other: Request, now: Instant) -> float:
+        """How much more the one has than the other, its share apart."""
+        return self._older(one, other, now) + self._asks(other) - self._asks(one)
+
+    def _older(self, one: Request, other: Request, now: Instant) -> float:
+        longest = now - self._earliest
+        return (
+            self._weights.time * (other.date_in_queue - one.date_in_queue) / longest if longest > 0 else 0.0
+        )
+
+    def _asks(self, request: Request) -> float:
+        """What it loses by asking for much."""
+        weights, (cpu, memory) = self._weights, (self._cpu[0], self._memory[0])
+        found = weights.cpu * self._cpu_of(request) / cpu if cpu else 0.0
+        return found + (weights.memory * self._memory_of(request) / memory if memory else 0.0)
+
+    def _cpu_of(self, request: Request) -> int:
+        asked = finite(request.spec.ask.cpu_wanted())
+        return self._cpu[1] if asked is None else asked
+
+    def _memory_of(self, request: Request) -> int:
+        asked = finite(request.spec.ask.memory_wanted())
+        return self._memory[1] if asked is None else asked
+
+
+def _pair(request: Request) -> tuple[str, str]:
+    return request.owner, request.group
+
+
+def _own(request: Request) -> int:
+    return request.spec.priority or 0

@@ -1,0 +1,85 @@
+"""Whatever is asked for: the rules as the shadow has them from the manual (`report.shadow`) and the scheduler
+never differ, and the shadow finds whatever is altered in a journal."""
+
+from dataclasses import replace
+
+from core.course import course
+from core.harness import House
+from core.properties.test_core_promise_properties import QUEUE, REQUEST, asked_for, built
+from core.properties.worlds import live, worlds
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from nqspy.model import events as ev
+from nqspy.model.site import Site
+from nqspy.report.shadow.judge import Shadow, Verdict
+
+OWN = st.sampled_from([0, 0, 0, 0, 1, -3])
+
+
+def judged(events) -> Verdict:
+    """What the shadow says of a journal whose passes come when the test has them come."""
+    return Shadow(Site(host="ymp"), pause=None).take_all(events)
+
+
+def without(events, seq):
+    """A journal in which a request was never started."""
+    return [each for each in events if getattr(each.event, "seq", 0) != seq or is_before(each.event)]
+
+
+def is_before(event):
+    return not isinstance(event, ev.Starting | ev.Started | ev.Ended)
+
+
+def told(verdict):
+    return [(each.seq, each.before, each.text) for each in verdict.differences]
+
+
+@settings(max_examples=150, deadline=None)
+@given(worlds())
+def test_no_start_differs_from_the_rules_and_nobody_is_left_who_could_start(world):
+    live(world, 12, lambda plan: None)
+    verdict = judged(world.house.events)
+    assert not told(verdict)
+    assert set(verdict.partly) <= {"shares decided who was first"}
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(QUEUE, min_size=3, max_size=3), st.lists(st.tuples(REQUEST, OWN), min_size=2, max_size=18))
+def test_nor_do_promised_starts_nor_who_passes_them(queues, requests):
+    house, each = built(queues), [asked | {"p": own} for asked, own in requests]
+    for _ in course(house, each, lambda one: asked_for(one) + f" p={one['p']}", House.end):
+        pass
+    assert not told(judged(house.events))
+
+
+@settings(max_examples=100, deadline=None)
+@given(worlds(), st.data())
+def test_a_start_that_is_left_out_of_a_journal_is_found(world, data):
+    live(world, 12, lambda plan: None)
+    events = world.house.events
+    starts = [each.event.seq for each in events if isinstance(each.event, ev.Starting)]
+    assume(starts)
+    missing = data.draw(st.sampled_from(starts))
+    found = judged(without(events, missing)).differences
+    assert found, "nobody missed it"
+    waits = world.house.site.settings.queues[queue_of(events, missing)].name
+    assert waits in {queue_of(events, each.seq) for each in found}
+
+
+def queue_of(events, seq):
+    return next(e.event.queue for e in events if isinstance(e.event, ev.Submitted) and e.event.seq == seq)
+
+
+@settings(max_examples=100, deadline=None)
+@given(worlds(), st.data())
+def test_so_is_a_start_on_other_pes(world, data):
+    live(world, 12, lambda plan: None)
+    events = world.house.events
+    starts = [place for place, each in enumerate(events) if isinstance(each.event, ev.Starting)]
+    assume(starts)
+    place = data.draw(st.sampled_from(starts))
+    start = events[place].event
+    wrong = replace(start, pes=tuple(pe + 1 for pe in start.pes))
+    altered = [*events[:place], replace(events[place], event=wrong), *events[place + 1 :]]
+    assert (start.seq, events[place].at) in {(each.seq, each.at) for each in judged(altered).differences}
