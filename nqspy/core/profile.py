@@ -136,6 +136,10 @@ class Profile:
         steps = self._steps[amount]
         return steps.free[steps.at(at)]
 
+    def most(self, amount: Amount) -> int:
+        """How much there is of it in all."""
+        return self._steps[amount].free[-1]
+
     def fits(self, claims: Claims, length: int) -> bool:
         """Whether these amounts are free from now on for so long."""
         return self.earliest(claims, length) == self.now

@@ -138,4 +138,4 @@ class Recheck:
         if self._tally.keeping(request, action.forced) is not None:
             return False
         kept = self._tally.reservations
-        return action.forced or (kept.delaying(request) is None and kept.has_hole(request, action.until))
+        return action.forced or (kept.delaying(request) is None and kept.is_as_found(request, action))

@@ -22,7 +22,8 @@ class Action:
 @dataclass(frozen=True, slots=True)
 class Start(Action):
     """Start this attempt of a request on these PEs, with these ``units`` of consumables. ``forced``: an exit
-    or an operator asked for it past the limits; ``until``: it is ended then (`Spec.contract`)."""
+    or an operator asked for it past the limits; ``until``: it is ended then (`Spec.contract`); ``passing``:
+    it passes one that was promised a start at a time that nobody can say."""
 
     kind: ClassVar[str] = "start"
     seq: Seq
@@ -31,6 +32,7 @@ class Start(Action):
     forced: bool = False
     units: Units = ()
     until: Instant | None = None
+    passing: bool = False
 
 
 @dataclass(frozen=True, slots=True)

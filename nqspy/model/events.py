@@ -54,7 +54,8 @@ class Eligible(Event):
 @dataclass(frozen=True, slots=True)
 class Starting(Event):
     """It was decided to start an attempt on these PEs and units; the executor may once this is committed.
-    ``until``: when it is ended, where it fills a hole (`Spec.contract`)."""
+    ``until``: when it is ended, where it fills a hole (`Spec.contract`); ``passing``: it starts past one that
+    was promised a start at a time that nobody can say."""
 
     kind: ClassVar[str] = "starting"
     seq: Seq
@@ -63,6 +64,7 @@ class Starting(Event):
     forced: bool = False
     units: Units = ()
     until: Instant | None = None
+    passing: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -257,7 +257,7 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     ``ending``: who asked for its end. ``preempted_times``: how often it gave way because memory was short,
     ``preempted_bytes``: what it held when it last did. ``suspended_time``: how long it was suspended before.
     ``units``: of consumables, its own until its processes have ended; ``adjusted``: it asks for others now;
-    ``until``: when its hole ends.
+    ``until``: when its hole ends; ``passing``: it started past one that was promised no time.
     """
 
     number: int
@@ -278,6 +278,7 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     units: Units = ()
     adjusted: bool = False
     until: Instant | None = None
+    passing: bool = False
 
     def ran(self, now: Instant) -> int:
         """Wall time (ms) it has run by ``now``, without that in which it was suspended."""

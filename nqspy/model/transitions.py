@@ -241,7 +241,9 @@ def _modify(request: Request, event: ev.Modified, at: Instant, ages: Ages) -> No
 
 def _start(request: Request, event: ev.Starting, at: Instant, ages: Ages) -> None:
     request.attempts, request.rank, request.reservation = event.attempt, 0, None
-    request.attempt = Attempt(event.attempt, event.pes, at, units=event.units, until=event.until)
+    request.attempt = Attempt(
+        event.attempt, event.pes, at, units=event.units, until=event.until, passing=event.passing
+    )
     request.state = State.RUNNING
 
 

@@ -102,7 +102,7 @@ def _file(site: Site) -> None:
     for request in sorted(started, key=lambda request: (request.started or 0, request.seq)):
         lifecycle.place(site, request)
     accounting.note_away(site)
-    promised = (request.seq for request in site.requests.values() if request.reservation is not None)
-    site.reserved = dict.fromkeys(promised)
+    promised = [(r.reservation.turn, r.seq) for r in site.requests.values() if r.reservation is not None]
+    site.reserved = dict.fromkeys(seq for _, seq in sorted(promised))
     for queue, queued in rows.by_queue(site.requests.values()).items():
         site.columns(queue).extend(queued, site.numbers)

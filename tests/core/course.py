@@ -26,8 +26,9 @@ def course(
         coming.append((at, each))
     ends: dict[Seq, Instant] = {}
     lengths: dict[Seq, int] = {}
-    while coming or ends:
-        house.now = min([*ends.values(), *(at for at, _ in coming[:1])])
+    while coming or ends or house.plan.wake_at is not None:
+        wake = house.plan.wake_at
+        house.now = min([*ends.values(), *(at for at, _ in coming[:1]), *(() if wake is None else (wake,))])
         for seq in [seq for seq, end_at in ends.items() if end_at == house.now]:
             end(house, seq)
             del ends[seq]

@@ -8,6 +8,7 @@ from nqspy.model import codec, lifecycle
 from nqspy.model import events as ev
 from nqspy.model.ids import array_of
 from nqspy.model.requests import State, Used
+from nqspy.model.reservation import Reservation
 from nqspy.model.site import Site
 from nqspy.ports import CommitFailed
 
@@ -45,6 +46,14 @@ def test_the_story_tells_of_every_kind_that_changes_a_site(journal, tell_story):
         story.go_on(300)
         told |= {type(recorded.event) for recorded in story.history}
     assert set(codec.KINDS.values()) - told <= {ev.Routed, ev.ExitOff}
+
+
+def test_promises_are_loaded_in_the_order_in_which_they_were_made(story, journal):
+    first, second, third = (story.submit(eligible=None, held=False, after=()) for _ in range(3))
+    for turn, seq in enumerate((third, first, second), start=1):
+        story.tell(ev.Reserved({seq: Reservation(None, turn=turn)}, story.site.n))
+    story.commit()
+    assert list(journal.load().reserved) == [third, first, second]
 
 
 def test_a_commit_clears_what_was_touched(story):

@@ -31,6 +31,7 @@ RUN = Attempt(
     suspended_time=13,
     adjusted=True,
     until=Instant(19),
+    passing=True,
 )
 FULL = Request(
     seq=17,
@@ -48,7 +49,7 @@ FULL = Request(
     never="16.ymp ended 1",
     redated=Redating(Instant(14), "linked", 15),
     losses=2,
-    reservation=Reservation(Instant(22), (23,), "held by 23.ymp"),
+    reservation=Reservation(Instant(22), (23,), "held by 23.ymp", 2),
     array=ArrayState(
         left=((1, 9, 2),),
         ready=((3, 9, 2),),

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from nqspy.core.profile import FOREVER
 from nqspy.core.queueing.candidate_order import CandidateOrder
 from nqspy.core.queueing.kept_back import KeptBack
+from nqspy.core.queueing.laid_out import time_of, turn_of
 from nqspy.core.queueing.reservations import Reservations
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason, ReasonCode
@@ -79,8 +80,8 @@ class Backfill:
             return [row for row in rows if line.is_left(row)]
         turns = [row for row in line.in_order(len(line.columns)) if row in rows]
         if line.queue.backfill == "none":
-            made = {row: place for place, row in enumerate(self._promised.rows(line.queue.name))}
-            turns.sort(key=lambda row: (self._promised.time_of(line.columns.request(row)), made[row]))
+            waiting = {row: line.columns.request(row) for row in turns}
+            turns.sort(key=lambda row: (time_of(waiting[row]), turn_of(waiting[row])))
         return turns
 
     def is_barred(self, queue: str) -> bool:
@@ -94,7 +95,7 @@ class Backfill:
         due = self._due(line)
         if self._promised.is_moving:
             rows = self._promised.rows(line.queue.name)
-            due |= {row for row in rows if self._promised.time_of(line.columns.request(row)) == FOREVER}
+            due |= {row for row in rows if time_of(line.columns.request(row)) == FOREVER}
         for row in self._turns(line, due):
             look(line, row)
 

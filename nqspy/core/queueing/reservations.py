@@ -1,28 +1,29 @@
-"""Promised starts (time-ahead.md 1): what runs, and what was promised, laid out over time, so that whoever
-starts past one that waits does not take what is kept for it.
+"""Promised starts (time-ahead.md 1): whoever starts past one that waits does not take what is kept for it.
 
-A profile is made when somebody asks for it, from what runs and from the promises of the site; starts of a
-pass and new promises are added. A request is reckoned to run as long as it may (`runtime.planned_wall`). What
-runs without a wall limit has no known end: who waits for that has a promise without a time, and until the
-time is known nothing starts that would hold what he needs besides.
+What runs and what was promised is laid out over time when somebody asks for it (`laid_out`), from what runs
+and from the promises of the site; starts of a pass and new promises are added. Who waits for what runs
+without a wall limit has a promise without a time; until the time is known, all that start past him hold
+together no more than is spare beside what he needs (`untimed`).
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
-from nqspy.core.profile import FOREVER, Claims, Profile, held_up_by
-from nqspy.core.queueing.expected_ends import end_of, length_of, planned_end
-from nqspy.core.queueing.limit_rules import LimitRule, Mask
+from nqspy.core.profile import FOREVER, Amount, Claims, held_up_by
+from nqspy.core.queueing.expected_ends import length_of, planned_end
+from nqspy.core.queueing.laid_out import LaidOut, Rules, time_of, turn_of
+from nqspy.core.queueing.limit_rules import Mask
 from nqspy.core.queueing.passing import hole_wanted, passing_walls, probable_length, promises_times
-from nqspy.core.queueing.untimed import Untimed
-from nqspy.model.actions import Reserving
-from nqspy.model.columns import Columns
+from nqspy.core.queueing.untimed import spare_of
+from nqspy.core.runtime import planned_walls
+from nqspy.model.actions import Reserving, Start
+from nqspy.model.columns import Columns, Floats
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
-from nqspy.model.requests import Request, State
+from nqspy.model.requests import Request
 from nqspy.model.reservation import Reservation
 from nqspy.model.site import Site
 
@@ -39,24 +40,19 @@ SHOWN = 3
 MOMENT = 1_000
 """What starting may take, ms: limits count from then. So much more is no delay that anybody is told of."""
 
-_Held = tuple[int, int, Claims]
-"""From when until when somebody has which amounts."""
-
 
 class Reservations:
-    """The promises of one pass. ``rules``: what holds for the requests of a queue; ``changes``: promises made
-    or moved in this pass, ``causes`` why some are taken back, ``missed``: those of starts that come too late,
-    ``early``: whether a start came before its promise; ``leaving``: requests that give way in it."""
+    """The promises of one pass. ``changes``: promises made or moved in this pass, ``causes`` why some are
+    taken back, ``missed``: those of starts that come too late, ``early``: whether a start came before its
+    promise; ``leaving``: requests that give way in it."""
 
-    def __init__(self, site: Site, now: Instant, rules: Callable[[str], Sequence[LimitRule]]) -> None:
+    def __init__(self, site: Site, now: Instant, rules: Rules) -> None:
         self._site, self._now, self._rules = site, now, rules
-        self._kept: dict[Seq, _Held] = {}
         self._holes: dict[Seq, Instant] = {}
         self._until: dict[Seq, Instant] = {}
+        self._passing: set[Seq] = set()
         self._starts: list[Request] = []
         self._begun: set[Seq] = set()
-        self._untimed = Untimed()
-        self._idle: dict[str, int] = {}
         self.changes: dict[Seq, Reservation | None] = {}
         self.missed: dict[Seq, Reservation | None] = {}
         self.causes: dict[Seq, str] = {}
@@ -79,83 +75,21 @@ class Reservations:
         kept = {seq: requests[seq].reservation for seq in self._site.reserved if seq not in gone}
         return {seq: each for seq, each in (kept | self.changes).items() if each is not None}
 
-    # ------------------------------------------------------------ laid out over time
-
     @cached_property
-    def _profile(self) -> Profile:
-        profile, domains = Profile(self._now), self._site.domains()
-        for name in domains:
-            profile.provide(("pes", name), self._site.board(name).slots())
-        ends = [(end_of(self._site, self._now, request), request) for request in self._site.started.values()]
-        self._running = [(end, request.seq) for end, request in ends if request.pes]
-        going = [(end, request) for end, request in ends if request.state is not State.EXITING]
-        going += [(self._now + length_of(self._site, request), request) for request in self._starts]
-        taken = [(self._now, min(end, FOREVER + 1), self._claims(each, profile)) for end, each in going]
-        self._put_promised(profile, taken)
-        return profile
+    def _time(self) -> LaidOut:
+        """What is held and kept when: laid out when somebody asks for it."""
+        return LaidOut(self._site, self._now, self._rules, self._starts, self.leaving)
 
-    def _put_promised(self, profile: Profile, taken: Iterable[_Held]) -> None:
-        """Those whose time is to come, beside what is taken; those whose time is over, those told none."""
-        requests = [self._site.requests[seq] for seq in self._site.reserved]
-        over = [each for each in requests if self._is_over(each)]
-        timed = [each for each in requests if self.time_of(each) < FOREVER and not self._is_over(each)]
-        self._kept = {each.seq: self._held(profile, each, self.time_of(each)) for each in timed}
-        profile.begin([*taken, *self._kept.values()])  # of these promises none begins now
-        self._idle = {name: profile.free(("pes", name), self._now) for name in self._site.domains()}
-        for request in sorted(over, key=lambda each: (self.time_of(each), each.seq)):
-            self._put_overdue(profile, request)
-        for request in requests:
-            if self.time_of(request) == FOREVER:
-                self._put(profile, request, request.reservation)
+    @property
+    def _is_laid_out(self) -> bool:
+        return "_time" in self.__dict__
 
     def lay_out(self) -> None:
         """Looks at once at what runs and is promised: the site is about to change."""
         if self._site.reserved:
-            self._profile  # noqa: B018 - made by being asked for
-
-    def _take(self, profile: Profile, request: Request, until: int) -> None:
-        """It runs from now to then."""
-        claims = self._claims(request, profile)
-        profile.hold(self._now, min(until, FOREVER + 1), claims)
-        domain = self._site.domain_of(request.queue).name
-        self._idle[domain] = self._idle.get(domain, 0) - claims.get(("pes", domain), 0)
-
-    def _claims(self, request: Request, profile: Profile) -> Claims:
-        """What a request holds while it runs; the profile learns how much of it there is."""
-        claims: dict[object, int] = {}
-        resting = request.pes_released or request.seq in self.leaving
-        if not resting:
-            claims["pes", self._site.domain_of(request.queue).name] = request.spec.ask.pes
-        for rule in self._rules(request.queue):
-            if resting and not rule.shared:
-                continue
-            for amount, count, most in rule.claims(request):
-                profile.provide(amount, most)
-                claims[amount] = claims.get(amount, 0) + count
-        return claims
-
-    def _put(self, profile: Profile, request: Request, kept: Reservation | None) -> None:
-        if kept is not None:
-            begin = FOREVER if kept.at is None else kept.at
-            self._keep(profile, request.seq, self._held(profile, request, begin))
-
-    def _held(self, profile: Profile, request: Request, begin: int) -> _Held:
-        begin = max(begin, self._now)
-        return begin, min(begin + length_of(self._site, request), FOREVER + 1), self._claims(request, profile)
-
-    def _keep(self, profile: Profile, seq: Seq, held: _Held) -> None:
-        self._kept[seq] = held
-        if held[0] < FOREVER:
-            return profile.hold(*held)
-        return self._untimed.add(seq, held[2])
+            self._time  # noqa: B018 - made by being asked for
 
     # ------------------------------------------------------------ without a time
-
-    def _is_over(self, request: Request) -> bool:
-        """Whether the time that it was told is over or cannot be kept: were each of several kept room from
-        now on, none could start beside the others."""
-        told = request.reservation
-        return told is not None and told.at is not None and (bool(told.late) or told.at <= self._now)
 
     def _is_overdue(self, request: Request) -> bool:
         """Whether it was told a time in a queue that promises none, and that is over: from now on nobody
@@ -165,13 +99,8 @@ class Reservations:
         return self._is_told_late(request) or self.is_due(request)
 
     def _is_told_late(self, request: Request) -> bool:
-        told = self.changes.get(request.seq, request.reservation)
+        told = self._told(request)
         return told is not None and bool(told.late)
-
-    def _put_overdue(self, profile: Profile, request: Request) -> None:
-        """At the first start there can be beside all others: they were promised theirs with it in mind."""
-        found = profile.earliest(self._claims(request, profile), length_of(self._site, request))
-        self._put(profile, request, Reservation(None if found is None else Instant(found)))
 
     def _waits_for_luck(self, request: Request, former: Reservation) -> bool:
         """Whether those that started past it by chance may still have ended in time."""
@@ -180,8 +109,9 @@ class Reservations:
 
     def _takes_chances(self, amounts: Collection[object]) -> bool:
         """Whether all that is kept of these amounts is kept without a promised time, for nobody overdue."""
-        kept = (seq for seq, held in self._kept.items() if not held[2].keys().isdisjoint(amounts))
-        return not any(self._is_firm(self._site.requests[seq], self._kept[seq][0]) for seq in kept)
+        kept = self._time.kept
+        found = (seq for seq, held in kept.items() if not held[2].keys().isdisjoint(amounts))
+        return not any(self._is_firm(self._site.requests[seq], kept[seq][0]) for seq in found)
 
     def _is_firm(self, request: Request, begin: int) -> bool:
         if promises_times(self._site, request.queue) or begin in (self._now, FOREVER):
@@ -191,9 +121,9 @@ class Reservations:
     def _passes(self, request: Request, claims: Claims) -> bool:
         """Whether it starts past what is kept though its wall limit reaches into it."""
         queue = self._site.settings.queues.get(request.queue)
-        if self._untimed.count or queue is None:
+        if self._time.untimed.count or queue is None:
             return False
-        length, profile = length_of(self._site, request), self._profile
+        length, profile = length_of(self._site, request), self._time.profile
         probable = probable_length(self._site, queue, request, length)
         if probable is not None:
             return profile.fits(claims, probable) and self._takes_chances(claims)
@@ -209,66 +139,82 @@ class Reservations:
         hole = self._holes.get(request.seq)
         return hole is None or (until is not None and until <= hole)
 
+    def is_as_found(self, request: Request, action: Start) -> bool:
+        """Whether a start was proposed as it was found last."""
+        passing = action.passing or not self._passes_untimed(request)
+        return passing and self.has_hole(request, action.until)
+
+    def is_passing(self, seq: Seq) -> bool:
+        """Whether one that this pass starts passes those who were promised no time."""
+        return seq in self._passing
+
     def hole_of(self, seq: Seq) -> Instant | None:
         """When one that this pass starts is to be ended as its hole ends; None: it is in none."""
         return self._until.get(seq)
 
     # ------------------------------------------------------------ promises
 
-    def lift(self, request: Request) -> _Held | None:
-        """What is kept for it is free, as far as it is concerned itself; answers what that was."""
-        profile = self._profile
-        held = self._kept.pop(request.seq, None)
-        if held is not None and held[0] < FOREVER:
-            profile.release(*held)
-        elif held is not None:
-            self._untimed.remove(request.seq)
-        return held
+    def _passes_untimed(self, request: Request) -> bool:
+        """Whether its start passes some who were promised one before, but no time (`untimed`)."""
+        told = self._told(request)
+        return self._time.untimed.is_before(None if told is None else (told.turn, request.seq))
 
-    def _goes_first(self, request: Request) -> bool:
-        """Whether it waits for none of those who were promised no time (`untimed`)."""
-        own = self._kept.get(request.seq)
-        return own is not None and (own[0] < FOREVER or self._untimed.is_first(request.seq))
+    def _told(self, request: Request) -> Reservation | None:
+        """What it is promised by now."""
+        return None if request.seq in self._begun else self.changes.get(request.seq, request.reservation)
+
+    def _may_take(self, request: Request) -> Claims:
+        """What must be free for it: of what is spare too, unless its time has come; it was promised that
+        beside all who were promised a start before."""
+        told = self._told(request)
+        due = told is not None and told.at is not None and told.at <= self._now
+        return self._time.claims(request, not due and self._passes_untimed(request))
 
     def reserve(self, request: Request) -> None:
         """Promises it the earliest start there is, or the one that it was promised before if that is no
         later."""
-        profile, first = self._profile, self._goes_first(request)
-        self.lift(request)
-        former = None if request.seq in self._begun else request.reservation
-        claims, length = self._claims(request, profile), length_of(self._site, request)
-        if not profile.ever(claims):
+        time, former = self._time, None if request.seq in self._begun else request.reservation
+        time.lift(request.seq)
+        if not time.profile.ever(time.claims(request)):
             return self.drop(request, "as things are it can never start")
-        found = profile.earliest(claims, length)
-        if length >= FOREVER and not first and not self._untimed.fits(profile, claims):
-            found = None
-        at = None if found is None else Instant(found)
+        at = self._earliest(request, former)
         if former is not None and former.at is not None and (at is None or at >= former.at):
             return self._keep_late(request, former, at)
-        if self._is_shut_by_then(request, found):
+        if self._is_shut_by_then(request, at):
             return None
-        made = Reservation(at, self._awaited(at))
+        turn = self._next_turn() if former is None else former.turn
+        made = Reservation(at, self._awaited(at), turn=turn)
         if former is None or former.at != at:
             self.changes[request.seq] = made
-        return self._put(profile, request, made)
+        return time.put(request, made)
+
+    def _earliest(self, request: Request, former: Reservation | None) -> Instant | None:
+        """The first start there can be. Who passes moves to an earlier one only as what is spare allows."""
+        profile, length = self._time.profile, length_of(self._site, request)
+        told, passing = None if former is None else former.at, self._passes_untimed(request)
+        found = profile.earliest(self._time.claims(request, passing), length)
+        if passing and told is not None and (found is None or found > told):
+            found = profile.earliest(self._time.claims(request), length)
+            found = None if found is None else max(found, told)
+        return None if found is None else Instant(found)
 
     def _keep_late(self, request: Request, former: Reservation, at: Instant | None) -> None:
         """The promise stands; where it cannot be kept, room is kept for the first start that there can be,
         and it is told why."""
         if self._waits_for_luck(request, former):
-            return self._put(self._profile, request, former)
+            return self._time.put(request, former)
         told = former.at if former.at is not None else self._now
         is_late = at is None or at > told + MOMENT or self._now >= told
         if is_late and at != former.at and not former.late:
             self.changes[request.seq] = replace(former, late=self._cause(former.at))
-        return self._put(self._profile, request, Reservation(at))
+        return self._time.put(request, Reservation(at, turn=former.turn))
 
     def _cause(self, promised: Instant | None) -> str:
         """Why a promise cannot be kept, in words."""
         over = [r for r in self._site.started.values() if planned_end(self._site, self._now, r) <= self._now]
         if over:
             return f"{self._ids(r.seq for r in over)} still running beyond what was planned"
-        late = [seq for end, seq in self._running if promised is not None and end > promised]
+        late = [seq for end, seq in self._time.running if promised is not None and end > promised]
         if late:
             return f"what it needs is held by {self._ids(late)}"
         away = self._site.offline()
@@ -285,10 +231,20 @@ class Reservations:
         drains = stop is not None and stop.spill == "drain" and stop.at == closing
         return start is None or start + (length_of(self._site, request) if drains else 1) > closing
 
+    def _next_turn(self) -> int:
+        self._last_turn += 1
+        return self._last_turn
+
+    @cached_property
+    def _last_turn(self) -> int:
+        """The last one that was given."""
+        return max((turn_of(self._site.requests[seq])[0] for seq in self._site.reserved), default=0)
+
     def _awaited(self, at: Instant | None) -> tuple[Seq, ...]:
+        running = self._time.running
         if at is None:
-            return tuple(Seq(who) for end, who in self._running if end >= FOREVER)[:SHOWN]
-        return tuple(Seq(who) for who in held_up_by(self._running, at, SHOWN))
+            return tuple(Seq(who) for end, who in running if end >= FOREVER)[:SHOWN]
+        return tuple(Seq(who) for who in held_up_by(running, at, SHOWN))
 
     def is_too_much(self, request: Request) -> bool:
         """Whether it asks for more than a limit leaves when nobody else has anything."""
@@ -297,7 +253,7 @@ class Reservations:
 
     def drop(self, request: Request, cause: str) -> None:
         """It is promised nothing any more."""
-        self.lift(request)
+        self._time.lift(request.seq)
         if request.reservation is not None:
             self.changes[request.seq], self.causes[request.seq] = None, cause
 
@@ -307,22 +263,23 @@ class Reservations:
         former = of.reservation
         self._tell_missed(of)
         self.early = self.early or (former is not None and (former.at is None or former.at > self._now))
-        self.changes.pop(of.seq, None)
-        self._begun.add(of.seq)
-        if "_profile" not in self.__dict__:
+        if not self._is_kept() and not self._is_laid_out:
             self._starts.append(request)
             return
-        first = self._goes_first(of)
-        self.lift(of)
-        end = FOREVER + 1 if self._untimed.count and not first else self._now + length_of(self._site, request)
+        if passing := self._passes_untimed(of):
+            self._passing.add(request.seq)
+        self._time.lift(of.seq)
+        self.changes.pop(of.seq, None)
+        self._begun.add(of.seq)
+        end = self._now + length_of(self._site, request)
         if hole is not None:
             self._until[request.seq] = hole
             end = min(end, hole)
-        self._take(self._profile, request, end)
+        self._time.take(request, end, passing)
 
     def _tell_missed(self, request: Request) -> None:
         """Whoever could have started in time, and does only now."""
-        former, due = request.reservation, self.time_of(request)
+        former, due = request.reservation, time_of(request)
         if former is None or former.late or not promises_times(self._site, request.queue):
             return
         if self._now - due >= MISSED:
@@ -361,14 +318,9 @@ class Reservations:
         times = (each.at for each in self._promised().values())
         return min((at for at in times if at is not None and at > self._now), default=None)
 
-    def time_of(self, request: Request) -> int:
-        """When its promised start is; `FOREVER` where that is not known."""
-        kept = request.reservation
-        return FOREVER if kept is None or kept.at is None else kept.at
-
     def is_due(self, request: Request) -> bool:
         """Whether its promised time has come."""
-        return self.time_of(request) <= self._now
+        return time_of(request) <= self._now
 
     # ------------------------------------------------------------ who would delay whom
 
@@ -376,43 +328,45 @@ class Reservations:
         """Rows of a queue that would hold what is kept for others, as far as PEs tell; None: none would."""
         if not self._is_kept():
             return None
-        profile, pes = self._profile, ("pes", self._site.domain_of(queue).name)
-        ends = self._now + passing_walls(self._site, queue, columns, lambda: self._takes_chances([pes]))
-        if self._untimed.count:
-            ends[:] = np.inf
-        least = profile.least_until(pes, ends)
+        time, pes = self._time, ("pes", self._site.domain_of(queue).name)
+        ends = self._now + self._walls(queue, columns, pes)
+        least, spared = time.profile.least_until(pes, ends), time.profile.least_until(spare_of(pes), ends)
         if least is None:
             return None
-        if self._untimed.count:
-            least = np.minimum(least, self._untimed.left(profile, pes))
+        if time.untimed.count and spared is not None:
+            least = np.minimum(least, spared)
         rows: Mask = columns.pes > least
         for row in self.rows(queue):  # who is promised a start is judged by itself
             rows[row] = not (self.is_moving or self.is_due(columns.request(row)))
         return rows
 
+    def _walls(self, queue: str, columns: Columns, pes: Amount) -> Floats:
+        """How long the rows of a queue must find room at the least."""
+        if self._time.untimed.count:
+            return planned_walls(self._site.settings, queue, columns.wall)
+        return passing_walls(self._site, queue, columns, lambda: self._takes_chances([pes]))
+
     def _is_kept(self) -> bool:
-        return bool(self._site.reserved or self._kept)
+        return bool(self._site.reserved or (self._is_laid_out and self._time.kept))
 
     def delaying(self, request: Request) -> Reason | None:
         """Who is promised what it would hold; None where it delays nobody, or there are too few PEs for it in
         any case."""
         if not self._is_kept():
             return None
-        profile, first = self._profile, self._goes_first(request)
-        if request.spec.ask.pes > self._idle[self._site.domain_of(request.queue).name]:
+        time, told = self._time, self._told(request)
+        if request.spec.ask.pes > time.idle[self._site.domain_of(request.queue).name]:
             return None
-        own = self.lift(request)
-        claims, beside = self._claims(request, profile), self._untimed.count > 0 and not first
-        length = FOREVER + 1 if beside else length_of(self._site, request)
+        claims, length = self._may_take(request), length_of(self._site, request)
+        own = time.lift(request.seq)
         self._holes.pop(request.seq, None)
-        fits = profile.fits(claims, length) and (not beside or self._untimed.fits(profile, claims))
-        fits = fits or self._passes(request, claims)
-        if own is not None:
-            self._keep(profile, request.seq, own)
+        fits = time.profile.fits(claims, length) or self._passes(request, claims)
+        if own is not None and told is not None:
+            time.keep((told.turn, request.seq), own)
         return None if fits else self._in_the_way(request)
 
     def _in_the_way(self, request: Request) -> Reason | None:
-        others = [(held[0], seq) for seq, held in self._kept.items() if seq != request.seq]
+        others = [(held[0], seq) for seq, held in self._time.kept.items() if seq != request.seq]
         if not others:
             return None
         at, seq = min(others)

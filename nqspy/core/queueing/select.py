@@ -46,7 +46,7 @@ def act(draft: Draft, now: Instant) -> Instant | None:
     for choice in draft.chosen:
         request = choice.request
         number = request.attempts + 1
-        more = choice.forced, choice.units, selection.hole_of(request)
+        more = choice.forced, choice.units, *selection.bounds_of(request)
         draft.after.append(Start(request.seq, number, choice.pes, *more, by=NAME))
         draft.after += choice.follow
     if (promise := selection.promises()) is not None:
@@ -137,9 +137,10 @@ class _Selection:
         """What this pass promises, or takes back."""
         return self._promised.made()
 
-    def hole_of(self, request: Request) -> Instant | None:
-        """When one that is started is to be ended as its hole ends."""
-        return self._promised.hole_of(request.seq)
+    def bounds_of(self, request: Request) -> tuple[Instant | None, bool]:
+        """When one that is started is to be ended as its hole ends, and whether it passes whom no time was
+        promised."""
+        return self._promised.hole_of(request.seq), self._promised.is_passing(request.seq)
 
     def next_promised(self) -> Instant | None:
         """When the next promised start is due."""

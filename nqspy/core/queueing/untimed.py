@@ -1,11 +1,19 @@
 """What is kept for those who were promised a start, but no time: they wait for what has no known end.
 
-It is not laid out over time. Who was promised a time was promised it before them and waits for none of them;
-of themselves the first waits for none. Were all to wait for each other, nothing would ever start.
+It is not laid out over time: whenever that ends, they shall find what they need. What would be left beside
+it, were all ended that have no known end, is *spare*: amounts of their own in the profile. Whoever starts
+past them, or is promised a time behind them, holds it for as long as he runs, so that all of these together
+hold no more than is spare. Who was promised a start before them waits for none of them, and of themselves the
+first waits for none. Were all to wait for each other, nothing would ever start.
 """
+
+import heapq
 
 from nqspy.core.profile import FOREVER, Amount, Claims, Profile
 from nqspy.model.ids import Seq
+
+Turn = tuple[int, Seq]
+"""Whose promise was made when (`Reservation.turn`)."""
 
 
 class Untimed:
@@ -13,39 +21,44 @@ class Untimed:
 
     def __init__(self) -> None:
         self._claims: dict[Seq, Claims] = {}
-        self._line: dict[Seq, None] = {}
-        self._sums: dict[Amount, int] = {}
+        self._line: list[Turn] = []
+        self._in_line: set[Seq] = set()
 
     @property
     def count(self) -> int:
         """How many there are."""
         return len(self._claims)
 
-    def add(self, seq: Seq, claims: Claims) -> None:
-        """So much is kept for one; who was taken out for a moment stands where it stood."""
+    def add(self, profile: Profile, turn: Turn, claims: Claims) -> None:
+        """So much is kept for one from now on."""
+        seq = turn[1]
         self._claims[seq] = claims
-        self._line[seq] = None
-        self._sum(claims, 1)
+        if seq not in self._in_line:
+            heapq.heappush(self._line, turn)
+            self._in_line.add(seq)
+        profile.hold(profile.now, _ALWAYS, spare(profile, claims))
 
-    def remove(self, seq: Seq) -> None:
+    def remove(self, profile: Profile, seq: Seq) -> None:
         """Nothing is kept for it any more."""
-        self._sum(self._claims.pop(seq), -1)
+        profile.release(profile.now, _ALWAYS, spare(profile, self._claims.pop(seq)))
 
-    def _sum(self, claims: Claims, sign: int) -> None:
-        for amount, count in claims.items():
-            self._sums[amount] = self._sums.get(amount, 0) + sign * count
+    def is_before(self, turn: Turn | None) -> bool:
+        """Whether one of them was promised its start before one of that turn; None: who has no promise."""
+        while self._line and self._line[0][1] not in self._claims:
+            self._in_line.remove(heapq.heappop(self._line)[1])
+        return bool(self._line) and (turn is None or self._line[0] < turn)
 
-    def is_first(self, seq: Seq) -> bool:
-        """Whether it was promised its start before all others of them."""
-        while self._line and (first := next(iter(self._line))) not in self._claims:
-            del self._line[first]
-        return bool(self._line) and next(iter(self._line)) == seq
 
-    def left(self, profile: Profile, amount: Amount) -> int:
-        """How much of an amount they never need; less than 0 where it does not suffice for all of them."""
-        return profile.free(amount, FOREVER) - self._sums.get(amount, 0)
+_ALWAYS = FOREVER + 1
 
-    def fits(self, profile: Profile, claims: Claims) -> bool:
-        """Whether one that had these amounts for ever would leave what they need."""
-        needed = ((a, n) for a, n in claims.items() if n and self._sums.get(a))
-        return all(self.left(profile, amount) >= count for amount, count in needed)
+
+def spare(profile: Profile, claims: Claims) -> Claims:
+    """As much of what is spare of these amounts."""
+    for amount in claims:
+        profile.provide(spare_of(amount), profile.most(amount))
+    return {spare_of(amount): count for amount, count in claims.items()}
+
+
+def spare_of(amount: Amount) -> Amount:
+    """What of an amount is spare."""
+    return "spare", amount

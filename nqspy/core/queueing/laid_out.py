@@ -1,0 +1,138 @@
+"""What runs, and what was promised, laid out over time (time-ahead.md 1), for one pass.
+
+A request is reckoned to run as long as it may (`runtime.planned_wall`). What runs without a wall limit has no
+known end: who waits for that has a promise without a time (`untimed`).
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+from nqspy.core.profile import FOREVER, Claims, Profile
+from nqspy.core.queueing.expected_ends import end_of, length_of
+from nqspy.core.queueing.limit_rules import LimitRule
+from nqspy.core.queueing.untimed import Turn, Untimed, spare
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.requests import Request, State
+from nqspy.model.reservation import Reservation
+from nqspy.model.site import Site
+
+Rules = Callable[[str], Sequence[LimitRule]]
+"""What holds for the requests of a queue."""
+
+Held = tuple[int, int, Claims]
+"""From when until when somebody has which amounts."""
+_NEVER: Turn = 1 << 62, Seq(0)
+
+
+def turn_of(request: Request) -> Turn:
+    """When it was promised its start."""
+    kept = request.reservation
+    return (0 if kept is None else kept.turn), request.seq
+
+
+def time_of(request: Request) -> int:
+    """When its promised start is; `FOREVER` where that is not known."""
+    kept = request.reservation
+    return FOREVER if kept is None or kept.at is None else kept.at
+
+
+class LaidOut:
+    """``profile``: what is free when; ``kept``: what for whom who is promised a start, ``untimed``: for whom
+    without a time; ``running``: who holds PEs, and until when; ``idle``: PEs by domain that nobody holds.
+    ``started``: who starts besides, ``leaving``: who gives way."""
+
+    def __init__(
+        self, site: Site, now: Instant, rules: Rules, started: Sequence[Request], leaving: Collection[Seq]
+    ) -> None:
+        self._site, self._now, self._rules, self._leaving = site, now, rules, leaving
+        self.profile, self.untimed = Profile(now), Untimed()
+        for name in site.domains():
+            self.profile.provide(("pes", name), site.board(name).slots())
+        ends = [(end_of(site, now, request), request) for request in site.started.values()]
+        self.running = [(end, request.seq) for end, request in ends if request.pes]
+        going = [(end, request) for end, request in ends if request.state is not State.EXITING]
+        going += [(now + length_of(site, request), request) for request in started]
+        taken = [(now, min(end, FOREVER), self.claims(each, _is_passing(each))) for end, each in going]
+        self.kept: dict[Seq, Held] = {}
+        self._put_promised(taken)
+
+    def _put_promised(self, taken: Iterable[Held]) -> None:
+        """Those whose time is to come, beside what is taken; those told none, those whose time is over."""
+        requests = [self._site.requests[seq] for seq in self._site.reserved]
+        over = [each for each in requests if self._is_over(each)]
+        timed = [each for each in requests if time_of(each) < FOREVER and not self._is_over(each)]
+        first = min((turn_of(each) for each in requests if time_of(each) == FOREVER), default=_NEVER)
+        self.kept = {each.seq: self._held(each, time_of(each), first < turn_of(each)) for each in timed}
+        self.profile.begin([*taken, *self.kept.values()])  # of these promises none begins now
+        self.idle = {name: self.profile.free(("pes", name), self._now) for name in self._site.domains()}
+        for request in requests:
+            if request.reservation is not None and request.reservation.at is None:
+                self.put(request, request.reservation)
+        for request in sorted(over, key=lambda each: (time_of(each), each.seq)):
+            self._put_overdue(request)
+
+    def _is_over(self, request: Request) -> bool:
+        """Whether the time that it was told is over or cannot be kept: were each of several kept room from
+        now on, none could start beside the others."""
+        told = request.reservation
+        return told is not None and told.at is not None and (bool(told.late) or told.at <= self._now)
+
+    def _put_overdue(self, request: Request) -> None:
+        """At the first start there can be beside all others: they were promised theirs with it in mind."""
+        found = self.profile.earliest(self.claims(request), length_of(self._site, request))
+        at = None if found is None else Instant(found)
+        self.put(request, Reservation(at, turn=turn_of(request)[0]))
+
+    def claims(self, request: Request, passing: bool = False) -> Claims:
+        """What a request holds while it runs, and where it passes those without a time, of what is spare
+        beside them as well; the profile learns how much of it there is."""
+        claims: dict[object, int] = {}
+        resting = request.pes_released or request.seq in self._leaving
+        if not resting:
+            claims["pes", self._site.domain_of(request.queue).name] = request.spec.ask.pes
+        for rule in self._rules(request.queue):
+            if resting and not rule.shared:
+                continue
+            for amount, count, most in rule.claims(request):
+                self.profile.provide(amount, most)
+                claims[amount] = claims.get(amount, 0) + count
+        return {**claims, **spare(self.profile, claims)} if passing else claims
+
+    def _held(self, request: Request, begin: int, passing: bool) -> Held:
+        begin = max(begin, self._now)
+        until = min(begin + length_of(self._site, request), FOREVER)
+        return begin, until, self.claims(request, passing)
+
+    # ------------------------------------------------------------ changes
+
+    def put(self, request: Request, kept: Reservation) -> None:
+        """So much is kept for one from now on."""
+        begin, turn = FOREVER if kept.at is None else kept.at, (kept.turn, request.seq)
+        passing = begin < FOREVER and self.untimed.is_before(turn)
+        self.keep(turn, self._held(request, begin, passing))
+
+    def keep(self, turn: Turn, held: Held) -> None:
+        """This is kept for one of that turn."""
+        self.kept[turn[1]] = held
+        if held[0] < FOREVER:
+            return self.profile.hold(*held)
+        return self.untimed.add(self.profile, turn, held[2])
+
+    def lift(self, seq: Seq) -> Held | None:
+        """What is kept for one is free, as far as it is concerned itself; answers what that was."""
+        held = self.kept.pop(seq, None)
+        if held is not None and held[0] < FOREVER:
+            self.profile.release(*held)
+        elif held is not None:
+            self.untimed.remove(self.profile, seq)
+        return held
+
+    def take(self, request: Request, until: int, passing: bool) -> None:
+        """It runs from now to then."""
+        claims = self.claims(request, passing)
+        self.profile.hold(self._now, min(until, FOREVER), claims)
+        domain = self._site.domain_of(request.queue).name
+        self.idle[domain] = self.idle.get(domain, 0) - claims.get(("pes", domain), 0)
+
+
+def _is_passing(request: Request) -> bool:
+    return request.attempt is not None and request.attempt.passing

@@ -1,0 +1,83 @@
+"""Whatever is asked for, beside requests of which nobody knows how long they run: who waits for one of these
+loses nothing to all that pass him together, and whoever was promised a time keeps it."""
+
+from core.course import course
+from core.harness import House
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nqspy.model import events as ev
+from nqspy.model.ids import Instant, Seq
+
+PES, UNITS = 8, 2
+REQUEST = st.fixed_dictionaries(
+    {
+        "queue": st.sampled_from(["front", "back"]),
+        "owner": st.sampled_from(["anne", "ben"]),
+        "pes": st.sampled_from([1, 1, 2, 2, 3, 4, 6]),
+        "wall": st.integers(1, 12),
+        "early": st.sampled_from([0, 0, 3]),
+        "after": st.sampled_from([0, 0, 1, 3]),
+        "gpu": st.sampled_from([0, 0, 1, 2]),
+        "endless": st.sampled_from([False, False, True]),
+    }
+)
+QUEUE = st.fixed_dictionaries(
+    {
+        "order": st.sampled_from(["fcfs", "sjf"]),
+        "backfill": st.sampled_from(["limit", "limit", "none"]),
+        "reserve": st.sampled_from([1, 2, None]),
+        "backfill_order": st.sampled_from(["order", "shortest"]),
+    }
+)
+
+
+def built(queues: list[dict]) -> House:
+    house = House().machine(pes=PES)
+    house.change(ev.Change("create", "consumable/gpu", {"units": ("0", "1")}))
+    for priority, (name, wanted) in enumerate(zip(("front", "back"), queues, strict=True)):
+        house.queue(name, priority=priority, **wanted)
+    return house
+
+
+def asked_for(each: dict) -> str:
+    units = f" gpu={each['gpu']}" if each["gpu"] else ""
+    return units + (" wall=unlimited" if each["endless"] else "")
+
+
+def amounts(house: House, seqs: list[Seq]) -> tuple[int, int]:
+    """PEs and units of these together."""
+    asks = [house.request(seq).spec.ask for seq in seqs]
+    return sum(ask.pes for ask in asks), sum(count for ask in asks for _, count in ask.consumables)
+
+
+def look(house: House, before: dict[Seq, set[Seq]], told: dict[Seq, Instant]) -> None:
+    """``before``: who ran, or was promised a start, before one that was promised one without a time."""
+    reserved = list(house.site.reserved)
+    without = [seq for seq in reserved if house.request(seq).reservation.at is None]
+    for seq in set(before).difference(without):
+        del before[seq]
+    for seq in without:
+        before.setdefault(seq, {*house.site.started, *reserved[: reserved.index(seq)]})
+        passed = [other for other in house.site.started if other not in before[seq]]
+        for most, kept, held in zip((PES, UNITS), amounts(house, [seq]), amounts(house, passed), strict=True):
+            assert not kept or held <= most - kept, f"{seq} waits for what {passed} hold"
+    for seq, request in house.site.requests.items():
+        kept = request.reservation
+        if kept is not None and kept.at is not None:
+            assert kept.at <= told.get(seq, kept.at)
+            assert not kept.late
+            told[seq] = kept.at
+        elif request.started is not None and seq in told:
+            assert request.started <= told.pop(seq), f"{seq} starts later than it was promised"
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(QUEUE, min_size=2, max_size=2), st.lists(REQUEST, min_size=3, max_size=22))
+def test_all_that_pass_together_leave_what_is_kept_for_one_without_a_time(queues, requests):
+    house = built(queues)
+    before: dict[Seq, set[Seq]] = {}
+    told: dict[Seq, Instant] = {}
+    for _ in course(house, requests, asked_for, House.end):
+        look(house, before, told)
+    assert not house.site.requests, "somebody never started"
