@@ -372,7 +372,7 @@ def test_a_promise_goes_when_a_limit_makes_it_impossible(easy):
     assert easy.request(wide).reservation is None
 
 
-def test_who_is_promised_this_very_instant_behind_one_who_was_told_no_time_starts_in_it(house):
+def test_who_waits_for_one_who_was_told_no_time_has_his_turn_in_the_pass_that_starts_that_one(house):
     house.machine(pes=4).queue("night", order="sjf", reserve=None)
     (endless,) = house.submit("cleo pes=4")
     house.go()
@@ -384,5 +384,5 @@ def test_who_is_promised_this_very_instant_behind_one_who_was_told_no_time_start
     assert [promised(house, each) for each in waiting] == [None, None, None]
     house.later(minutes=1)
     house.end(endless)
-    assert sorted(house.go().starts) == [wide, short], "a PE was left to nobody, and the promise was broken"
-    assert promised(house, long) == 9, "when the short one has ended"
+    assert house.go().starts == [long, wide], "in the order in which they were told; no PE is left to nobody"
+    assert promised(house, short) == 14, "when the wide one has ended"

@@ -71,9 +71,21 @@ class Backfill:
         everybody = self._promised.is_moving or line.queue.backfill == "none"
         due = set(rows) if everybody else self._due(line)
         line.set_aside([row for row in rows if row not in due])
+        untimed = [row for row in due if time_of(line.columns.request(row)) == FOREVER]
         for row in self._turns(line, due):
             if line.queue.name not in self._kept.closed:
                 look(line, row)
+        self._serve_untimed(line, untimed, look)
+
+    def _serve_untimed(self, line: CandidateOrder, rows: list[int], look: Look) -> None:
+        """Who was told no time waits for those who were told so before: once some of these have started, the
+        others have their turn, in the order in which they were told."""
+        waiting = [line.columns.request(row) for row in rows]
+        left = [request for request in waiting if not self._promised.has_begun(request)]
+        if len(left) < len(waiting):
+            for request in sorted(left, key=turn_of):
+                if line.queue.name not in self._kept.closed:
+                    look(line, request.slot)
 
     def _turns(self, line: CandidateOrder, rows: set[int]) -> list[int]:
         if len(rows) < 2:

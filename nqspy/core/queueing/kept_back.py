@@ -92,7 +92,7 @@ class KeptBack:
         kept = self.limited(request, each.forced)
         if kept is not None:
             draft.own[request.seq] = kept
-        elif each.narrow:
+        elif each.narrow or draft.own[request.seq].code is ReasonCode.NO_PES:
             draft.own[request.seq] = words.too_few(draft, request)
         return kept is None and each.narrow
 

@@ -277,6 +277,10 @@ class Reservations:
             end = min(end, hole)
         self._time.take(request, end, passing)
 
+    def has_begun(self, request: Request) -> bool:
+        """Whether this pass starts it (of an array an index of it)."""
+        return request.seq in self._begun
+
     def _tell_missed(self, request: Request) -> None:
         """Whoever could have started in time, and does only now."""
         former, due = request.reservation, time_of(request)
