@@ -111,7 +111,7 @@ class _Selection:
             return False
         if self._backfill.is_barred(queue.name):
             return True
-        full = closed.reason.code is ReasonCode.NO_PES and not self._draft.room(queue.name)
+        full = closed.reason.code is ReasonCode.NO_PES and self._is_full(queue.name)
         return full and queue.backfill_order == "order" and not self._backfill.promises_more(queue)
 
     def _is_shut(self, queue: Queue) -> bool:
