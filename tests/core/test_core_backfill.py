@@ -169,6 +169,30 @@ def test_the_shortest_may_be_the_first_to_pass(easy):
     assert easy.go().starts == [short]
 
 
+@pytest.mark.parametrize("asked", [False, True])
+def test_without_a_promise_the_shortest_pass_the_first_that_does_not_fit(house, asked):
+    house.machine(pes=8).queue("night", order="fcfs", reserve=0, backfill_order="shortest")
+    if asked:
+        house.exits(jobselect=lambda request, view: None, may_force=False)
+    house.submit("anne pes=4 wall=10:00")
+    house.go()
+    first, _, long, short = house.submit(
+        "ben pes=2 wall=50:00", "cleo pes=8 wall=9:00", "dora pes=2 wall=5:00", "eva pes=1 wall=1:00"
+    )
+    assert house.go().starts == [first, short]
+    assert house.why(long).code is ReasonCode.NO_PES
+
+
+def test_whom_an_operator_or_its_owner_puts_first_passes_first(house):
+    house.machine(pes=8).queue("night", order="fcfs", reserve=0, backfill_order="shortest")
+    house.submit("anne pes=6 wall=10:00", "ben pes=8 wall=5:00")
+    house.go()
+    _, second = house.submit("cleo wall=1:00", "cleo wall=9:00 p=1")
+    (third,) = house.submit("dora wall=20:00")
+    house.schedule(third, "next")
+    assert house.go().starts == [third, second]
+
+
 def test_all_are_promised_a_start_where_all_may_be(easy):
     easy.set("queue/night/reserve", None)
     first, second, third = easy.submit("ben pes=8 wall=5:00", "cleo pes=8 wall=5:00", "dora pes=1 wall=20:00")

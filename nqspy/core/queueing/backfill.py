@@ -23,8 +23,9 @@ _FOR_ROOM = (ReasonCode.NO_PES, ReasonCode.NO_UNITS, ReasonCode.RESERVED)
 
 
 def is_served_in_order(queue: Queue) -> bool:
-    """Whether somebody who waits in it keeps others back: it promises starts, or lets nobody pass."""
-    return queue.reserve != 0 or queue.backfill == "none"
+    """Whether somebody who waits in it changes who starts of the others: it promises starts, lets nobody
+    pass, or those behind in another order."""
+    return queue.reserve != 0 or queue.backfill == "none" or queue.backfill_order == "shortest"
 
 
 class Backfill:
@@ -33,6 +34,7 @@ class Backfill:
     def __init__(self, promised: Reservations, kept: KeptBack) -> None:
         self._promised, self._kept = promised, kept
         self._barred: set[str] = set()
+        self._passed: set[str] = set()
 
     def begin(self, line: CandidateOrder, look: Look) -> None:
         """Those who were promised a start have their turn, then those in front, until as many have a promise
@@ -46,13 +48,21 @@ class Backfill:
         if queue.name not in self._kept.closed:
             for row in self._promised.for_now(queue.name):
                 look(line, row)
-        if queue.backfill_order == "shortest":
-            line.put_shortest_first()
+        self._let_the_shortest_pass(line)
 
     def _goes_on(self, queue: Queue) -> bool:
         if queue.name in self._kept.closed:
             return False
-        return queue.backfill == "none" or self._may_promise(queue)
+        return queue.backfill == "none" or self._may_promise(queue) or self._is_seeking(queue)
+
+    def _is_seeking(self, queue: Queue) -> bool:
+        """Whether the first that does not fit, whom the shortest pass, has not been met."""
+        first_fit = queue.reserve == 0 and queue.backfill_order == "shortest"
+        return first_fit and queue.name not in self._passed
+
+    def _let_the_shortest_pass(self, line: CandidateOrder) -> None:
+        if line.queue.backfill_order == "shortest" and not line.is_by_length:
+            line.put_shortest_first()
 
     def promises_more(self, queue: Queue) -> bool:
         """Whether one more who waits in it would have a start promised."""
@@ -121,6 +131,10 @@ class Backfill:
         queue, promised = line.queue, self._promised
         if request.reservation is not None or (queue.reserve != 0 and self._has_turn(queue, request, reason)):
             promised.reserve(request)
+        if self._waits_for_room(request, reason):
+            self._passed.add(queue.name)
+        if queue.backfill_order == "shortest" and not self._goes_on(queue):
+            self._let_the_shortest_pass(line)
         if self._is_barring(queue) and self._waits_for_room(request, reason):
             self._barred.add(queue.name)
             self._kept.close(queue, reason, line.ahead, request)

@@ -69,6 +69,9 @@ class CandidateOrder:
 
     @cached_property
     def _base(self) -> Floats:
+        return self._in_turn()
+
+    def _in_turn(self) -> Floats:
         base = self._by_order(None, self._dates)
         ranks = self.columns.rank
         if self.columns.most("rank"):
@@ -103,9 +106,14 @@ class CandidateOrder:
         """From now on who may run shortest comes first; what was taken stays so."""
         gone = self._base == NEVER
         self._shortest, self.shares = True, None
-        self._base = self._brevity()
+        self._base = self._in_turn()
         self._base[gone] = NEVER
         self.refresh()
+
+    @property
+    def is_by_length(self) -> bool:
+        """Whether who may run shortest comes first by now."""
+        return self._shortest
 
     @property
     def _most(self) -> float:

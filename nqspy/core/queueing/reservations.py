@@ -64,6 +64,11 @@ class Reservations:
         """Whether something has become free since all promises were last gone through."""
         return self._site.freed > self._site.swept
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether one who was promised a start has it in this pass."""
+        return not self._begun.isdisjoint(self._site.reserved)
+
     def count(self, queue: str) -> int:
         """How many of a queue have a promise."""
         requests = self._site.requests

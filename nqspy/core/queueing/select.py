@@ -98,7 +98,8 @@ class _Selection:
             if not queue.started:
                 self._close(queue, words.STOPPED(f"queue {queue.name}"))
         self._kept.put_into_words()
-        if not (self._offers.asking or self._electing or self._kept.freed or self._tally.is_capped):
+        changing = self._kept.freed or self._tally.is_capped or self._promised.is_begun
+        if not (self._offers.asking or self._electing or changing):
             self._draft.still.update(queue.name for queue in started if self._stands_still(queue))
             self._draft.plain = bool(self._draft.still) and is_plain(self._draft, self._tally)
 
@@ -110,8 +111,8 @@ class _Selection:
             return False
         if self._backfill.is_barred(queue.name):
             return True
-        full = closed.reason.code is ReasonCode.NO_PES and not self._draft.room(queue.name)
-        return full and not self._backfill.promises_more(queue)
+        full = closed.reason.code is ReasonCode.NO_PES and self._is_full(queue.name)
+        return full and queue.backfill_order == "order" and not self._backfill.promises_more(queue)
 
     def _is_shut(self, queue: Queue) -> bool:
         """Whether an earlier feature says that nothing of this queue starts now."""

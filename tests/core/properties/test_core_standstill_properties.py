@@ -26,6 +26,7 @@ QUEUE = st.fixed_dictionaries(
         "order": st.sampled_from(["fcfs", "fcfs", "fcfs", "sjf", "priority"]),
         "backfill": st.sampled_from(["none", "none", "limit"]),
         "reserve": st.sampled_from([0, 0, 1, None]),
+        "backfill_order": st.sampled_from(["order", "order", "shortest"]),
         "pe_limit": st.sampled_from([None, None, 6]),
         "user_limit": st.sampled_from([None, None, 1]),
         "run_limit": st.sampled_from([None, None, 2]),
