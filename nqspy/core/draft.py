@@ -12,7 +12,7 @@ from typing import Any
 from nqspy.core.consumables import UnitBoard
 from nqspy.core.fair_share import FairShare
 from nqspy.core.placement import POLICIES
-from nqspy.core.sight import SiteView
+from nqspy.core.sight import Seen, SiteView
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Resume, Suspend
 from nqspy.model.board import Board
 from nqspy.model.cause import Cause
@@ -48,12 +48,12 @@ class Draft:
     """Proposals of one pass over ``site`` at ``now``.
 
     ``chosen``: starts in order, ``started`` their requests; ``own``, ``closing`` and ``reach``: reasons so
-    far; ``offered``: candidates offered to jobselect, by queue; ``short``: domains in which some request
-    waits only for PEs; ``resumed``: suspended requests that go on; ``shut``: why queues start nothing in this
-    pass, by name, and ``barred``: why none does; ``still``: queues in which nobody who comes can start;
-    ``startable``: what could start in a domain when it began (None: what the last pass said); ``asked``: the
-    domain of whose shares exits are asked at the moment; ``proposals`` counts starts and changes of waiting
-    requests so far.
+    far; ``offered``: candidates offered to jobselect, by queue; ``sights``: requests as exits see them
+    (`sight.seen`); ``short``: domains in which some request waits only for PEs; ``resumed``: suspended
+    requests that go on; ``shut``: why queues start nothing in this pass, by name, and ``barred``: why none
+    does; ``still``: queues in which nobody who comes can start; ``startable``: what could start in a domain
+    when it began (None: what the last pass said); ``asked``: the domain of whose shares exits are asked at
+    the moment; ``proposals`` counts starts and changes of waiting requests so far.
     """
 
     def __init__(self, site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]) -> None:
@@ -67,6 +67,7 @@ class Draft:
         self.closing: dict[str, Reason] = {}
         self.reach: list[Reach] = []
         self.offered: defaultdict[str, list[tuple[RequestView, Answer | None]]] = defaultdict(list)
+        self.sights: dict[Seq, Seen] = {}
         self.short: set[str] = set()
         self.resumed: list[Request] = []
         self.shut: dict[str, Reason] = {}
