@@ -53,7 +53,8 @@ class Draft:
     requests that go on; ``shut``: why queues start nothing in this pass, by name, and ``barred``: why none
     does; ``still``: queues in which nobody who comes can start; ``startable``: what could start in a domain
     when it began (None: what the last pass said); ``asked``: the domain of whose shares exits are asked at
-    the moment; ``proposals`` counts starts and changes of waiting requests so far.
+    the moment; ``priorities``: share terms of this round, by domain and pair of owner and group, ``rounds``
+    how many ended; ``proposals`` counts starts and changes of waiting requests so far.
     """
 
     def __init__(self, site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]) -> None:
@@ -74,7 +75,8 @@ class Draft:
         self.barred: Reason | None = None
         self.still: set[str] = set()
         self.proposals = 0
-        self.priorities: dict[tuple[str, str, str], float] = {}
+        self.priorities: dict[str, dict[tuple[str, str], float]] = {}
+        self.rounds = 0
         self.asked = APPLICATION
         self.startable: Callable[[str], Mapping[str, int]] | None = None
         self._ledgers: dict[str, FairShare] = {}
@@ -183,6 +185,7 @@ class Draft:
         if of is None or not self.left_of(of) or of is request:
             self._gone.setdefault(request.queue, []).append((of or request).slot)
         self.priorities.clear()
+        self.rounds += 1
         return choice
 
     def follow(self, choice: Choice, actions: Iterable[Action]) -> list[Request]:

@@ -33,6 +33,8 @@ class Proposal(Protocol):
     def started(self) -> Sequence[Request]: ...
     @property
     def asked(self) -> str: ...
+    @property
+    def proposals(self) -> int: ...
     def ledger_of(self, domain: str) -> FairShare: ...
     def dates(self, queue: str) -> Ints: ...
     def gone(self, queue: str) -> list[int]: ...
@@ -284,7 +286,7 @@ class ReadOnly:
 
 
 class SiteView:
-    """The site as exits see it in this pass (`ports.View`), what the pass has decided so far included."""
+    """The site as exits see it in this pass (`ports.PassView`), what the pass has decided so far included."""
 
     def __init__(self, draft: Proposal) -> None:
         self._draft = draft
@@ -294,6 +296,11 @@ class SiteView:
             seen(r, draft) for r in draft.site.started.values() if r.state in STARTED
         ]
         self._seen = 0
+
+    @property
+    def version(self) -> tuple[int, str]:
+        """The same as long as nothing that this shows becomes another, but who is ahead of whom."""
+        return self._draft.proposals, self._draft.asked
 
     @property
     def settings(self) -> ReadOnly:
