@@ -2,8 +2,7 @@
 
 Large is more than hmax/nproc. A large request that does not fit keeps the later large ones of its queue back,
 never the small ones; so the largest gets its turn, large ones do not swap each other out, and small ones fill
-the processors meanwhile. At most nproc+2 requests run. What is larger than hmax can never start in
-``queues``.
+the processors meanwhile. At most nproc+2 requests run. What exceeds hmax can never start in ``queues``.
 """
 
 from nqspy.userexit import Answer, Request, View, never, refuse, setting, userexit
@@ -16,45 +15,48 @@ queues = setting("queues", "names", "night", "queues in which nothing starts but
 
 @userexit
 def submit(request: Request, view: View) -> Answer | None:
-    return never_fits(request, view)
+    return never_fits(request.queue, memory(request, view))
 
 
 @userexit
 def jobselect(request: Request, view: View) -> Answer | None:
     size = memory(request, view)
-    why = never_fits(request, view) or (does_not_fit(size, view) if rule.value else None)
+    why = never_fits(request.queue, size) or (does_not_fit(size, view) if rule.value else None)
     if rule.value and why is None and is_large(size):
-        for other, answer in view.ahead(request):
-            if answer and answer.who == view.exit and answer.verdict == "refuse" and in_line(other, view):
+        for other, said in view.ahead(request):
+            if said and said.who == view.exit and said.verdict == "refuse" and in_line(other, view):
                 text = f"large: waits behind {other.id}, which is large too and does not fit yet"
-                return refuse(text, alike=("memory",))
+                return refuse(text, alike="memory")
     return why
 
 
-def never_fits(request: Request, view: View) -> Answer | None:
-    if request.queue not in queues.value or memory(request, view) <= hmax.value:
-        return None
-    return never(f"it asks for more memory than the {hmax.text} that large requests may use together")
+def never_fits(queue: str, size: float) -> Answer | None:
+    if queue in queues.value and size > hmax.value:
+        return never(f"it asks for more memory than the {hmax.text} that large requests may use together")
+    return None
 
 
 def does_not_fit(size: float, view: View) -> Answer | None:
-    running = [memory(other, view) for other in view.running() if other.state != "exiting"]
-    if len(running) >= nproc.value + 2:
-        return refuse(f"{len(running)} requests are running, the most for {nproc.text} processors", alike=())
-    if size + sum(running) > 2 * hmax.value:
-        text = f"the running requests leave too little of twice {hmax.text} of memory"
-        return refuse(text, alike=("memory",))
-    if is_large(size) and size + sum(filter(is_large, running)) > hmax.value:
+    running, used, by_large = view.once(sizes)
+    if running >= nproc.value + 2:
+        return refuse(f"{running} requests are running, the most for {nproc.text} processors", alike=())
+    if size + used > 2 * hmax.value:
+        return refuse(f"the running requests leave too little of twice {hmax.text} of memory", alike="memory")
+    if is_large(size) and size + by_large > hmax.value:
         text = f"large: the large requests running leave too little of {hmax.text} of memory"
-        return refuse(text, alike=("memory",))
+        return refuse(text, alike="memory")
     return None
+
+
+def sizes(view: View) -> tuple[int, float, float]:
+    found = [memory(other, view) for other in view.running() if other.state != "exiting"]
+    return len(found), sum(found), sum(filter(is_large, found))
 
 
 def memory(request: Request, view: View) -> float:
     """What it asks for; unlimited counts as its queue's limit, else as hmax."""
-    asked = request.memory
-    if asked is not None:
-        return asked
+    if request.memory is not None:
+        return request.memory
     limit = view.queue(request.queue).per_request.memory_limit
     return hmax.value if limit is None or limit < 0 else limit
 
@@ -65,5 +67,4 @@ def is_large(size: float) -> bool:
 
 def in_line(request: Request, view: View) -> bool:
     """Large, and not so large that it never fits: that one keeps nobody back."""
-    size = memory(request, view)
-    return is_large(size) and size <= hmax.value
+    return is_large(size := memory(request, view)) and size <= hmax.value

@@ -6,6 +6,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypedDict
 
+import msgspec
+
 from nqspy.model.actions import Action, ExitFailure, Plan
 from nqspy.model.events import Deleted, Ended, Recorded
 from nqspy.model.ids import Instant, Seq
@@ -159,6 +161,10 @@ class PassView(Protocol):
     now: Instant
     shift: str | None
 
+    @property
+    def version(self) -> object:
+        """The same as long as nothing that this shows becomes another, but who is ahead of whom."""
+
     def queue(self, name: str) -> Any:
         """The settings of a queue. Raises KeyError."""
 
@@ -184,11 +190,11 @@ class PassView(Protocol):
         user the group."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """What jobselect answers: ``force``, ``refuse``, ``never`` or ``hold_line`` with a text, and which exit
     said so. None: the standard rules. ``alike``: fields in which others of its queue are alike that the
-    refusal reaches too (`reasons.ALIKE`; none of them: all); None: it reaches nobody else."""
+    refusal reaches too (`reasons.ALIKE`; none of them: all); None: it reaches nobody else. (A Struct: a pass
+    makes dozens.)"""
 
     verdict: str
     text: str = ""
@@ -247,6 +253,9 @@ class Exits(Protocol):
 
     def shrpri(self, owner: str, group: str, view: PassView) -> float | None:
         """The share term before normalising; None: the stock rule."""
+
+    def shrpris(self, pairs: Sequence[tuple[str, str]], view: PassView) -> Sequence[float | None]:
+        """The same of many owners, each in a group, while nothing changes."""
 
     def submit(self, request: RequestView, view: PassView) -> SubmitAnswer | None:
         """What the exits say of a submission."""

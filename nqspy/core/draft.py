@@ -12,7 +12,7 @@ from typing import Any
 from nqspy.core.consumables import UnitBoard
 from nqspy.core.fair_share import FairShare
 from nqspy.core.placement import POLICIES
-from nqspy.core.sight import SiteView
+from nqspy.core.sight import Seen, SiteView
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Resume, Suspend
 from nqspy.model.board import Board
 from nqspy.model.cause import Cause
@@ -48,12 +48,13 @@ class Draft:
     """Proposals of one pass over ``site`` at ``now``.
 
     ``chosen``: starts in order, ``started`` their requests; ``own``, ``closing`` and ``reach``: reasons so
-    far; ``offered``: candidates offered to jobselect, by queue; ``short``: domains in which some request
-    waits only for PEs; ``resumed``: suspended requests that go on; ``shut``: why queues start nothing in this
-    pass, by name, and ``barred``: why none does; ``still`` and ``plain``: as a `Plan` has them;
-    ``startable``: what could start in a domain when it began (None: what the last pass said); ``asked``: the
-    domain of whose shares exits are asked at the moment; ``proposals`` counts starts and changes of waiting
-    requests so far.
+    far; ``offered``: candidates offered to jobselect, by queue; ``sights``: requests as exits see them
+    (`sight.seen`); ``short``: domains in which some request waits only for PEs; ``resumed``: suspended
+    requests that go on; ``shut``: why queues start nothing in this pass, by name, and ``barred``: why none
+    does; ``still`` and ``plain``: as a `Plan` has them; ``startable``: what could start in a domain
+    when it began (None: what the last pass said); ``asked``: the domain of whose shares exits are asked at
+    the moment; ``priorities``: share terms of this round, by domain and pair of owner and group, ``rounds``
+    how many ended; ``proposals`` counts starts and changes of waiting requests so far.
     """
 
     def __init__(self, site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]) -> None:
@@ -67,6 +68,7 @@ class Draft:
         self.closing: dict[str, Reason] = {}
         self.reach: list[Reach] = []
         self.offered: defaultdict[str, list[tuple[RequestView, Answer | None]]] = defaultdict(list)
+        self.sights: dict[Seq, Seen] = {}
         self.short: set[str] = set()
         self.resumed: list[Request] = []
         self.shut: dict[str, Reason] = {}
@@ -74,7 +76,8 @@ class Draft:
         self.still: set[str] = set()
         self.plain = False
         self.proposals = 0
-        self.priorities: dict[tuple[str, str, str], float] = {}
+        self.priorities: dict[str, dict[tuple[str, str], float]] = {}
+        self.rounds = 0
         self.asked = APPLICATION
         self.startable: Callable[[str], Mapping[str, int]] | None = None
         self._ledgers: dict[str, FairShare] = {}
@@ -183,6 +186,7 @@ class Draft:
         if of is None or not self.left_of(of) or of is request:
             self._gone.setdefault(request.queue, []).append((of or request).slot)
         self.priorities.clear()
+        self.rounds += 1
         return choice
 
     def follow(self, choice: Choice, actions: Iterable[Action]) -> list[Request]:

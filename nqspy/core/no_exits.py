@@ -35,6 +35,10 @@ class NoExits:
         """The stock rule."""
         return None
 
+    def shrpris(self, pairs: Sequence[tuple[str, str]], view: PassView) -> Sequence[float | None]:
+        """What `shrpri` says of each."""
+        return [self.shrpri(owner, group, view) for owner, group in pairs]
+
     def submit(self, request: RequestView, view: PassView) -> SubmitAnswer | None:
         """Accepted as it is."""
         return None

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -23,6 +23,7 @@ class Proposal(Protocol):
     site: Site
     now: Instant
     offered: defaultdict[str, list[tuple[RequestView, Answer | None]]]
+    sights: dict[Seq, "Seen"]
 
     @property
     def ledger(self) -> FairShare: ...
@@ -32,6 +33,8 @@ class Proposal(Protocol):
     def started(self) -> Sequence[Request]: ...
     @property
     def asked(self) -> str: ...
+    @property
+    def proposals(self) -> int: ...
     def ledger_of(self, domain: str) -> FairShare: ...
     def dates(self, queue: str) -> Ints: ...
     def gone(self, queue: str) -> list[int]: ...
@@ -46,7 +49,9 @@ def _array(request: Request, draft: Proposal) -> str | None:
     return None if array is None else draft.site.id_of(array)
 
 
-_FIELDS: dict[str, Callable[[Request, Proposal], Any]] = {
+_WORDS: Mapping[State, str] = {state: state.value for state in State}
+
+_STILL: dict[str, Callable[[Request, Proposal], Any]] = {
     "id": lambda r, d: d.site.id_of(r.seq),
     "seq": lambda r, d: r.seq,
     "name": lambda r, d: r.spec.name,
@@ -55,23 +60,27 @@ _FIELDS: dict[str, Callable[[Request, Proposal], Any]] = {
     "group": lambda r, d: r.spec.group,
     "account": lambda r, d: r.spec.account,
     "queue": lambda r, d: r.queue,
-    "state": lambda r, d: State.RUNNING.value if d.is_chosen(r.seq) else r.state.value,
-    "date_in_queue": lambda r, d: d.date_of(r),
     "submitted": lambda r, d: r.submitted,
-    "started": lambda r, d: d.now if d.is_chosen(r.seq) else r.started,
     "cpu": lambda r, d: finite(r.spec.ask.cpu_wanted()),
     "memory": lambda r, d: finite(r.spec.ask.memory_wanted()),
     "pes": lambda r, d: r.spec.ask.pes,
     "wall": lambda r, d: finite(r.spec.ask.wall),
-    "consumables": lambda r, d: dict(r.spec.ask.consumables),
     "priority": lambda r, d: r.spec.priority,
     "attributes": lambda r, d: r.spec.attributes,
     "arguments": lambda r, d: _bounded(r.spec.args),
     "array": _array,
     "index": lambda r, d: index_of(r.seq),
-    "count": lambda r, d: d.left_of(r),
 }
+"""What stays as it is for the whole pass."""
 
+_MOVING: dict[str, Callable[[Request, Proposal], Any]] = {
+    "state": lambda r, d: _WORDS[State.RUNNING if d.is_chosen(r.seq) else r.state],
+    "date_in_queue": lambda r, d: d.date_of(r),
+    "started": lambda r, d: d.now if d.is_chosen(r.seq) else r.started,
+    "count": lambda r, d: d.left_of(r),
+    "consumables": lambda r, d: dict(r.spec.ask.consumables),
+}
+"""What the pass itself may change, and what whoever reads it could."""
 
 HANDED = "script"
 """What only submit exits see of a request, besides `FIELDS`."""
@@ -91,14 +100,25 @@ def _bounded(words: tuple[str, ...]) -> tuple[str, ...]:
     return words
 
 
-FIELDS: tuple[str, ...] = tuple(_FIELDS)
+FIELDS: tuple[str, ...] = (*_STILL, *_MOVING)
 """What exits see of a request."""
+
+SIGHTS = 10_000
+"""Requests whose fields are remembered in a pass, at most."""
+
+_put = object.__setattr__
+
+
+def _moving(name: str) -> Any:
+    read = _MOVING[name]
+    return property(lambda seen: read(seen._request, seen._draft))
 
 
 class Seen:
-    """A request as exits see it (`ports.RequestView`): read only, each field looked up when it is read."""
+    """A request as exits see it (`ports.RequestView`): read only. Each field is looked up when it is first
+    read, what the pass may change each time. Of one request a pass makes but one (`seen`)."""
 
-    __slots__ = ("_draft", "_request")
+    __slots__ = ("_draft", "_request", *_STILL)
 
     id: str
     seq: Seq
@@ -108,31 +128,38 @@ class Seen:
     group: str
     account: str | None
     queue: str
-    state: str
-    date_in_queue: Instant
     submitted: Instant
-    started: Instant | None
     cpu: int | None
     memory: int | None
     pes: int
     wall: int | None
-    consumables: Mapping[str, int]
     priority: int | None
     attributes: tuple[str, ...]
     arguments: tuple[str, ...]
     array: str | None
     index: int | None
-    count: int
+    state: str = _moving("state")
+    date_in_queue: Instant = _moving("date_in_queue")
+    started: Instant | None = _moving("started")
+    count: int = _moving("count")
+    consumables: Mapping[str, int] = _moving("consumables")
+    _request: Request
+    _draft: Proposal
 
     def __init__(self, request: Request, draft: Proposal) -> None:
-        self._request, self._draft = request, draft
+        _put(self, "_request", request)
+        _put(self, "_draft", draft)
 
     def __getattr__(self, name: str) -> Any:
-        try:
-            read = _FIELDS[name]
-        except KeyError:
-            raise AttributeError(f"a request has no {name}; it has {', '.join(_FIELDS)}") from None
-        return read(self._request, self._draft)
+        read = _STILL.get(name)
+        if read is None:
+            raise AttributeError(f"a request has no {name}; it has {', '.join(FIELDS)}")
+        value = read(self._request, self._draft)
+        _put(self, name, value)
+        return value
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError("a request is read only")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Seen) and self._request.seq == other._request.seq
@@ -144,14 +171,25 @@ class Seen:
         return f"<request {self.id} {self.name} of {self.owner}>"
 
 
+def seen(request: Request, draft: Proposal) -> Seen:
+    """The request as exits see it in this pass."""
+    found = draft.sights.get(request.seq)
+    if found is None or found._request is not request:
+        found = Seen(request, draft)
+        if len(draft.sights) < SIGHTS:
+            draft.sights[request.seq] = found
+    return found
+
+
 class Handed(Seen):
     """A request as submit exits see it: with its script, as text, the first `SEEN_SCRIPT` bytes of it."""
 
     __slots__ = ("script",)
+    script: str
 
     def __init__(self, request: Request, draft: Proposal, script: bytes) -> None:
         super().__init__(request, draft)
-        self.script = script[:SEEN_SCRIPT].decode("utf-8", "replace")
+        _put(self, "script", script[:SEEN_SCRIPT].decode("utf-8", "replace"))
 
 
 class Waiting:
@@ -172,7 +210,7 @@ class Waiting:
 
     def __iter__(self) -> Iterator[RequestView]:
         requests = self._draft.site.requests
-        return (Seen(requests[seq], self._draft) for seq in self.seqs())
+        return (seen(requests[seq], self._draft) for seq in self.seqs())
 
     def seqs(self) -> tuple[Seq, ...]:
         """Sequence numbers in the order of date in queue, then of sequence number."""
@@ -248,16 +286,21 @@ class ReadOnly:
 
 
 class SiteView:
-    """The site as exits see it in this pass (`ports.View`), what the pass has decided so far included."""
+    """The site as exits see it in this pass (`ports.PassView`), what the pass has decided so far included."""
 
     def __init__(self, draft: Proposal) -> None:
         self._draft = draft
         self.now = draft.now
         self.shift = draft.site.shift.current
         self._running: list[RequestView] = [
-            Seen(r, draft) for r in draft.site.started.values() if r.state in STARTED
+            seen(r, draft) for r in draft.site.started.values() if r.state in STARTED
         ]
         self._seen = 0
+
+    @property
+    def version(self) -> tuple[int, str]:
+        """The same as long as nothing that this shows becomes another, but who is ahead of whom."""
+        return self._draft.proposals, self._draft.asked
 
     @property
     def settings(self) -> ReadOnly:
@@ -285,7 +328,7 @@ class SiteView:
                 name: str | None = None) -> Sequence[RequestView]:  # fmt: skip
         """Started requests, and those this pass has chosen, narrowed by what is given."""
         draft = self._draft
-        self._running += [Seen(request, draft) for request in draft.started[self._seen :]]
+        self._running += [seen(request, draft) for request in draft.started[self._seen :]]
         self._seen = len(draft.started)
         return [
             r for r in self._running

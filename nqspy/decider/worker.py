@@ -155,7 +155,7 @@ class Worker:
     def _shares(self, order: messages.AskShares) -> messages.WorkerMessage:
         view = self._draft(order.now, order.samples).view
         with self._exits.rehearsal(order.now):
-            values = [self._exits.shrpri(owner, group, view) for owner, group in order.pairs]
+            values = self._exits.shrpris(order.pairs, view)
         return messages.SharesAnswered(order.id, values)
 
     def _outlooks(self, order: messages.AskOutlooks) -> messages.WorkerMessage:

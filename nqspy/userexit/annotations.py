@@ -1,14 +1,16 @@
 """What site code names in annotations: kinds that an editor completes and mypy checks, whatever stands behind
 them in a pass."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
 
 from nqspy.model.ids import Instant
 from nqspy.model.machine import Machine
 from nqspy.model.queues import Queue
 from nqspy.model.site import Settings
 from nqspy.ports import Answer, RequestView, Selection
+
+T = TypeVar("T")
 
 
 class SubmittedRequest(RequestView, Protocol):
@@ -39,6 +41,9 @@ class ExitView(Protocol):
     @property
     def settings(self) -> Settings:
         """Settings of the whole site; an exit's own are its ``setting(...).value``."""
+
+    def once(self, make: Callable[["ExitView"], T]) -> T:
+        """What a function makes of the view, made once until the pass starts or changes something."""
 
     def queue(self, name: str) -> Queue:
         """The settings of a queue. Raises KeyError."""

@@ -69,8 +69,12 @@ class Record:
         self.calls, self.failures = figures["calls"], figures["failures"]
         self.total, self.longest = round(figures["total_ms"] * 1e6), round(figures["longest_ms"] * 1e6)
 
-    def answered(self) -> None:
-        """A call came back with an answer: the row of failures is broken."""
+    def answered(self, ns: int) -> None:
+        """A call came back with an answer after so long: the row of failures is broken."""
+        self.calls += 1
+        self.total += ns
+        if ns > self.longest:
+            self.longest = ns
         if self._row:
             self._row.clear()
             self.changes += 1
@@ -107,9 +111,9 @@ class Record:
         return mark if mark is not None and mark.holds(now, really) else None
 
     @property
-    def has_resting(self) -> bool:
-        """Whether `rests` needs to be asked at all."""
-        return bool(self._resting)
+    def marked(self) -> bool:
+        """Whether `rests` and `spared` need to be asked at all."""
+        return bool(self._resting or self._spared)
 
     def spare(self, subject: Subject, mark: Mark) -> None:
         """It is not asked about this subject for a while, what it failed with counts; marks as in `rest`."""

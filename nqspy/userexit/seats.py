@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from nqspy.userexit import specs
 from nqspy.userexit.answers import CHECKS, Nonsense, check_notice
 from nqspy.userexit.call_stats import Record
 from nqspy.userexit.loader import Module
-from nqspy.userexit.view import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,42 +21,50 @@ class Failed:
 
 @dataclass(slots=True)
 class Exit:
-    """A loaded exit at work. ``down``: it failed in this pass; ``view``: what it sees of this pass."""
+    """A loaded exit at work. ``down``: it failed in this pass."""
 
     module: Module
     enabled: bool = True
     budget: int = 50
     values: dict[str, str] = field(default_factory=dict)
     down: bool = False
-    view: View | None = None
     hooks: dict[str, "Hook"] = field(default_factory=dict)
 
 
 class Hook:
-    """One function of an exit: which of the hook's arguments it takes, how its answer is checked.
-    ``lasting``: its answers hold as long as what they rest on; ``kept``: those that do, by request
-    (`memory`)."""
+    """One function of an exit: which of the hook's arguments it takes, how its answer is checked. ``who``:
+    the exit's name; ``lasting``: its answers hold as long as what they rest on; ``kept``: those that do, by
+    request (`memory`)."""
 
-    __slots__ = ("check", "exit", "function", "kept", "lasting", "name", "picks", "record")
+    __slots__ = ("_picks", "_quiet", "check", "exit", "function", "kept", "lasting", "name", "record", "who")
 
     def __init__(self, exit: Exit, name: str) -> None:
-        self.exit = exit
-        self.name = name
+        self.exit, self.name, self.who = exit, name, exit.module.name
         function, taken = exit.module.hooks[name]
         self.function: Callable[..., Any] = function
-        self.picks = tuple(specs.ARGUMENTS[name].index(argument) for argument in taken)
+        self._picks = _picker(tuple(specs.ARGUMENTS[name].index(argument) for argument in taken))
         self.check: Callable[[Any, tuple[Any, ...]], Any] = CHECKS.get(name, check_notice)
         self.record = Record()
         self.lasting = exit.module.pure and "now" not in taken
         self.kept: dict[int, Any] = {}
+        self._quiet = name == "jobselect" and not exit.module.forces
+
+    def picks(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Those of the hook's arguments that it takes."""
+        return self._picks(args)
 
     def run(self, args: tuple[Any, ...]) -> Any:
         """Its checked answer; runs under the guard as a whole."""
-        answer = self.check(self.function(*[args[i] for i in self.picks]), args)
-        forces = self.name == "jobselect" and answer is not None and answer.verdict == "force"
-        if forces and not self.exit.module.forces:
+        answer = self.check(self.function(*self._picks(args)), args)
+        if self._quiet and answer is not None and answer.verdict == "force":
             raise Nonsense("jobselect answers force() and does not say so: @userexit(forces=True)")
         return answer
+
+
+def _picker(places: tuple[int, ...]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    if len(places) > 1:
+        return itemgetter(*places)
+    return lambda args: tuple(args[place] for place in places)
 
 
 def entry(one: Exit) -> dict[str, Any]:

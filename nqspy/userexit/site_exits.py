@@ -26,22 +26,19 @@ from nqspy.model.site import Site
 from nqspy.ports import Answer, Known, PassView, RequestView, SubmitAnswer
 from nqspy.userexit import kept, settings, specs
 from nqspy.userexit.answers import Changes
-from nqspy.userexit.call_stats import Subject, Trace
-from nqspy.userexit.errors import describe, described, traceback_of, unloadable
+from nqspy.userexit.calls import Calls, Said
+from nqspy.userexit.errors import describe, traceback_of, unloadable
 from nqspy.userexit.guard import Guard, is_ctrl_c
 from nqspy.userexit.kept import Kept
 from nqspy.userexit.loader import Module, Source, load_sources, loaded, misfits, owner_of, read_folder
 from nqspy.userexit.memory import Memory
-from nqspy.userexit.resting import told, whose
 from nqspy.userexit.seats import Exit, Failed, Hook, entry
 from nqspy.userexit.shadows import shadows
-from nqspy.userexit.view import View
 from nqspy.userexit.watch import UNWATCHED, CallWatch
 
 NOTICE_WALL = 30_000
 """ms of wall time that a notice may take."""
 
-Said = Answer | Failed | None
 _log = logging.getLogger("nqspy.userexit")
 
 
@@ -69,12 +66,7 @@ class SiteExits:
         self._sources = sources
         self._watch = watch
         self._guard, self._notice_guard = guard(), guard()
-        self._trace = Trace()
-        self._failures: list[ExitFailure] = []
-        self._view: PassView | None = None
-        self._really: Instant | None = None
-        self._zone = "UTC"
-        self._again: Instant | None = None
+        self._calls = Calls(self._guard, watch)
         self._memory = Memory()
         self._exits: dict[str, Exit] = {}
         self._active: dict[str, tuple[Hook, ...]] = {}
@@ -121,11 +113,11 @@ class SiteExits:
 
     def kept(self, files: Mapping[str, str]) -> Kept:
         """What is to be remembered over this process; ``files``: content hash of each exit."""
-        return kept.dump(self._exits, self._trace, files)
+        return kept.dump(self._exits, self._calls.trace, files)
 
     def recollect(self, former: Kept, files: Mapping[str, str]) -> None:
         """Goes on from what an earlier process remembered. To be called after `begin`."""
-        kept.load(self._exits, self._trace, former, files)
+        kept.load(self._exits, self._calls.trace, former, files)
 
     def _printed(self, exit: str, text: str) -> None:
         self._guard.shielded(_log.info)("exit %s: %s", exit, text)
@@ -134,36 +126,40 @@ class SiteExits:
         self._exits = {module.name: Exit(module) for module in modules}
         for one in self._exits.values():
             one.hooks = {name: Hook(one, name) for name in one.module.hooks}
-        self._view = None
+        self._calls.forget()
         self._memory = Memory()
         self._follow(self._settings)
+        self._seat()
 
     # ------------------------------------------------------------ settings
 
     def begin(self, site: Site) -> None:
         """Called before a pass or a submission: takes over the settings of the exits, forgets the overruns
         of the last pass."""
-        self._failures = []
-        self._view = None
+        self._calls.begin(site.timezone)
         self._memory.live = False
         for one in self._exits.values():
             one.down = False
-            one.view = None
-        self._again, self._zone = None, site.timezone
         self._settings = site.settings.exits
-        self._follow(self._settings)
+        if self._follow(self._settings):
+            self._seat()
 
-    def _follow(self, known: Mapping[str, ExitSettings]) -> None:
+    def _follow(self, known: Mapping[str, ExitSettings]) -> bool:
+        changed = False
         for name, one in self._exits.items():
             wanted = known.get(name) or ExitSettings(name)
             if (one.enabled, one.budget, one.values) == (wanted.enabled, wanted.budget, wanted.values):
                 continue
             one.enabled, one.budget, one.values = wanted.enabled, wanted.budget, dict(wanted.values)
             texts = settings.take_all(one.module.settings, one.values)
-            self._failures += [ExitFailure(name, None, text) for text in texts]
+            self._calls.failures += [ExitFailure(name, None, text) for text in texts]
             self._memory.clear()
             for hook in one.hooks.values():
                 hook.record.forgive()
+            changed = True
+        return changed
+
+    def _seat(self) -> None:
         self._active = {
             hook: tuple(one.hooks[hook] for one in self._exits.values() if one.enabled and hook in one.hooks)
             for hook in specs.ARGUMENTS
@@ -191,34 +187,32 @@ class SiteExits:
         first = unasked = None
         if not (hooks := self._active["jobselect"]):
             return None
-        seq, now = request.seq, view.now
-        if (known := self.known(seq)) is not None:
+        seq, keeping = request.seq, self._keeping
+        if keeping and (known := self._memory.known(seq, hooks)) is not None:
             return known.answer
         with self._guard:
             for hook in hooks:
-                answer = self._select(hook, seq, request, view, now)
+                kept = keeping and seq in hook.kept
+                answer: Said = hook.kept[seq] if kept else self._select(hook, seq, request, view)
                 if isinstance(answer, Failed):
-                    unasked = unasked or Answer("refuse", answer.text, hook.exit.module.name)
+                    unasked = unasked or Answer("refuse", answer.text, hook.who)
                     continue
                 if answer is not None and answer.verdict != "force":
                     return answer
                 first = first or answer
         return unasked or first
 
-    def _select(self, hook: Hook, seq: Seq, request: RequestView, view: PassView, now: Instant) -> Said:
-        """What one exit answers, or would answer again; Failed: it is not asked any more in this pass."""
-        if self._keeping and seq in hook.kept:
-            kept: Answer | None = hook.kept[seq]
-            return kept
-        seen, who = self._seen(hook.exit, view), hook.exit.module.name
+    def _select(self, hook: Hook, seq: Seq, request: RequestView, view: PassView) -> Said:
+        """What one exit answers; Failed: it is not asked any more in this pass."""
+        seen = self._calls.seen(hook.exit, view)
         seen.reads.begin()
-        said = self._ask(hook, seq, seq, (request, seen, now))
+        said = self._calls.ask(hook, seq, seq, (request, seen, view.now))
         if type(said) is Failed:
             on = "" if said.resting else "on this request: "
-            return Answer("refuse", f"exit {who} failed {on}{said.text}", who)
-        if hook.exit.down and self._really is None:
-            return Failed(f"exit {who} failed on another request; it is asked in the next pass")
-        answer = None if said is None else replace(said, who=who)
+            return Answer("refuse", f"exit {hook.who} failed {on}{said.text}", hook.who)
+        if hook.exit.down and self._calls.really is None:
+            return Failed(f"exit {hook.who} failed on another request; it is asked in the next pass")
+        answer = None if said is None else Answer(said.verdict, said.text, hook.who, said.alike)
         if hook.lasting and self._keeping and not seen.reads.fleeting:
             self._memory.put(hook, seq, answer, seen.reads.keys)
         return answer
@@ -228,20 +222,33 @@ class SiteExits:
         actions: list[Action] = []
         with self._guard:
             for hook in self._active["elected"]:
-                args = (request, self._seen(hook.exit, view), view.now)
-                answer = self._ask(hook, request.seq, request.seq, args)
+                args = (request, self._calls.seen(hook.exit, view), view.now)
+                answer = self._calls.ask(hook, request.seq, request.seq, args)
                 if answer and type(answer) is not Failed:
-                    actions += [replace(action, who=hook.exit.module.name) for action in answer]
+                    actions += [replace(action, who=hook.who) for action in answer]
         return actions
 
     def shrpri(self, owner: str, group: str, view: PassView) -> float | None:
         """The share term before normalising, of the first exit that has one; None: the stock rule."""
+        return self.shrpris(((owner, group),), view)[0]
+
+    def shrpris(self, pairs: Sequence[tuple[str, str]], view: PassView) -> list[float | None]:
+        """The same of many; an exit is asked once about those who differ in nothing that it takes."""
+        said: dict[tuple[Any, ...], Any] = {}
         with self._guard:
-            for hook in self._active["shrpri"]:
-                args = (owner, group, self._seen(hook.exit, view), view.now)
-                answer = self._ask(hook, (owner, group), None, args)
-                if answer is not None and type(answer) is not Failed:
-                    return float(answer)
+            return [self._share(owner, group, view, said) for owner, group in pairs]
+
+    def _share(
+        self, owner: str, group: str, view: PassView, said: dict[tuple[Any, ...], Any]
+    ) -> float | None:
+        for hook in self._active["shrpri"]:
+            args = (owner, group, self._calls.seen(hook.exit, view), view.now)
+            key = (hook, *hook.picks(args))
+            if not hook.lasting or hook.record.marked or hook.exit.down or key not in said:
+                said[key] = self._calls.ask(hook, (owner, group), None, args)
+            answer = said[key]
+            if answer is not None and type(answer) is not Failed:
+                return float(answer)
         return None
 
     def submit(self, request: RequestView, view: PassView) -> SubmitAnswer | None:
@@ -250,23 +257,24 @@ class SiteExits:
         who: list[str] = []
         with self._guard:
             for hook in self._active["submit"]:
-                args = (request, self._seen(hook.exit, view), view.now)
-                answer = self._ask(hook, None, request.seq or None, args)  # the number may be another's yet
+                args = (request, self._calls.seen(hook.exit, view), view.now)
+                # No subject: the number may be another's yet.
+                answer = self._calls.ask(hook, None, request.seq or None, args)
                 if type(answer) is Answer:
                     text = f"never: {answer.text}" if answer.verdict == "never" else answer.text
-                    return SubmitAnswer(text, hook.exit.module.name)
+                    return SubmitAnswer(text, hook.who)
                 if type(answer) is Changes and answer.fields:
                     changed = answer.fields | changed
-                    who.append(hook.exit.module.name)
+                    who.append(hook.who)
         return SubmitAnswer(None, ", ".join(who), changed) if changed else None
 
     def route(self, request: RequestView, destinations: Sequence[str], view: PassView) -> Sequence[str]:
         """The destinations to try, in the order of the first exit that has one; else as they are."""
         with self._guard:
             for hook in self._active["route"]:
-                args = (request, destinations, self._seen(hook.exit, view), view.now)
+                args = (request, destinations, self._calls.seen(hook.exit, view), view.now)
                 subject = None if request.state == State.ARRIVING else request.seq or None  # as in `submit`
-                answer = self._ask(hook, subject, request.seq or None, args)
+                answer = self._calls.ask(hook, subject, request.seq or None, args)
                 if answer is not None and type(answer) is not Failed:
                     return tuple(answer)
         return destinations
@@ -277,14 +285,14 @@ class SiteExits:
 
     def recall(self, site: Site) -> Mapping[str, Mapping[Seq, Answer]]:
         """Forgets what has changed; refusals in lines that could not be offered to their end, by queue."""
-        if self._really is not None:
+        if self._calls.really is not None:
             return {}
         self._memory.catch_up(site, self._active["jobselect"])
         return self._memory.rounds
 
     def asks_again(self) -> Instant | None:
         """When an exit is asked again about an owner whose requests it was not asked about since `begin`."""
-        return self._again
+        return self._calls.again
 
     def known(self, seq: Seq) -> Known | None:
         """What jobselect would answer again; None: it must be asked."""
@@ -293,7 +301,7 @@ class SiteExits:
     @property
     def _keeping(self) -> bool:
         """Whether this is a pass that keeps answers, and no look ahead."""
-        return self._memory.live and self._really is None
+        return self._memory.live and self._calls.really is None
 
     def stir(self, requests: Sequence[Request]) -> None:
         """The pass proposes to start or change these."""
@@ -302,80 +310,19 @@ class SiteExits:
 
     def keep(self, refused: Mapping[str, Mapping[Seq, Answer]]) -> bool:
         """Keeps them for the next pass; a look ahead keeps nothing."""
-        if self._really is None:
+        if self._calls.really is None:
             self._memory.keep(refused)
-        return self._really is None
+        return self._calls.really is None
 
     @contextmanager
     def rehearsal(self, now: Instant) -> Iterator[None]:
         """What is asked in here leaves no mark: a look ahead is no evidence of how an exit behaves. What ends
         the process is not asked either that it is not asked at ``now``, however far it looks."""
-        self._really = now
+        self._calls.really = now
         try:
             yield
         finally:
-            self._really = None
-
-    def _seen(self, one: Exit, view: PassView) -> View:
-        if view is not self._view:
-            self._view = view
-            for other in self._exits.values():
-                other.view = None
-        if one.view is None:
-            one.view = View(view, one.module.name, self._guard.shielded)
-        return one.view
-
-    def _ask(self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...]) -> Any:
-        """The exit's answer; None too when it is not asked in this pass; Failed when it failed on this."""
-        owner, now, record = whose(args), args[-1], hook.record
-        if record.has_resting and (mark := record.rests(owner, now, self._really)) is not None:
-            if mark.until > now:
-                self._again = min(mark.until, self._again or mark.until)
-            return Failed(told(owner, mark, self._zone), resting=True)
-        if (spared := record.spared(subject, now, self._really)) is not None:
-            return Failed(spared)
-        if hook.exit.down:
-            return None
-        self._watch.enter(hook.exit.module.name, hook.name, seq if subject is None else subject, owner)
-        try:
-            return self._call(hook, subject, seq, args)
-        finally:
-            self._watch.leave()
-
-    def _call(self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...]) -> Any:
-        now, record = args[-1], hook.record
-        try:
-            answer = self._guard.call(hook.run, (args,), hook.exit.budget)
-        except BaseException as error:
-            if is_ctrl_c(error):
-                raise
-            if self._really is not None:
-                hook.exit.down = True
-                return Failed(described(self._guard, hook.exit.module.path, error)[0])
-            record.took(self._guard.took)
-            return self._failed(hook, subject, seq, args, error)
-        if self._really is not None:
-            return answer
-        record.took(self._guard.took)
-        record.answered()
-        if seq is not None:
-            self._trace.note(seq, hook.exit.module.name, hook.name, now, answer, None)
-        return answer
-
-    def _failed(
-        self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...], error: BaseException
-    ) -> Failed:
-        text, trace = described(self._guard, hook.exit.module.path, error)
-        now, owner = args[-1], whose(args)
-        off = hook.record.failed(subject, owner, now, text)
-        hook.exit.down = True
-        if off:
-            hook.record.forgive()
-        rests = told(owner, hook.record.rests(owner, now), self._zone)
-        if seq is not None:
-            self._trace.note(seq, hook.exit.module.name, hook.name, now, None, text)
-        self._failures.append(ExitFailure(hook.exit.module.name, seq, text, trace, off, rests))
-        return Failed(text)
+            self._calls.really = None
 
     # ------------------------------------------------------------ notices
 
@@ -405,12 +352,12 @@ class SiteExits:
 
     def failures(self) -> tuple[ExitFailure, ...]:
         """Failures since `begin`; taking them forgets them."""
-        taken, self._failures = tuple(self._failures), []
+        taken, self._calls.failures = tuple(self._calls.failures), []
         return taken
 
     def trace(self, seq: Seq) -> list[dict[str, Any]]:
         """The latest answers about a request, earliest first: ``at exit hook answer error``."""
-        return self._trace.of(seq)
+        return self._calls.trace.of(seq)
 
     def listing(self) -> list[dict[str, Any]]:
         """One entry for each loaded exit, as `seats.entry` describes it."""

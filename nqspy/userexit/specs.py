@@ -79,7 +79,8 @@ def elected(request: RequestView, view: View, now: Instant) -> Sequence[Redate] 
 
 @_hookspec
 def shrpri(owner: str, group: str, view: View, now: Instant) -> float | None:
-    """Called once in a pass for each owner in a group who has requests waiting.
+    """Called for each owner in a group who has requests waiting, again after each start of a pass; once for
+    all who differ in nothing that it takes, where the file can remember nothing of its own.
 
     Returns the share term of their priority before it is divided by the largest, a number from 0, or None for
     the stock rule (``set global share_rule``), which ``view.stock_shrpri(owner, group)`` tells. The first

@@ -1,7 +1,7 @@
 """What an exit gets to see of the site: the pass's view, read only, never interrupted half-way."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from nqspy.model.ids import Instant
 from nqspy.ports import Answer, PassView, RequestView, Selection
@@ -9,35 +9,33 @@ from nqspy.ports import Answer, PassView, RequestView, Selection
 Shield = Callable[[Callable[..., Any]], Callable[..., Any]]
 Key = tuple[str | None, str | None, str | None, str | None]
 """By which queue, owner, group and name requests were chosen; None: by any."""
+T = TypeVar("T")
 
-_METHODS = ("queue", "waiting", "running", "ahead", "usage", "share", "stock_shrpri")
-_STEADY = ("queue", "waiting", "running")
-"""What these give changes with settings or with the requests chosen; what all others give, with anything."""
+_METHODS = frozenset(("_queue", "_waiting", "_running", "_ahead", "_usage", "_share", "_stock_shrpri"))
+_FIELDS = frozenset(("machine", "settings", "shift"))
+_put = object.__setattr__
 
 
 class Reads:
     """What an exit looked at in one call: requests by these ``keys``; ``fleeting``: something that may be
-    another at each moment."""
+    another in the next pass; ``passing``: something that may be another at each moment."""
 
-    __slots__ = ("fleeting", "keys")
+    __slots__ = ("fleeting", "keys", "passing")
 
     def __init__(self) -> None:
         self.keys: set[Key] = set()
-        self.fleeting = False
+        self.fleeting = self.passing = False
 
     def begin(self) -> None:
         """A call begins."""
         self.keys.clear()
-        self.fleeting = False
+        self.fleeting = self.passing = False
 
-    def noting(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        """The method; whoever calls it looks at what is fleeting."""
-
-        def call(*args: Any, **words: Any) -> Any:
-            self.fleeting = True
-            return method(*args, **words)
-
-        return call
+    def add(self, other: "Reads") -> None:
+        """What was looked at in between was looked at in this call."""
+        self.keys |= other.keys
+        self.fleeting |= other.fleeting
+        self.passing |= other.passing
 
 
 class View:
@@ -49,16 +47,15 @@ class View:
     what it has looked at so far.
     """
 
-    __slots__ = (
-        *("exit", "machine", "reads", "settings", "shift"),
-        *("_ahead", "_now", "_queue", "_running", "_share", "_stock_shrpri", "_usage", "_waiting"),
-    )
+    __slots__ = ("_made", "_shield", "_site", "exit", "reads", *_METHODS, *_FIELDS)
     exit: str
     reads: Reads
     shift: str | None
     machine: Any
     settings: Any
-    _now: Instant
+    _site: PassView
+    _shield: Shield
+    _made: dict[Callable[..., Any], tuple[object, Any, Reads]]
     _queue: Callable[..., Any]
     _waiting: Callable[..., Selection]
     _running: Callable[..., Sequence[RequestView]]
@@ -68,17 +65,22 @@ class View:
     _stock_shrpri: Callable[..., float]
 
     def __init__(self, view: PassView, exit: str, shield: Shield) -> None:
-        put = object.__setattr__
-        put(self, "exit", exit)
-        put(self, "_now", view.now)
-        put(self, "reads", Reads())
-        put(self, "shift", view.shift)
-        for name in ("machine", "settings"):
-            put(self, name, getattr(view, name, None))
-        for name in _METHODS:
-            if (method := getattr(view, name, None)) is not None:
-                method = shield(method)
-                put(self, f"_{name}", method if name in _STEADY else self.reads.noting(method))
+        _put(self, "exit", exit)
+        _put(self, "reads", Reads())
+        _put(self, "_site", view)
+        _put(self, "_shield", shield)
+        _put(self, "_made", {})
+
+    def __getattr__(self, name: str) -> Any:
+        """What is looked at for the first time."""
+        if name in _FIELDS:
+            value = self._shield(getattr)(self._site, name, None)
+        elif name in _METHODS:
+            value = self._shield(getattr(self._site, name[1:]))
+        else:
+            raise AttributeError(f"a view has no {name}")
+        _put(self, name, value)
+        return value
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError("the view is read only")
@@ -87,7 +89,29 @@ class View:
     def now(self) -> Instant:
         """The instant of the pass."""
         self.reads.fleeting = True
-        return self._now
+        return self._site.now
+
+    def once(self, make: Callable[["View"], T]) -> T:
+        """What a function makes of the view, for all calls of this exit: made again when the pass has started
+        or changed something. It may look at nothing but the view and settings; whoever gets what it made
+        leaves that as it is."""
+        version = getattr(self._site, "version", None)
+        kept = self._made.get(make)
+        if kept is None or version is None or kept[0] != version:
+            kept = version, *self._make(make)
+            if not kept[2].passing:
+                self._made[make] = kept
+        self.reads.add(kept[2])
+        made: T = kept[1]
+        return made
+
+    def _make(self, make: Callable[["View"], T]) -> tuple[T, Reads]:
+        outer, mine = self.reads, Reads()
+        _put(self, "reads", mine)
+        try:
+            return make(self), mine
+        finally:
+            _put(self, "reads", outer)
 
     def queue(self, name: str) -> Any:
         """The settings of a queue. Raises KeyError."""
@@ -107,17 +131,21 @@ class View:
 
     def ahead(self, request: RequestView) -> Sequence[tuple[RequestView, Answer | None]]:
         """The candidates of its queue offered before it in this pass, with their answers."""
+        self.reads.fleeting = self.reads.passing = True
         return self._ahead(request)
 
     def usage(self, *, group: str | None = None, owner: str | None = None) -> float:
         """Decayed use as a fraction of the whole, running and committed use included."""
+        self.reads.fleeting = True
         return self._usage(group=group, owner=owner)
 
     def share(self, *, group: str | None = None, owner: str | None = None) -> float:
         """Entitlement as a fraction of the whole."""
+        self.reads.fleeting = True
         return self._share(group=group, owner=owner)
 
     def stock_shrpri(self, owner: str | None, group: str) -> float:
         """What the stock share rule (``set global share_rule``) gives a user in a group, in [0, 1]; without a
         user the group: what a site may scale."""
+        self.reads.fleeting = True
         return self._stock_shrpri(owner, group)

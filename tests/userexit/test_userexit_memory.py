@@ -62,12 +62,68 @@ def jobselect(request, view):
     asked.append(request.seq)
     return None
 """,
+    "e_once": """
+from nqspy.userexit import refuse, userexit
+
+@userexit
+def jobselect(request, view):
+    wide, crowd = view.once(load)
+    if request.queue == "b" and wide > 1 and (request.memory or 0) > crowd:
+        return refuse(f"{wide} PEs of a are taken, beside {crowd:.0f} bytes that wait", alike=("memory",))
+
+def load(view):
+    wide = sum(other.pes for other in view.running(queue="a"))
+    return wide, view.once(waiting)
+
+def waiting(view):
+    return sum(other.memory or 0 for other in view.waiting(queue="b", group="d1"))
+""",
+    "f_shares": """
+from nqspy.userexit import userexit
+
+@userexit
+def shrpri(group, view):
+    return view.stock_shrpri(None, group) * (1 + len(view.waiting(group=group)))
+""",
 }
+
+
+class Restless:
+    """The view of a pass which is another one whenever somebody looks."""
+
+    def __init__(self, view):
+        self._view = view
+
+    def __getattr__(self, name):
+        return getattr(self._view, name)
+
+    @property
+    def version(self):
+        return object()
+
+
+class Forgetful(SiteExits):
+    """Exits that are asked about everybody, each time anew."""
+
+    def recall(self, site):
+        return {}
+
+    def keep(self, refused):
+        return super().keep({})
+
+    def jobselect(self, request, view):
+        return super().jobselect(request, Restless(view))
+
+    def shrpris(self, pairs, view):
+        return [self.shrpri(owner, group, Restless(view)) for owner, group in pairs]
+
+    def shrpri(self, owner, group, view):
+        return super().shrpris([(owner, group)], view)[0]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The shipped exits but shrpri, and others that rest on other things."""
+    """The shipped exits, with another shrpri, and others that rest on other things."""
     made = tmp_path_factory.mktemp("home") / "exits"
     made.mkdir(mode=0o755)
     for name in ("dependency", "large_memory", "machine_gun"):
@@ -132,7 +188,7 @@ def step(house, what, value):
 @settings(max_examples=40)
 @given(st.integers(1, 5), st.lists(steps, min_size=3, max_size=14))
 def test_a_pass_with_kept_answers_decides_what_one_without_any_decides(folder, pes, story):
-    house, warm, cold = build(pes), SiteExits(folder), SiteExits(folder)
+    house, warm, cold = build(pes), SiteExits(folder), Forgetful(folder)
     for what, value in story:
         step(house, what, value)
         cold.reload()

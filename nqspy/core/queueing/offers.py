@@ -10,14 +10,13 @@ reached.
 
 from collections.abc import Mapping
 
-from nqspy.core import alike
+from nqspy.core import alike, sight
 from nqspy.core.draft import Draft
 from nqspy.core.queueing.candidate_order import CandidateOrder
-from nqspy.core.sight import Seen
 from nqspy.model.ids import Seq
 from nqspy.model.reasons import Reach, Reason, ReasonCode, told
 from nqspy.model.requests import Request
-from nqspy.ports import Answer
+from nqspy.ports import Answer, RequestView
 
 REFUSED: Mapping[str, ReasonCode] = {
     "refuse": ReasonCode.EXIT,
@@ -85,12 +84,12 @@ class Offers:
         """What jobselect says of a candidate, or would say again."""
         if not self.asking:
             return None
-        seen = Seen(request, self._draft)
+        seen = sight.seen(request, self._draft)
         answer = self._ask(request, seen)
         self._draft.offered[request.queue].append((seen, answer))
         return answer
 
-    def _ask(self, request: Request, seen: Seen) -> Answer | None:
+    def _ask(self, request: Request, seen: RequestView) -> Answer | None:
         draft, queue = self._draft, request.queue
         if queue not in self._domains:
             self._domains[queue] = draft.site.domain_of(queue).name
@@ -99,7 +98,7 @@ class Offers:
 
     def former(self, request: Request, answer: Answer) -> None:
         """It was refused before in this round and counts so still."""
-        self._draft.offered[request.queue].append((Seen(request, self._draft), answer))
+        self._draft.offered[request.queue].append((sight.seen(request, self._draft), answer))
 
     # ------------------------------------------------------------ refusals
 
@@ -131,7 +130,7 @@ class Offers:
                 continue
             known = self._exits.known(request.seq)
             if known is None or known.answer is None:
-                seen = Seen(request, self._draft)
+                seen = sight.seen(request, self._draft)
                 answer = self._ask(request, seen)
                 self._draft.offered[request.queue][place] = (seen, answer)
                 if answer is None or answer.verdict == "force":

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nqspy.core import sight
 from nqspy.core.draft import Draft
 from nqspy.core.queueing.candidate_order import NOW, CandidateOrder
 from nqspy.core.queueing.limits import RunningCounts
 from nqspy.core.queueing.share import Shares
 from nqspy.core.queueing.startable import tallied
-from nqspy.core.sight import Seen
 from nqspy.model.columns import Floats, Ints
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Request, Used
@@ -166,7 +166,7 @@ class _Run:
         self._tally.add(request)
         line.refresh()
         if self._electing:
-            changed = draft.follow(choice, draft.exits.elected(Seen(request, draft), draft.view))
+            changed = draft.follow(choice, draft.exits.elected(sight.seen(request, draft), draft.view))
             line.changed([each for each in changed if each.queue == line.queue.name])
             self._redated += len(changed)
         if line.shares is not None:

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nqspy.core import sight
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature
 from nqspy.core.queueing import words
 from nqspy.core.queueing.limits import violation
-from nqspy.core.sight import Seen
 from nqspy.model.actions import Action, Move
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant
@@ -203,7 +203,7 @@ def _in_turn(draft: Draft, columns: Columns, now: Instant) -> Iterator[Request]:
 
 
 def _route(draft: Draft, routes: Routes, pipe: Queue, request: Request) -> None:
-    seen, number = Seen(request, draft), request.weight
+    seen, number = sight.seen(request, draft), request.weight
     found, objections = routes.find(request.spec, pipe, request.spec.unix_groups, seen, number)
     if found is not None:
         routes.moved(found, request.owner, number)

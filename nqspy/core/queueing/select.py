@@ -8,7 +8,7 @@ the end, as it stands after the pass.
 
 from typing import Any
 
-from nqspy.core import domains, resource_health
+from nqspy.core import domains, resource_health, sight
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature
 from nqspy.core.queueing import words
@@ -18,7 +18,6 @@ from nqspy.core.queueing.kept_back import KeptBack
 from nqspy.core.queueing.limits import too_wide
 from nqspy.core.queueing.offers import Offers, Walk
 from nqspy.core.queueing.startable import is_plain, tallied
-from nqspy.core.sight import Seen
 from nqspy.model.actions import Action, Hold, Move, Redate, Reserving, Start
 from nqspy.model.ids import Instant
 from nqspy.model.queues import Queue
@@ -361,7 +360,7 @@ class _Selection:
             line.put_back(row)
         changed: list[Request] = []
         if self._electing:
-            actions = draft.exits.elected(Seen(starts, draft), draft.view)
+            actions = draft.exits.elected(sight.seen(starts, draft), draft.view)
             changed = draft.follow(choice, actions)
             for other in self._lines.values():
                 mine = [each for each in changed if each.queue == other.queue.name]

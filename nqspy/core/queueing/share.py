@@ -5,7 +5,7 @@ Values hold for one *round*: from one start of the pass to the next, because a s
 changes who is furthest behind. Within a round the exit is called once for each (owner, group).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from math import isfinite
 
@@ -18,22 +18,24 @@ from nqspy.model.columns import Columns, Floats, Ints
 from nqspy.model.division import without_share
 
 
-def shrpri(draft: Draft, domain: str, owner: str, group: str) -> float:
-    """The share term of a user in a group in this round, before normalising; never negative."""
-    key = (domain, owner, group)
-    value = draft.priorities.get(key)
-    if value is None:
-        value = draft.priorities[key] = _ask(draft, domain, owner, group)
-    return value
+def shrpris(draft: Draft, domain: str, pairs: Sequence[tuple[str, str]]) -> list[float]:
+    """The share terms of owners, each in a group, in this round, before normalising; never negative."""
+    known = draft.priorities.setdefault(domain, {})
+    unknown = [pair for pair in pairs if pair not in known]
+    if unknown:
+        known.update(zip(unknown, _ask(draft, domain, unknown), strict=True))
+    return [known[pair] for pair in pairs]
 
 
-def _ask(draft: Draft, domain: str, owner: str, group: str) -> float:
+def _ask(draft: Draft, domain: str, pairs: Sequence[tuple[str, str]]) -> Iterator[float]:
     draft.asked = domain
+    said: Sequence[float | None] = [None] * len(pairs)
     if draft.exits.has("shrpri"):
-        value = draft.exits.shrpri(owner, group, draft.view)
-        if value is not None and isfinite(value):
-            return max(0.0, float(value))
-    return draft.ledger_of(domain).stock(owner, group)
+        said = draft.exits.shrpris(pairs, draft.view)
+    for pair, value in zip(pairs, said, strict=True):
+        if value is None or not isfinite(value):
+            value = draft.ledger_of(domain).stock(*pair)
+        yield max(0.0, float(value))
 
 
 class Shares:
@@ -49,6 +51,7 @@ class Shares:
         self._waiting, self._pairs = columns.by_pair(), columns.pairs(draft.site.numbers)
         self._present, self._keys = self._pairs.numbers, self._pairs.keys
         self._values: Floats | None = None
+        self._of = 0
         self._stock = (
             None if draft.exits.has("shrpri") else Many(draft.ledger_of(self._domain).stocks, self._pairs)
         )
@@ -86,8 +89,9 @@ class Shares:
     def _round(self) -> Floats:
         if self._stock is not None:
             return self._stock.values()
-        if self._values is None or not self.frozen:
-            self._values = np.array([shrpri(self._draft, self._domain, *key) for key in self._keys])
+        if self._values is None or (self._of != self._draft.rounds and not self.frozen):
+            self._values = np.array(shrpris(self._draft, self._domain, self._keys))
+            self._of = self._draft.rounds
         return self._values
 
     def _counting(self, kept: Mask | None, gone: Sequence[int]) -> Mask:

@@ -79,6 +79,7 @@ class TriedExits(SiteExits):
             watch=watch,
             guard=lambda: _Stopwatch(self._took),
         )
+        self._calls.heard = self._heard
 
     def failures(self) -> tuple[ExitFailure, ...]:
         """As `SiteExits`; those of settings are kept besides."""
@@ -88,10 +89,8 @@ class TriedExits(SiteExits):
                 self._keep_failure(each.exit, "", None, each.text)
         return found
 
-    def _failed(self, hook: Hook, subject: Any, seq: Seq | None, args: Any, error: BaseException) -> Any:
-        found = super()._failed(hook, subject, seq, args, error)
-        self._keep_failure(hook.exit.module.name, hook.name, seq, found.text)
-        return found
+    def _heard(self, hook: Hook, seq: Seq | None, text: str) -> None:
+        self._keep_failure(hook.exit.module.name, hook.name, seq, text)
 
     def _keep_failure(self, exit: str, hook: str, seq: Seq | None, text: str) -> None:
         key = (exit, hook, seq, text)

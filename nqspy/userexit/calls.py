@@ -1,0 +1,120 @@
+"""One call of a deciding exit: whether it is asked at all, its budget, and what comes of a failure."""
+
+from collections.abc import Callable
+from typing import Any
+
+from nqspy.model.actions import ExitFailure
+from nqspy.model.ids import Instant, Seq
+from nqspy.ports import Answer, PassView
+from nqspy.userexit.call_stats import Subject, Trace
+from nqspy.userexit.errors import described
+from nqspy.userexit.guard import Guard, is_ctrl_c
+from nqspy.userexit.resting import told, whose
+from nqspy.userexit.seats import Exit, Failed, Hook
+from nqspy.userexit.view import View
+from nqspy.userexit.watch import UNWATCHED, CallWatch
+
+Said = Answer | Failed | None
+
+
+def _nobody(hook: Hook, seq: Seq | None, text: str) -> None:
+    """Nobody wants to be told."""
+
+
+class Calls:
+    """Calls exits, in a ``with guard``. ``trace``: the latest answers; ``failures`` since `begin`, each of
+    them told to ``heard``;
+    ``really``: the instant from which is looked ahead, None outside of a look ahead; ``again``: when an exit
+    is asked again about an owner whose requests it was not asked about."""
+
+    def __init__(self, guard: Guard, watch: CallWatch) -> None:
+        self.guard = guard
+        self._watch = None if watch is UNWATCHED else watch
+        self.trace = Trace()
+        self.failures: list[ExitFailure] = []
+        self.really: Instant | None = None
+        self.again: Instant | None = None
+        self.heard: Callable[[Hook, Seq | None, str], None] = _nobody
+        self._zone = "UTC"
+        self._view: PassView | None = None
+        self._views: dict[str, View] = {}
+
+    def begin(self, zone: str) -> None:
+        """A pass or a submission begins."""
+        self.failures, self.again, self._zone = [], None, zone
+        self.forget()
+
+    def forget(self) -> None:
+        """What was seen so far is seen no more."""
+        self._view = None
+        self._views.clear()
+
+    def seen(self, one: Exit, view: PassView) -> View:
+        """What an exit sees of it."""
+        if view is not self._view:
+            self._view = view
+            self._views.clear()
+        name = one.module.name
+        found = self._views.get(name)
+        if found is None:
+            found = self._views[name] = View(view, name, self.guard.shielded)
+        return found
+
+    def ask(self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...]) -> Any:
+        """The exit's answer; None too when it is not asked in this pass; Failed when it failed on this."""
+        if hook.record.marked and (left_out := self._left_out(hook, subject, args)) is not None:
+            return left_out
+        if hook.exit.down:
+            return None
+        if self._watch is None:
+            return self._call(hook, subject, seq, args)
+        self._watch.enter(hook.who, hook.name, seq if subject is None else subject, whose(args))
+        try:
+            return self._call(hook, subject, seq, args)
+        finally:
+            self._watch.leave()
+
+    def _left_out(self, hook: Hook, subject: Subject, args: tuple[Any, ...]) -> Failed | None:
+        """What it failed with, where it is not asked about this or its owner for a while."""
+        owner, now, record = whose(args), args[-1], hook.record
+        if (mark := record.rests(owner, now, self.really)) is not None:
+            if mark.until > now:
+                self.again = min(mark.until, self.again or mark.until)
+            return Failed(told(owner, mark, self._zone), resting=True)
+        spared = record.spared(subject, now, self.really)
+        return None if spared is None else Failed(spared)
+
+    def _call(self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...]) -> Any:
+        record = hook.record
+        try:
+            answer = self.guard.call(hook.run, (args,), hook.exit.budget)
+        except BaseException as error:
+            if is_ctrl_c(error):
+                raise
+            if self.really is not None:
+                hook.exit.down = True
+                return Failed(described(self.guard, hook.exit.module.path, error)[0])
+            record.took(self.guard.took)
+            return self._failed(hook, subject, seq, args, error)
+        if self.really is not None:
+            return answer
+        record.answered(self.guard.took)
+        if seq is not None:
+            self.trace.note(seq, hook.who, hook.name, args[-1], answer, None)
+        return answer
+
+    def _failed(
+        self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...], error: BaseException
+    ) -> Failed:
+        text, trace = described(self.guard, hook.exit.module.path, error)
+        self.heard(hook, seq, text)
+        now, owner = args[-1], whose(args)
+        off = hook.record.failed(subject, owner, now, text)
+        hook.exit.down = True
+        if off:
+            hook.record.forgive()
+        rests = told(owner, hook.record.rests(owner, now), self._zone)
+        if seq is not None:
+            self.trace.note(seq, hook.who, hook.name, now, None, text)
+        self.failures.append(ExitFailure(hook.who, seq, text, trace, off, rests))
+        return Failed(text)
