@@ -18,6 +18,7 @@ from nqspy.model.actions import (
     Suspend,
 )
 from nqspy.model.cause import Cause
+from nqspy.model.ids import Instant
 from nqspy.model.promises import Promise, Promised
 from nqspy.model.site import Site
 
@@ -39,9 +40,9 @@ def enact(
             yield _order(site, action)
 
 
-def decided(plan: Plan, wait: tuple[Kept, ...] = ()) -> ev.Decided:
-    """The event that says a pass acted; ``wait`` as there."""
-    return ev.Decided(plan.as_of, plan.samples, plan.failures, plan.short_of_pes, wait, plan.ready)
+def decided(plan: Plan, wait: tuple[Kept, ...] = (), asked: Instant | None = None) -> ev.Decided:
+    """The event that says a pass acted; ``wait`` and ``asked`` as there."""
+    return ev.Decided(plan.as_of, plan.samples, plan.failures, plan.short_of_pes, wait, plan.ready, asked)
 
 
 def event_of(site: Site, action: Action) -> ev.Event | None:

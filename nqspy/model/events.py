@@ -257,7 +257,8 @@ class Deleted(Event):
 class Decided(Event):
     """A pass acted: what it saw and how the exits behaved; its starts follow as events of their own.
     ``samples`` are charged; ``short_of_pes``: some request waited only for a PE; ``wait``: why those
-    looked at do, ``(seq, code, who, text)``; ``ready``: ``("GROUP:OWNER", PEs)``, see `balance`."""
+    looked at do, ``(seq, code, who, text)``; ``ready``: ``("GROUP:OWNER", PEs)``, see `balance`. ``asked``:
+    when it was asked for, where its plan came later."""
 
     kind: ClassVar[str] = "decided"
     as_of: int
@@ -266,6 +267,7 @@ class Decided(Event):
     short_of_pes: bool = False
     wait: tuple[tuple[Seq, str, str, str], ...] = ()
     ready: tuple[tuple[str, int], ...] = ()
+    asked: Instant | None = None
 
 
 @dataclass(frozen=True, slots=True)
