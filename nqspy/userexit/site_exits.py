@@ -365,11 +365,14 @@ class SiteExits:
     def _failed(
         self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...], error: BaseException
     ) -> Failed:
-        text, trace = described(self._guard, hook.exit.module.path, error)
+        return self._note(hook, subject, seq, args, *described(self._guard, hook.exit.module.path, error))
+
+    def _note(
+        self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...], text: str, trace: str
+    ) -> Failed:
         now, owner = args[-1], whose(args)
-        off = hook.record.failed(subject, owner, now, text)
         hook.exit.down = True
-        if off:
+        if off := hook.record.failed(subject, owner, now, text):
             hook.record.forgive()
         rests = told(owner, hook.record.rests(owner, now), self._zone)
         if seq is not None:

@@ -13,7 +13,7 @@ from nqspy.store.memory import MemoryJournal
 
 def recording(journal: MemoryJournal) -> Recording:
     """All that a journal has, from an empty site on."""
-    return Recording(Site(), list(journal.events()), journal.ended)
+    return Recording(Site, list(journal.events()), journal.ended)
 
 
 def unlike(journal: MemoryJournal) -> list:

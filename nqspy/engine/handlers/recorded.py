@@ -22,8 +22,6 @@ def take(tx: Transaction, events: Sequence[ev.Event]) -> bool:
             submitted.append(event.seq)
         elif isinstance(event, _SETTLING):
             settling = True
-    if settling:
-        tx.exits.begin(tx.site)
     if submitted:
         depend.judge_now(tx, [seq for seq in submitted if seq in tx.site.requests])
     if not all(isinstance(event, _TOLD) for event in events):

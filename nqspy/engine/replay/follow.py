@@ -1,14 +1,16 @@
 """A journal gone through again, event by event: its inputs are given to an engine at their instants, passes
 are made of what they saw then, and what comes of it must be what the journal has."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice, takewhile
+from typing import Protocol
 
 from nqspy.core.passes import PassRunner
 from nqspy.engine.inputs import Between, Decision, Input, Observed, PassDue
 from nqspy.engine.loop import Engine
 from nqspy.engine.replay.journal import ReplayJournal
-from nqspy.engine.replay.recording import Recording, by_clock, follows, is_input, of_pass
+from nqspy.engine.replay.recording import Recording, by_clock, follows, is_input, of_pass, reloaded
 from nqspy.engine.virtual.driver import end
 from nqspy.model import events as ev
 from nqspy.model import observations as ob
@@ -18,11 +20,27 @@ from nqspy.model.ids import Instant, Seq
 from nqspy.model.lifecycle import apply
 from nqspy.model.requests import Request, Used
 from nqspy.model.site import Site
-from nqspy.model.twin import twin_of
 from nqspy.ports import Batch, Executor, Exits
 
-Expect = Callable[[Sequence[ExitFailure]], None]
-"""Told before a pass how user exits failed in it then: what took too long once need not do so again."""
+
+class FailuresThen(Protocol):
+    """Who has user exits fail again as they did: what took too long once need not do so again."""
+
+    def expect(self, failures: Sequence[ExitFailure], started: Collection[Seq]) -> None:
+        """In the next pass these fail; ``started``: what it starts."""
+
+    def lost_at(self, failures: Sequence[ExitFailure], at: Instant) -> None:
+        """Of these, those were at work whose process was lost then."""
+
+
+class _NoFailures:
+    """There is no user exit."""
+
+    def expect(self, failures: Sequence[ExitFailure], started: Collection[Seq]) -> None:
+        """Nothing fails."""
+
+    def lost_at(self, failures: Sequence[ExitFailure], at: Instant) -> None:
+        """Nothing is lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +60,7 @@ class Follower:
     """Goes through ``recording``; ``place`` is how many of its events were met, ``differences`` where what
     came of it was not what happened: the site is put right there, and it goes on.
 
-    ``expect``: as `Expect`; ``executor`` carries out what is decided, by default nobody: what became of it
+    ``then``: how user exits failed; ``executor`` carries out what is decided, by default nobody: what became of it
     stands in the journal.
     """
 
@@ -50,20 +68,22 @@ class Follower:
         self,
         recording: Recording,
         exits: Exits,
-        expect: Expect = lambda failures: None,
+        then: FailuresThen | None = None,
         executor: Executor | None = None,
     ) -> None:
         self.recording, self.events = recording, recording.events
-        self.exits, self._expect = exits, expect
+        self.exits, self._then = exits, then or _NoFailures()
         self.executor = executor or _NoHands()
-        self.journal = ReplayJournal(recording.ended, recording.start.at)
+        site = recording.begin()
+        self._first, self._since = site.n, site.at
+        self.journal = ReplayJournal(recording.ended, self._since)
         self.decider = PlansByHand(exits)
         self.place = 0
         self.differences: list[Difference] = []
         self._flying: int | None = None
         self._short = False
-        self.engine = self._make(twin_of(recording.start))
-        self._ask_as_of(recording.start.n)
+        self.engine = self._make(site)
+        self._ask_as_of(self._first)
 
     @property
     def site(self) -> Site:
@@ -151,11 +171,11 @@ class Follower:
         while last < len(self.events) and not _begins_anew(self.events[last].event):
             last += 1
         self.differences.append(Difference(tuple(self.events[first:last]), tuple(made)))
-        site = twin_of(self.recording.start)
+        self.journal, site = ReplayJournal(self.recording.ended, self._since), self.recording.begin()
         for recorded in self.events[:last]:
+            site = reloaded(site) if isinstance(recorded.event, ev.DaemonStarted) else site
             apply(site, recorded)
-        self.journal = ReplayJournal(self.recording.ended, self.recording.start.at)
-        self.journal.commit(Batch(list(self.events[:last])), site)
+            self.journal.commit(Batch([recorded]), site)
         self.place, flying = last, self._flying
         self.engine = self._make(site)
         if flying is not None and flying >= last:
@@ -163,9 +183,11 @@ class Follower:
 
     def _met(self, recorded: Recorded) -> None:
         if isinstance(recorded.event, ev.DaemonStarted):
-            self.engine = self._make(self.site)
+            self.engine = self._make(reloaded(self.site))
         elif isinstance(recorded.event, ev.Decided):
             self._short = recorded.event.short_of_pes
+        elif isinstance(recorded.event, ev.Alarm) and recorded.event.failures:
+            self._then.lost_at(recorded.event.failures, recorded.at)
         self._ask_as_of(recorded.n)
 
     # ------------------------------------------------------------ passes
@@ -177,22 +199,29 @@ class Follower:
                 self._ask(place)
 
     def _came_later(self, place: int) -> bool:
-        event, before = self.events[place].event, self.events[place - 1].n if place else self.recording.start.n
+        event, before = self.events[place].event, self.events[place - 1].n if place else self._first
         assert isinstance(event, ev.Decided)
         return event.asked is not None or before != event.as_of
 
     def _ask(self, place: int) -> None:
         recorded = self.events[place]
         assert isinstance(recorded.event, ev.Decided)
-        self._prepare(recorded.event)
+        self._prepare(place)
         self.decider.later = True
         self._feed((PassDue(),), recorded.event.asked or recorded.at)
         self.decider.later = False
         self._flying = place
 
-    def _prepare(self, event: ev.Decided) -> None:
+    def _prepare(self, place: int) -> None:
+        event = self.events[place].event
+        assert isinstance(event, ev.Decided)
         self.engine.samples = dict(event.samples)
-        self._expect(event.failures)
+        self._then.expect(event.failures, self._started_by(place) if event.failures else ())
+
+    def _started_by(self, place: int) -> list[Seq]:
+        rest = islice(self.events, place + 1, None)
+        own = takewhile(lambda each: not _begins_anew(each.event), rest)
+        return [each.event.seq for each in own if isinstance(each.event, ev.Starting)]
 
     def _decision(self, event: ev.Decided) -> Sequence[Input]:
         """The plan that comes now, or the wish for one at once."""
@@ -203,7 +232,7 @@ class Follower:
         if self._flying == self.place:
             self._flying = None
             return (Decision(self.decider.made),)
-        self._prepare(event)
+        self._prepare(self.place)
         return (PassDue(),)
 
 

@@ -1,7 +1,7 @@
 """What a journal has of a time, read for being gone through again: who asked, what was seen, when passes were
 made."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,8 +11,10 @@ from nqspy.model.array_events import Parted
 from nqspy.model.cause import Caused
 from nqspy.model.event import Event, Recorded
 from nqspy.model.ids import Seq
+from nqspy.model.lifecycle import apply
 from nqspy.model.promises import Promised
 from nqspy.model.site import Site
+from nqspy.model.twin import twin_of
 from nqspy.ports import EndedRow
 
 CALENDAR = "calendar"
@@ -21,10 +23,10 @@ CALENDAR = "calendar"
 
 @dataclass(frozen=True)
 class Recording:
-    """``start``: the site as it was before the first of ``events``, which nobody changes; ``ended``: asks for
-    requests that had ended before."""
+    """``begin``: makes the site as it was before the first of ``events``, anew each time; ``ended``: asks for
+    requests that have ended, of which those count that had before."""
 
-    start: Site
+    begin: Callable[[], Site]
     events: Sequence[Recorded]
     ended: Callable[[Sequence[Seq]], Iterator[EndedRow]]
 
@@ -36,6 +38,23 @@ class Recording:
             if isinstance(recorded.event, ev.Decided):
                 found.setdefault(recorded.event.as_of, []).append(place)
         return found
+
+
+def rebuilt(site: Site, events: Iterable[Recorded]) -> Site:
+    """The site after these events: another one where a daemon has loaded it anew."""
+    for recorded in events:
+        if isinstance(recorded.event, ev.DaemonStarted):
+            site = reloaded(site)
+        apply(site, recorded)
+    site.touched.clear()
+    return site
+
+
+def reloaded(site: Site) -> Site:
+    """The site as a start reads it from the rows, which do not have all that is reckoned meanwhile."""
+    made = twin_of(site)
+    made.files, made.lifetimes = dict(site.files), site.lifetimes.copy()
+    return made
 
 
 def by_clock(event: Event) -> bool:
