@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 from typing import Protocol
 
-from nqspy.core.passes import PassRunner
+from nqspy.core.passes import PassRunner, run_pass
 from nqspy.engine.inputs import Between, Decision, Input, Observed, PassDue
 from nqspy.engine.loop import Engine
 from nqspy.engine.replay.journal import ReplayJournal
@@ -79,6 +79,7 @@ class Follower:
         self.journal = ReplayJournal(recording.ended, self._since)
         self.decider = PlansByHand(exits)
         self.place = 0
+        self.stop = len(self.events)
         self.differences: list[Difference] = []
         self._flying: int | None = None
         self._short = False
@@ -104,6 +105,11 @@ class Follower:
         """Goes on until so many events were met, None: all."""
         last = len(self.events) if until is None else until
         while self.place < last:
+            self.step()
+
+    def follow_to(self, at: Instant) -> None:
+        """Goes on with all that happened before an instant."""
+        while self.place < len(self.events) and self.events[self.place].at < at:
             self.step()
 
     def step(self) -> None:
@@ -134,7 +140,7 @@ class Follower:
     def _like(self, wanted: Callable[[ev.Event], bool]) -> tuple[ev.Event, ...]:
         """The next events of that kind that came together, and with no pass in between."""
         found = [self.events[self.place]]
-        for recorded in self.events[self.place + 1 : self.place + TOGETHER]:
+        for recorded in self.events[self.place + 1 : min(self.stop, self.place + TOGETHER)]:
             apart = found[-1].n in self.recording.passes or recorded.at != found[-1].at
             if apart or not wanted(recorded.event) or isinstance(recorded.event, ev.DaemonStarted):
                 break
@@ -146,6 +152,7 @@ class Follower:
         made = list[Recorded]()
         outcome = self.engine.feed(inputs, now)
         made += outcome.happened
+        self._wake = outcome.wake_at
         while outcome.pending:
             outcome = self.engine.flush(now)
             made += outcome.happened
@@ -248,7 +255,7 @@ class PlansByHand:
     """`ports.Decider`: passes at once, in this process; ``later``: the plan is kept as ``made``."""
 
     def __init__(self, exits: Exits) -> None:
-        self._passes = PassRunner(exits)
+        self._exits, self._passes = exits, PassRunner(exits)
         self.later = False
         self.made: Plan | None = None
 
@@ -259,6 +266,13 @@ class PlansByHand:
             return plan
         self.made = plan
         return None
+
+    def look(self, site: Site, now: Instant, samples: Mapping[Seq, Used]) -> Plan:
+        """What a pass would decide; nobody takes note of it."""
+        with self._exits.rehearsal(now):
+            plan = run_pass(site, now, self._exits, samples)
+        self._exits.begin(site)
+        return plan
 
     def follow(self, events: Sequence[Recorded]) -> None:
         """It looks at the site itself."""

@@ -1,9 +1,8 @@
-"""The journal of a site that is gone through again: what happens is kept in memory, what had ended before is
-asked of whoever knows it."""
+"""The journal of a site that is gone through again: it knows who has ended meanwhile, and asks of those before
+whoever knows them."""
 
 from collections.abc import Callable, Iterator, Sequence
 
-from nqspy.model.events import Recorded
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.site import Site
 from nqspy.ports import Batch, EndedRow
@@ -12,19 +11,16 @@ Ended = Callable[[Sequence[Seq]], Iterator[EndedRow]]
 
 
 class ReplayJournal:
-    """`ports.Journal`: ``events`` are those that happened, in order; ``before``: asks for requests that had
-    ended by ``since``."""
+    """`ports.Journal` that keeps no events; ``before``: asks for requests that had ended by ``since``."""
 
     remembers = True
 
     def __init__(self, before: Ended, since: Instant) -> None:
-        self.events: list[Recorded] = []
         self._before, self._since = before, since
         self._ended: dict[Seq, EndedRow] = {}
 
     def commit(self, batch: Batch, site: Site) -> None:
-        """Keeps the events, and who has ended."""
-        self.events += batch.events
+        """Keeps who has ended."""
         if site.touched.ended:
             instants = {id(recorded.event): recorded.at for recorded in batch.events}
             for seq, (request, event) in site.touched.ended.items():

@@ -24,11 +24,13 @@ CALENDAR = "calendar"
 @dataclass(frozen=True)
 class Recording:
     """``begin``: makes the site as it was before the first of ``events``, anew each time; ``ended``: asks for
-    requests that have ended, of which those count that had before."""
+    requests that have ended, of which those count that had before; ``after``: what happened later, which only
+    tells how long requests ran."""
 
     begin: Callable[[], Site]
     events: Sequence[Recorded]
     ended: Callable[[Sequence[Seq]], Iterator[EndedRow]]
+    after: Sequence[Recorded] = ()
 
     @cached_property
     def passes(self) -> dict[int, list[int]]:
