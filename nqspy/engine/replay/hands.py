@@ -188,7 +188,8 @@ class RecordedHands(VirtualExecutor):
 
     def use(self, now: Instant) -> dict[Seq, tuple[int, Used]]:
         """(attempt, what it has used so far) of what runs and has begun."""
-        return {a.seq: (a.attempt, a.used(now)) for a in self._attempts.values() if a.runs and a.wall >= 0}
+        going = (each for each in self._attempts.values() if each.runs)
+        return {a.seq: (a.attempt, a.used(now)) for a in going if a.wall + now >= a.since}
 
     def follows_its_life(self, request: Request) -> bool:
         """Whether an attempt was started when the journal has it started."""

@@ -1,5 +1,5 @@
 """User exits in a replay: they fail again where the journal says that they failed, however quick they are
-today; for the rest they have more time than a daemon gives them."""
+today; for the rest those that were there then have more time than a daemon gives them."""
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -8,36 +8,53 @@ from typing import Any
 from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Instant, Seq
 from nqspy.userexit.call_stats import Subject
-from nqspy.userexit.guard import Guard
+from nqspy.userexit.guard import NS, Guard
 from nqspy.userexit.kept import Spare
-from nqspy.userexit.loader import Source
+from nqspy.userexit.loader import Source, owner_of, read_folder
 from nqspy.userexit.seats import Hook
 from nqspy.userexit.site_exits import SiteExits
 
 PATIENCE = 20
-"""So many times its budget an exit may take: what it did in time then must not fail on a busy machine now."""
+"""So many times its budget an exit may take that was there then: what it did in time must not fail on a busy
+machine now."""
 
 
 class PatientGuard(Guard):
-    """A guard with `PATIENCE`."""
+    """A guard that gives so many times the budget, and says nothing of it."""
 
-    def call(self, function: Any, args: tuple[Any, ...], budget: int, wall: int | None = None) -> Any:
-        """What the function returns. Raises Overrun, or whatever the function raises."""
-        return super().call(function, args, PATIENCE * budget, wall)
+    patience = PATIENCE
+
+    def _begin(self, budget: int, wall: int) -> None:
+        super()._begin(self.patience * budget, self.patience * wall)
+
+    def _late(self) -> bool:
+        late = super()._late()
+        for given in (self._limit, self._budget) if late and self.patience > 1 else ():
+            said = f" {given // NS} ms"
+            self._over = self._over.replace(said, f" {given // self.patience // NS} ms")
+        return late
 
 
 class RecordedExits(SiteExits):
-    """The exits of a folder (``sources``: these files instead), as they were at work then."""
+    """The exits of these files as they were at work then. ``others``: names of those that were not there, or
+    were other files: they have no past, and no more time than a daemon gives them."""
 
-    def __init__(self, folder: Path, sources: Sequence[Source] | None = None) -> None:
-        super().__init__(folder, sources=sources, guard=PatientGuard)
+    def __init__(self, folder: Path, sources: Sequence[Source], others: Collection[str] = ()) -> None:
         self._expected: list[ExitFailure] = []
         self._started: Collection[Seq] = ()
+        self._others = others
+        self._patient: list[PatientGuard] = []
+        super().__init__(folder, sources=sources, guard=self._make_guard)
+
+    def _make_guard(self) -> Guard:
+        self._patient.append(PatientGuard())
+        return self._patient[-1]
 
     def expect(self, failures: Sequence[ExitFailure], started: Collection[Seq]) -> None:
         """In the next pass these fail again; ``started``: what that pass starts. One that is told to have
         failed on a request that was started failed after it was chosen."""
-        self._expected, self._started = [each for each in failures if each.traceback], started
+        told = (each for each in failures if each.traceback and each.exit not in self._others)
+        self._expected, self._started = list(told), started
 
     def lost_at(self, failures: Sequence[ExitFailure], at: Instant) -> None:
         """Their process was lost at these: they are not asked about them for a while."""
@@ -50,9 +67,22 @@ class RecordedExits(SiteExits):
             if self._is_of(failure, hook, seq):
                 self._expected.remove(failure)
                 return self._note(hook, subject, seq, args, failure.text, failure.traceback)
+        self._patient[0].patience = 1 if hook.exit.module.name in self._others else PATIENCE
         return super()._call(hook, subject, seq, args)
 
     def _is_of(self, failure: ExitFailure, hook: Hook, seq: Seq | None) -> bool:
         if (failure.exit, failure.seq) != (hook.exit.module.name, seq):
             return False
         return (hook.name == "elected") == (seq in self._started)
+
+
+def files_in(folder: Path) -> tuple[Source, ...]:
+    """The files of a folder that may be exits; nothing of them is run."""
+    return tuple(read_folder(folder, owner_of(folder, None))[0])
+
+
+def unlike(now: Sequence[Source], then: Sequence[Source]) -> frozenset[str]:
+    """Names of the files that are not the same in both."""
+    known = {each.path.stem: each.text for each in then}
+    mine = {each.path.stem: each.text for each in now}
+    return frozenset(name for name in {*known, *mine} if known.get(name) != mine.get(name))
