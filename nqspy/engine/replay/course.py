@@ -71,7 +71,8 @@ class _Ask:
 
 class Course(Follower):
     """``was`` follows the same recording unchanged, and is never behind; ``left``: when it parted from its
-    journal, None: it has not; ``made``: what happened in it; ``refused``: submissions that are refused now,
+    journal, None: it has not; ``made``: what happened in it, what the change
+    itself sets included (by `OURS`); ``refused``: submissions that are refused now,
     with what was said."""
 
     def __init__(
@@ -111,12 +112,14 @@ class Course(Follower):
             for _, reply in outcome.replies:
                 if reply.refusal is not None:
                     raise reply.refusal
+            self.made += outcome.happened
             self._set_again(now)
 
     def _set_again(self, now: Instant) -> None:
         changes = self.change.again(self.site.settings)
         if changes:
-            super()._feed((Observed((ev.SettingsChanged(changes, OURS, OURS),)),), now)
+            again = Observed((ev.SettingsChanged(changes, OURS, OURS),))
+            self.made += super()._feed((again,), now)
 
     def _feed(self, inputs: Sequence[Input], now: Instant) -> list[Recorded]:
         made = super()._feed(inputs, now)

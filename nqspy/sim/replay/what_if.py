@@ -1,7 +1,7 @@
 """A home's journal gone through again, as it was and under something else: the one function for who wants
 the two courses of a night (`replayed`)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -56,17 +56,18 @@ def replayed(
     other: Other = Other(),  # noqa: B008 - frozen
     since: Instant | None = None,
     until: Instant | None = None,
-    began: Callable[[int], None] = lambda events: None,
+    going: bool = True,
 ) -> Replayed:
     """Goes through what the journal has from ``since`` to ``until``, as it was and, where ``other`` says so,
-    under something else. ``began`` is told how many events there are. Raises NotReplayed, Refusal."""
+    under something else; not ``going``: it stands at the beginning. Raises NotReplayed."""
     recording = past.recording(since, until)
-    began(len(recording.events))
     then = files_in(past.home / "exits")
     with calm():
         exits = RecordedExits(past.home / "exits", then)
         was = Follower(recording, exits, exits)
         found = Replayed(past, recording, twin_of(was.site), was, words=other.words)
+        if not going:
+            return found
         if other.nothing:
             was.follow()
         else:
