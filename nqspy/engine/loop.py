@@ -19,7 +19,14 @@ from nqspy.engine.handlers import recorded as recorded_desk
 from nqspy.engine.handlers.context import CommitGroup, Reply, Transaction
 from nqspy.engine.handlers.served import HANDLERS, SETTLING
 from nqspy.engine.inputs import (
-    Between, CommandAsked, Decision, Input, Observed, Outcome, PassDue, noted,
+    Between,
+    CommandAsked,
+    Decision,
+    Input,
+    Observed,
+    Outcome,
+    PassDue,
+    noted,
 )  # fmt: skip
 from nqspy.engine.outage import Outage
 from nqspy.engine.passed_over import passed_over
@@ -29,7 +36,11 @@ from nqspy.model.actions import Action, Hold, Move, Notify, Plan, Redate, Reserv
 from nqspy.model.errors import NqspyError, Refusal, as_refusal
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.observations import (
-    Observation, ObservedNotStarted, ObservedRunning, ObservedUse, SiteObservation,
+    Observation,
+    ObservedNotStarted,
+    ObservedRunning,
+    ObservedUse,
+    SiteObservation,
 )  # fmt: skip
 from nqspy.model.promises import Promise
 from nqspy.model.requests import Used

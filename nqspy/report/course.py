@@ -63,7 +63,9 @@ def figures(before: Site, events: Sequence[ev.Recorded], begin: Instant, end: In
         if not replay.queued or isinstance(event, _RESTARTS):
             short.over(recorded.at)
     accounts.advance(end)
-    return CourseFigures(starts, _busy(replay, then.site, starts, short, end), _sums(accounts), replay.histories)
+    return CourseFigures(
+        starts, _busy(replay, then.site, starts, short, end), _sums(accounts), replay.histories
+    )
 
 
 def _bare(site: Site) -> Site:
@@ -104,4 +106,3 @@ def _way(request: Request) -> Iterator[tuple[Instant, ev.Event]]:
         yield run.started, ev.Starting(request.seq, run.number, run.pes, units=run.units)
         if not run.starting:
             yield run.started, ev.Started(request.seq, run.number, run.pes)
-

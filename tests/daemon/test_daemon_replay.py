@@ -14,5 +14,6 @@ def night(make_live) -> Live:
 def test_it(night: Live) -> None:
     night.stop()
     import shutil
+
     shutil.rmtree("/tmp/rp/home2", ignore_errors=True)
-    shutil.copytree(night.home, "/tmp/rp/home2", ignore=shutil.ignore_patterns("*.sock","spool"))
+    shutil.copytree(night.home, "/tmp/rp/home2", ignore=shutil.ignore_patterns("*.sock", "spool"))

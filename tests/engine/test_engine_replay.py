@@ -39,7 +39,9 @@ def course(centre: Centre, *lines: str) -> tuple[Follower, Course]:
     """The other course of all that happened, with these commands."""
     taken = recording(centre.journal)
     changes = tuple(change for line in lines for change in centre.command(line).changes)
-    change = Change((cm.Configure(changes, "replay", upsert=True),) if changes else (), lambda settings: changes)
+    change = Change(
+        (cm.Configure(changes, "replay", upsert=True),) if changes else (), lambda settings: changes
+    )
     was = Follower(taken, NoExits())
     would = Course(taken, NoExits(), None, change, was)
     run(was, would)

@@ -14,7 +14,7 @@ from nqspy.engine.handlers.changed import changed
 from nqspy.engine.handlers.spec import check_limits
 from nqspy.engine.inputs import CommandAsked, Decision, Input, Observed, PassDue
 from nqspy.engine.replay import acts
-from nqspy.engine.replay.follow import FailuresThen, Follower
+from nqspy.engine.replay.follow import FailuresThen, Follower, in_order
 from nqspy.engine.replay.hands import RecordedHands
 from nqspy.engine.replay.lives import Lives
 from nqspy.engine.replay.recording import CALENDAR, Recording
@@ -70,10 +70,10 @@ class _Ask:
 
 
 class Course(Follower):
-    """``was`` follows the same recording unchanged, and is never behind; ``left``: when it parted from its
-    journal, None: it has not; ``made``: what happened in it, what the change
-    itself sets included (by `OURS`); ``refused``: submissions that are refused now,
-    with what was said."""
+    """``was`` follows the same recording unchanged, and is never behind; ``last``: the latest instant of the
+    journal; ``left``: when it parted from that, None: it has not; ``made``: what happened in it, what the
+    change itself sets included (by `OURS`); ``refused``: submissions that are refused now, with what was
+    said."""
 
     def __init__(
         self, recording: Recording, exits: Exits, then: FailuresThen | None, change: Change, was: Follower
@@ -81,6 +81,7 @@ class Course(Follower):
         self.heap, self.change, self.was = Heap(), change, was
         self.timetable = Timetable(recording.events)
         self.hands = RecordedHands(self.heap, Lives((*recording.events, *recording.after)))
+        self.last = max((recorded.at for recorded in recording.events), default=Instant(0))
         self.left: Instant | None = None
         self.made: list[Recorded] = []
         self.refused: dict[Seq, str] = {}
@@ -152,7 +153,9 @@ class Course(Follower):
             return
         if not self.changed and self.place >= self.stop:
             self._make_change()
-        if not (self.changed and self._looks_itself()):
+        if self.changed and self._is_of_files(self.events[self.place].event):
+            self._leave(self._now)
+        elif not (self.changed and self._looks_itself()):
             super().step()
 
     def _ways(self, recorded: Recorded) -> Iterator[Sequence[Input]]:
@@ -259,16 +262,13 @@ class Course(Follower):
 
     def _is_over(self, at: Instant) -> bool:
         """Whether nobody is interested any more: all that started in the journal has started."""
-        last = self.events[-1].at
-        return at > last and (at > last + LONGER or not self.behind)
+        return at > self.last and (at > self.last + LONGER or not self.behind)
 
     @property
     def behind(self) -> bool:
         """Whether something waits still that had been started in the journal."""
         waiting, lives = self.site.waiting, self.hands.lives
-        return any(
-            lives.began(request.seq) for columns in waiting.values() for request in columns.requests()
-        )
+        return any(lives.began(request.seq) for columns in waiting.values() for request in columns.requests())
 
     # ------------------------------------------------------------ passes
 
@@ -315,10 +315,12 @@ class Course(Follower):
             return self._submitted(place)[0]
         if isinstance(event, ev.Routed):
             return ()
-        if self.change.files and isinstance(event, ev.FilesApplied | ev.SettingsChanged):
-            if isinstance(event, ev.FilesApplied) or event.source == "queues.d":
-                return ()
-        return acts.again(self.site, event)
+        return () if self._is_of_files(event) else acts.again(self.site, event)
+
+    def _is_of_files(self, event: ev.Event) -> bool:
+        """Whether files were applied in whose place others hold."""
+        applied = isinstance(event, ev.SettingsChanged) and event.source == "queues.d"
+        return self.change.files and (applied or isinstance(event, ev.FilesApplied))
 
     def _submitted(self, place: int) -> tuple[Sequence[Input], int]:
         """A request comes in again, where it is routed to now; and how many events of the journal that is."""
@@ -330,13 +332,15 @@ class Course(Follower):
         events: tuple[ev.Event, ...] = (event, routed) if mine else (event,)
         if self.change.routed:
             try:
-                events = self._route(event, self.events[place].at)
+                events = self._route(event, events, self.events[place].at)
             except Refusal as refusal:
                 self.refused[event.seq] = str(refusal)
                 return (), count
         return (Observed(events),), count
 
-    def _route(self, event: ev.Submitted, now: Instant) -> tuple[ev.Event, ...]:
+    def _route(
+        self, event: ev.Submitted, as_before: tuple[ev.Event, ...], now: Instant
+    ) -> tuple[ev.Event, ...]:
         """Raises Refusal."""
         site, spec = self.site, event.spec
         if self.change.asked and self.exits.has("submit"):
@@ -344,6 +348,8 @@ class Course(Follower):
             if answer is not None and answer.refusal is not None:
                 raise Refusal("exit_refused", said=answer.refusal, who=answer.who)
             spec = spec if answer is None else changed(site, spec, answer)
+        if spec == event.spec and self._is_routed_as_before(event, now):
+            return as_before
         name = event.queue if spec.queue == event.spec.queue else spec.queue
         queue = site.settings.queues.get(name)
         if queue is None:
@@ -356,6 +362,20 @@ class Course(Follower):
         if target is None and objections and not any(each.later for each in objections):
             raise Refusal("no_destination", queue=name, said="; ".join(each.text for each in objections))
         return (made,) if target is None or not queue.started else (made, ev.Routed(event.seq, target, name))
+
+    def _is_routed_as_before(self, event: ev.Submitted, now: Instant) -> bool:
+        """Whether it goes where it would have gone under the settings of then: who may enter which queue by
+        his Unix groups is not in the journal, and the same in both."""
+        sites = (self.site, self.exits), (self.was.site, self.was.exits)
+        queues = [site.settings.queues.get(event.queue) for site, _ in sites]
+        if any(queue is None or queue.kind == "batch" or not queue.started for queue in queues):
+            return False
+        found = [
+            destination(site, event.spec, queue, exits, event.spec.unix_groups, now)[0]
+            for (site, exits), queue in zip(sites, queues, strict=True)
+            if queue is not None
+        ]
+        return found[0] == found[1]
 
 
 def _is_asked(item: Any) -> bool:
@@ -376,8 +396,8 @@ def _alike(made: Any, recorded: Any) -> bool:
     if type(made) is not type(recorded):
         return False
     if isinstance(made, ev.Decided | ev.Reserved):
-        return replace(made, as_of=0) == replace(recorded, as_of=0)
+        return bool(replace(in_order(made), as_of=0) == replace(in_order(recorded), as_of=0))
     if isinstance(made, ev.SettingsChanged):
         own = len(recorded.changes)
-        return replace(made, changes=made.changes[:own]) == recorded
+        return bool(replace(made, changes=made.changes[:own]) == recorded)
     return False

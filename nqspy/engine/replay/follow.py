@@ -4,10 +4,10 @@ are made of what they saw then, and what comes of it must be what the journal ha
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from nqspy.core.passes import PassRunner, run_pass
-from nqspy.engine.inputs import Between, Decision, Input, Observed, PassDue
+from nqspy.engine.inputs import Decision, Input, Observed, PassDue
 from nqspy.engine.loop import Engine
 from nqspy.engine.replay.journal import ReplayJournal
 from nqspy.engine.replay.recording import Recording, by_clock, follows, is_input, of_pass, reloaded
@@ -21,6 +21,8 @@ from nqspy.model.lifecycle import apply
 from nqspy.model.requests import Request, Used
 from nqspy.model.site import Site
 from nqspy.ports import Batch, Executor, Exits
+
+E = TypeVar("E", bound=ev.Event)
 
 
 class FailuresThen(Protocol):
@@ -60,8 +62,8 @@ class Follower:
     """Goes through ``recording``; ``place`` is how many of its events were met, ``differences`` where what
     came of it was not what happened: the site is put right there, and it goes on.
 
-    ``then``: how user exits failed; ``executor`` carries out what is decided, by default nobody: what became of it
-    stands in the journal.
+    ``then``: how user exits failed; ``executor`` carries out what is decided, by default nobody: what became
+    of it stands in the journal.
     """
 
     def __init__(
@@ -84,7 +86,7 @@ class Follower:
         self._flying: int | None = None
         self._short = False
         self.engine = self._make(site)
-        self._ask_as_of(self._first)
+        self._begun = False
 
     @property
     def site(self) -> Site:
@@ -114,6 +116,9 @@ class Follower:
 
     def step(self) -> None:
         """Lets happen what comes next, and all that follows from it."""
+        if not self._begun:
+            self._begun = True
+            self._ask_as_of(self._first)
         began, recorded, made = self.place, self.events[self.place], list[Recorded]()
         for inputs in self._ways(recorded):
             made = self._feed(inputs, recorded.at)
@@ -170,7 +175,9 @@ class Follower:
 
     def same(self, made: Recorded, recorded: Recorded) -> bool:
         """Whether an event is the one that the journal has."""
-        return made.at == recorded.at and made.event == recorded.event
+        return made.at == recorded.at and (
+            made.event == recorded.event or in_order(made.event) == in_order(recorded.event)
+        )
 
     def _put_right(self, began: int, made: Sequence[Recorded]) -> None:
         """Notes a difference; the site is made what it was when all that belongs together had happened."""
@@ -245,6 +252,11 @@ class Follower:
 
 TOGETHER = 10_000
 """Events that are given to the engine as one at most."""
+
+
+def in_order(event: E) -> E:
+    """The event with the reasons of those that were passed over in one order: once they had none."""
+    return replace(event, wait=tuple(sorted(event.wait))) if isinstance(event, ev.Decided) else event
 
 
 def _begins_anew(event: ev.Event) -> bool:

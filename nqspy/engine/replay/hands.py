@@ -136,9 +136,14 @@ class RecordedHands(VirtualExecutor):
         if chosen is None or chosen.ending is None:
             return self._unknown(request, self.lives.of(request.seq, request.run.number))
         wall, cpu = chosen.wall if same else chosen.own_wall, chosen.ending.used.cpu
-        limits = (wall_limit(settings, request.queue, ask), wall), (cpu_limit(settings, request.queue, ask), cpu)
+        limits = (
+            (wall_limit(settings, request.queue, ask), wall),
+            (cpu_limit(settings, request.queue, ask), cpu),
+        )
         over = any(limit is not None and used > SLACK * limit for limit, used in limits)
-        if chosen.fate == "cut" and not any(limit is not None and used * SLACK >= limit for limit, used in limits):
+        if chosen.fate == "cut" and not any(
+            limit is not None and used * SLACK >= limit for limit, used in limits
+        ):
             return self._unknown(request, chosen)
         memory = chosen.ending.used.memory
         return Run(wall, cpu, 0, memory, not over, chosen.ending)
@@ -163,7 +168,9 @@ class RecordedHands(VirtualExecutor):
             assert found is not None
             at = Instant(max(now, now + found[0] - life.delivery))
             used = told(attempt.run.ending)
-            self._exits[attempt.seq] = self._heap.push(at, ObservedExiting(attempt.seq, attempt.attempt, used))
+            self._exits[attempt.seq] = self._heap.push(
+                at, ObservedExiting(attempt.seq, attempt.attempt, used)
+            )
 
     def _take_back(self, attempt: VirtualAttempt) -> None:
         if attempt.end is not None and (number := self._exits.pop(attempt.seq, None)) is not None:
@@ -180,7 +187,7 @@ class RecordedHands(VirtualExecutor):
         if again and life is not None and life.ending is not None:
             at, ending = life.over or now, life.ending
         else:
-            reason = "requeued" if action.reason == "requeued" else "deleted"
+            reason: EndReason = "requeued" if action.reason == "requeued" else "deleted"
             at = Instant(now + self.lives.killing)
             ending = Ending(reason, None, action.signal, attempt.used(now))
         self._take_back(attempt)

@@ -1,5 +1,5 @@
-"""The journal of a site that is gone through again: it knows who has ended meanwhile, and asks of those before
-whoever knows them."""
+"""The journal of a site that is gone through again: it knows who has ended meanwhile, and asks whoever knows
+of those before."""
 
 from collections.abc import Callable, Iterator, Sequence
 

@@ -73,7 +73,9 @@ class Lives:
             self._take(recorded)
         every = self._lives.values()
         self.delay = _middle(
-            each.began - each.starting for each in every if each.began is not None and each.starting is not None
+            each.began - each.starting
+            for each in every
+            if each.began is not None and each.starting is not None
         )
         self.killing = _middle(
             each.over - each.ordered for each in every if each.over is not None and each.ordered is not None

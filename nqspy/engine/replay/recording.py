@@ -7,7 +7,6 @@ from functools import cached_property
 
 from nqspy.core.queueing.depend import WHO
 from nqspy.model import events as ev
-from nqspy.model.array_events import Parted
 from nqspy.model.cause import Caused
 from nqspy.model.event import Event, Recorded
 from nqspy.model.ids import Seq
@@ -56,6 +55,7 @@ def reloaded(site: Site) -> Site:
     """The site as a start reads it from the rows, which do not have all that is reckoned meanwhile."""
     made = twin_of(site)
     made.files, made.lifetimes = dict(site.files), site.lifetimes.copy()
+    made.writers = {file: dict(theirs) for file, theirs in site.writers.items()}
     return made
 
 
@@ -81,7 +81,7 @@ def of_pass(event: Event) -> bool:
         return True
     if isinstance(event, ev.Redated):
         return event.cause is not None
-    return isinstance(event, Caused) and not isinstance(event, Parted) and _by_pass(event)
+    return isinstance(event, Caused) and _by_pass(event)
 
 
 def _by_pass(event: Caused) -> bool:

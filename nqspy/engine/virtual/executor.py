@@ -24,8 +24,9 @@ ENDLESS = 1 << 62
 @dataclass(frozen=True, slots=True)
 class Run:
     """What an attempt would do if it had the machine for itself: wall and CPU time in ms (the difference is
-    its wait for disks), exit status, memory in bytes; ``unlimited``: no limit ends it before; ``ending``: what
-    is told of its end where nothing ends it before. A wall time of `ENDLESS`: it never ends by itself."""
+    its wait for disks), exit status, memory in bytes; ``unlimited``: no limit ends it before; ``ending``:
+    what is told of its end where nothing ends it before. A wall time of `ENDLESS`: it never ends by
+    itself."""
 
     wall: int
     cpu: int | None = None

@@ -3,11 +3,13 @@
 import json
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
+from nqspy.engine.replay.course import Change
 from nqspy.model.errors import NqspyError
 from nqspy.model.ids import Instant
 from nqspy.report.time_text import parse_since
@@ -15,9 +17,10 @@ from nqspy.rpc.home import resolve_home
 from nqspy.rpc.messages import plain
 from nqspy.rpc.program import run
 from nqspy.sim.replay import changes, picture, steps, texts
+from nqspy.sim.replay.apart import apart
 from nqspy.sim.replay.comparison import Comparison, data_of
 from nqspy.sim.replay.past import Past
-from nqspy.sim.replay.what_if import Other, exits_of, replayed
+from nqspy.sim.replay.what_if import Gathered, Other, exits_of, gathered, replayed
 from nqspy.sim.replay.wrong import NotReplayed
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -25,18 +28,24 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 SpanArgument = Annotated[
     str | None, typer.Argument(metavar="[FROM..TO]", help="a time, as 03:10..03:20; with --steps")
 ]
-HomeOption = Annotated[str | None, typer.Option("--home", help="the home; else NQSPY_HOME, else the usual place")]
+HomeOption = Annotated[
+    str | None, typer.Option("--home", help="the home; else NQSPY_HOME, else the usual place")
+]
 SinceOption = Annotated[
     str | None, typer.Option("--since", help="from 2026-03-02T21:00, 21:00, or 7d (before the last event) on")
 ]
 UntilOption = Annotated[str | None, typer.Option("--until", help="up to this, written likewise")]
-ExitsOption = Annotated[Path | None, typer.Option("--exits", metavar="DIR", help="with the user exits of DIR")]
+ExitsOption = Annotated[
+    Path | None, typer.Option("--exits", metavar="DIR", help="with the user exits of DIR")
+]
 QueuesOption = Annotated[
     Path | None, typer.Option("--queues", metavar="DIR", help="with the files *.qmgr of DIR for queues.d")
 ]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("-c", metavar="COMMAND", help="with this setting all the time: -c 'set sched_factor share 10'"),
+    typer.Option(
+        "-c", metavar="COMMAND", help="with this setting all the time: -c 'set sched_factor share 10'"
+    ),
 ]
 FileOption = Annotated[
     Path | None, typer.Option("--file", metavar="FILE", help="as if this file of commands had been applied")
@@ -74,17 +83,30 @@ def replay(
         if show_steps:
             _show_steps(past, begin, end, as_json, other)
             return
-        comparison = Comparison(replayed(past, other, begin, end))
-        data = data_of(comparison)
+        what = gathered(past, begin, end, 1 if other.nothing else 2)
+        made = apart(partial(_compared, what, other, drawn))
         if drawn is not None:
-            picture.draw(drawn, comparison)
-        _print(json.dumps(data, ensure_ascii=False) + "\n" if as_json else texts.text_of(data, other.words, brief))
+            picture.save(drawn, made["picture"])
+        data = made["data"]
+        text = (
+            json.dumps(data, ensure_ascii=False) + "\n"
+            if as_json
+            else texts.text_of(data, other.words, brief)
+        )
+        _print(text)
         if other.nothing and data["differences"]:
             raise SystemExit(1)
     except (NqspyError, OSError) as error:
         _fail(error)
     except KeyboardInterrupt:
         raise SystemExit(130) from None
+
+
+def _compared(what: Gathered, other: Other, drawn: Path | None) -> dict[str, Any]:
+    """In a process of its own."""
+    comparison = Comparison(replayed(what, other))
+    content = "" if drawn is None else picture.drawn(drawn, comparison)
+    return {"data": data_of(comparison), "picture": content}
 
 
 def _time(
@@ -105,9 +127,12 @@ def _time(
 
 def _other(exits: Path | None, queues: Path | None, commands: list[str], file: Path | None) -> Other:
     """What is other, from the words of the line. Raises NotReplayed."""
-    change, words = changes.Change(), list[str]()
+    change, words = Change(), list[str]()
     if queues is not None:
-        change, words = changes.both(change, changes.other_queues(queues)), [*words, f"the queues of {queues}"]
+        change, words = (
+            changes.both(change, changes.other_queues(queues)),
+            [*words, f"the queues of {queues}"],
+        )
     if file is not None:
         change = changes.both(change, changes.as_if_applied(_read(file), file.name))
         words.append(str(file))
@@ -133,9 +158,9 @@ def _show_steps(past: Past, begin: Instant | None, end: Instant | None, as_json:
         raise NotReplayed("--steps shows the passes that were made: give it without a change")
     if begin is None or end is None:
         raise NotReplayed("--steps needs a time: nqspy replay 03:10..03:20 --steps")
-    # Who was refused in the passes before is known then.
-    found = replayed(past, since=Instant(begin - steps.BEFORE), until=end, going=False)
-    for step in steps.Steps(found, begin, end).passes():
+    # What exits failed on shortly before counts.
+    what = gathered(past, Instant(begin - steps.BEFORE), end, 1)
+    for step in apart(lambda: list(steps.Steps(replayed(what, going=False), begin, end).passes())):
         _print(json.dumps(step, ensure_ascii=False) + "\n" if as_json else _lines(steps.lines(step)))
 
 

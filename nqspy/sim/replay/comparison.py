@@ -173,7 +173,7 @@ def _key(recorded: Recorded, would: Course | None) -> tuple[Instant, str, bytes]
 
 def data_of(comparison: Comparison) -> dict[str, Any]:
     """For programs."""
-    found, zone = comparison.found, comparison.found.past.zone
+    found, zone = comparison.found, comparison.found.zone
     site, would = found.was.site, found.would
     return {
         "since": zone.text(comparison.begin),
@@ -189,7 +189,9 @@ def data_of(comparison: Comparison) -> dict[str, Any]:
         "users": {name: _row(comparison, seqs, None) for name, seqs in comparison.by("owner").items()},
         "moved": [_moved_object(each, site.id_of, zone.stamp) for each in comparison.moved],
         "guessed": [site.id_of(seq) for seq in sorted(would.hands.guessed)] if would is not None else [],
-        "refused": {site.id_of(seq): text for seq, text in would.refused.items()} if would is not None else {},
+        "refused": {site.id_of(seq): text for seq, text in would.refused.items()}
+        if would is not None
+        else {},
     }
 
 

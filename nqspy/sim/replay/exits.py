@@ -1,13 +1,14 @@
 """User exits in a replay: they fail again where the journal says that they failed, however quick they are
 today; for the rest those that were there then have more time than a daemon gives them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Instant, Seq
-from nqspy.userexit.call_stats import Subject
+from nqspy.model.site import Site
+from nqspy.userexit.call_stats import Mark, Subject
 from nqspy.userexit.guard import NS, Guard
 from nqspy.userexit.kept import Spare
 from nqspy.userexit.loader import Source, owner_of, read_folder
@@ -56,6 +57,17 @@ class RecordedExits(SiteExits):
         told = (each for each in failures if each.traceback and each.exit not in self._others)
         self._expected, self._started = list(told), started
 
+    def failed_before(self, site: Site, failures: Iterable[tuple[Instant, ExitFailure]]) -> None:
+        """They failed at these before the beginning, and are not asked about them again so soon. Who was not
+        there then has not failed."""
+        for at, each in failures:
+            one, request = self._exits.get(each.exit), site.requests.get(each.seq or 0)
+            if one is not None and each.exit not in self._others and request is not None:
+                for hook in one.hooks.values():
+                    hook.record.spare(request.seq, Mark(at, each.text, each.lost))
+                    if each.rests:
+                        hook.record.rest(request.owner, Mark(at))
+
     def lost_at(self, failures: Sequence[ExitFailure], at: Instant) -> None:
         """Their process was lost at these: they are not asked about them for a while."""
         asked = ("jobselect", "elected", "route")
@@ -66,7 +78,9 @@ class RecordedExits(SiteExits):
         for failure in self._expected:
             if self._is_of(failure, hook, seq):
                 self._expected.remove(failure)
-                return self._note(hook, subject, seq, args, failure.text, failure.traceback)
+                failed = self._note(hook, subject, seq, args, failure.text, failure.traceback)
+                self._failures[-1] = failure
+                return failed
         self._patient[0].patience = 1 if hook.exit.module.name in self._others else PATIENCE
         return super()._call(hook, subject, seq, args)
 

@@ -1,15 +1,18 @@
 """What a home's journal has of a time: the site as it was at the beginning, and all that happened."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from nqspy.engine.replay.recording import Recording, rebuilt
+from nqspy.engine.replay.recording import Recording, rebuilt, reloaded
+from nqspy.model.actions import ExitFailure
 from nqspy.model.event import Recorded
-from nqspy.model.events import Decided
-from nqspy.model.ids import Instant
+from nqspy.model.events import Alarm, Decided, Submitted
+from nqspy.model.ids import Instant, Seq, array_key, number_of
+from nqspy.model.requests import Dependency
 from nqspy.model.site import Site
+from nqspy.ports import EndedRow
+from nqspy.report import site_then
 from nqspy.report.time_text import Zone, zone_of
 from nqspy.sim.replay.wrong import NotReplayed
 from nqspy.store.errors import StoreError
@@ -20,22 +23,27 @@ NEAR = 100_000
 """A pass that was under way at an instant has come within so many events."""
 
 
-@dataclass(frozen=True, slots=True)
 class Beginning:
-    """The journal up to event ``n`` leads to the site: from the beginning, or from a backup's."""
+    """The site after event ``n``, made ``times`` times; then copies of it, which are the same but for what is
+    reckoned meanwhile."""
 
-    reader: Reader
-    n: int
-    backup: bool = True
+    def __init__(self, reader: Reader, n: int, times: int) -> None:
+        """Raises NotReplayed where the journal does not reach back so far."""
+        self._sites = [_site(reader, n) for _ in range(times)]
+        self._spare = reloaded(self._sites[0])
 
     def __call__(self) -> Site:
-        """That site, made anew. Raises NotReplayed where the journal does not reach back so far."""
-        former = latest_before(self.reader, self.n) if self.backup and self.n > NEAR else None
-        site = Site() if former is None else former
-        first = next(self.reader.events(after=site.n, limit=1), None)
-        if first is not None and first.n != site.n + 1:
-            raise NotReplayed(f"the journal begins with event {first.n}: what was before nobody knows")
-        return rebuilt(site, islice(self.reader.events(after=site.n), self.n - site.n))
+        """Another one."""
+        return self._sites.pop() if self._sites else reloaded(self._spare)
+
+
+def _site(reader: Reader, n: int) -> Site:
+    former = latest_before(reader, n) if n > NEAR else None
+    site = Site() if former is None else former
+    first = next(reader.events(after=site.n, limit=1), None)
+    if first is not None and first.n != site.n + 1:
+        raise NotReplayed(f"the journal begins with event {first.n}: what was before nobody knows")
+    return rebuilt(site, islice(reader.events(after=site.n), n - site.n))
 
 
 class Past:
@@ -72,8 +80,6 @@ class Past:
 
     def _settings(self) -> Site:
         """Settings and machine as they are at the end."""
-        from nqspy.report import site_then
-
         site = Site()
         for recorded in self.reader.kinds(site_then.KINDS):
             site_then.follow(site, recorded.event)
@@ -84,19 +90,37 @@ class Past:
         """The site's."""
         return zone_of(self.now_site.timezone)
 
-    def recording(self, since: Instant | None = None, until: Instant | None = None) -> Recording:
+    def recording(
+        self, since: Instant | None = None, until: Instant | None = None, courses: int = 1
+    ) -> Recording:
         """From ``since`` (None: the beginning) to before ``until`` (None: the end), a little longer where a
-        pass was under way. Raises NotReplayed."""
+        pass was under way; ``courses``: so many of them begin with its site. It needs the journal no more.
+        Raises NotReplayed."""
         n = 0 if since is None else self._before(since)
         events = list(self.reader.events(after=n))
         if not events or (until is not None and events[0].at >= until):
             raise NotReplayed("nothing happened in that time: there is nothing to replay")
         count = len(events) if until is None else _count(events, until)
-        begin = Beginning(self.reader, n)
-        return Recording(begin, events[:count], self._ended, events[count:])
+        begin = Beginning(self.reader, n, courses)
+        return Recording(begin, events[:count], self._known(events[:count]), events[count:])
 
-    def _ended(self, seqs: Sequence[int]) -> Iterator:  # type: ignore[type-arg]
-        return self.reader.ended(seqs=seqs)
+    def _known(self, events: Sequence[Recorded]) -> Callable[[Sequence[Seq]], Iterator[EndedRow]]:
+        """Those that have ended of whom somebody asks."""
+        named = {each.seq for recorded in events for each in _awaited(recorded)}
+        wanted = sorted({*named, *(array_key(number_of(seq)) for seq in named)})
+        rows = {row["seq"]: row for row in self.reader.ended(seqs=wanted)} if wanted else {}
+        return lambda seqs: (rows[seq] for seq in seqs if seq in rows)
+
+    def failures(self, n: int, since: Instant) -> list[tuple[Instant, ExitFailure]]:
+        """What user exits failed at from an instant on, up to event ``n``."""
+        told = self.reader.kinds((Decided.kind, Alarm.kind), after=max(0, n - NEAR), upto=n)
+        every = ((each.at, each.event) for each in told if each.at >= since)
+        return [
+            (at, failure)
+            for at, event in every
+            if isinstance(event, Decided | Alarm)
+            for failure in event.failures
+        ]
 
     def _before(self, since: Instant) -> int:
         """The number of the last event before an instant at which no plan was under way."""
@@ -113,3 +137,8 @@ class Past:
 
 def _count(events: Sequence[Recorded], until: Instant) -> int:
     return next((place for place, each in enumerate(events) if each.at >= until), len(events))
+
+
+def _awaited(recorded: Recorded) -> Sequence[Dependency]:
+    """What a request waits for that was handed in."""
+    return recorded.event.spec.after if isinstance(recorded.event, Submitted) else ()

@@ -1,7 +1,9 @@
-"""Both courses of a night as a picture, one above the other: PEs held and requests waiting, and which PEs were
-held when."""
+"""Both courses of a night as a picture, one above the other: PEs held and requests waiting, and which PEs
+were held when."""
 
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +24,30 @@ WAS, WOULD = "as it was", "as it would be"
 
 
 def check(path: Path) -> None:
-    """Raises NotReplayed unless a picture can be written there."""
+    """Raises NotReplayed unless a picture can be drawn and written there."""
     if path.suffix.lower() not in FORMATS:
         raise NotReplayed(f"{path}: pictures are drawn as {' or '.join(FORMATS)}")
     _write(path, b"", "ab")
+    if path.suffix.lower() == ".png":
+        with suppress(ImportError):  # that is told when it is drawn
+            import PIL.Image
+            import PIL.ImageDraw
+            import PIL.ImageFont
+            import PIL.PngImagePlugin  # noqa: F401 - it is read later
 
 
-def draw(path: Path, comparison: Comparison) -> None:
-    """Draws both courses (one where nothing is changed) and writes the file. Raises NotReplayed."""
+def drawn(path: Path, comparison: Comparison) -> str:
+    """The file's content, in base64: both courses, one where nothing is changed. Raises NotReplayed."""
     try:
-        _write(path, FORMATS[path.suffix.lower()](drawing(path.stem, comparison)), "wb")
+        content = FORMATS[path.suffix.lower()](drawing(path.stem, comparison))
     except NotSimulated as error:
         raise NotReplayed(str(error)) from None
+    return b64encode(content).decode()
+
+
+def save(path: Path, content: str) -> None:
+    """Writes a file that was `drawn`. Raises NotReplayed."""
+    _write(path, b64decode(content), "wb")
 
 
 def _write(path: Path, content: bytes, mode: Any) -> None:
@@ -46,7 +60,7 @@ def _write(path: Path, content: bytes, mode: Any) -> None:
 def drawing(name: str, comparison: Comparison) -> Drawing:
     """The picture of both."""
     found = comparison.found
-    origin = f"{found.past.zone.text(comparison.begin)[:16].replace('T', ' ')}"
+    origin = f"{found.zone.text(comparison.begin)[:16].replace('T', ' ')}"
     courses = [(WAS, found.recording.events)]
     if found.would is not None and found.would.left is not None:
         courses.append((WOULD, found.would.made))

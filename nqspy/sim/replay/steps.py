@@ -23,7 +23,7 @@ class Steps:
 
     def __init__(self, found: Replayed, begin: Instant, end: Instant) -> None:
         self._found, self._begin, self._end = found, begin, end
-        self._zone = found.past.zone
+        self._zone = found.zone
 
     def passes(self) -> Iterator[dict[str, Any]]:
         """Each pass that decided anything: ``at asked as_of n`` of it, ``shift``, ``started[{request pes
@@ -47,7 +47,9 @@ class Steps:
             "asked": self._zone.text(event.asked or recorded.at),
             "as_of": event.as_of,
             "shift": site.shift.current,
-            "started": [self._started(site, each.event) for each in followed if each.event.kind == "starting"],
+            "started": [
+                self._started(site, each.event) for each in followed if each.event.kind == "starting"
+            ],
             "waits": [_reason(site, seq, why) for seq, why in _looked_at(plan)],
             "queues": [{"queue": name, **_said(why)} for name, why in plan.reasons.closing.items()],
             "short_of_pes": plan.short_of_pes,
@@ -57,7 +59,12 @@ class Steps:
 
     def _started(self, site: Site, event: ev.Starting) -> dict[str, Any]:
         name = _name(site, event.seq)
-        return {"request": site.id_of(event.seq), "name": name, "pes": list(event.pes), "forced": event.forced}
+        return {
+            "request": site.id_of(event.seq),
+            "name": name,
+            "pes": list(event.pes),
+            "forced": event.forced,
+        }
 
 
 def _looked_at(plan: Plan) -> list[tuple[Seq, Reason]]:
@@ -89,7 +96,8 @@ def lines(step: dict[str, Any]) -> Iterator[str]:
     """A pass for people."""
     shift = f", shift {step['shift']}" if step["shift"] else ""
     asked = "" if step["asked"] == step["at"] else f", asked for {step['asked'][11:23]}"
-    yield f"{step['at'][:10]} {step['at'][11:23]}  pass {step['n']}, as of event {step['as_of']}{asked}{shift}"
+    made = f"pass {step['n']}, as of event {step['as_of']}"
+    yield f"{step['at'][:10]} {step['at'][11:23]}  {made}{asked}{shift}"
     for each in step["started"]:
         forced = ", forced" if each["forced"] else ""
         pes = ",".join(map(str, each["pes"]))

@@ -53,7 +53,8 @@ _ALWAYS = ("earlier", "later", "same")
 def _as_it_was(data: Data) -> str:
     if not data["as_it_was"]:
         return "gone through again as it was: the same to the event\n"
-    return f"gone through again as it was: {data['as_it_was']} events are other ones (see `nqspy manual replay`)\n"
+    count = data["as_it_was"]
+    return f"gone through again as it was: {count} events are other ones (see `nqspy manual replay`)\n"
 
 
 def _differs(data: Data) -> str:

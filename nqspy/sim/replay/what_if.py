@@ -1,22 +1,29 @@
-"""A home's journal gone through again, as it was and under something else: the one function for who wants
-the two courses of a night (`replayed`)."""
+"""A home's journal gone through again, as it was and under something else.
+
+For who wants both courses of a night: ``apart(lambda: mine(replayed(gathered(past, since), other)))``, where
+`gathered` reads the journal before and ``mine`` makes of what came of it what JSON can hold.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from nqspy.engine import timetable
 from nqspy.engine.replay import pair
 from nqspy.engine.replay.course import Change, Course
 from nqspy.engine.replay.follow import Follower
 from nqspy.engine.replay.recording import Recording
+from nqspy.model.actions import ExitFailure
 from nqspy.model.errors import NqspyError
 from nqspy.model.ids import Instant
 from nqspy.model.site import Site
 from nqspy.model.twin import twin_of
+from nqspy.report.time_text import Zone
 from nqspy.sim.replay.exits import RecordedExits, files_in, unlike
 from nqspy.sim.replay.past import Past
 from nqspy.sim.replay.wrong import NotReplayed
 from nqspy.sim.running import calm
+from nqspy.userexit.call_stats import RETRY
 from nqspy.userexit.loader import Source
 
 
@@ -35,13 +42,28 @@ class Other:
         return not self.change.commands and self.exits is None
 
 
+AS_IT_WAS = Other()
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What a replay needs: nothing of it is read later. ``then``: the files of the home's user exits;
+    ``failures``: what these failed at shortly before."""
+
+    zone: Zone
+    folder: Path
+    recording: Recording
+    then: Sequence[Source]
+    failures: Sequence[tuple[Instant, ExitFailure]]
+
+
 @dataclass
 class Replayed:
     """A time of a home's journal: ``before``, the site as it began; ``was``, the night as it was gone through
     again; ``would``, its other course, None where nothing is other than it was; ``moves``: why starts moved.
     ``exits`` are those of the other course."""
 
-    past: Past
+    zone: Zone
     recording: Recording
     before: Site
     was: Follower
@@ -51,38 +73,48 @@ class Replayed:
     words: str = ""
 
 
-def replayed(
-    past: Past,
-    other: Other = Other(),  # noqa: B008 - frozen
-    since: Instant | None = None,
-    until: Instant | None = None,
-    going: bool = True,
-) -> Replayed:
-    """Goes through what the journal has from ``since`` to ``until``, as it was and, where ``other`` says so,
-    under something else; not ``going``: it stands at the beginning. Raises NotReplayed."""
-    recording = past.recording(since, until)
-    then = files_in(past.home / "exits")
+def gathered(
+    past: Past, since: Instant | None = None, until: Instant | None = None, courses: int = 2
+) -> Gathered:
+    """What the journal has from ``since`` to ``until``. No code of the site is run. Raises NotReplayed."""
+    recording = past.recording(since, until, courses)
+    first = recording.events[0]
+    failures = past.failures(first.n - 1, Instant(first.at - RETRY))
+    folder = past.home / "exits"
+    _load_calendar(past, first.at)
+    return Gathered(past.zone, folder, recording, files_in(folder), failures)
+
+
+def _load_calendar(past: Past, at: Instant) -> None:
+    """Reads what there is of zones and holidays."""
+    site = past.now_site
+    timetable.next_firing(site.settings, site.timezone, at)
+
+
+def replayed(what: Gathered, other: Other = AS_IT_WAS, going: bool = True) -> Replayed:
+    """Goes through it again, as it was and, where ``other`` says so, under something else; not ``going``: it
+    stands at the beginning. User exits run in this process (`apart`). Raises NotReplayed."""
     with calm():
-        exits = RecordedExits(past.home / "exits", then)
-        was = Follower(recording, exits, exits)
-        found = Replayed(past, recording, twin_of(was.site), was, words=other.words)
-        if not going:
-            return found
-        if other.nothing:
+        exits = RecordedExits(what.folder, what.then)
+        was = Follower(what.recording, exits, exits)
+        exits.failed_before(was.site, what.failures)
+        found = Replayed(what.zone, what.recording, twin_of(was.site), was, words=other.words)
+        if going and other.nothing:
             was.follow()
-        else:
-            _other_course(found, other, then)
+        elif going:
+            _other_course(found, what, other)
     return found
 
 
-def _other_course(found: Replayed, other: Other, then: Sequence[Source]) -> None:
-    mine = then if other.exits is None else tuple(other.exits)
-    others = unlike(mine, then)
+def _other_course(found: Replayed, what: Gathered, other: Other) -> None:
+    mine = what.then if other.exits is None else tuple(other.exits)
+    others = unlike(mine, what.then)
     change = replace(other.change, routed=other.change.routed or bool(others), asked=bool(others))
-    found.exits = exits = RecordedExits(found.past.home / "exits", mine, others)
+    found.exits = exits = RecordedExits(what.folder, mine, others)
     if exits.problems:
         raise NotReplayed(exits.problems[0])
     found.would = Course(found.recording, exits, exits, change, found.was)
+    exits.failed_before(found.before, what.failures)
     try:
         found.moves = pair.run(found.was, found.would)
     except NqspyError as error:
