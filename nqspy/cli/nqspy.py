@@ -206,6 +206,17 @@ def sim(words: Annotated[list[str] | None, typer.Argument(metavar="WORKLOAD")] =
     _become("nqspy.sim.command", after)
 
 
+@app.command(
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
+    options_metavar="[OPTIONS]",
+)
+def replay(words: Annotated[list[str] | None, typer.Argument(metavar="[FROM..TO]")] = None) -> None:
+    """Go through what happened again: as it was, or under other settings, queues or user exits."""
+    after = sys.argv[sys.argv.index("replay") + 1 :]  # as they were written
+    home = _chosen["home"]
+    _become("nqspy.sim.replay.command", after if home is None else ["--home", home, *after])
+
+
 @app.command()
 def manual(topic: Annotated[str | None, typer.Argument(help="nothing: the index")] = None) -> None:
     """Print a topic of the manual."""

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 PROMPT, MORE = "Qmgr: ", "    > "
 
 _LEAVE = ("exit", "quit")
+_WORDS = {"verify": "check", "plan": "plan", "apply": "atomic"}
+"""What may be done with a file instead of running it, and the flag that says so."""
+LAST_WEEK = "7d"
+"""How far back a plan looks."""
 
 
 class Manager:
@@ -30,12 +34,32 @@ class Manager:
             "file": self._is_file(),
         }  # fmt: skip
         self.daemon = DaemonConnection(given.get("home"))
-        if len(self.operands) == 2 and self.operands[0] in ("plan", "apply"):
-            self._flags["plan" if self.operands.pop(0) == "plan" else "atomic"] = True
-        if self.operands in (["plan"], ["apply"]) and not os.path.exists(self.operands[0]):
+        word = self.operands.pop(0) if len(self.operands) == 2 and self.operands[0] in _WORDS else ""
+        if word:
+            self._flags[_WORDS[word]] = True
+        if len(self.operands) == 1 and self.operands[0] in _WORDS and not os.path.exists(self.operands[0]):
             raise Failure(f"{self.operands[0]} takes a file; {fast.usage('qmgr')}")
         if len(self.operands) > 1 or (self.operands and self.commands):
             raise Failure(f"one file, or -c commands; {fast.usage('qmgr')}")
+        self.past = given.get("replay", LAST_WEEK if word == "plan" and self._may_replay() else "")
+        if given.get("replay") and (word not in ("verify", "plan") or self.operands == ["-"]):
+            raise Failure("--replay goes with verify FILE and plan FILE")
+        self.brief = word == "plan" and "replay" not in given
+
+    def _may_replay(self) -> bool:
+        """Whether whoever asks may read the journal: the home's owner and root may."""
+        return os.access(os.path.join(self.daemon.home, "nqs.db"), os.R_OK) and not self._flags["json"]
+
+    def replay(self) -> int:
+        """Tells what the file would have changed in the past; gives the exit status."""
+        import subprocess
+
+        words = [sys.executable, "-m", "nqspy.sim.replay.command", "--home", self.daemon.home]
+        words += ["--since", self.past, "--file", self.operands[0]]
+        words += ["--json"] * bool(self._flags["json"]) + ["--brief"] * self.brief
+        return subprocess.run(
+            words, check=False, stderr=subprocess.DEVNULL if self.brief else None
+        ).returncode
 
     def _is_file(self) -> bool:
         """Whether the commands stand in a file, on standard input too: what is typed or piped is live."""
@@ -98,7 +122,9 @@ def body(words: list[str]) -> int:
     if manager.commands:
         return manager.send("-c", "\n".join(manager.commands) + "\n")
     if manager.operands:
-        return manager.send(manager.operands[0], _read(manager.operands[0]))
+        status = manager.send(manager.operands[0], _read(manager.operands[0]))
+        past = manager.replay() if manager.past and not status else 0
+        return status or (0 if manager.brief else past)
     if os.isatty(0):
         terminal = Terminal()
         status = converse(manager, terminal.ask)

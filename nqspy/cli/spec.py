@@ -324,6 +324,7 @@ QMGR: Table = (
     (("-c",), "commands", "text", "CMD", "run this command; repeatable"),
     (("-n",), "check", "on", "", "parse and verify only"),
     (("--atomic",), "atomic", "on", "", "all commands or none"),
+    (("--replay",), "replay", "text", "TIME", "verify, plan: what it would have changed in the last 7d, say"),
     (("--json",), "json", "on", "", "show as JSON"),
     HOME,
     HELP,
@@ -352,7 +353,7 @@ SUMMARIES = {
     "qselect": ("[OPTIONS]", "List the requests that satisfy all that is asked for, an identifier a line."),
     "pbsnodes": ("[OPTIONS] [NODE]...", "Show the host that runs requests."),
     "qmgr": (
-        "[OPTIONS] [plan|apply] [FILE]",
+        "[OPTIONS] [verify|plan|apply] [FILE]",
         "Show and change the installation; without a file, ask for commands.",
     ),
 }

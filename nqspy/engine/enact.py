@@ -18,6 +18,7 @@ from nqspy.model.actions import (
     Suspend,
 )
 from nqspy.model.cause import Cause
+from nqspy.model.ids import Instant
 from nqspy.model.promises import Promise, Promised
 from nqspy.model.site import Site
 from nqspy.ports import Exits
@@ -40,10 +41,14 @@ def enact(
             yield _order(site, action)
 
 
-def decided(plan: Plan, wait: tuple[Kept, ...] = (), exits: Exits | None = None) -> ev.Decided:
-    """The event that says a pass acted; ``wait`` as there; ``exits`` are those it asked."""
-    asked = None if exits is None else tuple(filter(exits.has, HOOKS))
-    return ev.Decided(plan.as_of, plan.samples, plan.failures, plan.short_of_pes, wait, plan.ready, asked)
+def decided(
+    plan: Plan, wait: tuple[Kept, ...] = (), exits: Exits | None = None, asked: Instant | None = None
+) -> ev.Decided:
+    """The event that says a pass acted; ``wait`` and ``asked`` as there; ``exits`` are those it asked."""
+    hooks = None if exits is None else tuple(filter(exits.has, HOOKS))
+    return ev.Decided(
+        plan.as_of, plan.samples, plan.failures, plan.short_of_pes, wait, plan.ready, hooks, asked
+    )  # fmt: skip
 
 
 HOOKS = ("jobselect", "elected", "shrpri", "route")

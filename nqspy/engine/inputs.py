@@ -48,7 +48,21 @@ class Between:
         return cls(due, plan.wake_at, woken, plan.short_of_pes, tuple(samples.items()))
 
 
-Input = CommandAsked | Decision | Observation | SiteObservation
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What a journal says has happened: it happens again, as it did, with all that follows from it. Who was
+    asked then is not asked again, and nothing is refused."""
+
+    events: tuple[ev.Event, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PassDue:
+    """A pass is asked for now, whatever has changed since the last one; for drivers that say when
+    (`Engine.by_hand`)."""
+
+
+Input = CommandAsked | Decision | Observation | SiteObservation | Observed | PassDue
 
 
 def noted(asked: Iterable[CommandAsked], taken: list[Input]) -> Iterator[CommandAsked]:

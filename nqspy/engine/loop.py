@@ -11,16 +11,26 @@ from traceback import format_exc
 from typing import Any
 
 from nqspy.engine.enact import decided, enact
-from nqspy.engine.handlers import acts, depend, requests, settings, shifts, submit, usage
+from nqspy.engine.handlers import depend, shifts
 from nqspy.engine.handlers import exits as exits_desk
 from nqspy.engine.handlers import health as health_desk
 from nqspy.engine.handlers import observations as observations
-from nqspy.engine.handlers.context import CommitGroup, Handler, Reply, Transaction
-from nqspy.engine.inputs import Between, CommandAsked, Decision, Input, Outcome, noted
+from nqspy.engine.handlers import recorded as recorded_desk
+from nqspy.engine.handlers.context import CommitGroup, Reply, Transaction
+from nqspy.engine.handlers.served import HANDLERS, SETTLING
+from nqspy.engine.inputs import (
+    Between,
+    CommandAsked,
+    Decision,
+    Input,
+    Observed,
+    Outcome,
+    PassDue,
+    noted,
+)  # fmt: skip
 from nqspy.engine.outage import Outage
 from nqspy.engine.passed_over import passed_over
 from nqspy.engine.recheck import Recheck
-from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.actions import Action, Hold, Move, Notify, Plan, Redate, Reserving, Resume, Start, Suspend
 from nqspy.model.errors import NqspyError, Refusal, as_refusal
@@ -31,38 +41,11 @@ from nqspy.model.observations import (
     ObservedRunning,
     ObservedUse,
     SiteObservation,
-)
+)  # fmt: skip
 from nqspy.model.promises import Promise
 from nqspy.model.requests import Used
 from nqspy.model.site import Site
 from nqspy.ports import CommitFailed, Decider, Executor, Exits, Journal
-
-HANDLERS: dict[type[cm.Command], Handler] = {
-    cm.Submit: submit.submit,
-    cm.Configure: settings.configure,
-    cm.ApplyFiles: settings.apply_files,
-    cm.Delete: requests.delete,
-    cm.HoldRequests: requests.hold,
-    cm.ReleaseRequests: requests.release,
-    cm.MoveRequests: requests.move,
-    cm.ModifyRequest: requests.modify,
-    cm.RerunRequests: requests.rerun,
-    cm.SuspendRequests: requests.suspend,
-    cm.SignalRequests: acts.signal,
-    cm.WriteMessage: acts.message,
-    cm.ExchangeRequests: acts.exchange,
-    cm.ScheduleRequest: requests.schedule,
-    cm.AbortQueue: requests.abort_queue,
-    cm.PurgeQueue: requests.purge_queue,
-    cm.CorrectUsage: usage.correct,
-    cm.SwitchShift: shifts.switch,
-    cm.AutomaticShift: shifts.automatic,
-    cm.ReloadExits: exits_desk.reload,
-}
-"""Which handler serves which command."""
-
-_SETTLING = (cm.Configure, cm.ApplyFiles, cm.SwitchShift, cm.AutomaticShift, cm.ReloadExits)
-"""Commands after which a plan asked for before is void, and the shifts are looked at anew."""
 
 _TOLD_ALREADY = (Notify, Redate, Reserving, Move, Hold, Promise)
 """Actions of which the executor has nothing to do."""
@@ -74,8 +57,9 @@ RETRY_COMMIT = 2_000
 class Engine:
     """Owns the site. ``failed`` is told of each internal error before it is logged and gone on from: what it
     raises ends the call. ``patient``: nobody minds to be answered after the pass that follows. ``plan`` is
-    the last pass's: its reasons answer *why not*. ``resting``: no pass is run (a stop is under way).
-    ``samples``: use of running attempts as last told; ``commits``: how many there were."""
+    the last pass's: its reasons answer *why not*. ``resting``: no pass is run (a stop is under way),
+    ``by_hand``: none but what the driver asks for (`PassDue`). ``samples``: use of running attempts as last
+    told; ``commits``: how many there were."""
 
     def __init__(
         self,
@@ -99,13 +83,14 @@ class Engine:
         self.plan = Plan()
         self.samples: dict[Seq, Used] = {}
         self.commits = 0
-        self.resting = False
+        self.resting = self.by_hand = False
         self._group = CommitGroup()
         self._dirty = True
         # A plan is in flight; it is void when settings changed since; else these requests changed since.
         self._asked = False
         self._void = False
         self._changed, self._pass_failed = set[Seq](), False
+        self._asked_at = Instant(0)
         # Observations to take again, the one being taken, and when to try again after a commit failed.
         self._retry: list[Observation | SiteObservation] = []
         self._taking: Observation | SiteObservation | None = None
@@ -171,7 +156,12 @@ class Engine:
             self._pass(tx)
 
     def _pass_is_due(self) -> bool:
-        return self._dirty and not self._asked and not self.resting
+        return self._dirty and not self._asked and not self.resting and not self.by_hand
+
+    @property
+    def wants_pass(self) -> bool:
+        """Whether something has changed since the last pass, and none is under way."""
+        return self._dirty and not self._asked
 
     def _waits(self, now: Instant) -> bool:
         """Whether a commit failed just now: what people ask is tried all the same, the rest later."""
@@ -243,8 +233,18 @@ class Engine:
             self._decided(tx, each.plan)
         elif isinstance(each, SiteObservation):
             self._hear(tx, each)
+        elif isinstance(each, Observed):
+            self._again(tx, each)
+        elif isinstance(each, PassDue):
+            self._pass(tx)
         else:
             self._sight(tx, each, observations.take)
+
+    def _again(self, tx: Transaction, seen: Observed) -> None:
+        if recorded_desk.take(tx, seen.events):
+            self._void, self._shift_seen = self._asked, None
+        for seq in [seq for seq in self.samples if seq not in self.site.started]:
+            del self.samples[seq]
 
     def _hear(self, tx: Transaction, news: SiteObservation) -> None:
         self._retry = health_desk.without_older(self._retry, news)
@@ -281,7 +281,7 @@ class Engine:
             if handler is None:
                 raise Refusal("not_offered", cmd=asked.command.cmd or "that")
             reply = Reply(handler(tx, asked.command, asked.caller))
-            if isinstance(asked.command, _SETTLING):
+            if isinstance(asked.command, SETTLING):
                 self._void, self._shift_seen = self._asked, None
         except NqspyError as error:
             refusal = as_refusal(error)
@@ -315,7 +315,7 @@ class Engine:
     # ------------------------------------------------------------ passes
 
     def _pass(self, tx: Transaction) -> None:
-        self._dirty = False
+        self._dirty, self._asked_at = False, tx.now
         try:
             plan = self.decider.ask(self.site, tx.now, self.samples)
         except Exception as error:
@@ -354,7 +354,8 @@ class Engine:
     def _tell_failures(self, tx: Transaction, plan: Plan) -> None:
         """How exits behaved in a pass of which nothing else counts: they are not asked again about what they
         failed on, so it would never be told."""
-        tx.emit(ev.Decided(plan.as_of, failures=plan.failures, short_of_pes=self.plan.short_of_pes))
+        short, asked = self.plan.short_of_pes, self._asked_earlier(tx)
+        tx.emit(ev.Decided(plan.as_of, failures=plan.failures, short_of_pes=short, asked=asked))
         exits_desk.tell_failures(tx, plan.failures)
 
     def _carry_out(self, tx: Transaction, plan: Plan, recheck: Recheck | None) -> None:
@@ -364,7 +365,7 @@ class Engine:
         if not (plan.actions or plan.failures or plan.ready or plan.short_of_pes != short_before):
             return
         wait = passed_over(self.site, plan) if self.journal.remembers else ()
-        tx.emit(decided(plan, wait, self.exits))
+        tx.emit(decided(plan, wait, self.exits, self._asked_earlier(tx)))
         exits_desk.tell_failures(tx, plan.failures)
         for order in enact(self.site, plan, tx.emit, lambda action: self._stands(action, recheck)):
             if isinstance(order, Move | Suspend | Resume):
@@ -372,6 +373,10 @@ class Engine:
             tx.act(order)
             if isinstance(order, Start):
                 shifts.foretell(tx, order.seq)
+
+    def _asked_earlier(self, tx: Transaction) -> Instant | None:
+        """When the pass was asked for whose plan comes now, if that was at another instant."""
+        return self._asked_at if self._asked_at != tx.now else None
 
     def _stands(self, action: Action, recheck: Recheck | None) -> bool:
         """Whether it may be carried out; what may not is to be decided anew."""

@@ -90,9 +90,10 @@ def _place(request: Request) -> _Place:
 
 
 def _earlier(site: Site, last: Request) -> list[Seq]:
-    """Queued requests of the same list that stand before one, a bounded number of them."""
+    """Queued requests of the same list that stand before one, a bounded number of them, in their order."""
     columns, group = site.columns(last.queue), site.numbers.groups.known(last.group)
     date, turn = columns.date, columns.turn
     before = (date < last.date_in_queue) | ((date == last.date_in_queue) & (turn < turn_of(last)))
-    found: list[Seq] = columns.seq[before & (columns.group == group)][: 2 * MOST].tolist()
-    return found
+    rows = before & (columns.group == group)
+    places = sorted(zip(date[rows].tolist(), turn[rows].tolist(), columns.seq[rows].tolist(), strict=True))
+    return [seq for _, _, seq in places[: 2 * MOST]]

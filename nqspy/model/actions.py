@@ -188,7 +188,7 @@ class Forget(Action):
 class ExitFailure:
     """One failure of an exit in a pass: which exit, on which request (None: not about one), what it said;
     ``off``: it is switched off; ``rests``: on whose requests it failed in a row and until when it is not
-    asked about them, as what follows "exit NAME failed"."""
+    asked about them, as what follows "exit NAME failed"; ``lost``: its process was lost at that."""
 
     exit: str
     seq: Seq | None
@@ -196,6 +196,7 @@ class ExitFailure:
     traceback: str = ""
     off: bool = False
     rests: str = ""
+    lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)

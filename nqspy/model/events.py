@@ -260,7 +260,8 @@ class Decided(Event):
     """A pass acted: what it saw and how the exits behaved; its starts follow as events of their own.
     ``samples`` are charged; ``short_of_pes``: some request waited only for a PE; ``wait``: why those
     looked at do, ``(seq, code, who, text)``; ``ready``: ``("GROUP:OWNER", PEs)``, see `balance`; ``exits``:
-    which hooks of exits it asked, None: nobody knows."""
+    which hooks of exits it asked, None: nobody knows; ``asked``: when it was asked for, where its plan came
+    later."""
 
     kind: ClassVar[str] = "decided"
     as_of: int
@@ -270,6 +271,7 @@ class Decided(Event):
     wait: tuple[tuple[Seq, str, str, str], ...] = ()
     ready: tuple[tuple[str, int], ...] = ()
     exits: tuple[str, ...] | None = None
+    asked: Instant | None = None
 
 
 @dataclass(frozen=True, slots=True)

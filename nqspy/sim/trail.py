@@ -82,13 +82,22 @@ class Trail:
 
     def add(self, ended: EndedJob) -> None:
         """One more."""
-        self._reach(ended.held[-1].end - self._origin)
-        self._waiting.add(ended.job.submit - self._origin, ended.start - self._origin, self.width)
+        self.wait(ended.job.submit, ended.start)
         for held in ended.held:
-            begin, end = held.begin - self._origin, held.end - self._origin
-            for first, last in _neighbours(held):
-                self._hold(first, last, begin, end)
-                self._keep(PeBox(ended.job.number, first, last, begin, end))
+            self.hold(ended.job.number, held)
+
+    def wait(self, begin: int, end: int) -> None:
+        """One waited from then to then."""
+        self._reach(end - self._origin)
+        self._waiting.add(begin - self._origin, end - self._origin, self.width)
+
+    def hold(self, number: int, held: HeldPes) -> None:
+        """A job of that number held PEs."""
+        self._reach(held.end - self._origin)
+        begin, end = held.begin - self._origin, held.end - self._origin
+        for first, last in _neighbours(held):
+            self._hold(first, last, begin, end)
+            self._keep(PeBox(number, first, last, begin, end))
 
     def _reach(self, end: int) -> None:
         self.end = max(self.end, end)

@@ -67,10 +67,10 @@ class Calls:
         if hook.exit.down:
             return None
         if self._watch is None:
-            return self._call(hook, subject, seq, args)
+            return self.call(hook, subject, seq, args)
         self._watch.enter(hook.who, hook.name, seq if subject is None else subject, whose(args))
         try:
-            return self._call(hook, subject, seq, args)
+            return self.call(hook, subject, seq, args)
         finally:
             self._watch.leave()
 
@@ -84,7 +84,8 @@ class Calls:
         spared = record.spared(subject, now, self.really)
         return None if spared is None else Failed(spared)
 
-    def _call(self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...]) -> Any:
+    def call(self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...]) -> Any:
+        """The same of one that is asked in any case."""
         record = hook.record
         try:
             answer = self.guard.call(hook.run, (args,), hook.exit.budget)
@@ -106,7 +107,12 @@ class Calls:
     def _failed(
         self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...], error: BaseException
     ) -> Failed:
-        text, trace = described(self.guard, hook.exit.module.path, error)
+        return self.failed(hook, subject, seq, args, *described(self.guard, hook.exit.module.path, error))
+
+    def failed(
+        self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...], text: str, trace: str
+    ) -> Failed:
+        """What comes of a call that failed with that text and traceback."""
         self.heard(hook, seq, text)
         now, owner = args[-1], whose(args)
         off = hook.record.failed(subject, owner, now, text)

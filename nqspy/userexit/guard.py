@@ -23,7 +23,7 @@ from typing import Any
 WALL_FACTOR = 10
 """How many times its budget of CPU time an exit may take of wall time."""
 
-_NS = 1_000_000
+NS = 1_000_000
 _STORM = (1e-3, 1e-3, 37e-6, 53e-6, 71e-6, 29e-6, 113e-6, 43e-6)
 """Seconds until an exit that swallowed the interruption and kept it is interrupted again: short and uneven,
 so that one of them comes while the exit is outside its own ``try``."""
@@ -142,7 +142,7 @@ class Guard:
     def _begin(self, budget: int, wall: int) -> None:
         self._over = ""
         self._fired = self._shield = 0
-        self._budget, self._limit = budget * _NS, wall * _NS
+        self._budget, self._limit = budget * NS, wall * NS
         if self._armed:
             first = min(budget, wall) / 1000
             signal.setitimer(signal.ITIMER_REAL, first, max(first / 5, 1e-3))
@@ -151,9 +151,9 @@ class Guard:
     def _late(self) -> bool:
         """Whether a budget is used up; says so in ``_over``."""
         if perf_counter_ns() - self._wall >= self._limit:
-            self._over = f"ran longer than {self._limit // _NS} ms of wall time"
+            self._over = f"ran longer than {self._limit // NS} ms of wall time"
         elif thread_time_ns() - self._cpu >= self._budget:
-            self._over = f"ran beyond its budget of {self._budget // _NS} ms of CPU time"
+            self._over = f"ran beyond its budget of {self._budget // NS} ms of CPU time"
         return bool(self._over)
 
     def _tick(self, _signum: int, _frame: FrameType | None) -> None:

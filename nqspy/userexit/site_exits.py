@@ -66,13 +66,16 @@ class SiteExits:
         self._sources = sources
         self._watch = watch
         self._guard, self._notice_guard = guard(), guard()
-        self._calls = Calls(self._guard, watch)
+        self._calls = self._make_calls(watch)
         self._memory = Memory()
         self._exits: dict[str, Exit] = {}
         self._active: dict[str, tuple[Hook, ...]] = {}
         self._settings: Mapping[str, ExitSettings] = {}
         modules, self.problems = self._load()
         self._take(modules)
+
+    def _make_calls(self, watch: CallWatch) -> Calls:
+        return Calls(self._guard, watch)
 
     # ------------------------------------------------------------ files
 

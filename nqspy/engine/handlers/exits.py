@@ -54,7 +54,7 @@ def tell_lost(tx: Transaction, exit: str, seq: Seq | None, text: str, off: tuple
         subject = f"exit {off[0]} is switched off" if len(off) == 1 else "the exits are switched off"
     else:
         what, subject = f"{who}{on}: {text}", f"{who} failed"
-    failed = (ExitFailure(exit, seq, text, off=exit in off),) if exit else ()
+    failed = (ExitFailure(exit, seq, text, off=exit in off, lost=True),) if exit else ()
     tx.alarm(who if exit else "exits", what, subject, failures=failed)
     for name in off:
         tx.emit(ExitOff(name, text))

@@ -24,22 +24,24 @@ ENDLESS = 1 << 62
 @dataclass(frozen=True, slots=True)
 class Run:
     """What an attempt would do if it had the machine for itself: wall and CPU time in ms (the difference is
-    its wait for disks), exit status, memory in bytes; ``unlimited``: no limit ends it before. A wall time of
-    `ENDLESS`: it never ends by itself."""
+    its wait for disks), exit status, memory in bytes; ``unlimited``: no limit ends it before; ``ending``:
+    what is told of its end where nothing ends it before. A wall time of `ENDLESS`: it never ends by
+    itself."""
 
     wall: int
     cpu: int | None = None
     status: int = 0
     memory: int = 0
     unlimited: bool = False
+    ending: Ending | None = None
 
 
 @dataclass(slots=True)
-class _Attempt:
-    """``done``: how far its run is (ms of the wall time it takes at full speed), ``wall``: wall time it has
-    had, without that in which it was suspended; both as of ``since``. ``target``: how far it gets, ``reason``
-    what stops it there. ``number`` is that of its end in the heap. ``more``: CPU time (ms) it was told to
-    have used beyond what its run says."""
+class VirtualAttempt:
+    """One on the invented machine. ``done``: how far its run is (ms of the wall time it takes at full speed),
+    ``wall``: wall time it has had, without that in which it was suspended; both as of ``since``. ``target``:
+    how far it gets, ``reason`` what stops it there. ``number`` is that of its end in the heap. ``more``: CPU
+    time (ms) it was told to have used beyond what its run says."""
 
     seq: Seq
     attempt: int
@@ -106,6 +108,8 @@ class _Attempt:
             return limit, Ending("wall_limit", None, 15, used)
         if needs is None or self.run.wall >= ENDLESS:
             return None
+        if self.reason == "exit" and self.run.ending is not None:
+            return needs, self.run.ending
         used = self._used(self.target, self.wall + needs)
         if self.reason == "exit":
             return needs, Ending("exit", self.run.status, None, used)
@@ -134,7 +138,7 @@ class VirtualExecutor:
         self._heap = heap
         self._lengths = lengths
         self._processors: Processors = processors or FullSpeed()
-        self._attempts: dict[Seq, _Attempt] = {}
+        self._attempts: dict[Seq, VirtualAttempt] = {}
         self._ends: dict[tuple[Seq, int], ObservedEnded] = {}
         self._latest: dict[Seq, int] = {}
         self._lost: set[tuple[Seq, int]] = set()
@@ -182,12 +186,12 @@ class VirtualExecutor:
             adopted.append(attempt)
         self._share_out(now, adopted)
 
-    def _take(self, seq: Seq, number: int, request: Request, site: Site, now: Instant) -> _Attempt:
+    def _take(self, seq: Seq, number: int, request: Request, site: Site, now: Instant) -> VirtualAttempt:
         attempt = _attempt((seq, number), self._lengths(request), request, site, now)
         self._latest[seq], self._attempts[seq] = number, attempt
         return attempt
 
-    def _share_out(self, now: Instant, touched: Sequence[_Attempt] = ()) -> None:
+    def _share_out(self, now: Instant, touched: Sequence[VirtualAttempt] = ()) -> None:
         """Who runs has changed, among them those ``touched`` that still do: rates are asked for anew, and
         the ends of those that have another one now are put where they belong."""
         attempts = touched if self._processors.apart else list(self._attempts.values())
@@ -198,25 +202,25 @@ class VirtualExecutor:
                 attempt.rate = rate
                 self._schedule(attempt, now)
 
-    def _schedule(self, attempt: _Attempt, now: Instant) -> None:
+    def _schedule(self, attempt: VirtualAttempt, now: Instant) -> None:
         self._take_back(attempt)
         found = attempt.next_end() if attempt.runs else attempt.hole_end()
         if found is not None:
             attempt.end = ObservedEnded(attempt.seq, attempt.attempt, found[1])
             attempt.number = self._heap.push(Instant(now + found[0]), attempt.end)
 
-    def _take_back(self, attempt: _Attempt) -> None:
+    def _take_back(self, attempt: VirtualAttempt) -> None:
         if attempt.end is not None:
             self._heap.drop(attempt.number)
             attempt.end = None
 
-    def _adjust(self, attempt: _Attempt, request: Request, site: Site, now: Instant) -> None:
+    def _adjust(self, attempt: VirtualAttempt, request: Request, site: Site, now: Instant) -> None:
         """It is ended at another wall time from now on."""
         self._spent += attempt.settle(now)
         attempt.wall_limit = None if attempt.run.unlimited else _limits(request, site)[0]
         self._schedule(attempt, now)
 
-    def _act(self, action: Action, attempt: _Attempt, now: Instant) -> None:
+    def _act(self, action: Action, attempt: VirtualAttempt, now: Instant) -> None:
         self._spent += attempt.settle(now)
         if isinstance(action, (Suspend, Resume)):
             if attempt.runs == isinstance(action, Suspend):
@@ -227,7 +231,7 @@ class VirtualExecutor:
         self._end(attempt, _killed(action, attempt.used(now)), now)
         self._share_out(now)
 
-    def _end(self, attempt: _Attempt, ending: Ending, now: Instant) -> None:
+    def _end(self, attempt: VirtualAttempt, ending: Ending, now: Instant) -> None:
         self._take_back(attempt)
         end = ObservedEnded(attempt.seq, attempt.attempt, ending)
         del self._attempts[end.seq]
@@ -295,7 +299,7 @@ def _limits(request: Request, site: Site) -> tuple[int | None, int | None]:
     return _least(finite(ask.wall), limits.wall_limit), _least(finite(ask.cpu_wanted()), limits.cpu_limit)
 
 
-def _attempt(key: Key, run: Run, request: Request, site: Site, now: Instant) -> _Attempt:
+def _attempt(key: Key, run: Run, request: Request, site: Site, now: Instant) -> VirtualAttempt:
     """An attempt as it begins. Nobody interfering, it runs to its end, or to the first limit it meets."""
     wall, cpu = (None, None) if run.unlimited else _limits(request, site)
     needed = _cpu(run, run.wall)
@@ -304,7 +308,7 @@ def _attempt(key: Key, run: Run, request: Request, site: Site, now: Instant) -> 
     if cpu is not None and needed > cpu:
         target, reason = run.wall * cpu // needed, CPU_LIMIT
     until = request.attempt.until if request.attempt is not None else None
-    return _Attempt(*key, run, demand, target, reason, wall, until, now)
+    return VirtualAttempt(*key, run, demand, target, reason, wall, until, now)
 
 
 def _ordered(order: EndOrder | None, used: Used) -> Ending:

@@ -31,11 +31,14 @@ def short_time(ms: float) -> str:
     return f"{ms / SECOND:.3g} s" if ms else "0"
 
 
-class TimeAxis:
-    """Times from 0 to ``end`` (ms)."""
+FIRST = "the first submission"
 
-    def __init__(self, end: int) -> None:
-        self.end = max(end, 1)
+
+class TimeAxis:
+    """Times from 0 to ``end`` (ms), counted from ``origin``."""
+
+    def __init__(self, end: int, origin: str = FIRST) -> None:
+        self.end, self._origin = max(end, 1), origin
 
     def x(self, at: float) -> float:
         """Its place."""
@@ -46,7 +49,7 @@ class TimeAxis:
         step = next((step for step in STEPS if self.end / step <= MOST_MARKS), STEPS[-1])
         for at in range(0, self.end + 1, step):
             yield from _mark(self.x(at), top, bottom, short_time(at))
-        yield TextLine(LEFT, bottom + 30, "after the first submission")
+        yield TextLine(LEFT, bottom + 30, f"after {self._origin}")
 
 
 class WaitAxis:

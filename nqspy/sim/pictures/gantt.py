@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from math import ceil
 
-from nqspy.sim.pictures.axes import BELOW, LEFT, TimeAxis, fitting, short_time
+from nqspy.sim.pictures.axes import BELOW, FIRST, LEFT, TimeAxis, fitting, short_time
 from nqspy.sim.pictures.shapes import JOB_COLOURS, SHADES, Boxes, Drawing, Rectangle, Shape, TextLine
 from nqspy.sim.runs import SimulatedRun
 from nqspy.sim.trail import PeBox, Trail
@@ -21,8 +21,12 @@ CELLS = 320
 
 def gantt(runs: Sequence[SimulatedRun]) -> Drawing:
     """A chart for each run, all over one time."""
-    trails = [(run.label, run.found.trail) for run in runs if run.found.trail is not None]
-    axis = TimeAxis(max((trail.end for _, trail in trails), default=1))
+    return chart([(run.label, run.found.trail) for run in runs if run.found.trail is not None])
+
+
+def chart(trails: Sequence[tuple[str, Trail]], origin: str = FIRST) -> Drawing:
+    """A chart for each label and what it is drawn from; ``origin``: what times are counted from."""
+    axis = TimeAxis(max((trail.end for _, trail in trails), default=1), origin)
     shapes, y = list(_legend([trail for _, trail in trails])), float(TOP)
     for label, trail in trails:
         height = min(MOST, max(LEAST, ROW * trail.pes))

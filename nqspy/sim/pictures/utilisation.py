@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from nqspy.report.drawing import WIDTH
-from nqspy.sim.pictures.axes import BELOW, LEFT, RIGHT, TimeAxis, fitting
+from nqspy.sim.pictures.axes import BELOW, FIRST, LEFT, RIGHT, TimeAxis, fitting
 from nqspy.sim.pictures.shapes import Boxes, Drawing, Shape, Stroke, TextLine
 from nqspy.sim.runs import SimulatedRun
 from nqspy.sim.trail import Trail
@@ -14,8 +14,12 @@ TOP, STRIP, GAP = 34, 96, 26
 
 def utilisation(runs: Sequence[SimulatedRun]) -> Drawing:
     """A strip for each run, all over one time; empty where nothing ran."""
-    trails = [(run.label, run.found.trail) for run in runs if run.found.trail is not None]
-    axis = TimeAxis(max((trail.end for _, trail in trails), default=1))
+    return strips([(run.label, run.found.trail) for run in runs if run.found.trail is not None])
+
+
+def strips(trails: Sequence[tuple[str, Trail]], origin: str = FIRST) -> Drawing:
+    """A strip for each label and what it is drawn from; ``origin``: what times are counted from."""
+    axis = TimeAxis(max((trail.end for _, trail in trails), default=1), origin)
     shapes, y = list(_legend()), float(TOP)
     for label, trail in trails:
         shapes += _strip(axis, y, label, trail)

@@ -1,0 +1,151 @@
+"""What people did and what was seen, given to a site that has gone another way since: where a request stands
+otherwise now, what was meant is asked for anew."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from nqspy.engine.inputs import CommandAsked, Input, Observed
+from nqspy.engine.replay.recording import CALENDAR, is_input
+from nqspy.model import commands as cm
+from nqspy.model import events as ev
+from nqspy.model import indices
+from nqspy.model.event import Event
+from nqspy.model.ids import Seq
+from nqspy.model.indices import Runs
+from nqspy.model.observations import ObservedResource
+from nqspy.model.people import Caller
+from nqspy.model.site import Site
+from nqspy.model.transitions import fits
+
+_PLACES: Mapping[int, Any] = {0: "system", 1: "first", 2: "next", 3: "now"}
+_OF_ATTEMPTS = (ev.Started, ev.Exiting, ev.Ended, ev.Requeued)
+"""What becomes of attempts is seen again when their time has come (`hands`)."""
+_AS_IT_WAS = (
+    ev.PressureChanged,
+    ev.MachineFound,
+    ev.FilesApplied,
+    ev.SettingsChanged,
+    ev.Restored,
+    ev.Reported,
+    ev.DaemonStarted,
+)
+
+
+def concerns(event: Event) -> bool:
+    """Whether people did it, or it was seen of the site and of no attempt."""
+    return not isinstance(event, _OF_ATTEMPTS) and (is_input(event) or isinstance(event, ev.ShiftChanged))
+
+
+def again(site: Site, event: Event) -> Sequence[Input]:
+    """The inputs that an event of the journal stands for, on a site that is no more as it was then; none:
+    it comes by itself, or there is nobody left whom it concerns."""
+    if getattr(event, "who", "") in (CALENDAR, "hands"):
+        return ()
+    if isinstance(event, _AS_IT_WAS):
+        return (Observed((event,)),)
+    make = _MAKERS.get(type(event))
+    return () if make is None else make(site, event)
+
+
+def person(name: str) -> Caller:
+    """Whoever it was: he was allowed to."""
+    return Caller(name, 0, 0, (), True)
+
+
+def _ids(site: Site, seqs: Sequence[Seq], some: Runs = ()) -> tuple[str, ...]:
+    names = (site.id_of(seq) for seq in seqs)
+    shown = f"[{indices.show(some)}]" if some else "[]"
+    return tuple(name.replace("[]", shown, 1) for name in names)
+
+
+def _ask(who: str, command: cm.Command) -> Sequence[Input]:
+    return (CommandAsked(command, person(who)),)
+
+
+def _as_far_as_it_fits(site: Site, event: Any) -> Sequence[Input]:
+    """As it was, of requests that still are such that it can happen to them."""
+    seqs = event.seqs if hasattr(event, "seqs") else (event.seq,)
+    known = (site.requests.get(seq) for seq in seqs)
+    return (Observed((event,)),) if all(each is not None and fits(each, event) for each in known) else ()
+
+
+def _held(site: Site, event: ev.Held) -> Sequence[Input]:
+    if not event.because().is_person:
+        return _as_far_as_it_fits(site, event) if event.because().name == "nqsd" else ()
+    return _ask(event.who, cm.HoldRequests(_ids(site, event.seqs, event.indices), event.letter))
+
+
+def _released(site: Site, event: ev.Released) -> Sequence[Input]:
+    ids = _ids(site, event.seqs, event.indices)
+    return _ask(event.who, cm.ReleaseRequests(ids, event.letters, lenient=True))
+
+
+def _moved(site: Site, event: ev.Moved) -> Sequence[Input]:
+    return _ask(event.who, cm.MoveRequests(_ids(site, event.seqs), event.queue))
+
+
+def _ranked(site: Site, event: ev.Ranked) -> Sequence[Input]:
+    return _ask(event.who, cm.ScheduleRequest(_ids(site, (event.seq,)), _PLACES[event.rank]))
+
+
+def _deleted(site: Site, event: ev.Deleted) -> Sequence[Input]:
+    ids = _ids(site, (event.seq,), event.indices)
+    return _ask(event.who, cm.Delete(ids, force=True, lenient=True))
+
+
+def _deleting(site: Site, event: ev.Deleting) -> Sequence[Input]:
+    if not event.because().is_person:
+        return ()
+    ids = _ids(site, (event.seq,))
+    asked = cm.RerunRequests(ids) if event.rerun else cm.Delete(ids, force=True, lenient=True)
+    return _ask(event.who, asked)
+
+
+def _paused(site: Site, event: ev.Suspended | ev.Resumed) -> Sequence[Input]:
+    if not event.because().is_person:
+        return ()
+    ids, resume = _ids(site, (event.seq,)), isinstance(event, ev.Resumed)
+    return _ask(event.by, cm.SuspendRequests(ids, resume))
+
+
+def _redated(site: Site, event: ev.Redated) -> Sequence[Input]:
+    return _as_far_as_it_fits(site, event) if event.cause is None else ()
+
+
+def _corrected(site: Site, event: ev.UsageCorrected) -> Sequence[Input]:
+    return _ask(event.who, cm.CorrectUsage(event.group, event.value))
+
+
+def _switched(site: Site, event: ev.ShiftChanged) -> Sequence[Input]:
+    """Somebody's switch, or his wish to leave that to the calendar again: which does nothing where it has
+    switched itself."""
+    if event.manual and event.shift is not None:
+        return _ask("operator", cm.SwitchShift(event.shift, event.until))
+    return _ask("operator", cm.AutomaticShift()) if site.shift.manual else ()
+
+
+def _seen(site: Site, event: ev.ResourceChanged) -> Sequence[Input]:
+    return (ObservedResource(event.name, event.state, event.text),)
+
+
+def _off(site: Site, event: ev.ExitOff) -> Sequence[Input]:
+    known = site.settings.exits.get(event.exit)
+    return (Observed((event,)),) if known is None or known.enabled else ()
+
+
+_MAKERS: Mapping[type[Event], Callable[[Site, Any], Sequence[Input]]] = {
+    ev.Held: _held,
+    ev.Released: _released,
+    ev.Moved: _moved,
+    ev.Modified: _as_far_as_it_fits,
+    ev.Ranked: _ranked,
+    ev.Deleted: _deleted,
+    ev.Deleting: _deleting,
+    ev.Suspended: _paused,
+    ev.Resumed: _paused,
+    ev.Redated: _redated,
+    ev.UsageCorrected: _corrected,
+    ev.ShiftChanged: _switched,
+    ev.ResourceChanged: _seen,
+    ev.ExitOff: _off,
+}

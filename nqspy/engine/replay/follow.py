@@ -1,0 +1,308 @@
+"""A journal gone through again, event by event: its inputs are given to an engine at their instants, passes
+are made of what they saw then, and what comes of it must be what the journal has."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, takewhile
+from typing import Protocol, TypeVar
+
+from nqspy.core.passes import PassRunner, run_pass
+from nqspy.engine.inputs import Decision, Input, Observed, PassDue
+from nqspy.engine.loop import Engine
+from nqspy.engine.replay.journal import ReplayJournal
+from nqspy.engine.replay.recording import Recording, by_clock, follows, is_input, of_pass, reloaded
+from nqspy.engine.virtual.driver import end
+from nqspy.model import events as ev
+from nqspy.model import observations as ob
+from nqspy.model.actions import Action, ExitFailure, Plan
+from nqspy.model.event import Recorded
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.lifecycle import apply
+from nqspy.model.requests import Request, Used
+from nqspy.model.site import Site
+from nqspy.ports import Batch, Executor, Exits
+
+E = TypeVar("E", bound=ev.Event)
+
+
+class FailuresThen(Protocol):
+    """Who has user exits fail again as they did: what took too long once need not do so again."""
+
+    def expect(self, failures: Sequence[ExitFailure], started: Collection[Seq]) -> None:
+        """In the next pass these fail; ``started``: what it starts."""
+
+    def lost_at(self, failures: Sequence[ExitFailure], at: Instant) -> None:
+        """Of these, those were at work whose process was lost then."""
+
+
+class _NoFailures:
+    """There is no user exit."""
+
+    def expect(self, failures: Sequence[ExitFailure], started: Collection[Seq]) -> None:
+        """Nothing fails."""
+
+    def lost_at(self, failures: Sequence[ExitFailure], at: Instant) -> None:
+        """Nothing is lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where a replay parts from its journal: what that has there, and what came of the replay instead."""
+
+    was: tuple[Recorded, ...]
+    would: tuple[Recorded, ...]
+
+    @property
+    def events(self) -> int:
+        """How many events differ."""
+        return max(len(self.was), len(self.would))
+
+
+class Follower:
+    """Goes through ``recording``; ``place`` is how many of its events were met, ``differences`` where what
+    came of it was not what happened: the site is put right there, and it goes on.
+
+    ``then``: how user exits failed; ``executor`` carries out what is decided, by default nobody: what became
+    of it stands in the journal.
+    """
+
+    def __init__(
+        self,
+        recording: Recording,
+        exits: Exits,
+        then: FailuresThen | None = None,
+        executor: Executor | None = None,
+    ) -> None:
+        self.recording, self.events = recording, recording.events
+        self.exits, self._then = exits, then or _NoFailures()
+        self.executor = executor or _NoHands()
+        site = recording.begin()
+        self._first, self._since = site.n, site.at
+        self.journal = ReplayJournal(recording.ended, self._since)
+        self.decider = PlansByHand(exits)
+        self.place = 0
+        self.stop = len(self.events)
+        self.differences: list[Difference] = []
+        self._flying: int | None = None
+        self._short = False
+        self.engine = self._make(site)
+        self._begun = False
+
+    @property
+    def site(self) -> Site:
+        """The site as it stands."""
+        return self.engine.site
+
+    def _make(self, site: Site) -> Engine:
+        engine = Engine(site, self.journal, self.executor, self.exits, self.decider, failed=end)
+        engine.by_hand = True
+        self.decider.reset(site)
+        self.exits.begin(site)
+        self._flying, self._short = None, False
+        return engine
+
+    # ------------------------------------------------------------ going on
+
+    def follow(self, until: int | None = None) -> None:
+        """Goes on until so many events were met, None: all."""
+        last = len(self.events) if until is None else until
+        while self.place < last:
+            self.step()
+
+    def follow_to(self, at: Instant) -> None:
+        """Goes on with all that happened before an instant."""
+        while self.place < len(self.events) and self.events[self.place].at < at:
+            self.step()
+
+    def step(self) -> None:
+        """Lets happen what comes next, and all that follows from it."""
+        if not self._begun:
+            self._begun = True
+            self._ask_as_of(self._first)
+        began, recorded, made = self.place, self.events[self.place], list[Recorded]()
+        for inputs in self._ways(recorded):
+            made = self._feed(inputs, recorded.at)
+            if made:
+                break
+        if not self._meet(made):
+            self._put_right(began, made[self.place - began :])
+        for place in range(began, self.place):
+            self._met(self.events[place])
+
+    def _ways(self, recorded: Recorded) -> Iterator[Sequence[Input]]:
+        """What may have brought an event about: the first that brings about anything did."""
+        event = recorded.event
+        if isinstance(event, ev.Decided):
+            yield self._decision(event)
+        elif by_clock(event):
+            yield ()
+            yield (Observed(self._like(by_clock)),)
+        elif follows(event) or of_pass(event):
+            yield ()
+        else:
+            yield (Observed(self._like(is_input)),)
+
+    def _like(self, wanted: Callable[[ev.Event], bool]) -> tuple[ev.Event, ...]:
+        """The next events of that kind that came together, and with no pass in between."""
+        found = [self.events[self.place]]
+        for recorded in self.events[self.place + 1 : min(self.stop, self.place + TOGETHER)]:
+            apart = found[-1].n in self.recording.passes or recorded.at != found[-1].at
+            if apart or not wanted(recorded.event) or isinstance(recorded.event, ev.DaemonStarted):
+                break
+            found.append(recorded)
+        return tuple(recorded.event for recorded in found)
+
+    def _feed(self, inputs: Sequence[Input], now: Instant) -> list[Recorded]:
+        """Gives the engine what happens now; what came of it."""
+        made = list[Recorded]()
+        outcome = self.engine.feed(inputs, now)
+        made += outcome.happened
+        self._wake = outcome.wake_at
+        while outcome.pending:
+            outcome = self.engine.flush(now)
+            made += outcome.happened
+        return made
+
+    # ------------------------------------------------------------ what came of it
+
+    def _meet(self, made: Sequence[Recorded]) -> bool:
+        """Whether what came is what happened; up to where it is, that is met."""
+        for each in made:
+            if self.place == len(self.events) or not self.same(each, self.events[self.place]):
+                return False
+            self.place += 1
+        return bool(made)
+
+    def same(self, made: Recorded, recorded: Recorded) -> bool:
+        """Whether an event is the one that the journal has."""
+        return made.at == recorded.at and (
+            made.event == recorded.event or in_order(made.event) == in_order(recorded.event)
+        )
+
+    def _put_right(self, began: int, made: Sequence[Recorded]) -> None:
+        """Notes a difference; the site is made what it was when all that belongs together had happened."""
+        first, last = self.place, max(self.place, began) + 1
+        while last < len(self.events) and not _begins_anew(self.events[last].event):
+            last += 1
+        self.differences.append(Difference(tuple(self.events[first:last]), tuple(made)))
+        self.journal, site = ReplayJournal(self.recording.ended, self._since), self.recording.begin()
+        for recorded in self.events[:last]:
+            site = reloaded(site) if isinstance(recorded.event, ev.DaemonStarted) else site
+            apply(site, recorded)
+            self.journal.commit(Batch([recorded]), site)
+        self.place, flying = last, self._flying
+        self.engine = self._make(site)
+        if flying is not None and flying >= last:
+            self._ask(flying)
+
+    def _met(self, recorded: Recorded) -> None:
+        if isinstance(recorded.event, ev.DaemonStarted):
+            self.engine = self._make(reloaded(self.site))
+        elif isinstance(recorded.event, ev.Decided):
+            self._short = recorded.event.short_of_pes
+        elif isinstance(recorded.event, ev.Alarm) and recorded.event.failures:
+            self._then.lost_at(recorded.event.failures, recorded.at)
+        self._ask_as_of(recorded.n)
+
+    # ------------------------------------------------------------ passes
+
+    def _ask_as_of(self, n: int) -> None:
+        """Asks for the pass that was asked for then, if its plan came later."""
+        for place in self.recording.passes.get(n, ()):
+            if place >= self.place and self._came_later(place):
+                self._ask(place)
+
+    def _came_later(self, place: int) -> bool:
+        event, before = self.events[place].event, self.events[place - 1].n if place else self._first
+        assert isinstance(event, ev.Decided)
+        return event.asked is not None or before != event.as_of
+
+    def _ask(self, place: int) -> None:
+        recorded = self.events[place]
+        assert isinstance(recorded.event, ev.Decided)
+        self._prepare(place)
+        self.decider.later = True
+        self._feed((PassDue(),), recorded.event.asked or recorded.at)
+        self.decider.later = False
+        self._flying = place
+
+    def _prepare(self, place: int) -> None:
+        event = self.events[place].event
+        assert isinstance(event, ev.Decided)
+        self.engine.samples = dict(event.samples)
+        self._then.expect(event.failures, self._started_by(place) if event.failures else ())
+
+    def _started_by(self, place: int) -> list[Seq]:
+        rest = islice(self.events, place + 1, None)
+        own = takewhile(lambda each: not _begins_anew(each.event), rest)
+        return [each.event.seq for each in own if isinstance(each.event, ev.Starting)]
+
+    def _decision(self, event: ev.Decided) -> Sequence[Input]:
+        """The plan that comes now, or the wish for one at once."""
+        alone = self.place + 1 == len(self.events) or not of_pass(self.events[self.place + 1].event)
+        told = bool(event.failures or event.ready) or not alone
+        short = self._short if told else not event.short_of_pes
+        self.engine.plan = replace(self.engine.plan, short_of_pes=short)
+        if self._flying == self.place:
+            self._flying = None
+            return (Decision(self.decider.made),)
+        self._prepare(self.place)
+        return (PassDue(),)
+
+
+TOGETHER = 10_000
+"""Events that are given to the engine as one at most."""
+
+
+def in_order(event: E) -> E:
+    """The event with the reasons of those that were passed over in one order: once they had none."""
+    return replace(event, wait=tuple(sorted(event.wait))) if isinstance(event, ev.Decided) else event
+
+
+def _begins_anew(event: ev.Event) -> bool:
+    return isinstance(event, ev.Decided) or is_input(event) or by_clock(event)
+
+
+class PlansByHand:
+    """`ports.Decider`: passes at once, in this process; ``later``: the plan is kept as ``made``."""
+
+    def __init__(self, exits: Exits) -> None:
+        self._exits, self._passes = exits, PassRunner(exits)
+        self.later = False
+        self.made: Plan | None = None
+
+    def ask(self, site: Site, now: Instant, samples: Mapping[Seq, Used]) -> Plan | None:
+        """Runs a pass over the site as it is."""
+        plan = self._passes.run(site, now, samples)
+        if not self.later:
+            return plan
+        self.made = plan
+        return None
+
+    def look(self, site: Site, now: Instant, samples: Mapping[Seq, Used]) -> Plan:
+        """What a pass would decide; nobody takes note of it."""
+        with self._exits.rehearsal(now):
+            plan = run_pass(site, now, self._exits, samples)
+        self._exits.begin(site)
+        return plan
+
+    def follow(self, events: Sequence[Recorded]) -> None:
+        """It looks at the site itself."""
+
+    def reset(self, site: Site) -> None:
+        """Nothing is known of that site."""
+        self._passes.forget()
+
+    def foresee(self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]) -> None:
+        """Nobody asks: nothing is handed in."""
+
+
+class _NoHands:
+    """`ports.Executor` that does nothing: what became of what was decided is known."""
+
+    def do(self, action: Action, request: Request | None, site: Site, now: Instant) -> None:
+        """Nothing."""
+
+    def scan(self, expected: Mapping[Seq, int]) -> Sequence[ob.Observation]:
+        """Nothing is looked for."""
+        return ()

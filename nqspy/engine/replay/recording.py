@@ -1,0 +1,94 @@
+"""What a journal has of a time, read for being gone through again: who asked, what was seen, when passes were
+made."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from nqspy.core.queueing.depend import WHO
+from nqspy.model import events as ev
+from nqspy.model.cause import Caused
+from nqspy.model.event import Event, Recorded
+from nqspy.model.ids import Seq
+from nqspy.model.lifecycle import apply
+from nqspy.model.promises import Promised
+from nqspy.model.site import Site
+from nqspy.model.twin import twin_of
+from nqspy.ports import EndedRow
+
+CALENDAR = "calendar"
+"""Who carries out a shift's commands (`handlers.shifts`)."""
+
+
+@dataclass(frozen=True)
+class Recording:
+    """``begin``: makes the site as it was before the first of ``events``, anew each time; ``ended``: asks for
+    requests that have ended, of which those count that had before; ``after``: what happened later, which only
+    tells how long requests ran."""
+
+    begin: Callable[[], Site]
+    events: Sequence[Recorded]
+    ended: Callable[[Sequence[Seq]], Iterator[EndedRow]]
+    after: Sequence[Recorded] = ()
+
+    @cached_property
+    def passes(self) -> dict[int, list[int]]:
+        """The places of passes (`Decided`) by the number of the last event that they saw."""
+        found: dict[int, list[int]] = {}
+        for place, recorded in enumerate(self.events):
+            if isinstance(recorded.event, ev.Decided):
+                found.setdefault(recorded.event.as_of, []).append(place)
+        return found
+
+
+def rebuilt(site: Site, events: Iterable[Recorded]) -> Site:
+    """The site after these events: another one where a daemon has loaded it anew."""
+    for recorded in events:
+        if isinstance(recorded.event, ev.DaemonStarted):
+            site = reloaded(site)
+        apply(site, recorded)
+    site.touched.clear()
+    return site
+
+
+def reloaded(site: Site) -> Site:
+    """The site as a start reads it from the rows, which do not have all that is reckoned meanwhile."""
+    made = twin_of(site)
+    made.files, made.lifetimes = dict(site.files), site.lifetimes.copy()
+    made.writers = {file: dict(theirs) for file, theirs in site.writers.items()}
+    return made
+
+
+def by_clock(event: Event) -> bool:
+    """Whether it may have come about by time alone. A shift that somebody switched to looks the same."""
+    if isinstance(event, ev.SettingsChanged):
+        return event.who == CALENDAR
+    return isinstance(event, ev.Eligible | ev.ShiftChanged | ev.ShiftFailed)
+
+
+def follows(event: Event) -> bool:
+    """Whether it only follows from others, and from no pass."""
+    if isinstance(event, ev.Ended):
+        return event.attempt == 0
+    if isinstance(event, ev.Deleted):
+        return event.who == WHO
+    return isinstance(event, ev.DependencyMet | ev.DependencyFailed)
+
+
+def of_pass(event: Event) -> bool:
+    """Whether only a pass can have decided it. What else may come of one: what it routes, alarms."""
+    if isinstance(event, ev.Starting | ev.Reserved | Promised | ev.Decided):
+        return True
+    if isinstance(event, ev.Redated):
+        return event.cause is not None
+    return isinstance(event, Caused) and _by_pass(event)
+
+
+def _by_pass(event: Caused) -> bool:
+    cause = event.because()
+    return cause.kind in ("feature", "exit", "probe", "shift") or cause.name == "scheduler"
+
+
+def is_input(event: Event) -> bool:
+    """Whether it is given to the engine as it is; all others it must find out itself."""
+    return not (of_pass(event) or follows(event) or by_clock(event))

@@ -1,0 +1,108 @@
+"""What one course of a time was like: when requests were started, how busy the machine was, how quotas were
+kept. Two courses of one night are laid side by side by it."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from nqspy.model import events as ev
+from nqspy.model.configure import copy_of
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.requests import Request, State
+from nqspy.model.site import Site
+from nqspy.report.night_metrics import Busy, ShortMoments, busy_share
+from nqspy.report.quota_accounts import QuotaAccounts, QuotaSums, largest
+from nqspy.report.replay import HistoryReplay, RequestHistory
+from nqspy.report.site_then import SiteThen
+
+_RESTARTS = (ev.MachineFound, ev.DaemonStarted)
+
+
+@dataclass(frozen=True)
+class CourseFigures:
+    """``starts``: the first start of each request in the time; ``busy`` as the night report has it, to the
+    last end where nothing ever waited only for a PE; ``sums``: the quotas' accounts, by group; ``histories``:
+    each request's."""
+
+    starts: Mapping[Seq, Instant]
+    busy: Busy | None
+    sums: Mapping[str, QuotaSums]
+    histories: Mapping[Seq, RequestHistory]
+
+    @property
+    def deviation(self) -> float | None:
+        """The largest deviation from entitlement of a group, in percentage points."""
+        return largest(self.sums)
+
+    @property
+    def used(self) -> float | None:
+        """Allocated PE time as a fraction of what there was."""
+        return None if self.busy is None else self.busy.allocated
+
+    def wait(self, seqs: Iterable[Seq]) -> float | None:
+        """The mean wait (s) of those of these requests that were started; None: none was."""
+        started = [seq for seq in seqs if seq in self.starts and seq in self.histories]
+        waits = [self.starts[seq] - self.histories[seq].request.submitted for seq in started]
+        return sum(waits) / len(waits) / 1000 if waits else None
+
+
+def figures(before: Site, events: Sequence[ev.Recorded], begin: Instant, end: Instant) -> CourseFigures:
+    """Of the time from ``begin`` to ``end``: what came of a site as it was ``before``; events behind its end
+    only tell of requests' starts."""
+    then = SiteThen(before, _bare(before))
+    accounts = QuotaAccounts(then, before.settings.usage.charge, begin, end, max(1, end - begin))
+    replay, short = HistoryReplay({}, watchers=(accounts,)), ShortMoments()
+    starts: dict[Seq, Instant] = {}
+    for recorded in (*_former(before), *events):
+        event = recorded.event
+        if isinstance(event, ev.Decided) and recorded.at < end:
+            short.decided(event.short_of_pes, recorded.at)
+        elif isinstance(event, ev.Starting) and recorded.n:
+            starts.setdefault(event.seq, recorded.at)
+        replay.take(recorded)
+        if not replay.queued or isinstance(event, _RESTARTS):
+            short.over(recorded.at)
+    accounts.advance(end)
+    return CourseFigures(
+        starts, _busy(replay, then.site, starts, short, end), _sums(accounts), replay.histories
+    )
+
+
+def _bare(site: Site) -> Site:
+    """Settings and machine alone."""
+    return Site(copy_of(site.settings), site.found, site.host, site.zone)
+
+
+def _sums(accounts: QuotaAccounts) -> Mapping[str, QuotaSums]:
+    return accounts.total() if len(accounts.sums) > 1 else {}
+
+
+def _busy(
+    replay: HistoryReplay, site: Site, starts: Mapping[Seq, Instant], short: ShortMoments, end: Instant
+) -> Busy | None:
+    every = replay.histories.values()
+    ends = (history.ended for history in every if history.ended is not None)
+    last = short.until(end) or min(end, max(ends, default=end))
+    capacity = min(site.pes(), len(site.found.cpus) or site.pes())
+    return busy_share(every, min(starts.values(), default=None), last, capacity)
+
+
+def _former(site: Site) -> Iterator[ev.Recorded]:
+    """How the requests came to where they stood, told as events; of number 0."""
+    made = [pair for request in site.requests.values() for pair in _way(request)]
+    for at, event in sorted(made, key=lambda pair: pair[0]):
+        yield ev.Recorded(0, at, event)
+
+
+def _way(request: Request) -> Iterator[tuple[Instant, ev.Event]]:
+    state: Literal["waiting", "held", "queued"] = "queued"
+    if request.state is State.HELD:
+        state = "held"
+    elif request.state is State.WAITING:
+        state = "waiting"
+    yield request.submitted, ev.Submitted(request.seq, request.spec, request.queue, state)
+    run = request.attempt
+    if run is not None:
+        yield run.started, ev.Starting(request.seq, run.number, run.pes, units=run.units)
+        if not run.starting:
+            yield run.started, ev.Started(request.seq, run.number, run.pes)

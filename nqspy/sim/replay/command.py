@@ -1,0 +1,190 @@
+"""The command ``nqspy replay``: what happened, gone through again as it was or under something else."""
+
+import json
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from nqspy.engine.replay.course import Change
+from nqspy.model.errors import NqspyError
+from nqspy.model.ids import Instant
+from nqspy.report.time_text import parse_since
+from nqspy.rpc.home import resolve_home
+from nqspy.rpc.messages import plain
+from nqspy.rpc.program import run
+from nqspy.sim.replay import changes, picture, steps, texts
+from nqspy.sim.replay.apart import apart
+from nqspy.sim.replay.comparison import Comparison, data_of
+from nqspy.sim.replay.past import Past
+from nqspy.sim.replay.what_if import Gathered, Other, exits_of, gathered, replayed
+from nqspy.sim.replay.wrong import NotReplayed
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+SpanArgument = Annotated[
+    str | None, typer.Argument(metavar="[FROM..TO]", help="a time, as 03:10..03:20; with --steps")
+]
+HomeOption = Annotated[
+    str | None, typer.Option("--home", help="the home; else NQSPY_HOME, else the usual place")
+]
+SinceOption = Annotated[
+    str | None, typer.Option("--since", help="from 2026-03-02T21:00, 21:00, or 7d (before the last event) on")
+]
+UntilOption = Annotated[str | None, typer.Option("--until", help="up to this, written likewise")]
+ExitsOption = Annotated[
+    Path | None, typer.Option("--exits", metavar="DIR", help="with the user exits of DIR")
+]
+QueuesOption = Annotated[
+    Path | None, typer.Option("--queues", metavar="DIR", help="with the files *.qmgr of DIR for queues.d")
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-c", metavar="COMMAND", help="with this setting all the time: -c 'set sched_factor share 10'"
+    ),
+]
+FileOption = Annotated[
+    Path | None, typer.Option("--file", metavar="FILE", help="as if this file of commands had been applied")
+]
+StepsOption = Annotated[bool, typer.Option("--steps", help="pass by pass: who was looked at, and why not")]
+PictureOption = Annotated[
+    Path | None, typer.Option("--picture", metavar="FILE", help="draw both nights: FILE.svg or FILE.png")
+]
+BriefOption = Annotated[bool, typer.Option("--brief", hidden=True, help="a few lines")]
+JsonOption = Annotated[bool, typer.Option("--json", help="data instead of text")]
+
+
+@app.command()
+def replay(
+    span: SpanArgument = None,
+    home: HomeOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    exits: ExitsOption = None,
+    queues: QueuesOption = None,
+    commands: SetOption = None,
+    file: FileOption = None,
+    show_steps: StepsOption = False,
+    drawn: PictureOption = None,
+    brief: BriefOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Go through what the journal has again: as it was, or under other settings, queues or user exits."""
+    try:
+        if drawn is not None:
+            picture.check(drawn)
+        past = Past(Path(resolve_home(home)))
+        begin, end = _time(past, span, since, until)
+        other = _other(exits, queues, commands or [], file)
+        if show_steps:
+            _show_steps(past, begin, end, as_json, other)
+            return
+        what = gathered(past, begin, end, 1 if other.nothing else 2)
+        made = apart(partial(_compared, what, other, drawn))
+        if drawn is not None:
+            picture.save(drawn, made["picture"])
+        data = made["data"]
+        text = (
+            json.dumps(data, ensure_ascii=False) + "\n"
+            if as_json
+            else texts.text_of(data, other.words, brief)
+        )
+        _print(text)
+        if other.nothing and data["differences"]:
+            raise SystemExit(1)
+    except (NqspyError, OSError) as error:
+        _fail(error)
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+
+
+def _compared(what: Gathered, other: Other, drawn: Path | None) -> dict[str, Any]:
+    """In a process of its own."""
+    comparison = Comparison(replayed(what, other))
+    content = "" if drawn is None else picture.drawn(drawn, comparison)
+    return {"data": data_of(comparison), "picture": content}
+
+
+def _time(
+    past: Past, span: str | None, since: str | None, until: str | None
+) -> tuple[Instant | None, Instant | None]:
+    """Raises BadValue, NotReplayed."""
+    if span is not None:
+        if since is not None or until is not None or ".." not in span:
+            raise NotReplayed(f"{span!r} is no time: write it like 03:10..03:20, without --since and --until")
+        since, _, until = span.partition("..")
+    end = parse_since(until, past.zone, past.last) if until else None
+    # A clock time is one before the end.
+    begin = parse_since(since, past.zone, end if end is not None else past.last) if since else None
+    if begin is not None and end is not None and begin >= end:
+        raise NotReplayed(f"nothing lies between {since} and {until}")
+    return begin, end
+
+
+def _other(exits: Path | None, queues: Path | None, commands: list[str], file: Path | None) -> Other:
+    """What is other, from the words of the line. Raises NotReplayed."""
+    change, words = Change(), list[str]()
+    if queues is not None:
+        change, words = (
+            changes.both(change, changes.other_queues(queues)),
+            [*words, f"the queues of {queues}"],
+        )
+    if file is not None:
+        change = changes.both(change, changes.as_if_applied(_read(file), file.name))
+        words.append(str(file))
+    if commands:
+        change = changes.both(change, changes.throughout("\n".join(commands) + "\n"))
+        words += commands
+    sources = None
+    if exits is not None:
+        sources = exits_of(exits)
+        words.append(f"the exits of {exits}")
+    return Other(change, sources, ", ".join(words))
+
+
+def _read(file: Path) -> str:
+    try:
+        return sys.stdin.read() if str(file) == "-" else file.read_text("utf-8")
+    except UnicodeDecodeError:
+        raise NotReplayed(f"{file} is no UTF-8 text") from None
+
+
+def _show_steps(past: Past, begin: Instant | None, end: Instant | None, as_json: bool, other: Other) -> None:
+    if not other.nothing:
+        raise NotReplayed("--steps shows the passes that were made: give it without a change")
+    if begin is None or end is None:
+        raise NotReplayed("--steps needs a time: nqspy replay 03:10..03:20 --steps")
+    # What exits failed on shortly before counts.
+    what = gathered(past, Instant(begin - steps.BEFORE), end, 1)
+    for step in apart(lambda: list(steps.Steps(replayed(what, going=False), begin, end).passes())):
+        _print(json.dumps(step, ensure_ascii=False) + "\n" if as_json else _lines(steps.lines(step)))
+
+
+def _lines(lines: Iterator[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _print(text: str) -> None:
+    try:
+        sys.stdout.write(plain(text))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise SystemExit(0) from None
+
+
+def _fail(text: object) -> NoReturn:
+    print(f"nqspy: {text}", file=sys.stderr)
+    raise SystemExit(1)
+
+
+def main() -> None:
+    """Entry point."""
+    run(app, "nqspy replay")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""User exits in a replay: they fail again where the journal says that they failed, however quick they are
+today; for the rest those that were there then have more time than a daemon gives them."""
+
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from nqspy.model.actions import ExitFailure
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.site import Site
+from nqspy.userexit.call_stats import Mark, Subject
+from nqspy.userexit.calls import Calls
+from nqspy.userexit.guard import NS, Guard
+from nqspy.userexit.kept import Spare
+from nqspy.userexit.loader import Source, owner_of, read_folder
+from nqspy.userexit.seats import Hook
+from nqspy.userexit.site_exits import SiteExits
+from nqspy.userexit.watch import CallWatch
+
+PATIENCE = 20
+"""So many times its budget an exit may take that was there then: what it did in time must not fail on a busy
+machine now."""
+
+
+class PatientGuard(Guard):
+    """A guard that gives so many times the budget, and says nothing of it."""
+
+    patience = PATIENCE
+
+    def _begin(self, budget: int, wall: int) -> None:
+        super()._begin(self.patience * budget, self.patience * wall)
+
+    def _late(self) -> bool:
+        late = super()._late()
+        for given in (self._limit, self._budget) if late and self.patience > 1 else ():
+            said = f" {given // NS} ms"
+            self._over = self._over.replace(said, f" {given // self.patience // NS} ms")
+        return late
+
+
+class RecordedCalls(Calls):
+    """Calls of the exits as they were at work then; ``others``: names of those that were not there."""
+
+    def __init__(self, guard: PatientGuard, watch: CallWatch, others: Collection[str]) -> None:
+        super().__init__(guard, watch)
+        self._patient, self._others = guard, others
+        self._expected: list[ExitFailure] = []
+        self._started: Collection[Seq] = ()
+
+    def expect(self, failures: Sequence[ExitFailure], started: Collection[Seq]) -> None:
+        """In the next pass these fail again; ``started``: what that pass starts. One that is told to have
+        failed on a request that was started failed after it was chosen."""
+        told = (each for each in failures if each.traceback and each.exit not in self._others)
+        self._expected, self._started = list(told), started
+
+    def call(self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...]) -> Any:
+        """As `Calls`; a failure that is expected comes without a call."""
+        for failure in self._expected:
+            if self._is_of(failure, hook, seq):
+                self._expected.remove(failure)
+                failed = self.failed(hook, subject, seq, args, failure.text, failure.traceback)
+                self.failures[-1] = failure
+                return failed
+        self._patient.patience = 1 if hook.exit.module.name in self._others else PATIENCE
+        return super().call(hook, subject, seq, args)
+
+    def _is_of(self, failure: ExitFailure, hook: Hook, seq: Seq | None) -> bool:
+        if (failure.exit, failure.seq) != (hook.exit.module.name, seq):
+            return False
+        return (hook.name == "elected") == (seq in self._started)
+
+
+class RecordedExits(SiteExits):
+    """The exits of these files as they were at work then. ``others``: names of those that were not there, or
+    were other files: they have no past, and no more time than a daemon gives them."""
+
+    def __init__(self, folder: Path, sources: Sequence[Source], others: Collection[str] = ()) -> None:
+        self._others = others
+        super().__init__(folder, sources=sources, guard=PatientGuard)
+
+    def _make_calls(self, watch: CallWatch) -> Calls:
+        assert isinstance(self._guard, PatientGuard)
+        self._recorded = RecordedCalls(self._guard, watch, self._others)
+        return self._recorded
+
+    def expect(self, failures: Sequence[ExitFailure], started: Collection[Seq]) -> None:
+        """As `RecordedCalls`."""
+        self._recorded.expect(failures, started)
+
+    def failed_before(self, site: Site, failures: Iterable[tuple[Instant, ExitFailure]]) -> None:
+        """They failed at these before the beginning, and are not asked about them again so soon. Who was not
+        there then has not failed."""
+        for at, each in failures:
+            one, request = self._exits.get(each.exit), site.requests.get(each.seq or 0)
+            if one is not None and each.exit not in self._others and request is not None:
+                for hook in one.hooks.values():
+                    hook.record.spare(request.seq, Mark(at, each.text, each.lost))
+                    if each.rests:
+                        hook.record.rest(request.owner, Mark(at))
+
+    def lost_at(self, failures: Sequence[ExitFailure], at: Instant) -> None:
+        """Their process was lost at these: they are not asked about them for a while."""
+        asked = ("jobselect", "elected", "route")
+        failed = [each for each in failures if each.lost and each.seq is not None]
+        self.lost([Spare(each.exit, hook, each.seq, at, each.text) for each in failed for hook in asked], ())
+
+
+def files_in(folder: Path) -> tuple[Source, ...]:
+    """The files of a folder that may be exits; nothing of them is run."""
+    return tuple(read_folder(folder, owner_of(folder, None))[0])
+
+
+def unlike(now: Sequence[Source], then: Sequence[Source]) -> frozenset[str]:
+    """Names of the files that are not the same in both."""
+    known = {each.path.stem: each.text for each in then}
+    mine = {each.path.stem: each.text for each in now}
+    return frozenset(name for name in {*known, *mine} if known.get(name) != mine.get(name))

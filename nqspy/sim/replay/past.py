@@ -1,0 +1,144 @@
+"""What a home's journal has of a time: the site as it was at the beginning, and all that happened."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+from nqspy.engine.replay.recording import Recording, rebuilt, reloaded
+from nqspy.model.actions import ExitFailure
+from nqspy.model.event import Recorded
+from nqspy.model.events import Alarm, Decided, Submitted
+from nqspy.model.ids import Instant, Seq, array_key, number_of
+from nqspy.model.requests import Dependency
+from nqspy.model.site import Site
+from nqspy.ports import EndedRow
+from nqspy.report import site_then
+from nqspy.report.time_text import Zone, zone_of
+from nqspy.sim.replay.wrong import NotReplayed
+from nqspy.store.errors import StoreError
+from nqspy.store.former_sites import latest_before
+from nqspy.store.reader import Reader
+
+NEAR = 100_000
+"""A pass that was under way at an instant has come within so many events."""
+
+
+class Beginning:
+    """The site after event ``n``, made ``times`` times; then copies of it, which are the same but for what is
+    reckoned meanwhile."""
+
+    def __init__(self, reader: Reader, n: int, times: int) -> None:
+        """Raises NotReplayed where the journal does not reach back so far."""
+        self._sites = [_site(reader, n) for _ in range(times)]
+        self._spare = reloaded(self._sites[0])
+
+    def __call__(self) -> Site:
+        """Another one."""
+        return self._sites.pop() if self._sites else reloaded(self._spare)
+
+
+def _site(reader: Reader, n: int) -> Site:
+    former = latest_before(reader, n) if n > NEAR else None
+    site = Site() if former is None else former
+    first = next(reader.events(after=site.n, limit=1), None)
+    if first is not None and first.n != site.n + 1:
+        raise NotReplayed(f"the journal begins with event {first.n}: what was before nobody knows")
+    return rebuilt(site, islice(reader.events(after=site.n), n - site.n))
+
+
+class Past:
+    """The journal of a home, read beside its daemon or without one."""
+
+    def __init__(self, home: Path) -> None:
+        """Raises NotReplayed."""
+        database = home / "nqs.db"
+        if not database.exists():
+            raise NotReplayed(f"{database} does not exist: there is nothing to replay")
+        try:
+            self.reader = Reader(database)
+        except (StoreError, OSError) as error:
+            raise NotReplayed(f"{error}; its owner or root can replay it") from error
+        self.home = home
+        last = self._last()
+        if last is None:
+            raise NotReplayed(f"the journal of {home} has no events: there is nothing to replay")
+        self.last = last.at
+        self.now_site = self._settings()
+
+    def _last(self) -> Recorded | None:
+        """The last event: numbers have no gaps, and grow with what is looked for."""
+        low, high = 0, 1
+        while next(self.reader.events(after=high, limit=1), None) is not None:
+            low, high = high, 2 * high
+        while low < high:
+            middle = (low + high) // 2
+            if next(self.reader.events(after=middle, limit=1), None) is None:
+                high = middle
+            else:
+                low = middle + 1
+        return next(self.reader.events(after=low - 1, limit=1), None) if low else None
+
+    def _settings(self) -> Site:
+        """Settings and machine as they are at the end."""
+        site = Site()
+        for recorded in self.reader.kinds(site_then.KINDS):
+            site_then.follow(site, recorded.event)
+        return site
+
+    @property
+    def zone(self) -> Zone:
+        """The site's."""
+        return zone_of(self.now_site.timezone)
+
+    def recording(
+        self, since: Instant | None = None, until: Instant | None = None, courses: int = 1
+    ) -> Recording:
+        """From ``since`` (None: the beginning) to before ``until`` (None: the end), a little longer where a
+        pass was under way; ``courses``: so many of them begin with its site. It needs the journal no more.
+        Raises NotReplayed."""
+        n = 0 if since is None else self._before(since)
+        events = list(self.reader.events(after=n))
+        if not events or (until is not None and events[0].at >= until):
+            raise NotReplayed("nothing happened in that time: there is nothing to replay")
+        count = len(events) if until is None else _count(events, until)
+        begin = Beginning(self.reader, n, courses)
+        return Recording(begin, events[:count], self._known(events[:count]), events[count:])
+
+    def _known(self, events: Sequence[Recorded]) -> Callable[[Sequence[Seq]], Iterator[EndedRow]]:
+        """Those that have ended of whom somebody asks."""
+        named = {each.seq for recorded in events for each in _awaited(recorded)}
+        wanted = sorted({*named, *(array_key(number_of(seq)) for seq in named)})
+        rows = {row["seq"]: row for row in self.reader.ended(seqs=wanted)} if wanted else {}
+        return lambda seqs: (rows[seq] for seq in seqs if seq in rows)
+
+    def failures(self, n: int, since: Instant) -> list[tuple[Instant, ExitFailure]]:
+        """What user exits failed at from an instant on, up to event ``n``."""
+        told = self.reader.kinds((Decided.kind, Alarm.kind), after=max(0, n - NEAR), upto=n)
+        every = ((each.at, each.event) for each in told if each.at >= since)
+        return [
+            (at, failure)
+            for at, event in every
+            if isinstance(event, Decided | Alarm)
+            for failure in event.failures
+        ]
+
+    def _before(self, since: Instant) -> int:
+        """The number of the last event before an instant at which no plan was under way."""
+        first = next(self.reader.events(since=since, limit=1), None)
+        if first is None:
+            raise NotReplayed("nothing has happened since then: there is nothing to replay")
+        n = first.n - 1
+        near = self.reader.kinds((Decided.kind,), after=max(0, n - NEAR), upto=n + NEAR)
+        passes = [(each.n, each.event.as_of) for each in near if isinstance(each.event, Decided)]
+        while (earlier := min((saw for came, saw in passes if came > n and saw < n), default=n)) < n:
+            n = earlier
+        return n
+
+
+def _count(events: Sequence[Recorded], until: Instant) -> int:
+    return next((place for place, each in enumerate(events) if each.at >= until), len(events))
+
+
+def _awaited(recorded: Recorded) -> Sequence[Dependency]:
+    """What a request waits for that was handed in."""
+    return recorded.event.spec.after if isinstance(recorded.event, Submitted) else ()

@@ -1,0 +1,112 @@
+"""The flight recorder: pass by pass who was looked at, who was started, and why the others were not."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from nqspy.engine.replay.follow import Follower
+from nqspy.model import events as ev
+from nqspy.model.actions import Plan, Start
+from nqspy.model.event import Recorded
+from nqspy.model.ids import Instant, Seq, array_of
+from nqspy.model.reasons import Reason
+from nqspy.model.site import Site
+from nqspy.sim.replay.what_if import Replayed
+
+BEFORE = 600_000
+"""ms before the time that is shown from which passes are made again: what exits failed on counts so long."""
+MOST = 200
+"""Requests that one pass names at most."""
+
+
+class Steps:
+    """The passes of a time, as a follower makes them again."""
+
+    def __init__(self, found: Replayed, begin: Instant, end: Instant) -> None:
+        self._found, self._begin, self._end = found, begin, end
+        self._zone = found.zone
+
+    def passes(self) -> Iterator[dict[str, Any]]:
+        """Each pass that decided anything: ``at asked as_of n`` of it, ``shift``, ``started[{request pes
+        forced}]``, ``waits[{request queue code who text}]`` in the order in which they were looked at,
+        ``queues[{queue code who text}]``: why the rest of each was not, and what else it did."""
+        was = self._found.was
+        events = self._found.recording.events
+        while was.place < len(events) and events[was.place].at < self._end:
+            before = was.place
+            recorded = events[before]
+            was.step()
+            if isinstance(recorded.event, ev.Decided) and recorded.at >= self._begin:
+                yield self._told(was, recorded, events[before + 1 : was.place])
+
+    def _told(self, was: Follower, recorded: Recorded, followed: Any) -> dict[str, Any]:
+        event, site, plan = recorded.event, was.site, was.engine.plan
+        assert isinstance(event, ev.Decided)
+        return {
+            "n": recorded.n,
+            "at": self._zone.text(recorded.at),
+            "asked": self._zone.text(event.asked or recorded.at),
+            "as_of": event.as_of,
+            "shift": site.shift.current,
+            "started": [
+                self._started(site, each.event) for each in followed if each.event.kind == "starting"
+            ],
+            "waits": [_reason(site, seq, why) for seq, why in _looked_at(plan)],
+            "queues": [{"queue": name, **_said(why)} for name, why in plan.reasons.closing.items()],
+            "short_of_pes": plan.short_of_pes,
+            "failures": [{"exit": each.exit, "text": each.text} for each in plan.failures],
+            "others": [_other(site, each.event) for each in followed if each.event.kind != "starting"],
+        }
+
+    def _started(self, site: Site, event: ev.Starting) -> dict[str, Any]:
+        name = _name(site, event.seq)
+        return {
+            "request": site.id_of(event.seq),
+            "name": name,
+            "pes": list(event.pes),
+            "forced": event.forced,
+        }
+
+
+def _looked_at(plan: Plan) -> list[tuple[Seq, Reason]]:
+    starts = {action.seq for action in plan.actions if isinstance(action, Start)}
+    return [(seq, why) for seq, why in plan.reasons.own.items() if seq not in starts][:MOST]
+
+
+def _reason(site: Site, seq: Seq, why: Reason) -> dict[str, Any]:
+    request = site.to_be(seq)
+    queue = None if request is None else request.queue
+    return {"request": site.id_of(seq), "name": _name(site, seq), "queue": queue, **_said(why)}
+
+
+def _name(site: Site, seq: Seq) -> str:
+    request = site.to_be(seq) or site.requests.get(array_of(seq) or 0)
+    return "" if request is None else request.name
+
+
+def _said(why: Reason) -> dict[str, str]:
+    return {"code": why.code.value, "who": why.who, "text": why.text}
+
+
+def _other(site: Site, event: Any) -> dict[str, Any]:
+    seqs = event.seqs if hasattr(event, "seqs") else (event.seq,) if hasattr(event, "seq") else ()
+    return {"kind": event.kind, "requests": [site.id_of(seq) for seq in seqs if seq is not None]}
+
+
+def lines(step: dict[str, Any]) -> Iterator[str]:
+    """A pass for people."""
+    shift = f", shift {step['shift']}" if step["shift"] else ""
+    asked = "" if step["asked"] == step["at"] else f", asked for {step['asked'][11:23]}"
+    made = f"pass {step['n']}, as of event {step['as_of']}"
+    yield f"{step['at'][:10]} {step['at'][11:23]}  {made}{asked}{shift}"
+    for each in step["started"]:
+        forced = ", forced" if each["forced"] else ""
+        pes = ",".join(map(str, each["pes"]))
+        yield f"    {each['request']} {each['name']}: starts on PE {pes}{forced}"
+    for each in step["others"]:
+        yield f"    {each['kind']} {', '.join(each['requests'])}".rstrip()
+    for each in step["waits"]:
+        yield f"    {each['request']} {each['name']}: {each['code']} ({each['who']}) {each['text']}"
+    for each in step["queues"]:
+        yield f"    others of queue {each['queue']}: {each['code']} ({each['who']}) {each['text']}"
+    for each in step["failures"]:
+        yield f"    exit {each['exit']} failed: {each['text']}"

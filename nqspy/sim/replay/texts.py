@@ -1,0 +1,136 @@
+"""A comparison of two courses in words, for people."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from nqspy.report.grid import grid, percent, points
+from nqspy.report.time_text import short
+
+MOST = 20
+"""Requests that are told one by one."""
+
+Data = Mapping[str, Any]
+
+
+def text_of(data: Data, words: str, brief: bool = False) -> str:
+    """The whole; ``words``: what is other than it was; ``brief``: without what became of each request."""
+    return "".join(_parts(data, words, brief))
+
+
+def _parts(data: Data, words: str, brief: bool) -> Iterator[str]:
+    yield f"{short(data['since'])} to {short(data['until'])}: {data['events']} events\n"
+    yield _as_it_was(data)
+    if not words:
+        return
+    yield f"with {words}: {_differs(data)}\n"
+    yield from _notes(data)
+    if data["left"] is None:
+        return
+    starts = data["starts"]
+    said = (f"{starts[kind]} {what}" for kind, what in _KINDS.items() if starts[kind] or kind in _ALWAYS)
+    yield f"\nstarts: {', '.join(said)}\n"
+    yield f"busy: {_was(data['busy'], percent)} %\n"
+    if data["deviation"]["was"] is not None or data["deviation"]["would"] is not None:
+        yield f"largest quota deviation: {_was(data['deviation'], _plain)} points\n"
+    yield "\n" + _table(data["groups"], "GROUP")
+    if brief:
+        return
+    if len(data["users"]) > 1:
+        yield "\n" + _table(data["users"], "USER")
+    yield from _moves(data["moved"])
+
+
+_KINDS = {
+    "earlier": "earlier",
+    "later": "later",
+    "same": "the same",
+    "never": "not any more",
+    "new": "only now",
+}
+_ALWAYS = ("earlier", "later", "same")
+
+
+def _as_it_was(data: Data) -> str:
+    if not data["as_it_was"]:
+        return "gone through again as it was: the same to the event\n"
+    count = data["as_it_was"]
+    return f"gone through again as it was: {count} events are other ones (see `nqspy manual replay`)\n"
+
+
+def _differs(data: Data) -> str:
+    if data["left"] is None:
+        return "nothing would have been different"
+    return f"different from {short(data['left'])} on, {data['differences']} events are other ones"
+
+
+def _notes(data: Data) -> Iterator[str]:
+    guessed, refused = data["guessed"], data["refused"]
+    if guessed:
+        named = ", ".join(guessed[:3]) + (f" and {len(guessed) - 3} more" if len(guessed) > 3 else "")
+        yield f"nobody knows how long {named} would have run: to the limit\n"
+    for name, text in list(refused.items())[:MOST]:
+        yield f"{name} would have been refused: {text}\n"
+
+
+def _was(pair: Data, written: Any) -> str:
+    return f"{written(pair['was'])} -> {written(pair['would'])}"
+
+
+def _plain(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+def _table(rows: Mapping[str, Data], head: str) -> str:
+    quotas = any("deviation" in row for row in rows.values())
+    heads = [head, "EARLIER", "LATER", "SAME", "MEAN WAIT", "->"] + (["DEVIATION", "->"] if quotas else [])
+    cells = [
+        [name, row["earlier"], row["later"] + row["never"], row["same"], *_waits(row["wait_s"])]
+        + ([points(row["deviation"]["was"]), points(row["deviation"]["would"])] if quotas else [])
+        for name, row in rows.items()
+    ]
+    return grid(heads, cells)
+
+
+def _waits(pair: Data) -> tuple[str, str]:
+    return _span(pair["was"]), _span(pair["would"])
+
+
+def _span(seconds: float | None) -> str:
+    if seconds is None:
+        return "-"
+    minutes, rest = divmod(round(abs(seconds)), 60)
+    sign = "-" if seconds < 0 else ""
+    return f"{sign}{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
+
+
+def _moves(moved: list[Data]) -> Iterator[str]:
+    if not moved:
+        return
+    rows = [
+        [
+            each["id"],
+            each["name"],
+            each["group"],
+            _moment(each["was"]),
+            _moment(each["would"]),
+            "-" if each["later_s"] is None else _span(each["later_s"]),
+            _why(each),
+        ]
+        for each in moved[:MOST]
+    ]
+    yield "\n" + grid(("REQUEST", "NAME", "GROUP", "WAS", "WOULD", "LATER", "WHY"), rows, left=5)
+    if len(moved) > MOST:
+        yield f"and {len(moved) - MOST} more; --json has all\n"
+
+
+def _moment(text: str | None) -> str:
+    return "-" if text is None else short(text)[5:]
+
+
+def _why(each: Data) -> str:
+    reason = each["reason"]
+    said = "" if reason is None else str(reason["text"])
+    if each["later_s"] is None or each["later_s"] > 0:
+        passed = f"lets pass {', '.join(each['lets_pass'])}" if each["lets_pass"] else ""
+        return "; ".join(part for part in (said, passed) if part)
+    return f"waited then: {said}" if said else ""

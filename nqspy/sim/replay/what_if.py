@@ -1,0 +1,128 @@
+"""A home's journal gone through again, as it was and under something else.
+
+For who wants both courses of a night: ``apart(lambda: mine(replayed(gathered(past, since), other)))``, where
+`gathered` reads the journal before and ``mine`` makes of what came of it what JSON can hold.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from nqspy.engine import timetable
+from nqspy.engine.replay import pair
+from nqspy.engine.replay.course import Change, Course
+from nqspy.engine.replay.follow import Follower
+from nqspy.engine.replay.recording import Recording
+from nqspy.model.actions import ExitFailure
+from nqspy.model.errors import NqspyError
+from nqspy.model.ids import Instant
+from nqspy.model.site import Site
+from nqspy.model.twin import twin_of
+from nqspy.report.time_text import Zone
+from nqspy.sim.replay.exits import RecordedExits, files_in, unlike
+from nqspy.sim.replay.past import Past
+from nqspy.sim.replay.wrong import NotReplayed
+from nqspy.sim.running import calm
+from nqspy.userexit.call_stats import RETRY
+from nqspy.userexit.loader import Source
+
+
+@dataclass(frozen=True)
+class Other:
+    """What is other than it was. ``change``: settings; ``exits``: these files instead of the home's, None:
+    the same. ``words``: what people read of it."""
+
+    change: Change = Change()
+    exits: Sequence[Source] | None = None
+    words: str = ""
+
+    @property
+    def nothing(self) -> bool:
+        """Whether it is all as it was."""
+        return not self.change.commands and self.exits is None
+
+
+AS_IT_WAS = Other()
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What a replay needs: nothing of it is read later. ``then``: the files of the home's user exits;
+    ``failures``: what these failed at shortly before."""
+
+    zone: Zone
+    folder: Path
+    recording: Recording
+    then: Sequence[Source]
+    failures: Sequence[tuple[Instant, ExitFailure]]
+
+
+@dataclass
+class Replayed:
+    """A time of a home's journal: ``before``, the site as it began; ``was``, the night as it was gone through
+    again; ``would``, its other course, None where nothing is other than it was; ``moves``: why starts moved.
+    ``exits`` are those of the other course."""
+
+    zone: Zone
+    recording: Recording
+    before: Site
+    was: Follower
+    would: Course | None = None
+    moves: pair.Moves = field(default_factory=pair.Moves)
+    exits: RecordedExits | None = None
+    words: str = ""
+
+
+def gathered(
+    past: Past, since: Instant | None = None, until: Instant | None = None, courses: int = 2
+) -> Gathered:
+    """What the journal has from ``since`` to ``until``. No code of the site is run. Raises NotReplayed."""
+    recording = past.recording(since, until, courses)
+    first = recording.events[0]
+    failures = past.failures(first.n - 1, Instant(first.at - RETRY))
+    folder = past.home / "exits"
+    _load_calendar(past, first.at)
+    return Gathered(past.zone, folder, recording, files_in(folder), failures)
+
+
+def _load_calendar(past: Past, at: Instant) -> None:
+    """Reads what there is of zones and holidays."""
+    site = past.now_site
+    timetable.next_firing(site.settings, site.timezone, at)
+
+
+def replayed(what: Gathered, other: Other = AS_IT_WAS, going: bool = True) -> Replayed:
+    """Goes through it again, as it was and, where ``other`` says so, under something else; not ``going``: it
+    stands at the beginning. User exits run in this process (`apart`). Raises NotReplayed."""
+    with calm():
+        exits = RecordedExits(what.folder, what.then)
+        was = Follower(what.recording, exits, exits)
+        exits.failed_before(was.site, what.failures)
+        found = Replayed(what.zone, what.recording, twin_of(was.site), was, words=other.words)
+        if going and other.nothing:
+            was.follow()
+        elif going:
+            _other_course(found, what, other)
+    return found
+
+
+def _other_course(found: Replayed, what: Gathered, other: Other) -> None:
+    mine = what.then if other.exits is None else tuple(other.exits)
+    others = unlike(mine, what.then)
+    change = replace(other.change, routed=other.change.routed or bool(others), asked=bool(others))
+    found.exits = exits = RecordedExits(what.folder, mine, others)
+    if exits.problems:
+        raise NotReplayed(exits.problems[0])
+    found.would = Course(found.recording, exits, exits, change, found.was)
+    exits.failed_before(found.before, what.failures)
+    try:
+        found.moves = pair.run(found.was, found.would)
+    except NqspyError as error:
+        raise NotReplayed(f"{other.words or 'the change'}: {error}") from error
+
+
+def exits_of(folder: Path) -> tuple[Source, ...]:
+    """The files of a folder of exits. Raises NotReplayed where it is none."""
+    if not folder.is_dir():
+        raise NotReplayed(f"{folder} is no folder of user exits")
+    return files_in(folder)

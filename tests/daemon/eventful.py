@@ -1,0 +1,152 @@
+"""A night with everything in it, by a real daemon under an accelerated clock: lists and arrays, dependencies,
+shifts that suspend, promised starts, exits that fail, operators at work, kills -9. What it leaves is a
+journal."""
+
+import random
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+from daemon.live import Live, until
+
+from nqspy.errors import Refusal
+
+EVENING = datetime.fromisoformat("2026-03-02T20:40:00+01:00")
+SPEED = 1200
+SITE = """\
+set machine pes=3
+set timezone Europe/Paris
+create batch_queue night priority=10 workdir=submit order=fcfs reserve=1
+create batch_queue express priority=20 workdir=submit run_limit=1
+create batch_queue spare priority=5 workdir=submit
+create pipe_queue batch priority=30 destination=(express, spare)
+set per_request wall_limit=4:00:00 night
+set per_request cpu_limit=600 express
+enable queue all
+start queue express, spare, batch
+create group d1 share=60
+create group d2 share=40
+define shift evening when=("0 17 * * *")
+  stop queue night
+end
+define shift night when=("0 21 * * *")
+  start queue night
+  set sched_factor share 20 time 1
+end
+define shift pause when=("0 1 * * *") spill=suspend
+  stop queue spare
+end
+define shift late when=("0 2 * * *")
+  start queue spare
+  set sched_factor share 0 time 10
+end
+"""
+MOODY = '''\
+"""Moody: it raises on what is called poison, loops on what is called endless, and refuses late ones early."""
+
+from nqspy.userexit import refuse, userexit
+
+
+@userexit
+def jobselect(request, view, now):
+    if request.name == "poison":
+        raise RuntimeError("it tastes of almonds")
+    while request.name == "endless":
+        pass
+    if request.name.startswith("late") and len(view.running()) > 1:
+        return refuse("late ones run beside one other at most")
+    return None
+
+
+@userexit
+def submit(request):
+    if request.name == "unwanted":
+        raise ValueError("unwanted")
+    return None
+'''
+
+
+class EventfulNight:
+    """The live site, and what is done to it while its night goes by. ``seed``: who comes with what."""
+
+    def __init__(self, live: Live, seed: int = 1) -> None:
+        self.live, self.chance = live, random.Random(seed)
+        self.ids: list[str] = []
+        live.accepts_trouble = True  # the moody exit's tracebacks
+
+    def now(self) -> datetime:
+        return datetime.fromisoformat(self.live.client.call("status")["clock"])
+
+    def wait(self, **more: float) -> None:
+        """Lets so much time go by, by the daemon's clock."""
+        then = self.now() + timedelta(**more)
+        until(lambda: self.now() >= then, f"the clock reaches {then}")
+
+    def submit(self, seconds: float, name: str, queue: str = "night", **more: object) -> str:
+        """A request that takes so many real seconds."""
+        group = self.chance.choice(("d1", "d2"))
+        options = {"name": name, "queue": queue, "account": group, **more}
+        self.ids.append(self.live.submit(f"sleep {seconds}", **options))
+        return self.ids[-1]
+
+    def live_through(self, kills: int = 2) -> "EventfulNight":
+        """From the evening to the early morning; the daemon is killed so many times."""
+        live = self.live
+        live.site(SITE, {"moody": MOODY}).start("--clock", f"{EVENING.isoformat()} x{SPEED}")
+        self._hand_in()
+        for n in range(kills):
+            self.wait(minutes=40)
+            self._operate(n)
+            self.wait(minutes=20)
+            live.kill()
+            live.start()
+            self._hand_in_more(n)
+        self.wait(minutes=60)
+        until(lambda: not self._under_way(), "all has ended that can", patience=180)
+        return self
+
+    def _under_way(self) -> list[str]:
+        states = ("queued", "running", "suspended", "exiting")
+        stuck = ("poison", "endless")
+        return [
+            each.id for each in self.live.client.requests()
+            if each.data["state"] in states and each.data["name"] not in stuck
+        ]  # fmt: skip
+
+    def _hand_in(self) -> None:
+        for n in range(10):
+            self.submit(self.chance.uniform(0.2, 1.5), f"list-{n}", pes=self.chance.choice((1, 1, 1, 3)))
+        array = self.live.qsub("sleep 0.4\n", "-q", "night", "-N", "array", "-J", "1-6%2", "-A", "d1")
+        self.live.qsub("exit 3\n", "-q", "spare", "-N", "fails", "-l", "walltime=1:00:00")
+        first = self.submit(1.0, "first", "spare")
+        self.live.qsub("true\n", "-q", "night", "-W", f"depend=afterok:{first}", "-N", "after")
+        self.live.qsub("true\n", "-q", "spare", "-W", f"depend=afternotok:{first}", "-N", "never")
+        self.live.qsub("true\n", "-q", "night", "-W", f"depend=afterany:{array}", "-N", "last")
+        for name in ("poison", "endless", "late-1", "late-2"):
+            self.submit(0.3, name, "spare")
+        for n in range(6):
+            self.submit(2.5, f"long-{n}", "spare", pes=1)
+        self.live.qsub("true\n", "-q", "batch", "-N", "routed", "-l", "cput=5:00")
+
+    def _operate(self, n: int) -> None:
+        """What operators do at one time and another."""
+        ids = list(self.ids)
+        for words in (("qhold", ids[3]), ("qrls", ids[3]), ("qdel", ids[5 + n]), ("qmove", "spare", ids[7])):
+            self.live.run(*words)
+        running = [each.id for each in self.live.client.requests() if each.data["state"] == "running"]
+        if running:
+            self.live.qmgr(f"suspend request {running[0]}")
+            self.wait(minutes=10)
+            self.live.qmgr(f"resume request {running[0]}")
+            self.live.run("qrerun", running[-1])
+        self.live.qmgr("set queue spare run_limit=2", f"set usage half_life={6 + n}h")
+        self.live.run("qalter", "-l", "walltime=2:00:00", ids[8])
+
+    def _hand_in_more(self, n: int) -> None:
+        for k in range(4):
+            self.submit(self.chance.uniform(0.1, 1.0), f"more-{n}-{k}", pes=self.chance.choice((1, 2)))
+        self.submit(0.2, "late-again", "spare")
+        dated = (self.now() + timedelta(minutes=30)).strftime("%Y%m%d%H%M.%S")
+        self.live.run("qsub", "-q", "night", "-a", dated, "-N", "dated", stdin="true\n")
+        with suppress(Refusal):  # it may be refused, or not
+            self.live.submit("true", name="unwanted", queue="spare")
+        self.live.run("qdel", self.live.qsub("true\n", "-h", "-q", "night"))
