@@ -18,30 +18,15 @@ from nqspy.engine.handlers import observations as observations
 from nqspy.engine.handlers import recorded as recorded_desk
 from nqspy.engine.handlers.context import CommitGroup, Reply, Transaction
 from nqspy.engine.handlers.served import HANDLERS, SETTLING
-from nqspy.engine.inputs import (
-    Between,
-    CommandAsked,
-    Decision,
-    Input,
-    Observed,
-    Outcome,
-    PassDue,
-    noted,
-)  # fmt: skip
+from nqspy.engine.inputs import Between, CommandAsked, Decision, Input, Observed, Outcome, PassDue, noted
 from nqspy.engine.outage import Outage
 from nqspy.engine.passed_over import passed_over
 from nqspy.engine.recheck import Recheck
 from nqspy.model import events as ev
+from nqspy.model import observations as ob
 from nqspy.model.actions import Action, Hold, Move, Notify, Plan, Redate, Reserving, Resume, Start, Suspend
 from nqspy.model.errors import NqspyError, Refusal, as_refusal
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.observations import (
-    Observation,
-    ObservedNotStarted,
-    ObservedRunning,
-    ObservedUse,
-    SiteObservation,
-)  # fmt: skip
 from nqspy.model.promises import Promise
 from nqspy.model.requests import Used
 from nqspy.model.site import Site
@@ -50,6 +35,7 @@ from nqspy.ports import CommitFailed, Decider, Executor, Exits, Journal
 _TOLD_ALREADY = (Notify, Redate, Reserving, Move, Hold, Promise)
 """Actions of which the executor has nothing to do."""
 
+INTERNAL = "internal error, see the daemon's log"
 RETRY_COMMIT = 2_000
 """Time after which what could not be committed is tried again, ms."""
 
@@ -92,8 +78,8 @@ class Engine:
         self._changed, self._pass_failed = set[Seq](), False
         self._asked_at = Instant(0)
         # Observations to take again, the one being taken, and when to try again after a commit failed.
-        self._retry: list[Observation | SiteObservation] = []
-        self._taking: Observation | SiteObservation | None = None
+        self._retry: list[ob.Observation | ob.SiteObservation] = []
+        self._taking: ob.Observation | ob.SiteObservation | None = None
         self._again_at: Instant | None = None
         # The last instant at which a plan asked for another look, and that was seen to.
         self._woken: Instant | None = None
@@ -130,7 +116,7 @@ class Engine:
         except Exception as error:
             self.failed(error)
             self.log(f"internal error, the group is refused:\n{format_exc()}")
-            return self._refuse(taken, "internal error, see the daemon's log; nothing was changed", now)
+            return self._refuse(taken, f"{INTERNAL}; nothing was changed", now)
         return self._outcome(group, now, hurry)
 
     def _gather(self, tx: Transaction, inputs: Iterable[Input]) -> None:
@@ -141,7 +127,7 @@ class Engine:
             self._time(tx)
             again, self._retry = self._retry, []
             for seen in again:
-                if isinstance(seen, Observation):
+                if isinstance(seen, ob.Observation):
                     self.adopt(tx, seen)
                 else:
                     self._hear(tx, seen)
@@ -227,11 +213,11 @@ class Engine:
     def _take(self, tx: Transaction, each: Input) -> None:
         if isinstance(each, CommandAsked):
             self._answer(tx, each)
-        elif isinstance(each, ObservedUse):
+        elif isinstance(each, ob.ObservedUse):
             self._sample(each, each.used)
         elif isinstance(each, Decision):
             self._decided(tx, each.plan)
-        elif isinstance(each, SiteObservation):
+        elif isinstance(each, ob.SiteObservation):
             self._hear(tx, each)
         elif isinstance(each, Observed):
             self._again(tx, each)
@@ -246,21 +232,24 @@ class Engine:
         for seq in [seq for seq in self.samples if seq not in self.site.started]:
             del self.samples[seq]
 
-    def _hear(self, tx: Transaction, news: SiteObservation) -> None:
+    def _hear(self, tx: Transaction, news: ob.SiteObservation) -> None:
         self._retry = health_desk.without_older(self._retry, news)
         tx.group.observations.append(news)
         self._taking = news
         health_desk.take(tx, news)
         self._taking = None
 
-    def adopt(self, tx: Transaction, observation: Observation) -> None:
+    def adopt(self, tx: Transaction, observation: ob.Observation) -> None:
         """Takes an observation of a scan after a restart, or one whose commit failed."""
-        if isinstance(observation, ObservedRunning) and observation.used != Used():
+        if isinstance(observation, ob.ObservedRunning) and observation.used != Used():
             self._sample(observation, observation.used)
         self._sight(tx, observation, observations.adopt)
 
     def _sight(
-        self, tx: Transaction, observation: Observation, take: Callable[[Transaction, Observation], None]
+        self,
+        tx: Transaction,
+        observation: ob.Observation,
+        take: Callable[[Transaction, ob.Observation], None],
     ) -> None:
         tx.group.observations.append(observation)
         self._taking = observation
@@ -269,7 +258,7 @@ class Engine:
         if observation.seq not in self.site.started:
             self.samples.pop(observation.seq, None)
 
-    def _sample(self, observation: Observation, used: Used) -> None:
+    def _sample(self, observation: ob.Observation, used: Used) -> None:
         request = self.site.started.get(observation.seq)
         if request is not None and request.attempts == observation.attempt:
             last = self.samples.get(observation.seq, request.used)
@@ -332,9 +321,7 @@ class Engine:
         """A pass that breaks down must not keep ends and submissions from being committed."""
         self.log(f"a pass failed, nothing is started until something changes:\n{trace}")
         if not self._pass_failed:
-            tx.alarm(
-                "scheduler", "a pass failed: internal error, see the daemon's log", "a pass failed", trace
-            )
+            tx.alarm("scheduler", f"a pass failed: {INTERNAL}", "a pass failed", trace)
         self._pass_failed = True
 
     def _decided(self, tx: Transaction, plan: Plan | None) -> None:
@@ -402,7 +389,7 @@ class Engine:
         untold = [
             e
             for e in inputs
-            if isinstance(e, Observation | SiteObservation) and not isinstance(e, ObservedUse)
+            if isinstance(e, ob.Observation | ob.SiteObservation) and not isinstance(e, ob.ObservedUse)
         ]
         seen = {id(each): each for each in (*self._group.observations, *self._retry, *untold)}
         self._retry = [each for each in seen.values() if each is not self._taking]
@@ -427,5 +414,5 @@ class Engine:
                     self.failed(error)
                     self.log(f"the executor could not do {action}:\n{format_exc()}")
                     if isinstance(action, Start):
-                        text = "it could not be started: internal error, see the daemon's log"
-                        self._retry.append(ObservedNotStarted(seq, action.attempt, text))
+                        text = f"it could not be started: {INTERNAL}"
+                        self._retry.append(ob.ObservedNotStarted(seq, action.attempt, text))

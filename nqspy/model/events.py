@@ -260,8 +260,7 @@ class Decided(Event):
     """A pass acted: what it saw and how the exits behaved; its starts follow as events of their own.
     ``samples`` are charged; ``short_of_pes``: some request waited only for a PE; ``wait``: why those
     looked at do, ``(seq, code, who, text)``; ``ready``: ``("GROUP:OWNER", PEs)``, see `balance`; ``exits``:
-    which hooks of exits it asked, None: nobody knows; ``asked``: when it was asked for, where its plan came
-    later."""
+    which hooks of exits it asked, None: nobody knows; ``asked``: when, where its plan came later."""
 
     kind: ClassVar[str] = "decided"
     as_of: int

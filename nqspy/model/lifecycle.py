@@ -166,13 +166,15 @@ def _submitted(site: Site, event: ev.Submitted, at: Instant) -> Sequence[Transit
 
 
 def _moved(site: Site, event: ev.Moved | ev.Routed, at: Instant) -> Sequence[Transition]:
-    def leave(site: Site, request: Request, event: Any, at: Instant) -> None:
-        site.tally.leave(request)
+    return _change(site, event, at, _leave, _enter)
 
-    def enter(site: Site, request: Request, event: Any, at: Instant) -> None:
-        site.tally.enter(request)
 
-    return _change(site, event, at, leave, enter)
+def _leave(site: Site, request: Request, event: Any, at: Instant) -> None:
+    site.tally.leave(request)
+
+
+def _enter(site: Site, request: Request, event: Any, at: Instant) -> None:
+    site.tally.enter(request)
 
 
 def _redated(site: Site, event: ev.Redated, at: Instant) -> Sequence[Transition]:
@@ -331,13 +333,7 @@ def _parted(site: Site, event: Parted, at: Instant) -> Sequence[Transition]:
 def _dropped(site: Site, event: ev.Deleted, at: Instant) -> Sequence[Transition]:
     """Indices of an array that have not begun are deleted: it goes on with the others."""
 
-    def before(site: Site, request: Request, event: Any, at: Instant) -> None:
-        site.tally.leave(request)
-
-    def after(site: Site, request: Request, event: Any, at: Instant) -> None:
-        site.tally.enter(request)
-
-    return _change(site, event, at, before, after)
+    return _change(site, event, at, _leave, _enter)
 
 
 def _has_left(site: Site, request: Request, event: ev.Ended | ev.Deleted) -> None:
@@ -403,10 +399,6 @@ _OF_REQUESTS: dict[type[ev.Event], Callable[[Site, Any, Instant], Sequence[Trans
 """What follows from events beside that their requests are filed anew (`_change`), or stay (`_noted`)."""
 
 
-def _promised(site: Site, event: promises.Promised, at: Instant) -> None:
-    promises.keep(site, event)
-
-
 _OF_THE_SITE: dict[type[ev.Event], Callable[[Site, Any, Instant], None]] = {
     ev.Decided: _decided,
     ev.SettingsChanged: accounting.settings_changed,
@@ -419,7 +411,7 @@ _OF_THE_SITE: dict[type[ev.Event], Callable[[Site, Any, Instant], None]] = {
     ev.ResourceChanged: accounting.resource_changed,
     ev.PressureChanged: accounting.pressure_changed,
     ev.Restored: accounting.restored,
-    promises.Promised: _promised,
+    promises.Promised: lambda site, event, at: promises.keep(site, event),
     ev.Alarm: _nothing,
     ev.DaemonStarted: _nothing,
     ev.Reported: reported,

@@ -231,11 +231,8 @@ def night_report(
     end, histories = night.end(now), night.histories()
     fractions = department_shares(site.settings.groups) if site.settings.groups else {}
     every = night.replay.histories.values()
-    parts = {
-        name: sums
-        for name, sums in accounts.total().items()
-        if fractions.get(name) or (name in fractions and sums.worked)
-    }
+    total = accounts.total().items()
+    parts = {name: sums for name, sums in total if fractions.get(name) or (name in fractions and sums.worked)}
     capacity = min(site.pes(), len(site.found.cpus) or site.pes())
     busy = night_metrics.busy_share(every, night.begun(), night.short.until(end), capacity)
     used = night_metrics.used_by_group(every, bounds.start, end)
