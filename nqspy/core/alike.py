@@ -1,11 +1,12 @@
 """How far a reason reaches: to the waiting requests of its queue that are alike in the fields it names."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from nqspy.model.columns import Columns, Numbers
+from nqspy.model.columns import Columns, Dictionary, Numbers
 from nqspy.model.ids import Seq
 from nqspy.model.reasons import Reach, Reason, Reasons
 from nqspy.model.requests import Request, finite
@@ -32,8 +33,13 @@ NAMES = frozenset(_OF)
 
 def fields_of(request: Request, alike: Iterable[str]) -> Fields:
     """What a request has in the fields that an exit named (`reasons.ALIKE`)."""
+    return tuple([(name, read(request)) for name, read in _read(tuple(alike))])
+
+
+@lru_cache(1_000)
+def _read(alike: tuple[str, ...]) -> tuple[tuple[str, Callable[[Request], Value]], ...]:
     names = {*alike, *(("given",) if "name" in alike else ())}
-    return tuple((name, read(request)) for name, read in _OF.items() if name in names)
+    return tuple((name, read) for name, read in _OF.items() if name in names)
 
 
 def covers(reach: Reach, request: Request) -> bool:
@@ -48,16 +54,24 @@ def reason_of(reasons: Reasons, request: Request) -> Reason | None:
 
 def rows(site: Site, columns: Columns, fields: Fields) -> Mask:
     """Which rows of a queue have these values."""
-    found: Mask = np.ones(len(columns), dtype=bool)
+    found: Mask | None = None
     for name, value in fields:
-        found &= getattr(columns, name) == _number(site, name, value)
-    return found
+        equal: Mask = getattr(columns, name) == _number(site, name, value)
+        found = equal if found is None else found & equal
+    return np.ones(len(columns), dtype=bool) if found is None else found
+
+
+_NUMBERS: dict[str, Callable[[Dictionary], Numbers]] = {
+    "owner": lambda numbers: numbers.owners,
+    "group": lambda numbers: numbers.groups,
+    "name": lambda numbers: numbers.names,
+}
 
 
 def _number(site: Site, name: str, value: Value) -> float:
-    known: dict[str, Numbers] = dict(site.numbers.by_column())
-    if name in known:
-        number = known[name].known(str(value))
+    known = _NUMBERS.get(name)
+    if known is not None:
+        number = known(site.numbers).known(str(value))
         return -1 if number is None else number
     return float("inf") if value is None else float(value)
 

@@ -42,6 +42,9 @@ _COLUMNS: tuple[tuple[str, Any], ...] = (
 )
 
 
+_NAMES = frozenset(name for name, _ in _COLUMNS)
+
+
 class Numbers:
     """Numbers for names, from 0 upward: names become columns."""
 
@@ -138,12 +141,13 @@ class Columns:
     """
 
     __slots__ = (
-        "_arrays", "_counted", "_least", "_length", "_most", "_pairs", "_rows", "_summed", "prioritised",
-        "version",
+        "_arrays", "_counted", "_cut", "_least", "_length", "_most", "_pairs", "_rows", "_summed",
+        "prioritised", "version", *(name for name, _ in _COLUMNS),
     )  # fmt: skip
 
     def __init__(self, capacity: int = 16) -> None:
         self._arrays = {name: np.zeros(capacity, kind) for name, kind in _COLUMNS}
+        self._cut: list[str] = []  # columns that are cut to the length of today, as attributes
         self._length = 0
         self._rows: list[Request] = []
         self._counted: Ints | None = None
@@ -157,10 +161,19 @@ class Columns:
         return self._length
 
     def __getattr__(self, name: str) -> Any:
-        try:
-            return self._arrays[name][: self._length]
-        except KeyError:
-            raise AttributeError(name) from None
+        """A column that is looked at for the first time since there were more or fewer rows."""
+        if name not in _NAMES:
+            raise AttributeError(name)
+        column = self._arrays[name][: self._length]
+        setattr(self, name, column)
+        self._cut.append(name)
+        return column
+
+    def _resize(self, length: int) -> None:
+        self._length = length
+        for name in self._cut:
+            delattr(self, name)
+        self._cut.clear()
 
     def request(self, row: int) -> Request:
         """The request of one row."""
@@ -177,7 +190,7 @@ class Columns:
             self._grow()
         request.slot = row
         self._rows.append(request)
-        self._length += 1
+        self._resize(row + 1)
         self.version += 1
         self._arrays["priority"][row] = 0
         self._write(row, request, numbers)
@@ -194,7 +207,7 @@ class Columns:
             self._arrays[name][start:end] = values
         self._rows += requests
         self.prioritised += int(np.count_nonzero(self._arrays["priority"][start:end]))
-        self._length = end
+        self._resize(end)
         self._changed()
 
     def update(self, request: Request, numbers: Dictionary) -> None:
@@ -216,7 +229,7 @@ class Columns:
             for array in self._arrays.values():
                 array[row] = array[last]
         self._rows.pop()
-        self._length = last
+        self._resize(last)
         request.slot = -1
         self.version += 1
 
@@ -328,7 +341,8 @@ class Columns:
         made = Columns(0)
         made._arrays = {name: array.copy() for name, array in self._arrays.items()}
         made._rows = [requests[seq] for seq in self.seqs()]
-        made._length, made.prioritised, made.version = self._length, self.prioritised, self.version
+        made._resize(self._length)
+        made.prioritised, made.version = self.prioritised, self.version
         return made
 
     def later(self, most: int) -> set[Seq]:

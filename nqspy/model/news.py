@@ -39,7 +39,7 @@ class News:
         missed = self.count - count
         if not 0 <= missed <= len(self.latest):
             return None
-        return list(islice(self.latest, len(self.latest) - missed, None))
+        return list(islice(reversed(self.latest), missed))[::-1]
 
 
 @dataclass(slots=True)

@@ -75,8 +75,10 @@ class Memory:
         hook.kept[seq] = answer
         self._size += 1
         for key in keys:
-            self._index.setdefault(key, []).append((hook, seq))
-            self._shapes.add(tuple(word is not None for word in key))
+            if (resting := self._index.get(key)) is None:
+                resting = self._index[key] = []
+                self._shapes.add(tuple(word is not None for word in key))
+            resting.append((hook, seq))
             self._size += 1
 
     def _forget(self, stirs: list[Stir]) -> None:

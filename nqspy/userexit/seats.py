@@ -33,10 +33,22 @@ class Exit:
 
 class Hook:
     """One function of an exit: which of the hook's arguments it takes, how its answer is checked. ``who``:
-    the exit's name; ``lasting``: its answers hold as long as what they rest on; ``kept``: those that do, by
-    request (`memory`)."""
+    the exit's name; ``lasting``: its answers hold as long as what they rest on; ``of_group``: they know no
+    owner; ``kept``: those that hold, by request (`memory`)."""
 
-    __slots__ = ("_picks", "_quiet", "check", "exit", "function", "kept", "lasting", "name", "record", "who")
+    __slots__ = (
+        "_picks",
+        "_quiet",
+        "check",
+        "exit",
+        "function",
+        "kept",
+        "lasting",
+        "name",
+        "of_group",
+        "record",
+        "who",
+    )
 
     def __init__(self, exit: Exit, name: str) -> None:
         self.exit, self.name, self.who = exit, name, exit.module.name
@@ -46,12 +58,9 @@ class Hook:
         self.check: Callable[[Any, tuple[Any, ...]], Any] = CHECKS.get(name, check_notice)
         self.record = Record()
         self.lasting = exit.module.pure and "now" not in taken
+        self.of_group = "owner" not in taken
         self.kept: dict[int, Any] = {}
         self._quiet = name == "jobselect" and not exit.module.forces
-
-    def picks(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Those of the hook's arguments that it takes."""
-        return self._picks(args)
 
     def run(self, args: tuple[Any, ...]) -> Any:
         """Its checked answer; runs under the guard as a whole."""

@@ -237,19 +237,19 @@ class SiteExits:
 
     def shrpris(self, pairs: Sequence[tuple[str, str]], view: PassView) -> list[float | None]:
         """The same of many; an exit is asked once about those who differ in nothing that it takes."""
-        said: dict[tuple[Any, ...], Any] = {}
+        hooks = [(hook, dict[Any, Any]()) for hook in self._active["shrpri"]]
         with self._guard:
-            return [self._share(owner, group, view, said) for owner, group in pairs]
+            return [self._share(pair, hooks, view) for pair in pairs]
 
     def _share(
-        self, owner: str, group: str, view: PassView, said: dict[tuple[Any, ...], Any]
+        self, pair: tuple[str, str], hooks: Iterable[tuple[Hook, dict[Any, Any]]], view: PassView
     ) -> float | None:
-        for hook in self._active["shrpri"]:
-            args = (owner, group, self._calls.seen(hook.exit, view), view.now)
-            key = (hook, *hook.picks(args))
-            if not hook.lasting or hook.record.marked or hook.exit.down or key not in said:
-                said[key] = self._calls.ask(hook, (owner, group), None, args)
-            answer = said[key]
+        for hook, said in hooks:
+            about = pair[1] if hook.of_group else pair
+            if about not in said or hook.exit.down or hook.record.marked or not hook.lasting:
+                args = (*pair, self._calls.seen(hook.exit, view), view.now)
+                said[about] = self._calls.ask(hook, pair, None, args)
+            answer = said[about]
             if answer is not None and type(answer) is not Failed:
                 return float(answer)
         return None

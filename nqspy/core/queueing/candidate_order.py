@@ -50,6 +50,7 @@ class CandidateOrder:
         self._limited: Mask | None = None
         self._kept: Mask | None = None
         self._score: Floats | None = None
+        self._term: Floats | None = None
         self._batch: list[int] = []
         self._picked = False
         self._startable: int | None = None
@@ -144,7 +145,8 @@ class CandidateOrder:
 
     def refresh(self) -> None:
         """Another round begins: shares and limits are looked at again."""
-        self._score, self._stale, self._picked, self._sought = None, True, False, False
+        self._score = self._term = None
+        self._stale, self._picked, self._sought = True, False, False
         self._batch.clear()
         self._thinned = False
 
@@ -163,9 +165,10 @@ class CandidateOrder:
     def pass_over(self, rows: Mask) -> None:
         """Takes all these rows out of the line at once."""
         rows = rows & (self._base != NEVER)
-        self.looked += int(rows.sum())
+        self.looked += int(np.count_nonzero(rows))
         self._base[rows] = NEVER
-        self._sought, self._thinned = False, True
+        self._sought = self._sought and (self._startable is None or not rows[self._startable])
+        self._thinned = True
         if self._score is not None and self._score is not self._base:
             self._score[rows] = NEVER
 
@@ -211,13 +214,13 @@ class CandidateOrder:
         return self.shares.by_pair(self.kept(), self._draft.gone(self.queue.name))
 
     def _share_term(self) -> Floats | None:
-        """What share adds to the priorities of each pair's rows."""
-        table = self.share_factor()
-        if table is not None:
+        """What share adds to the priorities of each pair's rows, in this round."""
+        if self._term is None and (table := self.share_factor()) is not None:
             table *= self.weights.share
             if self.shares is not None and len(last := self.shares.last):
                 table[last] -= self._most
-        return table
+            self._term = table
+        return self._term
 
     def score(self) -> Floats:
         """Priority of every row in this round, ranks before priority; minus infinity once taken."""
