@@ -5,7 +5,7 @@ from engine.test_engine_properties import SETTINGS, live, steps
 from hypothesis import given, settings
 
 from nqspy.core.no_exits import NoExits
-from nqspy.engine.replay.course import Change, Course
+from nqspy.engine.replay.course import CourseChange, OtherCourse
 from nqspy.engine.replay.follow import Follower
 from nqspy.engine.replay.pair import run
 from nqspy.engine.replay.recording import Recording
@@ -35,15 +35,15 @@ def test_whatever_happened_happens_again_to_the_event(happenings):
     assert not unlike(centre.journal)
 
 
-def course(centre: Centre, *lines: str) -> tuple[Follower, Course]:
+def course(centre: Centre, *lines: str) -> tuple[Follower, OtherCourse]:
     """The other course of all that happened, with these commands."""
     taken = recording(centre.journal)
     changes = tuple(change for line in lines for change in centre.command(line).changes)
-    change = Change(
+    change = CourseChange(
         (cm.Configure(changes, "replay", upsert=True),) if changes else (), lambda settings: changes
     )
     was = Follower(taken, NoExits())
-    would = Course(taken, NoExits(), None, change, was)
+    would = OtherCourse(taken, NoExits(), None, change, was)
     run(was, would)
     return was, would
 

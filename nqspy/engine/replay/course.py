@@ -42,7 +42,7 @@ def _nothing(settings: Settings) -> tuple[ev.Change, ...]:
 
 
 @dataclass(frozen=True)
-class Change:
+class CourseChange:
     """What is other than it was: ``commands`` are carried out before anything happens; ``again``: what is set
     anew whenever somebody has changed settings; ``files``: other files of ``queues.d`` hold than those that
     were applied then; ``routed``: requests are routed anew; ``asked``: submissions are shown to the submit
@@ -69,14 +69,19 @@ class _Ask:
     slot: Slot
 
 
-class Course(Follower):
+class OtherCourse(Follower):
     """``was`` follows the same recording unchanged, and is never behind; ``last``: the latest instant of the
     journal; ``left``: when it parted from that, None: it has not; ``made``: what happened in it, what the
     change itself sets included (by `OURS`); ``refused``: submissions that are refused now, with what was
     said."""
 
     def __init__(
-        self, recording: Recording, exits: Exits, then: FailuresThen | None, change: Change, was: Follower
+        self,
+        recording: Recording,
+        exits: Exits,
+        then: FailuresThen | None,
+        change: CourseChange,
+        was: Follower,
     ) -> None:
         self.heap, self.change, self.was = Heap(), change, was
         self.timetable = Timetable(recording.events)

@@ -46,7 +46,7 @@ class _NoFailures:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class CourseDifference:
     """Where a replay parts from its journal: what that has there, and what came of the replay instead."""
 
     was: tuple[Recorded, ...]
@@ -82,7 +82,7 @@ class Follower:
         self.decider = PlansByHand(exits)
         self.place = 0
         self.stop = len(self.events)
-        self.differences: list[Difference] = []
+        self.differences: list[CourseDifference] = []
         self._flying: int | None = None
         self._short = False
         self.engine = self._make(site)
@@ -184,7 +184,7 @@ class Follower:
         first, last = self.place, max(self.place, began) + 1
         while last < len(self.events) and not _begins_anew(self.events[last].event):
             last += 1
-        self.differences.append(Difference(tuple(self.events[first:last]), tuple(made)))
+        self.differences.append(CourseDifference(tuple(self.events[first:last]), tuple(made)))
         self.journal, site = ReplayJournal(self.recording.ended, self._since), self.recording.begin()
         for recorded in self.events[:last]:
             site = reloaded(site) if isinstance(recorded.event, ev.DaemonStarted) else site

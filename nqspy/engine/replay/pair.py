@@ -4,7 +4,7 @@ when it is in the other one."""
 from dataclasses import dataclass, field
 
 from nqspy.engine.explain import reasons_of
-from nqspy.engine.replay.course import Course
+from nqspy.engine.replay.course import OtherCourse
 from nqspy.engine.replay.follow import Follower
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant, Seq
@@ -23,7 +23,7 @@ class Moves:
     kept_then: dict[Seq, Reason] = field(default_factory=dict)
 
 
-def run(was: Follower, would: Course) -> Moves:
+def run(was: Follower, would: OtherCourse) -> Moves:
     """Lets both go to their end. Raises Refusal where the change cannot be made."""
     moves = Moves()
     while (at := would.next_at) is not None:
@@ -41,7 +41,7 @@ def run(was: Follower, would: Course) -> Moves:
     return moves
 
 
-def _follow(was: Follower, would: Course, at: Instant | None, moves: Moves) -> None:
+def _follow(was: Follower, would: OtherCourse, at: Instant | None, moves: Moves) -> None:
     """The night goes on to an instant, None: to its end."""
     while was.place < len(was.events) and (at is None or was.events[was.place].at < at):
         before = was.place

@@ -16,7 +16,7 @@ from nqspy.report.shadow.claims import Taken, has_something, memory_of, scopes
 from nqspy.report.site_then import follow
 
 
-class Place(NamedTuple):
+class ShadowPlace(NamedTuple):
     """What orders requests of one kind: date in queue, then number."""
 
     date: Instant
@@ -42,14 +42,14 @@ class Followed:
     def __init__(self, site: Site) -> None:
         self.site = site
         self.requests: dict[Seq, Request] = {}
-        self.waiting: dict[str, dict[Kind, list[Place]]] = {}
+        self.waiting: dict[str, dict[Kind, list[ShadowPlace]]] = {}
         self.broken: set[str] = set()
         self.pressure = "calm"
         self.taken = Taken(site)
         self.promised: dict[Seq, None] = {}
         self.urgent: dict[Seq, None] = {}
         self.own = Counter[str]()
-        self._where: dict[Seq, tuple[str, Kind, Place]] = {}
+        self._where: dict[Seq, tuple[str, Kind, ShadowPlace]] = {}
         self._looks: dict[str, tuple[bool, bool]] = {}
 
     def take(self, recorded: ev.Recorded, unseen: bool = False) -> None:
@@ -181,11 +181,11 @@ class Followed:
         return (each for each in self.taken.requests.values() if each.pes_released and not each.ending)
 
 
-def place_of(request: Request) -> Place:
+def place_of(request: Request) -> ShadowPlace:
     """Its place; an array has that of its next index."""
     ready = request.array.ready if request.array is not None else ()
     number = member(request.seq, indices.nth(ready, 0)) if ready else request.seq
-    return Place(request.date_in_queue, rank_of(number), request.seq)
+    return ShadowPlace(request.date_in_queue, rank_of(number), request.seq)
 
 
 def _anew(request: Request) -> bool:

@@ -12,7 +12,7 @@ from nqspy.model.promises import Promised
 from nqspy.model.reservation import Reservation
 from nqspy.model.site import Site
 from nqspy.report.shadow.followed import Followed
-from nqspy.report.shadow.look import Decision, Difference, Look
+from nqspy.report.shadow.look import PassLook, SeenDecision, ShadowDifference
 
 PAUSE = 2 * MINUTE
 """ms without an event after which whoever could start was left waiting: a pass that does nothing is not in
@@ -40,7 +40,7 @@ class Verdict:
     pauses: int = 0
     whole: int = 0
     partly: Counter[str] = field(default_factory=Counter)
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[ShadowDifference] = field(default_factory=list)
 
 
 class Shadow:
@@ -124,8 +124,8 @@ class Shadow:
         away = self._troubled or isinstance(recorded.event, ev.DaemonStarted)
         if self._is_judged(last.at) and not away:
             self.verdict.pauses += 1
-            decision = Decision(last.n, last.at, Instant(last.at + SECOND), exits=self._exits)
-            look = Look(self._followed, decision, self._pes)
+            decision = SeenDecision(last.n, last.at, Instant(last.at + SECOND), exits=self._exits)
+            look = PassLook(self._followed, decision, self._pes)
             look.left()
             self._close(look)
 
@@ -154,7 +154,7 @@ class Shadow:
         made: dict[Seq, Reservation | None] = {}
         for what in happened:
             made |= what.starts if isinstance(what, ev.Reserved) else {}
-        decision = Decision(
+        decision = SeenDecision(
             n=decided.n,
             first=first,
             last=decided.at,
@@ -164,7 +164,7 @@ class Shadow:
             made=made,
             starts={array_of(what.seq) or what.seq for what in happened if isinstance(what, ev.Starting)},
         )
-        look = Look(self._followed, decision, self._pes)
+        look = PassLook(self._followed, decision, self._pes)
         if any(isinstance(each.event, _MATTERS) for each in unseen):
             look.doubts.add("something else happened while it was decided")
         for each in (decided, *block):
@@ -179,7 +179,7 @@ class Shadow:
         look.left()
         self._close(look)
 
-    def _close(self, look: Look) -> None:
+    def _close(self, look: PassLook) -> None:
         self.verdict.whole += not look.doubts
         self.verdict.partly.update(look.doubts)
         self.verdict.differences += look.differences

@@ -12,11 +12,11 @@ from nqspy.model.indices import nth
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Request, State
 from nqspy.model.reservation import Reservation
-from nqspy.report.shadow.followed import NEXT, Followed, Kind, Place
-from nqspy.report.shadow.places import Places
+from nqspy.report.shadow.followed import NEXT, Followed, Kind, ShadowPlace
+from nqspy.report.shadow.places import ShadowBoards
 from nqspy.report.shadow.promises import Plans
-from nqspy.report.shadow.rules import NOW, Kept, Moment, kept_back
-from nqspy.report.shadow.turns import Turns
+from nqspy.report.shadow.rules import NOW, PassMoment, RoomKept, kept_back
+from nqspy.report.shadow.turns import ShadowTurns
 
 LATE = MINUTE
 """ms after its promised instant from which a start is late."""
@@ -25,7 +25,7 @@ _REFUSED = ("EXIT", "NEVER", "LINE_CLOSED")
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ShadowDifference:
     """What a pass did otherwise than the rules say. ``n``: number of its decision (of the last event, where
     no pass came); ``seq``: the request; ``before``: the other one, if it is about two."""
 
@@ -36,12 +36,12 @@ class Difference:
     before: Seq | None = None
 
 
-class Decision(NamedTuple):
+class SeenDecision(NamedTuple):
     """What a pass said and what is known of it. It came between ``first`` and ``last``; ``unseen``: the
     requests of which it did not know something that had happened; ``exits``: hooks that were asked, None
     where the journal does not say; ``wait``: codes of the reasons that it gave; ``made``: the promises that
     it made, moved or took back; ``starts``: the requests (arrays) that it started something of; ``n`` as of
-    `Difference`."""
+    `ShadowDifference`."""
 
     n: int
     first: Instant
@@ -53,19 +53,19 @@ class Decision(NamedTuple):
     starts: Collection[Seq] = ()
 
 
-class Look:
+class PassLook:
     """``differences`` found so far; ``doubts``: why not all of it could be judged; ``moved``: requests that
     the pass put into another queue, whose turn comes with the next one."""
 
-    def __init__(self, followed: Followed, decision: Decision, pes: dict[str, Sequence[int]]) -> None:
-        """``pes`` as of `Places`."""
+    def __init__(self, followed: Followed, decision: SeenDecision, pes: dict[str, Sequence[int]]) -> None:
+        """``pes`` as of `ShadowBoards`."""
         self._followed, self._decision, self._pes = followed, decision, pes
-        self.differences: list[Difference] = []
+        self.differences: list[ShadowDifference] = []
         self.doubts: set[str] = set()
         self.moved: set[Seq] = set()
         self._out: dict[str, list[Request]] = {}
         self._begun: list[Seq] = []
-        self._turns: dict[str, Turns] = {}
+        self._turns: dict[str, ShadowTurns] = {}
         queues = followed.site.settings.queues.values()
         self._served = sorted(
             (each for each in queues if each.kind == "batch"), key=lambda each: -each.priority
@@ -74,9 +74,9 @@ class Look:
 
     def refresh(self) -> None:
         """Something of the pass has happened: all is looked at anew."""
-        self._moments: dict[bool, Moment] = {}
+        self._moments: dict[bool, PassMoment] = {}
         self._laid: dict[bool, Sequence[Plans]] = {}
-        self._known: dict[tuple[str, Kind], Kept | None] = {}
+        self._known: dict[tuple[str, Kind], RoomKept | None] = {}
 
     # ------------------------------------------------------------ a start
 
@@ -99,7 +99,7 @@ class Look:
         return self._out.setdefault(request.queue, []).append(request)
 
     def _differs(self, seq: Seq, text: str, before: Seq | None = None) -> None:
-        self.differences.append(Difference(self._decision.last, self._decision.n, seq, text, before))
+        self.differences.append(ShadowDifference(self._decision.last, self._decision.n, seq, text, before))
 
     def _look_at_places(self, request: Request, event: ev.Starting) -> None:
         """The PEs and units that it got."""
@@ -142,7 +142,7 @@ class Look:
                     return self._differs(seq, "it was started before one that stood before it", other)
         return None
 
-    def _ahead_of(self, request: Request, line: Sequence[Place], kept: Kept | None) -> Seq | None:
+    def _ahead_of(self, request: Request, line: Sequence[ShadowPlace], kept: RoomKept | None) -> Seq | None:
         """Somebody of one kind who surely had to start before; notes who perhaps had."""
         for place in line:
             other = self._followed.requests[place.seq]
@@ -173,7 +173,7 @@ class Look:
                 return None
         return self._turns_of(queue.name).before(other, request)
 
-    def _doubt(self, other: Request, kept: Kept | None, ahead: bool | None) -> str | None:
+    def _doubt(self, other: Request, kept: RoomKept | None, ahead: bool | None) -> str | None:
         """Why it cannot be said that another one had to start; None: it had to."""
         exits = self._decision.exits
         if kept is not None:
@@ -225,7 +225,7 @@ class Look:
 
     # ------------------------------------------------------------ who could start
 
-    def _able(self, queue: Queue) -> Iterator[tuple[Sequence[Place], Kept | None]]:
+    def _able(self, queue: Queue) -> Iterator[tuple[Sequence[ShadowPlace], RoomKept | None]]:
         """The kinds of a queue that could start, or perhaps could."""
         lines = self._followed.waiting.get(queue.name)
         if not lines or not queue.started or not self._moment(True).places.open(queue.name):
@@ -237,14 +237,14 @@ class Look:
             if kept is None or not kept.sure:
                 yield line, kept
 
-    def _of_kind(self, queue: str, kind: Kind, line: Sequence[Place]) -> Kept | None:
+    def _of_kind(self, queue: str, kind: Kind, line: Sequence[ShadowPlace]) -> RoomKept | None:
         if (queue, kind) not in self._known:
             request = self._followed.requests[line[0].seq]
             self._known[queue, kind] = self._kept(request, True)
         return self._known[queue, kind]
 
-    def _kept(self, request: Request, unseen: bool, forced: bool = False) -> Kept | None:
-        """Why one may not start; ``unseen`` as of `Moment`."""
+    def _kept(self, request: Request, unseen: bool, forced: bool = False) -> RoomKept | None:
+        """Why one may not start; ``unseen`` as of `PassMoment`."""
         kept = kept_back(self._moment(unseen), request, forced)
         if (kept is not None and kept.sure) or forced or request.rank == NOW:
             return kept
@@ -256,7 +256,7 @@ class Look:
             kept = self._barred(self._queue(request), request)
         return kept
 
-    def _barred(self, queue: Queue, request: Request) -> Kept | None:
+    def _barred(self, queue: Queue, request: Request) -> RoomKept | None:
         """Who stands before it and waits for room, where nobody may pass (``backfill=none``)."""
         if request.reservation is not None:
             return None
@@ -268,19 +268,19 @@ class Look:
                 if other.seq != request.seq and not self._is_unseen(other):
                     ahead = self._is_ahead(other, request)
                     if ahead:
-                        return Kept("another one that waited for room stood before it")
+                        return RoomKept("another one that waited for room stood before it")
                     perhaps = perhaps or (
-                        Kept("somebody may have stood before it", False) if ahead is None else None
+                        RoomKept("somebody may have stood before it", False) if ahead is None else None
                     )
                     break
         return perhaps
 
     # ------------------------------------------------------------ what is looked at
 
-    def _moment(self, unseen: bool) -> Moment:
+    def _moment(self, unseen: bool) -> PassMoment:
         if unseen not in self._moments:
-            places, decision = Places(self._followed, unseen, self._pes), self._decision
-            self._moments[unseen] = Moment(self._followed, places, decision.first, decision.last, unseen)
+            places, decision = ShadowBoards(self._followed, unseen, self._pes), self._decision
+            self._moments[unseen] = PassMoment(self._followed, places, decision.first, decision.last, unseen)
         return self._moments[unseen]
 
     def _plans(self, unseen: bool) -> Sequence[Plans]:
@@ -298,12 +298,12 @@ class Look:
     def _queue(self, request: Request) -> Queue:
         return self._followed.site.settings.queues[request.queue]
 
-    def _turns_of(self, queue: str) -> Turns:
+    def _turns_of(self, queue: str) -> ShadowTurns:
         if queue not in self._turns:
             followed, decision = self._followed, self._decision
             own, told = followed.own[queue] > 0, "shrpri" in (decision.exits or ())
             found = chain(followed.in_queue(queue), self._out.get(queue, ()))
-            self._turns[queue] = Turns(
+            self._turns[queue] = ShadowTurns(
                 followed.site, queue, found, (decision.first, decision.last), own, told
             )
         return self._turns[queue]

@@ -19,7 +19,7 @@ def pes_of(site: Site, domain: str) -> Sequence[int]:
     return [pe for pe in range(site.pes()) if pe not in others]
 
 
-class Places:
+class ShadowBoards:
     """The free PEs of all domains as they stand; ``unseen``: to the eyes of the pass. Made anew after each
     event."""
 

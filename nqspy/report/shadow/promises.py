@@ -12,7 +12,7 @@ from nqspy.model.requests import Request
 from nqspy.model.reservation import Reservation
 from nqspy.model.settings import Settings
 from nqspy.report.shadow.claims import Amount, Claim, claims
-from nqspy.report.shadow.rules import Kept, Moment, wall_limit
+from nqspy.report.shadow.rules import PassMoment, RoomKept, wall_limit
 
 FOREVER = 1 << 62
 """The end of what has no wall limit."""
@@ -32,7 +32,7 @@ class Plans:
     from the beginning of the moment, for one that was left out from its end: so nobody is blamed for what
     may have been right."""
 
-    def __init__(self, moment: Moment, promised: Mapping[Seq, Reservation | None], starts: bool) -> None:
+    def __init__(self, moment: PassMoment, promised: Mapping[Seq, Reservation | None], starts: bool) -> None:
         self._site, self._taken = moment.followed.site, moment.followed.taken
         requests = moment.followed.requests
         self._promised = [
@@ -45,15 +45,15 @@ class Plans:
         self._slots = moment.places.slots
         self._free: dict[Amount, tuple[list[int], list[int]]] = {}
 
-    def delayed(self, request: Request) -> Kept | None:
+    def delayed(self, request: Request) -> RoomKept | None:
         """Why a request must not start for the sake of a promise."""
         mine, end = list(self._claims(request)), self._now + length_of(self._site.settings, request)
         vague = self._vague(request)
         if vague is not None or all(self._least(each, request, end) >= each.asked for each in mine):
             return vague
         if self._takes_chances(request) or self._is_unclear:
-            return Kept("it may have passed a promise by chance or by contract", sure=False)
-        return Kept("it would have held what was kept for a promised start", room=True)
+            return RoomKept("it may have passed a promise by chance or by contract", sure=False)
+        return RoomKept("it would have held what was kept for a promised start", room=True)
 
     def is_short(self, request: Request) -> bool:
         """Whether one that runs has what is kept for a promise."""
@@ -66,13 +66,13 @@ class Plans:
         queue = self._site.settings.queues[request.queue]
         return queue.backfill == "probable" or (queue.backfill == "contract" and request.spec.contract)
 
-    def _vague(self, request: Request) -> Kept | None:
+    def _vague(self, request: Request) -> RoomKept | None:
         """A promise for something that it needs too has no time, or one that is over."""
         mine = {each.amount for each in self._claims(request)}
         for other, told in self._promised:
             vague = other.seq != request.seq and self._is_vague(told)
             if vague and mine & {each.amount for each in self._claims(other)}:
-                return Kept("a promise had no time, or one that was over", sure=False)
+                return RoomKept("a promise had no time, or one that was over", sure=False)
         return None
 
     def _is_vague(self, told: Reservation) -> bool:

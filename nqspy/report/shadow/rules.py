@@ -10,13 +10,13 @@ from nqspy.model.requests import Request, State, finite
 from nqspy.model.settings import Settings
 from nqspy.report.shadow.claims import FOR_ALL, PEOPLE
 from nqspy.report.shadow.followed import Followed
-from nqspy.report.shadow.places import Places, needs_of
+from nqspy.report.shadow.places import ShadowBoards, needs_of
 
 NOW = 3
 """Rank of ``schedule request ID now``."""
 
 
-class Kept(NamedTuple):
+class RoomKept(NamedTuple):
     """Why one may not start. ``sure``: it may not; else the journal does not tell whether it may; ``room``:
     it waits for what all share."""
 
@@ -25,36 +25,36 @@ class Kept(NamedTuple):
     room: bool = False
 
 
-class Moment(NamedTuple):
+class PassMoment(NamedTuple):
     """The site as it is judged. A pass comes at some instant between ``first``, that of the last event it
     saw, and ``last``, that of its decision. ``unseen``: as the pass saw it, which did not know what was given
     back since."""
 
     followed: Followed
-    places: Places
+    places: ShadowBoards
     first: Instant
     last: Instant
     unseen: bool
 
 
-Rule = Callable[[Moment, Request, bool], Kept | None]
+Rule = Callable[[PassMoment, Request, bool], RoomKept | None]
 """Told whether an exit forces the start."""
 
 
-def state(moment: Moment, request: Request, forced: bool) -> Kept | None:
+def state(moment: PassMoment, request: Request, forced: bool) -> RoomKept | None:
     """Queued, in a batch queue that is started (manual: `queues`, `dependencies`, `exits`)."""
     queue = moment.followed.site.settings.queues.get(request.queue)
     if request.state is not State.QUEUED:
-        return Kept(_STATES.get(request.state, f"it was {request.state}"))
+        return RoomKept(_STATES.get(request.state, f"it was {request.state}"))
     if queue is None or queue.kind != "batch":
-        return Kept(f"{request.queue} is no batch queue")
-    return None if queue.started else Kept(f"queue {queue.name} was stopped")
+        return RoomKept(f"{request.queue} is no batch queue")
+    return None if queue.started else RoomKept(f"queue {queue.name} was stopped")
 
 
 _STATES = {State.HELD: "it was held, or waited for others", State.WAITING: "its date had not come"}
 
 
-def memory(moment: Moment, request: Request, forced: bool) -> Kept | None:
+def memory(moment: PassMoment, request: Request, forced: bool) -> RoomKept | None:
     """While memory is short, or one that gave way is away, nothing starts (manual: `swap`)."""
     followed = moment.followed
     control = followed.site.settings.of_features.get("swap_control")
@@ -64,16 +64,16 @@ def memory(moment: Moment, request: Request, forced: bool) -> Kept | None:
     away = any(
         each.pause is not None and each.pause.cause.name == "swap" and not each.ending for each in running
     )
-    return Kept("memory was short") if away or followed.pressure != "calm" else None
+    return RoomKept("memory was short") if away or followed.pressure != "calm" else None
 
 
-def needs(moment: Moment, request: Request, forced: bool) -> Kept | None:
+def needs(moment: PassMoment, request: Request, forced: bool) -> RoomKept | None:
     """Nothing goes past a broken resource (manual: `health`)."""
     broken = needs_of(moment.followed.site, request) & moment.followed.broken
-    return Kept(f"resource {min(broken)} was broken") if broken else None
+    return RoomKept(f"resource {min(broken)} was broken") if broken else None
 
 
-def limits(moment: Moment, request: Request, forced: bool) -> Kept | None:
+def limits(moment: PassMoment, request: Request, forced: bool) -> RoomKept | None:
     """All limits must allow it; ``now`` goes past them, an exit's force past all but those on PEs."""
     if request.rank == NOW:
         return None
@@ -84,20 +84,20 @@ def limits(moment: Moment, request: Request, forced: bool) -> Kept | None:
         return None
     people = any(each.amount[0] in PEOPLE for each in above)
     never = any(each.asked > each.most for each in above)
-    return Kept(f"{above[0]} left too little", room=not people and not never)
+    return RoomKept(f"{above[0]} left too little", room=not people and not never)
 
 
-def past_use(moment: Moment, request: Request, forced: bool) -> Kept | None:
+def past_use(moment: PassMoment, request: Request, forced: bool) -> RoomKept | None:
     """A cap counts past use, of which the journal of a night does not tell (manual: `shares`)."""
     groups, name = moment.followed.site.settings.groups, request.group
     while not forced and request.rank != NOW and name in groups:
         if groups[name].limit is not None:
-            return Kept("a group's cap counts past use", sure=False)
+            return RoomKept("a group's cap counts past use", sure=False)
         name = groups[name].parent or ""
     return None
 
 
-def drained(moment: Moment, request: Request, forced: bool) -> Kept | None:
+def drained(moment: PassMoment, request: Request, forced: bool) -> RoomKept | None:
     """No start whose wall limit goes beyond the shift that drains its queue (manual: `shifts`). When that
     comes is not in the journal beforehand."""
     settings = moment.followed.site.settings
@@ -107,11 +107,11 @@ def drained(moment: Moment, request: Request, forced: bool) -> Kept | None:
         and wall_limit(settings, request)
         and any(d.stops(request.queue) for d in draining)
     ):
-        return Kept("a shift may drain its queue", sure=False)
+        return RoomKept("a shift may drain its queue", sure=False)
     return None
 
 
-def units(moment: Moment, request: Request, forced: bool) -> Kept | None:
+def units(moment: PassMoment, request: Request, forced: bool) -> RoomKept | None:
     """As many units are free as it asks for (manual: `consumables`); nobody goes past that."""
     site, taken = moment.followed.site, moment.followed.taken
     broken = {name: ResourceState("broken", moment.last) for name in moment.followed.broken}
@@ -121,16 +121,16 @@ def units(moment: Moment, request: Request, forced: bool) -> Kept | None:
         open_ = there - set(offline_of(each, site.found, broken)) if each is not None else there
         free = [unit for unit in open_ if (name, unit) not in taken.units]
         if count > len(free):
-            return Kept(f"{len(free)} units of {name} were free", room=count <= len(open_))
+            return RoomKept(f"{len(free)} units of {name} were free", room=count <= len(open_))
     return None
 
 
-def pes(moment: Moment, request: Request, forced: bool) -> Kept | None:
+def pes(moment: PassMoment, request: Request, forced: bool) -> RoomKept | None:
     """As many PEs of its domain are free as it asks for (manual: `queues`, `domains`)."""
     asked, room = request.spec.ask.pes, moment.places.room(request.queue)
     if asked <= room:
         return None
-    return Kept(
+    return RoomKept(
         f"{room} PEs could be given, it asks for {asked}", room=asked <= moment.places.size(request.queue)
     )
 
@@ -138,7 +138,7 @@ def pes(moment: Moment, request: Request, forced: bool) -> Kept | None:
 RULES: tuple[Rule, ...] = (state, memory, needs, limits, units, pes, past_use, drained)
 
 
-def kept_back(moment: Moment, request: Request, forced: bool = False) -> Kept | None:
+def kept_back(moment: PassMoment, request: Request, forced: bool = False) -> RoomKept | None:
     """What keeps a request from starting; what surely does before what perhaps does; None: it may start."""
     perhaps = None
     for rule in RULES:

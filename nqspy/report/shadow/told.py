@@ -6,7 +6,7 @@ from typing import Any
 from nqspy.model.ids import Seq
 from nqspy.model.site import Site
 from nqspy.report.shadow.judge import Verdict
-from nqspy.report.shadow.look import Difference
+from nqspy.report.shadow.look import ShadowDifference
 from nqspy.report.time_text import Zone, short
 
 MOST = 1_000
@@ -21,7 +21,7 @@ def shadow_object(
     """``passes`` and ``pauses`` that were looked at, ``whole``: how many of both could be judged as a whole,
     ``partly``: why not the others, most often first; ``count`` of the differences, and these."""
 
-    def told(each: Difference) -> dict[str, Any]:
+    def told(each: ShadowDifference) -> dict[str, Any]:
         return {
             "at": zone.text(each.at),
             "pass": each.n,

@@ -18,7 +18,7 @@ NEAR = 5 * SECOND
 """Who is put back behind one is surely before another who is so much (ms) further back."""
 
 
-class Turns:
+class ShadowTurns:
     """One queue in one pass. ``waiting``: its queued requests as the pass found them; the divisors are
     theirs. The pass came between two ``instants``; ``own``: some owners gave priorities; ``told``: an exit
     gave the share values."""

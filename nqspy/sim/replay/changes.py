@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from nqspy.engine.replay.course import OURS, Change
+from nqspy.engine.replay.course import OURS, CourseChange
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.settings import Settings
@@ -33,27 +33,27 @@ def settings_of(text: str, source: str) -> tuple[tuple[ev.Change, ...], tuple[st
     return tuple(changes), tuple(lines)
 
 
-def throughout(text: str, source: str = "-c") -> Change:
+def throughout(text: str, source: str = "-c") -> CourseChange:
     """These settings hold all the time, whatever a shift or a person sets. Raises NotReplayed."""
     changes, lines = settings_of(text, source)
     return _change(changes, lambda settings: (*changes, *_in_shifts(settings, lines)))
 
 
-def as_if_applied(text: str, source: str) -> Change:
+def as_if_applied(text: str, source: str) -> CourseChange:
     """A file of commands, as if it had been applied at the beginning, and were the last word that people have
     said; shifts set what they set. Raises NotReplayed."""
     changes, _ = settings_of(text, source)
     return _change(changes, lambda settings: changes)
 
 
-def _change(changes: tuple[ev.Change, ...], again: Again) -> Change:
+def _change(changes: tuple[ev.Change, ...], again: Again) -> CourseChange:
     if not changes:
-        return Change()
+        return CourseChange()
     commands = (cm.Configure(changes, OURS, upsert=True, advise=False),)
-    return Change(commands, again, routed=any(each.path.startswith(_ROUTING) for each in changes))
+    return CourseChange(commands, again, routed=any(each.path.startswith(_ROUTING) for each in changes))
 
 
-def other_queues(folder: Path) -> Change:
+def other_queues(folder: Path) -> CourseChange:
     """The files of another folder ``queues.d``. Raises NotReplayed."""
     files = []
     for path in sorted(folder.glob("*.qmgr")):
@@ -64,7 +64,7 @@ def other_queues(folder: Path) -> Change:
         files.append((path.name, _digest(text), _encoded(path.name, text)))
     if not files:
         raise NotReplayed(f"{folder} has no files *.qmgr")
-    return Change((cm.ApplyFiles(tuple(files)),), files=True, routed=True)
+    return CourseChange((cm.ApplyFiles(tuple(files)),), files=True, routed=True)
 
 
 def _digest(text: str) -> str:
@@ -80,9 +80,9 @@ def _encoded(name: str, text: str) -> tuple[dict[str, object], ...]:
     return tuple(cm.encode(each) for each in commands if isinstance(each, cm.Command))
 
 
-def both(one: Change, other: Change) -> Change:
+def both(one: CourseChange, other: CourseChange) -> CourseChange:
     """Two changes, one after the other."""
-    return Change(
+    return CourseChange(
         (*one.commands, *other.commands),
         lambda settings: (*one.again(settings), *other.again(settings)),
         one.files or other.files,

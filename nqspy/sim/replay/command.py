@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from nqspy.engine.replay.course import Change
+from nqspy.engine.replay.course import CourseChange
 from nqspy.model.errors import NqspyError
 from nqspy.model.ids import Instant
 from nqspy.report.time_text import parse_since
@@ -18,8 +18,8 @@ from nqspy.rpc.messages import plain
 from nqspy.rpc.program import run
 from nqspy.sim.replay import changes, picture, steps, texts
 from nqspy.sim.replay.apart import apart
-from nqspy.sim.replay.comparison import Comparison, data_of
-from nqspy.sim.replay.past import Past
+from nqspy.sim.replay.comparison import NightComparison, data_of
+from nqspy.sim.replay.past import RecordedPast
 from nqspy.sim.replay.what_if import Gathered, Other, exits_of, gathered, replayed
 from nqspy.sim.replay.wrong import NotReplayed
 
@@ -77,7 +77,7 @@ def replay(
     try:
         if drawn is not None:
             picture.check(drawn)
-        past = Past(Path(resolve_home(home)))
+        past = RecordedPast(Path(resolve_home(home)))
         begin, end = _time(past, span, since, until)
         other = _other(exits, queues, commands or [], file)
         if show_steps:
@@ -104,13 +104,13 @@ def replay(
 
 def _compared(what: Gathered, other: Other, drawn: Path | None) -> dict[str, Any]:
     """In a process of its own."""
-    comparison = Comparison(replayed(what, other))
+    comparison = NightComparison(replayed(what, other))
     content = "" if drawn is None else picture.drawn(drawn, comparison)
     return {"data": data_of(comparison), "picture": content}
 
 
 def _time(
-    past: Past, span: str | None, since: str | None, until: str | None
+    past: RecordedPast, span: str | None, since: str | None, until: str | None
 ) -> tuple[Instant | None, Instant | None]:
     """Raises BadValue, NotReplayed."""
     if span is not None:
@@ -127,7 +127,7 @@ def _time(
 
 def _other(exits: Path | None, queues: Path | None, commands: list[str], file: Path | None) -> Other:
     """What is other, from the words of the line. Raises NotReplayed."""
-    change, words = Change(), list[str]()
+    change, words = CourseChange(), list[str]()
     if queues is not None:
         change, words = (
             changes.both(change, changes.other_queues(queues)),
@@ -153,14 +153,16 @@ def _read(file: Path) -> str:
         raise NotReplayed(f"{file} is no UTF-8 text") from None
 
 
-def _show_steps(past: Past, begin: Instant | None, end: Instant | None, as_json: bool, other: Other) -> None:
+def _show_steps(
+    past: RecordedPast, begin: Instant | None, end: Instant | None, as_json: bool, other: Other
+) -> None:
     if not other.nothing:
         raise NotReplayed("--steps shows the passes that were made: give it without a change")
     if begin is None or end is None:
         raise NotReplayed("--steps needs a time: nqspy replay 03:10..03:20 --steps")
     # What exits failed on shortly before counts.
     what = gathered(past, Instant(begin - steps.BEFORE), end, 1)
-    for step in apart(lambda: list(steps.Steps(replayed(what, going=False), begin, end).passes())):
+    for step in apart(lambda: list(steps.PassSteps(replayed(what, going=False), begin, end).passes())):
         _print(json.dumps(step, ensure_ascii=False) + "\n" if as_json else _lines(steps.lines(step)))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nqspy.engine.replay.course import OURS, Course
+from nqspy.engine.replay.course import OURS, OtherCourse
 from nqspy.engine.replay.recording import CALENDAR
 from nqspy.model import codec
 from nqspy.model import events as ev
@@ -26,7 +26,7 @@ _NOT_COMPARED = (ev.Decided, ev.Alarm, ev.Reported, ev.DaemonStarted, ev.Machine
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MovedStart:
     """A request that was started at another time: ``was`` and ``would`` (None: not at all); ``reason``: why
     not when it is in the other course; ``passed``: those that it lets pass."""
 
@@ -42,7 +42,7 @@ class Moved:
         return None if self.was is None or self.would is None else self.would - self.was
 
 
-class Comparison:
+class NightComparison:
     """Both courses of ``found``: the figures of each, and the requests that ``moved``, those that moved most
     first. With nothing changed they are one."""
 
@@ -100,7 +100,7 @@ class Comparison:
         history = self.was.histories.get(seq) or self.would.histories[seq]
         return history.request
 
-    def _moved(self) -> Iterator[Moved]:
+    def _moved(self) -> Iterator[MovedStart]:
         moves, passing = self.found.moves, _Passing(self.was.starts, self.would.starts)
         for seq in sorted({*self.was.starts, *self.would.starts}):
             was, would = self.was.starts.get(seq), self.would.starts.get(seq)
@@ -110,10 +110,10 @@ class Comparison:
             later = kind in ("later", "never")
             reason = (moves.kept if later else moves.kept_then).get(seq)
             passed = passing.of(seq) if later else ()
-            yield Moved(self.request(seq), was, would, reason, passed)
+            yield MovedStart(self.request(seq), was, would, reason, passed)
 
 
-def _most(moved: Moved) -> tuple[bool, int, Seq]:
+def _most(moved: MovedStart) -> tuple[bool, int, Seq]:
     return moved.by is not None, -abs(moved.by or 0), moved.request.seq
 
 
@@ -149,7 +149,7 @@ class _Passing:
 # ---------------------------------------------------------------- events
 
 
-def _unlike(events: Sequence[Recorded], would: Course, end: Instant) -> int:
+def _unlike(events: Sequence[Recorded], would: OtherCourse, end: Instant) -> int:
     """How many events one of them has and the other has not."""
     was = Counter(_key(each, None) for each in events if _is_compared(each, end))
     other = Counter(_key(each, would) for each in would.made if _is_compared(each, end))
@@ -162,7 +162,7 @@ def _is_compared(recorded: Recorded, end: Instant) -> bool:
     return recorded.at < end and not ours and not isinstance(event, _NOT_COMPARED)
 
 
-def _key(recorded: Recorded, would: Course | None) -> tuple[Instant, str, bytes]:
+def _key(recorded: Recorded, would: OtherCourse | None) -> tuple[Instant, str, bytes]:
     event: Event = recorded.event
     if isinstance(event, ev.Reserved):
         event = replace(event, as_of=0)
@@ -171,7 +171,7 @@ def _key(recorded: Recorded, would: Course | None) -> tuple[Instant, str, bytes]
     return recorded.at, event.kind, codec.encode(event)
 
 
-def data_of(comparison: Comparison) -> dict[str, Any]:
+def data_of(comparison: NightComparison) -> dict[str, Any]:
     """For programs."""
     found, zone = comparison.found, comparison.found.zone
     site, would = found.was.site, found.would
@@ -195,7 +195,7 @@ def data_of(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _row(comparison: Comparison, seqs: Sequence[Seq], group: str | None) -> dict[str, Any]:
+def _row(comparison: NightComparison, seqs: Sequence[Seq], group: str | None) -> dict[str, Any]:
     courses = {"was": comparison.was, "would": comparison.would}
     row: dict[str, Any] = comparison.counts(seqs)
     row["wait_s"] = {name: each.wait(seqs) for name, each in courses.items()}
@@ -208,7 +208,7 @@ def _deviation(course: CourseFigures, group: str) -> float | None:
     return course.sums[group].deviation if group in course.sums else None
 
 
-def _moved_object(moved: Moved, named: Any, written: Any) -> dict[str, Any]:
+def _moved_object(moved: MovedStart, named: Any, written: Any) -> dict[str, Any]:
     request, reason, by = moved.request, moved.reason, moved.by
     return {
         "id": named(request.seq),

@@ -46,7 +46,7 @@ def _site(reader: Reader, n: int) -> Site:
     return rebuilt(site, islice(reader.events(after=site.n), n - site.n))
 
 
-class Past:
+class RecordedPast:
     """The journal of a home, read beside its daemon or without one."""
 
     def __init__(self, home: Path) -> None:

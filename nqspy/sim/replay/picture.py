@@ -16,7 +16,7 @@ from nqspy.sim.pictures.album import FORMATS, write
 from nqspy.sim.pictures.gantt import chart
 from nqspy.sim.pictures.shapes import Drawing, stacked
 from nqspy.sim.pictures.utilisation import strips
-from nqspy.sim.replay.comparison import Comparison
+from nqspy.sim.replay.comparison import NightComparison
 from nqspy.sim.replay.wrong import NotReplayed
 from nqspy.sim.trail import Trail
 
@@ -36,7 +36,7 @@ def check(path: Path) -> None:
             import PIL.PngImagePlugin  # noqa: F401 - it is read later
 
 
-def drawn(path: Path, comparison: Comparison) -> str:
+def drawn(path: Path, comparison: NightComparison) -> str:
     """The file's content, in base64: both courses, one where nothing is changed. Raises NotReplayed."""
     try:
         content = FORMATS[path.suffix.lower()](drawing(path.stem, comparison))
@@ -57,7 +57,7 @@ def _write(path: Path, content: bytes, mode: Any) -> None:
         raise NotReplayed(str(error)) from None
 
 
-def drawing(name: str, comparison: Comparison) -> Drawing:
+def drawing(name: str, comparison: NightComparison) -> Drawing:
     """The picture of both."""
     found = comparison.found
     origin = f"{found.zone.text(comparison.begin)[:16].replace('T', ' ')}"
@@ -71,7 +71,7 @@ def drawing(name: str, comparison: Comparison) -> Drawing:
     return stacked(name, title, drawings)
 
 
-def _trail(pes: int, comparison: Comparison, events: Iterable[Recorded]) -> Trail:
+def _trail(pes: int, comparison: NightComparison, events: Iterable[Recorded]) -> Trail:
     begin, trail = comparison.begin, Trail(pes, comparison.begin)
     last = begin
     walk = _Walk(comparison.found.before, begin)

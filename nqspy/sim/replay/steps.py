@@ -18,7 +18,7 @@ MOST = 200
 """Requests that one pass names at most."""
 
 
-class Steps:
+class PassSteps:
     """The passes of a time, as a follower makes them again."""
 
     def __init__(self, found: Replayed, begin: Instant, end: Instant) -> None:

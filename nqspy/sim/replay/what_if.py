@@ -10,7 +10,7 @@ from pathlib import Path
 
 from nqspy.engine import timetable
 from nqspy.engine.replay import pair
-from nqspy.engine.replay.course import Change, Course
+from nqspy.engine.replay.course import CourseChange, OtherCourse
 from nqspy.engine.replay.follow import Follower
 from nqspy.engine.replay.recording import Recording
 from nqspy.model.actions import ExitFailure
@@ -20,7 +20,7 @@ from nqspy.model.site import Site
 from nqspy.model.twin import twin_of
 from nqspy.report.time_text import Zone
 from nqspy.sim.replay.exits import RecordedExits, files_in, unlike
-from nqspy.sim.replay.past import Past
+from nqspy.sim.replay.past import RecordedPast
 from nqspy.sim.replay.wrong import NotReplayed
 from nqspy.sim.running import calm
 from nqspy.userexit.call_stats import RETRY
@@ -32,7 +32,7 @@ class Other:
     """What is other than it was. ``change``: settings; ``exits``: these files instead of the home's, None:
     the same. ``words``: what people read of it."""
 
-    change: Change = Change()
+    change: CourseChange = CourseChange()
     exits: Sequence[Source] | None = None
     words: str = ""
 
@@ -67,14 +67,14 @@ class Replayed:
     recording: Recording
     before: Site
     was: Follower
-    would: Course | None = None
+    would: OtherCourse | None = None
     moves: pair.Moves = field(default_factory=pair.Moves)
     exits: RecordedExits | None = None
     words: str = ""
 
 
 def gathered(
-    past: Past, since: Instant | None = None, until: Instant | None = None, courses: int = 2
+    past: RecordedPast, since: Instant | None = None, until: Instant | None = None, courses: int = 2
 ) -> Gathered:
     """What the journal has from ``since`` to ``until``. No code of the site is run. Raises NotReplayed."""
     recording = past.recording(since, until, courses)
@@ -85,7 +85,7 @@ def gathered(
     return Gathered(past.zone, folder, recording, files_in(folder), failures)
 
 
-def _load_calendar(past: Past, at: Instant) -> None:
+def _load_calendar(past: RecordedPast, at: Instant) -> None:
     """Reads what there is of zones and holidays."""
     site = past.now_site
     timetable.next_firing(site.settings, site.timezone, at)
@@ -113,7 +113,7 @@ def _other_course(found: Replayed, what: Gathered, other: Other) -> None:
     found.exits = exits = RecordedExits(what.folder, mine, others)
     if exits.problems:
         raise NotReplayed(exits.problems[0])
-    found.would = Course(found.recording, exits, exits, change, found.was)
+    found.would = OtherCourse(found.recording, exits, exits, change, found.was)
     exits.failed_before(found.before, what.failures)
     try:
         found.moves = pair.run(found.was, found.would)
