@@ -103,7 +103,7 @@ def event_of(picture: Picture, day: str, files: Iterable[str], mails: int) -> ev
 
 # ---------------------------------------------------------------- in another thread
 
-_KINDS = (*site_then.KINDS, "shift_changed", "reported", "probe", "pressure")
+_KINDS = (*site_then.KINDS, "shift_changed", "reported", ev.ResourceChanged.kind, ev.PressureChanged.kind)
 
 
 class Past:
