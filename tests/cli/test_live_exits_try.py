@@ -201,3 +201,55 @@ def test_what_is_wrong_is_one_line(site, make_live):
     other = make_live("other")
     other.run("nqspy", "exits", "try", str(live.write("quiet.py", QUIET))).refused("no nqsd answers")
     assert live.run("nqspy", "exits", "try").status == 2
+
+
+# ---------------------------------------------------------------- on what came lately
+
+
+def test_what_came_lately_goes_through_it_again(site):
+    live = site(pes=4)
+    tests = [live.submit("sleep 1", name="test") for _ in range(3)]
+    model = live.submit("sleep 1", name="model")
+    for each in (*tests, model):
+        live.ended(each)
+    before = [each["n"] for each in live.events()]
+    data = tried(live, "quiet", QUIET, "--since", "7d")
+    assert (data["exit"], data["replaces"], data["requests"], data["as_it_was"]) == ("quiet", False, 4, 0)
+    assert {row["id"] for row in data["changed"]} == set(tests[1:]), (
+        "the first runs as it did, and so does the model"
+    )
+    for row in data["changed"]:
+        assert (row["kind"], row["reason"]) == ("later", "your tests are running (quiet)")
+        assert row["was_start"] < row["would_start"]
+    assert data["counts"] == {"submission": 0, "earlier": 0, "later": 2, "new": 0, "never": 0}
+    assert data["calls"] >= 4
+    assert [each["n"] for each in live.events()] == before
+    text = live.run("nqspy", "exits", "try", str(live.work / "quiet.py"), "--since", "7d").ok().out
+    assert text.startswith("exit quiet, besides those loaded, on the 4 that started from 20")
+    assert "2 would have started later\n" in text
+    live.run("nqspy", "exits", "try", "quiet.py", "--since", "soon").refused("'soon' is no moment")
+
+
+def test_of_the_past_too_refusals_failures_and_loaded_exits_are_told(site):
+    live = site(pes=4, quiet=QUIET)
+    ids = [live.submit("true", name=name) for name in ("odd", "even")]
+    for each in ids:
+        live.ended(each)
+    gate = (
+        HEAD
+        + "@userexit\ndef submit(request):\n    return refuse('odd') if request.name == 'odd' else None\n"
+    )
+    assert rows(tried(live, "gate", gate, "--since", "1d"), "id", "kind", "would", "reason") == [
+        (ids[0], "submission", "refused", "odd (exit gate)"),
+        (ids[0], "never", "waits", ""),
+    ]  # fmt: skip
+    bad = HEAD + "@userexit\ndef jobselect(request):\n    return refuse(request.nmae)\n"
+    data = tried(live, "bad", bad, "--since", "1d")
+    assert {(each["hook"], each["id"]) for each in data["failures"]} == {("jobselect", each) for each in ids}
+    live.exit("quiet", QUIET.replace('"1"', '"9"'))  # saved and not loaded yet
+    data = live.run(
+        "nqspy", "exits", "try", str(live.home / "exits" / "quiet.py"), "--since", "1d", "--json"
+    ).ok().data  # fmt: skip
+    assert (data["replaces"], data["as_it_was"], data["changed"]) == (True, 0, [])
+    live.stop()
+    assert tried(live, "gate", gate, "--since", "1d")["counts"]["submission"] == 1, "without a daemon too"

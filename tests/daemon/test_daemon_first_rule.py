@@ -69,7 +69,7 @@ def test_your_first_rule_in_ten_minutes(make_live):
     reader.goes_through(page)
     assert time.monotonic() - began < 600
     words = " ".join(reader.typed)
-    for step in ("exits new", "pytest", "exits check", "exits try", "reload exits"):
+    for step in ("exits new", "pytest", "exits check", "exits try", "--since 7d", "reload exits"):
         assert step in words
 
 

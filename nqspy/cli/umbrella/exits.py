@@ -79,12 +79,17 @@ def exits_check(
 @exits.command("try")
 def exits_try(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="the candidate")],
+    since: Annotated[
+        str | None,
+        typer.Option("--since", help="on what came from 2026-03-02T21:00, 21:00 or 7d (ago) on"),
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="tell all requests, not only the first 20")] = False,
     as_json: JsonOption = False,
     home: HomeOption = None,
 ) -> None:
-    """Try a file on those that wait now, on a copy: who would start, wait, change place."""
+    """Try a file on those that wait now, or came lately, on a copy: who would start, wait, change place."""
     words = [str(file), *(["--all"] if every else []), *(["--json"] if as_json else [])]
+    words += ["--since", since] if since is not None else []
     become("nqspy.sim.trying.command", [*words, *with_home(home_of(home))])
 
 

@@ -1,6 +1,7 @@
 """The command ``nqspy exits try FILE``."""
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -8,12 +9,10 @@ from typing import Annotated, NoReturn
 import typer
 
 from nqspy.model.errors import NqspyError
-from nqspy.report.time_text import zone_of
 from nqspy.rpc.messages import plain
 from nqspy.rpc.program import run
-from nqspy.sim.trying.compare import Comparison, text
-from nqspy.sim.trying.copied import copied
-from nqspy.sim.trying.trial import try_out
+from nqspy.sim.trying.compare import tried_now
+from nqspy.sim.trying.texts import text
 from nqspy.userexit.loader import read_file
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -22,29 +21,41 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 @app.command()
 def try_exit(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="the candidate")],
+    since: Annotated[
+        str | None,
+        typer.Option("--since", help="on what came from 2026-03-02T21:00, 21:00 or 7d (ago) on"),
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="tell all requests, not only the first 20")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="data instead of text")] = False,
     home: Annotated[str | None, typer.Option("--home", help="the home")] = None,
 ) -> None:
-    """Try a file of exits on those that wait now, on a copy: who would start, wait, change place."""
+    """Try a file of exits on a copy of the site: who would start, wait, change place."""
     try:
         candidate = read_file(file)
-        copy = copied(home, candidate)
-        tried = try_out(copy, candidate)
+        if since is None:
+            data = tried_now(home, candidate)
+        else:
+            from nqspy.sim.trying.since import tried_since  # heavy, and not asked for on the usual way
+
+            data = tried_since(home, candidate, since)
     except NqspyError as error:
-        _fail([str(error)])
-    if tried.problems:
-        _fail(tried.problems)
-    data = Comparison(copy, tried, zone_of(copy.site.timezone)).data()
-    if as_json:
-        print(json.dumps(data, indent=2, ensure_ascii=False))
-    else:
-        print(plain(text(data, every)), end="")
+        _fail(str(error))
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+    _print(json.dumps(data, indent=2, ensure_ascii=False) + "\n" if as_json else plain(text(data, every)))
 
 
-def _fail(problems: list[str]) -> NoReturn:
-    for problem in problems:
-        print(f"nqspy: {plain(problem)}", file=sys.stderr)
+def _print(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        raise SystemExit(0) from None
+
+
+def _fail(text: str) -> NoReturn:
+    print(f"nqspy: {plain(text)}", file=sys.stderr)
     raise SystemExit(1)
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Request
-from nqspy.report.time_text import Zone
+from nqspy.report.time_text import Zone, zone_of
 from nqspy.sim.trying.asked import Said
-from nqspy.sim.trying.copied import SiteCopy
-from nqspy.sim.trying.trial import OneLook, Tried
-from nqspy.userexit.specs import NOTICES
+from nqspy.sim.trying.copied import NotTried, SiteCopy, copied
+from nqspy.sim.trying.trial import OneLook, Tried, try_out
+from nqspy.userexit.loader import Source
 
 FEW = 1_000
 """Starts closer together than this count as the same, ms."""
@@ -179,59 +179,10 @@ def _rounded(figures: Mapping[str, Any]) -> dict[str, Any]:
     return {key: round(value, 3) if isinstance(value, float) else value for key, value in figures.items()}
 
 
-# ---------------------------------------------------------------- for people
-
-SHOWN = 20
-"""Requests that are told without ``--all``."""
-_SAID = {
-    "starts": "{n} would start now",
-    "waits": "{n} would not start now",
-    "submission": "{n} would be answered otherwise at submission",
-    "earlier": "{n} would start earlier",
-    "later": "{n} would start later",
-    "answer": "{n} would be answered otherwise",
-    "place": "{n} would change place",
-}
-
-
-def text(data: Mapping[str, Any], every: bool) -> str:
-    """What a trial has found, for people; ``every``: all requests, not only the first."""
-    return "".join(f"{line}\n" for line in _lines(data, every))
-
-
-def _lines(data: Mapping[str, Any], every: bool) -> Iterator[str]:
-    how = "in the place of the loaded one" if data["replaces"] else "besides those loaded"
-    far = f"to {data['until']}" if data["until"] else "to the end"
-    yield f"exit {data['exit']}, {how}, on the {data['waiting']} that wait at {data['at']}, looked {far}"
-    if data["left_out"]:
-        yield f"{data['left_out']} more that wait were not looked at: they stand behind these"
-    if data["off"]:
-        yield f"exit {data['exit']} is switched off; it was tried as if it were on"
-    counts = [_SAID[kind].format(n=n) for kind, n in data["counts"].items() if n]
-    yield "; ".join(counts) or "nothing would change"
-    rows = data["changed"] if every else data["changed"][:SHOWN]
-    for row in rows:
-        yield f"{row['id']}  {row['name']}  {row['owner']}  {row['queue']}"
-        yield f"  was:   {row['was']}"
-        yield f"  would: {row['would']}"
-        if row["reason"]:
-            yield f"  why:   {row['reason']}"
-    if len(rows) < len(data["changed"]):
-        yield f"and {len(data['changed']) - len(rows)} more (--all)"
-    yield from _of_calls(data)
-
-
-def _of_calls(data: Mapping[str, Any]) -> Iterator[str]:
-    for hook, each in data["hooks"].items():
-        took = f"{each['total_ms']:.1f} ms in all, longest {each['longest_ms']:.2f} ms"
-        if hook in NOTICES:
-            yield f"{hook}: is a notice, which is not tried: it would do what it does"
-        else:
-            yield f"{hook}: {each['calls']} calls, {each['failures']} failed, {took}"
-    for each in data["failures"]:
-        on = f" on {each['id']}" if each["id"] else ""
-        times = f" ({each['times']} times)" if each["times"] > 1 else ""
-        yield f"FAILED exit {each['exit']}: {each['hook']}{on}: {each['text']}{times}".replace(": : ", ": ")
-    for each in data["long"]:
-        on = f" on {each['id']}" if each["id"] else ""
-        yield f"LONG exit {each['exit']}: {each['hook']}{on}: {each['ms']} ms of {each['budget_ms']} ms"
+def tried_now(home: str | None, candidate: Source) -> dict[str, Any]:
+    """What a file would make of those that wait now, as data. Raises NqspyError."""
+    copy = copied(home, candidate)
+    tried = try_out(copy, candidate)
+    if tried.problems:
+        raise NotTried(tried.problems[0])
+    return Comparison(copy, tried, zone_of(copy.site.timezone)).data()

@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -51,9 +52,8 @@ def copied(home: str | None, candidate: Source) -> SiteCopy:
         folder = Path(resolve_home(home))
     except OSError as error:
         raise NotTried(str(error)) from None
-    with Client(folder, timeout=60) as client:
-        told = client.call("exits_loaded")
-    loaded = tuple(Source(Path(each["path"]), each["code"].encode("latin-1")) for each in told["exits"])
+    told = _told(folder)
+    loaded = _sources(told)
     database = folder / DATABASE
     if not os.access(database, os.R_OK):
         raise NotTried(f"{database} is not yours to read; whoever may put exits there, or root, may try them")
@@ -63,6 +63,21 @@ def copied(home: str | None, candidate: Source) -> SiteCopy:
         copy = SiteCopy(site, now, between, loaded)
         asks = any(b"def submit" in each.text for each in (*loaded, candidate))
         return SiteCopy(site, now, between, loaded, _scripts(reader, copy.waiting())) if asks else copy
+
+
+def loaded_exits(home: Path) -> tuple[Source, ...]:
+    """The files of the exits in force, as they were loaded. Raises NqspyError."""
+    return _sources(_told(home))
+
+
+def _told(home: Path) -> dict[str, Any]:
+    with Client(home, timeout=60) as client:
+        told: dict[str, Any] = client.call("exits_loaded")
+    return told
+
+
+def _sources(told: Mapping[str, Any]) -> tuple[Source, ...]:
+    return tuple(Source(Path(each["path"]), each["code"].encode("latin-1")) for each in told["exits"])
 
 
 def _scripts(reader: Reader, requests: list[Request]) -> dict[str, bytes]:

@@ -1,0 +1,121 @@
+"""A file of exits tried on what the journal has of a time: the same people ask the same, with the file among
+the exits (`sim.replay`). Run times are those that were observed."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from nqspy.model.errors import Unreachable
+from nqspy.model.event import Recorded
+from nqspy.model.ids import Seq
+from nqspy.model.requests import Request
+from nqspy.report.time_text import parse_since
+from nqspy.rpc.home import resolve_home
+from nqspy.sim.replay.apart import apart
+from nqspy.sim.replay.changes import throughout
+from nqspy.sim.replay.comparison import Comparison, Moved
+from nqspy.sim.replay.past import Past
+from nqspy.sim.replay.what_if import AS_IT_WAS, Gathered, Other, gathered, replayed
+from nqspy.sim.trying.copied import NotTried, loaded_exits
+from nqspy.userexit.loader import Source
+
+KINDS = ("submission", "earlier", "later", "new", "never")
+"""What can become of one: it is refused when it is submitted, it starts earlier or later, only now, or not
+any more."""
+
+
+def tried_since(home: str | None, candidate: Source, since: str) -> dict[str, Any]:
+    """What would have been other with that file among the exits, as data. Raises NqspyError."""
+    try:
+        past = Past(Path(resolve_home(home)))
+    except OSError as error:
+        raise NotTried(str(error)) from None
+    what = gathered(past, parse_since(since, past.zone, past.last))
+    what = replace(what, then=_in_force(past.home, what))
+    name = candidate.path.stem
+    known = past.now_site.settings.exits.get(name)
+    off = known is not None and not known.enabled
+    others = [each for each in what.then if each.path.stem != name]
+    mine = sorted((*others, candidate), key=lambda each: each.path.name)
+    change = throughout(f"enable exit {name}\n") if off else AS_IT_WAS.change
+    other = Other(change, mine, f"exit {name}")
+    found: dict[str, Any] = apart(lambda: _data(Comparison(replayed(what, other)), name))
+    return {"exit": name, "replaces": len(others) < len(what.then), "off": off} | found
+
+
+def _in_force(home: Path, what: Gathered) -> Sequence[Source]:
+    """The exits as they are loaded; where no daemon tells, as they lie in their folder."""
+    try:
+        return loaded_exits(home)
+    except Unreachable:
+        return what.then
+
+
+# ---------------------------------------------------------------- as data
+
+
+def _data(comparison: Comparison, name: str) -> dict[str, Any]:
+    """In the process without rights."""
+    found, zone = comparison.found, comparison.found.zone
+    if found.exits is None or found.would is None:
+        raise NotTried(f"exit {name} is the loaded one: there is nothing to try")
+    row = next(each for each in found.exits.listing() if each["name"] == name)
+    rows = [*_refused(comparison), *(_moved(comparison, each) for each in comparison.moved)]
+    rows = sorted(rows, key=lambda each: KINDS.index(each["kind"]))
+    counts = Counter(each["kind"] for each in rows)
+    return {
+        "since": zone.text(comparison.begin),
+        "until": zone.text(comparison.end - 1),
+        "requests": len(comparison.was.starts),
+        "as_it_was": comparison.wrong,
+        "counts": {kind: counts[kind] for kind in KINDS},
+        "changed": rows,
+        "calls": row["calls"],
+        "hooks": row["by_hook"],
+        "failures": list(_failures(comparison, found.would.made, row)),
+        "long": [],
+    }
+
+
+def _refused(comparison: Comparison) -> Iterator[dict[str, Any]]:
+    would, histories = comparison.found.would, comparison.was.histories
+    for seq, text in () if would is None else sorted(would.refused.items()):
+        if seq in histories:
+            row = _row(comparison, histories[seq].request, "accepted", "refused", text)
+            yield {"kind": "submission"} | row
+
+
+def _moved(comparison: Comparison, moved: Moved) -> dict[str, Any]:
+    stamp, reason = comparison.found.zone.stamp, moved.reason
+    kind = "never" if moved.would is None else "new" if moved.was is None else ""
+    kind = kind or ("earlier" if (moved.by or 0) < 0 else "later")
+    was, would = (f"starts {stamp(at)}" if at is not None else "waits" for at in (moved.was, moved.would))
+    said = "" if reason is None else f"{reason.text} ({reason.who})" if reason.who else reason.text
+    row = {"kind": kind} | _row(comparison, moved.request, was, would, said)
+    return row | {"was_start": stamp(moved.was), "would_start": stamp(moved.would)}
+
+
+def _row(comparison: Comparison, request: Request, was: str, would: str, reason: str) -> dict[str, Any]:
+    return {
+        "id": comparison.found.was.site.id_of(request.seq), "name": request.name, "owner": request.owner,
+        "queue": request.queue, "was": was, "would": would, "reason": reason,
+    }  # fmt: skip
+
+
+def _failures(
+    comparison: Comparison, made: Sequence[Recorded], row: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """As the journal would have them, which does not say which hook it was: that is told where only one has
+    failed."""
+    name, named = row["name"], comparison.found.was.site.id_of
+    failing = [hook for hook, figures in row["by_hook"].items() if figures["failures"]]
+    times: Counter[tuple[Seq | None, str]] = Counter()
+    for recorded in made:
+        failures = getattr(recorded.event, "failures", ())
+        times.update((each.seq, each.text) for each in failures if each.exit == name)
+    for (seq, text), count in times.items():
+        about = None if seq is None else named(seq)
+        hook = failing[0] if len(failing) == 1 else ""
+        yield {"exit": name, "hook": hook, "id": about, "text": text, "times": count}
