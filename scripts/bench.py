@@ -375,6 +375,10 @@ def main() -> int:
         from bench_sim import main as sim
 
         return sim(sys.argv[2:], table)
+    if sys.argv[1:2] == ["replay"]:
+        from bench_replay import main as replay
+
+        return replay(sys.argv[2:], table)
     if sys.argv[1:2] == ["estimates"]:
         from bench_estimates import main as estimates
 
@@ -390,7 +394,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     words = (
         "commands latency submits list jobs night passes many arrays memory report simulation store faults "
-        "try; none: all. Or nights, sim, estimates, estimators, memory (alone, with own options): see there"
+        "try; none: all. Or nights, sim, replay, estimates, estimators, memory (alone, with own options): see there"
     )
     parser.add_argument("names", nargs="*", help=words)
     parser.add_argument("--json", action="store_true", help="figures as JSON")

@@ -18,6 +18,7 @@ from nqspy.model.requests import Ask, Request, Spec
 from nqspy.ports import Exits
 from nqspy.sim.main import Simulation
 from nqspy.sim.workloads.jobs import SimulatedJob, Workload
+from nqspy.store.memory import MemoryJournal
 from nqspy.store.passing import PassingJournal
 
 YEAR_2026 = Instant(1_767_225_600_000)
@@ -108,10 +109,14 @@ def exact_ask_of(job: SimulatedJob) -> Ask:
     return Ask(pes=job.width, wall=max(1, min(job.run, job.estimate)), memory=job.memory)
 
 
+Told = Callable[[Sequence[ev.Recorded]], None]
+
+
 class BatchRun:
     """``workload`` under the settings of ``texts``, one after the other, and ``exits``, on a machine of so
     many PEs and bytes of memory. ``kept``: settings behind these that no shift changes; ``ask``: what its
-    jobs ask for. ``left``: jobs that have not ended, once nothing is left to happen.
+    jobs ask for; ``journal`` makes one that tells what is committed. ``left``: jobs that have not ended, once
+    nothing is left to happen.
 
     Iterating over it lets time pass, and gives the jobs as they end.
     """
@@ -124,6 +129,7 @@ class BatchRun:
         exits: Exits | None = None,
         kept: Texts = (),
         ask: Callable[[SimulatedJob], Ask] = ask_of,
+        journal: Callable[[Told], MemoryJournal] = PassingJournal,
     ) -> None:
         self.workload, self._ask = workload, ask
         self.begin = Instant(workload.begin) if workload.begin else YEAR_2026
@@ -132,7 +138,7 @@ class BatchRun:
         self._held = HeldByJobs(self.begin)
         self._ended: list[EndedJob] = []
         self.sim = Simulation(
-            PassingJournal(self._follow), self._run, self.begin, pes=workload.pes, zone=workload.zone,
+            journal(self._follow), self._run, self.begin, pes=workload.pes, zone=workload.zone,
             exits=exits, sampled=False, patient=True,
         )  # fmt: skip
         self._set_up([*texts, *_memory(memory)], kept)

@@ -144,13 +144,17 @@ class Follower:
 
     def _like(self, wanted: Callable[[ev.Event], bool]) -> tuple[ev.Event, ...]:
         """The next events of that kind that came together, and with no pass in between."""
-        found = [self.events[self.place]]
-        for recorded in self.events[self.place + 1 : min(self.stop, self.place + TOGETHER)]:
-            apart = found[-1].n in self.recording.passes or recorded.at != found[-1].at
+        events, passes = self.events, self.recording.passes
+        before = events[self.place]
+        found = [before.event]
+        for place in range(self.place + 1, self.stop):
+            recorded = events[place]
+            apart = recorded.at != before.at or before.n in passes
             if apart or not wanted(recorded.event) or isinstance(recorded.event, ev.DaemonStarted):
                 break
-            found.append(recorded)
-        return tuple(recorded.event for recorded in found)
+            found.append(recorded.event)
+            before = recorded
+        return tuple(found)
 
     def _feed(self, inputs: Sequence[Input], now: Instant) -> list[Recorded]:
         """Gives the engine what happens now; what came of it."""
@@ -248,10 +252,6 @@ class Follower:
             return (Decision(self.decider.made),)
         self._prepare(self.place)
         return (PassDue(),)
-
-
-TOGETHER = 10_000
-"""Events that are given to the engine as one at most."""
 
 
 def in_order(event: E) -> E:
