@@ -6,12 +6,11 @@ the same run and process.
 
 import argparse
 import json
-import operator
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from bench_tools import Figure, figure
 
 from nqspy.answers import nights
 from nqspy.daemon import heap
+from nqspy.daemon.clock import Clock
 from nqspy.model import events as ev
 from nqspy.model import lifecycle
 from nqspy.model.ids import HOUR, Instant
@@ -77,18 +77,31 @@ class Night:
             self.tell(at, ev.Submitted(n + 1, spec, "night", "queued"))
 
     def _runs(self) -> None:
+        """The first ones start together; then each as another ends."""
         count = self.count * 9 // 10
         run = 9 * HOUR * PES // max(1, count)
-        told: list[tuple[int, ev.Event]] = []
+        self._pass(NINE, range(min(PES, count)), count)
         for n in range(count):
-            at, pes = NINE + (n // PES) * run + (n % PES), (n % PES,)
-            used = Used(int(run * 0.9), run, 1 << 25)
-            status = 1 if n % 50 == 0 else 0
-            ended = ev.Ended(n + 1, 1, "exit", status, None, used, "", "/out", "/err")
-            told += [(at, ev.Decided(0, (), (), n + 1 < count)), (at, ev.Starting(n + 1, 1, pes))]
-            told += [(at, ev.Started(n + 1, 1, pes)), (at + run - 10, ended)]
-        for at, event in sorted(told, key=operator.itemgetter(0)):
-            self.tell(at, event)
+            at = NINE + (n // PES + 1) * run + n % PES
+            used, status = Used(int(run * 0.9), run, 1 << 25), 1 if n % 50 == 0 else 0
+            self.tell(at, ev.Ended(n + 1, 1, "exit", status, None, used, "", "/out", "/err"))
+            if n + PES < count:
+                self._pass(at, (n + PES,), count)
+            elif n + PES == count:
+                self.tell(at, ev.SettingsChanged((ev.Change("set", "queue/night/started", False),)))
+
+    def _pass(self, at: int, starts: Sequence[int], count: int) -> None:
+        self.tell(at, ev.Decided(self.site.n, (), (), max(starts) + 1 < count, exits=()))
+        for kind in (ev.Starting, ev.Started):
+            for n in starts:
+                self.tell(at, kind(n + 1, 1, (n % PES,)))
+
+
+class Plain(nights.Past):
+    """A past of which nobody looks at the passes again."""
+
+    def shadow(self, *what: object) -> None:
+        """Nobody."""
 
 
 def _seconds(*works: Callable[[], Any], runs: int = 5) -> list[float]:
@@ -112,18 +125,25 @@ def bench_report(count: int = 10_000) -> Iterator[Figure]:
         reader = Reader(path)
         picture = nights.Picture(made.site.n, Instant(NINE + 9 * HOUR))
 
-        def report() -> dict[str, Any]:
-            return nights.report(nights.Past(reader), picture, None, "", picture.at)
+        def report(past: type[nights.Past] = Plain) -> dict[str, Any]:
+            return nights.report(past(reader), picture, None, Clock(), picture.at)
 
-        data = report()
-        whole, pages, floor = _seconds(
-            report, lambda: (night_html(data), json.dumps(data)), lambda: sum(1 for _ in reader.events())
+        data = report(nights.Past)
+        whole, twice, pages, floor = _seconds(
+            report,
+            lambda: report(nights.Past),
+            lambda: (night_html(data), json.dumps(data)),
+            lambda: sum(1 for _ in reader.events()),
         )
         reader.close()
         note = f"{made.site.n} events; {data['line']}"
         name = "reading and decoding its events"
         met = whole <= 4 * floor
         yield figure(f"night report over {count} requests", whole, "s", floor, name, "<= 4 x", met, note)
+        shadow = data["shadow"]
+        met = twice <= 10 * floor and shadow["whole"] == shadow["passes"] and not shadow["count"]
+        note = f"{shadow['passes']} passes, each judged as a whole, {shadow['count']} differences"
+        yield figure("the same with its shadow", twice, "s", floor, name, "<= 10 x", met, note)
         yield figure("its page and JSON", pages, "s", floor, name, "<= 1 x", pages <= floor)
 
 

@@ -1,5 +1,5 @@
-"""The shadow: each pass once more by the documented rules alone; what is altered in a journal is found, with
-its request and its pass."""
+"""The shadow looks at each pass again by the documented rules: what is right has no difference, and whatever
+is altered in a journal is found, with its request and its pass."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -36,28 +36,70 @@ class Claim(NamedTuple):
         return f"{word} {self.most} of {whose}" + (f" for {name[0]}" if name else "")
 
 
-def claims(site: Site, request: Request) -> Iterator[Claim]:
-    """All of a request where it is."""
-    settings, ask = site.settings, request.spec.ask
-    memory = memory_of(settings, request.queue, ask)
-    for whose, scope in scopes(settings, request.queue):
-        for word, count, most, *name in (
-            ("run limit", 1, scope.run_limit),
-            ("user limit", 1, scope.user_limit, request.owner),
-            ("group limit", 1, scope.group_limit, request.group),
-            ("memory limit", memory, scope.memory_limit),
-            ("PE limit", ask.pes, scope.pe_limit),
-        ):
-            if most is not None:
-                yield Claim((word, whose, *name), count, most)
-        if ask.consumables:
+class LimitsInForce:
+    """The limits in force, as they are set. ``forget`` what is known of them when settings have changed."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._queues: dict[str, list[tuple[str, str, int]]] = {}
+        self._groups: dict[str, list[Claim]] = {}
+
+    def forget(self) -> None:
+        """Other settings hold."""
+        self._queues.clear()
+        self._groups.clear()
+
+    def claims(self, request: Request) -> Iterator[Claim]:
+        """All that a request claims where it is."""
+        queue, ask, spec = request.queue, request.spec.ask, request.spec
+        for word, whose, most in self._queues.get(queue) or self._look(queue):
+            if word in _EACH:
+                yield Claim((word, whose, getattr(request, _EACH[word])), 1, most)
+            elif word == "memory limit":
+                yield Claim((word, whose), memory_of(self._site.settings, queue, ask), most)
+            else:
+                yield Claim((word, whose), ask.pes if word == "PE limit" else 1, most)
+        for whose, scope in scopes(self._site.settings, queue) if ask.consumables else ():
             yield from _units(whose, scope, request)
-    for group in lineage(settings.groups, request.group):
-        if group in settings.groups and (limit := settings.groups[group].limit) is not None:
-            yield Claim(("cap", f"group {group}"), ask.pes, capped_pes(limit, site.pes()))
-    array, spec = array_of(request.seq) or request.seq, request.spec.array
-    if spec is not None and spec.limit is not None:
-        yield Claim(("array limit", site.id_of(array)), 1, spec.limit)
+        for cap in self._caps(request.group):
+            yield cap._replace(asked=ask.pes)
+        if spec.array is not None and spec.array.limit is not None:
+            array = array_of(request.seq) or request.seq
+            yield Claim(("array limit", self._site.id_of(array)), 1, spec.array.limit)
+
+    def _look(self, queue: str) -> list[tuple[str, str, int]]:
+        """What is set for a queue: kind of limit, whose it is, how much there may be."""
+        found = [
+            (word, whose, most)
+            for whose, scope in scopes(self._site.settings, queue)
+            for word, most in (
+                ("run limit", scope.run_limit),
+                ("user limit", scope.user_limit),
+                ("group limit", scope.group_limit),
+                ("memory limit", scope.memory_limit),
+                ("PE limit", scope.pe_limit),
+            )
+            if most is not None
+        ]
+        self._queues[queue] = found
+        return found
+
+    def _caps(self, group: str) -> list[Claim]:
+        """Those of a group and of the groups above it."""
+        found = self._groups.get(group)
+        if found is None:
+            groups, pes = self._site.settings.groups, self._site.pes()
+            own = (groups[name] for name in lineage(groups, group) if name in groups)
+            found = self._groups[group] = [
+                Claim(("cap", f"group {each.name}"), 0, capped_pes(each.limit, pes))
+                for each in own
+                if each.limit is not None
+            ]
+        return found
+
+
+_EACH = {"user limit": "owner", "group limit": "group"}
+"""Limits that count for each name apart, and whose name that is."""
 
 
 def _units(whose: str, scope: RunningLimits, request: Request) -> Iterator[Claim]:
@@ -99,8 +141,8 @@ class Taken:
     was given back since the pass that is judged looked at the site, as (amounts, PEs): to it that was taken
     still."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+    def __init__(self, limits: LimitsInForce) -> None:
+        self._limits = limits
         self.amounts = Counter[Amount]()
         self.pes = Counter[int]()
         self.units: dict[tuple[str, str], Seq] = {}
@@ -110,7 +152,7 @@ class Taken:
 
     def add(self, request: Request) -> None:
         """It has a part of it from now on. (PEs of one that is parked are others'.)"""
-        found, pes = claims(self._site, request), request.pes
+        found, pes = self._limits.claims(request), request.pes
         if request.pes_released:
             found, pes = (each for each in found if each.amount[0] in STAYS), ()
         mine = Counter[Amount]({each.amount: each.asked for each in found}), Counter(pes)
@@ -142,7 +184,7 @@ class Taken:
         found, more = self.amounts, self.unseen[0] if unseen else {}
         return [
             each
-            for each in claims(self._site, request)
+            for each in self._limits.claims(request)
             if found[each.amount] + more.get(each.amount, 0) + each.asked > each.most
         ]
 

@@ -10,9 +10,9 @@ from nqspy.model import events as ev
 from nqspy.model import indices, transitions
 from nqspy.model.array_events import Parted
 from nqspy.model.ids import Instant, Seq, array_of, member, rank_of
-from nqspy.model.requests import Request, State
+from nqspy.model.requests import Request, State, finite
 from nqspy.model.site import Site
-from nqspy.report.shadow.claims import Taken, has_something, memory_of, scopes
+from nqspy.report.shadow.claims import LimitsInForce, Taken, has_something, memory_of, scopes
 from nqspy.report.site_then import follow
 
 
@@ -33,11 +33,28 @@ _STAY = (ev.Started, ev.Deleting)
 _GIVES_BACK = (ev.Ended, ev.Exiting, ev.Requeued, ev.Suspended)
 
 
+class ShadowAsked:
+    """What the queued requests of a queue ask for: how many ask for how much CPU time, and memory."""
+
+    def __init__(self) -> None:
+        self.cpu = Counter[int | None]()
+        self.memory = Counter[int | None]()
+
+    def count(self, request: Request, sign: int) -> None:
+        """One more of it, or one less."""
+        ask = request.spec.ask
+        for counts, asked in ((self.cpu, ask.cpu_wanted()), (self.memory, ask.memory_wanted())):
+            counts[finite(asked)] += sign
+            if not counts[finite(asked)]:
+                del counts[finite(asked)]
+
+
 class Followed:
     """``site`` has the settings and the machine (its requests are not used); ``requests``: those that have
     not ended; ``waiting``: queued ones, by queue and kind, in order; of these ``promised`` have a promise,
     ``urgent`` an operator put ahead of everything, ``own`` counts by queue those to which their owners gave a
-    priority; ``broken``: resources that are; ``pressure``: how the memory stands."""
+    priority, ``asked`` is what they ask for; ``broken``: resources that are; ``pressure``: how the memory
+    stands."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
@@ -45,12 +62,14 @@ class Followed:
         self.waiting: dict[str, dict[Kind, list[ShadowPlace]]] = {}
         self.broken: set[str] = set()
         self.pressure = "calm"
-        self.taken = Taken(site)
+        self.limits = LimitsInForce(site)
+        self.taken = Taken(self.limits)
         self.promised: dict[Seq, None] = {}
         self.urgent: dict[Seq, None] = {}
         self.own = Counter[str]()
+        self.asked: dict[str, ShadowAsked] = {}
         self._where: dict[Seq, tuple[str, Kind, ShadowPlace]] = {}
-        self._looks: dict[str, tuple[bool, bool]] = {}
+        self._looks: dict[str, tuple[bool, bool, bool]] = {}
 
     def take(self, recorded: ev.Recorded, unseen: bool = False) -> None:
         """Takes an event; ``unseen``: the pass that comes next did not know of it."""
@@ -112,6 +131,7 @@ class Followed:
             if request.rank >= NEXT:
                 self.urgent[seq] = None
             self.own[request.queue] += bool(request.spec.priority)
+            self.asked.setdefault(request.queue, ShadowAsked()).count(request, 1)
         elif has_something(request):
             self.taken.add(request)
 
@@ -125,12 +145,14 @@ class Followed:
             self.promised.pop(request.seq, None)
             self.urgent.pop(request.seq, None)
             self.own[queue] -= bool(request.spec.priority)
+            self.asked[queue].count(request, -1)
         elif request.seq in self.taken.requests:
             self.taken.drop(request.seq, unseen)
 
     def _resettle(self) -> None:
         """Other settings: who is of one kind may be told apart now, and others may have taken something."""
         self._looks.clear()
+        self.limits.forget()
         for request in [self.requests[seq] for seq in (*self._where, *self.taken.requests)]:
             self._leave(request, False)
             self._enter(request)
@@ -153,19 +175,22 @@ class Followed:
         apart = request.reservation is not None or spec.contract or spec.array is not None or request.rank > 0
         return (
             *(request.owner, request.group, ask.pes, ask.needs, ask.consumables),
-            memory_of(self.site.settings, request.queue, ask) if looks[0] else 0,
+            (memory_of(self.site.settings, request.queue, ask), ask.memory_wanted()) if looks[0] else 0,
             ask.wall if looks[1] else 0,
+            ask.cpu_wanted() if looks[2] else 0,
             request.seq if apart else 0,
         )
 
-    def _look(self, queue: str) -> tuple[bool, bool]:
-        """Whether some rule looks at memory, at wall times, of the requests of a queue."""
-        settings = self.site.settings
-        memory = any(scope.memory_limit is not None for _, scope in scopes(settings, queue))
+    def _look(self, queue: str) -> tuple[bool, bool, bool]:
+        """Whether some rule looks at memory, at wall times, at CPU times of the requests of a queue."""
+        settings, weights = self.site.settings, self.site.settings.weights(queue)
+        limited = any(scope.memory_limit is not None for _, scope in scopes(settings, queue))
+        memory, cpu = limited or weights.memory > 0, weights.cpu > 0
         own = settings.queues.get(queue)
         plans = any(each.reserve != 0 for each in settings.queues.values())
         drains = any(shift.spill == "drain" for shift in settings.shifts.values())
-        found = self._looks[queue] = memory, plans or drains or (own is not None and own.order == "sjf")
+        sjf = own is not None and own.order == "sjf"
+        found = self._looks[queue] = memory, plans or drains or sjf, cpu
         return found
 
     # ------------------------------------------------------------ asked by the rules
@@ -179,6 +204,11 @@ class Followed:
     def parked(self) -> Iterator[Request]:
         """Suspended requests whose PEs others may have, and that nobody asked to end."""
         return (each for each in self.taken.requests.values() if each.pes_released and not each.ending)
+
+
+def is_apart(kind: Kind) -> bool:
+    """Whether it is a kind of one request."""
+    return bool(kind[-1])
 
 
 def place_of(request: Request) -> ShadowPlace:

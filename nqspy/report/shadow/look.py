@@ -1,9 +1,8 @@
 """One pass, looked at step by step: was each start allowed, did nobody stand before it who could have
 started, is nobody left who could."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import NamedTuple
 
 from nqspy.model import events as ev
@@ -12,7 +11,7 @@ from nqspy.model.indices import nth
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Request, State
 from nqspy.model.reservation import Reservation
-from nqspy.report.shadow.followed import NEXT, Followed, Kind, ShadowPlace
+from nqspy.report.shadow.followed import NEXT, Followed, Kind, ShadowAsked, ShadowPlace, is_apart, place_of
 from nqspy.report.shadow.places import ShadowBoards
 from nqspy.report.shadow.promises import Plans
 from nqspy.report.shadow.rules import NOW, PassMoment, RoomKept, kept_back
@@ -20,6 +19,10 @@ from nqspy.report.shadow.turns import ShadowTurns
 
 LATE = MINUTE
 """ms after its promised instant from which a start is late."""
+_BLIND = ("the journal does not say which exits were asked", "an exit had a say in who starts (jobselect)")
+"""Doubts beside which there is nothing more to find."""
+_CLOSE = "two stood too close, or the shortest was tried first"
+_SHARES = ("shares decided who was first", "shares decided who was first (shrpri)")
 _REFUSED = ("EXIT", "NEVER", "LINE_CLOSED")
 """Codes of the reasons that an exit gives."""
 
@@ -120,29 +123,50 @@ class PassLook:
             self._differs(event.seq, "it was not the next index of its array")
 
     def _look_at_promise(self, request: Request, seq: Seq) -> None:
-        told = self._decision.made.get(request.seq, request.reservation) or request.reservation
-        if (
-            told is not None
-            and told.at is not None
-            and not told.late
-            and self._decision.last > told.at + LATE
-        ):
+        told = self._decision.made.get(request.seq) or request.reservation
+        late = told is not None and told.at is not None and self._decision.last > told.at + LATE
+        if late and told is not None and not told.late:
             self._differs(seq, "it was started later than it was promised")
 
     # ------------------------------------------------------------ whose turn it is
 
     def _look_at_turn(self, request: Request, seq: Seq) -> None:
         """Whether nobody stood before it who could have started instead."""
+        own, mine = self._queue(request), place_of(request)
         for queue in self._served:
-            if queue.priority < self._queue(request).priority and not self._followed.urgent:
+            if queue.priority < own.priority and not self._followed.urgent:
                 break
-            for line, kept in self._able(queue):
-                other = self._ahead_of(request, line, kept)
+            plain = queue is own and self._is_plain(own)
+            for kind, line in self._lines(queue):
+                if not is_apart(kind) and (
+                    (plain and line[0] > mine) or self._tells_nothing(queue, kind, request)
+                ):
+                    continue
+                other = self._ahead_of(request, queue, kind, line)
                 if other is not None:
                     return self._differs(seq, "it was started before one that stood before it", other)
+                if self._is_blind():
+                    return None
         return None
 
-    def _ahead_of(self, request: Request, line: Sequence[ShadowPlace], kept: RoomKept | None) -> Seq | None:
+    def _is_plain(self, queue: Queue) -> bool:
+        """Whether places alone say who comes first in a queue."""
+        passes = queue.reserve != 0 or queue.backfill == "none"
+        return not passes and self._turns_of(queue.name).is_plain
+
+    def _tells_nothing(self, queue: Queue, kind: Kind, request: Request) -> bool:
+        """Whether shares decide between one of another kind and a request, which is noted already."""
+        if queue.name != request.queue or self.doubts.isdisjoint(_SHARES):
+            return False
+        return not self._turns_of(queue.name).tells(str(kind[0]), str(kind[1]), request)
+
+    def _is_blind(self) -> bool:
+        """Whether nothing more can be said of who had to start: exits had a say in it."""
+        return not self.doubts.isdisjoint(_BLIND)
+
+    def _ahead_of(
+        self, request: Request, queue: Queue, kind: Kind, line: Sequence[ShadowPlace]
+    ) -> Seq | None:
         """Somebody of one kind who surely had to start before; notes who perhaps had."""
         for place in line:
             other = self._followed.requests[place.seq]
@@ -150,11 +174,14 @@ class PassLook:
                 continue
             ahead = self._is_ahead(other, request)
             if ahead is not False:
+                kept = self._of_kind(queue, kind, line)
+                if kept is not None and kept.sure:
+                    break
                 doubt = self._doubt(other, kept, ahead)
                 if doubt is None:
                     return other.seq
                 self.doubts.add(doubt)
-            if other.queue != request.queue or self._turns_of(other.queue).is_last(other, request):
+            if other.queue != request.queue or self._turns_of(other.queue).is_last():
                 break
         return None
 
@@ -178,16 +205,11 @@ class PassLook:
         exits = self._decision.exits
         if kept is not None:
             return kept.text
-        if exits is None:
-            return "the journal does not say which exits were asked"
-        if "jobselect" in exits:
-            return "an exit had a say in who starts (jobselect)"
+        if exits is None or "jobselect" in exits:
+            return _BLIND[exits is not None]
         if ahead is None:
-            return (
-                "shares decided who was first (shrpri)"
-                if "shrpri" in exits
-                else "shares decided who was first"
-            )
+            shares = self._followed.site.settings.weights(other.queue).share
+            return _SHARES["shrpri" in exits] if shares else _CLOSE
         return None
 
     def _is_unseen(self, other: Request) -> bool:
@@ -203,16 +225,23 @@ class PassLook:
         of each queue one is named."""
         self._look_at_room()
         for queue in self._served:
-            for line, kept in self._able(queue):
-                seqs = (place.seq for place in line)
-                seq = next((s for s in seqs if not self._is_unseen(self._followed.requests[s])), None)
-                if seq is None:
-                    continue
-                doubt = self._doubt(self._followed.requests[seq], kept, True)
-                if doubt is None:
-                    self._differs(seq, "it was left waiting, and nothing kept it from starting")
-                    break
-                self.doubts.add(doubt)
+            if not self._is_blind():
+                self._look_at_queue(queue)
+
+    def _look_at_queue(self, queue: Queue) -> None:
+        requests = self._followed.requests
+        for kind, line in self._lines(queue):
+            kept = self._of_kind(queue, kind, line)
+            seq = next((each.seq for each in line if not self._is_unseen(requests[each.seq])), None)
+            if seq is None or (kept is not None and kept.sure):
+                continue
+            doubt = self._doubt(requests[seq], kept, True)
+            if doubt is None:
+                return self._differs(seq, "it was left waiting, and nothing kept it from starting")
+            self.doubts.add(doubt)
+            if self._is_blind():
+                return None
+        return None
 
     def _look_at_room(self) -> None:
         requests, promised = self._followed.requests, self._followed.promised
@@ -225,19 +254,22 @@ class PassLook:
 
     # ------------------------------------------------------------ who could start
 
-    def _able(self, queue: Queue) -> Iterator[tuple[Sequence[ShadowPlace], RoomKept | None]]:
-        """The kinds of a queue that could start, or perhaps could."""
+    def _lines(self, queue: Queue) -> Sequence[tuple[Kind, Sequence[ShadowPlace]]]:
+        """The kinds of a queue of which something could start, as far as PEs and the queue itself tell."""
         lines = self._followed.waiting.get(queue.name)
         if not lines or not queue.started or not self._moment(True).places.open(queue.name):
-            return
-        for kind, line in list(lines.items()):
-            kept = self._of_kind(queue.name, kind, line)
-            if kept is None and queue.backfill == "none":
-                kept = self._barred(queue, self._followed.requests[line[0].seq])
-            if kept is None or not kept.sure:
-                yield line, kept
+            return ()
+        return list(lines.items())
 
-    def _of_kind(self, queue: str, kind: Kind, line: Sequence[ShadowPlace]) -> RoomKept | None:
+    def _of_kind(self, queue: Queue, kind: Kind, line: Sequence[ShadowPlace]) -> RoomKept | None:
+        """Why nobody of a kind may start."""
+        kept = self._alone(queue.name, kind, line)
+        if kept is None and queue.backfill == "none":
+            return self._barred(queue, self._followed.requests[line[0].seq])
+        return kept
+
+    def _alone(self, queue: str, kind: Kind, line: Sequence[ShadowPlace]) -> RoomKept | None:
+        """The same, whoever stands before it."""
         if (queue, kind) not in self._known:
             request = self._followed.requests[line[0].seq]
             self._known[queue, kind] = self._kept(request, True)
@@ -262,7 +294,7 @@ class PassLook:
             return None
         perhaps = None
         for kind, line in self._followed.waiting.get(queue.name, {}).items():
-            kept = self._of_kind(queue.name, kind, line)
+            kept = self._alone(queue.name, kind, line)
             for place in line if kept is not None and kept.room else ():
                 other = self._followed.requests[place.seq]
                 if other.seq != request.seq and not self._is_unseen(other):
@@ -288,6 +320,8 @@ class PassLook:
         was; who had to start delays neither those that it found nor those that it made."""
         if unseen not in self._laid:
             requests, decision = self._followed.requests, self._decision
+            if not self._followed.promised and not decision.made:
+                return ()
             found = {seq: requests[seq].reservation for seq in self._followed.promised}
             touched = {*decision.made, *decision.starts}
             left = {seq: told for seq, told in found.items() if seq not in touched}
@@ -300,11 +334,18 @@ class PassLook:
 
     def _turns_of(self, queue: str) -> ShadowTurns:
         if queue not in self._turns:
-            followed, decision = self._followed, self._decision
-            own, told = followed.own[queue] > 0, "shrpri" in (decision.exits or ())
-            found = chain(followed.in_queue(queue), self._out.get(queue, ()))
+            followed, decision, out = self._followed, self._decision, self._out.get(queue, [])
+            dates = (line[0].date for line in followed.waiting.get(queue, {}).values())
+            own = [*followed.in_queue(queue), *out] if followed.own[queue] else []
             self._turns[queue] = ShadowTurns(
-                followed.site, queue, found, (decision.first, decision.last), own, told
+                followed.site,
+                queue,
+                followed.asked.get(queue, ShadowAsked()),
+                min(dates, default=decision.last),
+                out,
+                own,
+                (decision.first, decision.last),
+                "shrpri" in (decision.exits or ()),
             )
         return self._turns[queue]
 

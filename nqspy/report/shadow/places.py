@@ -4,7 +4,6 @@
 from collections.abc import Sequence
 
 from nqspy.model.domains import APPLICATION, numbers
-from nqspy.model.ids import Seq
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
 from nqspy.report.shadow.followed import Followed
@@ -28,6 +27,7 @@ class ShadowBoards:
         self._followed, self._site, self._known = followed, followed.site, known
         self._away = followed.taken.unseen[1] if unseen else {}
         self._open: dict[str, list[int]] = {}
+        self._room: dict[str, int] = {}
 
     def open(self, queue: str) -> list[int]:
         """The PEs of a queue's domain that have room, in ascending order."""
@@ -59,23 +59,25 @@ class ShadowBoards:
     def room(self, queue: str) -> int:
         """How many one request of a queue can be given now. While one is to come back for which there are too
         few, what is free is kept for it."""
-        pes, domain = self.open(queue), self._site.domain_of(queue)
-        if self.kept_for(queue):
-            return 0
-        return max(map(len, _blocks(pes)), default=0) if domain.placement == "contiguous" else len(pes)
+        if queue not in self._room:
+            pes, domain = self.open(queue), self._site.domain_of(queue)
+            blocks = _blocks(pes) if domain.placement == "contiguous" else [pes]
+            self._room[queue] = 0 if self._is_kept(queue) else max(map(len, blocks), default=0)
+        return self._room[queue]
 
-    def kept_for(self, queue: str) -> Seq | None:
-        """Who is to come back to a queue's domain: its queue is started, and nothing it needs is broken."""
-        domain = self._site.domain_of(queue).name
-        for each in self._followed.parked():
-            own = self._site.settings.queues.get(each.queue)
-            here = self._site.domain_of(each.queue).name == domain and len(each.pes) <= self.size(queue)
-            goes_on = (
-                own is not None and own.started and not needs_of(self._site, each) & self._followed.broken
-            )
-            if here and goes_on:
-                return each.seq
-        return None
+    def _is_kept(self, queue: str) -> bool:
+        """Whether somebody is to come back to a queue's domain: his queue is started, and nothing he needs is
+        broken."""
+        site, broken = self._site, self._followed.broken
+        domain, queues = site.domain_of(queue).name, site.settings.queues
+        back = (
+            each
+            for each in self._followed.parked()
+            if each.queue in queues and queues[each.queue].started and not needs_of(site, each) & broken
+        )
+        return any(
+            site.domain_of(each.queue).name == domain and len(each.pes) <= self.size(queue) for each in back
+        )
 
     def expected(self, request: Request) -> tuple[int, ...]:
         """The PEs that a request gets, of which there are enough."""

@@ -11,7 +11,7 @@ from nqspy.model.ids import SECOND, Instant, Seq
 from nqspy.model.requests import Request
 from nqspy.model.reservation import Reservation
 from nqspy.model.settings import Settings
-from nqspy.report.shadow.claims import Amount, Claim, claims
+from nqspy.report.shadow.claims import Amount, Claim
 from nqspy.report.shadow.rules import PassMoment, RoomKept, wall_limit
 
 FOREVER = 1 << 62
@@ -42,11 +42,13 @@ class Plans:
         ]
         self._now = moment.first if starts else moment.last
         self._grace = STARTING if starts else 0
-        self._slots = moment.places.slots
+        self._slots, self._limits = moment.places.slots, moment.followed.limits
         self._free: dict[Amount, tuple[list[int], list[int]]] = {}
 
     def delayed(self, request: Request) -> RoomKept | None:
         """Why a request must not start for the sake of a promise."""
+        if all(other.seq == request.seq for other, _ in self._promised):
+            return None
         mine, end = list(self._claims(request)), self._now + length_of(self._site.settings, request)
         vague = self._vague(request)
         if vague is not None or all(self._least(each, request, end) >= each.asked for each in mine):
@@ -88,7 +90,7 @@ class Plans:
 
     def _claims(self, request: Request) -> Iterator[Claim]:
         site, consumables = self._site, self._site.settings.consumables
-        yield from claims(site, request)
+        yield from self._limits.claims(request)
         yield Claim(
             ("PEs", site.domain_of(request.queue).name), request.spec.ask.pes, self._slots(request.queue)
         )

@@ -135,7 +135,7 @@ def pes(moment: PassMoment, request: Request, forced: bool) -> RoomKept | None:
     )
 
 
-RULES: tuple[Rule, ...] = (state, memory, needs, limits, units, pes, past_use, drained)
+RULES: tuple[Rule, ...] = (state, pes, limits, needs, memory, units, past_use, drained)
 
 
 def kept_back(moment: PassMoment, request: Request, forced: bool = False) -> RoomKept | None:

@@ -1,13 +1,13 @@
 """Who stands before whom in a queue: the manual's pages `priority` and `backfill` (``order=``)."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Sequence
 
 from nqspy.model.division import without_share
 from nqspy.model.ids import SECOND, Instant
 from nqspy.model.requests import Request, finite
 from nqspy.model.site import Site
 from nqspy.report.shadow.claims import limit_of
-from nqspy.report.shadow.followed import place_of
+from nqspy.report.shadow.followed import ShadowAsked, place_of
 from nqspy.report.shadow.promises import length_of
 
 CLOSE = 1e-9
@@ -19,40 +19,48 @@ NEAR = 5 * SECOND
 
 
 class ShadowTurns:
-    """One queue in one pass. ``waiting``: its queued requests as the pass found them; the divisors are
-    theirs. The pass came between two ``instants``; ``own``: some owners gave priorities; ``told``: an exit
-    gave the share values."""
+    """One queue in one pass, which came between two ``instants``. Divisors are those of the requests that the
+    pass found: ``asked`` and ``earliest`` (date in queue) of those that wait, and those ``out`` by now.
+    ``own``: those of owners who gave priorities; ``told``: an exit gave the share values."""
 
     def __init__(
         self,
         site: Site,
         queue: str,
-        waiting: Iterable[Request],
+        asked: ShadowAsked,
+        earliest: Instant,
+        out: Sequence[Request],
+        own: Sequence[Request],
         instants: tuple[Instant, Instant],
-        own: bool,
         told: bool,
     ) -> None:
         self._site, self._queue, self._told = site, site.settings.queues[queue], told
         self._weights, self._instants = site.settings.weights(queue), instants
-        weights = self._weights
-        sums = weights.cpu or weights.memory or weights.time > weights.share > 0
-        self._by_sum = self._queue.order == "priority" and bool(sums)
-        requests = list(waiting) if self._by_sum or own else []
-        given = {_pair(each) for each in requests if _own(each)}
-        self._own = [each for each in requests if _pair(each) in given and each.rank == 0]
-        self._earliest = min((each.date_in_queue for each in requests), default=instants[0])
-        self._cpu = self._most([finite(each.spec.ask.cpu_wanted()) for each in requests], "cpu_limit")
+        given = {_pair(each) for each in own if _own(each)}
+        self._own = [each for each in own if _pair(each) in given and each.rank == 0]
+        self._earliest = min([earliest, *(each.date_in_queue for each in out)])
+        asks = [each.spec.ask for each in out]
+        self._cpu = self._most({*asked.cpu, *(finite(each.cpu_wanted()) for each in asks)}, "cpu_limit")
         self._memory = self._most(
-            [finite(each.spec.ask.memory_wanted()) for each in requests], "memory_limit"
+            {*asked.memory, *(finite(each.memory_wanted()) for each in asks)}, "memory_limit"
         )
 
-    def _most(self, asked: list[int | None], limit: str) -> tuple[int, int]:
+    def _most(self, asked: Collection[int | None], limit: str) -> tuple[int, int]:
         """What is divided by, and what one counts as who asked for nothing or without limit."""
-        known = [each for each in asked if each is not None]
-        largest = max(known, default=0)
+        largest = max((each for each in asked if each is not None), default=0)
         instead = limit_of(self._queue, limit)
         instead = largest if instead is None else instead
-        return (largest if len(known) == len(asked) else max(largest, instead)), instead
+        return (max(largest, instead) if None in asked else largest), instead
+
+    @property
+    def _by_sum(self) -> bool:
+        return self._queue.order == "priority" and bool(self._weights.cpu or self._weights.memory)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether of two of no rank the one with the earlier place comes first, whoever they are."""
+        order = self._queue.order == "fcfs" or (self._queue.order == "priority" and not self._weights.share)
+        return order and not self._by_sum and not self._own
 
     def before(self, one: Request, other: Request) -> bool | None:
         """Whether the one is offered before the other; None: the journal does not tell."""
@@ -65,13 +73,20 @@ class ShadowTurns:
             return None
         return self._plainly(*places)
 
-    def is_last(self, one: Request, other: Request) -> bool:
-        """Whether nobody of the one's kind who came later than it can surely be offered before the other."""
-        if self._own or one.rank or other.rank:
-            return False
-        if not self._by_sum:
+    def tells(self, owner: str, group: str, request: Request) -> bool:
+        """Whether the journal may tell who of these people and a request comes first: not where shares count
+        more than all the rest."""
+        weights = self._weights
+        if self._queue.order != "priority" or (owner, group) == _pair(request):
             return True
-        return max(self._older(one, other, now) for now in self._instants) + self._asks(other) <= 0
+        if weights.share < weights.cpu + weights.memory + weights.time or not weights.share:
+            return True
+        bare = () if self._told else without_share(self._site.settings.groups, (group, request.group))
+        return (group in bare) != (request.group in bare)
+
+    def is_last(self) -> bool:
+        """Whether of one kind nobody who came later can be before one who came earlier."""
+        return not self._own
 
     def _put_back(self, request: Request) -> Request:
         """Behind whom of his owner's own it is put back (``qsub -p``): that one, else itself."""

@@ -41,7 +41,7 @@ def test_no_start_differs_from_the_rules_and_nobody_is_left_who_could_start(worl
     live(world, 12, lambda plan: None)
     verdict = judged(world.house.events)
     assert not told(verdict)
-    assert set(verdict.partly) <= {"shares decided who was first"}
+    assert {text[:6] for text in verdict.partly} <= {"shares", "two st"}
 
 
 @settings(max_examples=100, deadline=None)
