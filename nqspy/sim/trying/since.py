@@ -15,8 +15,8 @@ from nqspy.report.time_text import parse_since
 from nqspy.rpc.home import resolve_home
 from nqspy.sim.replay.apart import apart
 from nqspy.sim.replay.changes import throughout
-from nqspy.sim.replay.comparison import Comparison, Moved
-from nqspy.sim.replay.past import Past
+from nqspy.sim.replay.comparison import MovedStart, NightComparison
+from nqspy.sim.replay.past import RecordedPast
 from nqspy.sim.replay.what_if import AS_IT_WAS, Gathered, Other, gathered, replayed
 from nqspy.sim.trying.copied import NotTried, loaded_exits
 from nqspy.userexit.loader import Source
@@ -29,7 +29,7 @@ any more."""
 def tried_since(home: str | None, candidate: Source, since: str) -> dict[str, Any]:
     """What would have been other with that file among the exits, as data. Raises NqspyError."""
     try:
-        past = Past(Path(resolve_home(home)))
+        past = RecordedPast(Path(resolve_home(home)))
     except OSError as error:
         raise NotTried(str(error)) from None
     what = gathered(past, parse_since(since, past.zone, past.last))
@@ -41,7 +41,7 @@ def tried_since(home: str | None, candidate: Source, since: str) -> dict[str, An
     mine = sorted((*others, candidate), key=lambda each: each.path.name)
     change = throughout(f"enable exit {name}\n") if off else AS_IT_WAS.change
     other = Other(change, mine, f"exit {name}")
-    found: dict[str, Any] = apart(lambda: _data(Comparison(replayed(what, other)), name))
+    found: dict[str, Any] = apart(lambda: _data(NightComparison(replayed(what, other)), name))
     return {"exit": name, "replaces": len(others) < len(what.then), "off": off} | found
 
 
@@ -56,7 +56,7 @@ def _in_force(home: Path, what: Gathered) -> Sequence[Source]:
 # ---------------------------------------------------------------- as data
 
 
-def _data(comparison: Comparison, name: str) -> dict[str, Any]:
+def _data(comparison: NightComparison, name: str) -> dict[str, Any]:
     """In the process without rights."""
     found, zone = comparison.found, comparison.found.zone
     if found.exits is None or found.would is None:
@@ -79,7 +79,7 @@ def _data(comparison: Comparison, name: str) -> dict[str, Any]:
     }
 
 
-def _refused(comparison: Comparison) -> Iterator[dict[str, Any]]:
+def _refused(comparison: NightComparison) -> Iterator[dict[str, Any]]:
     would, histories = comparison.found.would, comparison.was.histories
     for seq, text in () if would is None else sorted(would.refused.items()):
         if seq in histories:
@@ -87,7 +87,7 @@ def _refused(comparison: Comparison) -> Iterator[dict[str, Any]]:
             yield {"kind": "submission"} | row
 
 
-def _moved(comparison: Comparison, moved: Moved) -> dict[str, Any]:
+def _moved(comparison: NightComparison, moved: MovedStart) -> dict[str, Any]:
     stamp, reason = comparison.found.zone.stamp, moved.reason
     kind = "never" if moved.would is None else "new" if moved.was is None else ""
     kind = kind or ("earlier" if (moved.by or 0) < 0 else "later")
@@ -97,7 +97,7 @@ def _moved(comparison: Comparison, moved: Moved) -> dict[str, Any]:
     return row | {"was_start": stamp(moved.was), "would_start": stamp(moved.would)}
 
 
-def _row(comparison: Comparison, request: Request, was: str, would: str, reason: str) -> dict[str, Any]:
+def _row(comparison: NightComparison, request: Request, was: str, would: str, reason: str) -> dict[str, Any]:
     return {
         "id": comparison.found.was.site.id_of(request.seq), "name": request.name, "owner": request.owner,
         "queue": request.queue, "was": was, "would": would, "reason": reason,
@@ -105,7 +105,7 @@ def _row(comparison: Comparison, request: Request, was: str, would: str, reason:
 
 
 def _failures(
-    comparison: Comparison, made: Sequence[Recorded], row: Mapping[str, Any]
+    comparison: NightComparison, made: Sequence[Recorded], row: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
     """As the journal would have them, which does not say which hook it was: that is told where only one has
     failed."""
