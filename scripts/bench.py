@@ -394,7 +394,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     words = (
         "commands latency submits list jobs night passes many arrays memory report simulation store faults "
-        "try; none: all. Or nights, sim, replay, estimates, estimators, memory (alone, own options): see there"
+        "try; none: all. Or nights, sim, replay, estimates, estimators, memory (alone; own options): see it"
     )
     parser.add_argument("names", nargs="*", help=words)
     parser.add_argument("--json", action="store_true", help="figures as JSON")
