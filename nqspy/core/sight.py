@@ -292,9 +292,7 @@ class SiteView:
         self._draft = draft
         self.now = draft.now
         self.shift = draft.site.shift.current
-        self._running: list[RequestView] = [
-            seen(r, draft) for r in draft.site.started.values() if r.state in STARTED
-        ]
+        self._running: list[RequestView] | None = None
         self._seen = 0
 
     @property
@@ -327,14 +325,20 @@ class SiteView:
     def running(self, *, queue: str | None = None, owner: str | None = None, group: str | None = None,
                 name: str | None = None) -> Sequence[RequestView]:  # fmt: skip
         """Started requests, and those this pass has chosen, narrowed by what is given."""
-        draft = self._draft
-        self._running += [seen(request, draft) for request in draft.started[self._seen :]]
-        self._seen = len(draft.started)
         return [
-            r for r in self._running
+            r for r in self._all_running()
             if (queue is None or r.queue == queue) and (owner is None or r.owner == owner)
             and (group is None or r.group == group) and (name is None or r.name == name)
         ]  # fmt: skip
+
+    def _all_running(self) -> Sequence[RequestView]:
+        draft, found = self._draft, self._running
+        if found is None:
+            started = draft.site.started.values()
+            found = self._running = [seen(r, draft) for r in started if r.state in STARTED]
+        found += [seen(request, draft) for request in draft.started[self._seen :]]
+        self._seen = len(draft.started)
+        return found
 
     def ahead(self, request: RequestView) -> Sequence[tuple[RequestView, Answer | None]]:
         """Candidates of its queue offered before it in this pass, with their answers. None: left to the

@@ -25,7 +25,7 @@ def test_the_earliest_start_is_the_first_instant_at_which_enough_stays_free(span
     for begin, last, amount in spans:
         profile.hold(begin, begin + last, {"pes": amount})
     free = counted(6, spans) + [6] * 2 * HORIZON
-    starts = (at for at in range(2 * HORIZON) if min(free[at : at + length]) >= wanted)
+    starts = (at for at in range(2 * HORIZON + 1) if min(free[at : at + length]) >= wanted)
     assert profile.earliest({"pes": wanted}, length) == next(starts)
 
 
@@ -38,7 +38,7 @@ def test_of_several_amounts_all_must_be_free_at_once(pes, gpus, wanted, length):
         profile.hold(begin, begin + last, {"gpu": amount})
     both = zip(counted(4, pes), counted(4, gpus), strict=True)
     free = [min(pair) for pair in both] + [4] * 2 * HORIZON
-    starts = (at for at in range(2 * HORIZON) if min(free[at : at + length]) >= wanted)
+    starts = (at for at in range(2 * HORIZON + 1) if min(free[at : at + length]) >= wanted)
     assert profile.earliest({"pes": wanted, "gpu": wanted}, length) == next(starts)
 
 

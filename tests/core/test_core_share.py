@@ -216,7 +216,7 @@ def test_where_everything_is_kept_back_shares_are_still_told(house):
 
 
 def test_the_exit_is_asked_once_for_each_pair_and_round(house):
-    house.machine(pes=1).queue("night", share=20, time=1).queue("other", share=1)
+    house.machine(pes=2).queue("night", share=20, time=1).queue("other", share=1)
     exits = house.exits(shrpri=lambda owner, group, view: 1.0)
     house.submit("anne group=d1", "anne group=d2", "anne group=d1", "ben group=d1", queue="night")
     house.run_pass()

@@ -51,6 +51,7 @@ class CandidateOrder:
         self._kept: Mask | None = None
         self._score: Floats | None = None
         self._term: Floats | None = None
+        self._former: Floats | None = None
         self._batch: list[int] = []
         self._picked = False
         self._startable: int | None = None
@@ -145,6 +146,7 @@ class CandidateOrder:
 
     def refresh(self) -> None:
         """Another round begins: shares and limits are looked at again."""
+        self._former = self._former if self._term is None else self._term
         self._score = self._term = None
         self._stale, self._picked, self._sought = True, False, False
         self._batch.clear()
@@ -244,6 +246,14 @@ class CandidateOrder:
             out = wide if kept is None else kept | wide
         return None if out is not None and bool(out.all()) else self._top(out)
 
+    def foremost(self, *, everybody: bool = False) -> int | None:
+        """As `best` (for ``everybody`` as `first_left`) says, by the shares as they were before the last
+        start: for the reason of those who wait they need not be reckoned once more."""
+        if self._former is None or self._term is not None or self._score is not None:
+            return self.first_left() if everybody else self.best()
+        out = None if everybody else self.kept()
+        return None if out is not None and bool(out.all()) else self._pick(out, self._base, self._former)
+
     def head(self, *, everybody: bool) -> int | None:
         """The best row that was not taken; those left out that limits of their own people keep back, unless
         ``everybody`` counts."""
@@ -332,7 +342,11 @@ class CandidateOrder:
     def _top(self, out: Mask | None) -> int | None:
         """The best row that was not taken and is not ``out``. Once in a round, so no score is kept of it."""
         table = self._share_term() if self._score is None else None
-        base, pair = self._base if self._score is None else self._score, self.columns.pair
+        return self._pick(out, self._base if self._score is None else self._score, table)
+
+    def _pick(self, out: Mask | None, base: Floats, table: Floats | None) -> int | None:
+        """The same by these scores, and what each pair of owner and group adds."""
+        pair = self.columns.pair
         if table is None and out is None:
             return self._first_of(base)
         best = NEVER

@@ -225,16 +225,21 @@ class _Selection:
             closed = self._tally.closed(line.queue.name)
         if closed is not None:
             self._close(line.queue, closed)
-        elif (row := line.best()) is not None:
+        elif (row := self._foremost(line)) is not None:
             self._look(line, row)
             self._close(line.queue, words.no_pes(self._draft, line.queue.name))
         else:
             self._close_by_limits(line)
 
+    def _foremost(self, line: CandidateOrder) -> int | None:
+        """Who is looked at where nobody more can start: the first in the order, if a start may be promised to
+        it; else somebody in front will do for the reason."""
+        return line.best() if self._backfill.promises_more(line.queue) else line.foremost()
+
     def _close_by_limits(self, line: CandidateOrder) -> None:
         """Closes a queue where limits and promises keep back all that are left: for the reason of the first
         of them."""
-        row = line.first_left()
+        row = line.foremost(everybody=True)
         if row is not None:
             request = line.columns.request(row)
             line.take(row)
@@ -309,7 +314,7 @@ class _Selection:
         """Looks whether one waits only for a PE; where the first few are refused it is taken for granted."""
         for _ in range(SEEK):
             known = self._draft.is_short(line.queue.name) or line.queue.name in self._kept.closed
-            row = None if known else line.best()
+            row = None if known else self._foremost(line)
             if row is None:
                 break
             self._look(line, row)
