@@ -30,6 +30,7 @@ OWN: Table = (
     (("--list",), "list", "text", "FILE", "submit a list: a line is options, script, arguments; all or none"),
     (("--after",), "", "after", "ID[:ok|any|fail|start|each]", "start only after that request; repeatable"),
     (("--contract",), "contract", "on", "", "start it in a shorter hole too: it is ended where that ends"),
+    (("--class",), "job_class", "text", "CLASS", "its job class, where its queue goes by classes"),
     (("--key",), "key", "text", "TEXT", "the same key again gives the same request"),
     (("--dry-run",), "dry_run", "on", "", "check and route only, submit nothing"),
     (("--wait",), "wait", "on", "", "return when it has ended, with its exit status"),

@@ -243,14 +243,27 @@ class Draft:
     def parked(self) -> list[Request]:
         """Suspended requests whose PEs others may have meanwhile, in the order of their starts."""
         return sorted(
-            (r for r in self.site.paused.values() if r.pes_released and not r.ending), key=_by_start
+            (
+                r
+                for r in self.site.paused.values()
+                if r.pes_released and not r.ending and r not in self.resumed
+            ),
+            key=_by_start,
         )
 
     def suspend(
-        self, request: Request, cause: Cause, text: str, *, parked: bool, page_out: bool = False
+        self,
+        request: Request,
+        cause: Cause,
+        text: str,
+        *,
+        parked: bool,
+        page_out: bool = False,
+        leaving: bool = False,
     ) -> None:
-        """Proposes to suspend a running request; its PEs are free at once if it is ``parked``."""
-        self.before.append(Suspend(request.seq, request.attempts, cause, text, parked, page_out))
+        """Proposes to suspend a running request; its PEs are free at once if it is ``parked``, once it has
+        moved out if it is ``leaving``."""
+        self.before.append(Suspend(request.seq, request.attempts, cause, text, parked, page_out, leaving))
         self._leaving.add(request.seq)
         if parked:
             self.board(request.queue).give(request.pes)

@@ -18,6 +18,7 @@ FILES = (
     "accounting.health",  # have what needs a broken resource give way
     "preemption.shift_end",  # clear queues that a shift stopped
     "preemption.swap",  # give way where memory is short
+    "preemption.bumper",  # load jobs by class, clear PEs for who waits too long
     "preemption.resume",  # let go on what was suspended
     "queueing.route",  # route pipe queues
     "queueing.select",  # choose what starts, and where

@@ -69,8 +69,8 @@ def event_of(site: Site, action: Action) -> ev.Event | None:
             return ev.Routed(seq, queue, site.requests[seq].queue)
         case Hold(seq, who, text):
             return ev.Held((seq,), "s", who, text, cause=Cause("exit", who))
-        case Suspend(seq, attempt, cause, text, parked):
-            return ev.Suspended(seq, attempt, str(cause), parked, text, cause=cause)
+        case Suspend(seq, attempt, cause, text, parked, _, leaving):
+            return ev.Suspended(seq, attempt, str(cause), parked, text, leaving, cause=cause)
         case Resume(seq, attempt, cause, pes):
             return ev.Resumed(seq, attempt, str(cause), pes, cause=cause)
         case Requeue(seq, attempt, cause, text):

@@ -38,7 +38,8 @@ class Start(Action):
 @dataclass(frozen=True, slots=True)
 class Suspend(Action):
     """Stop the processes of an attempt; its PEs stay its own unless it is ``parked``. ``page_out``: its
-    memory shall be given back to the system where the kernel can."""
+    memory shall be given back to the system where the kernel can. ``leaving``: its PEs are others' once it
+    has moved out, which is to be told (`observations.ObservedMovedOut`)."""
 
     kind: ClassVar[str] = "suspend"
     seq: Seq
@@ -47,6 +48,7 @@ class Suspend(Action):
     text: str = ""
     parked: bool = False
     page_out: bool = False
+    leaving: bool = False
 
 
 @dataclass(frozen=True, slots=True)

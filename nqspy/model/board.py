@@ -124,6 +124,11 @@ class Board:
         made._own, made._offline, made._made_of = self._own, self._offline, self._made_of
         return made
 
+    @property
+    def usable(self) -> Mask:
+        """Its PEs that are not offline."""
+        return self._own
+
     def slots(self) -> int:
         """PEs that have room, and slots that somebody holds; without those that are offline."""
         return self.free + int(self.held[self._own].sum())

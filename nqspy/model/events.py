@@ -80,7 +80,8 @@ class Started(Event):
 
 @dataclass(frozen=True, slots=True)
 class Suspended(Event, Caused):
-    """An attempt was stopped by ``by``, for the reason ``text``. ``parked``: others may have its PEs."""
+    """An attempt was stopped by ``by``, for the reason ``text``. ``parked``: others may have its PEs;
+    ``leaving``: they may once it has moved out."""
 
     kind: ClassVar[str] = "suspended"
     seq: Seq
@@ -88,6 +89,17 @@ class Suspended(Event, Caused):
     by: str
     parked: bool = False
     text: str = ""
+    leaving: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MovedOut(Event):
+    """A suspended attempt has left its PEs: others may have them. ``took``: how long that took, ms."""
+
+    kind: ClassVar[str] = "moved_out"
+    seq: Seq
+    attempt: int
+    took: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,15 @@ class ObservedUse(Observation):
 
 
 @dataclass(frozen=True, slots=True)
+class ObservedMovedOut(Observation):
+    """A suspended attempt that leaves its PEs has left them: its processes stand still, and what could be
+    paged out is. ``took``: how long that took, ms."""
+
+    kind: ClassVar[str] = "moved_out"
+    took: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ObservedExiting(Observation):
     """The processes of an attempt have ended, with what it used; its output is still being delivered."""
 

@@ -153,8 +153,9 @@ class Queue(RunningLimits):
     order: str = setting(
         "name",
         "priority",
-        "who comes first: by intra-queue priority, by date in queue, or the shortest by its wall limit",
-        words=("priority", "fcfs", "sjf"),
+        "who comes first: by intra-queue priority, by date in queue, the shortest by its wall limit, or by"
+        " class (who waits too long has others give way)",
+        words=("priority", "fcfs", "sjf", "class"),
     )
     backfill: str = setting(
         "name",

@@ -196,6 +196,8 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "asks_nothing": "a request with no {what} at all cannot run;"
         " name more, or leave its limit to the queue",
         "bad_guess": "a best guess is a time that a request runs, such as best_guess=1:30:00",
+        "no_such_class": "there is no job class {name}; job classes: {known}",
+        "class_not_open": "job class {name} is not open to {owner}: show class {name} says to whom it is",
         "guess_above_limit": "a best guess of {guess} lies above the wall limit of {limit}: at that a request"
         " is ended; guess less, or ask for more",
         "bad_amount": "{name} {value} is no amount: from 0 upward, or unlimited",

@@ -144,6 +144,7 @@ class Spec:
     ``array``: it is an array of these indices (or one index of it).
     ``start_in``: the folder it starts in, if it named one. ``layout``: how its PEs are laid out.
     ``contract``: it may be started in a hole shorter than its wall limit, and is ended where that ends.
+    ``job_class``: its class where its queue goes by classes; empty: the site's default.
     """
 
     owner: str
@@ -177,6 +178,7 @@ class Spec:
     start_in: str | None = None
     layout: Layout | None = None
     contract: bool = False
+    job_class: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,12 +220,14 @@ class Redating:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A suspension: who caused it, when, and why, for people. ``pes_released``: others may have its PEs."""
+    """A suspension: who caused it, when, and why, for people. ``pes_released``: others may have its PEs;
+    ``leaving``: they may once it has moved out."""
 
     cause: Cause
     at: Instant
     text: str = ""
     pes_released: bool = False
+    leaving: bool = False
 
     @property
     def preempted(self) -> bool:

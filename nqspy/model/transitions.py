@@ -254,10 +254,17 @@ def _begin(request: Request, event: ev.Started, at: Instant, ages: Ages) -> None
 
 
 def _suspend(request: Request, event: ev.Suspended, at: Instant, ages: Ages) -> None:
-    pause = Pause(event.because(), at, event.text, event.parked)
+    pause = Pause(event.because(), at, event.text, event.parked, event.leaving)
     times = request.run.preempted_times + pause.cause.is_feature
     request.attempt = replace(request.run, pause=pause, preempted_times=times)
     request.state = State.SUSPENDED
+
+
+def _move_out(request: Request, event: ev.MovedOut, at: Instant, ages: Ages) -> None:
+    pause = request.run.pause
+    assert pause is not None
+    pause = Pause(pause.cause, pause.at, pause.text, pes_released=True)
+    request.attempt = replace(request.run, pause=pause)
 
 
 def _resume(request: Request, event: ev.Resumed, at: Instant, ages: Ages) -> None:
@@ -314,6 +321,7 @@ STEPS: dict[type[ev.Event], Step] = {
     ev.Started: Step(STARTED, _begin, stays=True),
     ev.Suspended: Step((State.RUNNING,), _suspend),
     ev.Resumed: Step((State.SUSPENDED,), _resume),
+    ev.MovedOut: Step((State.SUSPENDED,), _move_out),
     ev.Deleting: Step(STARTED, _order_end, stays=True),
     ev.Exiting: Step((State.RUNNING, State.SUSPENDED), _exit),
     ev.Ended: Step(STARTED, _end),

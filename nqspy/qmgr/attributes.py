@@ -104,6 +104,7 @@ MODIFY = dict(
         _ask("shell", "shell", "name", "shell that runs the script"),
         _ask("rerunnable", "rerunnable", "flag", "whether it may be run again"),
         _ask("contract", "contract", "flag", "whether a hole shorter than its wall limit will do"),
+        _ask("job_class", "job_class", "name", "its job class, where its queue goes by classes"),
         _ask("needs", "ask/needs", "names", "resources it needs, none: takes them back"),
         _ask("consumables", "ask/consumables", "amounts", "units it asks for, none: takes them back"),
         _ask("eligible", "eligible", "name", "not before this date (the forms of qsub -a), none: at once"),

@@ -111,6 +111,7 @@ def _object(
         **paths,
         **_of_array(request, context.host),
         **_contract(request, context),
+        **({"class": spec.job_class} if spec.job_class else {}),
     }
 
 

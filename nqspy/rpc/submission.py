@@ -45,6 +45,7 @@ class Options(TypedDict, total=False):
     held: bool
     rerunnable: bool
     contract: bool
+    job_class: str
     stdout: Name
     stderr: Name
     join: bool
@@ -59,7 +60,7 @@ class Options(TypedDict, total=False):
 NAME_MAX = 230
 """Characters of a name that a file gives."""
 
-_AS_THEY_ARE = ("account", "shell", "priority", "held", "rerunnable", "contract")
+_AS_THEY_ARE = ("account", "shell", "priority", "held", "rerunnable", "contract", "job_class")
 
 
 def submission(

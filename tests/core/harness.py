@@ -16,6 +16,7 @@ from typing import Any
 from nqspy.core.draft import Draft
 from nqspy.core.no_exits import NoExits
 from nqspy.core.passes import PassRunner, explain, run_pass
+from nqspy.core.preemption.classes import JobClass
 from nqspy.core.queueing.order import QueueOrder, standing
 from nqspy.core.queueing.startable import changes as startable
 from nqspy.core.resource_health import PROBES
@@ -290,6 +291,16 @@ class House:
         self.site.check()
         return told
 
+    def moved_out(self, seq: Seq) -> None:
+        """One that was bumped has left its PEs."""
+        self._event(ev.MovedOut(seq, self.request(seq).attempts))
+        self.site.check()
+
+    def job_class(self, name: str, **settings: Any) -> "House":
+        """A job class."""
+        values = {key: _value(JobClass, key, value) for key, value in settings.items()}
+        return self.change(ev.Change("create", f"class/{name}", values))
+
     def tell_startable(self) -> None:
         """What could start is known as after a pass that starts nothing."""
         self._event(ev.Decided(self.site.n, ready=startable(Draft(self.site, self.now, self.door, {}))))
@@ -331,6 +342,7 @@ def spec_of(owner: str, **given: str) -> Spec:
     named = "name" in given
     return Spec(owner, 1000, given.get("name", "STDIN"), "", "s", "e", "/home", name_given=named, ask=ask,
                 group=given.get("group", "default"), contract="contract" in given,
+                job_class=given.get("class", ""),
                 priority=int(given["p"]) if "p" in given else None)  # fmt: skip
 
 

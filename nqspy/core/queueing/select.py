@@ -67,6 +67,8 @@ class _Selection:
         self._tally = tallied(draft)
         for request in draft.resumed:
             self._tally.resume(request)
+        for request in draft.started:
+            self._tally.add(request)
         self._lines: dict[str, CandidateOrder] = {}
         self._electing = draft.exits.has("elected")
         self._offers = Offers(draft)

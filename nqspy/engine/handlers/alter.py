@@ -22,7 +22,7 @@ from nqspy.model.requests import Request, Spec, State
 from nqspy.model.site import Site
 from nqspy.model.units import format_time
 
-WHILE_RUNNING = frozenset(("ask/wall", "ask/best_guess", "name", "rerunnable", "owner"))
+WHILE_RUNNING = frozenset(("ask/wall", "ask/best_guess", "name", "rerunnable", "owner", "job_class"))
 """Paths that can still matter to a running request; besides, all of its mail and its output's places."""
 _PLACES = {
     "stdout": "stdout", "keep_stdout": "stdout", "stderr": "stderr", "keep_stderr": "stderr",

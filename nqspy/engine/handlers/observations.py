@@ -54,7 +54,8 @@ def adopt(tx: Transaction, observation: ob.Observation) -> None:
         reason = "requeued" if request.ending.rerun else "deleted"
         tx.act(Kill(request.seq, request.attempts, reason, tx.site.settings.server.grace))
     elif request.pause is not None:
-        tx.act(Suspend(request.seq, request.attempts, page_out=request.pause.preempted))
+        pause = request.pause
+        tx.act(Suspend(request.seq, request.attempts, page_out=pause.preempted, leaving=pause.leaving))
     elif request.run.resumed is not None:
         # Perhaps it was not told that it moved.
         tx.act(Resume(request.seq, request.attempts, pes=request.pes))
@@ -99,6 +100,13 @@ def _has_run(tx: Transaction, request: Request, used: Used) -> None:
     if request.run.starting:
         began = Instant(max(request.run.started, tx.now - used.wall)) if used.wall else None
         _begun(tx, request, began)
+
+
+def _moved_out(tx: Transaction, request: Request, observation: ob.ObservedMovedOut) -> None:
+    """Others may have its PEs now; one that was let go on meanwhile has them still."""
+    if request.pause is not None and request.pause.leaving:
+        tx.emit(ev.MovedOut(request.seq, request.attempts, observation.took))
+        tx.dirty()
 
 
 def _exiting(tx: Transaction, request: Request, observation: ob.ObservedExiting) -> None:
@@ -238,6 +246,7 @@ def _keep_back(tx: Transaction, request: Request, again: bool) -> str:
 _Taker = Callable[[Transaction, Request, Any], None]
 _TAKERS: dict[type[ob.Observation], _Taker] = {
     ob.ObservedRunning: _running,
+    ob.ObservedMovedOut: _moved_out,
     ob.ObservedExiting: _exiting,
     ob.ObservedEnded: _ended,
     ob.ObservedNotStarted: _not_started,

@@ -13,7 +13,7 @@ from nqspy.engine.handlers.arrays import delete_left, each, release_some
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.people import group_of, need, need_entry, need_owner, need_to_be, role_of
 from nqspy.engine.handlers.queue_quota import QueueQuota
-from nqspy.engine.handlers.spec import check_limits, check_spec
+from nqspy.engine.handlers.spec import check_class, check_limits, check_spec
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import indices
@@ -218,6 +218,8 @@ def modify(tx: Transaction, command: cm.ModifyRequest, caller: Caller) -> Any:
             group, account = group_of(tx.site.settings, caller, request.owner, spec.account)
             spec = replace(spec, group=group, account=account)
         check_spec(tx.site, spec)
+        if "job_class" in values and user:
+            check_class(tx.site, spec, caller.groups)
         if started:
             alter.need_lower(tx, request, spec, user, caller)
         moves = target is not None and target.name != request.queue
@@ -238,7 +240,9 @@ def modify(tx: Transaction, command: cm.ModifyRequest, caller: Caller) -> Any:
     return each(tx, command.ids, one, caller)
 
 
-_SPEC_FIELDS = ("name", "priority", "eligible", "shell", "account", "rerunnable", "contract")
+_SPEC_FIELDS = (
+    "name", "priority", "eligible", "shell", "account", "rerunnable", "contract", "job_class",
+)  # fmt: skip
 AS_OWNER = frozenset(("shell", "output", "workdir", "args", "environment", "script"))
 """What a request runs, and where it reads and writes, as its owner."""
 _ASK_FIELDS = (

@@ -1,11 +1,12 @@
 """What a request may say of itself, whoever hands it in: words, paths and amounts, before any queue is
 asked."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import fields
 from operator import attrgetter
 
 from nqspy.core.consumables import check_wanted
+from nqspy.core.preemption.classes import objection
 from nqspy.core.queueing.limits import too_wide, violation
 from nqspy.core.resource_health import check_needs
 from nqspy.model import indices
@@ -52,6 +53,13 @@ def check_spec(site: Site, spec: Spec) -> None:
         raise Refusal("bad_priority", priority=spec.priority)
     if not 0 <= spec.umask <= 0o777:
         raise Refusal("bad_umask", umask=spec.umask)
+
+
+def check_class(site: Site, spec: Spec, groups: Collection[str]) -> None:
+    """Raises Refusal for a job class that there is not, or that is not open to the request's owner."""
+    wrong = objection(site, spec.job_class, spec.owner, groups)
+    if wrong is not None:
+        raise wrong
 
 
 def array_of(spec: ArraySpec | None) -> ArraySpec | None:

@@ -19,7 +19,7 @@ from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.exits import tell_failures
 from nqspy.engine.handlers.people import group_of, may_see, need, need_entry
 from nqspy.engine.handlers.queue_quota import QueueQuota
-from nqspy.engine.handlers.spec import array_of, check_limits, check_spec, local_queue
+from nqspy.engine.handlers.spec import array_of, check_class, check_limits, check_spec, local_queue
 from nqspy.engine.zones import local
 from nqspy.model.actions import ExitFailure
 from nqspy.model.arrays import counted
@@ -208,6 +208,7 @@ def _check(
         listed=item.line is not None, array=array_of(spec.array), ask=resolved(site, spec.ask),
     )  # fmt: skip
     check_spec(site, spec)
+    check_class(site, spec, () if other else caller.groups)
     spec = depend.read_after(tx, spec, caller, len(item.after))
     who = ""
     if tx.exits.has("submit"):

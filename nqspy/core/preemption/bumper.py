@@ -1,0 +1,368 @@
+"""The Gang Scheduler (seed 000): jobs of queues with ``order=class`` are loaded by class, and one that has
+waited longer than its class has them wait is a *bumper*: the cheapest block of PEs is reserved for it, and
+who holds them is preempted as his do-not-disturb time runs out.
+
+One bumper at a time in a domain, unless one of a higher class comes. It takes any free PEs that fit earlier;
+then what was reserved is let go. Others are loaded in the order of their classes, in each the one first that
+has waited longest, under the limits, nearest to PE 0; who comes back may do so on other PEs. Holes in the
+seed, closed as processors.md 4 says: whom limits forbid to be loaded is no bumper, and where the class has
+nobody wait nobody of equal class is bumped.
+
+What is reserved is a promise (`model.promises`): a restart finds it.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from nqspy.core.draft import Draft
+from nqspy.core.feature import Feature
+from nqspy.core.preemption import blocks
+from nqspy.core.preemption.classes import (
+    CLASSES,
+    GANG,
+    ClassTable,
+    JobClass,
+    is_served,
+    name_of,
+    undisturbed_until,
+)
+from nqspy.core.queueing import words
+from nqspy.core.queueing.limits import RunningCounts
+from nqspy.model import promises
+from nqspy.model.actions import Action, Resume, Suspend
+from nqspy.model.board import Board
+from nqspy.model.cause import declare_feature
+from nqspy.model.domains import Domain, numbers, spans
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.promises import Promise
+from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
+from nqspy.model.requests import Request, State
+from nqspy.model.site import Settings, Site
+
+BUMPER = declare_feature("bumper")
+
+_BUMPED, _CLEARED, _LIMITED, _BY_CLASS = reason_kinds(
+    ReasonCode.NO_PES,
+    bumped="it gave its PEs to {other}, class {kind}; it goes on when {pes:a PE is|* PEs are} free for it",
+    being_cleared="PEs {pes} are being cleared for it",
+    class_limit="{who}: {pes} PEs are the most at a time, and {held} of them are given",
+    by_class="{who} gives PEs by class, then to the one that has waited longest",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingJob:
+    """One that waits to be loaded, ``since`` when; ``parked``: it was before."""
+
+    request: Request
+    kind: JobClass
+    since: Instant
+    parked: bool
+
+    @property
+    def rank(self) -> tuple[int, Instant, Seq]:
+        """Its place: by priority of its class, then who has waited longest."""
+        return -self.kind.priority, self.since, self.request.seq
+
+    def due(self) -> Instant | None:
+        """When it has waited as long as its class has it wait; None: never."""
+        return None if self.kind.wait is None else Instant(self.since + self.kind.wait)
+
+
+class LoadedJobs:
+    """Who holds PEs of a domain by class, and what that leaves under the limits of the classes."""
+
+    def __init__(self, table: ClassTable, running: list[Request], leaving: list[Request]) -> None:
+        self.running, self.leaving, self._table = running, leaving, table
+        self._of_class: Counter[str] = Counter()
+        self._large = 0
+        for request in (*running, *leaving):
+            self.add(request, len(request.pes))
+
+    def add(self, request: Request, pes: int) -> None:
+        """It is loaded on so many PEs from now on."""
+        self._of_class[name_of(request, self._table.gang)] += pes
+        self._large += pes if self._table.is_large(pes) else 0
+
+    def limit(self, request: Request, kind: JobClass, without: tuple[Request, ...] = ()) -> Reason | None:
+        """The limit that keeps it from being loaded now, ``without`` those."""
+        pes, gang = request.spec.ask.pes, self._table.gang
+        gone = [each for each in without if name_of(each, gang) == name_of(request, gang)]
+        held = self._of_class[name_of(request, gang)] - sum(len(each.pes) for each in gone)
+        if kind.pe_limit is not None and held + pes > kind.pe_limit:
+            return _LIMITED(f"class {kind.name}", kind.pe_limit, held)
+        if gang.job_limit is not None and pes > gang.job_limit:
+            return _LIMITED("gang", gang.job_limit, 0)
+        large = self._large - sum(len(r.pes) for r in without if self._table.is_large(len(r.pes)))
+        if gang.large_limit is not None and self._table.is_large(pes) and large + pes > gang.large_limit:
+            return _LIMITED("gang, large jobs", gang.large_limit, large)
+        return None
+
+
+class _DomainPass:
+    """One pass over the jobs of one domain."""
+
+    def __init__(self, draft: Draft, domain: Domain, queue: str, tally: RunningCounts, now: Instant) -> None:
+        self._draft, self._site, self._domain, self._now = draft, draft.site, domain, now
+        self._tally, self._table = tally, ClassTable(draft.site.settings)
+        self._board: Board = draft.board(queue)
+        self._contiguous = domain.placement == "contiguous"
+        self._loaded = LoadedJobs(self._table, *self._who_holds())
+        self._waiting = sorted(self._who_waits(), key=lambda job: job.rank)
+        self._kept: tuple[int, ...] = ()
+        self._cleared_for: Request | None = None
+        self._dues: list[Instant] = []
+
+    # ------------------------------------------------------------ who is there
+
+    def _mine(self, request: Request) -> bool:
+        served = is_served(self._site, request.queue)
+        return served and self._site.domain_of(request.queue).name == self._domain.name
+
+    def _who_holds(self) -> tuple[list[Request], list[Request]]:
+        """Who runs and may be bumped, and who moves out."""
+        running = [each for each in self._draft.running() if self._mine(each)]
+        leaving = [r for r in self._site.paused.values() if _is_moving_out(r) and self._mine(r)]
+        return running, leaving
+
+    def _who_waits(self) -> Iterator[WaitingJob]:
+        draft, table = self._draft, self._table
+        for request in draft.parked():
+            if self._mine(request) and is_bumped(request) and request.seq not in draft.own:
+                pause = request.pause
+                assert pause is not None
+                yield WaitingJob(request, table.of(request), pause.at, True)
+        for queue, columns in draft.waiting:
+            if queue.started and queue.name not in draft.shut and self._mine(columns.request(0)):
+                for row in range(len(columns)):
+                    request = columns.request(row)
+                    yield WaitingJob(request, table.of(request), request.date_in_queue, False)
+
+    # ------------------------------------------------------------ the pass
+
+    def run(self) -> Instant | None:
+        """Loads whom it can, and has PEs cleared for one that has waited too long; when it acts again at the
+        latest."""
+        promised = promises.made(self._site, NAME).get(self._domain.name)
+        kept = self._serve_bumpers(promised)
+        for job in list(self._waiting):
+            self._load(job, self._free())
+        if kept != promised:
+            self._draft.promise(self._domain.name, kept)
+        self._say_why()
+        self._dues += [due for job in self._waiting if (due := job.due()) is not None and due > self._now]
+        return min(self._dues, default=None)
+
+    def _serve_bumpers(self, promised: Any) -> Any:
+        """Loads bumpers one after the other, as long as there is a place for them; what is promised to the
+        one that must have PEs cleared, as JSON; None: there is none."""
+        refused: set[Seq] = set()
+        while (job := self._bumper(promised, refused)) is not None:
+            pes = self._reserved(job, promised)
+            if self._load(job, self._board_free()):
+                promised = None
+            elif pes is None:
+                refused.add(job.request.seq)
+            else:
+                self._kept, self._cleared_for = pes, job.request
+                self._clear(job, pes)
+                return {"seq": job.request.seq, "pes": spans(pes)}
+        return None
+
+    def _bumper(self, promised: Any, refused: set[Seq]) -> WaitingJob | None:
+        """Who has waited longer than its class has it wait: the one that PEs are reserved for already, unless
+        there is one of a higher class."""
+        found = (
+            job
+            for job in self._waiting
+            if (due := job.due()) is not None and due <= self._now and job.request.seq not in refused
+            and not self._table.forbids(job.request) and self._limit(job) is None
+        )  # fmt: skip
+        first = next(found, None)
+        former = next((j for j in self._waiting if promised and j.request.seq == promised["seq"]), None)
+        if first is None or former is None or former.request.seq in refused:
+            return first
+        return first if first.kind.priority > former.kind.priority else former
+
+    def _limit(self, job: WaitingJob) -> Reason | None:
+        """What keeps it back beside the limits of classes."""
+        if job.parked:
+            return None
+        return self._tally.keeping(job.request)
+
+    def _reserved(self, job: WaitingJob, promised: Any) -> tuple[int, ...] | None:
+        """The block that is cleared for a bumper: the one it was promised, where it may still be cleared,
+        else the cheapest; None where there is none, or limits of classes forbid it all the same."""
+        tenants = [each for each in map(partial(self._tenant, job), self._holders()) if each is not None]
+        found = self._as_promised(job, promised, tenants) or blocks.cheapest(
+            self._board, self._usable(), tenants, job.request.spec.ask.pes, self._contiguous
+        )
+        if found is None:
+            return None
+        bumped = tuple(self._on(found))
+        return found if self._loaded.limit(job.request, job.kind, bumped) is None else None
+
+    def _as_promised(
+        self, job: WaitingJob, promised: Any, tenants: list[blocks.Tenant]
+    ) -> tuple[int, ...] | None:
+        if not promised or promised["seq"] != job.request.seq:
+            return None
+        pes = numbers(tuple(promised["pes"]))
+        kept = {pe for each in tenants if each.weight is None for pe in each.pes}
+        given = {pe for each in tenants if each.weight is not None for pe in each.pes}
+        may_have = set(self._board.open().tolist()) | (given - kept)
+        return pes if may_have.issuperset(pes) and len(pes) == job.request.spec.ask.pes else None
+
+    def _holders(self) -> list[Request]:
+        return [*self._loaded.running, *self._loaded.leaving]
+
+    def _tenant(self, job: WaitingJob, holder: Request) -> blocks.Tenant | None:
+        """A holder as this bumper sees him."""
+        pes = tuple(sorted(holder.pes))
+        if holder.state is not State.RUNNING or holder.seq in self._draft.leaving:
+            return blocks.Tenant(pes, 0.0)
+        kind = self._table.of(holder)
+        until = undisturbed_until(holder, kind)
+        if until is None or not may_bump(job.kind, kind):
+            return blocks.Tenant(pes, None)
+        return blocks.Tenant(pes, blocks.weight(kind.priority, job.kind.priority, until - self._now))
+
+    def _on(self, pes: tuple[int, ...]) -> Iterator[Request]:
+        """Who would be bumped from these PEs."""
+        crowded = set(pes) - set(self._board.open().tolist())
+        return (each for each in self._holders() if not crowded.isdisjoint(each.pes))
+
+    def _clear(self, job: WaitingJob, pes: tuple[int, ...]) -> None:
+        """Preempts whose do-not-disturb time has run out, and notes when the others' does."""
+        for holder in self._on(pes):
+            if holder.state is not State.RUNNING or holder.seq in self._draft.leaving:
+                continue
+            until = undisturbed_until(holder, self._table.of(holder))
+            assert until is not None
+            if until > self._now:
+                self._dues.append(until)
+                continue
+            other = self._site.id_of(job.request.seq)
+            text = _BUMPED(NAME, other, job.kind.name, len(holder.pes)).text
+            self._draft.suspend(holder, BUMPER, text, parked=False, page_out=True, leaving=True)
+
+    # ------------------------------------------------------------ loading
+
+    def _usable(self) -> Any:
+        return self._board.usable
+
+    def _board_free(self) -> Any:
+        free = np.zeros(len(self._board.held), dtype=bool)
+        free[self._board.open()] = True
+        return free
+
+    def _free(self) -> Any:
+        free = self._board_free()
+        free[list(self._kept)] = False
+        return free
+
+    def _load(self, job: WaitingJob, free: Any) -> bool:
+        """Gives it PEs of those that are ``free``, if there are enough and no limit forbids it."""
+        request, count = job.request, job.request.spec.ask.pes
+        if self._loaded.limit(request, job.kind) is not None or self._limit(job) is not None:
+            return False
+        pes = blocks.nearest(free, count, self._contiguous)
+        if pes is None:
+            return False
+        self._give(job, pes)
+        return True
+
+    def _give(self, job: WaitingJob, pes: tuple[int, ...]) -> None:
+        draft, request = self._draft, job.request
+        if job.parked:
+            draft.resume(request, BUMPER, pes)
+            self._tally.resume(request)
+        else:
+            starts = draft.what_starts(request)
+            draft.take(request, pes)
+            draft.choose(starts, False, pes, request)
+            self._tally.add(starts)
+        self._loaded.add(request, len(pes))
+        if job.parked or not (request.array is not None and draft.left_of(request)):
+            self._waiting.remove(job)
+
+    # ------------------------------------------------------------ why the others wait
+
+    def _say_why(self) -> None:
+        draft = self._draft
+        if self._waiting:
+            draft.short.add(self._domain.name)
+        for job in self._waiting:
+            limit = self._limit(job) or self._loaded.limit(job.request, job.kind)
+            if limit is not None or job.parked:
+                draft.own[job.request.seq] = limit or words.too_few(draft, job.request)
+        if self._cleared_for is not None:
+            draft.own[self._cleared_for.seq] = _CLEARED(NAME, ", ".join(spans(self._kept)))
+
+
+def may_bump(bumper: JobClass, other: JobClass) -> bool:
+    """Whether jobs of one class may bump those of the other: never those of a higher class or of one that is
+    not preempted (seed 000), nor of an equal one where nobody of it is to wait (processors.md 4)."""
+    if not other.preempted or other.priority > bumper.priority:
+        return False
+    return other.priority < bumper.priority or bool(bumper.wait)
+
+
+def is_bumped(request: Request) -> bool:
+    """Whether it gave way to a bumper."""
+    return request.pause is not None and request.pause.cause == BUMPER
+
+
+def _is_moving_out(request: Request) -> bool:
+    return is_bumped(request) and not request.pes_released
+
+
+# ---------------------------------------------------------------- the feature
+
+
+def act(draft: Draft, now: Instant) -> Instant | None:
+    """Loads jobs and clears PEs for them, in each domain that has a queue with ``order=class``."""
+    served = {name for name in draft.site.settings.queues if is_served(draft.site, name)}
+    if not served:
+        return None
+    by_domain: dict[str, str] = {}
+    for name in served:
+        by_domain.setdefault(draft.site.domain_of(name).name, name)
+    known = draft
+    tally = RunningCounts(draft.site, lambda: known.ledger, now=now)
+    dues = []
+    for domain, queue in sorted(by_domain.items()):
+        if draft.barred is None:
+            one = _DomainPass(draft, draft.site.domain(domain), queue, tally, now)
+            dues.append(one.run())
+    for name in served:
+        draft.shut.setdefault(name, _BY_CLASS(f"queue {name}"))
+    return min((due for due in dues if due is not None), default=None)
+
+
+def verify(settings: Settings, site: Site) -> list[str]:
+    """Queues that are served by class on a site without classes, or that promise starts as well."""
+    found = []
+    for queue in settings.queues.values():
+        if queue.order != "class":
+            continue
+        if not CLASSES.all(settings):
+            found.append(f"queue {queue.name}: order=class, and there is no class: create class production")
+        if queue.reserve != 0 or queue.backfill == "none":
+            found.append(f"queue {queue.name}: order=class promises no starts: backfill=limit reserve=0")
+    return found
+
+
+def stands(site: Site, action: Action) -> bool:
+    """A bumper's reservation, who gives way to it and who comes back, as long as the states are as they
+    were."""
+    return isinstance(action, Promise | Suspend | Resume)
+
+
+NAME = "bumper"
+FEATURE = Feature(NAME, act, settings=(CLASSES, GANG), verify=verify, stands=stands)

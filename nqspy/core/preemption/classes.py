@@ -1,0 +1,147 @@
+"""Job classes: what jobs of a queue with ``order=class`` may expect of each other (seed 000, "Job Scheduling
+Parameters"). A table of settings, not constants: a site changes it while jobs run, by hand or by its shifts.
+
+A *job* is a request of such a queue: an application, or a batch request that holds PEs itself.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from nqspy.model.errors import Refusal
+from nqspy.model.ids import Instant
+from nqspy.model.registry import SettingsObject, Words, declare
+from nqspy.model.requests import Request
+from nqspy.model.settings import Settings
+from nqspy.model.site import Site
+from nqspy.model.tree import setting
+
+BY_CLASS = "class"
+"""The ``order`` of a queue whose requests are scheduled by their classes."""
+
+
+@dataclass(slots=True)
+class JobClass:
+    """Scheduling parameters of one class. None: no bound (the seed writes one year)."""
+
+    name: str
+    priority: int = setting("number", 1, "rank among the classes: higher first", low=0, high=63)
+    wait: int | None = setting(
+        "time", None, "time after which one that waits to be loaded has PEs reserved for it"
+    )
+    do_not_disturb: int | None = setting(
+        "time", 0, "time for each of its PEs that one keeps them at least, once it was given them"
+    )
+    pe_limit: int | None = setting("count", None, "PEs that all loaded jobs of it have at a time")
+    preempted: bool = setting("flag", True, "whether its jobs may be preempted")
+    users: tuple[str, ...] = setting("names", (), "users that may use it; empty with groups empty: all")
+    groups: tuple[str, ...] = setting("names", (), "Unix groups that may use it")
+
+
+@dataclass(slots=True)
+class GangParameters:
+    """What holds for all jobs that are scheduled by class, whatever theirs is."""
+
+    large_size: int | None = setting("count", None, "PEs from which a job is large", low=1, nothing="none")
+    large_limit: int | None = setting("count", None, "PEs that all loaded large jobs have at a time")
+    job_limit: int | None = setting("count", None, "PEs that a job may have", low=1)
+    default_class: str = setting("name", "production", "class of jobs that name none")
+
+
+def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:
+    heads = None if touched is None else {path.partition("/")[0] for path in touched}
+    if heads is not None and not heads & {"class", "gang"}:
+        return
+    known, default = CLASSES.all(settings), GANG.one(settings).default_class
+    if known and default not in known:
+        names = ", ".join(known)
+        yield f"gang: there is no class {default}; classes: {names} (create class {default} first)"
+
+
+CLASSES: SettingsObject[JobClass] = declare(
+    SettingsObject(
+        "class",
+        JobClass,
+        named=True,
+        many="classes",
+        words=Words(
+            "Classes",
+            "priority, wait, do-not-disturb time and PE limit of a job class, and who may use it",
+            "job classes: what their jobs may expect of each other",
+            create="a job class",
+            usage="NAME priority=4 wait=0 do_not_disturb=10 pe_limit=256 preempted=on users=(a, b)",
+            delete="a job class",
+        ),
+        check=_check,
+    )
+)
+
+GANG: SettingsObject[GangParameters] = declare(
+    SettingsObject(
+        "gang",
+        GangParameters,
+        words=Words(
+            "Gang",
+            "large job size and limit, PEs that a job may have, class of jobs that name none",
+            "what holds for jobs of all classes",
+        ),
+        check=_check,
+    )
+)
+
+_PLAIN = JobClass("")
+
+
+class ClassTable:
+    """The classes of a site as they are in force now."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._known: Mapping[str, JobClass] = CLASSES.all(settings)
+        self.gang = GANG.one(settings)
+
+    def of(self, request: Request) -> JobClass:
+        """The class of a job; one that is gone counts as one without bounds and of the lowest priority."""
+        return self._known.get(name_of(request, self.gang)) or _PLAIN
+
+    def is_large(self, pes: int) -> bool:
+        """Whether a job of so many PEs is large."""
+        return self.gang.large_size is not None and pes >= self.gang.large_size
+
+    def forbids(self, request: Request) -> bool:
+        """Whether it can never be loaded, whoever else is."""
+        pes, most = request.spec.ask.pes, (self.gang.job_limit, self.of(request).pe_limit)
+        large = self.gang.large_limit if self.is_large(pes) else None
+        return any(each is not None and pes > each for each in (*most, large))
+
+
+def objection(site: Site, name: str, owner: str, groups: Collection[str] = ()) -> Refusal | None:
+    """Why a user, member of these Unix groups, may not have a job of that class; None: he may."""
+    if not name:
+        return None
+    known = CLASSES.all(site.settings)
+    if name not in known:
+        return Refusal("no_such_class", name=name[:80], known=", ".join(known) or "none")
+    found = known[name]
+    closed = bool(found.users or found.groups)
+    if closed and owner not in found.users and set(groups).isdisjoint(found.groups):
+        return Refusal("class_not_open", name=name, owner=owner)
+    return None
+
+
+def name_of(request: Request, gang: GangParameters) -> str:
+    """The name of a job's class."""
+    return request.spec.job_class or gang.default_class
+
+
+def is_served(site: Site, queue: str) -> bool:
+    """Whether requests of that queue are scheduled by class."""
+    found = site.settings.queues.get(queue)
+    return found is not None and found.order == BY_CLASS
+
+
+def undisturbed_until(request: Request, kind: JobClass) -> Instant | None:
+    """Until when a loaded job keeps its PEs: its class's do-not-disturb time for each of them, from when it
+    was given them; None: for ever."""
+    if kind.do_not_disturb is None:
+        return None
+    since = max(request.run.started, request.run.resumed or 0)
+    return Instant(since + kind.do_not_disturb * len(request.pes))

@@ -1,0 +1,214 @@
+"""The Gang Scheduler's classes and its bumper, as seed 000 tells of them."""
+
+import pytest
+
+from nqspy.model import actions as ac
+from nqspy.model.promises import made
+from nqspy.model.requests import State
+
+DAYTIME = {
+    "interactive": {"priority": 4, "wait": "0", "do_not_disturb": "10", "pe_limit": 256},
+    "benchmark": {"priority": 3, "do_not_disturb": None, "pe_limit": 64, "preempted": False},
+    "production": {"priority": 2, "wait": "30:00", "do_not_disturb": "10", "pe_limit": 256},
+    "standby": {"priority": 1, "do_not_disturb": "3", "pe_limit": 256},
+}
+"""The seed's table: scheduling parameters during the daytime on weekdays."""
+
+
+@pytest.fixture
+def gang(house):
+    """A machine of 8 PEs in a row, whose only queue goes by the seed's classes."""
+    house.machine(pes=8).set("domain/application/placement", "contiguous")
+    for name, settings in DAYTIME.items():
+        house.job_class(name, **settings)
+    return house.queue("apps", order="class")
+
+
+def suspended(told):
+    """Whom a pass has give way."""
+    return [action.seq for action in told.actions if isinstance(action, ac.Suspend)]
+
+
+def resumed(told):
+    """Who comes back, and where."""
+    return {action.seq: action.pes for action in told.actions if isinstance(action, ac.Resume)}
+
+
+def test_jobs_are_loaded_by_class_then_by_wait_nearest_to_pe_0(gang):
+    production = gang.submit("anne class=production pes=2")[0]
+    standby = gang.later(1).submit("ben class=standby pes=2")[0]
+    interactive = gang.later(1).submit("cleo class=interactive pes=2")[0]
+    later = gang.later(1).submit("dora class=production pes=2")[0]
+    told = gang.run_pass()
+    assert told.starts == [interactive, production, later, standby]
+    assert [told.pes(seq)[0] for seq in told.starts] == [0, 2, 4, 6]
+
+
+def test_one_that_names_no_class_has_the_sites_default(gang):
+    nameless = gang.submit("anne pes=1")[0]
+    interactive = gang.later(1).submit("ben class=interactive pes=1")[0]
+    assert gang.run_pass().starts == [interactive, nameless]
+
+
+def test_an_interactive_job_preempts_once_the_do_not_disturb_time_is_over(gang):
+    victim = gang.submit("anne class=production pes=8")[0]
+    gang.go()
+    gang.later(seconds=20)
+    bumper = gang.submit("ben class=interactive pes=4")[0]
+    told = gang.go()
+    assert suspended(told) == []
+    assert told.plan.wake_at == gang.request(victim).started + 80_000
+    assert "being cleared" in gang.why(bumper).text
+    gang.at(80)
+    assert suspended(gang.go()) == [victim]
+    assert not gang.request(victim).pes_released
+    assert gang.go().starts == []
+    gang.moved_out(victim)
+    told = gang.go()
+    assert told.pes(bumper) == (0, 1, 2, 3)
+    gang.end(bumper)
+    assert resumed(gang.go()) == {victim: ()}
+
+
+def test_who_comes_back_may_do_so_on_other_pes(gang):
+    low, victim = gang.submit("anne class=production pes=2", "ben class=standby pes=4")
+    gang.go()
+    gang.at(60)
+    wide = gang.submit("cleo class=interactive pes=6")[0]
+    assert suspended(gang.go()) == [victim]
+    gang.moved_out(victim)
+    assert gang.go().pes(wide) == (2, 3, 4, 5, 6, 7)
+    gang.end(low)
+    gang.go()
+    gang.end(wide)
+    assert resumed(gang.go()) == {victim: (0, 1, 2, 3)}
+
+
+def test_a_benchmark_job_and_a_higher_class_are_never_bumped(gang):
+    gang.submit("anne class=benchmark pes=4", "ben class=interactive pes=4")
+    gang.go()
+    gang.later(hours=3)
+    bumper = gang.submit("cleo class=interactive pes=2")[0]
+    waiting = gang.submit("dora class=production pes=2")[0]
+    gang.later(hours=1)
+    told = gang.go()
+    assert suspended(told) == []
+    assert told.starts == []
+    assert made(gang.site, "bumper") == {}
+    assert gang.request(bumper).state is gang.request(waiting).state is State.QUEUED
+
+
+def test_equal_classes_bump_each_other_only_where_they_are_to_wait(gang):
+    gang.submit("anne class=production pes=8")
+    gang.go()
+    gang.later(hours=1)
+    waiting = gang.submit("ben class=production pes=2")[0]
+    assert suspended(gang.go()) == []
+    gang.later(minutes=30)
+    assert len(suspended(gang.go())) == 1
+    assert made(gang.site, "bumper")["application"]["seq"] == waiting
+
+
+def test_the_block_that_costs_least_is_cleared(gang):
+    first, second = gang.submit("anne class=production pes=4", "ben class=standby pes=4")
+    gang.go()
+    gang.later(hours=1)
+    gang.submit("cleo class=interactive pes=2")
+    assert suspended(gang.go()) == [second]
+    assert gang.request(first).state is State.RUNNING
+
+
+def test_of_two_that_cost_the_same_the_larger_is_bumped(gang):
+    small, large = gang.submit("anne class=production pes=2", "ben class=production pes=6")
+    gang.go()
+    gang.later(hours=1)
+    gang.submit("cleo class=interactive pes=2")
+    assert suspended(gang.go()) == [large]
+    assert gang.request(small).state is State.RUNNING
+
+
+def test_a_bumper_takes_what_becomes_free_earlier_and_lets_go_of_its_block(gang):
+    whole, other = gang.submit("anne class=standby pes=4", "ben class=interactive pes=4")
+    gang.go()
+    bumper = gang.submit("cleo class=production pes=4")[0]
+    gang.go()
+    assert made(gang.site, "bumper") == {}
+    gang.at(31 * 60)
+    assert suspended(gang.go()) == [whole]
+    assert made(gang.site, "bumper")["application"] == {"seq": bumper, "pes": ["4-7"]}
+    gang.end(other)
+    told = gang.go()
+    assert told.pes(bumper) == (0, 1, 2, 3)
+    assert made(gang.site, "bumper") == {}
+    gang.moved_out(whole)
+    assert resumed(gang.go()) == {whole: ()}
+
+
+def test_there_is_one_bumper_at_a_time_unless_a_higher_class_comes(gang):
+    gang.submit("anne class=standby pes=4", "ben class=standby pes=4")
+    gang.go()
+    production = gang.submit("cleo class=production pes=8")[0]
+    gang.at(30 * 60 - 1)
+    gang.submit("dora class=production pes=8")
+    gang.at(30 * 60)
+    gang.go()
+    assert made(gang.site, "bumper")["application"]["seq"] == production
+    interactive = gang.later(seconds=1).submit("emil class=interactive pes=8")[0]
+    gang.go()
+    assert made(gang.site, "bumper")["application"]["seq"] == interactive
+
+
+def test_whom_a_limit_of_its_class_forbids_is_no_bumper(gang):
+    gang.submit("anne class=standby pes=8")
+    gang.go()
+    gang.later(hours=1)
+    gang.set("class/interactive/pe_limit", 2)
+    gang.submit("ben class=interactive pes=4")
+    told = gang.go()
+    assert suspended(told) == []
+    assert made(gang.site, "bumper") == {}
+
+
+def test_large_jobs_together_have_no_more_than_their_limit(gang):
+    gang.set("gang/large_size", 3).set("gang/large_limit", 4)
+    one, two, small = gang.submit("anne pes=4", "ben pes=4", "cleo pes=2")
+    told = gang.go()
+    assert told.starts == [one, small]
+    assert "large jobs" in gang.why(two).text
+
+
+def test_no_job_has_more_than_a_job_may(gang):
+    gang.set("gang/job_limit", 4)
+    wide, fits = gang.submit("anne class=interactive pes=5", "ben pes=4")
+    assert gang.go().starts == [fits]
+    assert gang.request(wide).state is State.QUEUED
+
+
+def test_a_bumper_takes_a_slot_before_it_bumps(gang):
+    gang.set("domain/application/depth", 2)
+    first = gang.submit("anne class=production pes=8")[0]
+    gang.go()
+    gang.later(hours=1)
+    second = gang.submit("ben class=interactive pes=4")[0]
+    told = gang.go()
+    assert told.pes(second) == (0, 1, 2, 3)
+    assert gang.request(first).state is State.RUNNING
+
+
+def test_what_is_reserved_is_given_to_nobody_else(gang):
+    gang.submit("anne class=standby pes=4", "ben class=benchmark pes=2")
+    gang.go()
+    bumper = gang.submit("cleo class=interactive pes=4")[0]
+    small = gang.submit("dora class=production pes=1")[0]
+    assert gang.go().starts == []
+    assert made(gang.site, "bumper")["application"] == {"seq": bumper, "pes": ["4-7"]}
+    assert gang.request(small).state is State.QUEUED
+
+
+def test_nobody_gives_way_where_nothing_goes_by_class(gang):
+    gang.queue("night")
+    gang.submit("anne pes=8")
+    gang.go()
+    gang.later(hours=2)
+    gang.submit("ben class=interactive pes=1", queue="apps")
+    assert suspended(gang.go()) == []
