@@ -30,7 +30,7 @@ def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]
         except BadValue as error:
             yield f"domain {domain.name}: {error}"
             return
-        if not domain.pes:
+        if not domain.pes and not domain.is_command:
             yield f"domain {domain.name} needs PEs: pes=16-255"
         if last >= (settings.machine.pes or GREATEST):
             pes = settings.machine.pes
@@ -80,7 +80,7 @@ DOMAINS = declare(
             "domains: their PEs, how many are free, held and offline, depth and placement",
             create="a domain of PEs that are idle and in domain application",
             usage="NAME pes=16-255|(0-3, 8) [kind=application|command] "
-            "[placement=lowest|contiguous|most_packed] [depth=1]",
+            "[placement=lowest|contiguous|most_packed] [depth=1] [requests=N]",
             delete="a domain that no queue names; its PEs, which must be idle, are application's then",
         ),
         check=_check,
@@ -125,10 +125,15 @@ def unused(settings: Settings, pes: int) -> list[str]:
     """Queues whose domain has none of a machine's PEs, a line each."""
     if not settings.domains:
         return []
-    empty = [name for name in names(settings.domains) if not pes_of(settings.domains, name, pes).any()]
+    holding = [name for name in names(settings.domains) if not _is_command(settings, name)]
+    empty = [name for name in holding if not pes_of(settings.domains, name, pes).any()]
     batch = (queue for queue in settings.queues.values() if queue.kind == "batch") if empty else ()
     using = ((queue.name, queue.domain) for queue in batch)
     return [f"queue {queue}: domain {name} has no PE" for queue, name in using if name in empty]
+
+
+def _is_command(settings: Settings, name: str) -> bool:
+    return name in settings.domains and settings.domains[name].is_command
 
 
 def rows(site: Site) -> list[dict[str, Any]]:

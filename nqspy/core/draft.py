@@ -18,7 +18,7 @@ from nqspy.model.board import Board
 from nqspy.model.cause import Cause
 from nqspy.model.columns import Columns, Ints
 from nqspy.model.consumables import Units
-from nqspy.model.domains import APPLICATION
+from nqspy.model.domains import APPLICATION, Domain
 from nqspy.model.ids import Instant, Seq, member
 from nqspy.model.indices import nth
 from nqspy.model.promises import Promise, plain
@@ -99,7 +99,18 @@ class Draft:
     def room(self, queue: str) -> int:
         """How many PEs one request of a queue could be given now."""
         board = self._boards.get(queue) or self.board(queue)
+        if board.domain.is_command:
+            return self._room_for_requests(board.domain)
         return POLICIES[board.domain.placement].room(board)
+
+    def _room_for_requests(self, domain: Domain) -> int:
+        """The same in a command domain: as many as the machine has, until it has as many requests as it
+        may."""
+        if domain.requests is None:
+            return self.site.pes()
+        there = (*self.site.started.values(), *self.started)
+        running = sum(1 for each in there if self.site.domain_of(each.queue).name == domain.name)
+        return self.site.pes() if running < domain.requests else 0
 
     @cached_property
     def ledger(self) -> FairShare:
@@ -151,6 +162,8 @@ class Draft:
     def place(self, request: Request) -> tuple[int, ...]:
         """Takes PEs for one that asks for no more than there is `room`."""
         board = self.board(request.queue)
+        if board.domain.is_command:
+            return ()
         pes = POLICIES[board.domain.placement].pick(board, request.spec.ask.pes)
         board.take(pes)
         return pes

@@ -109,7 +109,10 @@ class Recheck:
         return board.has_slots(self._site.holders, pes, depth)
 
     def _are_pes(self, pes: tuple[int, ...], request: Request) -> bool:
-        wanted, own = request.spec.ask.pes, self._site.pes_of(self._site.domain_of(request.queue))
+        domain = self._site.domain_of(request.queue)
+        if domain.is_command:
+            return not pes
+        wanted, own = request.spec.ask.pes, self._site.pes_of(domain)
         inside = all(0 <= pe < len(own) and own[pe] for pe in pes)
         return len(pes) == len(set(pes)) == wanted and inside
 

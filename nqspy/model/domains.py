@@ -31,6 +31,15 @@ class Domain:
     )  # fmt: skip
     placement: str = setting("name", "lowest", "which free PEs a request gets", words=PLACEMENTS)
     depth: int = setting("number", 1, "holders that a PE may have at a time", low=1, high=64)
+    requests: int | None = setting(
+        "count", None, "requests at a time in a command domain, where they hold no PEs"
+    )
+
+    @property
+    def is_command(self) -> bool:
+        """Whether its requests hold no PEs: they start at once within their limits, and the applications that
+        they begin wait for PEs elsewhere."""
+        return self.kind == "command"
 
 
 @cache

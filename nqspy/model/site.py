@@ -198,6 +198,8 @@ class Site:
         if not self.is_divided():
             return self.pes()
         domain = self.domain_of(queue)
+        if domain.is_command:
+            return self.pes()
         own = self.pes_of(domain)
         if domain.placement == "contiguous":
             return int(blocks(own.nonzero()[0])[1].max(initial=0))

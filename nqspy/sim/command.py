@@ -110,7 +110,12 @@ def _fail(text: object) -> NoReturn:
 
 
 def main() -> None:
-    """Entry point."""
+    """Entry point. ``nqspy sim gang`` is an experiment with options of its own."""
+    if sys.argv[1:2] == ["gang"]:
+        from nqspy.sim.gang.command import main as gang
+
+        del sys.argv[1]
+        gang()
     run(app, "nqspy sim")
 
 

@@ -8,6 +8,7 @@ from nqspy.engine.decider import AtOnce
 from nqspy.engine.inputs import CommandAsked
 from nqspy.engine.virtual.driver import VirtualDriver, end
 from nqspy.engine.virtual.executor import Run
+from nqspy.engine.virtual.moves import Moves
 from nqspy.engine.virtual.processors import Processors
 from nqspy.model import commands as cm
 from nqspy.model.commands import Command
@@ -39,6 +40,7 @@ class Simulation(VirtualDriver):
         decider: Decider | None = None,
         host: str = "sim",
         processors: Processors | None = None,
+        moves: Moves | None = None,
         sampled: bool = True,
         failed: Callable[[Exception], None] = end,
         patient: bool = False,
@@ -47,8 +49,8 @@ class Simulation(VirtualDriver):
         found = Found(tuple(range(pes)), 0)
         super().__init__(
             journal, lengths, start, exits, decider or AtOnce(exits),
-            found=found, host=host, zone=zone, processors=processors, sampled=sampled,
-            failed=failed, patient=patient,
+            found=found, host=host, zone=zone, processors=processors, moves=moves,
+            sampled=sampled, failed=failed, patient=patient,
         )  # fmt: skip
 
     def ask(self, command: Command, caller: Caller = OPERATOR) -> Any:

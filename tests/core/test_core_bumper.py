@@ -119,12 +119,21 @@ def test_the_block_that_costs_least_is_cleared(gang):
 
 
 def test_of_two_that_cost_the_same_the_larger_is_bumped(gang):
+    gang.submit("anne class=production pes=1", "ben class=production pes=1", "cleo class=production pes=2")
+    large = gang.submit("dora class=production pes=4")[0]
+    gang.go()
+    gang.later(hours=1)
+    gang.submit("emil class=interactive pes=4")
+    assert suspended(gang.go()) == [large]
+
+
+def test_no_larger_one_is_bumped_than_is_called_for(gang):
     small, large = gang.submit("anne class=production pes=2", "ben class=production pes=6")
     gang.go()
     gang.later(hours=1)
     gang.submit("cleo class=interactive pes=2")
-    assert suspended(gang.go()) == [large]
-    assert gang.request(small).state is State.RUNNING
+    assert suspended(gang.go()) == [small]
+    assert gang.request(large).state is State.RUNNING
 
 
 def test_a_bumper_takes_what_becomes_free_earlier_and_lets_go_of_its_block(gang):
@@ -196,12 +205,12 @@ def test_a_bumper_takes_a_slot_before_it_bumps(gang):
 
 
 def test_what_is_reserved_is_given_to_nobody_else(gang):
-    gang.submit("anne class=standby pes=4", "ben class=benchmark pes=2")
+    gang.submit("anne class=standby pes=3", "ben class=benchmark pes=2")
     gang.go()
-    bumper = gang.submit("cleo class=interactive pes=4")[0]
+    bumper = gang.submit("cleo class=interactive pes=6")[0]
     small = gang.submit("dora class=production pes=1")[0]
     assert gang.go().starts == []
-    assert made(gang.site, "bumper")["application"] == {"seq": bumper, "pes": ["4-7"]}
+    assert made(gang.site, "bumper")["application"] == {"seq": bumper, "pes": ["2-7"]}
     assert gang.request(small).state is State.QUEUED
 
 

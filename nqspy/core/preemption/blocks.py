@@ -5,11 +5,12 @@ The seed's cost "considers the number of nodes occupied by the potential bumpees
 and how much time remains in their do-not-disturb time" (seed 000, "Job Scheduling Algorithm"). Ours, of a
 block B for a bumper of priority p,
 
-    cost(B) = sum over held PEs of B of (1 + q) / (1 + p) * (1 + t / 1 min)
+    cost(B) = sum over the holders of PEs of B of n (1 + q) / (1 + p) (1 + t / 1 min)
 
-q the priority of who holds a PE and t what is left of its do-not-disturb time. Of blocks that cost the same
-the one with the fewest holders counts, then that whose holders are largest (large jobs are bumped by
-preference: what they leave beside the block serves others), then the one nearest to PE 0.
+n all PEs of a holder (all of them are moved), q the priority of his class, t what is left of his
+do-not-disturb time. Of blocks that cost the same the one with the fewest holders counts (large jobs are
+bumped by preference), then the one nearest to PE 0. Where PEs need not be in a row, they are those of the
+holders who cost least for each PE, of these the largest first.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,7 +35,7 @@ class Tenant:
 
 
 def weight(priority: int, bumper: int, left: int) -> float:
-    """What a held PE costs a bumper; ``left``: of the holder's do-not-disturb time, ms."""
+    """What each PE of a holder costs a bumper; ``left``: of the holder's do-not-disturb time, ms."""
     return (1 + priority) / (1 + bumper) * (1 + max(0, left) / MINUTE)
 
 
@@ -65,69 +66,69 @@ def cheapest(
 ) -> tuple[int, ...] | None:
     """The PEs that are cleared at the least cost for a bumper of ``count`` PEs; None where there is no
     place. ``usable``: the domain's PEs that are not offline. On a PE with a free slot nobody is bumped."""
-    costs = _costs(board, usable, tenants)
+    barred = _barred(board, usable, tenants)
+    free = np.zeros(len(usable), dtype=bool)
+    free[board.open()] = True
     if contiguous:
-        return _cheapest_row(costs, tenants, count)
-    return _cheapest_few(costs, tenants, count)
+        return _cheapest_row(barred, free, tenants, count)
+    return _cheapest_few(barred, free, tenants, count)
 
 
-def _costs(board: Board, usable: Mask, tenants: Iterable[Tenant]) -> Floats:
-    """By PE; infinity where nobody can be bumped. Who holds a PE and is no tenant stays."""
-    costs = np.where(usable, 0.0, np.inf)
+def _barred(board: Board, usable: Mask, tenants: Iterable[Tenant]) -> Mask:
+    """PEs from which nobody can be bumped: who holds a PE and is no tenant stays."""
     known = np.zeros(len(usable), dtype=np.int64)
+    barred = ~usable
     for each in tenants:
         pes = list(each.pes)
         known[pes] += 1
-        costs[pes] += np.inf if each.weight is None else each.weight
-    costs[board.held > known] = np.inf
-    costs[board.open()] = 0.0
-    return costs
+        if each.weight is None:
+            barred[pes] = True
+    barred |= board.held > known
+    barred[board.open()] = False
+    return barred
 
 
-def _cheapest_few(costs: Floats, tenants: Iterable[Tenant], count: int) -> tuple[int, ...] | None:
-    sizes = np.zeros(len(costs), dtype=np.int64)
+def _cheapest_few(barred: Mask, free: Mask, tenants: Iterable[Tenant], count: int) -> tuple[int, ...] | None:
+    costs, sizes = np.zeros(len(barred)), np.zeros(len(barred), dtype=np.int64)
     for each in tenants:
-        sizes[list(each.pes)] = len(each.pes)
+        pes = list(each.pes)
+        costs[pes] += each.weight or 0.0
+        sizes[pes] = len(pes)
+    costs[free] = 0.0
+    costs[barred] = np.inf
     order = np.lexsort((-sizes, costs))[:count]
     if len(order) < count or not np.isfinite(costs[order]).all():
         return None
     return tuple(sorted(order.tolist()))
 
 
-def _cheapest_row(costs: Floats, tenants: Sequence[Tenant], count: int) -> tuple[int, ...] | None:
-    if count > len(costs):
+def _cheapest_row(barred: Mask, free: Mask, tenants: Sequence[Tenant], count: int) -> tuple[int, ...] | None:
+    if count > len(barred):
         return None
-    barred = _over(np.isinf(costs).astype(np.float64), count)
-    sums = _over(np.where(np.isinf(costs), 0.0, costs), count)
-    sums[barred > 0] = np.inf
-    least = float(sums.min())
-    if least == np.inf:
+    whole = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(barred)))
+    places = np.flatnonzero(whole[count:] == whole[:-count])
+    if not len(places):
         return None
-    found = np.flatnonzero(sums <= least + _ROUNDING * max(1.0, least))
-    if len(found) > 1:
-        found = _of_fewest_and_largest(found, tenants, count, len(costs))
-    return tuple(range(int(found[0]), int(found[0]) + count))
+    costs, holders = _of_rows(places, free, tenants, count, len(barred))
+    least = costs.min()
+    cheap = costs <= least + _ROUNDING * max(1.0, least)
+    begin = int(places[cheap & (holders == holders[cheap].min())][0])
+    return tuple(range(begin, begin + count))
 
 
-def _over(values: Floats, count: int) -> Floats:
-    """Sums over each row of ``count`` PEs, by its first."""
-    whole = np.concatenate((np.zeros(1), np.cumsum(values)))
-    sums: Floats = whole[count:] - whole[:-count]
-    return sums
-
-
-def _of_fewest_and_largest(found: Ints, tenants: Sequence[Tenant], count: int, total: int) -> Ints:
-    """Of these rows, by their first PEs, those with the fewest holders; of these those with the largest."""
-    begins, ends = np.zeros((2, 2, total + 1), dtype=np.int64)
+def _of_rows(
+    places: Ints, free: Mask, tenants: Sequence[Tenant], count: int, total: int
+) -> tuple[Floats, Floats]:
+    """What each row of ``count`` PEs costs, and how many hold some of it, by its first PE: who begins before
+    its end, less who ends before its beginning."""
+    begins, ends = np.zeros((2, 2, total + 1))
     for each in tenants:
-        if each.weight:
-            first, sizes = blocks(np.array(each.pes, dtype=np.int64))
-            of_each = np.array([[1], [len(each.pes)]])
+        pes = np.array(each.pes, dtype=np.int64)
+        crowded = pes[~free[pes]]
+        if each.weight and len(crowded):
+            first, sizes = blocks(crowded)
+            of_each = np.array([[each.weight * len(pes)], [1.0]])
             begins[:, first] += of_each
             ends[:, first + sizes] += of_each
-    begun, over = begins.cumsum(axis=1), ends.cumsum(axis=1)
-    holders, sizes = begun[:, found + count - 1] - over[:, found]
-    fewest = holders == holders.min()
-    most = sizes == sizes[fewest].max()
-    left: Ints = found[fewest & most]
-    return left
+    found = begins.cumsum(axis=1)[:, places + count - 1] - ends.cumsum(axis=1)[:, places]
+    return found[0], found[1]

@@ -9,6 +9,7 @@ from nqspy.engine.inputs import CommandAsked, Outcome
 from nqspy.engine.loop import Engine
 from nqspy.engine.virtual.executor import Run, VirtualExecutor
 from nqspy.engine.virtual.heap import Heap
+from nqspy.engine.virtual.moves import Moves
 from nqspy.engine.virtual.processors import Processors
 from nqspy.engine.virtual.recent import Recent
 from nqspy.model.ids import DAY, Instant
@@ -33,7 +34,8 @@ class VirtualRun:
     answered of late, ``notices`` and ``log`` the engine's last ones (`Recent`). Who makes one gives it its
     ``engine`` (`make`).
 
-    ``processors``: how the machine's CPUs are shared (None: all at full speed); ``sampled``: running attempts
+    ``processors``: how the machine's CPUs are shared (None: all at full speed); ``moves``: how long those
+    take that leave their PEs or come back (None: no time); ``sampled``: running attempts
     tell at each instant what they have used (else only at their ends, and until then they are charged as is
     foreseen); ``failed`` is told of errors inside the engine; ``patient``: as `Engine` has it.
     """
@@ -49,12 +51,13 @@ class VirtualRun:
         decider: Decider,
         *,
         processors: Processors | None = None,
+        moves: Moves | None = None,
         sampled: bool = True,
         failed: Callable[[Exception], None] = end,
         patient: bool = False,
     ) -> None:
         self.heap = Heap()
-        self.executor = VirtualExecutor(self.heap, lengths, processors)
+        self.executor = VirtualExecutor(self.heap, lengths, processors, moves)
         self.journal = journal
         self.now = start
         self.replies = Recent[Any]()

@@ -9,11 +9,19 @@ from dataclasses import dataclass
 from math import ceil
 
 from nqspy.engine.virtual.heap import Heap
+from nqspy.engine.virtual.moves import AtOnce, Moves
 from nqspy.engine.virtual.processors import FullSpeed, Key, Processors
 from nqspy.engine.virtual.recent import Recent
 from nqspy.model.actions import Action, Adjust, Forget, Kill, Resume, Signal, Start, Suspend
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.observations import Observation, ObservedEnded, ObservedLost, ObservedRunning, ObservedVoid
+from nqspy.model.observations import (
+    Observation,
+    ObservedEnded,
+    ObservedLost,
+    ObservedMovedOut,
+    ObservedRunning,
+    ObservedVoid,
+)
 from nqspy.model.requests import Ending, EndOrder, EndReason, Request, State, Used, finite
 from nqspy.model.site import Site
 
@@ -41,7 +49,8 @@ class VirtualAttempt:
     """One on the invented machine. ``done``: how far its run is (ms of the wall time it takes at full speed),
     ``wall``: wall time it has had, without that in which it was suspended; both as of ``since``. ``target``:
     how far it gets, ``reason`` what stops it there. ``number`` is that of its end in the heap. ``more``: CPU
-    time (ms) it was told to have used beyond what its run says."""
+    time (ms) it was told to have used beyond what its run says. ``away``: it has left its PEs, or leaves
+    them; ``coming``: it comes back, and makes no progress yet."""
 
     seq: Seq
     attempt: int
@@ -59,6 +68,8 @@ class VirtualAttempt:
     end: ObservedEnded | None = None
     number: int = -1
     more: int = 0
+    away: bool = False
+    coming: bool = False
 
     @property
     def key(self) -> Key:
@@ -129,15 +140,21 @@ class VirtualExecutor:
     """Attempts run side by side, as fast as ``processors`` let them; a suspended one makes no progress.
 
     ``lengths`` invents each attempt's `Run`; ends come back through the heap, and move there whenever rates
-    change. ``begun``: the last attempts that began, as (request, attempt), in order.
+    change. ``moves`` says how long those take that leave their PEs or come back.
+    ``begun``: the last attempts that began, as (request, attempt), in order.
     """
 
     def __init__(
-        self, heap: Heap, lengths: Callable[[Request], Run], processors: Processors | None = None
+        self,
+        heap: Heap,
+        lengths: Callable[[Request], Run],
+        processors: Processors | None = None,
+        moves: Moves | None = None,
     ) -> None:
         self._heap = heap
         self._lengths = lengths
         self._processors: Processors = processors or FullSpeed()
+        self._moves: Moves = moves or AtOnce()
         self._attempts: dict[Seq, VirtualAttempt] = {}
         self._ends: dict[tuple[Seq, int], ObservedEnded] = {}
         self._latest: dict[Seq, int] = {}
@@ -158,7 +175,9 @@ class VirtualExecutor:
             attempt = self._attempts.get(action.seq)
             if attempt is None or attempt.attempt != action.attempt:
                 return
-            if not isinstance(action, Adjust):
+            if isinstance(action, (Suspend, Resume)):
+                self._pause(action, attempt, request, now)
+            elif not isinstance(action, Adjust):
                 self._act(action, attempt, now)
             elif request is not None:
                 self._adjust(attempt, request, site, now)
@@ -183,6 +202,9 @@ class VirtualExecutor:
                 self._end(attempt, _ordered(order, request.used), now)
                 continue
             attempt.go_on_from(request, told.get(request.seq), now)
+            attempt.away = request.pes_released
+            if request.pause is not None and request.pause.leaving:
+                self._leave(attempt, now, now)
             adopted.append(attempt)
         self._share_out(now, adopted)
 
@@ -220,14 +242,44 @@ class VirtualExecutor:
         attempt.wall_limit = None if attempt.run.unlimited else _limits(request, site)[0]
         self._schedule(attempt, now)
 
+    def _pause(
+        self, action: Suspend | Resume, attempt: VirtualAttempt, request: Request | None, now: Instant
+    ) -> None:
+        """It stands still from now on, or goes on once it has come back to its PEs."""
+        pes = request.spec.ask.pes if request is not None else 1
+        if isinstance(action, Suspend):
+            attempt.coming = False
+            self._set_running(attempt, False, now)
+            if action.leaving:
+                self._leave(attempt, self._moves.done_at(pes, now), now)
+            return
+        back = self._moves.done_at(pes, now) if attempt.away else now
+        attempt.away, attempt.coming = False, back > now
+        if attempt.coming:
+            self._heap.push(back, lambda at: self._come_back(attempt, at))
+        else:
+            self._set_running(attempt, True, now)
+
+    def _set_running(self, attempt: VirtualAttempt, runs: bool, now: Instant) -> None:
+        self._spent += attempt.settle(now)
+        if attempt.runs != runs:
+            attempt.runs = runs
+            self._take_back(attempt)
+            self._share_out(now, [attempt])
+
+    def _leave(self, attempt: VirtualAttempt, done: Instant, now: Instant) -> None:
+        attempt.away = True
+        self._heap.push(done, ObservedMovedOut(*attempt.key, done - now))
+
+    def _come_back(self, attempt: VirtualAttempt, now: Instant) -> Sequence[Observation]:
+        """It is back on its PEs, unless it was suspended again, or has ended, meanwhile."""
+        if attempt.coming and self._attempts.get(attempt.seq) is attempt:
+            attempt.coming = False
+            self._set_running(attempt, True, now)
+        return ()
+
     def _act(self, action: Action, attempt: VirtualAttempt, now: Instant) -> None:
         self._spent += attempt.settle(now)
-        if isinstance(action, (Suspend, Resume)):
-            if attempt.runs == isinstance(action, Suspend):
-                attempt.runs = not attempt.runs
-                self._take_back(attempt)
-                self._share_out(now, [attempt])
-            return
         self._end(attempt, _killed(action, attempt.used(now)), now)
         self._share_out(now)
 
@@ -237,6 +289,14 @@ class VirtualExecutor:
         del self._attempts[end.seq]
         self._ends[end.seq, end.attempt] = end
         self._heap.push(now, end)
+
+    def finish(self, seq: Seq, now: Instant) -> None:
+        """What a request does is over by now, whatever was thought of it: it ends by itself."""
+        attempt = self._attempts.get(seq)
+        if attempt is not None:
+            self._spent += attempt.settle(now)
+            self._end(attempt, Ending("exit", 0, None, attempt.used(now)), now)
+            self._share_out(now)
 
     # ------------------------------------------------------------ what it tells
 

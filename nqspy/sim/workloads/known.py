@@ -10,12 +10,14 @@ from nqspy.sim.workloads.night import night
 from nqspy.sim.workloads.psched import psched
 from nqspy.sim.workloads.recorded import open_recorded
 from nqspy.sim.workloads.swf import open_swf
+from nqspy.sim.workloads.t3d import t3d
 from nqspy.sim.workloads.wanted import Wanted
 
 GENERATORS: Mapping[str, Callable[[Wanted], Workload]] = {
     "lublin": lublin,
     "night": night,
     "psched": psched,
+    "t3d": t3d,
 }
 """What is invented, by name."""
 

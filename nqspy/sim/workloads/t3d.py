@@ -1,0 +1,110 @@
+"""Work such as LLNL's T3D had (seed 000), by the recipe of the reference traces: 15 jobs an hour between 8
+and 18 h, else 5, on the sixth and seventh day a quarter of that; by day 65 of 100 are interactive, by night
+25; the others go to the seed's queues. What the recipe does not say is fitted to its trace of 2,000 jobs:
+interactive run times are log-normal (median 94 s, sigma 1.68), batch jobs run a part of their limit (beta
+0.6, 1.6), two in three are as wide as their queue lets them be. It has no interactive job of 64 PEs, of which
+the seed tells: here one in ten is."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from math import log
+from random import Random
+
+from nqspy.sim.workloads.jobs import SimulatedJob, Workload
+from nqspy.sim.workloads.wanted import Wanted
+
+PES = 256
+WEEKS = 5
+_HOUR = 3_600
+_DAY = 24 * _HOUR
+_MEDIAN, _SIGMA = 94.0, 1.68
+_PART = 0.6, 1.6
+_WIDEST = 2 / 3
+_WIDTHS = {2: 18, 4: 18, 8: 18, 16: 18, 32: 18, 64: 10}
+"""Weights of the widths of interactive jobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class T3dQueue:
+    """One of the machine's batch queues: its weight among the jobs that come, wall limit (s), PEs."""
+
+    weight: int
+    limit: int
+    pes: int
+
+
+QUEUES: Mapping[str, T3dQueue] = {
+    "pe32": T3dQueue(30, 4 * _HOUR, 32),
+    "pe64": T3dQueue(20, 4 * _HOUR, 64),
+    "pe64_long": T3dQueue(8, 16 * _HOUR, 64),
+    "pe128_short": T3dQueue(8, 900, 128),
+    "pe128": T3dQueue(6, 4 * _HOUR, 128),
+    "pe256_short": T3dQueue(3, 900, 256),
+    "pe256": T3dQueue(2, 4 * _HOUR, 256),
+}
+INTERACTIVE = "interactive"
+INTERACTIVE_LIMIT = 2 * _HOUR
+
+
+def t3d(wanted: Wanted) -> Workload:
+    """Five weeks of it, or so many jobs; only those are drawn that the machine has PEs for. A job's group is
+    its queue."""
+    pes, seed = wanted.pes or PES, wanted.seed
+    count = wanted.jobs or sum(1 for _ in _five_weeks(seed, pes))
+    return Workload(f"t3d-{seed}", pes, count, lambda: islice(_jobs(Random(seed), pes), count))
+
+
+def _five_weeks(seed: int, pes: int) -> Iterator[SimulatedJob]:
+    for job in _jobs(Random(seed), pes):
+        if job.submit >= WEEKS * 7 * _DAY * 1000:
+            return
+        yield job
+
+
+def is_working(seconds: float) -> bool:
+    """Whether people work: between 8 and 18 h, on days 1 to 5 of a week."""
+    return 8 <= seconds % _DAY / _HOUR < 18 and seconds // _DAY % 7 < 5
+
+
+def _by_day(seconds: float) -> bool:
+    return 8 <= seconds % _DAY / _HOUR < 18
+
+
+def _per_hour(seconds: float) -> float:
+    return (15 if _by_day(seconds) else 5) * (1 if seconds // _DAY % 7 < 5 else 0.25)
+
+
+def _jobs(rng: Random, pes: int) -> Iterator[SimulatedJob]:
+    place, at = 0, 0.0
+    while True:
+        at += rng.expovariate(15 / _HOUR)
+        if rng.random() * 15 >= _per_hour(at):
+            continue
+        queue = INTERACTIVE if rng.random() < (0.65 if _by_day(at) else 0.25) else _batch(rng)
+        run, limit, width = _interactive(rng) if queue == INTERACTIVE else _of(rng, QUEUES[queue])
+        user = f"u{rng.randrange(1, 41)}"
+        if width <= pes:
+            yield SimulatedJob(
+                place, place + 1, round(at * 1000), run * 1000, limit * 1000, width, None, user, queue
+            )  # fmt: skip
+            place += 1
+
+
+def _batch(rng: Random) -> str:
+    return rng.choices(list(QUEUES), [each.weight for each in QUEUES.values()])[0]
+
+
+def _interactive(rng: Random) -> tuple[int, int, int]:
+    """Run time and limit (s), width."""
+    run = rng.lognormvariate(log(_MEDIAN), _SIGMA)
+    width = rng.choices(list(_WIDTHS), list(_WIDTHS.values()))[0]
+    return max(1, min(INTERACTIVE_LIMIT, int(run))), INTERACTIVE_LIMIT, width
+
+
+def _of(rng: Random, queue: T3dQueue) -> tuple[int, int, int]:
+    """The same of a batch job."""
+    run = max(1, int(queue.limit * rng.betavariate(*_PART)))
+    narrower = [2**power for power in range(1, 8) if 2**power < queue.pes]
+    width = queue.pes if rng.random() < _WIDEST else rng.choice(narrower)
+    return run, queue.limit, width

@@ -1,0 +1,129 @@
+"""What no mixture of jobs and classes changes: whom a bumper may disturb, and that everybody's turn comes."""
+
+import numpy as np
+from core.harness import House
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nqspy.core.preemption.blocks import Tenant, cheapest
+from nqspy.model import actions as ac
+from nqspy.model.board import Board
+from nqspy.model.domains import Domain
+
+CLASSES = {
+    "high": {"priority": 4, "wait": 0, "do_not_disturb": 5_000},
+    "fixed": {"priority": 3, "do_not_disturb": None, "pe_limit": 4, "preempted": False},
+    "plain": {"priority": 2, "wait": 120_000, "do_not_disturb": 10_000},
+    "low": {"priority": 1, "wait": 600_000, "do_not_disturb": 1_000},
+}
+PES = 8
+JOB = st.tuples(
+    st.sampled_from(sorted(CLASSES)), st.integers(1, PES), st.integers(0, 600), st.integers(1, 900)
+)
+
+
+def a_house(placement: str, depth: int) -> House:
+    house = House().machine(pes=PES)
+    house.set("domain/application/placement", placement).set("domain/application/depth", depth)
+    for name, values in CLASSES.items():
+        house.job_class(name, **values)
+    return house.queue("apps", order="class")
+
+
+class Story:
+    """Jobs (class, PEs, seconds from the one before, seconds to run) in a house; who is bumped moves out one
+    pass later."""
+
+    def __init__(self, house: House, jobs) -> None:
+        self.house, self.jobs = house, list(jobs)
+        self.kind, self.left, self.since = {}, {}, {}
+        self.leaving = []
+
+    def play(self) -> None:
+        for kind, pes, after, runs in self.jobs:
+            self.let_pass(after)
+            seq = self.house.submit(f"anne class={kind} pes={pes}")[0]
+            self.kind[seq], self.left[seq] = kind, runs
+            self.one_pass()
+
+    def let_pass(self, seconds: int) -> None:
+        for _ in range(seconds // 10 + 1):
+            self.house.later(seconds=10)
+            for seq in [seq for seq, request in self.house.site.started.items() if request.pause is None]:
+                self.left[seq] -= 10
+                if self.left[seq] <= 0:
+                    self.house.end(seq)
+            for seq in self.leaving:
+                if seq in self.house.site.paused:
+                    self.house.moved_out(seq)
+            self.leaving = []
+            self.one_pass()
+
+    def one_pass(self) -> None:
+        told = self.house.run_pass()
+        for action in told.actions:
+            if isinstance(action, ac.Suspend):
+                self.check(action.seq)
+                self.leaving.append(action.seq)
+        self.house.apply(told)
+        for action in told.actions:
+            if isinstance(action, ac.Start | ac.Resume):
+                self.since[action.seq] = self.house.now
+
+    def check(self, seq: int) -> None:
+        """Whoever is bumped had his time, and is of no higher class than some bumper, nor fixed."""
+        mine, request = CLASSES[self.kind[seq]], self.house.request(seq)
+        assert mine.get("preempted", True)
+        assert self.house.now - self.since[seq] >= mine["do_not_disturb"] * len(request.pes)
+        waiting = [other for other in self.kind if other in self.house.site.requests and other != seq]
+        bumpers = [CLASSES[self.kind[other]] for other in waiting if self.waits(other)]
+        assert any(
+            each["priority"] > mine["priority"] or (each["priority"] == mine["priority"] and each["wait"])
+            for each in bumpers
+        )
+
+    def waits(self, seq: int) -> bool:
+        """Whether it waits to be loaded."""
+        return seq not in self.house.site.started or self.house.request(seq).pes_released
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(JOB, max_size=9), st.sampled_from(("contiguous", "lowest")), st.integers(1, 2))
+def test_nobody_is_bumped_who_must_not_be_and_everybody_ends(jobs, placement, depth):
+    story = Story(a_house(placement, depth), jobs)
+    story.play()
+    work = sum(runs for *_, runs in jobs)
+    story.let_pass(3 * work + 20_000)
+    left = [seq for seq in story.kind if seq in story.house.site.requests]
+    never = [seq for seq in left if story.kind[seq] == "fixed" and story.house.request(seq).spec.ask.pes > 4]
+    assert left == never
+
+
+@st.composite
+def boards(draw):
+    """A board in a row with tenants, and how many PEs a bumper wants."""
+    size, tenants, at = draw(st.integers(1, 24)), [], 0
+    while at < size:
+        pes = draw(st.integers(1, 6))
+        pes = min(pes, size - at)
+        if draw(st.booleans()):
+            weight = draw(st.sampled_from((None, 0.5, 1.0, 1.0, 2.5)))
+            tenants.append(Tenant(tuple(range(at, at + pes)), weight))
+        at += pes
+    return size, tenants, draw(st.integers(1, size))
+
+
+@given(boards())
+def test_the_cheapest_row_is_the_one_that_a_look_at_each_finds(drawn):
+    size, tenants, count = drawn
+    holders = {pe: (n,) for n, each in enumerate(tenants) for pe in each.pes}
+    own = np.ones(size, dtype=bool)
+    board = Board(Domain("d", placement="contiguous"), own, holders)
+    found = cheapest(board, own, tenants, count, True)
+    prices = []
+    for begin in range(size - count + 1):
+        there = [each for each in tenants if set(each.pes) & set(range(begin, begin + count))]
+        if all(each.weight is not None for each in there):
+            cost = sum(each.weight * len(each.pes) for each in there)
+            prices.append((round(cost, 6), len(there), begin))
+    assert (None if not prices else tuple(range(min(prices)[2], min(prices)[2] + count))) == found

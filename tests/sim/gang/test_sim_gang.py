@@ -1,0 +1,106 @@
+"""Seed 000's experiment in small: the same jobs by space sharing and by class."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from nqspy.engine.virtual.moves import Channel
+from nqspy.model import events as ev
+from nqspy.sim.gang import machines
+from nqspy.sim.gang.run import GangOrder, GangRun
+from nqspy.sim.workloads.t3d import INTERACTIVE, QUEUES, is_working, t3d
+from nqspy.sim.workloads.wanted import Wanted
+
+FEW = 500
+
+
+class Watched(GangRun):
+    """A run that keeps its events."""
+
+    def __init__(self, *args):
+        self.events = []
+        super().__init__(*args)
+
+    def _follow(self, events):
+        self.events += events
+        super()._follow(events)
+
+
+@pytest.fixture(scope="module")
+def runs():
+    found = {}
+    for classes in (False, True):
+        run = Watched(t3d(Wanted(jobs=FEW)), GangOrder(classes))
+        found[classes] = run, run.figures()
+        run.sim.site.check()
+    return found
+
+
+def test_the_recipe_is_kept():
+    jobs = list(t3d(Wanted(seed=3)).jobs())
+    working = [job for job in jobs if is_working(job.submit / 1000)]
+    assert 0.6 < sum(job.group == INTERACTIVE for job in working) / len(working) < 0.7
+    assert all(job.run <= job.estimate for job in jobs)
+    assert all(job.width <= QUEUES[job.group].pes for job in jobs if job.group != INTERACTIVE)
+    assert jobs == list(t3d(Wanted(seed=3)).jobs())
+
+
+def test_more_of_the_machine_is_used_by_class_than_by_space_sharing(runs):
+    (_, space), (_, gang) = runs[False], runs[True]
+    assert gang.hours > 1.1 * space.hours
+    assert gang.ended == space.ended == FEW
+    assert space.preempted == space.swapping == 0
+    assert gang.preempted > 0
+    assert gang.swapping > 0
+
+
+def test_every_job_has_its_pes_in_a_row(runs):
+    for run, _ in runs.values():
+        for recorded in run.events:
+            event = recorded.event
+            if isinstance(event, ev.Starting | ev.Resumed) and event.pes:
+                assert event.pes == tuple(range(event.pes[0], event.pes[0] + len(event.pes)))
+
+
+def test_nobody_is_disturbed_before_his_time(runs):
+    run, _ = runs[True]
+    loaded, pes, preempted = {}, {}, 0
+    for recorded in run.events:
+        event = recorded.event
+        if isinstance(event, ev.Starting | ev.Resumed):
+            loaded[event.seq], pes[event.seq] = recorded.at, event.pes or pes.get(event.seq, ())
+        elif isinstance(event, ev.Suspended):
+            assert recorded.at - loaded[event.seq] >= machines.PER_PE * 1000 * len(pes[event.seq])
+            preempted += 1
+    assert preempted
+
+
+def test_a_job_leaves_its_pes_in_the_time_that_its_memory_takes(runs):
+    run, figures = runs[True]
+    left = [r.event for r in run.events if isinstance(r.event, ev.MovedOut)]
+    assert left
+    assert all(event.took > 0 for event in left)
+    assert figures.swapping >= 1000
+
+
+def test_a_channel_moves_one_after_the_other():
+    channel = Channel(1 << 20, 1 << 20)
+    assert channel.done_at(4, 0) == 4_000
+    assert channel.done_at(2, 1_000) == 6_000
+    assert channel.done_at(1, 10_000) == 11_000
+    assert channel.busy == 7_000
+    assert channel.idled == 4 * 4_000 + 2 * 5_000 + 1_000
+
+
+def test_the_command_prints_what_programs_read():
+    words = [sys.executable, "-m", "nqspy.sim.command", "gang", "--jobs", "60"]
+    said = subprocess.run([*words, "--run", "gang", "--json"], capture_output=True, text=True, check=True)
+    found = json.loads(said.stdout)
+    assert set(found) >= {"utilisation", "interactive64", "swapping_s"}
+    assert set(found["utilisation"]) >= {"week", "hours"}
+    assert set(found["interactive64"]) >= {"within_60s", "mean_s", "p95_s"}
+    table = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert "space" in table
+    assert "working hours" in table
