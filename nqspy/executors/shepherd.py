@@ -298,14 +298,14 @@ class Shepherd(AttemptReporter):
             self.cage.freeze()
             self.suspended = True
             self.meter.stop(now())
-            if page_out:
-                self.leaving = PageOut(self.cage.pids(), self.cage.folder)
+        if page_out:  # said twice it is told twice: the first report may be lost
+            self.leaving = PageOut(self.cage.pids(), self.cage.folder)
 
     def _page_out(self) -> None:
         """A slice of the memory that is given back; at the end tells what really left."""
-        if self.leaving is not None and not self.leaving.step():
-            out, self.leaving = self.leaving, None
-            self.tell("out", [out.before, out.after, int(out.refused)])
+        out = self.leaving
+        if out is not None and not out.step() and self.tell("out", [out.before, out.after, int(out.refused)]):
+            self.leaving = None
 
     def _resume(self) -> None:
         if self.suspended:

@@ -240,6 +240,7 @@ class Watch:
                 self._put(seen(*key, Used(*report["u"])))
             elif kind == "out":
                 self._paged.tell(key[0], *report["u"])
+                self._put(ob.ObservedMovedOut(*key))
 
     def _running(self, key: Key) -> None:
         with self._guard:

@@ -38,11 +38,9 @@ class ObservedUse(Observation):
 
 @dataclass(frozen=True, slots=True)
 class ObservedMovedOut(Observation):
-    """A suspended attempt that leaves its PEs has left them: its processes stand still, and what could be
-    paged out is. ``took``: how long that took, ms."""
+    """A suspended attempt has moved out: its processes stand still, and what could be paged out is."""
 
     kind: ClassVar[str] = "moved_out"
-    took: int = 0
 
 
 @dataclass(frozen=True, slots=True)

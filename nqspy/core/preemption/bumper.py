@@ -31,7 +31,6 @@ from nqspy.core.preemption.classes import (
     name_of,
     undisturbed_until,
 )
-from nqspy.core.queueing import words
 from nqspy.core.queueing.limits import RunningCounts
 from nqspy.model import promises
 from nqspy.model.actions import Action, Resume, Suspend
@@ -40,7 +39,7 @@ from nqspy.model.cause import declare_feature
 from nqspy.model.domains import Domain, numbers, spans
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.promises import Promise
-from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
+from nqspy.model.reasons import Reason, ReasonCode, reason_kinds, told
 from nqspy.model.requests import Request, State
 from nqspy.model.site import Settings, Site
 
@@ -300,9 +299,14 @@ class _DomainPass:
         for job in self._waiting:
             limit = self._limit(job) or self._loaded.limit(job.request, job.kind)
             if limit is not None or job.parked:
-                draft.own[job.request.seq] = limit or words.too_few(draft, job.request)
+                draft.own[job.request.seq] = limit or _gave_way(job.request)
         if self._cleared_for is not None:
             draft.own[self._cleared_for.seq] = _CLEARED(NAME, ", ".join(spans(self._kept)))
+
+
+def _gave_way(request: Request) -> Reason:
+    """Why one that was bumped is not back."""
+    return told(ReasonCode.NO_PES, NAME, request.pause.text if request.pause is not None else "")
 
 
 def may_bump(bumper: JobClass, other: JobClass) -> bool:

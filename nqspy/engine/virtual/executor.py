@@ -269,7 +269,7 @@ class VirtualExecutor:
 
     def _leave(self, attempt: VirtualAttempt, done: Instant, now: Instant) -> None:
         attempt.away = True
-        self._heap.push(done, ObservedMovedOut(*attempt.key, done - now))
+        self._heap.push(done, ObservedMovedOut(*attempt.key))
 
     def _come_back(self, attempt: VirtualAttempt, now: Instant) -> Sequence[Observation]:
         """It is back on its PEs, unless it was suspended again, or has ended, meanwhile."""

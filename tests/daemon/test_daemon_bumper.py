@@ -1,0 +1,88 @@
+"""Jobs by class under a real daemon: processes give way and go on, before and after a kill."""
+
+from pathlib import Path
+
+from daemon.live import Live, until
+from stillness import stands_still
+
+SITE = """\
+set machine pes=2
+create class interactive priority=4 wait=0 do_not_disturb=0
+create class production priority=2 wait=30:00 do_not_disturb=0
+create class benchmark priority=3 do_not_disturb=unlimited preempted=off users=nobody
+create batch_queue apps order=class workdir=submit
+enable queue apps
+start queue apps
+set default batch_request queue apps
+"""
+WAITS = "echo $$ > {0}.pid; while [ ! -e {0}.go ]; do sleep 0.05; done"
+
+
+def begun(live: Live, name: str, pes: int, kind: str) -> str:
+    return live.submit(WAITS.format(name), pes=pes, job_class=kind)
+
+
+def pid(live: Live, name: str) -> int:
+    path = live.work / f"{name}.pid"
+    until(lambda: path.exists() and path.read_text().strip(), f"{name} begins")
+    return int(path.read_text())
+
+
+def go(live: Live, name: str) -> None:
+    (live.work / f"{name}.go").touch()
+
+
+def events(live: Live, kind: str) -> list[dict[str, object]]:
+    return [each for each in live.client.events() if each["kind"] == kind]
+
+
+def test_a_production_job_gives_way_to_an_interactive_one_and_goes_on(make_live):
+    live = make_live().site(SITE).start()
+    work = begun(live, "work", 2, "production")
+    mine = pid(live, "work")
+    quick = begun(live, "quick", 1, "interactive")
+    live.running(quick)
+    assert live.job(work)["state"] == "suspended"
+    assert live.job(work)["class"] == "production"
+    until(lambda: stands_still(mine), "it stands still")
+    why = live.run("qstat", "--why", work).ok().out
+    assert quick in why
+    assert "interactive" in why
+    go(live, "quick")
+    assert live.ended(quick)["exit_status"] == 0
+    live.running(work)
+    until(lambda: not stands_still(mine), "it goes on")
+    go(live, "work")
+    assert live.ended(work)["exit_status"] == 0
+    [out] = events(live, "moved_out")
+    assert out["request"] == work
+
+
+def test_who_gave_way_is_not_left_behind_by_kills(make_live):
+    live = make_live().site(SITE).start()
+    work = begun(live, "work", 2, "production")
+    mine = pid(live, "work")
+    live.kill()
+    live.start()
+    quick = begun(live, "quick", 2, "interactive")
+    live.running(quick)
+    live.kill()
+    go(live, "quick")
+    live.start()
+    assert live.ended(quick)["exit_status"] == 0
+    live.running(work)
+    until(lambda: not stands_still(mine), "it goes on")
+    go(live, "work")
+    assert live.ended(work)["exit_status"] == 0
+    starts = [each["request"] for each in events(live, "starting")]
+    assert starts == [work, quick]
+
+
+def test_classes_are_for_whom_they_are_open_to(make_live):
+    live = make_live().site(SITE).start()
+    none = live.run("qsub", "--class", "fast", stdin="true\n")
+    none.refused("there is no job class fast", "interactive")
+    live.run("qsub", "--class", "benchmark", stdin="true\n").refused("benchmark is not open to")
+    shown = live.qmgr("show classes").ok().out
+    assert "interactive" in shown
+    assert Path(live.work).exists()
