@@ -42,8 +42,9 @@ def class_names() -> dict[str, list[str]]:
     return {name: places for name, places in sorted(found.items()) if len(places) > 1}
 
 
-AGAIN = ("nqspy/report/shadow/", "nqspy/engine/replay/", "nqspy/sim/replay/")
-"""Rooms that say once more what others have said: the shadow on purpose, the replay as the journal has it."""
+AGAIN = ("nqspy/report/shadow/", "nqspy/engine/replay/", "nqspy/sim/replay/", "nqspy/sim/gang/")
+"""Rooms that say once more what others have said: the shadow on purpose, the replay as the journal has it; or
+mean another thing by a word, as the experiment of a paper does."""
 
 
 def files_with(pattern: str) -> list[str]:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from nqspy.core.consumables import UnitBoard
 from nqspy.core.fair_share import FairShare
@@ -32,6 +32,19 @@ from nqspy.ports import Answer, Exits, PassView, RequestView
 (_MOVED,) = reason_kinds(ReasonCode.HELD, moved="it is moved to queue {queue}")
 
 
+class RunningTally(Protocol):
+    """What runs, counted under all limits (`queueing.limits.RunningCounts`)."""
+
+    def keeping(self, request: Request) -> Reason | None:
+        """The limit that keeps one back."""
+
+    def add(self, request: Request) -> None:
+        """It runs from now on."""
+
+    def resume(self, request: Request) -> None:
+        """A suspended one runs again."""
+
+
 @dataclass(slots=True)
 class Choice:
     """A request that this pass starts on these PEs with these units, past the limits if ``forced``, and what
@@ -51,10 +64,10 @@ class Draft:
     far; ``offered``: candidates offered to jobselect, by queue; ``sights``: requests as exits see them
     (`sight.seen`); ``short``: domains in which some request waits only for PEs; ``resumed``: suspended
     requests that go on; ``shut``: why queues start nothing in this pass, by name, and ``barred``: why none
-    does; ``still`` and ``plain``: as a `Plan` has them; ``startable``: what could start in a domain
-    when it began (None: what the last pass said); ``asked``: the domain of whose shares exits are asked at
-    the moment; ``priorities``: share terms of this round, by domain and pair of owner and group, ``rounds``
-    how many ended; ``proposals`` counts starts and changes of waiting requests so far.
+    does; ``still`` and ``plain``: as a `Plan` has them; ``startable``: what could start in a domain when it
+    began (None: what the last pass said); ``tally`` counts what runs; ``asked``: the domain of whose shares
+    exits are asked at the moment; ``priorities``: share terms of this round, by domain and pair of owner and
+    group, ``rounds`` how many ended; ``proposals`` counts starts and changes of waiting requests so far.
     """
 
     def __init__(self, site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]) -> None:
@@ -80,6 +93,7 @@ class Draft:
         self.rounds = 0
         self.asked = APPLICATION
         self.startable: Callable[[str], Mapping[str, int]] | None = None
+        self.tally: Callable[[], RunningTally] | None = None
         self._ledgers: dict[str, FairShare] = {}
         self._dates: dict[str, Ints] = {}
         self._gone: dict[str, list[int]] = {}

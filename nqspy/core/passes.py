@@ -6,6 +6,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache
+from weakref import proxy
 
 from nqspy.core import alike, features
 from nqspy.core.draft import Draft
@@ -28,6 +29,8 @@ def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]
     samples = samples or {}
     exits.begin(site)
     draft = Draft(site, now, exits, samples)
+    known = proxy(draft)  # no circle: it goes with the pass
+    draft.tally = lambda: RunningCounts(site, lambda: known.ledger, now=now)
     dues = [*(feature.propose(draft, now) for feature in features.FEATURES), exits.asks_again()]
     return Plan(
         actions=(*draft.before, *draft.after),

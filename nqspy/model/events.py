@@ -16,6 +16,7 @@ from nqspy.model.health import Health, Level
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.indices import Runs
 from nqspy.model.machine import Device
+from nqspy.model.moved_out import MovedOut as MovedOut
 from nqspy.model.requests import AfterWord, EndReason, Spec, Used
 from nqspy.model.reservation import Reserved as Reserved
 
@@ -80,8 +81,7 @@ class Started(Event):
 
 @dataclass(frozen=True, slots=True)
 class Suspended(Event, Caused):
-    """An attempt was stopped by ``by``, for the reason ``text``. ``parked``: others may have its PEs;
-    ``leaving``: they may once it has moved out."""
+    """An attempt was stopped by ``by``, for ``text``. ``parked``, ``leaving``: as `requests.Pause` has it."""
 
     kind: ClassVar[str] = "suspended"
     seq: Seq
@@ -90,16 +90,6 @@ class Suspended(Event, Caused):
     parked: bool = False
     text: str = ""
     leaving: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class MovedOut(Event):
-    """A suspended attempt has left its PEs: others may have them. ``took``: how long that took, ms."""
-
-    kind: ClassVar[str] = "moved_out"
-    seq: Seq
-    attempt: int
-    took: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +131,7 @@ class Ended(Event):
 
 @dataclass(frozen=True, slots=True)
 class Requeued(Event):
-    """An attempt ended without the request: it waits again, with the date in queue it had. ``losses``: how
-    many attempts in a row were lost soon after their start."""
+    """An attempt ended without the request: it waits again. ``losses``: attempts in a row lost soon."""
 
     kind: ClassVar[str] = "requeued"
     seq: Seq
@@ -269,10 +258,10 @@ class Deleted(Event):
 
 @dataclass(frozen=True, slots=True)
 class Decided(Event):
-    """A pass acted: what it saw and how the exits behaved; its starts follow as events of their own.
-    ``samples`` are charged; ``short_of_pes``: some request waited only for a PE; ``wait``: why those
-    looked at do, ``(seq, code, who, text)``; ``ready``: ``("GROUP:OWNER", PEs)``, see `balance`; ``exits``:
-    which hooks of exits it asked, None: nobody knows; ``asked``: when, where its plan came later."""
+    """A pass acted: what it saw, how exits behaved; its starts follow as events of their own. ``samples`` are
+    charged; ``short_of_pes``: one waited only for a PE; ``wait``: why those looked at do, ``(seq, code, who,
+    text)``; ``ready``: ``("GROUP:OWNER", PEs)``, see `balance`; ``exits``: which hooks it asked, None: nobody
+    knows; ``asked``: when, where its plan came later."""
 
     kind: ClassVar[str] = "decided"
     as_of: int
@@ -344,7 +333,7 @@ class MachineFound(Event):
 
 @dataclass(frozen=True, slots=True)
 class FilesApplied(Event):
-    """Files of ``queues.d`` were applied: content hashes by name, all that are in force now."""
+    """Files of ``queues.d`` were applied: content hashes by name."""
 
     kind: ClassVar[str] = "files_applied"
     files: tuple[tuple[str, str], ...]
@@ -385,8 +374,7 @@ class PressureChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class Restored(Event):
-    """The database was found older than what had happened: a backup was restored. ``next_seq``: the first
-    number that was never given out; ``attempts``: the last attempt of requests that were started since."""
+    """A backup was restored. ``next_seq``: the first number never given out; ``attempts``: the last since."""
 
     kind: ClassVar[str] = "restored"
     text: str

@@ -143,9 +143,8 @@ class Spec:
     while a pipe queue holds it. ``listed``: it was handed in as part of a list, whose order it keeps.
     ``array``: it is an array of these indices (or one index of it).
     ``start_in``: the folder it starts in, if it named one. ``layout``: how its PEs are laid out.
-    ``contract``: it may be started in a hole shorter than its wall limit, and is ended where that ends.
-    ``job_class``: its class where its queue goes by classes; empty: the site's default.
-    """
+    ``contract``: it may start in a hole shorter than its wall limit, and is ended where that ends;
+    ``job_class``: where its queue goes by classes; empty: the site's default."""
 
     owner: str
     uid: int
@@ -183,8 +182,7 @@ class Spec:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What an attempt has used so far: CPU and wall time in ms of the site's clock, greatest memory in
-    bytes."""
+    """What an attempt has used so far: CPU and wall time in ms of the site's clock, most memory in bytes."""
 
     cpu: int = 0
     wall: int = 0
@@ -221,7 +219,7 @@ class Redating:
 @dataclass(frozen=True, slots=True)
 class Pause:
     """A suspension: who caused it, when, and why, for people. ``pes_released``: others may have its PEs;
-    ``leaving``: they may once it has moved out."""
+    ``leaving``: once it has moved out."""
 
     cause: Cause
     at: Instant

@@ -8,7 +8,7 @@ from nqspy.engine.decider import AtOnce
 from nqspy.engine.inputs import CommandAsked
 from nqspy.engine.virtual.driver import VirtualDriver, end
 from nqspy.engine.virtual.executor import Run
-from nqspy.engine.virtual.moves import Moves
+from nqspy.engine.virtual.moves import StateMoves
 from nqspy.engine.virtual.processors import Processors
 from nqspy.model import commands as cm
 from nqspy.model.commands import Command
@@ -40,7 +40,7 @@ class Simulation(VirtualDriver):
         decider: Decider | None = None,
         host: str = "sim",
         processors: Processors | None = None,
-        moves: Moves | None = None,
+        moves: StateMoves | None = None,
         sampled: bool = True,
         failed: Callable[[Exception], None] = end,
         patient: bool = False,

@@ -18,7 +18,7 @@ OWNERS = {
 WORDS = {
     "mail/sender", "probe/tcp", "probe/http", "server/name", "server/timezone", "default/queue",
     "group/parent", "queue/domain", "calendar/holidays", "server/user_spool", "consumable/env",
-    "probe/units",
+    "probe/units", "gang/default_class",
 }  # fmt: skip
 """Texts that are neither: names, addresses."""
 OF_A_REQUEST = {"shell"}
@@ -51,14 +51,16 @@ def test_lists_hold_no_paths():
     assert lists == {
         "queue/destinations", "queue/users", "queue/groups", "queue/needs", "complex/queues",
         "group/members", "group/mail", "calendar/extra", "calendar/workdays", "shift/lines", "domain/pes",
-        "consumable/units", "consumable/offline",
+        "consumable/units", "consumable/offline", "class/users", "class/groups",
     }  # fmt: skip
 
 
 def test_what_modify_changes_is_known():
     may = set(requests._SPEC_FIELDS)
     assert may & requests.AS_OWNER == OF_A_REQUEST
-    assert may - requests.AS_OWNER == {"name", "priority", "eligible", "account", "rerunnable", "contract"}
+    assert may - requests.AS_OWNER == {
+        "name", "priority", "eligible", "account", "rerunnable", "contract", "job_class",
+    }  # fmt: skip
 
 
 def test_the_page_says_the_same():

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from nqspy.core.draft import Draft
+from nqspy.core.draft import Draft, RunningTally
 from nqspy.core.feature import Feature
 from nqspy.core.preemption import blocks
 from nqspy.core.preemption.classes import (
@@ -31,7 +31,6 @@ from nqspy.core.preemption.classes import (
     name_of,
     undisturbed_until,
 )
-from nqspy.core.queueing.limits import RunningCounts
 from nqspy.model import promises
 from nqspy.model.actions import Action, Resume, Suspend
 from nqspy.model.board import Board
@@ -106,7 +105,7 @@ class LoadedJobs:
 class _DomainPass:
     """One pass over the jobs of one domain."""
 
-    def __init__(self, draft: Draft, domain: Domain, queue: str, tally: RunningCounts, now: Instant) -> None:
+    def __init__(self, draft: Draft, domain: Domain, queue: str, tally: RunningTally, now: Instant) -> None:
         self._draft, self._site, self._domain, self._now = draft, draft.site, domain, now
         self._tally, self._table = tally, ClassTable(draft.site.settings)
         self._board: Board = draft.board(queue)
@@ -337,8 +336,8 @@ def act(draft: Draft, now: Instant) -> Instant | None:
     by_domain: dict[str, str] = {}
     for name in served:
         by_domain.setdefault(draft.site.domain_of(name).name, name)
-    known = draft
-    tally = RunningCounts(draft.site, lambda: known.ledger, now=now)
+    assert draft.tally is not None
+    tally = draft.tally()
     dues = []
     for domain, queue in sorted(by_domain.items()):
         if draft.barred is None:

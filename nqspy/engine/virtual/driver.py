@@ -9,7 +9,7 @@ from nqspy.engine.inputs import CommandAsked, Outcome
 from nqspy.engine.loop import Engine
 from nqspy.engine.virtual.executor import Run, VirtualExecutor
 from nqspy.engine.virtual.heap import Heap
-from nqspy.engine.virtual.moves import Moves
+from nqspy.engine.virtual.moves import StateMoves
 from nqspy.engine.virtual.processors import Processors
 from nqspy.engine.virtual.recent import Recent
 from nqspy.model.ids import DAY, Instant
@@ -51,7 +51,7 @@ class VirtualRun:
         decider: Decider,
         *,
         processors: Processors | None = None,
-        moves: Moves | None = None,
+        moves: StateMoves | None = None,
         sampled: bool = True,
         failed: Callable[[Exception], None] = end,
         patient: bool = False,

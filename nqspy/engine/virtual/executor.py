@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from nqspy.engine.virtual.heap import Heap
-from nqspy.engine.virtual.moves import AtOnce, Moves
+from nqspy.engine.virtual.moves import NothingToMove, StateMoves
 from nqspy.engine.virtual.processors import FullSpeed, Key, Processors
 from nqspy.engine.virtual.recent import Recent
 from nqspy.model.actions import Action, Adjust, Forget, Kill, Resume, Signal, Start, Suspend
@@ -149,12 +149,12 @@ class VirtualExecutor:
         heap: Heap,
         lengths: Callable[[Request], Run],
         processors: Processors | None = None,
-        moves: Moves | None = None,
+        moves: StateMoves | None = None,
     ) -> None:
         self._heap = heap
         self._lengths = lengths
         self._processors: Processors = processors or FullSpeed()
-        self._moves: Moves = moves or AtOnce()
+        self._moves: StateMoves = moves or NothingToMove()
         self._attempts: dict[Seq, VirtualAttempt] = {}
         self._ends: dict[tuple[Seq, int], ObservedEnded] = {}
         self._latest: dict[Seq, int] = {}

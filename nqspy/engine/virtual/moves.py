@@ -1,5 +1,5 @@
 """How long an attempt takes that leaves its PEs, or comes back to some, on the invented machine: the door
-`Moves` and two models behind it."""
+`StateMoves` and two models behind it."""
 
 from typing import Protocol
 
@@ -8,14 +8,14 @@ from nqspy.model.ids import Instant
 _SECOND = 1000
 
 
-class Moves(Protocol):
-    """Moves the memory of attempts out and in."""
+class StateMoves(Protocol):
+    """StateMoves the memory of attempts out and in."""
 
     def done_at(self, pes: int, now: Instant) -> Instant:
         """When the memory of one on so many PEs has been moved that begins to move now."""
 
 
-class AtOnce:
+class NothingToMove:
     """Memory that need not be moved."""
 
     def done_at(self, pes: int, now: Instant) -> Instant:

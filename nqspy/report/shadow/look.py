@@ -12,7 +12,7 @@ from nqspy.model.queues import Queue
 from nqspy.model.requests import Request, State
 from nqspy.model.reservation import Reservation
 from nqspy.report.shadow.followed import NEXT, Followed, Kind, ShadowAsked, ShadowPlace, is_apart, place_of
-from nqspy.report.shadow.places import ShadowBoards
+from nqspy.report.shadow.places import BY_CLASS, ShadowBoards
 from nqspy.report.shadow.promises import Plans
 from nqspy.report.shadow.rules import NOW, PassMoment, RoomKept, kept_back
 from nqspy.report.shadow.turns import ShadowTurns
@@ -21,6 +21,7 @@ LATE = MINUTE
 """ms after its promised instant from which a start is late."""
 _BLIND = ("the journal does not say which exits were asked", "an exit had a say in who starts (jobselect)")
 """Doubts beside which there is nothing more to find."""
+_CLASSES = "job classes decided who was loaded"
 _CLOSE = "two stood too close, or the shortest was tried first"
 _SHARES = ("shares decided who was first", "shares decided who was first (shrpri)")
 _REFUSED = ("EXIT", "NEVER", "LINE_CLOSED")
@@ -71,7 +72,8 @@ class PassLook:
         self._turns: dict[str, ShadowTurns] = {}
         queues = followed.site.settings.queues.values()
         self._served = sorted(
-            (each for each in queues if each.kind == "batch"), key=lambda each: -each.priority
+            (each for each in queues if each.kind == "batch" and each.order != BY_CLASS),
+            key=lambda each: -each.priority,
         )
         self.refresh()
 
@@ -95,7 +97,9 @@ class PassLook:
         elif kept is not None:
             self.doubts.add(kept.text)
         self._look_at_places(request, event)
-        if request.state is State.QUEUED and not event.forced:
+        if self._queue(request).order == BY_CLASS:
+            self.doubts.add(_CLASSES)
+        elif request.state is State.QUEUED and not event.forced:
             self._begun += [event.seq] if request.rank < NOW else []
             self._look_at_turn(request, event.seq)
             self._look_at_promise(request, event.seq)
@@ -108,9 +112,10 @@ class PassLook:
         """The PEs and units that it got."""
         taken, places, asked = self._followed.taken, self._moment(False).places, request.spec.ask
         pes = set(event.pes)
-        if not len(event.pes) == len(pes) == asked.pes or not pes <= set(places.open(request.queue)):
+        wanted, open_ = places.asked(request), set(places.open(request.queue))
+        if not len(event.pes) == len(pes) == wanted or not pes <= open_:
             self._differs(event.seq, "it got other PEs than it may have: held, of another domain, or too few")
-        elif not any(self._followed.parked()) and not any(taken.unseen):
+        elif self._is_told_where(request) and not any(self._followed.parked()) and not any(taken.unseen):
             expected = places.expected(request)
             if event.pes != expected:
                 self._differs(event.seq, f"it got PEs {event.pes}, and {expected} were its own")
@@ -121,6 +126,10 @@ class PassLook:
         index, array = index_of(event.seq), request.array
         if index is not None and array is not None and (not array.ready or nth(array.ready, 0) != index):
             self._differs(event.seq, "it was not the next index of its array")
+
+    def _is_told_where(self, request: Request) -> bool:
+        """Whether the manual says which of the free PEs it gets."""
+        return self._queue(request).order != BY_CLASS
 
     def _look_at_promise(self, request: Request, seq: Seq) -> None:
         told = self._decision.made.get(request.seq) or request.reservation

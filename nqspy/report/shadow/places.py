@@ -18,6 +18,10 @@ def pes_of(site: Site, domain: str) -> Sequence[int]:
     return [pe for pe in range(site.pes()) if pe not in others]
 
 
+BY_CLASS = "class"
+"""The ``order`` of queues of which the shadow does not say who is to start, nor where (manual: `classes`)."""
+
+
 class ShadowBoards:
     """The free PEs of all domains as they stand; ``unseen``: to the eyes of the pass. Made anew after each
     event."""
@@ -47,6 +51,8 @@ class ShadowBoards:
     def size(self, queue: str) -> int:
         """How many PEs one request of a queue could get if nothing ran."""
         pes, domain = self._known.get(self._site.domain_of(queue).name), self._site.domain_of(queue)
+        if domain.kind == "command":
+            return self._site.pes()
         pes = pes if pes is not None else pes_of(self._site, domain.name)
         return max(map(len, _blocks(pes)), default=0) if domain.placement == "contiguous" else len(pes)
 
@@ -59,6 +65,8 @@ class ShadowBoards:
     def room(self, queue: str) -> int:
         """How many one request of a queue can be given now. While one is to come back for which there are too
         few, what is free is kept for it."""
+        if self._site.domain_of(queue).kind == "command":
+            return self._site.pes()
         if queue not in self._room:
             pes, domain = self.open(queue), self._site.domain_of(queue)
             blocks = _blocks(pes) if domain.placement == "contiguous" else [pes]
@@ -73,19 +81,26 @@ class ShadowBoards:
         back = (
             each
             for each in self._followed.parked()
-            if each.queue in queues and queues[each.queue].started and not needs_of(site, each) & broken
+            if each.queue in queues
+            and queues[each.queue].started
+            and queues[each.queue].order != BY_CLASS
+            and not needs_of(site, each) & broken
         )
         return any(
             site.domain_of(each.queue).name == domain and len(each.pes) <= self.size(queue) for each in back
         )
 
+    def asked(self, request: Request) -> int:
+        """How many PEs a request is given: in a command domain none."""
+        return 0 if self._site.domain_of(request.queue).kind == "command" else request.spec.ask.pes
+
     def expected(self, request: Request) -> tuple[int, ...]:
         """The PEs that a request gets, of which there are enough."""
-        pes, count = self.open(request.queue), request.spec.ask.pes
+        pes, count = self.open(request.queue), self.asked(request)
         placement = self._site.domain_of(request.queue).placement
         blocks = _blocks(pes)
         if placement == "contiguous":
-            best = min((block for block in blocks if len(block) >= count), key=len)
+            best = min((block for block in blocks if len(block) >= count), key=len, default=[])
             return tuple(best[:count])
         if placement == "most_packed":
             size = {pe: len(block) for block in blocks for pe in block}

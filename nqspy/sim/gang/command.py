@@ -22,7 +22,7 @@ from nqspy.sim.workloads.wanted import Wanted
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
-class Machine(StrEnum):
+class T3dMachine(StrEnum):
     """Which of the two machines."""
 
     SPACE = "space"
@@ -32,7 +32,7 @@ class Machine(StrEnum):
 @app.command("gang")
 def gang(
     machine: Annotated[
-        Machine | None, typer.Option("--run", help="space sharing, or by class; else both, side by side")
+        T3dMachine | None, typer.Option("--run", help="space sharing, or by class; else both, side by side")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="of the invented workload")] = 1,
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="else five weeks of it")] = None,
@@ -47,8 +47,8 @@ def gang(
         work = t3d(Wanted(PES, None, seed, jobs))
         order = GangOrder(False, per_pe, thin=thin)
         found = {
-            each.value: GangRun(work, replace(order, classes=each is Machine.GANG)).figures().data()
-            for each in ([machine] if machine is not None else Machine)
+            each.value: GangRun(work, replace(order, classes=each is T3dMachine.GANG)).figures().data()
+            for each in ([machine] if machine is not None else T3dMachine)
         }
     except NotSimulated as error:
         print(f"nqspy: {error}", file=sys.stderr)

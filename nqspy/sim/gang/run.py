@@ -45,13 +45,13 @@ class GangOrder:
 @dataclass(frozen=True, slots=True)
 class GangFigures:
     """``weeks`` and ``hours``: part of the PEs used in each whole week, and in the working hours; ``waits``
-    of interactive jobs of 64 PEs that came in working hours, ms, ascending; ``swapping``: how long the
+    of interactive jobs of 64 PEs that came in working hours, ms, ascending; ``moving``: how long the
     channel was moving something, ms; ``preempted``: how often; ``ended`` and ``left``: jobs."""
 
     weeks: tuple[float, ...]
     hours: float
     waits: tuple[int, ...]
-    swapping: int
+    moving: int
     preempted: int
     ended: int
     left: int
@@ -67,7 +67,7 @@ class GangFigures:
                 "mean_s": fmean(waits) / 1000 if waits else None,
                 "p95_s": waits[min(len(waits) - 1, int(0.95 * len(waits)))] / 1000 if waits else None,
             },
-            "swapping_s": self.swapping / 1000,
+            "swapping_s": self.moving / 1000,
             "preempted": self.preempted,
             "jobs": {"ended": self.ended, "left": self.left},
         }

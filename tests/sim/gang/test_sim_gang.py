@@ -51,9 +51,9 @@ def test_more_of_the_machine_is_used_by_class_than_by_space_sharing(runs):
     (_, space), (_, gang) = runs[False], runs[True]
     assert gang.hours > 1.1 * space.hours
     assert gang.ended == space.ended == FEW
-    assert space.preempted == space.swapping == 0
+    assert space.preempted == space.moving == 0
     assert gang.preempted > 0
-    assert gang.swapping > 0
+    assert gang.moving > 0
 
 
 def test_every_job_has_its_pes_in_a_row(runs):
@@ -82,7 +82,7 @@ def test_a_job_leaves_its_pes_in_the_time_that_its_memory_takes(runs):
     left = [r.event for r in run.events if isinstance(r.event, ev.MovedOut)]
     assert left
     assert all(event.took > 0 for event in left)
-    assert figures.swapping >= 1000
+    assert figures.moving >= 1000
 
 
 def test_a_channel_moves_one_after_the_other():
