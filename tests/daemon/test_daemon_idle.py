@@ -1,11 +1,10 @@
-"""While nothing happens nothing is done: neither the daemon nor the starter nor the process of the exits wakes
-up, and no pass is made."""
+"""While nothing happens nothing is done: neither the daemon nor the starter nor the process of the exits
+wakes up, and no pass is made."""
 
 import threading
 from pathlib import Path
 
 import pytest
-
 from daemon.live import until
 
 GATE = """

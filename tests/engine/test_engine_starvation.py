@@ -1,11 +1,12 @@
 """Nobody starves where the manual says so (page `waits`): whatever is handed in behind a request, it starts
 within a bound that is known when it is submitted; and where it may wait as long as others come, it does."""
 
+import re
 from random import Random
 
 import pytest
 from engine.harness import Centre, item
-from hypothesis import given, note, settings
+from hypothesis import Phase, given, note, settings
 from hypothesis import strategies as st
 
 from nqspy.engine.virtual.executor import Run
@@ -13,6 +14,8 @@ from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.requests import Request
 
+AS_DRAWN = (Phase.explicit, Phase.generate)
+"""A stream is a number: a smaller one is no simpler."""
 PES, MANY, MINUTE = 8, 40, 60_000
 SITE = """
 create consumable gpu units=(g0, g1)
@@ -131,7 +134,7 @@ def take_their_course(centre: Centre, streams: dict[str, list[dict]]) -> dict[in
 
 
 @pytest.mark.parametrize("policy", IN_ORDER + ALL_PROMISED)
-@settings(max_examples=8)
+@settings(max_examples=8, phases=AS_DRAWN)
 @given(stream=STREAM)
 def test_each_waits_a_wall_limit_for_each_that_it_finds_waiting_and_one_more(policy, stream):
     centre = built(f"set queue back {policy}")
@@ -141,7 +144,7 @@ def test_each_waits_a_wall_limit_for_each_that_it_finds_waiting_and_one_more(pol
         assert waited <= (met[seq][1] + 1) * longest(stream)
 
 
-@settings(max_examples=12)
+@settings(max_examples=12, phases=AS_DRAWN)
 @given(st.sampled_from([30, 50, 90]), STREAM)
 def test_by_chance_it_is_two_wall_limits_at_most(probability, stream):
     centre = built(f"set queue back order=fcfs reserve=1 backfill=probable probability={probability}%")
@@ -150,23 +153,30 @@ def test_by_chance_it_is_two_wall_limits_at_most(probability, stream):
         assert waited <= (met[seq][1] + 1) * 2 * longest(stream)
 
 
-@settings(max_examples=15)
+def promises(policy: str) -> int:
+    """How many starts such a queue promises."""
+    found = re.search(r"\breserve=(\d)", policy)
+    return int(found[1]) if found else 0
+
+
+@settings(max_examples=15, phases=AS_DRAWN)
 @given(
     st.sampled_from([policy for policy in IN_ORDER if "reserve" in policy] + list(ALL_PROMISED)),
     st.sampled_from(["order=priority", "order=sjf backfill=none", "order=fcfs reserve=1"]),
     STREAM,
     STREAM,
 )
-def test_a_queue_of_higher_priority_may_promise_starts_before_but_starves_nobody(policy, before, front, back):
+def test_beside_queues_that_promise_starts_too_each_waits_for_these_as_well(policy, before, front, back):
     centre = built(f"set queue back {policy}", f"set queue front {before}")
     met = take_their_course(centre, {"front": front, "back": back})
-    promised = 2 if "reserve" in before else 1
     for seq, waited in waits(centre).items():
         queue, found = met[seq]
-        assert queue == "front" or waited <= (found + 1) * promised * longest(front, back)
+        own, other = (policy, before) if queue == "back" else (before, policy)
+        if "reserve" in own and "reserve=all" not in other:
+            assert waited <= (found + 1) * (1 + promises(other)) * longest(front, back)
 
 
-@settings(max_examples=12)
+@settings(max_examples=12, phases=AS_DRAWN)
 @given(st.sampled_from(IN_ORDER), st.integers(1, 2), st.sampled_from(["queue back", "global"]), STREAM)
 def test_limits_that_all_share_change_nothing(policy, spare, where, stream):
     """A limit of PEs or of memory that is nearly reached by the widest."""
