@@ -7,14 +7,13 @@ long as those like them did (`runtime.expected_wall`).
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from nqspy.core import features
 from nqspy.core.backlog import Backlog
 from nqspy.core.queueing.passing import promises_times
 from nqspy.core.runtime import expected_wall, planned_wall, wall_limit
-from nqspy.engine.explain import reasons_of
+from nqspy.engine.explain import kept_by_themselves, reasons_of
 from nqspy.engine.inputs import Between
 from nqspy.engine.virtual.ahead import AheadRun
 from nqspy.engine.virtual.executor import ENDLESS, Run
@@ -175,11 +174,12 @@ class LookAhead:
             return [found for found in known if found is not None]
         with _Asked(exits, self._site, self._now):
             run = self._run(lengths, exits, last)
-            cut = run.go_on_while(lambda: not left <= run.starts.keys() and spent() < 1)
-            why = partial(self._why_not, run, lengths, cut)
+            going_on = run.go_on_while(lambda: not left <= run.starts.keys() and spent() < 1)
+            unreached = [each for each in requests if each.seq in left and each.seq not in run.starts]
+            why = self._unreached(run, lengths, unreached, cut=going_on and not run.is_over())
             basis = f"{lengths.basis}{self._how(exits)}"
             return [
-                found or (Foreseen(at, basis) if (at := run.starts.get(request.seq)) else why(request))
+                found or why.get(request.seq) or Foreseen(run.starts[request.seq], basis)
                 for request, found in zip(requests, known, strict=True)
             ]
 
@@ -202,17 +202,27 @@ class LookAhead:
             said += f"; of {self._waiting} that wait {MOST} were looked at"
         return said
 
-    def _why_not(self, run: AheadRun, lengths: "_Lengths", cut: bool, request: Request) -> Foreseen:
+    def _unreached(
+        self, run: AheadRun, lengths: "_Lengths", requests: Sequence[Request], cut: bool
+    ) -> dict[Seq, Foreseen]:
+        """Why a run tells of these no start; what holds them up all alike is found once."""
+        held = self._held_up(run, lengths)
+        if cut and held is not None and not run.heap.sure:  # shifts alone are to come
+            far = Foreseen(None, f"{held.basis}; {self._far(run)}", held.by)
+            return dict.fromkeys([each.seq for each in requests], far)
         if cut:
-            return self._beyond(run, lengths, request)
+            return {each.seq: self._beyond(run, lengths, each) for each in requests}
+        own = kept_by_themselves(run.engine, [each.seq for each in requests]) if held is not None else {}
+        return {
+            each.seq: self._never(run, each) if held is None or each.seq in own else held for each in requests
+        }
+
+    def _never(self, run: AheadRun, request: Request) -> Foreseen:
         queue = run.site.settings.queues.get(request.queue)
         if queue is None or not queue.started:
             return Foreseen(None, f"queue {request.queue} is stopped")
-        found = reasons_of(run.engine, (request.seq,)).get(request.seq)
-        if found is not None and found.code not in _OF_ITSELF and (held := self._held_up(run, lengths)):
-            return held
-        new = found is not None and request.seq == self._new
-        said = f": {found.text}" if new and found is not None else "; see its reason"
+        new = reasons_of(run.engine, (request.seq,)).get(request.seq) if request.seq == self._new else None
+        said = "; see its reason" if new is None else f": {new.text}"
         return Foreseen(None, f"nothing that is to come lets it start{said}")
 
     def _held_up(self, run: AheadRun, lengths: "_Lengths") -> Foreseen | None:
@@ -227,10 +237,12 @@ class LookAhead:
             Foreseen(None, "{by}: suspended, nobody knows for how long", paused[:SHOWN]) if paused else None
         )
 
+    def _far(self, run: AheadRun) -> str:
+        return f"it is not among the next {run.count} starts, and nobody looked further{self._how(run.exits)}"
+
     def _beyond(self, run: AheadRun, lengths: "_Lengths", request: Request) -> Foreseen:
         """Of one that was not reached: roughly, by the work that is still before it."""
-        far = f"it is not among the next {run.count} starts, and nobody looked further{self._how(run.exits)}"
-        backlog = self._backlog
+        far, backlog = self._far(run), self._backlog
         if backlog is None:
             backlog = self._backlog = Backlog(run.site, self._past, _left(run, lengths))
         there = run.site.to_be(request.seq)
@@ -238,10 +250,6 @@ class LookAhead:
             return Foreseen(None, far)
         wait = backlog.wait(there)
         return Foreseen(Instant(run.now + wait), f"roughly, by the work that waits before it by date: {far}")
-
-
-_OF_ITSELF = (ReasonCode.STOPPED, ReasonCode.EXIT, ReasonCode.HELD, ReasonCode.MEMORY)
-"""What keeps a request back however much is free."""
 
 
 def _both(promised: Instant | None, latest: Foreseen, probably: Foreseen) -> Outlook:

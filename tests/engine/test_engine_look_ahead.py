@@ -1,5 +1,6 @@
 """When a request starts: at the latest, probably, and what is said where nobody knows."""
 
+from cProfile import Profile
 from itertools import count
 
 import pytest
@@ -182,3 +183,50 @@ def test_a_dry_run_tells_both():
     [would] = centre.ask(wish)["dry_run"]
     assert would["estimate"]["latest"]["start"] == would["estimate"]["start"] is not None
     assert would["estimate"]["latest"]["basis"] == LATEST
+
+
+def behind_an_endless_one(waiting: int, more: str = "") -> Centre:
+    """So many wait for all PEs, one of which is held without a wall limit."""
+    centre = Centre(PLAIN + f"set queue batch order=fcfs reserve=1 {more}\n", pes=4)
+    centre.submit("anne pes=1", *["ben pes=4 wall=100"] * 2)
+    lines = [item(f"user{n % 20} pes=4 wall=100", centre.sim.now, number=n) for n in range(waiting - 2)]
+    centre.ask(cm.Submit(tuple(lines)))
+    return centre
+
+
+def test_thousands_behind_an_endless_one_are_told_so_without_what_runs_being_counted_for_each():
+    calls = Profile()
+    centre = behind_an_endless_one(2_000, "backfill=none")
+    ahead = LookAhead(centre.site, centre.sim.now, centre.engine.between)
+    found = calls.runcall(ahead.outlooks, None, NoExits(), never)
+    assert {each.latest.by for each in found.values()} == {(1,)}
+    assert {each.latest.basis for each in found.values()} == {"{by}: no wall limit ends it"}
+    each = sum(entry.callcount for entry in calls.getstats()) / len(found)
+    assert each < 200, f"{each:.0f} calls for each that waits"
+
+
+def test_a_look_without_time_left_still_knows_that_nothing_is_to_come():
+    centre = behind_an_endless_one(20)
+    ahead = LookAhead(centre.site, centre.sim.now, centre.engine.between)
+    found = ahead.outlooks(None, NoExits(), lambda: 1.0)
+    assert found[20].latest.basis == "{by}: no wall limit ends it"
+    assert found[20].probably.basis == "{by}: no limit ends it, and none has ended yet to go by"
+
+
+def test_where_shifts_alone_are_to_come_a_look_that_was_broken_off_names_the_endless_one():
+    centre = behind_an_endless_one(20)
+    centre.qmgr('define shift day when=("0 8 * * *")\nset queue batch user_limit=5\nend')
+    ahead = LookAhead(centre.site, centre.sim.now, centre.engine.between)
+    latest = ahead.outlooks((20,), NoExits(), lambda: 1.0)[20].latest
+    assert latest.by == (1,)
+    assert latest.basis.startswith("{by}: no wall limit ends it; it is not among the next 0 starts")
+
+
+def test_who_is_kept_by_itself_is_not_said_to_wait_for_an_endless_one():
+    centre = behind_an_endless_one(5)
+    centre.qmgr("create batch_queue shut priority=5\nenable queue shut")
+    shut = centre.submit("cleo wall=10", queue="shut")[0]
+    chained = centre.submit("dora wall=10 after=2:ok")[0]
+    found = centre.outlooks(shut, chained)
+    assert found[shut].latest.basis == "queue shut is stopped"
+    assert found[chained].latest.basis == "{by}: no wall limit ends it"
