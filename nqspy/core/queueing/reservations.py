@@ -33,8 +33,6 @@ _DELAYS, _ENDLESS = reason_kinds(
     would_delay_for_ever="it has no wall limit, and would hold what is kept for {request}",
 )
 
-MISSED = 60_000
-"""ms after its promised time from which on a start is told to be late though nothing held it up."""
 SHOWN = 3
 """So many are named as those that hold up another."""
 MOMENT = 1_000
@@ -43,8 +41,8 @@ MOMENT = 1_000
 
 class Reservations:
     """The promises of one pass. ``changes``: promises made or moved in this pass, ``causes`` why some are
-    taken back, ``missed``: those of starts that come too late, ``early``: whether a start came before its
-    promise; ``leaving``: requests that give way in it."""
+    taken back, ``early``: whether a start came before its promise; ``leaving``: requests that give way in
+    it."""
 
     def __init__(self, site: Site, now: Instant, rules: Rules) -> None:
         self._site, self._now, self._rules = site, now, rules
@@ -54,7 +52,6 @@ class Reservations:
         self._starts: list[Request] = []
         self._begun: set[Seq] = set()
         self.changes: dict[Seq, Reservation | None] = {}
-        self.missed: dict[Seq, Reservation | None] = {}
         self.causes: dict[Seq, str] = {}
         self.early = False
         self.leaving: set[Seq] = set()
@@ -266,7 +263,6 @@ class Reservations:
         """It is started; ``of``: the array whose index it is, or itself; ``forced``: whatever is kept."""
         hole = None if forced else self._holes.get(request.seq, self._holes.get(of.seq))
         former = of.reservation
-        self._tell_missed(of)
         self.early = self.early or (former is not None and (former.at is None or former.at > self._now))
         if not self._is_kept() and not self._is_laid_out:
             self._starts.append(request)
@@ -285,20 +281,6 @@ class Reservations:
     def has_begun(self, request: Request) -> bool:
         """Whether this pass starts it (of an array an index of it)."""
         return request.seq in self._begun
-
-    def _tell_missed(self, request: Request) -> None:
-        """Whoever could have started in time, and does only now."""
-        former, due = request.reservation, time_of(request)
-        if former is None or former.late or not promises_times(self._site, request.queue):
-            return
-        if self._now - due >= MISSED:
-            self.missed[request.seq] = replace(
-                former, late="nobody looked in time: nqsd was away, or the clock set"
-            )
-
-    def told_missed(self) -> Reserving | None:
-        """Why some of those that this pass starts do so too late, as an action before their starts."""
-        return Reserving(self.missed, 0, {}) if self.missed else None
 
     def made(self) -> Reserving | None:
         """What this pass promises or takes back, as an action."""

@@ -40,8 +40,6 @@ def act(draft: Draft, now: Instant) -> Instant | None:
     use falls below its cap."""
     selection = _Selection(draft)
     selection.run()
-    if (missed := selection.told_missed()) is not None:
-        draft.after.append(missed)
     for choice in draft.chosen:
         request = choice.request
         number = request.attempts + 1
@@ -128,10 +126,6 @@ class _Selection:
     def opens(self) -> Instant | None:
         """When a group's cap will let it start again."""
         return self._tally.opens()
-
-    def told_missed(self) -> Reserving | None:
-        """Which of its starts come too late though nothing held them up."""
-        return self._promised.told_missed()
 
     def promises(self) -> Reserving | None:
         """What this pass promises, or takes back."""
