@@ -4,7 +4,7 @@ from cProfile import Profile
 from itertools import count
 
 import pytest
-from engine.harness import PLAIN, Centre, item, observable
+from engine.harness import ANNE, PLAIN, Centre, asked, item, observable
 
 from nqspy.core.no_exits import NoExits
 from nqspy.engine import look_ahead
@@ -230,3 +230,19 @@ def test_who_is_kept_by_itself_is_not_said_to_wait_for_an_endless_one():
     found = centre.outlooks(shut, chained)
     assert found[shut].latest.basis == "queue shut is stopped"
     assert found[chained].latest.basis == "{by}: no wall limit ends it"
+
+
+def test_a_dry_run_is_answered_by_the_site_as_it_was_when_somebody_asked():
+    centre = Centre(PLAIN, pes=1)
+    centre.submit("anne wall=100")
+    wish, handle = cm.Submit((item("ben wall=10", centre.sim.now),), dry_run=True), object()
+    centre.sim.feed([asked(wish, ANNE, handle)])
+    [late] = [reply.value for to, reply in centre.sim.replies if to is handle]
+    before = observable(centre.site)
+    centre.ask(cm.Delete(("1",), signal=9))
+    centre.qmgr("stop queue batch")
+    then = observable(centre.site)
+    [would] = late.make(0)["dry_run"]
+    assert would["estimate"]["latest"]["basis"] == LATEST
+    assert would["estimate"]["start"].startswith("2026-03-02T20:01:40")
+    assert before != then == observable(centre.site), "the look changes nothing"
