@@ -38,6 +38,7 @@ Spent = Callable[[], float]
 """Which part of the time that a look may take has gone by: from 1 on it is broken off."""
 
 LATEST = "if every request runs as long as its wall limit lets it, and none that comes later goes before it"
+CHANCES = "; queue {queue} takes chances (backfill=probable): that is no promise"
 PROMISED = "that start is promised to it, as long as nobody outruns his wall limit"
 PROBABLY = "if requests run as long as the last ones like them did, measured by their limits or best guesses"
 BY_LIMITS = "if requests run as long as their best guesses or limits say: none has ended yet to go by"
@@ -177,9 +178,11 @@ class LookAhead:
             going_on = run.go_on_while(lambda: not left <= run.starts.keys() and spent() < 1)
             unreached = [each for each in requests if each.seq in left and each.seq not in run.starts]
             why = self._unreached(run, lengths, unreached, cut=going_on and not run.is_over())
-            basis = f"{lengths.basis}{self._how(exits)}"
+            basis, lucky = f"{lengths.basis}{self._how(exits)}", self._lucky()
             return [
-                found or why.get(request.seq) or Foreseen(run.starts[request.seq], basis)
+                found
+                or why.get(request.seq)
+                or Foreseen(run.starts[request.seq], basis + lucky.get(request.queue, ""))
                 for request, found in zip(requests, known, strict=True)
             ]
 
@@ -201,6 +204,18 @@ class LookAhead:
         if self._waiting:
             said += f"; of {self._waiting} that wait {MOST} were looked at"
         return said
+
+    def _lucky(self) -> dict[str, str]:
+        """That chances are taken beside those of a queue, by its name: what comes of them nobody knows."""
+        site, taking = self._site, dict[str, str]()
+        for name, queue in site.settings.queues.items():
+            if queue.kind == "batch" and not promises_times(site, name):
+                taking.setdefault(site.domain_of(name).name, name)
+        return {
+            name: CHANCES.format(queue=taking[domain])
+            for name in (site.settings.queues if taking else ())
+            if (domain := site.domain_of(name).name) in taking
+        }
 
     def _unreached(
         self, run: AheadRun, lengths: "_Lengths", requests: Sequence[Request], cut: bool

@@ -8,7 +8,7 @@ from engine.harness import ANNE, PLAIN, Centre, asked, item, observable
 
 from nqspy.core.no_exits import NoExits
 from nqspy.engine import look_ahead
-from nqspy.engine.look_ahead import BY_LIMITS, LATEST, PROBABLY, PROMISED, LookAhead, never
+from nqspy.engine.look_ahead import BY_LIMITS, CHANCES, LATEST, PROBABLY, PROMISED, LookAhead, never
 from nqspy.engine.virtual.executor import Run
 from nqspy.model import commands as cm
 from nqspy.model.events import Change
@@ -93,7 +93,17 @@ def test_a_time_that_was_told_where_chances_are_taken_is_called_no_promise():
     centre = Centre(PLAIN + "set queue batch order=fcfs reserve=1 backfill=probable\n", pes=4, length=100)
     centre.submit("anne pes=3 wall=100", "ben pes=4 wall=100")
     assert centre.request(2).reservation is not None
-    assert centre.outlooks(2)[2].latest.basis == LATEST
+    assert centre.outlooks(2)[2].latest.basis == LATEST + CHANCES.format(queue="batch")
+
+
+def test_who_shares_pes_with_a_queue_that_takes_chances_is_told_so():
+    centre = Centre(PLAIN + "create batch_queue lucky priority=5 backfill=probable reserve=1\n", pes=4)
+    centre.qmgr("create domain apart pes=(3)\ncreate batch_queue alone domain=apart\nenable queue alone")
+    centre.qmgr("start queue alone")
+    centre.submit("anne pes=3 wall=100", "ben wall=10")
+    centre.submit(*["cleo wall=100"] * 2, queue="alone")
+    assert "queue lucky takes chances" in centre.outlooks(2)[2].latest.basis
+    assert centre.outlooks(4)[4].latest.basis == LATEST
 
 
 def test_one_that_waits_for_others_is_told_when_these_will_have_ended():
