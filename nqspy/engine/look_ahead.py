@@ -155,7 +155,9 @@ class LookAhead:
 
     def _promised(self, request: Request) -> Instant | None:
         """The start that it is promised, if that can be kept; where chances are taken it is told one only."""
-        kept = request.reservation if promises_times(self._site, request.queue) else None
+        queue = self._site.settings.queues.get(request.queue)
+        sure = queue is not None and queue.started and promises_times(self._site, request.queue)
+        kept = request.reservation if sure else None
         at = None if kept is None or kept.late else kept.at
         return None if at is None or at < self._now else at
 

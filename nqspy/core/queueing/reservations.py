@@ -33,6 +33,7 @@ _DELAYS, _ENDLESS = reason_kinds(
     would_delay_for_ever="it has no wall limit, and would hold what is kept for {request}",
 )
 
+_NEVER = "as things are it can never start"
 SHOWN = 3
 """So many are named as those that hold up another."""
 MOMENT = 1_000
@@ -178,7 +179,7 @@ class Reservations:
         time, former = self._time, None if request.seq in self._begun else request.reservation
         time.lift(request.seq)
         if not time.profile.ever(time.claims(request)):
-            return self.drop(request, "as things are it can never start")
+            return self.drop(request, _NEVER)
         at = self._earliest(request, former)
         if former is not None and former.at is not None and (at is None or at >= former.at):
             return self._keep_late(request, former, at)
@@ -258,6 +259,16 @@ class Reservations:
         self._time.lift(request.seq)
         if request.reservation is not None:
             self.changes[request.seq], self.causes[request.seq] = None, cause
+
+    def look_after(self) -> None:
+        """Takes back the promises of those that ask for more PEs than there are any more, and tells that
+        those cannot be kept whose queues are stopped when their time has come."""
+        for request in [self._site.requests[seq] for seq in self._site.reserved]:
+            queue, told = self._site.settings.queues.get(request.queue), request.reservation
+            if request.spec.ask.pes > self._site.size(request.queue):
+                self.drop(request, _NEVER)
+            elif told is not None and not told.late and self.is_due(request) and queue and not queue.started:
+                self.changes[request.seq] = replace(told, late=f"queue {queue.name} is stopped")
 
     def start(self, request: Request, of: Request, forced: bool = False) -> None:
         """It is started; ``of``: the array whose index it is, or itself; ``forced``: whatever is kept."""

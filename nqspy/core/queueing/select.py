@@ -77,6 +77,7 @@ class _Selection:
     def run(self) -> None:
         """Serves ranked requests, then the queues in their order."""
         served = [queue for queue, _ in self._draft.waiting if queue.kind == "batch"]
+        self._promised.look_after()
         for queue in served:
             self._refuse_what_never_fits(queue)
         started = [queue for queue in served if queue.started and not self._is_shut(queue)]
