@@ -101,11 +101,11 @@ def reasons_of(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason]:
     return found
 
 
-def kept_by_themselves(engine: Engine, seqs: Iterable[Seq]) -> set[Seq]:
-    """Those of these requests that would wait however much were free. What runs is not counted for each:
-    there may be thousands."""
+def kept_by_themselves(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason | None]:
+    """Those of these requests that would wait however much were free, and why, as far as that is known. What
+    runs is not counted for each: there may be thousands."""
     site, reasons = engine.site, engine.plan.reasons
-    found, others = set[Seq](), list[Seq]()
+    found, others = dict[Seq, Reason | None](), list[Seq]()
     for seq in seqs:
         request = site.to_be(seq)
         if request is None or request.state is not State.QUEUED:
@@ -114,9 +114,9 @@ def kept_by_themselves(engine: Engine, seqs: Iterable[Seq]) -> set[Seq]:
         queue = site.settings.queues.get(request.queue)
         reason = of_itself(site, request, reasons) or reasons.closing.get(request.queue)
         if queue is None or not queue.started or (reason is not None and reason.code in _OF_ITSELF):
-            found.add(seq)
-    known = reasons_of(engine, others)
-    return found | {seq for seq in others if seq not in known or known[seq].code in _OF_ITSELF}
+            found[seq] = reason
+    known = reasons_of(engine, others) if others else {}
+    return found | {s: known.get(s) for s in others if s not in known or known[s].code in _OF_ITSELF}
 
 
 _OF_ITSELF = (ReasonCode.STOPPED, ReasonCode.EXIT, ReasonCode.HELD, ReasonCode.MEMORY)

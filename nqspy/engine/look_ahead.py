@@ -21,7 +21,7 @@ from nqspy.model.events import Change, Recorded, SettingsChanged
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.lifecycle import apply, place
 from nqspy.model.lifetimes import Lifetimes
-from nqspy.model.reasons import ReasonCode
+from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import STARTED, Request, State
 from nqspy.model.settings import Settings
 from nqspy.model.site import Site
@@ -229,17 +229,20 @@ class LookAhead:
             return dict.fromkeys([each.seq for each in requests], far)
         if cut:
             return {each.seq: self._beyond(run, lengths, each) for each in requests}
-        own = kept_by_themselves(run.engine, [each.seq for each in requests]) if held is not None else {}
+        own = kept_by_themselves(run.engine, [each.seq for each in requests])
         return {
-            each.seq: self._never(run, each) if held is None or each.seq in own else held for each in requests
+            each.seq: self._never(run, each, own.get(each.seq)) if held is None or each.seq in own else held
+            for each in requests
         }
 
-    def _never(self, run: AheadRun, request: Request) -> Foreseen:
+    def _never(self, run: AheadRun, request: Request, own: Reason | None) -> Foreseen:
         queue = run.site.settings.queues.get(request.queue)
         if queue is None or not queue.started:
             return Foreseen(None, f"queue {request.queue} is stopped")
         new = reasons_of(run.engine, (request.seq,)).get(request.seq) if request.seq == self._new else None
         said = "; see its reason" if new is None else f": {new.text}"
+        if new is None and own is not None and own.code is ReasonCode.EXIT:  # its text may name others
+            said = f": exit {own.who} does not let it, asked as if it were then"
         return Foreseen(None, f"nothing that is to come lets it start{said}")
 
     def _held_up(self, run: AheadRun, lengths: "_Lengths") -> Foreseen | None:
