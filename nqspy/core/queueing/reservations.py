@@ -8,7 +8,7 @@ together no more than is spare beside what he needs (`untimed`).
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -263,9 +263,10 @@ class Reservations:
     def look_after(self) -> None:
         """Takes back the promises of those that ask for more PEs than there are any more, and tells that
         those cannot be kept whose queues are stopped when their time has come."""
+        size, queues = cache(self._site.size), self._site.settings.queues
         for request in [self._site.requests[seq] for seq in self._site.reserved]:
-            queue, told = self._site.settings.queues.get(request.queue), request.reservation
-            if request.spec.ask.pes > self._site.size(request.queue):
+            queue, told = queues.get(request.queue), request.reservation
+            if request.spec.ask.pes > size(request.queue):
                 self.drop(request, _NEVER)
             elif told is not None and not told.late and self.is_due(request) and queue and not queue.started:
                 self.changes[request.seq] = replace(told, late=f"queue {queue.name} is stopped")
