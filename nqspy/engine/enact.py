@@ -1,7 +1,10 @@
 """What a plan's actions do: the events that say they were decided, and what the executor is to do."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
+from nqspy.core.queueing.passing import promises_times
+from nqspy.core.queueing.reservations import MOMENT
 from nqspy.engine.passed_over import Kept
 from nqspy.model import events as ev
 from nqspy.model.actions import (
@@ -18,7 +21,7 @@ from nqspy.model.actions import (
     Suspend,
 )
 from nqspy.model.cause import Cause
-from nqspy.model.ids import Instant
+from nqspy.model.ids import Instant, array_of
 from nqspy.model.promises import Promise, Promised
 from nqspy.model.site import Site
 from nqspy.ports import Exits
@@ -27,18 +30,37 @@ from nqspy.ports import Exits
 def enact(
     site: Site,
     plan: Plan,
+    now: Instant,
     emit: Callable[[ev.Event], object],
     stands: Callable[[Action], bool] = lambda action: True,
 ) -> Iterator[Action]:
     """Makes a plan's actions happen one after the other, while it is iterated: ``stands`` is asked right
     before each, those that do not are left out; ``emit`` is given its event; what comes out is the order for
-    the executor."""
+    the executor. Of a start that comes too late it is told why before."""
     for action in plan.actions:
         if stands(action):
+            late = _missed(site, action, now) if isinstance(action, Start) else None
+            if late is not None:
+                emit(late)
             event = event_of(site, action)
             if event is not None:
                 emit(event)
             yield _order(site, action)
+
+
+MISSED = "nobody looked in time: nqsd was away or busy, or the clock set"
+"""Why one starts too late whom nothing held up."""
+
+
+def _missed(site: Site, start: Start, now: Instant) -> ev.Reserved | None:
+    """That one is started later than was promised to it, where nobody has told why: no pass has found
+    anything in its way."""
+    request = site.requests.get(array_of(start.seq) or 0) or site.requests[start.seq]
+    told = request.reservation
+    if told is None or told.at is None or told.late or now <= told.at + MOMENT:
+        return None
+    sure = promises_times(site, request.queue)
+    return ev.Reserved({request.seq: replace(told, late=MISSED)}) if sure else None
 
 
 def decided(

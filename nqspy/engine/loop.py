@@ -354,7 +354,7 @@ class Engine:
         wait = passed_over(self.site, plan) if self.journal.remembers else ()
         tx.emit(decided(plan, wait, self.exits, self._asked_earlier(tx)))
         exits_desk.tell_failures(tx, plan.failures)
-        for order in enact(self.site, plan, tx.emit, lambda action: self._stands(action, recheck)):
+        for order in enact(self.site, plan, tx.now, tx.emit, lambda a: self._stands(a, recheck)):
             if isinstance(order, Move | Suspend | Resume):
                 self._mark()
             tx.act(order)

@@ -281,7 +281,7 @@ class House:
     def apply(self, told: Told) -> Told:
         """What the plan decided happens: as the engine would have it."""
         self._event(decided(told.plan, (), self.door))
-        for order in list(enact(self.site, told.plan, self._event)):
+        for order in list(enact(self.site, told.plan, self.now, self._event)):
             if isinstance(order, ac.Start):
                 self._event(ev.Started(order.seq, order.attempt, order.pes))
             elif isinstance(order, ac.Kill):

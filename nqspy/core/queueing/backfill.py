@@ -137,7 +137,7 @@ class Backfill:
             self._let_the_shortest_pass(line)
         if self._is_barring(queue) and self._waits_for_room(request, reason):
             self._barred.add(queue.name)
-            self._kept.close(queue, reason, line.ahead, request)
+            self._kept.close(queue, reason, line.ahead, request, barring=True)
 
     def _is_barring(self, queue: Queue) -> bool:
         return queue.backfill == "none" and queue.name not in self._kept.closed

@@ -8,7 +8,7 @@ together no more than is spare beside what he needs (`untimed`).
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -33,8 +33,7 @@ _DELAYS, _ENDLESS = reason_kinds(
     would_delay_for_ever="it has no wall limit, and would hold what is kept for {request}",
 )
 
-MISSED = 60_000
-"""ms after its promised time from which on a start is told to be late though nothing held it up."""
+_NEVER = "as things are it can never start"
 SHOWN = 3
 """So many are named as those that hold up another."""
 MOMENT = 1_000
@@ -43,8 +42,8 @@ MOMENT = 1_000
 
 class Reservations:
     """The promises of one pass. ``changes``: promises made or moved in this pass, ``causes`` why some are
-    taken back, ``missed``: those of starts that come too late, ``early``: whether a start came before its
-    promise; ``leaving``: requests that give way in it."""
+    taken back, ``early``: whether a start came before its promise; ``leaving``: requests that give way in
+    it."""
 
     def __init__(self, site: Site, now: Instant, rules: Rules) -> None:
         self._site, self._now, self._rules = site, now, rules
@@ -54,7 +53,6 @@ class Reservations:
         self._starts: list[Request] = []
         self._begun: set[Seq] = set()
         self.changes: dict[Seq, Reservation | None] = {}
-        self.missed: dict[Seq, Reservation | None] = {}
         self.causes: dict[Seq, str] = {}
         self.early = False
         self.leaving: set[Seq] = set()
@@ -181,7 +179,7 @@ class Reservations:
         time, former = self._time, None if request.seq in self._begun else request.reservation
         time.lift(request.seq)
         if not time.profile.ever(time.claims(request)):
-            return self.drop(request, "as things are it can never start")
+            return self.drop(request, _NEVER)
         at = self._earliest(request, former)
         if former is not None and former.at is not None and (at is None or at >= former.at):
             return self._keep_late(request, former, at)
@@ -262,11 +260,21 @@ class Reservations:
         if request.reservation is not None:
             self.changes[request.seq], self.causes[request.seq] = None, cause
 
+    def look_after(self) -> None:
+        """Takes back the promises of those that ask for more PEs than there are any more, and tells that
+        those cannot be kept whose queues are stopped when their time has come."""
+        size, queues = cache(self._site.size), self._site.settings.queues
+        for request in [self._site.requests[seq] for seq in self._site.reserved]:
+            queue, told = queues.get(request.queue), request.reservation
+            if request.spec.ask.pes > size(request.queue):
+                self.drop(request, _NEVER)
+            elif told is not None and not told.late and self.is_due(request) and queue and not queue.started:
+                self.changes[request.seq] = replace(told, late=f"queue {queue.name} is stopped")
+
     def start(self, request: Request, of: Request, forced: bool = False) -> None:
         """It is started; ``of``: the array whose index it is, or itself; ``forced``: whatever is kept."""
         hole = None if forced else self._holes.get(request.seq, self._holes.get(of.seq))
         former = of.reservation
-        self._tell_missed(of)
         self.early = self.early or (former is not None and (former.at is None or former.at > self._now))
         if not self._is_kept() and not self._is_laid_out:
             self._starts.append(request)
@@ -285,20 +293,6 @@ class Reservations:
     def has_begun(self, request: Request) -> bool:
         """Whether this pass starts it (of an array an index of it)."""
         return request.seq in self._begun
-
-    def _tell_missed(self, request: Request) -> None:
-        """Whoever could have started in time, and does only now."""
-        former, due = request.reservation, time_of(request)
-        if former is None or former.late or not promises_times(self._site, request.queue):
-            return
-        if self._now - due >= MISSED:
-            self.missed[request.seq] = replace(
-                former, late="nobody looked in time: nqsd was away, or the clock set"
-            )
-
-    def told_missed(self) -> Reserving | None:
-        """Why some of those that this pass starts do so too late, as an action before their starts."""
-        return Reserving(self.missed, 0, {}) if self.missed else None
 
     def made(self) -> Reserving | None:
         """What this pass promises or takes back, as an action."""

@@ -40,8 +40,6 @@ def act(draft: Draft, now: Instant) -> Instant | None:
     use falls below its cap."""
     selection = _Selection(draft)
     selection.run()
-    if (missed := selection.told_missed()) is not None:
-        draft.after.append(missed)
     for choice in draft.chosen:
         request = choice.request
         number = request.attempts + 1
@@ -79,6 +77,7 @@ class _Selection:
     def run(self) -> None:
         """Serves ranked requests, then the queues in their order."""
         served = [queue for queue, _ in self._draft.waiting if queue.kind == "batch"]
+        self._promised.look_after()
         for queue in served:
             self._refuse_what_never_fits(queue)
         started = [queue for queue in served if queue.started and not self._is_shut(queue)]
@@ -128,10 +127,6 @@ class _Selection:
     def opens(self) -> Instant | None:
         """When a group's cap will let it start again."""
         return self._tally.opens()
-
-    def told_missed(self) -> Reserving | None:
-        """Which of its starts come too late though nothing held them up."""
-        return self._promised.told_missed()
 
     def promises(self) -> Reserving | None:
         """What this pass promises, or takes back."""

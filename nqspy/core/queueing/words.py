@@ -29,11 +29,19 @@ _NONE_FREE, _SOME_FREE = reason_kinds(
 (_BEHIND,) = reason_kinds(
     ReasonCode.RESERVED, kept_ahead="those ahead of it would hold what is kept for {request}"
 )
+(IN_LINE,) = reason_kinds(
+    ReasonCode.RESERVED,
+    "the request in front of it must start",
+    in_line="{request} waits in front of it, and nobody in queue {queue} passes one that waits "
+    "(backfill=none)",
+)
 
 
 def behind(reason: Reason) -> Reason:
-    """That the one in front would delay a promised start, said of those behind it: its wall time is not
-    theirs."""
+    """What closes a queue for want of what is kept, said of those behind: that the one in front would delay a
+    promised start, as its wall time is not theirs; or that it lets nobody pass."""
+    if reason.kind == IN_LINE.name:
+        return reason
     return _BEHIND(reason.who, reason.values[-1], until=reason.until)
 
 

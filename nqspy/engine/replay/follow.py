@@ -293,8 +293,11 @@ class PlansByHand:
         """Nothing is known of that site."""
         self._passes.forget()
 
-    def foresee(self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]) -> None:
+    def foresee(
+        self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]
+    ) -> Callable[[float], None]:
         """Nobody asks: nothing is handed in."""
+        return lambda seconds: None
 
 
 class _NoHands:

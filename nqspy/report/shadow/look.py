@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from nqspy.model import events as ev
-from nqspy.model.ids import MINUTE, Instant, Seq, array_of, index_of
+from nqspy.model.ids import SECOND, Instant, Seq, array_of, index_of
 from nqspy.model.indices import nth
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Request, State
@@ -17,7 +17,7 @@ from nqspy.report.shadow.promises import Plans
 from nqspy.report.shadow.rules import NOW, PassMoment, RoomKept, kept_back
 from nqspy.report.shadow.turns import ShadowTurns
 
-LATE = MINUTE
+LATE = 2 * SECOND
 """ms after its promised instant from which a start is late."""
 _BLIND = ("the journal does not say which exits were asked", "an exit had a say in who starts (jobselect)")
 """Doubts beside which there is nothing more to find."""
@@ -125,7 +125,10 @@ class PassLook:
     def _look_at_promise(self, request: Request, seq: Seq) -> None:
         told = self._decision.made.get(request.seq) or request.reservation
         late = told is not None and told.at is not None and self._decision.last > told.at + LATE
-        if late and told is not None and not told.late:
+        sure = (
+            self._queue(request).backfill != "probable"
+        )  # where chances are taken a time is told, no promise
+        if late and sure and told is not None and not told.late:
             self._differs(seq, "it was started later than it was promised")
 
     # ------------------------------------------------------------ whose turn it is

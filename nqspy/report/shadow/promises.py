@@ -34,11 +34,12 @@ class Plans:
 
     def __init__(self, moment: PassMoment, promised: Mapping[Seq, Reservation | None], starts: bool) -> None:
         self._site, self._taken = moment.followed.site, moment.followed.taken
-        requests = moment.followed.requests
+        requests, queues = moment.followed.requests, self._site.settings.queues
         self._promised = [
             (requests[seq], each)
             for seq, each in promised.items()
             if each is not None and seq in requests and requests[seq].state == "queued"
+            if queues[requests[seq].queue].started  # for others nothing is kept
         ]
         self._now = moment.first if starts else moment.last
         self._grace = STARTING if starts else 0
