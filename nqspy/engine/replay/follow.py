@@ -7,7 +7,8 @@ from itertools import islice, takewhile
 from typing import Protocol, TypeVar
 
 from nqspy.core.passes import PassRunner, run_pass
-from nqspy.engine.inputs import Decision, Input, Observed, PassDue
+from nqspy.engine import restart
+from nqspy.engine.inputs import Decision, Input, Observed, Outcome, PassDue
 from nqspy.engine.loop import Engine
 from nqspy.engine.replay.journal import ReplayJournal
 from nqspy.engine.replay.recording import Recording, by_clock, follows, is_input, of_pass, reloaded
@@ -159,13 +160,23 @@ class Follower:
     def _feed(self, inputs: Sequence[Input], now: Instant) -> list[Recorded]:
         """Gives the engine what happens now; what came of it."""
         made = list[Recorded]()
-        outcome = self.engine.feed(inputs, now)
+        outcome = self._take(inputs, now)
         made += outcome.happened
         self._wake = outcome.wake_at
         while outcome.pending:
             outcome = self.engine.flush(now)
             made += outcome.happened
         return made
+
+    def _take(self, inputs: Sequence[Input], now: Instant) -> Outcome:
+        """A start of the daemon is noted; what was found then comes before what has come by time alone."""
+        first = inputs[0] if inputs else None
+        if isinstance(first, Observed) and isinstance(first.events[0], ev.DaemonStarted):
+            return self.engine.note(first.events[0], now)
+        before = self.events[self.place - 1].event if 0 < self.place < len(self.events) else None
+        if isinstance(first, Observed) and isinstance(before, ev.DaemonStarted):
+            return restart.again(self.engine, first.events, now)
+        return self.engine.feed(inputs, now)
 
     # ------------------------------------------------------------ what came of it
 
