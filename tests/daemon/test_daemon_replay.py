@@ -16,9 +16,9 @@ from nqspy.store.reader import Reader
 
 EVERYTHING = {
     "alarm", "daemon_started", "decided", "deleted", "deleting", "dependency_failed", "dependency_met",
-    "eligible", "ended", "held", "modified", "moved", "probe", "ranked", "redated", "released", "requeued", "reserved",
-    "resumed", "routed", "settings_changed", "shift_changed", "started", "starting", "submitted", "suspended",
-    "usage_corrected",
+    "eligible", "ended", "held", "modified", "moved", "probe", "ranked", "redated", "released", "requeued",
+    "reserved", "resumed", "routed", "settings_changed", "shift_changed", "started", "starting", "submitted",
+    "suspended", "usage_corrected",
 }  # fmt: skip
 """Kinds of events that such a night has."""
 
