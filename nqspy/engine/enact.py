@@ -41,6 +41,11 @@ def enact(
             yield _order(site, action)
 
 
+def tells(plan: Plan, short_before: bool) -> bool:
+    """Whether the journal is told of a plan; ``short_before``: whether the one before was short of PEs."""
+    return bool(plan.actions or plan.failures or plan.ready or plan.short_of_pes != short_before)
+
+
 def decided(
     plan: Plan, wait: tuple[Kept, ...] = (), exits: Exits | None = None, asked: Instant | None = None
 ) -> ev.Decided:

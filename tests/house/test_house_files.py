@@ -102,6 +102,7 @@ WITHIN = {
     "accounting/": "core",
     "handlers/": "engine",
     "virtual/": "engine",
+    "replay/": "engine",
 }
 
 
