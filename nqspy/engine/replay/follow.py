@@ -46,6 +46,10 @@ class _NoFailures:
         """Nothing is lost."""
 
 
+class ComingUp(Observed):
+    """What a start of the daemon is noted by, and what it found: before what has come by time alone."""
+
+
 @dataclass(frozen=True, slots=True)
 class CourseDifference:
     """Where a replay parts from its journal: what that has there, and what came of the replay instead."""
@@ -141,7 +145,14 @@ class Follower:
         elif follows(event) or of_pass(event):
             yield ()
         else:
-            yield (Observed(self._like(is_input)),)
+            yield ((ComingUp if self._comes_up() else Observed)(self._like(is_input)),)
+
+    def _comes_up(self) -> bool:
+        """Whether the next event was told while the daemon was started: settings are changed only then."""
+        before = self.events[self.place - 1].event if self.place else None
+        event = self.events[self.place].event
+        found = isinstance(before, ev.DaemonStarted) and not isinstance(event, ev.SettingsChanged)
+        return found or isinstance(event, ev.DaemonStarted)
 
     def _like(self, wanted: Callable[[ev.Event], bool]) -> tuple[ev.Event, ...]:
         """The next events of that kind that came together, and with no pass in between."""
@@ -169,14 +180,12 @@ class Follower:
         return made
 
     def _take(self, inputs: Sequence[Input], now: Instant) -> Outcome:
-        """A start of the daemon is noted; what was found then comes before what has come by time alone."""
         first = inputs[0] if inputs else None
-        if isinstance(first, Observed) and isinstance(first.events[0], ev.DaemonStarted):
+        if not isinstance(first, ComingUp):
+            return self.engine.feed(inputs, now)
+        if isinstance(first.events[0], ev.DaemonStarted):
             return self.engine.note(first.events[0], now)
-        before = self.events[self.place - 1].event if 0 < self.place < len(self.events) else None
-        if isinstance(first, Observed) and isinstance(before, ev.DaemonStarted):
-            return restart.again(self.engine, first.events, now)
-        return self.engine.feed(inputs, now)
+        return restart.again(self.engine, first.events, now)
 
     # ------------------------------------------------------------ what came of it
 
