@@ -107,6 +107,20 @@ def asked_for(night: Live, pes: int) -> set[str]:
     }
 
 
+def test_with_a_queue_shut_who_came_to_it_is_refused(night: Live) -> None:
+    text = night.run("nqspy", "replay", "-c", "set queue desk enabled=no").ok().out
+    refused = [line for line in text.splitlines() if "would have been refused: " in line]
+    assert len(refused) == 3, "the one that is listed, and both that are run again"
+    assert all("Queue is not enabled: desk" in line for line in refused)
+
+
+def test_without_a_shift_what_it_stops_goes_on(night: Live) -> None:
+    words = ("-c", "delete shift supper", "-c", "set shift pause spill=requeue")
+    data = replayed_with(night, *words)
+    assert data["left"] is not None
+    assert data["left"] >= "2026-03-02T21:00", "before that none of two hours is drained"
+
+
 def test_without_a_rule_those_it_kept_back_start_earlier(night: Live, tmp_path: Path) -> None:
     same = replayed_with(night, "--exits", str(night.home / "exits"))
     assert same["differences"] == 0

@@ -39,12 +39,14 @@ class Resubmission:
         """What comes of it on ``site``. Raises Refusal."""
         event = as_before[0]
         spec = self._wanted(site, event.spec, now)
-        if spec == event.spec and self._is_routed_as_before(site, event, now):
-            return as_before
         name = event.queue if spec.queue == event.spec.queue else spec.queue
         queue = site.settings.queues.get(name)
         if queue is None:
             raise Refusal("unknown_queue", queue=name)
+        if not queue.enabled:
+            raise Refusal("queue_disabled", queue=name)
+        if spec == event.spec and self._is_routed_as_before(site, event, now):
+            return as_before
         check_limits(site, spec, queue)
         made = replace(event, spec=spec, queue=name)
         if queue.kind == "batch":
