@@ -63,6 +63,11 @@ def _missed(site: Site, start: Start, now: Instant) -> ev.Reserved | None:
     return ev.Reserved({request.seq: replace(told, late=MISSED)}) if sure else None
 
 
+def tells(plan: Plan, short_before: bool) -> bool:
+    """Whether the journal is told of a plan; ``short_before``: whether the one before was short of PEs."""
+    return bool(plan.actions or plan.failures or plan.ready or plan.short_of_pes != short_before)
+
+
 def decided(
     plan: Plan, wait: tuple[Kept, ...] = (), exits: Exits | None = None, asked: Instant | None = None
 ) -> ev.Decided:

@@ -16,8 +16,10 @@ _ASK = frozenset(("cpu", "memory", "wall", "pes"))
 
 
 def changed(site: Site, spec: Spec, answer: SubmitAnswer) -> Spec:
-    """The submission as the exits want it. Raises Refusal, naming them, where that makes no sense; queue,
-    limits and access are looked at afterwards as for any submission."""
+    """The submission as the exits want it. Raises Refusal, naming them, where they refuse it and where that
+    makes no sense; queue, limits and access are looked at afterwards as for any submission."""
+    if answer.refusal is not None:
+        raise Refusal("exit_refused", said=answer.refusal, who=answer.who)
     changes = {name: value for name, value in answer.changes.items() if name in CHANGEABLE}
     own = {name: value for name, value in changes.items() if name in _OWN}
     spec = replace(spec, **own, ask=_ask(spec.ask, changes), output=_output(spec, changes))

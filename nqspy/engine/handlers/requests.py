@@ -28,7 +28,8 @@ from nqspy.model.site import Site
 from nqspy.model.transitions import WAITING
 from nqspy.model.tree import declared
 
-_RANKS = {"system": 0, "first": 1, "next": 2, "now": 3}
+RANKS = {"system": 0, "first": 1, "next": 2, "now": 3}
+"""What `ScheduleRequest` says, and the rank that it gives."""
 """``first``: the head of its queue; ``next``: ahead of everything; ``now``: in spite of limits."""
 SIGNALS = 64
 """The greatest number of a signal (signal(7))."""
@@ -351,7 +352,7 @@ def schedule(tx: Transaction, command: cm.ScheduleRequest, caller: Caller) -> An
 
     def one(request: Request) -> None:
         _need_waiting(tx, request, "scheduled")
-        tx.emit(ev.Ranked(request.seq, _RANKS[command.place], caller.user))
+        tx.emit(ev.Ranked(request.seq, RANKS[command.place], caller.user))
         tx.dirty()
 
     return each(tx, command.ids, one, caller)

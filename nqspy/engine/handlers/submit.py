@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from nqspy.core.consumables import resolved
-from nqspy.core.limits_of_submission import ask_submit, destination
+from nqspy.core.limits_of_submission import ask_submit
 from nqspy.engine.handlers import depend
 from nqspy.engine.handlers.advice import advice
 from nqspy.engine.handlers.changed import by_exit, changed
@@ -20,7 +20,7 @@ from nqspy.engine.handlers.dry_run import foreseen
 from nqspy.engine.handlers.exits import tell_failures
 from nqspy.engine.handlers.people import group_of, need, need_entry
 from nqspy.engine.handlers.queue_quota import QueueQuota
-from nqspy.engine.handlers.spec import array_of, check_limits, check_spec, local_queue
+from nqspy.engine.handlers.spec import array_of, check_limits, check_spec, local_queue, routed
 from nqspy.model.actions import ExitFailure
 from nqspy.model.arrays import counted
 from nqspy.model.commands import Submission, Submit
@@ -35,7 +35,6 @@ from nqspy.model.requests import Spec
 from nqspy.model.shared import Shared
 from nqspy.model.transitions import submitted
 from nqspy.model.units import format_size
-from nqspy.ports import SubmitAnswer
 
 ENVIRONMENT_MAX = 1 << 20
 KEY_MAX = 256
@@ -280,22 +279,15 @@ def _batch(tx: Transaction, spec: Spec, queue: Queue, coming: RequestCounts) -> 
 
 
 def _routed(tx: Transaction, spec: Spec, pipe: Queue, groups: tuple[str, ...], coming: RequestCounts) -> str:
-    target, objections = destination(tx.site, spec, pipe, tx.exits, groups, tx.now, coming)
-    if target is None and objections and not any(each.later for each in objections):
-        said = "; ".join(each.text for each in objections)
-        raise Refusal("no_destination", queue=pipe.name, said=said)
-    # A stopped pipe queue keeps what it takes; it routes once it is started.
-    return target if target is not None and pipe.started else pipe.name
+    return routed(tx.site, spec, pipe, tx.exits, groups, tx.now, coming)
 
 
 def _ask_exits(tx: Transaction, spec: Spec, script: bytes, failed: SubmissionFailures) -> tuple[Spec, str]:
     """The submission as the exits want it, and who has changed what queues look at."""
-    answer: SubmitAnswer | None = ask_submit(tx.site, spec, tx.exits, tx.now, script)
+    answer = ask_submit(tx.site, spec, tx.exits, tx.now, script)
     failed.take(tx)
     if answer is None:
         return spec, ""
-    if answer.refusal is not None:
-        raise Refusal("exit_refused", said=answer.refusal, who=answer.who)
     made = changed(tx.site, spec, answer)
     return made, answer.who if (made.queue, made.ask) != (spec.queue, spec.ask) else ""
 
