@@ -1,15 +1,12 @@
 """Moldable requests: on how many PEs one may run, and how long it takes on each (seed 001, section 3.3).
 
-It runs on one of its sizes; which, is chosen anew whenever it is started. While it waits it asks for the least
-of them and the shortest of its times, so that whoever looks at the waiting never takes it for more than it is.
+It runs on one of its sizes; which, is chosen anew whenever it is started. While it waits it asks for the
+least of them and the shortest of its times: whoever looks at it then never takes it for more than it is.
 """
 
 from dataclasses import dataclass
 from math import ceil
 
-Lacked = tuple[tuple[int, str], ...]
-"""Sizes on which one would have ended sooner, and the codes (`reasons.ReasonCode`) of why it could not start
-on them."""
 Lacked = tuple[tuple[int, str], ...]
 """Sizes on which one would have ended sooner, and the codes (`reasons.ReasonCode`) of why it could not start
 on them."""
