@@ -42,12 +42,11 @@ def _each(name: str, text: str, how: str, read: "Callable[[str], int]") -> list[
 
 def read_speedup(text: str) -> dict[str, float]:
     """Downey's A and sigma, of ``A:SIGMA`` or ``A``. Raises Wrong."""
-    words = text.split(":")
     try:
-        if len(words) <= 2:
-            names = ("parallelism", "sigma")
-            return {each: float(word) for each, word in zip(names, words, strict=False)}
+        numbers = [float(word) for word in text.split(":")]
     except ValueError:
-        pass
-    how = "write Downey's average parallelism and its variance, like speedup=12:0.5"
-    raise Wrong(f"speedup={text} is no speedup; {how}")
+        numbers = []
+    if not 1 <= len(numbers) <= 2 or any(number - number != 0 for number in numbers):  # nan and inf are none
+        how = "write Downey's average parallelism and its variance, like speedup=12:0.5"
+        raise Wrong(f"speedup={text} is no speedup; {how}")
+    return dict(zip(("parallelism", "sigma"), numbers, strict=False))

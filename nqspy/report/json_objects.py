@@ -179,8 +179,8 @@ def redating_object(request: Request, context: AnswerContext) -> dict[str, Any] 
 
 def reservation_object(kept: Reservation, sure: bool, context: AnswerContext) -> dict[str, Any]:
     """``reservation{at by late promised pes}`` of ``qstat --why``: when it starts at the latest (null: nobody
-    can say), whose ends it waits for, why that could not be kept; ``sure``: the time is promised, and no guess
-    of a queue that takes chances; ``pes``: on how many, of one that has several sizes."""
+    can say), whose ends it waits for, why that could not be kept; ``sure``: the time is promised, and no
+    guess of a queue that takes chances; ``pes``: on how many, of one that has several sizes."""
     by = [full_id(seq, context.host) for seq in kept.by]
     made = {"at": context.zone.stamp(kept.at), "by": by, "late": kept.late or None, "promised": sure}
     return made | ({"pes": kept.pes} if kept.pes else {})

@@ -128,7 +128,7 @@ def test_qalter_changes_sizes_and_times_while_it_waits(four: Live) -> None:
         ("pes=1-4,speedup=0:1,walltime=1:00", ("parallelism", "from 1", "not 0")),
         ("pes=1-4,speedup=-3,walltime=1:00", ("not -3",)),
         ("pes=1-4,speedup=4:-1,walltime=1:00", ("SIGMA", "not -1")),
-        ("pes=1-4,speedup=nan:1,walltime=1:00", ("parallelism", "nan")),
+        ("pes=1-4,speedup=nan:1,walltime=1:00", ("speedup=nan:1", "speedup=12:0.5")),
         ("pes=1-4,speedup=x,walltime=1:00", ("speedup=12:0.5",)),
         ("pes=1-4,speedup=4:1:2,walltime=1:00", ("speedup=12:0.5",)),
         ("pes=1-4,speedup=4:1", ("walltime=", "one PE")),
@@ -136,7 +136,7 @@ def test_qalter_changes_sizes_and_times_while_it_waits(four: Live) -> None:
         ("pes=(1,2),speedup=4:1,walltime=(2:00,1:00)", ("same twice",)),
         ("pes=1-4,ncpus=2", ("twice",)),
         ("pes=1-4,procs=1-2", ("once",)),
-        ("pes=1-4,nodes=2:ppn=1", ("twice",)),
+        ("pes=1-4,nodes=2:ppn=1", ("nodes=", "one number of PEs")),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_line(office: Live, asked: str, words: tuple[str, ...]) -> None:

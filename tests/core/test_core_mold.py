@@ -111,7 +111,7 @@ def test_it_starts_at_once_where_waiting_would_not_pay(easy):
 def test_who_passes_it_does_not_delay_the_size_it_was_promised(easy):
     easy.submit("ben pes=6 wall=5:00")
     easy.go()
-    anne, cleo, dora = easy.submit(f"anne {SIZES}", "cleo pes=2 wall=6:00", "dora pes=2 wall=4:00")
+    anne, _, dora = easy.submit(f"anne {SIZES}", "cleo pes=2 wall=6:00", "dora pes=2 wall=4:00")
     assert easy.go().starts == [dora]
     easy.later(minutes=4).end(dora)
     easy.go()

@@ -113,9 +113,7 @@ class Plans:
         if request.spec.mold is not None:  # it was promised a start on a size of its own
             back = sum(each.asked for each in self._claims(own[0]) if each.amount == claim.amount)
         over = begin + length_of(self._site.settings, own[0])
-        found = (
-            n + (back if begin <= at < over else 0) for at, n in zip(times[:last], free, strict=False)
-        )
+        found = (n + (back if begin <= at < over else 0) for at, n in zip(times[:last], free, strict=False))
         return min(found, default=claim.most)
 
     def _steps(self, claim: Claim) -> tuple[list[int], list[int]]:
