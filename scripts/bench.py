@@ -387,6 +387,10 @@ def main() -> int:
         from bench_estimators import main as estimators
 
         return estimators(sys.argv[2:])
+    if sys.argv[1:2] == ["mold"]:
+        from bench_mold import main as mold
+
+        return mold(sys.argv[2:])
     if sys.argv[1:2] == ["memory"]:
         from bench_memory import main as memory
 
@@ -394,7 +398,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     words = (
         "commands latency submits list jobs night passes many arrays memory report simulation store faults "
-        "try; none: all. Or nights, sim, replay, estimates, estimators, memory (alone; own options): see it"
+        "try; none: all. Or nights, sim, replay, estimates, estimators, mold, memory (alone, own options)"
     )
     parser.add_argument("names", nargs="*", help=words)
     parser.add_argument("--json", action="store_true", help="figures as JSON")

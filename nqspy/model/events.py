@@ -307,7 +307,7 @@ class SettingsChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class UsageCorrected(Event):
-    """A manager set the decayed use (ms) of a group, those below it included; its users' use is scaled."""
+    """A manager set the decayed use (ms) of a group and those below it from ``former`` to ``value``."""
 
     kind: ClassVar[str] = "usage_corrected"
     group: str
