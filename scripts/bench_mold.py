@@ -1,6 +1,7 @@
-"""scripts/bench mold: moldable jobs beside fixed sizes, on invented workloads: each policy with every job on the
-width that the workload says, on the least and on the greatest of its sizes, and with the size chosen by the
-pass. One table, over as many seeds as wanted; differences are to the policy with fixed widths, seed by seed.
+"""scripts/bench mold: moldable jobs beside fixed sizes, on invented workloads: each policy with every job on
+the width that the workload says, on the least and on the greatest of its sizes, and with the size chosen by
+the pass. One table, over as many seeds as wanted; differences are to the policy with fixed widths, seed by
+seed.
 
 The slowdown is the response time by the run time on the job's own width (10 s at least), whatever size it
 got: so all policies are measured by the same."""

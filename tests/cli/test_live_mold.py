@@ -75,6 +75,13 @@ def test_one_that_waits_for_a_sooner_end_says_so_and_its_promise_outlasts_the_da
     assert four.ended(id)["requested"]["pes"] == 4
 
 
+def test_programs_name_sizes_too(four: Live) -> None:
+    one = four.submit("true", sizes=[4, 2], walls=["5:00", "10:00"])
+    other = four.submit("true", sizes=[2, 4], speedup=(2, 0), wall="20:00")
+    assert four.ended(one)["requested"]["walls_s"] == [600.0, 300.0]
+    assert four.ended(other)["requested"]["walls_s"] == [600.0, 600.0]
+
+
 def test_run_again_it_gets_another_size_and_a_replay_makes_the_same_of_all_that(four: Live) -> None:
     id = four.qsub("echo $NQSPY_PES >> ran; sleep 60\n", "-l", "pes=(2,4),walltime=(20:00,10:00)")
     four.running(id)

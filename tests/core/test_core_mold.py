@@ -9,6 +9,7 @@ from nqspy.model import events as ev
 from nqspy.model.arrays import ArraySpec
 from nqspy.model.ids import Seq, array_key
 from nqspy.model.reasons import ReasonCode
+from nqspy.ports import Answer
 
 MINUTE = 60_000
 SIZES = "sizes=2,4,8 walls=40:00,20:00,10:00"
@@ -173,3 +174,35 @@ def test_each_index_of_an_array_gets_a_size_of_its_own(night):
     sizes = [len(each.pes) for each in night.site.started.values()]
     assert sizes == [5, 3]
     assert night.request(array_key(1)).spec == spec
+
+
+def test_exits_are_asked_about_it_once_and_may_force_it(night):
+    door = night.exits(
+        jobselect=lambda request, view: Answer("force", "mine") if request.owner == "anne" else None
+    )
+    night.set("queue/night/run_limit", 1)
+    _, anne = night.submit("ben pes=3 wall=30:00", f"anne {SIZES}")
+    night.go()
+    assert size(night, anne) == (4, 4, 20)
+    asked = [seq for hook, seq in door.calls if hook == "jobselect"]
+    assert asked.count(anne) == 1
+
+
+def test_one_that_waits_for_another_size_is_not_looked_at_again_and_again(easy):
+    easy.exits(jobselect=lambda request, view: None)
+    easy.submit("ben pes=6 wall=5:00")
+    easy.go()
+    easy.submit(f"anne {SIZES}")
+    assert easy.go().starts == []
+    assert easy.plan.wake_at == START + 5 * MINUTE
+
+
+def test_where_all_starts_are_promised_each_takes_the_size_that_suits_what_is_left(night):
+    night.set("queue/night/reserve", None)
+    night.submit("ben pes=6 wall=10:00")
+    night.go()
+    anne, cleo = night.submit("anne sizes=4,8 walls=8:00,4:00", "cleo sizes=2,4,8 walls=30:00,14:00,7:00")
+    assert night.go().starts == []
+    kept = [night.request(seq).reservation for seq in (anne, cleo)]
+    # All 8 are anne's from minute 10 to 14, then cleo's to minute 21: on 2 now she would end at minute 30.
+    assert [(each.pes, (each.at - START) // MINUTE) for each in kept] == [(8, 10), (8, 14)]

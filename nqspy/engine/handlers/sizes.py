@@ -92,5 +92,5 @@ def _check_speedup(mold: Mold, speedup: Speedup) -> None:
         raise Refusal("bad_sigma", value=sigma, most=MOST_SIGMA)
     if mold.walls:
         raise Refusal("speedup_alone")
-    if not finite(mold.base):
+    if not 0 < (finite(mold.base) or 0) <= GREATEST:
         raise Refusal("speedup_of_nothing")

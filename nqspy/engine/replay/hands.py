@@ -212,8 +212,8 @@ BRIEF = 60_000
 
 
 def _on_size(request: Request, life: Life, ending: Ending) -> Ending:
-    """How an attempt would have ended on the PEs that the request has now, where it may run on several numbers
-    of them and had others: in as much more or less time as its owner's times say."""
+    """How an attempt would have ended on the PEs that the request has now, where it may run on several
+    numbers of them and had others: in as much more or less time as its owner's times say."""
     mold, pes = request.spec.mold, request.spec.ask.pes
     if mold is None or life.pes == pes or life.pes not in mold.sizes:
         return ending
