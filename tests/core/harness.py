@@ -334,10 +334,10 @@ def spec_of(owner: str, **given: str) -> Spec:
     made = Spec(owner, 1000, given.get("name", "STDIN"), "", "s", "e", "/home", name_given=named, ask=ask,
                 group=given.get("group", "default"), contract="contract" in given,
                 priority=int(given["p"]) if "p" in given else None)  # fmt: skip
-    return settled(replace(made, mold=_mold_of(given))) if "sizes" in given else made
+    return settled(replace(made, mold=mold_of(given))) if "sizes" in given else made
 
 
-def _mold_of(given: Mapping[str, str]) -> Mold:
+def mold_of(given: Mapping[str, str]) -> Mold:
     """Of ``sizes=2,4 walls=2:00,1:00``, or ``sizes=2,4 speedup=8:0.5 wall=4:00``."""
     sizes = tuple(map(int, given["sizes"].split(",")))
     walls = tuple(map(parse_time, given["walls"].split(","))) if "walls" in given else ()

@@ -124,9 +124,11 @@ class RecordedHands(VirtualExecutor):
             self._heap.push(life.over, seen)
 
     def _life(self, request: Request) -> Life | None:
-        """The life of this very attempt, if it was started when it is started now."""
+        """The life of this very attempt, if it was started when it is started now, and on as many PEs."""
         life = self.lives.of(request.seq, request.run.number)
-        return life if life is not None and life.is_it(request.run.started) else None
+        if life is None or not life.is_it(request.run.started):
+            return None
+        return life if life.pes in (0, request.spec.ask.pes) else None
 
     # ------------------------------------------------------------ how long it runs
 
