@@ -7,7 +7,7 @@ from core.harness import START, promised, spec_of
 
 from nqspy.model import events as ev
 from nqspy.model.arrays import ArraySpec
-from nqspy.model.ids import Seq, array_key
+from nqspy.model.ids import Instant, Seq, array_key
 from nqspy.model.reasons import ReasonCode
 from nqspy.ports import Answer
 
@@ -99,6 +99,15 @@ def test_where_a_start_is_promised_it_waits_for_a_size_that_ends_sooner_still(ea
     assert easy.why(anne).text == (
         "it could start on 2 PEs and waits for 8, on which it ends sooner: in 15:00 instead of 40:00"
     )
+
+
+def test_it_waits_for_no_size_for_which_a_shift_would_have_stopped_its_queue_by_then(easy):
+    easy.submit("ben pes=6 wall=5:00")
+    easy.go()
+    easy.site.closings["night"] = Instant(START + 5 * MINUTE)
+    (anne,) = easy.submit(f"anne {SIZES}")
+    assert easy.go().starts == [anne]
+    assert size(easy, anne) == (2, 2, 40)
 
 
 def test_it_starts_at_once_where_waiting_would_not_pay(easy):

@@ -94,10 +94,12 @@ def test_another_course_of_a_night_takes_as_long_as_its_other_size(centre):
     (anne,) = centre.submit(SIZES)
     centre.later(hours=1)
     assert centre.end_of(anne).used.wall == 9 * MINUTE
+    centre.submit("ben wall=2:00")  # the journal goes on so long
+    centre.later(hours=1)
     was, would = course(centre, "set machine pes=2")
     assert not was.differences
-    [start] = [each for each in would.made if isinstance(each.event, ev.Starting)]
-    [end] = [each for each in would.made if isinstance(each.event, ev.Ended)]
+    start = next(each for each in would.made if isinstance(each.event, ev.Starting))
+    end = next(each for each in would.made if isinstance(each.event, ev.Ended))
     assert len(start.event.pes) == 2
     assert end.event.used.wall == 18 * MINUTE, "twice as long on half the PEs, by her times"
     assert end.at - start.at == 18 * MINUTE

@@ -211,14 +211,15 @@ class Reservations:
         return min(mold.sizes_of(self._site, request), key=lambda one: one.spec.ask.pes)
 
     def _soonest(self, request: Request, former: Reservation | None) -> tuple[Request, int] | None:
-        told = None if former is None else former.at
-        return mold.soonest(
-            self._site, self._now, request, lambda one: self._earliest(one, former), told
-        )  # fmt: skip
+        def start_of(one: Request) -> int | None:
+            at = self._earliest(one, former)
+            return None if self._is_shut_by_then(one, at) else at
+
+        latest = None if former is None else former.at
+        return mold.soonest(self._site, self._now, request, start_of, latest)
 
     def soonest(self, request: Request) -> tuple[Request, int] | None:
-        """The size on which a moldable request would end soonest, were it to wait for that, and when it would
-        start: no later than it was promised. None: there is none."""
+        """Where a moldable request would end soonest: the size, and its start, no later than promised."""
         time, told = self._time, self._told(request)
         own = time.lift(request.seq)
         found = self._soonest(request, told)

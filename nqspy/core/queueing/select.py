@@ -365,11 +365,10 @@ class _Selection:
 
     def _look_at_sizes(self, line: CandidateOrder, request: Request, forced: bool) -> None:
         """The same of one that may run on several numbers of PEs."""
-        draft, promised = self._draft, self._promised
-        room = draft.room(request.queue)
+        draft, room = self._draft, self._draft.room(request.queue)
         one, kept, lacked = mold.choose(draft.site, request, room, partial(self._keeping, forced))
         if one is not None and not forced and self._backfill.would_promise(line.queue, request):
-            kept = mold.waits_for(draft.site, draft.now, one, promised.soonest(request))
+            kept = mold.waits_for(draft.site, draft.now, one, self._promised.soonest(request))
         if one is not None and kept is None:
             seq = draft.what_starts(request).seq
             self._lacked |= {seq: lacked} if lacked else {}
@@ -385,8 +384,7 @@ class _Selection:
 
     def _start(self, line: CandidateOrder, request: Request, forced: bool, pes: int = 0) -> None:
         draft, row, starts = self._draft, request.slot, self._draft.what_starts(request)
-        if pes:
-            starts = sized(starts, pes)
+        starts = sized(starts, pes)
         choice = draft.choose(starts, forced, draft.place(starts), request)
         self._tally.add(starts)
         self._promised.start(starts, request, forced)

@@ -106,7 +106,7 @@ def test_where_nothing_is_promised_it_starts_on_the_fastest_size_that_is_free(ta
 # ------------------------------------------------------------ whole courses
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(QUEUES, MOLDED)
 def test_a_promised_start_comes_no_later_and_moves_only_forward(queues, requests):
     house = built(queues)
