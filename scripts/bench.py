@@ -391,6 +391,10 @@ def main() -> int:
         from bench_lachesis import main as lachesis
 
         return lachesis(sys.argv[2:])
+    if sys.argv[1:2] == ["mold"]:
+        from bench_mold import main as mold
+
+        return mold(sys.argv[2:])
     if sys.argv[1:2] == ["memory"]:
         from bench_memory import main as memory
 
@@ -398,7 +402,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     words = (
         "commands latency submits list jobs night passes many arrays memory report simulation store faults "
-        "try; none: all. Or nights, sim, replay, estimates, estimators, lachesis, memory (alone; own options)"
+        "try; none: all. Or nights, sim, replay, estimates, estimators, lachesis, mold, memory (own options)"
     )
     parser.add_argument("names", nargs="*", help=words)
     parser.add_argument("--json", action="store_true", help="figures as JSON")

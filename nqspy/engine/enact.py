@@ -86,8 +86,8 @@ def event_of(site: Site, action: Action) -> ev.Event | None:
     """The event that says an action was decided; None for one that changes nothing by itself (a notice, a
     signal)."""
     match action:
-        case Start(seq, attempt, pes, forced, units, until, passing):
-            return ev.Starting(seq, attempt, pes, forced, units, until, passing)
+        case Start(seq, attempt, pes, forced, units, until, passing, lacked):
+            return ev.Starting(seq, attempt, pes, forced, units, until, passing, lacked)
         case Reserving(starts, as_of, causes):
             return ev.Reserved(starts, as_of, causes)
         case Redate(seqs, date, cause, who):

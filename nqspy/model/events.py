@@ -18,6 +18,7 @@ from nqspy.model.indices import Runs
 from nqspy.model.machine import Device
 from nqspy.model.requests import AfterWord, EndReason, Spec, Used
 from nqspy.model.reservation import Reserved as Reserved
+from nqspy.model.shapes import Lacked
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,8 @@ class Eligible(Event):
 @dataclass(frozen=True, slots=True)
 class Starting(Event):
     """It was decided to start an attempt on these PEs and units; the executor may once this is committed.
-    ``until``: when it is ended, where it fills a hole (`Spec.contract`); ``passing``: it starts past one that
-    was promised a start at a time that nobody can say."""
+    ``until``: when it is ended, where it fills a hole (`Spec.contract`); ``passing``, ``lacked``: as
+    `actions.Start` has them."""
 
     kind: ClassVar[str] = "starting"
     seq: Seq
@@ -65,6 +66,7 @@ class Starting(Event):
     units: Units = ()
     until: Instant | None = None
     passing: bool = False
+    lacked: Lacked = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +131,7 @@ class Ended(Event):
 
 @dataclass(frozen=True, slots=True)
 class Requeued(Event):
-    """An attempt ended without the request: it waits again, with the date in queue it had. ``losses``: how
-    many attempts in a row were lost soon after their start."""
+    """An attempt ended, its request waits again, dated as before. ``losses`` as `requests.Request` has it."""
 
     kind: ClassVar[str] = "requeued"
     seq: Seq
@@ -306,8 +307,7 @@ class SettingsChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class UsageCorrected(Event):
-    """A manager set the decayed use of a group, groups below it included, from ``former`` to ``value`` ms;
-    its users' use was scaled with it."""
+    """A manager set the decayed use (ms) of a group and those below it from ``former`` to ``value``."""
 
     kind: ClassVar[str] = "usage_corrected"
     group: str

@@ -14,6 +14,7 @@ from nqspy.model.errors import BrokenSite
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.layout import Layout
 from nqspy.model.reservation import Reservation
+from nqspy.model.shapes import Lacked, Mold
 from nqspy.model.units import UNLIMITED
 
 
@@ -42,10 +43,8 @@ POSIX_LETTER = NQS_LETTER | {State.ENDED: "F", State.ARRIVING: "T", State.ROUTIN
 STARTED = (State.RUNNING, State.SUSPENDED, State.EXITING)
 """States of an attempt; one that is exiting has given its PEs back."""
 
-EndReason = Literal[
-    "exit", "signal", "cpu_limit", "wall_limit", "memory_limit", "file_limit", "process_limit", "contract",
-    "deleted", "lost", "requeued", "not_started",
-]  # fmt: skip
+EndReason = Literal["exit", "signal", "cpu_limit", "wall_limit", "memory_limit", "file_limit",
+    "process_limit", "contract", "deleted", "lost", "requeued", "not_started"]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +143,7 @@ class Spec:
     ``array``: it is an array of these indices (or one index of it).
     ``start_in``: the folder it starts in, if it named one. ``layout``: how its PEs are laid out.
     ``contract``: it may be started in a hole shorter than its wall limit, and is ended where that ends.
+    ``mold``: it may run on several numbers of PEs; ``ask`` is then what `molded` says.
     """
 
     owner: str
@@ -177,6 +177,7 @@ class Spec:
     start_in: str | None = None
     layout: Layout | None = None
     contract: bool = False
+    mold: Mold | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +258,7 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     ``ending``: who asked for its end. ``preempted_times``: how often it gave way because memory was short,
     ``preempted_bytes``: what it held when it last did. ``suspended_time``: how long it was suspended before.
     ``units``: of consumables, its own until its processes have ended; ``adjusted``: it asks for others now;
-    ``until``: when its hole ends; ``passing``: it started past one that was promised no time.
+    ``until``: when its hole ends; ``passing``, ``lacked``: as `actions.Start` has them.
     """
 
     number: int
@@ -279,6 +280,7 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     adjusted: bool = False
     until: Instant | None = None
     passing: bool = False
+    lacked: Lacked = ()
 
     def ran(self, now: Instant) -> int:
         """Wall time (ms) it has run by ``now``, without that in which it was suspended."""

@@ -53,7 +53,10 @@ class KeptBack:
         return self._tally.lacking(request) if now else self._tally.keeping(request, forced)
 
     def keeping(self, request: Request) -> Reason | None:
-        """What keeps back one that is not forced: a limit, a want of PEs, what is kept for others."""
+        """What keeps back one that is not forced: a limit, a want of PEs, what is kept for others. One that
+        may run on several numbers of PEs is kept back as it was, until a pass looks at all of them again."""
+        if request.spec.mold is not None and (own := self._draft.own.get(request.seq)) is not None:
+            return own
         kept = self.limited(request, False)
         if kept is None and request.spec.ask.pes > self._draft.room(request.queue):
             self._draft.say_short(request.queue)

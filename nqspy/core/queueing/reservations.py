@@ -13,6 +13,7 @@ from functools import cache, cached_property
 import numpy as np
 
 from nqspy.core.profile import FOREVER, Amount, Claims, held_up_by
+from nqspy.core.queueing import mold
 from nqspy.core.queueing.expected_ends import length_of, planned_end
 from nqspy.core.queueing.laid_out import LaidOut, Rules, time_of, turn_of
 from nqspy.core.queueing.limit_rules import Mask
@@ -22,6 +23,7 @@ from nqspy.core.runtime import planned_walls
 from nqspy.model.actions import Reserving, Start
 from nqspy.model.columns import Columns, Floats
 from nqspy.model.ids import Instant, Seq
+from nqspy.model.molded import sized
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request
 from nqspy.model.reservation import Reservation
@@ -178,18 +180,50 @@ class Reservations:
         later."""
         time, former = self._time, None if request.seq in self._begun else request.reservation
         time.lift(request.seq)
+        pes = 0
+        if request.spec.mold is not None:
+            request = self._shaped(request, former)
+            pes = request.spec.ask.pes
         if not time.profile.ever(time.claims(request)):
             return self.drop(request, _NEVER)
         at = self._earliest(request, former)
-        if former is not None and former.at is not None and (at is None or at >= former.at):
+        is_same = former is not None and former.pes == pes
+        if is_same and former is not None and former.at is not None and (at is None or at >= former.at):
             return self._keep_late(request, former, at)
         if self._is_shut_by_then(request, at):
             return None
         turn = self._next_turn() if former is None else former.turn
-        made = Reservation(at, self._awaited(at), turn=turn)
-        if former is None or former.at != at:
+        made = Reservation(at, self._awaited(at), turn=turn, pes=pes)
+        if former is None or former.at != at or not is_same:
             self.changes[request.seq] = made
         return time.put(request, made)
+
+    def _shaped(self, request: Request, former: Reservation | None) -> Request:
+        """A moldable request on the size on which it ends soonest, begun no later than it was promised; where
+        there is none it is the size that it was promised, else the least."""
+        found = self._soonest(request, former)
+        if found is not None:
+            return found[0]
+        if former is not None and former.pes:
+            return sized(request, former.pes)
+        return min(mold.sizes_of(self._site, request), key=lambda one: one.spec.ask.pes)
+
+    def _soonest(self, request: Request, former: Reservation | None) -> tuple[Request, int] | None:
+        def start_of(one: Request) -> int | None:
+            at = self._earliest(one, former)
+            return None if self._is_shut_by_then(one, at) else at
+
+        latest = None if former is None else former.at
+        return mold.soonest(self._site, self._now, request, start_of, latest)
+
+    def soonest(self, request: Request) -> tuple[Request, int] | None:
+        """Where a moldable request would end soonest: the size, and its start, no later than promised."""
+        time, told = self._time, self._told(request)
+        own = time.lift(request.seq)
+        found = self._soonest(request, told)
+        if own is not None and told is not None:
+            time.keep((told.turn, request.seq), own)
+        return found
 
     def _earliest(self, request: Request, former: Reservation | None) -> Instant | None:
         """The first start there can be. Who passes moves to an earlier one only as what is spare allows."""

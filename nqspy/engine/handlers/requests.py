@@ -13,6 +13,7 @@ from nqspy.engine.handlers.arrays import delete_left, each, release_some
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.people import group_of, need, need_entry, need_owner, need_to_be, role_of
 from nqspy.engine.handlers.queue_quota import QueueQuota
+from nqspy.engine.handlers.sizes import reshaped
 from nqspy.engine.handlers.spec import check_limits, check_spec
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
@@ -218,6 +219,8 @@ def modify(tx: Transaction, command: cm.ModifyRequest, caller: Caller) -> Any:
         if "account" in values:
             group, account = group_of(tx.site.settings, caller, request.owner, spec.account)
             spec = replace(spec, group=group, account=account)
+        if not started:
+            spec = reshaped(tx.site, request.spec, spec, values)
         check_spec(tx.site, spec)
         if started:
             alter.need_lower(tx, request, spec, user, caller)
@@ -239,7 +242,7 @@ def modify(tx: Transaction, command: cm.ModifyRequest, caller: Caller) -> Any:
     return each(tx, command.ids, one, caller)
 
 
-_SPEC_FIELDS = ("name", "priority", "eligible", "shell", "account", "rerunnable", "contract")
+_SPEC_FIELDS = ("name", "priority", "eligible", "shell", "account", "rerunnable", "contract", "mold")
 AS_OWNER = frozenset(("shell", "output", "workdir", "args", "environment", "script"))
 """What a request runs, and where it reads and writes, as its owner."""
 _ASK_FIELDS = (

@@ -20,6 +20,7 @@ from nqspy.engine.handlers.dry_run import foreseen
 from nqspy.engine.handlers.exits import tell_failures
 from nqspy.engine.handlers.people import group_of, need, need_entry
 from nqspy.engine.handlers.queue_quota import QueueQuota
+from nqspy.engine.handlers.sizes import shaped
 from nqspy.engine.handlers.spec import array_of, check_limits, check_spec, local_queue, routed
 from nqspy.model.actions import ExitFailure
 from nqspy.model.arrays import counted
@@ -204,6 +205,7 @@ def _check(
         script=_digest(script), environment=_digest(environment), unix_groups=(),
         listed=item.line is not None, array=array_of(spec.array), ask=resolved(site, spec.ask),
     )  # fmt: skip
+    spec = shaped(site, spec)
     check_spec(site, spec)
     spec = depend.read_after(tx, spec, caller, len(item.after))
     who = ""

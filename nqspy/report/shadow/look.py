@@ -8,6 +8,7 @@ from typing import NamedTuple
 from nqspy.model import events as ev
 from nqspy.model.ids import SECOND, Instant, Seq, array_of, index_of
 from nqspy.model.indices import nth
+from nqspy.model.molded import sized
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Request, State
 from nqspy.model.reservation import Reservation
@@ -89,6 +90,7 @@ class PassLook:
         request = requests.get(event.seq) or requests.get(array_of(event.seq) or 0)
         if request is None:
             return self._differs(event.seq, "it was started, and there was no such request")
+        request = sized(request, len(event.pes))
         kept = self._kept(request, False, event.forced)
         if kept is not None and kept.sure:
             self._differs(event.seq, f"it was started, and {kept.text}")
@@ -208,6 +210,8 @@ class PassLook:
         exits = self._decision.exits
         if kept is not None:
             return kept.text
+        if other.spec.mold is not None:
+            return "one that may run on several numbers of PEs may have waited for another size"
         if exits is None or "jobselect" in exits:
             return _BLIND[exits is not None]
         if ahead is None:
