@@ -56,6 +56,10 @@ SAID = {
         "probe nfs", ("nfs", "", ""), "resource nfs is broken; it goes on when probe nfs is well again"
     ),
     "hopeless": ("dependency", ("1.ymp failed",), "1.ymp failed"),
+    "in_line": (
+        "scheduler", ("2.ymp", "night"),
+        "2.ymp waits in front of it, and nobody in queue night passes one that waits (backfill=none)",
+    ),
     "is_stopped": ("queue night", (), "queue night is stopped"),
     "limit_reached": (
         "queue night", ("user", 2, "queue night", "anne"), "user limit 2 of queue night is reached for anne"
