@@ -1,7 +1,7 @@
 """The four doors of the engine: Journal, Executor, Exits, Decider. Rooms on either side know only
 these."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypedDict
@@ -323,6 +323,9 @@ class Decider(Protocol):
     def reset(self, site: Site) -> None:
         """The site is another one now, as after a commit that failed: what was followed so far is void."""
 
-    def foresee(self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]) -> Any:
-        """When a request that may be submitted would start, and what that rests on (`look_ahead.Outlook`);
-        ``samples`` as there."""
+    def foresee(
+        self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]
+    ) -> Callable[[float], Any]:
+        """Tells when a request that may be submitted would start, and what that rests on
+        (`look_ahead.Outlook`); ``samples`` as there. The site is looked at now; what it gives may be asked in
+        any thread, and waits at most so many real seconds."""

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 
 from bench_tools import (
@@ -361,44 +362,27 @@ def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
     }
 
 
+ALONE = ("cost", "nights", "estimators", "lachesis", "mold", "papers")
+"""Measures with options of their own, each in its file ``bench_NAME``."""
+WITH_TABLE = ("sim", "replay", "estimates")
+"""The same, given what prints a table of figures."""
+
+
 def main() -> int:
     """Prints the table, or JSON."""
-    if sys.argv[1:2] == ["cost"]:
-        from bench_cost import main as cost
-
-        return cost(sys.argv[2:])
-    if sys.argv[1:2] == ["nights"]:
-        from bench_nights import main as nights
-
-        return nights(sys.argv[2:])
-    if sys.argv[1:2] == ["sim"]:
-        from bench_sim import main as sim
-
-        return sim(sys.argv[2:], table)
-    if sys.argv[1:2] == ["replay"]:
-        from bench_replay import main as replay
-
-        return replay(sys.argv[2:], table)
-    if sys.argv[1:2] == ["estimates"]:
-        from bench_estimates import main as estimates
-
-        return estimates(sys.argv[2:], table)
-    if sys.argv[1:2] == ["estimators"]:
-        from bench_estimators import main as estimators
-
-        return estimators(sys.argv[2:])
-    if sys.argv[1:2] == ["papers"]:
-        from bench_papers import main as papers
-
-        return papers(sys.argv[2:])
-    if sys.argv[1:2] == ["memory"]:
+    asked = sys.argv[1] if len(sys.argv) > 1 else ""
+    if asked in ALONE or asked in WITH_TABLE:
+        measure = import_module(f"bench_{asked}").main
+        found: int = measure(sys.argv[2:], table) if asked in WITH_TABLE else measure(sys.argv[2:])
+        return found
+    if asked == "memory":
         from bench_memory import main as memory
 
         return memory(table)
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     words = (
         "commands latency submits list jobs night passes many arrays memory report simulation store faults "
-        "try; none: all. Or nights, sim, replay, estimates, estimators, papers, memory (alone; own options)"
+        f"try; none: all. Or {', '.join((*ALONE, *WITH_TABLE))}, memory (own options)"
     )
     parser.add_argument("names", nargs="*", help=words)
     parser.add_argument("--json", action="store_true", help="figures as JSON")
@@ -408,8 +392,8 @@ def main() -> int:
     unknown = [name for name in options.names if name not in known]
     if unknown:
         parser.error(f"there is no figure {unknown[0]}; there are {', '.join(known)}")
-    found = [each for name in options.names or known for each in known[name]()]
-    print(json.dumps([asdict(each) for each in found], indent=1) if options.json else table(found))
+    figures = [each for name in options.names or known for each in known[name]()]
+    print(json.dumps([asdict(each) for each in figures], indent=1) if options.json else table(figures))
     return 0
 
 

@@ -19,7 +19,7 @@ from nqspy.ports import Batch
 from nqspy.sim.batch import BatchRun
 from nqspy.sim.batch_policies import BATCH_POLICIES, SITE
 from nqspy.sim.replay import changes
-from nqspy.sim.replay.past import Past
+from nqspy.sim.replay.past import RecordedPast
 from nqspy.sim.replay.what_if import AS_IT_WAS, Other, Replayed, gathered, replayed
 from nqspy.sim.running import calm
 from nqspy.sim.workloads.jobs import Workload
@@ -81,7 +81,7 @@ def _both(
 
 def replay(home: Path, other: Other) -> Replayed:
     """From the file to the end of the courses."""
-    return replayed(gathered(Past(home)), other)
+    return replayed(gathered(RecordedPast(home)), other)
 
 
 def took(work: Callable[[], object]) -> tuple[float, object]:

@@ -34,6 +34,9 @@ DEPARTMENTS = {"d1": (30, 38), "d2": (25, 31), "d3": (20, 25), "d4": (15, 19), "
 ENOUGH = 0.8
 """What the machine must have given of the CPU time that processes wanted, for the night's figures to say
 anything: the lists are made to fill it to the last minute."""
+OTHER = "set sched_factor share 0"
+"""With this the night is gone through again: nobody's share counts, the lists are taken in the order in which
+they were handed in."""
 KINDS = ("compress", "sort", "matrix", "integrate", "chain")
 
 WORK = '''\
@@ -234,6 +237,8 @@ class Night:
         held, used = report["busy"], report["cpu_busy"]
         if held and used < ENOUGH * held:
             print(too_busy(f"requests held {held:.0%} of the processors and got {used:.0%}"))
+        print(f"the same night once more, and with other factors: nqspy replay -c '{OTHER}'")
+        print(self.run("nqspy", "replay", "--brief", "-c", OTHER))
         print(f"outputs: {self.work}/d1 ... d5; lists, home and log: {self.folder}")
         self.finish(report["line"])
         wrong = report["ended_ok"] != self.total or not report["order_kept"]

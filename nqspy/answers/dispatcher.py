@@ -28,7 +28,8 @@ from nqspy.answers.serving import Serving
 from nqspy.answers.slow import SlowAnswers, key_of
 from nqspy.answers.turns import Enough, never
 from nqspy.answers.waiting import OpenQuestions
-from nqspy.engine.handlers.context import Reply
+from nqspy.decider.estimates import PATIENCE
+from nqspy.engine.handlers.context import LateValue, Reply
 from nqspy.engine.inputs import CommandAsked
 from nqspy.model import commands as cm
 from nqspy.model.errors import NqspyError, Refusal
@@ -51,10 +52,17 @@ Question = Callable[["Dispatcher", rpc.Asked], Any]
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Who waits for a reply of the engine, and in which form."""
+    """Who waits for a reply of the engine."""
 
-    handle: rpc.Handle
-    form: str | None
+    asked: rpc.Asked
+
+    def answer(self, reply: Reply) -> bytes:
+        """The reply in the form that was asked for."""
+        return texts.reply(self.asked.handle.id, self.asked.message.get("text"), reply)
+
+    def late(self, value: LateValue) -> bytes:
+        """The same of a value that is made now."""
+        return self.answer(Reply(value.make(PATIENCE)))
 
 
 class Dispatcher:
@@ -113,7 +121,7 @@ class Dispatcher:
         except (msgspec.ValidationError, TypeError, ValueError, OverflowError, RecursionError) as error:
             self._refuse(asked, fields.bad_message(name, error))
             return None
-        return CommandAsked(command, asked.caller, Pending(asked.handle, asked.message.get("text")))
+        return CommandAsked(command, asked.caller, Pending(asked))
 
     def hold_back(self) -> None:
         """Keeps what needs the exits until they are loaded."""
@@ -127,7 +135,7 @@ class Dispatcher:
     def _reload(self, asked: rpc.Asked, command: cm.ReloadExits) -> bool:
         with self.told(asked):
             reply = self.serving.ask(command, asked.caller)
-            self.reply([(Pending(asked.handle, asked.message.get("text")), reply)])
+            self.reply([(Pending(asked), reply)])
         return False
 
     def _qmgr(self, asked: rpc.Asked) -> bool:
@@ -216,11 +224,12 @@ class Dispatcher:
 
     def reply(self, replies: Sequence[tuple[Any, Reply]]) -> None:
         """Sends the engine's replies of one group."""
-        ready = [
-            (to.handle, texts.reply(to.handle.id, to.form, reply))
-            for to, reply in replies
-            if isinstance(to, Pending)
-        ]
+        ready = []
+        for to, reply in replies:
+            if isinstance(to, Pending) and isinstance(reply.value, LateValue):
+                self.slow.take(to.asked, partial(to.late, reply.value))
+            elif isinstance(to, Pending):
+                ready.append((to.asked.handle, to.answer(reply)))
         if ready:
             self.serving.server.reply_many(ready)
 

@@ -164,6 +164,8 @@ class SubmissionDraft(RequestSheet):
         self.notes += found.notes
         if found.layout:
             self.spec["layout"] = found.layout
+        if found.mold:
+            self.spec["mold"] = found.mold
         for each, what in found.dropped:
             self.warnings.append(
                 f"-l {each.whole}: {what} is noted only, nothing of that kind is given out here"

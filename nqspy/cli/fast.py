@@ -174,7 +174,7 @@ def read_options(
 
 
 def dump(value: object) -> str:
-    """JSON of dicts, lists, tuples, texts, whole numbers, booleans and None. Raises Failure for a text that
+    """JSON of dicts, lists, tuples, texts, finite numbers, booleans and None. Raises Failure for a text that
     holds undecodable bytes (a file name that is no UTF-8)."""
     if isinstance(value, str):
         if not value.isascii():
@@ -182,7 +182,7 @@ def dump(value: object) -> str:
         return encode_basestring_ascii(value)
     if value is None or value is True or value is False:
         return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, int):
+    if isinstance(value, int | float):
         return str(value)
     if isinstance(value, dict):
         return "{" + ",".join([f"{encode_basestring_ascii(k)}:{dump(v)}" for k, v in value.items()]) + "}"

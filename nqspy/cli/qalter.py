@@ -40,7 +40,7 @@ def values_of(found: list[Given], home: "str | None") -> "Values":
         values["ask/consumables"] = [each for each in draft.consumables.items() if each[1]] or None
     else:
         values |= {f"units/{name}": count for name, count in draft.consumables.items()}
-        if "ask/pes" in values:
+        if "ask/pes" in values or "mold" in values:
             values.setdefault("layout", None)
     for given in found:
         if given.target in ("holds", "owner"):

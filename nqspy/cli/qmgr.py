@@ -17,8 +17,8 @@ PROMPT, MORE = "Qmgr: ", "    > "
 _LEAVE = ("exit", "quit")
 _WORDS = {"verify": "check", "plan": "plan", "apply": "atomic"}
 """What may be done with a file instead of running it, and the flag that says so."""
-LAST_WEEK = "7d"
-"""How far back a plan looks."""
+NEVER = "no"
+"""``--replay no``: a plan does not look back."""
 
 
 class Manager:
@@ -41,25 +41,24 @@ class Manager:
             raise Failure(f"{self.operands[0]} takes a file; {fast.usage('qmgr')}")
         if len(self.operands) > 1 or (self.operands and self.commands):
             raise Failure(f"one file, or -c commands; {fast.usage('qmgr')}")
-        self.past = given.get("replay", LAST_WEEK if word == "plan" and self._may_replay() else "")
-        if given.get("replay") and (word not in ("verify", "plan") or self.operands == ["-"]):
+        self._word, self._since = word, given.get("replay", "")
+        if self._since and (word not in ("verify", "plan") or self.operands == ["-"]):
             raise Failure("--replay goes with verify FILE and plan FILE")
-        self.brief = word == "plan" and "replay" not in given
 
-    def _may_replay(self) -> bool:
-        """Whether whoever asks may read the journal: the home's owner and root may."""
-        return os.access(os.path.join(self.daemon.home, "nqs.db"), os.R_OK) and not self._flags["json"]
+    def look_back(self) -> int:
+        """Tells what the file would have changed in the past, where that is asked for, and behind a plan;
+        gives the exit status."""
+        as_json = bool(self._flags["json"])
+        closes = self._word == "plan" and not self._since and not as_json and self.operands != ["-"]
+        if self._since in ("", NEVER) and not closes:
+            return 0
+        from nqspy.cli.past import LAST_NIGHT, PastUnderFile
 
-    def replay(self) -> int:
-        """Tells what the file would have changed in the past; gives the exit status."""
-        import subprocess
-
-        words = [sys.executable, "-m", "nqspy.sim.replay.command", "--home", self.daemon.home]
-        words += ["--since", self.past, "--file", self.operands[0]]
-        words += ["--json"] * bool(self._flags["json"]) + ["--brief"] * self.brief
-        return subprocess.run(
-            words, check=False, stderr=subprocess.DEVNULL if self.brief else None
-        ).returncode
+        past = PastUnderFile(self.daemon.home, self.operands[0], self._since or LAST_NIGHT)
+        if not closes:
+            return past.tell(as_json)
+        past.close_plan()
+        return 0
 
     def _is_file(self) -> bool:
         """Whether the commands stand in a file, on standard input too: what is typed or piped is live."""
@@ -123,8 +122,7 @@ def body(words: list[str]) -> int:
         return manager.send("-c", "\n".join(manager.commands) + "\n")
     if manager.operands:
         status = manager.send(manager.operands[0], _read(manager.operands[0]))
-        past = manager.replay() if manager.past and not status else 0
-        return status or (0 if manager.brief else past)
+        return status or manager.look_back()
     if os.isatty(0):
         terminal = Terminal()
         status = converse(manager, terminal.ask)

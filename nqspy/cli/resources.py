@@ -34,7 +34,7 @@ NOTED = ("software", "filesystems", "host", "vnode", "arch")
 DROPPED = ("host", "vnode", "arch", "filesystems", "property")
 """What may be asked for and no site gives."""
 
-_KNOWN = (*LIMITS, "nice", *LAYOUT[:3], "needs")
+_KNOWN = (*LIMITS, "speedup", "nice", *LAYOUT[:3], "needs")
 _OF_A_CHUNK = ("nodes", "ncpus", "mem", "vmem", "procs", "ppn", "mpiprocs", "ompthreads", "host", "vnode",
                "arch", "gpus", "ngpus")  # fmt: skip
 """What ``select`` and ``place`` do not go with: it belongs into the chunks."""
@@ -74,13 +74,15 @@ class Listed:
 
 class Resources:
     """What the resources listed for a request come to: ``asked`` by target, units of ``consumables`` by name,
-    ``notes`` for its attributes, its ``layout``, and what is asked for and not given."""
+    ``notes`` for its attributes, its ``layout``, its ``mold`` where it may run on several numbers of PEs, and
+    what is asked for and not given."""
 
     def __init__(self) -> None:
         self.asked: dict[str, int] = {}
         self.consumables: dict[str, int] = {}
         self.notes: list[str] = []
         self.layout: dict[str, object] = {}
+        self.mold: dict[str, object] = {}
         self.dropped: list[tuple[Listed, str]] = []
 
 
@@ -128,6 +130,9 @@ def resolve(listed: dict[str, Listed]) -> Resources:
             _one(each, found)
         except Wrong as error:
             raise blamed(error, each) from None
+    for each in listed.values():
+        if "sizes" in found.mold and "pes" in found.asked and target(each) == "pes":
+            raise blamed(Wrong("PEs are asked for twice, once of several sizes: name them once"), each)
     return found
 
 
@@ -144,7 +149,9 @@ def _mixing(listed: dict[str, Listed]) -> None:
 
 def _one(each: Listed, found: Resources) -> None:
     name = each.name
-    if name in LIMITS:
+    if name == "speedup" or (name in LIMITS and _several(each, LIMITS[name][0])):
+        _mold(each, found)
+    elif name in LIMITS:
         where, read = LIMITS[name]
         value = _least(name, read(each.text))
         if where == "pes":
@@ -159,6 +166,32 @@ def _one(each: Listed, found: Resources) -> None:
         note(each, name, each.text, found)
     elif name not in LAYOUT:
         consumable(each, name, each.text, found)
+
+
+def _several(each: Listed, where: str) -> bool:
+    """Whether it names more than one number of PEs, or a wall time for each of them."""
+    text = each.text
+    return where in _MOLDED and (text[:1] == "(" or (where == "pes" and "-" in text[1:]))
+
+
+def _mold(each: Listed, found: Resources) -> None:
+    from nqspy.cli import sizes
+
+    if each.warning:
+        raise Wrong("several sizes have no value to warn at")
+    name, where = each.name, _MOLDED[target(each)]
+    if where in found.mold:
+        raise Wrong("the sizes of a request, and its times, are named once")
+    if where == "sizes":
+        found.mold[where] = sizes.read_sizes(name, each.text)
+    elif where == "walls":
+        found.mold[where] = sizes.read_times(name, each.text)
+    else:
+        found.mold[where] = sizes.read_speedup(each.text)
+
+
+_MOLDED = {"pes": "sizes", "wall": "walls", "speedup": "speedup"}
+"""What is asked of one that may run on several numbers of PEs, and what of its mold that is."""
 
 
 def note(each: Listed, name: str, value: str, found: Resources) -> None:

@@ -152,20 +152,31 @@ def _explain(
         return features.outlook(site, request, Instant(began))
     if request.state is not State.QUEUED:
         return None
-    queue = site.settings.queues.get(request.queue)
-    kept: Reason | None = reasons.own.get(request.seq)
-    if kept is None and queue is not None and queue.kind == "batch" and queue.started:
-        kept = (
-            too_wide(site, request.queue, request.spec.ask.pes)
-            or features.keeping(site, request)
-            or alike.reason_of(reasons, request)
-            or tally.keeping(request)
-            or tally.reservations.delaying(request)
-        )
+    kept = of_itself(site, request, reasons)
+    if kept is None and _is_served(site, request):
+        kept = tally.keeping(request) or tally.reservations.delaying(request)
     closing = reasons.closing.get(request.queue)
     if kept is None and closing is not None:
         return _of_its_queue(site, request, closing, boards)
     return kept or _NOT_YET("scheduler")
+
+
+def of_itself(site: Site, request: Request, reasons: Reasons) -> Reason | None:
+    """What keeps back a queued request whatever runs: its own reason of the last pass, or one that the site
+    tells without what runs being counted."""
+    kept = reasons.own.get(request.seq)
+    if kept is not None or not _is_served(site, request):
+        return kept
+    return (
+        too_wide(site, request.queue, request.spec.ask.pes)
+        or features.keeping(site, request)
+        or alike.reason_of(reasons, request)
+    )
+
+
+def _is_served(site: Site, request: Request) -> bool:
+    queue = site.settings.queues.get(request.queue)
+    return queue is not None and queue.kind == "batch" and queue.started
 
 
 def _of_its_queue(site: Site, request: Request, closing: Reason, boards: Callable[[str], Board]) -> Reason:

@@ -12,7 +12,7 @@ from nqspy.core.no_exits import NoExits
 from nqspy.decider import messages, plans, sandbox
 from nqspy.decider.backoff import Backoff, Loss, named, standstill
 from nqspy.decider.heartbeat import Call
-from nqspy.decider.orders import Answer, OpenOrders, PassAsked, W, nothing
+from nqspy.decider.orders import Answer, OpenOrders, PassAsked, W, answer_within, nothing
 from nqspy.decider.process import FromWorker, LoadingBeside, WorkerEnded, WorkerPipes, WorkerProcess
 from nqspy.decider.registry import ExitRegistry
 from nqspy.decider.saved_state import AT_END, SavedState
@@ -26,6 +26,7 @@ from nqspy.model.actions import Plan
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Request, Used
 from nqspy.model.site import Site
+from nqspy.store.loading import no_collector
 from nqspy.userexit.loader import Source
 
 LOG = logging.getLogger("nqspy.decider")
@@ -42,8 +43,6 @@ SEEN = 0.2
 """Real seconds that the daemon itself must have seen a call at work before it judges: it may have slept."""
 QUESTION = 0.3
 """Real seconds beyond ten times the budgets that somebody waits for a submit or route exit."""
-FORESIGHT = 1.0
-"""Real seconds that `qsub --dry-run` waits for an estimate."""
 SILENT = "no estimate: the process of the user exits does not answer"
 
 
@@ -125,15 +124,19 @@ class DeciderClient:
             self.loading.again()
         self._was_off = {name for name in self.backoff.out if not self._enabled(name)}
 
-    def foresee(self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]) -> Outlook:
-        """When a request that may be submitted would start; somebody waits, so not for long."""
+    def foresee(
+        self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]
+    ) -> Callable[[float], Outlook]:
+        """Tells when a request that may be submitted would start: by the worker, or whoever asks for it. The
+        engine does not wait."""
         between, seqs = Between(samples=tuple(samples.items())), (request.seq,)
         if not self.needed:
-            ahead = LookAhead(site, now, between, request=request)
-            return ahead.outlooks(seqs, NoExits(), part_of(LOOK_AHEAD))[request.seq]
-        order = messages.AskOutlooks(0, 0, now, between, seqs, request)
-        made = self.query(order, messages.OutlooksMade(0, [], {}), FORESIGHT)
-        return made.read().get(request.seq, unknown(SILENT))
+            with no_collector():
+                ahead = LookAhead(site, now, between, request=request)
+            return lambda seconds: ahead.outlooks(seqs, NoExits(), part_of(LOOK_AHEAD))[request.seq]
+        answer = self.start_query(messages.AskOutlooks(0, 0, now, between, seqs, request))
+        silent = messages.OutlooksMade(0, [], {})
+        return lambda seconds: answer_within(answer, silent, seconds).read().get(request.seq, unknown(SILENT))
 
     # ------------------------------------------------------------ files
 

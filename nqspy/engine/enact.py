@@ -1,7 +1,10 @@
 """What a plan's actions do: the events that say they were decided, and what the executor is to do."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
+from nqspy.core.queueing.passing import promises_times
+from nqspy.core.queueing.reservations import MOMENT
 from nqspy.engine.passed_over import Kept
 from nqspy.model import events as ev
 from nqspy.model.actions import (
@@ -18,7 +21,7 @@ from nqspy.model.actions import (
     Suspend,
 )
 from nqspy.model.cause import Cause
-from nqspy.model.ids import Instant
+from nqspy.model.ids import Instant, array_of
 from nqspy.model.promises import Promise, Promised
 from nqspy.model.site import Site
 from nqspy.ports import Exits
@@ -27,18 +30,42 @@ from nqspy.ports import Exits
 def enact(
     site: Site,
     plan: Plan,
+    now: Instant,
     emit: Callable[[ev.Event], object],
     stands: Callable[[Action], bool] = lambda action: True,
 ) -> Iterator[Action]:
     """Makes a plan's actions happen one after the other, while it is iterated: ``stands`` is asked right
     before each, those that do not are left out; ``emit`` is given its event; what comes out is the order for
-    the executor."""
+    the executor. Of a start that comes too late it is told why before."""
     for action in plan.actions:
         if stands(action):
+            late = _missed(site, action, now) if isinstance(action, Start) else None
+            if late is not None:
+                emit(late)
             event = event_of(site, action)
             if event is not None:
                 emit(event)
             yield _order(site, action)
+
+
+MISSED = "nobody looked in time: nqsd was away or busy, or the clock set"
+"""Why one starts too late whom nothing held up."""
+
+
+def _missed(site: Site, start: Start, now: Instant) -> ev.Reserved | None:
+    """That one is started later than was promised to it, where nobody has told why: no pass has found
+    anything in its way."""
+    request = site.requests.get(array_of(start.seq) or 0) or site.requests[start.seq]
+    told = request.reservation
+    if told is None or told.at is None or told.late or now <= told.at + MOMENT:
+        return None
+    sure = promises_times(site, request.queue)
+    return ev.Reserved({request.seq: replace(told, late=MISSED)}) if sure else None
+
+
+def tells(plan: Plan, short_before: bool) -> bool:
+    """Whether the journal is told of a plan; ``short_before``: whether the one before was short of PEs."""
+    return bool(plan.actions or plan.failures or plan.ready or plan.short_of_pes != short_before)
 
 
 def decided(
@@ -59,8 +86,8 @@ def event_of(site: Site, action: Action) -> ev.Event | None:
     """The event that says an action was decided; None for one that changes nothing by itself (a notice, a
     signal)."""
     match action:
-        case Start(seq, attempt, pes, forced, units, until, passing):
-            return ev.Starting(seq, attempt, pes, forced, units, until, passing)
+        case Start(seq, attempt, pes, forced, units, until, passing, lacked):
+            return ev.Starting(seq, attempt, pes, forced, units, until, passing, lacked)
         case Reserving(starts, as_of, causes):
             return ev.Reserved(starts, as_of, causes)
         case Redate(seqs, date, cause, who):

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from nqspy.core import alike, resource_health
-from nqspy.core.passes import explain
+from nqspy.core.passes import explain, of_itself
 from nqspy.core.queueing.order import Place, QueueOrder, standing
 from nqspy.engine.loop import Engine
 from nqspy.engine.zones import local
@@ -99,6 +99,28 @@ def reasons_of(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason]:
         elif found[seq].code is ReasonCode.RESOURCE:
             found[seq] = _with_time(site, request, found[seq])
     return found
+
+
+def kept_by_themselves(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason | None]:
+    """Those of these requests that would wait however much were free, and why, as far as that is known. What
+    runs is not counted for each: there may be thousands."""
+    site, reasons = engine.site, engine.plan.reasons
+    found, others = dict[Seq, Reason | None](), list[Seq]()
+    for seq in seqs:
+        request = site.to_be(seq)
+        if request is None or request.state is not State.QUEUED:
+            others.append(seq)
+            continue
+        queue = site.settings.queues.get(request.queue)
+        reason = of_itself(site, request, reasons) or reasons.closing.get(request.queue)
+        if queue is None or not queue.started or (reason is not None and reason.code in _OF_ITSELF):
+            found[seq] = reason
+    known = reasons_of(engine, others) if others else {}
+    return found | {s: known.get(s) for s in others if s not in known or known[s].code in _OF_ITSELF}
+
+
+_OF_ITSELF = (ReasonCode.STOPPED, ReasonCode.EXIT, ReasonCode.HELD, ReasonCode.MEMORY)
+"""What keeps a request back however much is free."""
 
 
 def _with_time(site: Site, request: Request, reason: Reason) -> Reason:

@@ -7,14 +7,13 @@ long as those like them did (`runtime.expected_wall`).
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from nqspy.core import features
 from nqspy.core.backlog import Backlog
 from nqspy.core.queueing.passing import promises_times
 from nqspy.core.runtime import expected_wall, planned_wall, wall_limit
-from nqspy.engine.explain import reasons_of
+from nqspy.engine.explain import kept_by_themselves, reasons_of
 from nqspy.engine.inputs import Between
 from nqspy.engine.virtual.ahead import AheadRun
 from nqspy.engine.virtual.executor import ENDLESS, Run
@@ -22,7 +21,7 @@ from nqspy.model.events import Change, Recorded, SettingsChanged
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.lifecycle import apply, place
 from nqspy.model.lifetimes import Lifetimes
-from nqspy.model.reasons import ReasonCode
+from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import STARTED, Request, State
 from nqspy.model.settings import Settings
 from nqspy.model.site import Site
@@ -39,6 +38,7 @@ Spent = Callable[[], float]
 """Which part of the time that a look may take has gone by: from 1 on it is broken off."""
 
 LATEST = "if every request runs as long as its wall limit lets it, and none that comes later goes before it"
+CHANCES = "; queue {queue} takes chances (backfill=probable): that is no promise"
 PROMISED = "that start is promised to it, as long as nobody outruns his wall limit"
 PROBABLY = "if requests run as long as the last ones like them did, measured by their limits or best guesses"
 BY_LIMITS = "if requests run as long as their best guesses or limits say: none has ended yet to go by"
@@ -155,7 +155,9 @@ class LookAhead:
 
     def _promised(self, request: Request) -> Instant | None:
         """The start that it is promised, if that can be kept; where chances are taken it is told one only."""
-        kept = request.reservation if promises_times(self._site, request.queue) else None
+        queue = self._site.settings.queues.get(request.queue)
+        sure = queue is not None and queue.started and promises_times(self._site, request.queue)
+        kept = request.reservation if sure else None
         at = None if kept is None or kept.late else kept.at
         return None if at is None or at < self._now else at
 
@@ -175,11 +177,14 @@ class LookAhead:
             return [found for found in known if found is not None]
         with _Asked(exits, self._site, self._now):
             run = self._run(lengths, exits, last)
-            cut = run.go_on_while(lambda: not left <= run.starts.keys() and spent() < 1)
-            why = partial(self._why_not, run, lengths, cut)
-            basis = f"{lengths.basis}{self._how(exits)}"
+            going_on = run.go_on_while(lambda: not left <= run.starts.keys() and spent() < 1)
+            unreached = [each for each in requests if each.seq in left and each.seq not in run.starts]
+            why = self._unreached(run, lengths, unreached, cut=going_on and not run.is_over())
+            basis, lucky = f"{lengths.basis}{self._how(exits)}", self._lucky()
             return [
-                found or (Foreseen(at, basis) if (at := run.starts.get(request.seq)) else why(request))
+                found
+                or why.get(request.seq)
+                or Foreseen(run.starts[request.seq], basis + lucky.get(request.queue, ""))
                 for request, found in zip(requests, known, strict=True)
             ]
 
@@ -202,17 +207,42 @@ class LookAhead:
             said += f"; of {self._waiting} that wait {MOST} were looked at"
         return said
 
-    def _why_not(self, run: AheadRun, lengths: "_Lengths", cut: bool, request: Request) -> Foreseen:
+    def _lucky(self) -> dict[str, str]:
+        """That chances are taken beside those of a queue, by its name: what comes of them nobody knows."""
+        site, taking = self._site, dict[str, str]()
+        for name, queue in site.settings.queues.items():
+            if queue.kind == "batch" and not promises_times(site, name):
+                taking.setdefault(site.domain_of(name).name, name)
+        return {
+            name: CHANCES.format(queue=taking[domain])
+            for name in (site.settings.queues if taking else ())
+            if (domain := site.domain_of(name).name) in taking
+        }
+
+    def _unreached(
+        self, run: AheadRun, lengths: "_Lengths", requests: Sequence[Request], cut: bool
+    ) -> dict[Seq, Foreseen]:
+        """Why a run tells of these no start; what holds them up all alike is found once."""
+        held = self._held_up(run, lengths)
+        if cut and held is not None and not run.heap.sure:  # shifts alone are to come
+            far = Foreseen(None, f"{held.basis}; {self._far(run)}", held.by)
+            return dict.fromkeys([each.seq for each in requests], far)
         if cut:
-            return self._beyond(run, lengths, request)
+            return {each.seq: self._beyond(run, lengths, each) for each in requests}
+        own = kept_by_themselves(run.engine, [each.seq for each in requests])
+        return {
+            each.seq: self._never(run, each, own.get(each.seq)) if held is None or each.seq in own else held
+            for each in requests
+        }
+
+    def _never(self, run: AheadRun, request: Request, own: Reason | None) -> Foreseen:
         queue = run.site.settings.queues.get(request.queue)
         if queue is None or not queue.started:
             return Foreseen(None, f"queue {request.queue} is stopped")
-        found = reasons_of(run.engine, (request.seq,)).get(request.seq)
-        if found is not None and found.code not in _OF_ITSELF and (held := self._held_up(run, lengths)):
-            return held
-        new = found is not None and request.seq == self._new
-        said = f": {found.text}" if new and found is not None else "; see its reason"
+        new = reasons_of(run.engine, (request.seq,)).get(request.seq) if request.seq == self._new else None
+        said = "; see its reason" if new is None else f": {new.text}"
+        if new is None and own is not None and own.code is ReasonCode.EXIT:  # its text may name others
+            said = f": exit {own.who} does not let it, asked as if it were then"
         return Foreseen(None, f"nothing that is to come lets it start{said}")
 
     def _held_up(self, run: AheadRun, lengths: "_Lengths") -> Foreseen | None:
@@ -227,10 +257,12 @@ class LookAhead:
             Foreseen(None, "{by}: suspended, nobody knows for how long", paused[:SHOWN]) if paused else None
         )
 
+    def _far(self, run: AheadRun) -> str:
+        return f"it is not among the next {run.count} starts, and nobody looked further{self._how(run.exits)}"
+
     def _beyond(self, run: AheadRun, lengths: "_Lengths", request: Request) -> Foreseen:
         """Of one that was not reached: roughly, by the work that is still before it."""
-        far = f"it is not among the next {run.count} starts, and nobody looked further{self._how(run.exits)}"
-        backlog = self._backlog
+        far, backlog = self._far(run), self._backlog
         if backlog is None:
             backlog = self._backlog = Backlog(run.site, self._past, _left(run, lengths))
         there = run.site.to_be(request.seq)
@@ -238,10 +270,6 @@ class LookAhead:
             return Foreseen(None, far)
         wait = backlog.wait(there)
         return Foreseen(Instant(run.now + wait), f"roughly, by the work that waits before it by date: {far}")
-
-
-_OF_ITSELF = (ReasonCode.STOPPED, ReasonCode.EXIT, ReasonCode.HELD, ReasonCode.MEMORY)
-"""What keeps a request back however much is free."""
 
 
 def _both(promised: Instant | None, latest: Foreseen, probably: Foreseen) -> Outlook:

@@ -10,7 +10,7 @@ from itertools import chain
 from traceback import format_exc
 from typing import Any
 
-from nqspy.engine.enact import decided, enact
+from nqspy.engine.enact import decided, enact, tells
 from nqspy.engine.handlers import depend, shifts
 from nqspy.engine.handlers import exits as exits_desk
 from nqspy.engine.handlers import health as health_desk
@@ -349,12 +349,12 @@ class Engine:
         """Turns a plan into events and orders, action by action; after a look at what happened since it was
         asked for, if anything did."""
         short_before, self.plan = self.plan.short_of_pes, plan
-        if not (plan.actions or plan.failures or plan.ready or plan.short_of_pes != short_before):
+        if not tells(plan, short_before):
             return
         wait = passed_over(self.site, plan) if self.journal.remembers else ()
         tx.emit(decided(plan, wait, self.exits, self._asked_earlier(tx)))
         exits_desk.tell_failures(tx, plan.failures)
-        for order in enact(self.site, plan, tx.emit, lambda action: self._stands(action, recheck)):
+        for order in enact(self.site, plan, tx.now, tx.emit, lambda a: self._stands(a, recheck)):
             if isinstance(order, Move | Suspend | Resume):
                 self._mark()
             tx.act(order)

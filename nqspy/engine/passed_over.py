@@ -11,6 +11,7 @@ from nqspy.model.actions import Plan, Start
 from nqspy.model.board import Board
 from nqspy.model.columns import turn_of
 from nqspy.model.ids import Instant, Seq, array_of
+from nqspy.model.molded import sized
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
@@ -63,7 +64,7 @@ def _in_their_turns(
         while waiting and _place(waiting[0]) < _place(chosen):
             one = waiting.popleft()
             found.update({one.seq: why} if (why := _kept(counts, board, one)) is not None else {})
-        counts.add(site.to_be(action.seq) or chosen)
+        counts.add(sized(site.to_be(action.seq) or chosen, len(action.pes)))
         board.take(action.pes)
     return found
 

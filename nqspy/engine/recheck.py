@@ -11,6 +11,7 @@ from nqspy.core.queueing.limits import RunningCounts
 from nqspy.model import board, promises
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Reserving, Resume, Start, Suspend
 from nqspy.model.ids import Instant, Seq, array_of
+from nqspy.model.molded import sized
 from nqspy.model.promises import Promise
 from nqspy.model.requests import Request, State, Used
 from nqspy.model.site import Site
@@ -48,7 +49,7 @@ class Recheck:
         holds = self._holds(action) and features.stands(self._site, action)
         if isinstance(action, Start):
             if holds:
-                self._add(self._to_be(action.seq), action.forced)
+                self._add(self._to_be(action.seq, len(action.pes)), action.forced)
             else:
                 self._fallen.add(action.seq)
         return holds
@@ -116,15 +117,15 @@ class Recheck:
         inside = all(0 <= pe < len(own) and own[pe] for pe in pes)
         return len(pes) == len(set(pes)) == wanted and inside
 
-    def _to_be(self, seq: Seq) -> Request | None:
-        """The request; an index of an array that has not begun as it would be, if nothing happened to the
-        array either."""
+    def _to_be(self, seq: Seq, pes: int) -> Request | None:
+        """The request, on so many PEs if it may run on several numbers of them; an index of an array that has
+        not begun as it would be, if nothing happened to the array either."""
         found = self._site.to_be(seq)
         gone = seq not in self._site.requests and array_of(seq) in self._changed
-        return None if gone else found
+        return None if gone or found is None else sized(found, pes)
 
     def _may_start(self, action: Start) -> bool:
-        site, request = self._site, self._to_be(action.seq)
+        site, request = self._site, self._to_be(action.seq, len(action.pes))
         if request is None or request.state is not State.QUEUED or request.attempts + 1 != action.attempt:
             return False
         queue = site.settings.queues.get(request.queue)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from nqspy.engine.handlers import health, strays
+from nqspy.engine.handlers import health, recorded, strays
 from nqspy.engine.handlers.advice import names
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.inputs import Outcome
@@ -11,6 +11,7 @@ from nqspy.engine.loop import Engine
 from nqspy.model import indices
 from nqspy.model.array_events import Parted
 from nqspy.model.cause import Cause
+from nqspy.model.event import Event
 from nqspy.model.events import Held, MachineFound, Restored
 from nqspy.model.ids import Instant, Seq, array_of, index_of, number_of
 from nqspy.model.indices import Runs
@@ -77,6 +78,13 @@ def begin(
     if later is not None:
         _meet_later(tx, later, observations)
     site.check()
+    return engine.feed((), now)
+
+
+def again(engine: Engine, events: Sequence[Event], now: Instant) -> Outcome:
+    """As `begin`, where a journal tells what was found (``events``): that comes before what has come by time
+    alone meanwhile."""
+    recorded.take(engine.transaction(now), events)
     return engine.feed((), now)
 
 

@@ -9,6 +9,7 @@ from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason, Reasons
 from nqspy.model.requests import Used
 from nqspy.model.reservation import Reservation
+from nqspy.model.shapes import Lacked
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,8 @@ class Action:
 class Start(Action):
     """Start this attempt of a request on these PEs, with these ``units`` of consumables. ``forced``: an exit
     or an operator asked for it past the limits; ``until``: it is ended then (`Spec.contract`); ``passing``:
-    it passes one that was promised a start at a time that nobody can say."""
+    it passes one that was promised a start at a time that nobody can say; ``lacked``: of one that has several
+    sizes those on which it would have ended sooner, each with why it could not start on it."""
 
     kind: ClassVar[str] = "start"
     seq: Seq
@@ -33,6 +35,7 @@ class Start(Action):
     units: Units = ()
     until: Instant | None = None
     passing: bool = False
+    lacked: Lacked = ()
 
 
 @dataclass(frozen=True, slots=True)

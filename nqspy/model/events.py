@@ -19,6 +19,7 @@ from nqspy.model.machine import Device
 from nqspy.model.moved_out import MovedOut as MovedOut
 from nqspy.model.requests import AfterWord, EndReason, Spec, Used
 from nqspy.model.reservation import Reserved as Reserved
+from nqspy.model.shapes import Lacked
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,8 @@ class Eligible(Event):
 @dataclass(frozen=True, slots=True)
 class Starting(Event):
     """It was decided to start an attempt on these PEs and units; the executor may once this is committed.
-    ``until``: when it is ended, where it fills a hole (`Spec.contract`); ``passing``: it starts past one that
-    was promised a start at a time that nobody can say."""
+    ``until``: when it is ended, where it fills a hole (`Spec.contract`); ``passing``, ``lacked``: as
+    `actions.Start` has them."""
 
     kind: ClassVar[str] = "starting"
     seq: Seq
@@ -66,6 +67,7 @@ class Starting(Event):
     units: Units = ()
     until: Instant | None = None
     passing: bool = False
+    lacked: Lacked = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,7 @@ class Ended(Event):
 
 @dataclass(frozen=True, slots=True)
 class Requeued(Event):
-    """An attempt ended without the request: it waits again. ``losses``: attempts in a row lost soon."""
+    """An attempt ended, its request waits again, dated as before. ``losses`` as `requests.Request` has it."""
 
     kind: ClassVar[str] = "requeued"
     seq: Seq
@@ -258,10 +260,9 @@ class Deleted(Event):
 
 @dataclass(frozen=True, slots=True)
 class Decided(Event):
-    """A pass acted: what it saw, how exits behaved; its starts follow as events of their own. ``samples`` are
-    charged; ``short_of_pes``: one waited only for a PE; ``wait``: why those looked at do, ``(seq, code, who,
-    text)``; ``ready``: ``("GROUP:OWNER", PEs)``, see `balance`; ``exits``: which hooks it asked, None: nobody
-    knows; ``asked``: when, where its plan came later."""
+    """A pass acted: what it saw, how exits behaved; its starts follow as events. ``samples`` are charged;
+    ``short_of_pes``: one waited only for a PE; ``wait``: why those looked at do, ``(seq, code, who, text)``;
+    ``ready``: ``("GROUP:OWNER", PEs)``, see `balance`; ``exits``: hooks it asked; ``asked``: when, if before."""
 
     kind: ClassVar[str] = "decided"
     as_of: int
@@ -307,8 +308,7 @@ class SettingsChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class UsageCorrected(Event):
-    """A manager set the decayed use of a group, groups below it included, from ``former`` to ``value`` ms;
-    its users' use was scaled with it."""
+    """A manager set the decayed use (ms) of a group and those below it from ``former`` to ``value``."""
 
     kind: ClassVar[str] = "usage_corrected"
     group: str

@@ -14,6 +14,7 @@ from nqspy.model.errors import BrokenSite
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.layout import Layout
 from nqspy.model.reservation import Reservation
+from nqspy.model.shapes import Lacked, Mold
 from nqspy.model.units import UNLIMITED
 
 
@@ -42,10 +43,8 @@ POSIX_LETTER = NQS_LETTER | {State.ENDED: "F", State.ARRIVING: "T", State.ROUTIN
 STARTED = (State.RUNNING, State.SUSPENDED, State.EXITING)
 """States of an attempt; one that is exiting has given its PEs back."""
 
-EndReason = Literal[
-    "exit", "signal", "cpu_limit", "wall_limit", "memory_limit", "file_limit", "process_limit", "contract",
-    "deleted", "lost", "requeued", "not_started",
-]  # fmt: skip
+EndReason = Literal["exit", "signal", "cpu_limit", "wall_limit", "memory_limit", "file_limit",
+    "process_limit", "contract", "deleted", "lost", "requeued", "not_started"]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +140,10 @@ class Spec:
     ``name_given``: the owner named it (a default name such as STDIN says nothing). ``eligible``: not before
     (``-a``). ``after``: requests it depends on; all must be met. ``unix_groups``: of who handed it in, kept
     while a pipe queue holds it. ``listed``: it was handed in as part of a list, whose order it keeps.
-    ``array``: it is an array of these indices (or one index of it).
-    ``start_in``: the folder it starts in, if it named one. ``layout``: how its PEs are laid out.
-    ``contract``: it may start in a hole shorter than its wall limit, and is ended where that ends;
-    ``job_class``: where its queue goes by classes; empty: the site's default."""
+    ``array``: it is an array of these indices (or one index of it). ``start_in``: the folder it starts in, if
+    it named one. ``layout``: how its PEs are laid out. ``contract``: it may start in a hole shorter than its
+    wall limit, and is ended where that ends. ``mold``: it may run on several numbers of PEs; ``ask`` is then
+    what `molded` says. ``job_class``: where its queue goes by classes; empty: the site's default."""
 
     owner: str
     uid: int
@@ -177,6 +176,7 @@ class Spec:
     start_in: str | None = None
     layout: Layout | None = None
     contract: bool = False
+    mold: Mold | None = None
     job_class: str = ""
 
 
@@ -259,7 +259,7 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     ``ending``: who asked for its end. ``preempted_times``: how often it gave way because memory was short,
     ``preempted_bytes``: what it held when it last did. ``suspended_time``: how long it was suspended before.
     ``units``: of consumables, its own until its processes have ended; ``adjusted``: it asks for others now;
-    ``until``: when its hole ends; ``passing``: it started past one that was promised no time.
+    ``until``: when its hole ends; ``passing``, ``lacked``: as `actions.Start` has them.
     """
 
     number: int
@@ -281,6 +281,7 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     adjusted: bool = False
     until: Instant | None = None
     passing: bool = False
+    lacked: Lacked = ()
 
     def ran(self, now: Instant) -> int:
         """Wall time (ms) it has run by ``now``, without that in which it was suspended."""

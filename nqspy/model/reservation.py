@@ -11,12 +11,14 @@ from nqspy.model.ids import Instant, Seq
 class Reservation:
     """A start that is promised to a waiting request: at ``at`` at the latest, None where nobody can say when
     as what it waits for has no wall limit. ``by``: requests whose ends it waits for. ``late``: why the
-    promise could not be kept. ``turn``: the promises that stand were made in the order of it."""
+    promise could not be kept. ``turn``: the promises that stand were made in the order of it. ``pes``: on how
+    many PEs, of one that has several sizes; else 0."""
 
     at: Instant | None
     by: tuple[Seq, ...] = ()
     late: str = ""
     turn: int = 0
+    pes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from nqspy.model import arrays, indices
 from nqspy.model import events as ev
 from nqspy.model.arrays import ArrayState
 from nqspy.model.ids import Instant, Seq, index_of, member
+from nqspy.model.molded import on_size, while_waiting
 from nqspy.model.requests import (
     STARTED,
     Attempt,
@@ -242,8 +243,11 @@ def _modify(request: Request, event: ev.Modified, at: Instant, ages: Ages) -> No
 def _start(request: Request, event: ev.Starting, at: Instant, ages: Ages) -> None:
     request.attempts, request.rank, request.reservation = event.attempt, 0, None
     request.attempt = Attempt(
-        event.attempt, event.pes, at, units=event.units, until=event.until, passing=event.passing
-    )
+        event.attempt, event.pes, at, units=event.units, until=event.until, passing=event.passing,
+        lacked=event.lacked,
+    )  # fmt: skip
+    if request.spec.mold is not None:
+        request.spec = on_size(request.spec, len(event.pes))
     request.state = State.RUNNING
 
 
@@ -296,6 +300,7 @@ def _end(request: Request, event: ev.Ended | ev.Deleted, at: Instant, ages: Ages
 
 def _requeue(request: Request, event: ev.Requeued, at: Instant, ages: Ages) -> None:
     request.attempt, request.losses = None, event.losses
+    request.spec = while_waiting(request.spec)
     request.hold_text = request.hold_text if request.holds else ""
     request.state = wait_state(request, at)
 

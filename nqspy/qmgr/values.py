@@ -110,8 +110,16 @@ def convert(cursor: Cursor, info: Declared, token: Token) -> Any:
         value = _parse(info, token.text)
         check_value(info, value)
     except BadValue as error:
-        raise cursor.bad(str(error), token) from None
+        raise cursor.bad(_in_words_of(info, str(error)), token) from None
     return value
+
+
+def _in_words_of(info: Declared, text: str) -> str:
+    """What is wrong with a value, naming no word for none but that of the setting, if it has one."""
+    forms = text.removesuffix(" or unlimited")
+    if forms == text:
+        return text
+    return f"{forms} or {info.nothing_written}" if info.can_be_none else " or ".join(forms.rsplit(", ", 1))
 
 
 def _parse(info: Declared, text: str) -> Any:

@@ -11,6 +11,7 @@ from nqspy.model.ids import Seq, full_id
 from nqspy.model.indices import show
 from nqspy.model.requests import Spec, Used, finite
 from nqspy.model.reservation import Reservation
+from nqspy.model.shapes import Mold
 from nqspy.report.time_text import Zone
 
 _INSTANTS = {"date", "fired", "until", "since", "last", "taken", "began"}
@@ -63,7 +64,15 @@ def requested(spec: Spec) -> dict[str, Any]:
         "consumables": dict(ask.consumables),
         "processes": finite(dict(ask.others).get("per_request/process_limit")),
         **({} if ask.best_guess is None else {"best_guess_s": ask.best_guess / 1000}),
+        **({} if spec.mold is None else _molded(spec.mold)),
     }
+
+
+def _molded(mold: Mold) -> dict[str, Any]:
+    """``sizes`` on which it may run, ``walls_s``: its wall limits on these, the ``speedup`` they came of."""
+    walls = [seconds(finite(mold.wall_on(pes))) for pes in mold.sizes]
+    curve = {} if mold.speedup is None else {"speedup": dataclasses.asdict(mold.speedup)}
+    return {"sizes": list(mold.sizes), "walls_s": walls, **curve}
 
 
 def seconds(ms: int | None) -> float | None:

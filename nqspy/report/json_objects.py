@@ -112,7 +112,16 @@ def _object(
         **_of_array(request, context.host),
         **_contract(request, context),
         **({"class": spec.job_class} if spec.job_class else {}),
+        **_lacked(request),
     }
+
+
+def _lacked(request: Request) -> dict[str, Any]:
+    """``lacked[{pes why}]`` of one that runs on one of several sizes: those on which it would have ended
+    sooner, with the code of why it could not start on them."""
+    if request.spec.mold is None or request.attempt is None:
+        return {}
+    return {"lacked": [{"pes": pes, "why": why} for pes, why in request.attempt.lacked]}
 
 
 def _contract(request: Request, context: AnswerContext) -> dict[str, Any]:
@@ -170,11 +179,12 @@ def redating_object(request: Request, context: AnswerContext) -> dict[str, Any] 
 
 
 def reservation_object(kept: Reservation, sure: bool, context: AnswerContext) -> dict[str, Any]:
-    """``reservation{at by late promised}`` of ``qstat --why``: when it starts at the latest (null: nobody can
-    say), whose ends it waits for, why that could not be kept; ``sure``: the time is promised, and no guess of
-    a queue that takes chances."""
+    """``reservation{at by late promised pes}`` of ``qstat --why``: when it starts at the latest (null: nobody
+    can say), whose ends it waits for, why that could not be kept; ``sure``: the time is promised, and no
+    guess of a queue that takes chances; ``pes``: on how many, of one that has several sizes."""
     by = [full_id(seq, context.host) for seq in kept.by]
-    return {"at": context.zone.stamp(kept.at), "by": by, "late": kept.late or None, "promised": sure}
+    made = {"at": context.zone.stamp(kept.at), "by": by, "late": kept.late or None, "promised": sure}
+    return made | ({"pes": kept.pes} if kept.pes else {})
 
 
 def encode(objects: Sequence[Mapping[str, Any]] | Mapping[str, Any]) -> bytes:

@@ -26,7 +26,7 @@ from nqspy.model.requests import (
     finite,
 )
 from nqspy.report.json_objects import default_path
-from nqspy.report.pbs_values import VariableList, kilobytes, number_or_text, span
+from nqspy.report.pbs_values import VariableList, kilobytes, number_or_text, sizes_list, span
 from nqspy.report.time_text import Zone
 
 Value = str | int | Mapping[str, str | int] | VariableList
@@ -273,6 +273,7 @@ def resource_list(spec: Spec, notes: Mapping[str, str] | None = None) -> dict[st
         "software": number_or_text(notes.get("software")),
         "walltime": _span(ask.wall),
     }
+    found |= {} if spec.mold is None else sizes_list(spec.mold)
     found |= {"ngpus" if name == "gpu" else name: count for name, count in ask.consumables}
     return {name: found[name] for name in sorted(found) if found[name] is not None}  # type: ignore[misc]
 

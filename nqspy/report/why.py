@@ -5,7 +5,7 @@ from typing import Any
 
 from nqspy.model.domains import spans
 from nqspy.model.reason_texts import NEEDED
-from nqspy.model.units import format_size
+from nqspy.model.units import format_size, format_time
 from nqspy.report.eta import both
 
 
@@ -25,6 +25,7 @@ def why_text(each: Mapping[str, Any]) -> str:
     elif each["started"] is not None:
         lines.append(f"  it was started at {each['started']} on PEs {','.join(spans(sorted(each['pes'])))}")
         lines += _why_contract(each)
+        lines += _why_size(each)
         lines += _why_started(each)
     else:
         lines += _why_waiting(each)
@@ -51,6 +52,37 @@ def _why_contract(each: Mapping[str, Any]) -> Iterable[str]:
         yield "  contract: a hole shorter than its wall limit will do, where its queue has backfill=contract"
 
 
+def _why_sizes(each: Mapping[str, Any]) -> Iterable[str]:
+    """On which sizes it may run, how long on each, and which is chosen."""
+    asked = each["requested"]
+    if sizes := asked.get("sizes"):
+        times = [None if wall is None else format_time(round(wall * 1000)) for wall in asked["walls_s"]]
+        pairs = zip(sizes, times, strict=True)
+        shown = [str(pes) if time is None else f"{pes} ({time})" for pes, time in pairs]
+        more = f" and {len(shown) - SIZES} more" if len(shown) > SIZES else ""
+        yield f"  sizes:    {', '.join(shown[:SIZES])}{more} PEs; the one with the earliest expected end"
+
+
+def _why_size(each: Mapping[str, Any]) -> Iterable[str]:
+    """Which of its sizes it was started on, and why on that."""
+    yield from _why_sizes(each)
+    if each["requested"].get("sizes"):
+        why = [f"{one['pes']} ({_LACKED.get(one['why'], 'held back')})" for one in each.get("lacked") or ()]
+        more = f" and {len(why) - SIZES} more" if len(why) > SIZES else ""
+        but = f"; it could not start on {', '.join(why[:SIZES])}{more}" if why else ""
+        yield f"  size:     {each['requested']['pes']} PEs, on which it ends soonest{but}"
+
+
+SIZES = 8
+"""So many sizes are named."""
+_LACKED = {
+    "NO_PES": "too few free",
+    "NO_UNITS": "too few units",
+    "LIMIT": "above a limit",
+    "RESERVED": "kept for others",
+}
+
+
 def _why_waiting(each: Mapping[str, Any]) -> Iterable[str]:
     reason, rank, estimate = each["reason"], each["priority"], each.get("estimate")
     if reason:
@@ -60,6 +92,7 @@ def _why_waiting(each: Mapping[str, Any]) -> Iterable[str]:
         cause = f" when {redated['cause']} was started" if redated["cause"] else ""
         yield f"  redated:  it counts as submitted at {each['date_in_queue']}, set by {redated['who']}{cause}"
     yield from _why_contract(each)
+    yield from _why_sizes(each)
     if reservation := each.get("reservation"):
         yield from _why_promised(reservation)
     if rank:
@@ -78,7 +111,8 @@ def _why_promised(reservation: Mapping[str, Any]) -> Iterable[str]:
     by = f"; it waits for {', '.join(reservation['by'])}" if reservation["by"] else ""
     sure = "at the latest" if reservation["promised"] else "unless one that started past it runs longer"
     when = f"{reservation['at']} {sure}" if reservation["at"] else "a time that nobody can say"
-    yield f"  reserved: its start, at {when}{by}"
+    size = f" on {reservation['pes']} PEs" if reservation.get("pes") else ""
+    yield f"  reserved: its start{size}, at {when}{by}"
     if reservation["late"]:
         yield f"  late:     {reservation['late']}"
 

@@ -23,7 +23,9 @@ class Options(TypedDict, total=False):
     ``environment``: variables of the job; ``user``: run as another one (managers); ``after``: ``ID`` or
     ``ID:any``; ``needs``: resources that must be well, a list or ``nfs+licence``; ``consumables``: units by
     name, like ``{"gpu": 2}``; ``contract``: a hole shorter than its wall limit will do, it is ended where
-    that ends; ``key``: the same key again gives the same request.
+    that ends; ``sizes``: it may run on each of these numbers of PEs, ``walls`` its wall limits on them in the
+    same order, or ``speedup`` Downey's A and sigma, ``wall`` being the time on one PE; ``key``: the same key
+    again gives the same request.
     """
 
     name: str
@@ -36,6 +38,9 @@ class Options(TypedDict, total=False):
     memory: Size
     memory_process: Size
     pes: int
+    sizes: Sequence[int]
+    walls: Sequence[Time]
+    speedup: tuple[float, float]
     nice: int
     needs: str | Sequence[str]
     consumables: Mapping[str, int]
@@ -84,7 +89,7 @@ def submission(
         "ask": _ask(options), "output": _output(options, folder), "args": list(args),
         "eligible": None if eligible is None else round(eligible.timestamp() * 1000),
         "host": socket.gethostname(), "umask": _umask(),
-        "attributes": [*options.get("attributes", ()), *after],
+        "attributes": [*options.get("attributes", ()), *after], "mold": _mold(options),
     }  # fmt: skip
     environment = _environment(options.get("environment", {}), folder)
     item = {"spec": given(spec), "script": body, "environment": environment, "user": options.get("user")}
@@ -94,6 +99,16 @@ def submission(
 def given(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def _mold(options: Options) -> dict[str, Any] | None:
+    curve = options.get("speedup")
+    mold = {
+        "sizes": list(options.get("sizes", ())),
+        "walls": [_milliseconds(wall) for wall in options.get("walls", ())],
+        "speedup": None if curve is None else {"parallelism": curve[0], "sigma": curve[1]},
+    }
+    return mold if any(mold.values()) else None
 
 
 def _ask(options: Options) -> dict[str, Any]:

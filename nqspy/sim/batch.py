@@ -18,6 +18,7 @@ from nqspy.model.requests import Ask, Request, Spec
 from nqspy.ports import Exits
 from nqspy.sim.main import Simulation
 from nqspy.sim.workloads.jobs import SimulatedJob, Workload
+from nqspy.sim.workloads.moldable import Molding, molded_job
 from nqspy.store.memory import MemoryJournal
 from nqspy.store.passing import PassingJournal
 
@@ -51,6 +52,11 @@ class EndedJob:
     end: int
     run: int
     held: tuple[HeldPes, ...] = ()
+
+    @property
+    def pes(self) -> int:
+        """How many PEs it held at last."""
+        return len(self.held[-1].pes) if self.held else self.job.width
 
     @property
     def wait(self) -> int:
@@ -115,8 +121,8 @@ Told = Callable[[Sequence[ev.Recorded]], None]
 class BatchRun:
     """``workload`` under the settings of ``texts``, one after the other, and ``exits``, on a machine of so
     many PEs and bytes of memory. ``kept``: settings behind these that no shift changes; ``ask``: what its
-    jobs ask for; ``journal`` makes one that tells what is committed. ``left``: jobs that have not ended, once
-    nothing is left to happen.
+    jobs ask for, ``molding``: on which PEs, where that is not their width; ``journal`` makes one that tells
+    what is committed. ``left``: jobs that have not ended, once nothing is left to happen.
 
     Iterating over it lets time pass, and gives the jobs as they end.
     """
@@ -130,8 +136,9 @@ class BatchRun:
         kept: Texts = (),
         ask: Callable[[SimulatedJob], Ask] = ask_of,
         journal: Callable[[Told], MemoryJournal] = PassingJournal,
+        molding: Molding | None = None,
     ) -> None:
-        self.workload, self._ask = workload, ask
+        self.workload, self._ask, self._molding = workload, ask, molding
         self.begin = Instant(workload.begin) if workload.begin else YEAR_2026
         self._coming: deque[SimulatedJob] = deque()
         self._jobs: dict[Seq, SimulatedJob] = {}
@@ -200,6 +207,7 @@ class BatchRun:
         spec = Spec(
             owner=job.user, uid=1000, name="job", queue="", script="", environment="", workdir="/home",
             account=account, ask=self._ask(job),
+            mold=None if self._molding is None else self._molding(molded_job(job, self.workload.pes)),
         )  # fmt: skip
         return cm.Submission(spec, "")
 
@@ -212,7 +220,11 @@ class BatchRun:
 
     def _run(self, request: Request) -> Run:
         job = self._jobs[request.seq]
-        return Run(job.run, job.run * job.width)
+        if self._molding is None:
+            return Run(job.run, job.run * job.width)
+        pes = request.spec.ask.pes
+        run = molded_job(job, self.workload.pes).time_on(pes, job.run)
+        return Run(run, run * pes)
 
     # ------------------------------------------------------------ what happens
 

@@ -2,11 +2,12 @@
 ``queues.d``."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nqspy.model.requests import Ask
 from nqspy.sim.batch import ask_of, exact_ask_of
 from nqspy.sim.workloads.jobs import SimulatedJob
+from nqspy.sim.workloads.moldable import Molding, any_size, narrow, wide
 
 SITE = """
 create batch_queue batch priority=10
@@ -20,12 +21,14 @@ set sched_factor share 0 cpu 0 memory 0 time 0
 
 @dataclass(frozen=True, slots=True)
 class BatchPolicy:
-    """``title`` for tables; ``commands`` of qmgr that come after the site's; ``ask``: what jobs ask for."""
+    """``title`` for tables; ``commands`` of qmgr that come after the site's; ``ask``: what jobs ask for;
+    ``molding``: on which numbers of PEs, where these are other than the workload says."""
 
     name: str
     title: str
     commands: str = ""
     ask: Callable[[SimulatedJob], Ask] = ask_of
+    molding: Molding | None = None
 
 
 _ALL = (
@@ -54,5 +57,19 @@ _ALL = (
     ),
 )
 
-BATCH_POLICIES: Mapping[str, BatchPolicy] = {policy.name: policy for policy in _ALL}
+_MOLDED = (
+    ("narrow", "each job on the least of its sizes", narrow),
+    ("wide", "each job on the greatest of its sizes", wide),
+    ("mold", "on the size with the earliest expected end", any_size),
+)
+_MOLDABLE = ("fcfs", "easy", "conservative")
+_SIZES = tuple(
+    replace(policy, name=f"{policy.name}-{name}", title=f"{policy.title}; {title}", molding=molding)
+    for policy in _ALL
+    if policy.name in _MOLDABLE
+    for name, title, molding in _MOLDED
+)
+"""The same with jobs that could run on several numbers of PEs (`molding`)."""
+
+BATCH_POLICIES: Mapping[str, BatchPolicy] = {policy.name: policy for policy in (*_ALL, *_SIZES)}
 """Policies by name: to add one is a line above."""

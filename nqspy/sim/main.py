@@ -5,6 +5,7 @@ from typing import Any
 
 from nqspy.core.no_exits import NoExits
 from nqspy.engine.decider import AtOnce
+from nqspy.engine.handlers.context import LateValue
 from nqspy.engine.inputs import CommandAsked
 from nqspy.engine.virtual.driver import VirtualDriver, end
 from nqspy.engine.virtual.executor import Run
@@ -60,7 +61,8 @@ class Simulation(VirtualDriver):
         reply = next(reply for got, reply in reversed(self.replies) if got is handle)
         if reply.refusal is not None:
             raise reply.refusal
-        return reply.value
+        late = reply.value
+        return late.make(0) if isinstance(late, LateValue) else late
 
     def configure(self, texts: Iterable[tuple[str, str]]) -> None:
         """Has files of qmgr commands applied, (name, text) each. Raises NqspyError."""

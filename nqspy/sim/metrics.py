@@ -99,7 +99,7 @@ class Metrics:
         slowdown = max(1.0, (ended.wait + ended.run) / max(ended.run, TAU))
         self._first = job.submit if self._first is None else min(self._first, job.submit)
         self._last = max(self._last, ended.start + ended.run)
-        counted = ended.wait, slowdown, job.width * ended.run
+        counted = ended.wait, slowdown, ended.pes * ended.run
         self._all.add(*counted)
         for kind, name in zip(KINDS, (job.group, job.user, size_class(job.width)), strict=True):
             found = self._parts[kind].get(name)

@@ -34,7 +34,7 @@ def row_of(ended: EndedJob) -> dict[str, str | int | float]:
     job = ended.job
     times = (job.estimate, job.submit, ended.start, ended.end, ended.run, ended.wait)
     numbers = [ms // 1000 if ms % 1000 == 0 else ms / 1000 for ms in times]
-    return dict(zip(COLUMNS, (job.number, job.user, job.group, job.width, *numbers), strict=True))
+    return dict(zip(COLUMNS, (job.number, job.user, job.group, ended.pes, *numbers), strict=True))
 
 
 class Starts:

@@ -95,7 +95,9 @@ def _begun(task: RunTask) -> tuple[Workload, JobRun]:
     site: Texts = own or [("the plain site", SITE)]
     policy = BatchPolicy("", "") if task.policy is None else BATCH_POLICIES[task.policy]
     texts = [*site, (f"policy {policy.name}", policy.commands)]
-    return workload, BatchRun(workload, texts, memory, kept=varied, ask=policy.ask)
+    return workload, BatchRun(
+        workload, texts, memory, kept=varied, ask=policy.ask, molding=policy.molding
+    )  # fmt: skip
 
 
 def _own_night(task: RunTask, own: Texts, varied: Texts) -> NightRun:

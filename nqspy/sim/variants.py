@@ -52,6 +52,11 @@ def policies_of(text: str | None) -> list[str | None]:
     if text is None:
         return [None]
     names = [word.strip() for word in text.split(",")]
+    if not all(names):
+        known = ", ".join(POLICY_NAMES)
+        raise NotSimulated(
+            f"--policy '{text}' has a name that is empty; it is written fcfs,easy; there are {known}"
+        )
     for place, name in enumerate(names):
         if name not in POLICY_NAMES:
             raise NotSimulated(f"there is no policy {name}; there are {', '.join(POLICY_NAMES)}")

@@ -25,9 +25,11 @@ from nqspy.model import actions as ac
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.lifecycle import apply
+from nqspy.model.molded import settled
 from nqspy.model.queues import Complex, Queue
 from nqspy.model.reasons import Reason
 from nqspy.model.requests import Ask, Request, Spec, Used
+from nqspy.model.shapes import Mold, Speedup
 from nqspy.model.site import Site
 from nqspy.model.tree import declared
 from nqspy.model.units import parse_count, parse_size, parse_time
@@ -282,7 +284,7 @@ class House:
     def apply(self, told: Told) -> Told:
         """What the plan decided happens: as the engine would have it."""
         self._event(decided(told.plan, (), self.door))
-        for order in list(enact(self.site, told.plan, self._event)):
+        for order in list(enact(self.site, told.plan, self.now, self._event)):
             if isinstance(order, ac.Start):
                 self._event(ev.Started(order.seq, order.attempt, order.pes))
             elif isinstance(order, ac.Kill):
@@ -340,10 +342,19 @@ def spec_of(owner: str, **given: str) -> Spec:
         consumables=tuple((name, int(n)) for name, n in given.items() if name in CONSUMABLES),
     )
     named = "name" in given
-    return Spec(owner, 1000, given.get("name", "STDIN"), "", "s", "e", "/home", name_given=named, ask=ask,
+    made = Spec(owner, 1000, given.get("name", "STDIN"), "", "s", "e", "/home", name_given=named, ask=ask,
                 group=given.get("group", "default"), contract="contract" in given,
                 job_class=given.get("class", ""),
                 priority=int(given["p"]) if "p" in given else None)  # fmt: skip
+    return settled(replace(made, mold=mold_of(given))) if "sizes" in given else made
+
+
+def mold_of(given: Mapping[str, str]) -> Mold:
+    """Of ``sizes=2,4 walls=2:00,1:00``, or ``sizes=2,4 speedup=8:0.5 wall=4:00``."""
+    sizes = tuple(map(int, given["sizes"].split(",")))
+    walls = tuple(map(parse_time, given["walls"].split(","))) if "walls" in given else ()
+    curve = Speedup(*map(float, given["speedup"].split(":"))) if "speedup" in given else None
+    return Mold(sizes, walls, curve, parse_time(given["wall"]) if "wall" in given else None)
 
 
 def _path_of(key: str) -> str:

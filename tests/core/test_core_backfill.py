@@ -147,7 +147,8 @@ def test_nobody_passes_where_backfill_is_none(house):
     assert told.starts == []
     assert house.why(mine).code is ReasonCode.LIMIT
     assert told.reason(wide).code is ReasonCode.NO_PES
-    assert told.reason(narrow).code is ReasonCode.NO_PES
+    assert house.why(narrow).text.startswith("4.ymp waits in front of it, and nobody in queue night passes")
+    assert house.why(narrow).needed == "the request in front of it must start"
     house.end(1)
     assert set(house.go().starts) == {mine, wide, narrow}
 
@@ -369,20 +370,6 @@ def test_of_an_array_the_next_index_is_promised_a_start(easy):
     easy.end(1)
     assert easy.go().starts == [member(array, 1)]
     assert promised(easy, array) == 15
-
-
-def test_a_start_that_nobody_looked_for_in_time_is_told_with_its_cause(easy):
-    (wide,) = easy.submit("ben pes=8 wall=5:00")
-    easy.go()
-    assert promised(easy, wide) == 10
-    easy.end(Seq(1))
-    easy.later(minutes=12)
-    told = easy.run_pass()
-    reserved, start = told.actions
-    assert start.seq == wide
-    assert reserved.starts[wide].late == "nobody looked in time: nqsd was away, or the clock set"
-    easy.apply(told)
-    assert easy.request(wide).reservation is None
 
 
 def test_a_promise_goes_when_a_limit_makes_it_impossible(easy):

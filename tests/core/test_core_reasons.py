@@ -56,6 +56,10 @@ SAID = {
         "probe nfs", ("nfs", "", ""), "resource nfs is broken; it goes on when probe nfs is well again"
     ),
     "hopeless": ("dependency", ("1.ymp failed",), "1.ymp failed"),
+    "in_line": (
+        "scheduler", ("2.ymp", "night"),
+        "2.ymp waits in front of it, and nobody in queue night passes one that waits (backfill=none)",
+    ),
     "is_stopped": ("queue night", (), "queue night is stopped"),
     "limit_reached": (
         "queue night", ("user", 2, "queue night", "anne"), "user limit 2 of queue night is reached for anne"
@@ -130,6 +134,10 @@ SAID = {
         "if it still runs then, it will be suspended at 08:30, when shift day stops queue night",
     ),
     "kept_ahead": ("scheduler", ("17.ymp",), "those ahead of it would hold what is kept for 17.ymp"),
+    "ends_sooner": (
+        "scheduler", (4, 16, 3_600_000, 7_200_000),
+        "it could start on 4 PEs and waits for 16, on which it ends sooner: in 1:00:00 instead of 2:00:00",
+    ),
     "would_delay": (
         "scheduler", (3_600_000, "17.ymp"),
         "for its wall time of 1:00:00 it would hold what is kept for 17.ymp",

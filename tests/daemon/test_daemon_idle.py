@@ -1,9 +1,22 @@
-"""While nothing happens nothing is done: neither the daemon nor the starter wakes up."""
+"""While nothing happens nothing is done: neither the daemon nor the starter nor the process of the exits
+wakes up, and no pass is made."""
 
 import threading
 from pathlib import Path
 
 import pytest
+from daemon.live import until
+
+GATE = """
+from nqspy.userexit import refuse, userexit
+
+
+@userexit
+def jobselect(request, view):
+    if view.now > 0 and request.name == "never":
+        return refuse("not this one")
+"""
+"""Asked in each pass: what looks at `now` is never kept."""
 
 
 def switches(pid):
@@ -16,6 +29,15 @@ def switches(pid):
     return found
 
 
+def sleep_for(pids, seconds):
+    """How often each of these processes wakes meanwhile; no thread comes or goes."""
+    before = {pid: switches(pid) for pid in pids}
+    threading.Event().wait(seconds)
+    after = {pid: switches(pid) for pid in pids}
+    assert all(after[pid].keys() == before[pid].keys() for pid in pids)
+    return {pid: sum(after[pid].values()) - sum(before[pid].values()) for pid in pids}
+
+
 @pytest.mark.slow
 def test_an_idle_daemon_sleeps(live):
     live.ended(live.submit("true"))
@@ -24,12 +46,34 @@ def test_an_idle_daemon_sleeps(live):
     threading.Event().wait(1.0)  # what the last request left to do
     pids = live.leftovers()
     assert len(pids) == 2, "daemon and starter"
-    before = {pid: switches(pid) for pid in pids}
-    threading.Event().wait(5.0)
-    for pid in pids:
-        after = switches(pid)
-        assert after.keys() == before[pid].keys()
-        assert sum(after.values()) - sum(before[pid].values()) < 5
+    assert all(woken < 5 for woken in sleep_for(pids, 5.0).values())
+
+
+def asked(live):
+    """How often the gate was asked: once in each pass about the one that it refuses."""
+    return live.client.call("exits_list")["exits"][0]["calls"]
+
+
+@pytest.mark.slow
+def test_no_pass_is_made_while_nothing_happens_though_somebody_waits(make_live):
+    live = make_live().site(exits={"gate": GATE}).start()
+    live.set("set queue batch reserve=1")
+    waiting = live.submit("true", name="never")
+    live.waits(waiting, "not this one")
+    live.ended(live.submit("true"))
+    passes = until(lambda: asked(live), "a pass")
+    live.hang_up()
+    threading.Event().wait(2.0)
+    pids = live.leftovers()
+    assert len(pids) >= 3, "daemon, starter, and who asks the exits"
+    idle = asked(live)
+    live.hang_up()
+    assert idle >= passes
+    assert all(woken < 8 for woken in sleep_for(pids, 4.0).values())
+    assert asked(live) == idle, "nothing happened"
+    live.submit("true", held=True)
+    live.run("qrls", "3").ok()
+    until(lambda: asked(live) > idle, "a pass, now that something has")
 
 
 @pytest.mark.slow
@@ -38,7 +82,5 @@ def test_a_daemon_with_a_running_request_hardly_wakes(live):
     live.running(id)
     live.hang_up()
     threading.Event().wait(1.0)
-    before = switches(live.pid)
-    threading.Event().wait(5.0)
-    assert sum(switches(live.pid).values()) - sum(before.values()) < 25
+    assert sum(sleep_for([live.pid], 5.0).values()) < 25
     live.run("qdel", "-k", id).ok()

@@ -1,19 +1,177 @@
-"""A real night gone through again is the same to the event."""
+"""A real night gone through again is the same to the event; and what it tells of nights that never were."""
+
+import json
+import os
+import socket
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from daemon.eventful import EventfulNight
 from daemon.live import Live
+from typer.testing import CliRunner
+
+from nqspy.model.event import Recorded
+from nqspy.sim.replay.command import app
+from nqspy.sim.replay.past import RecordedPast
+from nqspy.sim.replay.what_if import gathered, replayed
+from nqspy.store.reader import Reader
+
+HOST = socket.gethostname().split(".")[0]
+EVERYTHING = {
+    "alarm", "daemon_started", "decided", "deleted", "deleting", "dependency_failed", "dependency_met",
+    "eligible", "ended", "held", "modified", "moved", "probe", "ranked", "redated", "released", "requeued",
+    "reserved", "resumed", "routed", "settings_changed", "shift_changed", "started", "starting", "submitted",
+    "suspended", "usage_corrected",
+}  # fmt: skip
+"""Kinds of events that such a night has."""
 
 
-@pytest.fixture
-def night(make_live) -> Live:
-    return EventfulNight(make_live()).live_through().live
+@pytest.fixture(scope="module")
+def night(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """One that has been lived through; its daemon has been stopped."""
+    place = tmp_path_factory.mktemp("night")
+    live = Live(place / "home", place / "work")
+    with tempfile.TemporaryDirectory(prefix="nqspy-open-") as folder:
+        os.chmod(folder, 0o755)
+        EventfulNight(live, Path(folder)).live_through()
+        live.stop()
+        yield live
+    live.close()
 
 
-@pytest.mark.timeout(900)
-def test_it(night: Live) -> None:
-    night.stop()
-    import shutil
+def journal(live: Live) -> list[Recorded]:
+    return list(Reader(live.home / "nqs.db").events())
 
-    shutil.rmtree("/tmp/rp/home2", ignore_errors=True)
-    shutil.copytree(night.home, "/tmp/rp/home2", ignore=shutil.ignore_patterns("*.sock", "spool"))
+
+def test_everything_happens_in_such_a_night(night: Live) -> None:
+    events = journal(night)
+    assert {each.event.kind for each in events} >= EVERYTHING
+    failed = {each.exit for every in events for each in getattr(every.event, "failures", ())}
+    assert failed == {"moody", "table"}
+
+
+def test_a_night_with_everything_in_it_happens_again_to_the_event(night: Live) -> None:
+    found = replayed(gathered(RecordedPast(night.home), courses=1))
+    assert not [(each.was[:2], each.would[:2]) for each in found.was.differences]
+    data = night.run("nqspy", "replay", "--json").ok().data
+    assert (data["differences"], data["events"]) == (0, len(journal(night)))
+    assert data["starts"] == {"earlier": 0, "later": 0, "same": data["starts"]["same"], "never": 0, "new": 0}
+
+
+# ---------------------------------------------------------------- nights that never were
+
+
+def replayed_with(night: Live, *words: str) -> dict[str, Any]:
+    """As data, of a replay that must work."""
+    found: dict[str, Any] = night.run("nqspy", "replay", *words, "--json").ok().data
+    assert found["as_it_was"] == 0
+    return found
+
+
+def test_a_setting_that_was_so_makes_no_difference(night: Live) -> None:
+    said = night.run("nqspy", "replay", "-c", "set machine pes=3").ok().out
+    assert said.endswith("with set machine pes=3: nothing would have been different\n")
+
+
+def test_on_a_smaller_machine_the_wide_ones_never_start_and_the_reason_is_told(night: Live) -> None:
+    data = replayed_with(night, "-c", "set machine pes=2")
+    wide = asked_for(night, 3)
+    never = {each["id"]: each["reason"] for each in data["moved"] if each["would"] is None}
+    assert wide <= set(never)
+    assert all(never[each]["text"] == "3 PEs are more than the machine's 2" for each in wide)
+    counts = Counter[str]()
+    for row in data["groups"].values():
+        counts.update({kind: row[kind] for kind in data["starts"]})
+    assert counts == Counter(data["starts"]), "each start is of one group"
+    assert data["starts"]["earlier"] > 0
+    for each in data["moved"]:
+        if each["later_s"] is not None:
+            assert abs(each["later_s"]) >= 1
+            assert each["reason"] is not None or each["later_s"] < 0
+
+
+def asked_for(night: Live, pes: int) -> set[str]:
+    """The requests that were started and had asked for so many PEs."""
+    events = [each.event for each in journal(night)]
+    started = {event.seq for event in events if event.kind == "starting"}
+    return {
+        f"{event.seq}.{HOST}"
+        for event in events
+        if event.kind == "submitted" and event.spec.ask.pes == pes and event.seq in started
+    }
+
+
+def test_with_a_queue_shut_who_came_to_it_is_refused(night: Live) -> None:
+    text = night.run("nqspy", "replay", "-c", "set queue desk enabled=no").ok().out
+    refused = [line for line in text.splitlines() if "would have been refused: " in line]
+    assert len(refused) == 3, "the one that is listed, and both that are run again"
+    assert all("Queue is not enabled: desk" in line for line in refused)
+
+
+def test_without_a_shift_what_it_stops_goes_on(night: Live) -> None:
+    words = ("-c", "delete shift supper", "-c", "set shift pause spill=requeue")
+    data = replayed_with(night, *words)
+    assert data["left"] is not None
+    assert data["left"] >= "2026-03-02T21:00", "before that none of two hours is drained"
+
+
+def test_without_a_rule_those_it_kept_back_start_earlier(night: Live, tmp_path: Path) -> None:
+    same = replayed_with(night, "--exits", str(night.home / "exits"))
+    assert same["differences"] == 0
+    (tmp_path / "table.py").write_text((night.home / "exits" / "table.py").read_text())
+    data = replayed_with(night, "--exits", str(tmp_path))
+    names = {each["name"]: each for each in data["moved"]}
+    assert names["poison"]["was"] is names["endless"]["was"] is None
+    assert names["poison"]["would"] is not None
+    assert "exit moody failed" in names["poison"]["reason"]["text"]
+
+
+def test_with_other_queues_the_same_people_land_elsewhere(night: Live, tmp_path: Path) -> None:
+    text = (night.home / "queues.d" / "10-site.qmgr").read_text()
+    (tmp_path / "10-site.qmgr").write_text(text)
+    assert replayed_with(night, "--queues", str(tmp_path))["moved"] == []
+    (tmp_path / "10-site.qmgr").write_text(text.replace("cpu_limit=600 express", "cpu_limit=60 express"))
+    data = replayed_with(night, "--queues", str(tmp_path))
+    assert data["differences"] > 0, "the one for five minutes is not routed to express"
+
+
+def test_both_nights_are_drawn_and_each_pass_is_told(night: Live, tmp_path: Path) -> None:
+    night.run("nqspy", "replay", "-c", "set machine pes=2", "--picture", str(tmp_path / "two.svg")).ok()
+    assert "<svg" in (tmp_path / "two.svg").read_text()
+    steps = night.run("nqspy", "replay", "2026-03-02T21:00..2026-03-02T22:00", "--steps", "--json").ok().lines
+    passes = [json.loads(line) for line in steps]
+    decided = [
+        each for each in journal(night)
+        if each.event.kind == "decided" and at_there(each.at) == "2026-03-02T21"
+    ]  # fmt: skip
+    assert [each["n"] for each in passes] == [each.n for each in decided]
+    assert any(each["started"] for each in passes)
+    assert any("none of 3 PEs is free" in row["text"] for each in passes for row in each["waits"])
+
+
+def at_there(at: int) -> str:
+    """The hour in Paris."""
+    return datetime.fromtimestamp(at / 1000, ZoneInfo("Europe/Paris")).isoformat()[:13]
+
+
+def test_what_cannot_be_gone_through_again_is_one_line(night: Live, tmp_path: Path) -> None:
+    def refused(*words: str, said: str) -> None:
+        done = CliRunner().invoke(app, ["--home", str(night.home), *words])
+        assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+        assert said in done.stderr
+
+    refused("-c", "hold request 3", said="'hold request' is no setting")
+    refused("-c", "set machine pess=3", said="'pess' is not known")
+    refused("-c", "set queue nowhere run_limit=3", said="nowhere")
+    refused("--exits", str(tmp_path / "none"), said="is no folder of user exits")
+    refused("--queues", str(tmp_path), said="has no files *.qmgr")
+    refused("--since", "whenever", said="'whenever' is no moment")
+    refused("--steps", said="--steps needs a time")
+    refused("--picture", "night.txt", said="night.txt")
+    refused("--home", str(tmp_path), said="there is nothing to replay")

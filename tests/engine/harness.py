@@ -12,6 +12,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from core.harness import mold_of
+
 from nqspy.core.features import FEATURES
 from nqspy.engine.inputs import CommandAsked
 from nqspy.engine.look_ahead import Foreseen, LookAhead, Outlook, never
@@ -123,7 +125,8 @@ class Centre:
 
     def submit(self, *lines: str, **more: Any) -> list[Seq]:
         """Requests as ``"anne name=x cpu=10:00 guess=5:00 mem=8mw pes=2 at=+60 queue=night held account=d1
-        after=1:any,2 needs=nfs+licence"``; each line is a submission of its own by its owner."""
+        after=1:any,2 needs=nfs+licence sizes=2,4 walls=20:00,10:00"``; each line is a submission of its own
+        by its owner."""
         found = []
         for line in lines:
             owner = line.split()[0]
@@ -245,6 +248,7 @@ def item(
         eligible=Instant(now + round(float(given["at"]) * 1000)) if "at" in given else None,
         mail=MailWishes(**{word: True for word in given.get("mail", "").split("+") if word}),
         contract="contract" in words,
+        mold=mold_of(given) if "sizes" in given else None,
         array=array_of(given["array"]) if "array" in given else None,
         attributes=tuple(f"after:{each}" for each in given.get("after", "").split(",") if each),
     )

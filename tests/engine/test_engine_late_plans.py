@@ -1,16 +1,20 @@
 """A decider in another process: its plan comes late, and is looked at again before it counts."""
 
+from dataclasses import replace
+
 import pytest
 from engine.harness import ANNE, PLAIN, Centre, asked, item, signed
 
 from nqspy.core.no_exits import NoExits
 from nqspy.core.passes import run_pass
+from nqspy.engine.enact import MISSED
 from nqspy.engine.inputs import Decision
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import observations as ob
 from nqspy.model.actions import ExitFailure, Hold, Move, Plan, Redate, Requeue, Resume, Start, Suspend
 from nqspy.model.cause import cause_of
+from nqspy.model.ids import Instant
 
 
 class Later:
@@ -336,3 +340,18 @@ def test_where_there_will_be_no_plan_another_is_asked_for():
     assert centre.later_plans.asked == before + 1
     centre.answer()
     assert centre.starts() == [1]
+
+
+def test_a_promised_start_that_its_plan_delays_is_told_with_its_cause():
+    centre = Late(PLAIN + "set queue batch order=fcfs reserve=1\n", pes=2, length=100)
+    for line in ("anne pes=2 wall=100", "ben pes=2 wall=10"):
+        centre.submit(line)
+        centre.answer()
+    promised = centre.request(2).reservation
+    centre.sim.run(promised.at)
+    centre.sim.now = Instant(promised.at + 16_000)
+    before = len(centre.events(ev.Reserved))
+    centre.answer()
+    assert centre.starts() == [1, 2]
+    [told] = centre.events(ev.Reserved)[before:]
+    assert told.starts == {2: replace(promised, late=MISSED)}

@@ -1,13 +1,14 @@
 """When a request starts: at the latest, probably, and what is said where nobody knows."""
 
+from cProfile import Profile
 from itertools import count
 
 import pytest
-from engine.harness import PLAIN, Centre, item, observable
+from engine.harness import ANNE, PLAIN, Centre, asked, item, observable
 
 from nqspy.core.no_exits import NoExits
 from nqspy.engine import look_ahead
-from nqspy.engine.look_ahead import BY_LIMITS, LATEST, PROBABLY, PROMISED, LookAhead, never
+from nqspy.engine.look_ahead import BY_LIMITS, CHANCES, LATEST, PROBABLY, PROMISED, LookAhead, never
 from nqspy.engine.virtual.executor import Run
 from nqspy.model import commands as cm
 from nqspy.model.events import Change
@@ -92,7 +93,17 @@ def test_a_time_that_was_told_where_chances_are_taken_is_called_no_promise():
     centre = Centre(PLAIN + "set queue batch order=fcfs reserve=1 backfill=probable\n", pes=4, length=100)
     centre.submit("anne pes=3 wall=100", "ben pes=4 wall=100")
     assert centre.request(2).reservation is not None
-    assert centre.outlooks(2)[2].latest.basis == LATEST
+    assert centre.outlooks(2)[2].latest.basis == LATEST + CHANCES.format(queue="batch")
+
+
+def test_who_shares_pes_with_a_queue_that_takes_chances_is_told_so():
+    centre = Centre(PLAIN + "create batch_queue lucky priority=5 backfill=probable reserve=1\n", pes=4)
+    centre.qmgr("create domain apart pes=(3)\ncreate batch_queue alone domain=apart\nenable queue alone")
+    centre.qmgr("start queue alone")
+    centre.submit("anne pes=3 wall=100", "ben wall=10")
+    centre.submit(*["cleo wall=100"] * 2, queue="alone")
+    assert "queue lucky takes chances" in centre.outlooks(2)[2].latest.basis
+    assert centre.outlooks(4)[4].latest.basis == LATEST
 
 
 def test_one_that_waits_for_others_is_told_when_these_will_have_ended():
@@ -182,3 +193,66 @@ def test_a_dry_run_tells_both():
     [would] = centre.ask(wish)["dry_run"]
     assert would["estimate"]["latest"]["start"] == would["estimate"]["start"] is not None
     assert would["estimate"]["latest"]["basis"] == LATEST
+
+
+def behind_an_endless_one(waiting: int, more: str = "") -> Centre:
+    """So many wait for all PEs, one of which is held without a wall limit."""
+    centre = Centre(PLAIN + f"set queue batch order=fcfs reserve=1 {more}\n", pes=4)
+    centre.submit("anne pes=1", *["ben pes=4 wall=100"] * 2)
+    lines = [item(f"user{n % 20} pes=4 wall=100", centre.sim.now, number=n) for n in range(waiting - 2)]
+    centre.ask(cm.Submit(tuple(lines)))
+    return centre
+
+
+def test_thousands_behind_an_endless_one_are_told_so_without_what_runs_being_counted_for_each():
+    calls = Profile()
+    centre = behind_an_endless_one(2_000, "backfill=none")
+    ahead = LookAhead(centre.site, centre.sim.now, centre.engine.between)
+    found = calls.runcall(ahead.outlooks, None, NoExits(), never)
+    assert {each.latest.by for each in found.values()} == {(1,)}
+    assert {each.latest.basis for each in found.values()} == {"{by}: no wall limit ends it"}
+    each = sum(entry.callcount for entry in calls.getstats()) / len(found)
+    assert each < 200, f"{each:.0f} calls for each that waits"
+
+
+def test_a_look_without_time_left_still_knows_that_nothing_is_to_come():
+    centre = behind_an_endless_one(20)
+    ahead = LookAhead(centre.site, centre.sim.now, centre.engine.between)
+    found = ahead.outlooks(None, NoExits(), lambda: 1.0)
+    assert found[20].latest.basis == "{by}: no wall limit ends it"
+    assert found[20].probably.basis == "{by}: no limit ends it, and none has ended yet to go by"
+
+
+def test_where_shifts_alone_are_to_come_a_look_that_was_broken_off_names_the_endless_one():
+    centre = behind_an_endless_one(20)
+    centre.qmgr('define shift day when=("0 8 * * *")\nset queue batch user_limit=5\nend')
+    ahead = LookAhead(centre.site, centre.sim.now, centre.engine.between)
+    latest = ahead.outlooks((20,), NoExits(), lambda: 1.0)[20].latest
+    assert latest.by == (1,)
+    assert latest.basis.startswith("{by}: no wall limit ends it; it is not among the next 0 starts")
+
+
+def test_who_is_kept_by_itself_is_not_said_to_wait_for_an_endless_one():
+    centre = behind_an_endless_one(5)
+    centre.qmgr("create batch_queue shut priority=5\nenable queue shut")
+    shut = centre.submit("cleo wall=10", queue="shut")[0]
+    chained = centre.submit("dora wall=10 after=2:ok")[0]
+    found = centre.outlooks(shut, chained)
+    assert found[shut].latest.basis == "queue shut is stopped"
+    assert found[chained].latest.basis == "{by}: no wall limit ends it"
+
+
+def test_a_dry_run_is_answered_by_the_site_as_it_was_when_somebody_asked():
+    centre = Centre(PLAIN, pes=1)
+    centre.submit("anne wall=100")
+    wish, handle = cm.Submit((item("ben wall=10", centre.sim.now),), dry_run=True), object()
+    centre.sim.feed([asked(wish, ANNE, handle)])
+    [late] = [reply.value for to, reply in centre.sim.replies if to is handle]
+    before = observable(centre.site)
+    centre.ask(cm.Delete(("1",), signal=9))
+    centre.qmgr("stop queue batch")
+    then = observable(centre.site)
+    [would] = late.make(0)["dry_run"]
+    assert would["estimate"]["latest"]["basis"] == LATEST
+    assert would["estimate"]["start"].startswith("2026-03-02T20:01:40")
+    assert before != then == observable(centre.site), "the look changes nothing"

@@ -1,5 +1,6 @@
-"""Whatever a site is like: where every request runs exactly as long as its wall limit says, and nobody comes
-later, each start is foreseen to the millisecond."""
+"""Whatever a site is like: where every request runs exactly as long as its wall limit says (or a hole that it
+fills by contract), and nobody comes later, each start is foreseen to the millisecond, unless it is said that
+chances are taken."""
 
 from engine.harness import Centre, item, observable
 from hypothesis import given, note, settings
@@ -43,7 +44,8 @@ end
 QUEUE = st.fixed_dictionaries(
     {
         "order": st.sampled_from(["fcfs", "sjf", "priority"]),
-        "backfill": st.sampled_from(["limit", "limit", "none"]),
+        "backfill": st.sampled_from(["limit", "limit", "none", "contract", "contract", "probable"]),
+        "shortest_hole": st.sampled_from(["1", "5:00"]),
         "reserve": st.sampled_from(["0", "1", "2", "all"]),
         "backfill_order": st.sampled_from(["order", "shortest"]),
         "user_limit": st.sampled_from(["unlimited", "1", "2"]),
@@ -64,6 +66,7 @@ REQUEST = st.fixed_dictionaries(
             ["", "", "", "gpu=1", "gpu=2", "array=1-4", "array=1-5%2", "at=900", "held", "after=-1", "once"]
         ),
         "mem": st.integers(1, 60),
+        "contract": st.booleans(),
     }
 )
 SHIFT = st.none() | st.fixed_dictionaries(
@@ -84,6 +87,7 @@ def by_its_limit(request: Request) -> Run:
 def line_of(each: dict, last: int) -> str:
     most = 3 if each["queue"] == "apart" else 6
     more = each["more"].replace("after=-1", f"after={last}:any" if last else "")
+    more += " contract" if each["contract"] else ""
     return f"{each['owner']} pes={min(each['pes'], most)} wall={each['wall']} mem={each['mem']}mb {more}"
 
 
@@ -117,6 +121,24 @@ def real_starts(centre: Centre, since: int) -> dict[int, int]:
     return found
 
 
+def each_is_foreseen(centre: Centre) -> int:
+    """Asks for all that wait, and lets it happen. How many were started in a hole from then on."""
+    before, since = observable(centre.site), centre.count()
+    told = centre.outlooks()
+    assert observable(centre.site) == before, "the asking changes nothing"
+    centre.later(days=5)
+    real = real_starts(centre, since)
+    for seq, outlook in told.items():
+        note(f"{seq}: {outlook}, {real.get(seq)}")
+        if "takes chances" in outlook.latest.basis:
+            continue  # it says that it is not sure
+        assert outlook.latest.start == real.get(seq), f"{seq} at the latest"
+        assert outlook.latest.start is not None or outlook.latest.basis
+        assert outlook.probably.start == real.get(seq), f"{seq} probably"
+    events = list(centre.journal.events())[since:]
+    return sum(isinstance(each.event, ev.Starting) and each.event.until is not None for each in events)
+
+
 @settings(max_examples=120, deadline=None)
 @given(
     st.lists(QUEUE, min_size=3, max_size=3),
@@ -130,13 +152,49 @@ def test_with_limits_as_run_times_each_start_is_foreseen(queues, factors, shift,
     centre = built(queues, factors, shift, sampled)
     put(centre, requests)
     centre.later(seconds=later)
-    before, since = observable(centre.site), centre.count()
-    told = centre.outlooks()
-    assert observable(centre.site) == before, "the asking changes nothing"
-    centre.later(days=5)
-    real = real_starts(centre, since)
-    for seq, outlook in told.items():
-        note(f"{seq}: {outlook}, {real.get(seq)}")
-        assert outlook.latest.start == real.get(seq), f"{seq} at the latest"
-        assert outlook.latest.start is not None or outlook.latest.basis
-        assert outlook.probably.start == real.get(seq), f"{seq} probably"
+    each_is_foreseen(centre)
+
+
+HOLES = st.fixed_dictionaries(
+    {
+        "order": st.sampled_from(["fcfs", "fcfs", "sjf"]),
+        "backfill": st.just("contract"),
+        "shortest_hole": st.sampled_from(["1", "5:00"]),
+        "reserve": st.sampled_from(["1", "2", "all"]),
+        "backfill_order": st.sampled_from(["order", "shortest"]),
+    }
+)
+FILLING = st.fixed_dictionaries(
+    {
+        "owner": st.sampled_from(["anne", "ben"]),
+        "queue": st.sampled_from(["front", "back", "apart"]),
+        "pes": st.sampled_from([1, 1, 2, 5, 6]),
+        "wall": st.integers(1, 3_000),
+        "after": st.sampled_from([0, 0, 10, 300]),
+        "more": st.sampled_from(["", "", "", "", "gpu=1", "array=1-3", "at=900"]),
+        "mem": st.just(1),
+        "contract": st.booleans(),
+    }
+)
+
+
+HOLE = [
+    {"owner": "anne", "queue": "front", "after": 0, "more": "", "mem": 1, "contract": False} | more
+    for more in ({"pes": 5, "wall": 1_000}, {"pes": 2, "wall": 3_000}, {"pes": 6, "wall": 600})
+]
+"""All PEs are held; when five of them become free, there will be a hole before the third has its six."""
+
+
+def test_each_start_is_foreseen_where_holes_are_filled_by_contract():
+    filled = 0
+
+    @settings(max_examples=120, deadline=None)
+    @given(st.lists(HOLES, min_size=3, max_size=3), st.lists(FILLING, min_size=3, max_size=20), st.booleans())
+    def foreseen(queues, requests, sampled):
+        nonlocal filled
+        centre = built(queues, dict.fromkeys(("share", "cpu", "memory", "time"), 0), None, sampled)
+        put(centre, HOLE + requests)
+        filled += each_is_foreseen(centre)
+
+    foreseen()
+    assert filled > 3, f"only {filled} holes were filled after somebody had asked"

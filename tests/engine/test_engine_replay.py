@@ -1,6 +1,9 @@
 """A journal gone through again is the same to the event."""
 
-from engine.harness import Centre
+from typing import Any
+
+import pytest
+from engine.harness import Centre, moment
 from engine.test_engine_properties import SETTINGS, live, steps
 from hypothesis import given, settings
 
@@ -10,16 +13,19 @@ from nqspy.engine.replay.follow import Follower
 from nqspy.engine.replay.pair import run
 from nqspy.engine.replay.recording import Recording
 from nqspy.model import commands as cm
+from nqspy.model import events as ev
+from nqspy.model import observations as ob
+from nqspy.model.requests import Ending, Used
 from nqspy.model.site import Site
-from nqspy.store.memory import MemoryJournal
+from nqspy.store.journal import SqliteJournal
 
 
-def recording(journal: MemoryJournal) -> Recording:
+def recording(journal: Any) -> Recording:
     """All that a journal has, from an empty site on."""
     return Recording(Site, list(journal.events()), journal.ended)
 
 
-def unlike(journal: MemoryJournal) -> list:
+def unlike(journal: Any) -> list:
     """Where it is not the same."""
     follower = Follower(recording(journal), NoExits())
     follower.follow()
@@ -68,3 +74,33 @@ def test_a_night_under_other_settings_goes_to_its_end(happenings):
     was, would = course(centre, "set machine pes=1", "set global run_limit=2")
     assert not was.differences
     would.site.check()
+
+
+def down_until(centre: Centre, instant: str) -> None:
+    """The daemon is dead until then: what has ended and come due meanwhile is found when it starts."""
+    centre.sim.now = moment(instant)
+    centre.sim.make(centre.journal.load())
+    centre.engine.note(ev.DaemonStarted(centre.site.at, False), centre.sim.now)
+    centre.engine.flush(centre.sim.now)
+    used = Used(600_000, 600_000)
+    ends = [ob.ObservedEnded(seq, 1, Ending("exit", 0, None, used)) for seq in centre.site.started]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(centre.sim.executor, "scan", lambda expected: ends)
+        centre.sim.restart()
+
+
+def test_what_a_start_finds_comes_before_what_came_by_time_and_both_come_again(tmp_path):
+    centre = Centre(SETTINGS, length=600, pes=3, journal=SqliteJournal.open(tmp_path / "nqs.db"))
+    first, _ = centre.submit("anne wall=2:00:00", "ben wall=2:00:00")
+    centre.submit(f"ben name=later wall=2:00:00 after={first}", "anne at=+1800 wall=2:00:00")
+    centre.later(minutes=1)
+    down_until(centre, "2026-03-02T21:30:00+01:00")
+    centre.later(hours=2)
+    kinds = [each.kind for each in centre.events()]
+    found = kinds[kinds.index("daemon_started") + 1 :][:5]
+    assert found == ["ended", "ended", "eligible", "settings_changed", "shift_changed"], kinds
+    assert not unlike(centre.journal)
+    was, would = course(centre, "set queue batch enabled=yes", "set global run_limit=1")
+    assert not was.differences
+    assert would.left is not None
+    assert {each.event.seq for each in would.made if each.event.kind == "starting"} == {1, 2, 3, 4}

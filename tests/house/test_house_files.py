@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import sys
 import tomllib
 
 import pytest
@@ -101,6 +102,7 @@ WITHIN = {
     "accounting/": "core",
     "handlers/": "engine",
     "virtual/": "engine",
+    "replay/": "engine",
 }
 
 
@@ -118,3 +120,12 @@ def test_the_map_names_only_what_exists():
 
 def _is_module(path):
     return path.is_dir() or path.with_suffix(".py").exists()
+
+
+@pytest.mark.parametrize("script", sorted(path.stem for path in (ROOT / "scripts").glob("bench*.py")))
+def test_a_measure_finds_all_that_it_imports(script):
+    """Without being run: what it measures may have been renamed since."""
+    here = {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "scripts")))}
+    words = (sys.executable, "-c", f"import {script}")
+    run = subprocess.run(words, env=os.environ | here, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr

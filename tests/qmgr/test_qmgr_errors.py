@@ -43,6 +43,8 @@ WRONG = [
     ("set machine pes=0", 17, "pes is from 1"),
     ("set machine pes=foo", 17, "'foo' is no whole number from 1 to 1000000 or auto"),
     ("set run_limit=many night", 15, "'many' is no whole number from 0 upward or unlimited"),
+    ("set machine memory=much", 20, "'much' is no size; write it like 600mb, 32mw or auto"),
+    ("set decider memory=much", 20, "'much' is no size; write it like 600mb or 32mw"),
     ("set sched_factor share much", 24, "'much' is no whole number from 0 upward"),
     ("set grace unlimited", 11, "grace cannot be unlimited"),
     ("set usage half_life=unlimited", 21, "half_life cannot be unlimited"),

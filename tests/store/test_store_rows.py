@@ -32,6 +32,7 @@ RUN = Attempt(
     adjusted=True,
     until=Instant(19),
     passing=True,
+    lacked=((8, "NO_PES"),),
 )
 FULL = Request(
     seq=17,
@@ -49,7 +50,7 @@ FULL = Request(
     never="16.ymp ended 1",
     redated=Redating(Instant(14), "linked", 15),
     losses=2,
-    reservation=Reservation(Instant(22), (23,), "held by 23.ymp", 2),
+    reservation=Reservation(Instant(22), (23,), "held by 23.ymp", 2, 4),
     array=ArrayState(
         left=((1, 9, 2),),
         ready=((3, 9, 2),),

@@ -70,9 +70,11 @@ def show(data: Data, as_json: bool, text: Callable[[Data], str] | None = None) -
 
 
 def write(text: str) -> None:
-    """Writes text to stdout, control characters made visible; a reader that has gone is no error."""
+    """Writes text to stdout, control characters made visible, and what the locale has no letter for; a reader
+    that has gone is no error."""
+    encoding = sys.stdout.encoding or "utf-8"
     try:
-        sys.stdout.write(plain(text))
+        sys.stdout.write(plain(text).encode(encoding, "backslashreplace").decode(encoding))
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -64,6 +64,10 @@ class Backfill:
         if line.queue.backfill_order == "shortest" and not line.is_by_length:
             line.put_shortest_first()
 
+    def would_promise(self, queue: Queue, request: Request) -> bool:
+        """Whether one has a start promised, or would have if it did not start now."""
+        return request.reservation is not None or self.promises_more(queue)
+
     def promises_more(self, queue: Queue) -> bool:
         """Whether one more who waits in it would have a start promised."""
         return queue.reserve != 0 and self._may_promise(queue)
@@ -137,7 +141,7 @@ class Backfill:
             self._let_the_shortest_pass(line)
         if self._is_barring(queue) and self._waits_for_room(request, reason):
             self._barred.add(queue.name)
-            self._kept.close(queue, reason, line.ahead, request)
+            self._kept.close(queue, reason, line.ahead, request, barring=True)
 
     def _is_barring(self, queue: Queue) -> bool:
         return queue.backfill == "none" and queue.name not in self._kept.closed

@@ -26,12 +26,14 @@ class _Kept:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """Why a queue was closed, and how many that wait were ahead; ``of``: the request whose reason it is."""
+    """Why a queue was closed, and how many that wait were ahead; ``of``: the request whose reason it is,
+    ``barring``: which lets nobody pass by the queue's rule."""
 
     queue: Queue
     reason: Reason
     ahead: int
     of: Request | None
+    barring: bool
 
 
 class KeptBack:
@@ -51,7 +53,10 @@ class KeptBack:
         return self._tally.lacking(request) if now else self._tally.keeping(request, forced)
 
     def keeping(self, request: Request) -> Reason | None:
-        """What keeps back one that is not forced: a limit, a want of PEs, what is kept for others."""
+        """What keeps back one that is not forced: a limit, a want of PEs, what is kept for others. One that
+        may run on several numbers of PEs is kept back as it was, until a pass looks at all of them again."""
+        if request.spec.mold is not None and (own := self._draft.own.get(request.seq)) is not None:
+            return own
         kept = self.limited(request, False)
         if kept is None and request.spec.ask.pes > self._draft.room(request.queue):
             self._draft.say_short(request.queue)
@@ -63,9 +68,11 @@ class KeptBack:
         self._draft.own[request.seq] = reason
         self._kept.append(_Kept(request, forced, narrow, self._draft.proposals))
 
-    def close(self, queue: Queue, reason: Reason, ahead: int = 0, of: Request | None = None) -> None:
+    def close(
+        self, queue: Queue, reason: Reason, ahead: int = 0, of: Request | None = None, barring: bool = False
+    ) -> None:
         """Nothing more of a queue starts."""
-        self.closed[queue.name] = Closed(queue, reason, ahead, of)
+        self.closed[queue.name] = Closed(queue, reason, ahead, of, barring)
 
     def held_by(self, queue: Queue, request: Request, own: Reason) -> Reason:
         """The reason of a queue whose line one has closed."""
@@ -107,6 +114,8 @@ class KeptBack:
     def _closing(self, closed: Closed) -> Reason:
         own = self._draft.own.get(closed.of.seq) if closed.of is not None else None
         if own is not None and closed.of is not None:
+            if closed.barring and own.code is not ReasonCode.RESERVED:
+                return words.IN_LINE("scheduler", self._draft.site.id_of(closed.of.seq), closed.queue.name)
             is_line = closed.reason.code is ReasonCode.LINE_CLOSED and own.code is ReasonCode.EXIT
             return self.held_by(closed.queue, closed.of, own) if is_line else own
         is_narrow = closed.reason.code is ReasonCode.NO_PES

@@ -11,6 +11,7 @@ from nqspy.core.queueing.expected_ends import end_of, length_of
 from nqspy.core.queueing.limit_rules import LimitRule
 from nqspy.core.queueing.untimed import Turn, Untimed, spare
 from nqspy.model.ids import Instant, Seq
+from nqspy.model.molded import sized
 from nqspy.model.requests import Request, State
 from nqspy.model.reservation import Reservation
 from nqspy.model.site import Site
@@ -56,8 +57,10 @@ class LaidOut:
         self._put_promised(taken)
 
     def _put_promised(self, taken: Iterable[Held]) -> None:
-        """Those whose time is to come, beside what is taken; those told none, those whose time is over."""
-        requests = [self._site.requests[seq] for seq in self._site.reserved]
+        """Those whose time is to come, beside what is taken; those told none, those whose time is over. For
+        those of a stopped queue nothing is kept: nobody knows when it is started."""
+        promised = [self._site.requests[seq] for seq in self._site.reserved]
+        requests = [_as_promised(each) for each in promised if self._is_open(each)]
         over = [each for each in requests if self._is_over(each)]
         timed = [each for each in requests if time_of(each) < FOREVER and not self._is_over(each)]
         first = min((turn_of(each) for each in requests if time_of(each) == FOREVER), default=_NEVER)
@@ -69,6 +72,10 @@ class LaidOut:
                 self.put(request, request.reservation)
         for request in sorted(over, key=lambda each: (time_of(each), each.seq)):
             self._put_overdue(request)
+
+    def _is_open(self, request: Request) -> bool:
+        queue = self._site.settings.queues.get(request.queue)
+        return queue is not None and queue.started
 
     def _is_over(self, request: Request) -> bool:
         """Whether the time that it was told is over or cannot be kept: were each of several kept room from
@@ -132,6 +139,13 @@ class LaidOut:
         self.profile.hold(self._now, min(until, FOREVER), claims)
         domain = self._site.domain_of(request.queue).name
         self.idle[domain] = self.idle.get(domain, 0) - claims.get(("pes", domain), 0)
+
+
+def _as_promised(request: Request) -> Request:
+    """On the size that it was promised, where it may run on several."""
+    if request.spec.mold is None or request.reservation is None:
+        return request
+    return sized(request, request.reservation.pes)
 
 
 def _is_passing(request: Request) -> bool:

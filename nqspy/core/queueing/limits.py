@@ -1,5 +1,5 @@
 """Limits on running requests, of all scopes that hold for a queue together (each rule of them is in
-`limit_rules`, groups' caps in `caps`), and limits on what one request may ask for."""
+`limit_rules`, groups' caps in `caps`). What one request may ask for stands in `asked`."""
 
 from collections.abc import Callable, Iterator
 from functools import reduce
@@ -11,6 +11,8 @@ import numpy as np
 from nqspy.core import resource_health
 from nqspy.core.fair_share import FairShare
 from nqspy.core.queueing.array_limit import ArrayLimit
+from nqspy.core.queueing.asked import too_wide as too_wide
+from nqspy.core.queueing.asked import violation as violation
 from nqspy.core.queueing.caps import Caps
 from nqspy.core.queueing.limit_rules import (
     LIMITS,
@@ -27,79 +29,9 @@ from nqspy.core.runtime import memory_counted
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant
 from nqspy.model.queues import LIMIT_NAMES, Queue, RunningLimits
-from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
-from nqspy.model.requests import Ask, Request, Spec, State, finite
+from nqspy.model.reasons import Reason
+from nqspy.model.requests import Request, State
 from nqspy.model.site import Settings, Site
-from nqspy.model.units import UNLIMITED, format_seconds, format_size
-
-# ---------------------------------------------------------------- what one request may ask for
-
-
-_ABOVE_MACHINE, _ABOVE_DOMAIN, _ABOVE_BLOCK = reason_kinds(
-    ReasonCode.NEVER,
-    above_machine="{pes} PEs are more than the machine's {size}",
-    above_domain="{pes} PEs are more than the {size} of {who}",
-    above_block="{pes} PEs are more than the {size} of the largest block of {who}",
-)
-_WORDS = {
-    "per_request/cpu_limit": "CPU time",
-    "per_process/cpu_limit": "CPU time of a process",
-    "per_request/wall_limit": "wall time",
-    "per_request/memory_limit": "memory",
-    "per_process/memory_limit": "memory of a process",
-    "per_request/process_limit": "number of processes",
-}
-
-
-def violation(site: Site, spec: Spec, queue: Queue) -> str | None:
-    """Why a queue can never take this request: one line naming the limit and the greatest value allowed;
-    None when it can. An explicit ``unlimited`` fits only where the queue has no such limit."""
-    ask = spec.ask
-    for path, asked in _asked(ask):
-        limit = None if asked is None else _limit_at(queue, path)
-        if asked is not None and limit is not None and (asked == UNLIMITED or asked > limit):
-            show = _shower(path)
-            words = _WORDS.get(path) or path.rpartition("/")[2].removesuffix("_limit").replace("_", " ")
-            wanted = "unlimited" if asked == UNLIMITED else show(asked)
-            return f"{queue.name}: {words} {wanted} is above the limit of {show(limit)}"
-    if queue.per_request.pe_limit is not None and ask.pes > queue.per_request.pe_limit:
-        return f"{queue.name}: {ask.pes} PEs are above the limit of {queue.per_request.pe_limit}"
-    wide = too_wide(site, queue.name, ask.pes)
-    return None if wide is None else wide.text
-
-
-def too_wide(site: Site, queue: str | None, pes: int) -> Reason | None:
-    """Why a request of that many PEs can never start in a queue's domain (None: in none at all); None when it
-    can."""
-    size = site.pes() if queue is None else site.size(queue)
-    if pes <= size:
-        return None
-    if queue is None or not site.is_divided():
-        return _ABOVE_MACHINE("machine", pes, site.pes())
-    domain = site.domain_of(queue)
-    kind = _ABOVE_BLOCK if domain.placement == "contiguous" else _ABOVE_DOMAIN
-    return kind(f"domain {domain.name}", pes, size)
-
-
-def _asked(ask: Ask) -> Iterator[tuple[str, int | None]]:
-    """What is asked for, by the path of the limit; where only a process has a limit it counts for all."""
-    yield from ask.limits().items()
-    yield "per_request/cpu_limit", ask.cpu_wanted()
-    yield "per_request/memory_limit", ask.memory_wanted()
-    yield from ask.others
-
-
-def _limit_at(queue: Queue, path: str) -> int | None:
-    branch, _, name = path.partition("/")
-    found: int | None = getattr(getattr(queue, branch, None), name, None)
-    return finite(found)
-
-
-def _shower(path: str) -> Callable[[int], str]:
-    if path.endswith(("cpu_limit", "wall_limit", "cpu_warning")):
-        return format_seconds
-    return str if path.endswith(("pe_limit", "process_limit")) else format_size
-
 
 # ---------------------------------------------------------------- what runs, and what that leaves
 

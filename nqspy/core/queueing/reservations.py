@@ -8,11 +8,12 @@ together no more than is spare beside what he needs (`untimed`).
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
 from nqspy.core.profile import FOREVER, Amount, Claims, held_up_by
+from nqspy.core.queueing import mold
 from nqspy.core.queueing.expected_ends import length_of, planned_end
 from nqspy.core.queueing.laid_out import LaidOut, Rules, time_of, turn_of
 from nqspy.core.queueing.limit_rules import Mask
@@ -22,6 +23,7 @@ from nqspy.core.runtime import planned_walls
 from nqspy.model.actions import Reserving, Start
 from nqspy.model.columns import Columns, Floats
 from nqspy.model.ids import Instant, Seq
+from nqspy.model.molded import sized
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request
 from nqspy.model.reservation import Reservation
@@ -33,8 +35,7 @@ _DELAYS, _ENDLESS = reason_kinds(
     would_delay_for_ever="it has no wall limit, and would hold what is kept for {request}",
 )
 
-MISSED = 60_000
-"""ms after its promised time from which on a start is told to be late though nothing held it up."""
+_NEVER = "as things are it can never start"
 SHOWN = 3
 """So many are named as those that hold up another."""
 MOMENT = 1_000
@@ -43,8 +44,8 @@ MOMENT = 1_000
 
 class Reservations:
     """The promises of one pass. ``changes``: promises made or moved in this pass, ``causes`` why some are
-    taken back, ``missed``: those of starts that come too late, ``early``: whether a start came before its
-    promise; ``leaving``: requests that give way in it."""
+    taken back, ``early``: whether a start came before its promise; ``leaving``: requests that give way in
+    it."""
 
     def __init__(self, site: Site, now: Instant, rules: Rules) -> None:
         self._site, self._now, self._rules = site, now, rules
@@ -54,7 +55,6 @@ class Reservations:
         self._starts: list[Request] = []
         self._begun: set[Seq] = set()
         self.changes: dict[Seq, Reservation | None] = {}
-        self.missed: dict[Seq, Reservation | None] = {}
         self.causes: dict[Seq, str] = {}
         self.early = False
         self.leaving: set[Seq] = set()
@@ -180,18 +180,50 @@ class Reservations:
         later."""
         time, former = self._time, None if request.seq in self._begun else request.reservation
         time.lift(request.seq)
+        pes = 0
+        if request.spec.mold is not None:
+            request = self._shaped(request, former)
+            pes = request.spec.ask.pes
         if not time.profile.ever(time.claims(request)):
-            return self.drop(request, "as things are it can never start")
+            return self.drop(request, _NEVER)
         at = self._earliest(request, former)
-        if former is not None and former.at is not None and (at is None or at >= former.at):
+        is_same = former is not None and former.pes == pes
+        if is_same and former is not None and former.at is not None and (at is None or at >= former.at):
             return self._keep_late(request, former, at)
         if self._is_shut_by_then(request, at):
             return None
         turn = self._next_turn() if former is None else former.turn
-        made = Reservation(at, self._awaited(at), turn=turn)
-        if former is None or former.at != at:
+        made = Reservation(at, self._awaited(at), turn=turn, pes=pes)
+        if former is None or former.at != at or not is_same:
             self.changes[request.seq] = made
         return time.put(request, made)
+
+    def _shaped(self, request: Request, former: Reservation | None) -> Request:
+        """A moldable request on the size on which it ends soonest, begun no later than it was promised; where
+        there is none it is the size that it was promised, else the least."""
+        found = self._soonest(request, former)
+        if found is not None:
+            return found[0]
+        if former is not None and former.pes:
+            return sized(request, former.pes)
+        return min(mold.sizes_of(self._site, request), key=lambda one: one.spec.ask.pes)
+
+    def _soonest(self, request: Request, former: Reservation | None) -> tuple[Request, int] | None:
+        def start_of(one: Request) -> int | None:
+            at = self._earliest(one, former)
+            return None if self._is_shut_by_then(one, at) else at
+
+        latest = None if former is None else former.at
+        return mold.soonest(self._site, self._now, request, start_of, latest)
+
+    def soonest(self, request: Request) -> tuple[Request, int] | None:
+        """Where a moldable request would end soonest: the size, and its start, no later than promised."""
+        time, told = self._time, self._told(request)
+        own = time.lift(request.seq)
+        found = self._soonest(request, told)
+        if own is not None and told is not None:
+            time.keep((told.turn, request.seq), own)
+        return found
 
     def _earliest(self, request: Request, former: Reservation | None) -> Instant | None:
         """The first start there can be. Who passes moves to an earlier one only as what is spare allows."""
@@ -262,11 +294,21 @@ class Reservations:
         if request.reservation is not None:
             self.changes[request.seq], self.causes[request.seq] = None, cause
 
+    def look_after(self) -> None:
+        """Takes back the promises of those that ask for more PEs than there are any more, and tells that
+        those cannot be kept whose queues are stopped when their time has come."""
+        size, queues = cache(self._site.size), self._site.settings.queues
+        for request in [self._site.requests[seq] for seq in self._site.reserved]:
+            queue, told = queues.get(request.queue), request.reservation
+            if request.spec.ask.pes > size(request.queue):
+                self.drop(request, _NEVER)
+            elif told is not None and not told.late and self.is_due(request) and queue and not queue.started:
+                self.changes[request.seq] = replace(told, late=f"queue {queue.name} is stopped")
+
     def start(self, request: Request, of: Request, forced: bool = False) -> None:
         """It is started; ``of``: the array whose index it is, or itself; ``forced``: whatever is kept."""
         hole = None if forced else self._holes.get(request.seq, self._holes.get(of.seq))
         former = of.reservation
-        self._tell_missed(of)
         self.early = self.early or (former is not None and (former.at is None or former.at > self._now))
         if not self._is_kept() and not self._is_laid_out:
             self._starts.append(request)
@@ -285,20 +327,6 @@ class Reservations:
     def has_begun(self, request: Request) -> bool:
         """Whether this pass starts it (of an array an index of it)."""
         return request.seq in self._begun
-
-    def _tell_missed(self, request: Request) -> None:
-        """Whoever could have started in time, and does only now."""
-        former, due = request.reservation, time_of(request)
-        if former is None or former.late or not promises_times(self._site, request.queue):
-            return
-        if self._now - due >= MISSED:
-            self.missed[request.seq] = replace(
-                former, late="nobody looked in time: nqsd was away, or the clock set"
-            )
-
-    def told_missed(self) -> Reserving | None:
-        """Why some of those that this pass starts do so too late, as an action before their starts."""
-        return Reserving(self.missed, 0, {}) if self.missed else None
 
     def made(self) -> Reserving | None:
         """What this pass promises or takes back, as an action."""

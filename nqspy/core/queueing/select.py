@@ -6,12 +6,13 @@ a PE; how many, and who is not asked about again, is said in `offers`. Why reque
 the end, as it stands after the pass.
 """
 
+from functools import partial
 from typing import Any
 
 from nqspy.core import domains, resource_health, sight
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature
-from nqspy.core.queueing import words
+from nqspy.core.queueing import mold, words
 from nqspy.core.queueing.backfill import Backfill, is_served_in_order
 from nqspy.core.queueing.candidate_order import FIRST, NOW, CandidateOrder
 from nqspy.core.queueing.kept_back import KeptBack
@@ -19,10 +20,12 @@ from nqspy.core.queueing.limits import too_wide
 from nqspy.core.queueing.offers import Offers, Walk
 from nqspy.core.queueing.startable import is_plain, tallied
 from nqspy.model.actions import Action, Hold, Move, Redate, Reserving, Start
-from nqspy.model.ids import Instant
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.molded import sized
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Request
+from nqspy.model.shapes import Lacked
 from nqspy.model.site import Settings, Site
 from nqspy.ports import Answer
 
@@ -40,8 +43,6 @@ def act(draft: Draft, now: Instant) -> Instant | None:
     use falls below its cap."""
     selection = _Selection(draft)
     selection.run()
-    if (missed := selection.told_missed()) is not None:
-        draft.after.append(missed)
     for choice in draft.chosen:
         request = choice.request
         number = request.attempts + 1
@@ -77,10 +78,12 @@ class _Selection:
         self._promised.leaving = draft.leaving
         self._backfill = Backfill(self._promised, self._kept)
         self._fits: tuple[str, int, bool] | None = None
+        self._lacked: dict[Seq, Lacked] = {}
 
     def run(self) -> None:
         """Serves ranked requests, then the queues in their order."""
         served = [queue for queue, _ in self._draft.waiting if queue.kind == "batch"]
+        self._promised.look_after()
         for queue in served:
             self._refuse_what_never_fits(queue)
         started = [queue for queue in served if queue.started and not self._is_shut(queue)]
@@ -131,18 +134,15 @@ class _Selection:
         """When a group's cap will let it start again."""
         return self._tally.opens()
 
-    def told_missed(self) -> Reserving | None:
-        """Which of its starts come too late though nothing held them up."""
-        return self._promised.told_missed()
-
     def promises(self) -> Reserving | None:
         """What this pass promises, or takes back."""
         return self._promised.made()
 
-    def bounds_of(self, request: Request) -> tuple[Instant | None, bool]:
-        """When one that is started is to be ended as its hole ends, and whether it passes whom no time was
-        promised."""
-        return self._promised.hole_of(request.seq), self._promised.is_passing(request.seq)
+    def bounds_of(self, request: Request) -> tuple[Instant | None, bool, Lacked]:
+        """When one that is started is to be ended as its hole ends, whether it passes whom no time was
+        promised, and on which of its sizes it could not start."""
+        promised, seq = self._promised, request.seq
+        return promised.hole_of(seq), promised.is_passing(seq), self._lacked.get(seq, ())
 
     def next_promised(self) -> Instant | None:
         """When the next promised start is due."""
@@ -346,6 +346,8 @@ class _Selection:
         if answer is not None and answer.verdict != "force":
             return self._refuse(line, request, answer)
         forced = request.rank == NOW or answer is not None
+        if request.spec.mold is not None:
+            return self._look_at_sizes(line, request, forced)
         kept = self._kept.limited(request, forced)
         if kept is not None:
             self._kept.keep(request, kept, forced)
@@ -358,9 +360,29 @@ class _Selection:
             return self._start(line, request, forced)
         return self._backfill.missed(line, request, kept)
 
-    def _start(self, line: CandidateOrder, request: Request, forced: bool) -> None:
+    def _look_at_sizes(self, line: CandidateOrder, request: Request, forced: bool) -> None:
+        """The same of one that may run on several numbers of PEs."""
+        draft, room = self._draft, self._draft.room(request.queue)
+        one, kept, lacked = mold.choose(draft.site, request, room, partial(self._keeping, forced))
+        if one is not None and not forced and self._backfill.would_promise(line.queue, request):
+            kept = mold.waits_for(draft.site, draft.now, one, self._promised.soonest(request))
+        if one is not None and kept is None:
+            seq = draft.what_starts(request).seq
+            self._lacked |= {seq: lacked} if lacked else {}
+            return self._start(line, request, forced, one.spec.ask.pes)
+        if narrow := kept is None:
+            draft.say_short(request.queue)
+            kept = words.too_few(draft, request)
+        self._kept.keep(request, kept, forced, narrow)
+        return self._backfill.missed(line, request, kept)
+
+    def _keeping(self, forced: bool, one: Request) -> Reason | None:
+        return self._kept.limited(one, forced) or (None if forced else self._promised.delaying(one))
+
+    def _start(self, line: CandidateOrder, request: Request, forced: bool, pes: int = 0) -> None:
         draft, row, starts = self._draft, request.slot, self._draft.what_starts(request)
-        choice = draft.choose(starts, forced, draft.place(request), request)
+        starts = sized(starts, pes)
+        choice = draft.choose(starts, forced, draft.place(starts), request)
         self._tally.add(starts)
         self._promised.start(starts, request, forced)
         if starts is not request and draft.left_of(request):

@@ -5,6 +5,7 @@ from nqspy.core.placement import POLICIES
 from nqspy.model.board import Board
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request
+from nqspy.model.shapes import shown_sizes
 from nqspy.model.site import Site
 
 (STOPPED,) = reason_kinds(ReasonCode.STOPPED, stopped="{who} is stopped: start {who}")
@@ -29,26 +30,34 @@ _NONE_FREE, _SOME_FREE = reason_kinds(
 (_BEHIND,) = reason_kinds(
     ReasonCode.RESERVED, kept_ahead="those ahead of it would hold what is kept for {request}"
 )
+(IN_LINE,) = reason_kinds(
+    ReasonCode.RESERVED,
+    "the request in front of it must start",
+    in_line="{request} waits in front of it, and nobody in queue {queue} passes one that waits "
+    "(backfill=none)",
+)
 
 
 def behind(reason: Reason) -> Reason:
-    """That the one in front would delay a promised start, said of those behind it: its wall time is not
-    theirs."""
+    """What closes a queue for want of what is kept, said of those behind: that the one in front would delay a
+    promised start, as its wall time is not theirs; or that it lets nobody pass."""
+    if reason.kind == IN_LINE.name:
+        return reason
     return _BEHIND(reason.who, reason.values[-1], until=reason.until)
 
 
-def no_pes(draft: Draft, queue: str, asked: int | None = None) -> Reason:
+def no_pes(draft: Draft, queue: str, asked: int | str | None = None) -> Reason:
     """All of a queue wait for PEs; ``asked``: said of one of them, which asks for so many."""
     return _short(draft.site, draft.board(queue), draft.room(queue), asked)
 
 
 def lacking(site: Site, board: Board, request: Request) -> Reason | None:
     """That there are too few PEs for one beside what runs; None: there are enough."""
-    room, asked = POLICIES[board.domain.placement].room(board), request.spec.ask.pes
-    return _short(site, board, room, asked) if asked > room else None
+    room = POLICIES[board.domain.placement].room(board)
+    return _short(site, board, room, _asked(request)) if request.spec.ask.pes > room else None
 
 
-def _short(site: Site, board: Board, room: int, asked: int | None) -> Reason:
+def _short(site: Site, board: Board, room: int, asked: int | str | None) -> Reason:
     domain = board.domain.name if site.is_divided() else None
     who = f"domain {domain}" if domain else "machine"
     if not board.free:
@@ -56,12 +65,18 @@ def _short(site: Site, board: Board, room: int, asked: int | None) -> Reason:
     return _SOME_FREE(who, asked, board.free, board.size, domain, room if room < board.free else None)
 
 
+def _asked(request: Request) -> int | str:
+    """How many PEs it asks for: a number, or on which numbers it may run."""
+    mold = request.spec.mold
+    return request.spec.ask.pes if mold is None else shown_sizes(mold.sizes)
+
+
 def too_few(draft: Draft, request: Request) -> Reason:
     """One that waits only for PEs."""
-    return no_pes(draft, request.queue, request.spec.ask.pes)
+    return no_pes(draft, request.queue, _asked(request))
 
 
 def asking(request: Request, reason: Reason) -> Reason:
     """That all of its queue wait for PEs, said of one of them."""
-    values = (request.spec.ask.pes, *reason.values[1:])
+    values = (_asked(request), *reason.values[1:])
     return Reason(reason.kind, reason.who, values, reason.until, reason.ahead)

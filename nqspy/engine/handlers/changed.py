@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from nqspy.engine.handlers.sizes import reshaped
 from nqspy.engine.handlers.spec import check_spec
 from nqspy.model.errors import Refusal, listed
 from nqspy.model.people import DEFAULT_GROUP
@@ -16,13 +17,16 @@ _ASK = frozenset(("cpu", "memory", "wall", "pes"))
 
 
 def changed(site: Site, spec: Spec, answer: SubmitAnswer) -> Spec:
-    """The submission as the exits want it. Raises Refusal, naming them, where that makes no sense; queue,
-    limits and access are looked at afterwards as for any submission."""
+    """The submission as the exits want it. Raises Refusal, naming them, where they refuse it and where that
+    makes no sense; queue, limits and access are looked at afterwards as for any submission."""
+    if answer.refusal is not None:
+        raise Refusal("exit_refused", said=answer.refusal, who=answer.who)
     changes = {name: value for name, value in answer.changes.items() if name in CHANGEABLE}
-    own = {name: value for name, value in changes.items() if name in _OWN}
+    before, own = spec, {name: value for name, value in changes.items() if name in _OWN}
     spec = replace(spec, **own, ask=_ask(spec.ask, changes), output=_output(spec, changes))
     spec = replace(spec, eligible=changes.get("date", spec.eligible), held=changes.get("hold", spec.held))
     try:
+        spec = reshaped(site, before, spec, {f"ask/{name}": value for name, value in changes.items()})
         check_spec(site, spec)
         _check_group(site, spec, "group" in changes)
     except Refusal as refusal:

@@ -23,8 +23,16 @@ class _WouldChange(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class LateValue:
+    """A value that takes long. ``make`` makes it outside the engine's thread, of nothing that the engine
+    writes, and waits at most so many real seconds."""
+
+    make: Callable[[float], Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
-    """What a command is answered with: a value (JSON-able), or the refusal."""
+    """What a command is answered with: a value (JSON-able, or late), or the refusal."""
 
     value: Any = None
     refusal: Refusal | None = None

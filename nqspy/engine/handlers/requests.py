@@ -13,6 +13,7 @@ from nqspy.engine.handlers.arrays import delete_left, each, release_some
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.people import group_of, need, need_entry, need_owner, need_to_be, role_of
 from nqspy.engine.handlers.queue_quota import QueueQuota
+from nqspy.engine.handlers.sizes import reshaped
 from nqspy.engine.handlers.spec import check_class, check_limits, check_spec
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
@@ -28,7 +29,8 @@ from nqspy.model.site import Site
 from nqspy.model.transitions import WAITING
 from nqspy.model.tree import declared
 
-_RANKS = {"system": 0, "first": 1, "next": 2, "now": 3}
+RANKS = {"system": 0, "first": 1, "next": 2, "now": 3}
+"""What `ScheduleRequest` says, and the rank that it gives."""
 """``first``: the head of its queue; ``next``: ahead of everything; ``now``: in spite of limits."""
 SIGNALS = 64
 """The greatest number of a signal (signal(7))."""
@@ -217,6 +219,8 @@ def modify(tx: Transaction, command: cm.ModifyRequest, caller: Caller) -> Any:
         if "account" in values:
             group, account = group_of(tx.site.settings, caller, request.owner, spec.account)
             spec = replace(spec, group=group, account=account)
+        if not started:
+            spec = reshaped(tx.site, request.spec, spec, values)
         check_spec(tx.site, spec)
         if "job_class" in values and user:
             check_class(tx.site, spec, caller.groups)
@@ -241,7 +245,7 @@ def modify(tx: Transaction, command: cm.ModifyRequest, caller: Caller) -> Any:
 
 
 _SPEC_FIELDS = (
-    "name", "priority", "eligible", "shell", "account", "rerunnable", "contract", "job_class",
+    "name", "priority", "eligible", "shell", "account", "rerunnable", "contract", "mold", "job_class",
 )  # fmt: skip
 AS_OWNER = frozenset(("shell", "output", "workdir", "args", "environment", "script"))
 """What a request runs, and where it reads and writes, as its owner."""
@@ -355,7 +359,7 @@ def schedule(tx: Transaction, command: cm.ScheduleRequest, caller: Caller) -> An
 
     def one(request: Request) -> None:
         _need_waiting(tx, request, "scheduled")
-        tx.emit(ev.Ranked(request.seq, _RANKS[command.place], caller.user))
+        tx.emit(ev.Ranked(request.seq, RANKS[command.place], caller.user))
         tx.dirty()
 
     return each(tx, command.ids, one, caller)

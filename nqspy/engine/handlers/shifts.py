@@ -1,5 +1,7 @@
 """Shifts: put in force when the calendar or an operator says so, their commands as one transaction."""
 
+from collections.abc import Callable
+
 from nqspy.core import consumables, domains, features
 from nqspy.core.queueing.limits import RunningCounts
 from nqspy.engine import timetable, upcoming_stops
@@ -15,6 +17,8 @@ from nqspy.model.ids import DAY, Instant, Seq
 from nqspy.model.people import Caller
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import Request
+from nqspy.model.settings import Settings
+from nqspy.model.site import Site
 
 CALENDAR = Caller("calendar", 0, 0, (), True)
 """Who carries out a shift's commands."""
@@ -125,14 +129,19 @@ def foretell(tx: Transaction, seq: Seq) -> None:
         tx.act(Notify(mail.to or request.owner, subject, text, seq))
 
 
-def note(tx: Transaction, request: Request, start: Instant | None) -> str:
-    """What coming shifts do to a request that is handed in now and would begin at ``start``; empty where they
-    leave it alone."""
-    kept = RunningCounts(tx.site, now=tx.now).keeping(request)
-    if kept is not None and kept.code is ReasonCode.SHIFT:
-        return kept.text
-    said = features.outlook(tx.site, request, tx.now if start is None else start)
-    return said.text if said is not None else ""
+def note(tx: Transaction, request: Request, settings: Settings) -> Callable[[Instant | None], str]:
+    """Tells what coming shifts do to a request that is handed in now and would begin at an instant; empty
+    where they leave it alone. ``settings``: a copy of the site's, by which it may be asked in any thread."""
+    kept, now = RunningCounts(tx.site, now=tx.now).keeping(request), tx.now
+    by_then = Site(settings, upcoming_stops=dict(tx.site.upcoming_stops))
+
+    def said(start: Instant | None) -> str:
+        if kept is not None and kept.code is ReasonCode.SHIFT:
+            return kept.text
+        found = features.outlook(by_then, request, now if start is None else start)
+        return found.text if found is not None else ""
+
+    return said
 
 
 def switch(tx: Transaction, command: cm.SwitchShift, caller: Caller) -> object:

@@ -6,18 +6,22 @@ from dataclasses import fields
 from operator import attrgetter
 
 from nqspy.core.consumables import check_wanted
+from nqspy.core.limits_of_submission import destination
 from nqspy.core.preemption.classes import objection
 from nqspy.core.queueing.limits import too_wide, violation
 from nqspy.core.resource_health import check_needs
 from nqspy.model import indices
 from nqspy.model.arrays import ArraySpec
 from nqspy.model.errors import BadValue, Refusal
+from nqspy.model.ids import Instant
 from nqspy.model.layout import MOST, Layout
 from nqspy.model.queues import Queue
+from nqspy.model.request_counts import RequestCounts
 from nqspy.model.requests import Ask, Spec, finite
 from nqspy.model.site import Site
 from nqspy.model.tree import declared
 from nqspy.model.units import GREATEST, UNLIMITED, format_time
+from nqspy.ports import Exits
 
 NAME_MAX = 230
 WORD_MAX = 1024
@@ -82,6 +86,20 @@ def check_limits(site: Site, spec: Spec, queue: Queue | None) -> None:
     wrong = violation(site, spec, queue) if queue is not None and queue.kind == "batch" else None
     if wrong is not None:
         raise Refusal("above_limit", said=wrong)
+
+
+def routed(
+    site: Site, spec: Spec, pipe: Queue, exits: Exits, groups: tuple[str, ...], now: Instant,
+    coming: RequestCounts | None = None,
+) -> str:  # fmt: skip
+    """The queue in which a submission to a pipe queue lands. Raises Refusal where no destination can ever
+    take it."""
+    target, objections = destination(site, spec, pipe, exits, groups, now, coming)
+    if target is None and objections and not any(each.later for each in objections):
+        said = "; ".join(each.text for each in objections)
+        raise Refusal("no_destination", queue=pipe.name, said=said)
+    # A stopped pipe queue keeps what it takes; it routes once it is started.
+    return target if target is not None and pipe.started else pipe.name
 
 
 def _paths(spec: Spec) -> tuple[str | None, ...]:

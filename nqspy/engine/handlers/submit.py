@@ -1,9 +1,9 @@
 """Submissions: checked whole before anything is accepted, all of a list or none; a repeated key gives the
 same answer."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from hashlib import sha256
 from itertools import zip_longest
 from typing import Any, Literal
@@ -11,32 +11,31 @@ from typing import Any, Literal
 import msgspec
 
 from nqspy.core.consumables import resolved
-from nqspy.core.limits_of_submission import ask_submit, destination
-from nqspy.engine.handlers import depend, shifts
+from nqspy.core.limits_of_submission import ask_submit
+from nqspy.engine.handlers import depend
 from nqspy.engine.handlers.advice import advice
 from nqspy.engine.handlers.changed import by_exit, changed
-from nqspy.engine.handlers.context import Transaction
+from nqspy.engine.handlers.context import LateValue, Transaction
+from nqspy.engine.handlers.dry_run import foreseen
 from nqspy.engine.handlers.exits import tell_failures
-from nqspy.engine.handlers.people import group_of, may_see, need, need_entry
+from nqspy.engine.handlers.people import group_of, need, need_entry
 from nqspy.engine.handlers.queue_quota import QueueQuota
-from nqspy.engine.handlers.spec import array_of, check_class, check_limits, check_spec, local_queue
-from nqspy.engine.zones import local
+from nqspy.engine.handlers.sizes import shaped
+from nqspy.engine.handlers.spec import array_of, check_class, check_limits, check_spec, local_queue, routed
 from nqspy.model.actions import ExitFailure
 from nqspy.model.arrays import counted
 from nqspy.model.commands import Submission, Submit
 from nqspy.model.errors import Refusal, listed
 from nqspy.model.events import Routed, Submitted
-from nqspy.model.ids import Instant, Seq, array_key
+from nqspy.model.ids import Seq, array_key
 from nqspy.model.machine import SCRIPT_MAX
 from nqspy.model.people import Caller
 from nqspy.model.queues import Queue
 from nqspy.model.request_counts import RequestCounts
 from nqspy.model.requests import Spec
 from nqspy.model.shared import Shared
-from nqspy.model.site import Site
 from nqspy.model.transitions import submitted
 from nqspy.model.units import format_size
-from nqspy.ports import SubmitAnswer
 
 ENVIRONMENT_MAX = 1 << 20
 KEY_MAX = 256
@@ -80,8 +79,8 @@ class SubmissionFailures:
 
 
 def submit(tx: Transaction, command: Submit, caller: Caller) -> Any:
-    """Answers ``{"ids": [...], "queues": [...]}``, with ``dry_run`` what would become of each, and
-    ``"warnings": [...]`` where there are any. Raises Refusal naming the line."""
+    """Answers ``{"ids": [...], "queues": [...]}``, with ``dry_run`` what would become of each (of a single
+    one as a `LateValue`), and ``"warnings": [...]`` where there are any. Raises Refusal naming the line."""
     if not command.items:
         raise Refusal("empty_list")
     if len(command.key) > KEY_MAX or not (command.key or "k").isprintable():
@@ -106,8 +105,7 @@ def submit(tx: Transaction, command: Submit, caller: Caller) -> Any:
         raise
     if command.dry_run:
         failed.tell(tx)
-        rows = [_would(tx, each, caller, len(accepted) == 1) for each in accepted]
-        return {"dry_run": rows} | _warned(tx, accepted, keys, caller)
+        return _tried(tx, accepted, caller, _warned(tx, accepted, keys, caller))
     shared = Shared() if len(accepted) > 1 else None
     seqs = tuple(_take_in(tx, each, command.key, digest, shared) for each in accepted)
     room.taken()
@@ -207,6 +205,7 @@ def _check(
         script=_digest(script), environment=_digest(environment), unix_groups=(),
         listed=item.line is not None, array=array_of(spec.array), ask=resolved(site, spec.ask),
     )  # fmt: skip
+    spec = shaped(site, spec)
     check_spec(site, spec)
     check_class(site, spec, () if other else caller.groups)
     spec = depend.read_after(tx, spec, caller, len(item.after))
@@ -283,22 +282,15 @@ def _batch(tx: Transaction, spec: Spec, queue: Queue, coming: RequestCounts) -> 
 
 
 def _routed(tx: Transaction, spec: Spec, pipe: Queue, groups: tuple[str, ...], coming: RequestCounts) -> str:
-    target, objections = destination(tx.site, spec, pipe, tx.exits, groups, tx.now, coming)
-    if target is None and objections and not any(each.later for each in objections):
-        said = "; ".join(each.text for each in objections)
-        raise Refusal("no_destination", queue=pipe.name, said=said)
-    # A stopped pipe queue keeps what it takes; it routes once it is started.
-    return target if target is not None and pipe.started else pipe.name
+    return routed(tx.site, spec, pipe, tx.exits, groups, tx.now, coming)
 
 
 def _ask_exits(tx: Transaction, spec: Spec, script: bytes, failed: SubmissionFailures) -> tuple[Spec, str]:
     """The submission as the exits want it, and who has changed what queues look at."""
-    answer: SubmitAnswer | None = ask_submit(tx.site, spec, tx.exits, tx.now, script)
+    answer = ask_submit(tx.site, spec, tx.exits, tx.now, script)
     failed.take(tx)
     if answer is None:
         return spec, ""
-    if answer.refusal is not None:
-        raise Refusal("exit_refused", said=answer.refusal, who=answer.who)
     made = changed(tx.site, spec, answer)
     return made, answer.who if (made.queue, made.ask) != (spec.queue, spec.ask) else ""
 
@@ -331,29 +323,19 @@ def _state(tx: Transaction, spec: Spec) -> Literal["waiting", "held", "queued"]:
     return "queued"
 
 
-def _would(tx: Transaction, accepted: Accepted, caller: Caller, alone: bool) -> dict[str, Any]:
-    """What would become of it; of a list no starts are estimated."""
-    spec, site = accepted.spec, tx.site
-    found: dict[str, Any] = {"name": spec.name, "queue": accepted.target, "group": spec.group}
-    if alone:
-        unmet = depend.unmet_now(tx, spec.after)
-        event = Submitted(_key(spec, site.next_seq), replace(spec, after=unmet), accepted.target, "queued")
-        event = replace(event, state=_state(tx, event.spec))
-        found["depends_on"] = [site.id_of(each.seq) for each in unmet]
-        request = submitted(event, tx.now)
-        ahead = tx.decider.foresee(site, request, tx.now, tx.samples)
-        found["estimate"] = ahead.told(partial(_written, site), partial(_named, tx, caller))
-        found["note"] = shifts.note(tx, request, ahead.probably.start)
-    return found
-
-
-def _named(tx: Transaction, caller: Caller, seqs: Iterable[Seq]) -> str:
-    """Requests in words; none is named where there is one that the caller may not see."""
-    found = [tx.site.to_be(seq) for seq in seqs]
-    if not all(each is not None and may_see(tx.site.settings, caller, each.spec) for each in found):
-        return "others"
-    return ", ".join(map(tx.site.id_of, seqs))
-
-
-def _written(site: Site, at: Instant) -> str:
-    return local(at, site.timezone).isoformat(timespec="milliseconds")
+def _tried(
+    tx: Transaction, accepted: Sequence[Accepted], caller: Caller, warned: dict[str, Any]
+) -> dict[str, Any] | LateValue:
+    """What would become of each; of a list no starts are estimated."""
+    rows: list[dict[str, Any]] = [
+        {"name": each.spec.name, "queue": each.target, "group": each.spec.group} for each in accepted
+    ]
+    if len(accepted) > 1:
+        return {"dry_run": rows} | warned
+    [row], [each], site = rows, accepted, tx.site
+    unmet = depend.unmet_now(tx, each.spec.after)
+    event = Submitted(_key(each.spec, site.next_seq), replace(each.spec, after=unmet), each.target, "queued")
+    event = replace(event, state=_state(tx, event.spec))
+    row["depends_on"] = [site.id_of(other.seq) for other in unmet]
+    ahead = foreseen(tx, submitted(event, tx.now), caller)
+    return LateValue(lambda seconds: {"dry_run": [row | ahead(seconds)]} | warned)

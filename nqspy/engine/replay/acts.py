@@ -4,6 +4,7 @@ otherwise now, what was meant is asked for anew."""
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from nqspy.engine.handlers.requests import RANKS
 from nqspy.engine.inputs import CommandAsked, Input, Observed
 from nqspy.engine.replay.recording import CALENDAR, is_input
 from nqspy.model import commands as cm
@@ -17,7 +18,7 @@ from nqspy.model.people import Caller
 from nqspy.model.site import Site
 from nqspy.model.transitions import fits
 
-_PLACES: Mapping[int, Any] = {0: "system", 1: "first", 2: "next", 3: "now"}
+_PLACES: Mapping[int, Any] = {rank: place for place, rank in RANKS.items()}
 _OF_ATTEMPTS = (ev.Started, ev.Exiting, ev.Ended, ev.Requeued)
 """What becomes of attempts is seen again when their time has come (`hands`)."""
 _AS_IT_WAS = (

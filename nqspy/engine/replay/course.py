@@ -9,20 +9,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nqspy.core.limits_of_submission import ask_submit, destination
-from nqspy.engine.handlers.changed import changed
-from nqspy.engine.handlers.spec import check_limits
+from nqspy.engine.enact import tells
 from nqspy.engine.inputs import CommandAsked, Decision, Input, Observed, PassDue
 from nqspy.engine.replay import acts
 from nqspy.engine.replay.follow import FailuresThen, Follower, in_order
 from nqspy.engine.replay.hands import RecordedHands
 from nqspy.engine.replay.lives import Lives
 from nqspy.engine.replay.recording import CALENDAR, Recording
+from nqspy.engine.replay.resubmit import Resubmission, as_taken_in
 from nqspy.engine.replay.timetable import Slot, Timetable
 from nqspy.engine.virtual.heap import Heap
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
-from nqspy.model.actions import Adjust, Plan
+from nqspy.model.actions import Adjust
 from nqspy.model.errors import Refusal
 from nqspy.model.event import Recorded
 from nqspy.model.ids import DAY, Instant, Seq
@@ -96,6 +95,7 @@ class OtherCourse(Follower):
         self._wake: Instant | None = None
         self._asking = False
         super().__init__(recording, exits, then, self.hands)
+        self._again = Resubmission(exits, was, change.asked)
         self.stop = self._first_place()
 
     def _first_place(self) -> int:
@@ -166,7 +166,7 @@ class OtherCourse(Follower):
     def _ways(self, recorded: Recorded) -> Iterator[Sequence[Input]]:
         event = recorded.event
         if self.changed and self.change.routed and isinstance(event, ev.Submitted):
-            inputs, count = self._submitted(self.place)
+            inputs, count = self._come_again(self.place)
             self._given = self.place + count
             yield inputs
             return
@@ -192,7 +192,7 @@ class OtherCourse(Follower):
     def _decides(self, now: Instant) -> bool:
         """Whether a pass has anything to tell now that nobody told then."""
         plan, short = self.decider.look(self.site, now, self.engine.samples), self._short
-        if not _tells(plan, short) or self._was_asleep(now):
+        if not tells(plan, short) or self._was_asleep(now):
             return False
         self._leave(now)
         return True
@@ -202,7 +202,7 @@ class OtherCourse(Follower):
         it would have told something."""
         was = self.was
         was.follow(self.place)
-        return _tells(was.decider.look(was.site, now, was.engine.samples), was._short)
+        return tells(was.decider.look(was.site, now, was.engine.samples), was._short)
 
     def _comes_by_itself(self, wake: Instant) -> bool:
         if self._feed((), wake):
@@ -317,70 +317,26 @@ class OtherCourse(Follower):
     def _acted(self, place: int) -> Sequence[Input]:
         event = self.events[place].event
         if isinstance(event, ev.Submitted):
-            return self._submitted(place)[0]
+            return self._come_again(place)[0]
         if isinstance(event, ev.Routed):
             return ()
         return () if self._is_of_files(event) else acts.again(self.site, event)
+
+    def _come_again(self, place: int) -> tuple[Sequence[Input], int]:
+        """A request comes in again; and how many events of the journal that is."""
+        events = as_taken_in(self.events, place)
+        if not self.change.routed:
+            return (Observed(events),), len(events)
+        try:
+            return (Observed(self._again.routed(self.site, events, self.events[place].at)),), len(events)
+        except Refusal as refusal:
+            self.refused[events[0].seq] = str(refusal)
+            return (), len(events)
 
     def _is_of_files(self, event: ev.Event) -> bool:
         """Whether files were applied in whose place others hold."""
         applied = isinstance(event, ev.SettingsChanged) and event.source == "queues.d"
         return self.change.files and (applied or isinstance(event, ev.FilesApplied))
-
-    def _submitted(self, place: int) -> tuple[Sequence[Input], int]:
-        """A request comes in again, where it is routed to now; and how many events of the journal that is."""
-        event: Any = self.events[place].event
-        following = self.events[place + 1] if place + 1 < len(self.events) else None
-        routed: Any = None if following is None else following.event
-        mine = isinstance(routed, ev.Routed) and routed.seq == event.seq and routed.former == event.queue
-        count = 1 + mine
-        events: tuple[ev.Event, ...] = (event, routed) if mine else (event,)
-        if self.change.routed:
-            try:
-                events = self._route(event, events, self.events[place].at)
-            except Refusal as refusal:
-                self.refused[event.seq] = str(refusal)
-                return (), count
-        return (Observed(events),), count
-
-    def _route(
-        self, event: ev.Submitted, as_before: tuple[ev.Event, ...], now: Instant
-    ) -> tuple[ev.Event, ...]:
-        """Raises Refusal."""
-        site, spec = self.site, event.spec
-        if self.change.asked and self.exits.has("submit"):
-            answer = ask_submit(site, spec, self.exits, now)
-            if answer is not None and answer.refusal is not None:
-                raise Refusal("exit_refused", said=answer.refusal, who=answer.who)
-            spec = spec if answer is None else changed(site, spec, answer)
-        if spec == event.spec and self._is_routed_as_before(event, now):
-            return as_before
-        name = event.queue if spec.queue == event.spec.queue else spec.queue
-        queue = site.settings.queues.get(name)
-        if queue is None:
-            raise Refusal("unknown_queue", queue=name)
-        check_limits(site, spec, queue)
-        made = replace(event, spec=spec, queue=name)
-        if queue.kind == "batch":
-            return (made,)
-        target, objections = destination(site, spec, queue, self.exits, spec.unix_groups, now)
-        if target is None and objections and not any(each.later for each in objections):
-            raise Refusal("no_destination", queue=name, said="; ".join(each.text for each in objections))
-        return (made,) if target is None or not queue.started else (made, ev.Routed(event.seq, target, name))
-
-    def _is_routed_as_before(self, event: ev.Submitted, now: Instant) -> bool:
-        """Whether it goes where it would have gone under the settings of then: who may enter which queue by
-        his Unix groups is not in the journal, and the same in both."""
-        sites = (self.site, self.exits), (self.was.site, self.was.exits)
-        queues = [site.settings.queues.get(event.queue) for site, _ in sites]
-        if any(queue is None or queue.kind == "batch" or not queue.started for queue in queues):
-            return False
-        found = [
-            destination(site, event.spec, queue, exits, event.spec.unix_groups, now)[0]
-            for (site, exits), queue in zip(sites, queues, strict=True)
-            if queue is not None
-        ]
-        return found[0] == found[1]
 
 
 def _is_asked(item: Any) -> bool:
@@ -390,10 +346,6 @@ def _is_asked(item: Any) -> bool:
 def _is_set(event: ev.Event) -> bool:
     """Whether somebody has set something, who is no shift."""
     return isinstance(event, ev.SettingsChanged) and event.who not in (CALENDAR, OURS)
-
-
-def _tells(plan: Plan, short: bool) -> bool:
-    return bool(plan.actions or plan.failures or plan.ready or plan.short_of_pes != short)
 
 
 def _alike(made: Any, recorded: Any) -> bool:

@@ -7,7 +7,8 @@ from itertools import islice, takewhile
 from typing import Protocol, TypeVar
 
 from nqspy.core.passes import PassRunner, run_pass
-from nqspy.engine.inputs import Decision, Input, Observed, PassDue
+from nqspy.engine import restart
+from nqspy.engine.inputs import Decision, Input, Observed, Outcome, PassDue
 from nqspy.engine.loop import Engine
 from nqspy.engine.replay.journal import ReplayJournal
 from nqspy.engine.replay.recording import Recording, by_clock, follows, is_input, of_pass, reloaded
@@ -43,6 +44,10 @@ class _NoFailures:
 
     def lost_at(self, failures: Sequence[ExitFailure], at: Instant) -> None:
         """Nothing is lost."""
+
+
+class ComingUp(Observed):
+    """What a start of the daemon is noted by, and what it found: before what has come by time alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +145,14 @@ class Follower:
         elif follows(event) or of_pass(event):
             yield ()
         else:
-            yield (Observed(self._like(is_input)),)
+            yield ((ComingUp if self._comes_up() else Observed)(self._like(is_input)),)
+
+    def _comes_up(self) -> bool:
+        """Whether the next event was told while the daemon was started: settings are changed only then."""
+        before = self.events[self.place - 1].event if self.place else None
+        event = self.events[self.place].event
+        found = isinstance(before, ev.DaemonStarted) and not isinstance(event, ev.SettingsChanged)
+        return found or isinstance(event, ev.DaemonStarted)
 
     def _like(self, wanted: Callable[[ev.Event], bool]) -> tuple[ev.Event, ...]:
         """The next events of that kind that came together, and with no pass in between."""
@@ -159,13 +171,21 @@ class Follower:
     def _feed(self, inputs: Sequence[Input], now: Instant) -> list[Recorded]:
         """Gives the engine what happens now; what came of it."""
         made = list[Recorded]()
-        outcome = self.engine.feed(inputs, now)
+        outcome = self._take(inputs, now)
         made += outcome.happened
         self._wake = outcome.wake_at
         while outcome.pending:
             outcome = self.engine.flush(now)
             made += outcome.happened
         return made
+
+    def _take(self, inputs: Sequence[Input], now: Instant) -> Outcome:
+        first = inputs[0] if inputs else None
+        if not isinstance(first, ComingUp):
+            return self.engine.feed(inputs, now)
+        if isinstance(first.events[0], ev.DaemonStarted):
+            return self.engine.note(first.events[0], now)
+        return restart.again(self.engine, first.events, now)
 
     # ------------------------------------------------------------ what came of it
 
@@ -293,8 +313,11 @@ class PlansByHand:
         """Nothing is known of that site."""
         self._passes.forget()
 
-    def foresee(self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]) -> None:
+    def foresee(
+        self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]
+    ) -> Callable[[float], None]:
         """Nobody asks: nothing is handed in."""
+        return lambda seconds: None
 
 
 class _NoHands:

@@ -1,10 +1,12 @@
 """The executor of a replay: attempts run as long as they did, whenever they are started.
 
 One that is started when it was started lives the same life to the millisecond. Of one that did not end by
-itself nobody knows how long it would have run: it runs to its limit.
+itself nobody knows how long it would have run: it runs to its limit. On another number of PEs one that may
+run on several takes as much more or less time as its owner's times say.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from nqspy.core.runtime import cpu_limit, planned_wall, wall_limit
 from nqspy.engine.replay.lives import Life, Lives, told
@@ -21,7 +23,7 @@ from nqspy.model.observations import (
     ObservedRunning,
     ObservedVoid,
 )
-from nqspy.model.requests import Ending, EndReason, Request, State, Used
+from nqspy.model.requests import Ending, EndReason, Request, State, Used, finite
 from nqspy.model.settings import Settings
 from nqspy.model.site import Site
 
@@ -122,9 +124,11 @@ class RecordedHands(VirtualExecutor):
             self._heap.push(life.over, seen)
 
     def _life(self, request: Request) -> Life | None:
-        """The life of this very attempt, if it was started when it is started now."""
+        """The life of this very attempt, if it was started when it is started now, and on as many PEs."""
         life = self.lives.of(request.seq, request.run.number)
-        return life if life is not None and life.is_it(request.run.started) else None
+        if life is None or not life.is_it(request.run.started):
+            return None
+        return life if life.pes in (0, request.spec.ask.pes) else None
 
     # ------------------------------------------------------------ how long it runs
 
@@ -135,7 +139,10 @@ class RecordedHands(VirtualExecutor):
         chosen = life if same else natural
         if chosen is None or chosen.ending is None:
             return self._unknown(request, self.lives.of(request.seq, request.run.number))
-        wall, cpu = chosen.wall if same else chosen.own_wall, chosen.ending.used.cpu
+        ending = chosen.ending if same else _on_size(request, chosen, chosen.ending)
+        wall, cpu = chosen.wall if same else chosen.own_wall, ending.used.cpu
+        if ending is not chosen.ending:
+            wall = ending.used.wall
         limits = (
             (wall_limit(settings, request.queue, ask), wall),
             (cpu_limit(settings, request.queue, ask), cpu),
@@ -145,8 +152,7 @@ class RecordedHands(VirtualExecutor):
             limit is not None and used * SLACK >= limit for limit, used in limits
         ):
             return self._unknown(request, chosen)
-        memory = chosen.ending.used.memory
-        return Run(wall, cpu, 0, memory, not over, chosen.ending)
+        return Run(wall, cpu, 0, ending.used.memory, not over, ending)
 
     def _unknown(self, request: Request, life: Life | None) -> Run:
         """It runs to its limit; its CPU time as that of the attempt that did not end by itself."""
@@ -205,6 +211,19 @@ class RecordedHands(VirtualExecutor):
 
 BRIEF = 60_000
 """A life that was shorter than that was lost soon after its start."""
+
+
+def _on_size(request: Request, life: Life, ending: Ending) -> Ending:
+    """How an attempt would have ended on the PEs that the request has now, where it may run on several
+    numbers of them and had others: in as much more or less time as its owner's times say."""
+    mold, pes = request.spec.mold, request.spec.ask.pes
+    if mold is None or life.pes == pes or life.pes not in mold.sizes:
+        return ending
+    now, then = (mold.expected_on(each, finite(mold.wall_on(each))) for each in (pes, life.pes))
+    part = now / then if now and then else life.pes / pes
+    used = ending.used
+    cpu = round(used.cpu * part * pes / life.pes)
+    return replace(ending, used=replace(used, wall=round(used.wall * part), cpu=cpu))
 
 
 def _reason(request: Request) -> EndReason:

@@ -23,7 +23,8 @@ class Life:
     """One attempt. ``starting``: when it was decided to start it (None: before the journal's part that is
     looked at); ``began``, ``exited``, ``over``: when it was seen to run, to have ended, and to have delivered
     its output; ``paused``: ms that it was suspended; ``ordered``: when somebody asked for its end; ``late``:
-    a daemon was started meanwhile, which may have seen its end late."""
+    a daemon was started meanwhile, which may have seen its end late; ``pes``: how many it had (0: nobody
+    knows)."""
 
     starting: Instant | None = None
     began: Instant | None = None
@@ -34,6 +35,7 @@ class Life:
     fate: Fate = "open"
     paused: int = 0
     late: bool = False
+    pes: int = 0
     _pause: Instant | None = None
 
     @property
@@ -116,7 +118,8 @@ class Lives:
             self._lives[key].late = True
 
     def _starting(self, event: ev.Starting, at: Instant) -> None:
-        self._life(event).starting = at
+        life = self._life(event)
+        life.starting, life.pes = at, len(event.pes)
         self._began.add(event.seq)
 
     def _started(self, event: ev.Started, at: Instant) -> None:

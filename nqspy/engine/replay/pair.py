@@ -27,16 +27,18 @@ def run(was: Follower, would: OtherCourse) -> Moves:
     """Lets both go to their end. Raises Refusal where the change cannot be made."""
     moves = Moves()
     while (at := would.next_at) is not None:
-        if would.left is None:
+        before, together = len(would.made), would.left is None
+        if together:
             was.follow(would.place)
-            would.step()
-            continue
-        _follow(was, would, at, moves)
-        before = len(would.made)
+        else:
+            _follow(was, would, at, moves)
         would.step()
-        for recorded in would.made[before:]:
-            if isinstance(recorded.event, ev.Starting):
-                _ask(was, recorded.event, moves.kept_then)
+        if would.left is not None:
+            # What the night said at this very instant counts.
+            _follow(was, would, Instant((would.left if together else at) + 1), moves)
+            for recorded in would.made[before:]:
+                if isinstance(recorded.event, ev.Starting):
+                    _ask(was, recorded.event, moves.kept_then)
     _follow(was, would, None, moves)
     return moves
 

@@ -56,8 +56,11 @@ class AheadRun(VirtualRun):
 
 
 class _OnlyPasses(Passes):
-    def foresee(self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]) -> None:
+    def foresee(
+        self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]
+    ) -> Callable[[float], None]:
         """Nobody asks: nothing is handed in."""
+        return lambda seconds: None
 
 
 class _Unwritten:

@@ -96,7 +96,7 @@ class VirtualRun:
         """Jumps to the next instant at which something happens, and lets it happen; False, and nothing is
         done, where that is after ``until`` or nothing is left to happen."""
         at = self.heap.next_at()
-        if at is None or (at > until if until is not None else not self._alive(at - self._busy)):
+        if self.is_over() if at is None or until is None else at > until:
             return False
         self.now, items = self.heap.pop()
         inputs = [each for item in items for each in self._told(item)]
@@ -104,6 +104,11 @@ class VirtualRun:
         self._busy = self.now if inputs else self._busy
         self.feed(inputs)
         return True
+
+    def is_over(self) -> bool:
+        """Whether nothing is left to happen."""
+        at = self.heap.next_at()
+        return at is None or not self._alive(at - self._busy)
 
     def _told(self, item: Any) -> Sequence[Any]:
         """What an item of the heap tells: itself, or what is seen when it is called at its instant."""

@@ -172,7 +172,8 @@ class Followed:
         its own, or whom an operator has start now, is a kind of its own."""
         ask, spec = request.spec.ask, request.spec
         looks = self._looks.get(request.queue) or self._look(request.queue)
-        apart = request.reservation is not None or spec.contract or spec.array is not None or request.rank > 0
+        single = spec.contract or spec.array is not None or spec.mold is not None
+        apart = request.reservation is not None or single or request.rank > 0
         return (
             *(request.owner, request.group, ask.pes, ask.needs, ask.consumables),
             (memory_of(self.site.settings, request.queue, ask), ask.memory_wanted()) if looks[0] else 0,

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from nqspy.model import events as ev
-from nqspy.model.ids import MINUTE, Instant, Seq, array_of, index_of
+from nqspy.model.ids import SECOND, Instant, Seq, array_of, index_of
 from nqspy.model.indices import nth
+from nqspy.model.molded import sized
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Request, State
 from nqspy.model.reservation import Reservation
@@ -17,7 +18,7 @@ from nqspy.report.shadow.promises import Plans
 from nqspy.report.shadow.rules import NOW, PassMoment, RoomKept, kept_back
 from nqspy.report.shadow.turns import ShadowTurns
 
-LATE = MINUTE
+LATE = 2 * SECOND
 """ms after its promised instant from which a start is late."""
 _BLIND = ("the journal does not say which exits were asked", "an exit had a say in who starts (jobselect)")
 """Doubts beside which there is nothing more to find."""
@@ -91,6 +92,7 @@ class PassLook:
         request = requests.get(event.seq) or requests.get(array_of(event.seq) or 0)
         if request is None:
             return self._differs(event.seq, "it was started, and there was no such request")
+        request = sized(request, len(event.pes))
         kept = self._kept(request, False, event.forced)
         if kept is not None and kept.sure:
             self._differs(event.seq, f"it was started, and {kept.text}")
@@ -134,7 +136,10 @@ class PassLook:
     def _look_at_promise(self, request: Request, seq: Seq) -> None:
         told = self._decision.made.get(request.seq) or request.reservation
         late = told is not None and told.at is not None and self._decision.last > told.at + LATE
-        if late and told is not None and not told.late:
+        sure = (
+            self._queue(request).backfill != "probable"
+        )  # where chances are taken a time is told, no promise
+        if late and sure and told is not None and not told.late:
             self._differs(seq, "it was started later than it was promised")
 
     # ------------------------------------------------------------ whose turn it is
@@ -214,6 +219,8 @@ class PassLook:
         exits = self._decision.exits
         if kept is not None:
             return kept.text
+        if other.spec.mold is not None:
+            return "one that may run on several numbers of PEs may have waited for another size"
         if exits is None or "jobselect" in exits:
             return _BLIND[exits is not None]
         if ahead is None:

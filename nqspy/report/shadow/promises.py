@@ -8,6 +8,7 @@ from itertools import accumulate, islice
 
 from nqspy.model.consumables import offline_of, units_of
 from nqspy.model.ids import SECOND, Instant, Seq
+from nqspy.model.molded import sized
 from nqspy.model.requests import Request
 from nqspy.model.reservation import Reservation
 from nqspy.model.settings import Settings
@@ -34,11 +35,12 @@ class Plans:
 
     def __init__(self, moment: PassMoment, promised: Mapping[Seq, Reservation | None], starts: bool) -> None:
         self._site, self._taken = moment.followed.site, moment.followed.taken
-        requests = moment.followed.requests
+        requests, queues = moment.followed.requests, self._site.settings.queues
         self._promised = [
-            (requests[seq], each)
+            (sized(requests[seq], each.pes), each)
             for seq, each in promised.items()
             if each is not None and seq in requests and requests[seq].state == "queued"
+            if queues[requests[seq].queue].started  # for others nothing is kept
         ]
         self._now = moment.first if starts else moment.last
         self._grace = STARTING if starts else 0
@@ -103,16 +105,16 @@ class Plans:
     def _least(self, claim: Claim, request: Request, end: int) -> int:
         """How much of an amount is free at the least while a request runs from now to then, its own promise
         apart."""
-        own = next((told for other, told in self._promised if other.seq == request.seq), None)
+        own = next((each for each in self._promised if each[0].seq == request.seq), None)
         times, free = self._steps(claim)
         last = bisect_left(times, end)
         if own is None:
             return min(free[:last], default=claim.most)
-        begin = own.at or FOREVER
-        over = begin + length_of(self._site.settings, request)
-        found = (
-            n + (claim.asked if begin <= at < over else 0) for at, n in zip(times[:last], free, strict=False)
-        )
+        begin, back = own[1].at or FOREVER, claim.asked
+        if request.spec.mold is not None:  # it was promised a start on a size of its own
+            back = sum(each.asked for each in self._claims(own[0]) if each.amount == claim.amount)
+        over = begin + length_of(self._site.settings, own[0])
+        found = (n + (back if begin <= at < over else 0) for at, n in zip(times[:last], free, strict=False))
         return min(found, default=claim.most)
 
     def _steps(self, claim: Claim) -> tuple[list[int], list[int]]:

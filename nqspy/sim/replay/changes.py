@@ -7,6 +7,7 @@ from pathlib import Path
 from nqspy.engine.replay.course import OURS, CourseChange
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
+from nqspy.model.configure import object_paths
 from nqspy.model.settings import Settings
 from nqspy.model.shifts import Shift
 from nqspy.qmgr.parser import ParseError, parse_text
@@ -14,12 +15,15 @@ from nqspy.sim.replay.wrong import NotReplayed
 
 _ROUTING = ("queue/", "default/")
 """Paths of settings that may have requests routed otherwise."""
+_SHIFTS = "shift/"
+"""Paths of shifts, which no shift sets."""
 
 Again = Callable[[Settings], tuple[ev.Change, ...]]
 
 
 def settings_of(text: str, source: str) -> tuple[tuple[ev.Change, ...], tuple[str, ...]]:
-    """The settings that qmgr commands change, and the commands. Raises NotReplayed."""
+    """The settings that qmgr commands change, and those commands that a shift may have too. Raises
+    NotReplayed."""
     changes, lines = list[ev.Change](), list[str]()
     try:
         for parsed in parse_text(text, source):
@@ -27,7 +31,8 @@ def settings_of(text: str, source: str) -> tuple[tuple[ev.Change, ...], tuple[st
                 words = " ".join(parsed.text.split()[:2])
                 raise NotReplayed(f"{source}: {words!r} is no setting: a replay changes settings only")
             changes += parsed.command.changes
-            lines.append(parsed.text)
+            if not any(each.path.startswith(_SHIFTS) for each in parsed.command.changes):
+                lines.append(parsed.text)
     except ParseError as error:
         raise NotReplayed(str(error)) from None
     return tuple(changes), tuple(lines)
@@ -50,7 +55,15 @@ def _change(changes: tuple[ev.Change, ...], again: Again) -> CourseChange:
     if not changes:
         return CourseChange()
     commands = (cm.Configure(changes, OURS, upsert=True, advise=False),)
-    return CourseChange(commands, again, routed=any(each.path.startswith(_ROUTING) for each in changes))
+    routed = any(each.path.startswith(_ROUTING) for each in changes)
+    return CourseChange(commands, lambda settings: _still_to_do(settings, again(settings)), routed=routed)
+
+
+def _still_to_do(settings: Settings, changes: tuple[ev.Change, ...]) -> tuple[ev.Change, ...]:
+    """Without deleting what is deleted."""
+    gone = {each.path for each in changes if each.op == "delete"}
+    gone -= set(object_paths(settings)) if gone else gone
+    return tuple(each for each in changes if each.op != "delete" or each.path not in gone)
 
 
 def other_queues(folder: Path) -> CourseChange:
@@ -98,7 +111,7 @@ def _in_shifts(settings: Settings, lines: Sequence[str]) -> tuple[ev.Change, ...
     """What makes each shift set this too, when it comes into force."""
     found: list[ev.Change] = []
     for shift in settings.shifts.values():
-        if tuple(shift.lines[-len(lines) :]) != tuple(lines):
+        if lines and tuple(shift.lines[-len(lines) :]) != tuple(lines):
             changes, _ = settings_of(_defined(shift, lines), f"shift {shift.name}")
             found += changes
     return tuple(found)

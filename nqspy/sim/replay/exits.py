@@ -23,15 +23,18 @@ machine now."""
 
 
 class PatientGuard(Guard):
-    """A guard that gives so many times the budget, and says nothing of it."""
+    """A guard that gives so many times the budget, and says nothing of it; ``overran``: even that was too
+    little."""
 
     patience = PATIENCE
+    overran = False
 
     def _begin(self, budget: int, wall: int) -> None:
         super()._begin(self.patience * budget, self.patience * wall)
 
     def _late(self) -> bool:
         late = super()._late()
+        self.overran |= late
         for given in (self._limit, self._budget) if late and self.patience > 1 else ():
             said = f" {given // NS} ms"
             self._over = self._over.replace(said, f" {given // self.patience // NS} ms")
@@ -39,12 +42,14 @@ class PatientGuard(Guard):
 
 
 class RecordedCalls(Calls):
-    """Calls of the exits as they were at work then; ``others``: names of those that were not there."""
+    """Calls of the exits as they were at work then; ``others``: names of those that were not there. What
+    one took too long for once, all patience spent, it gets its budget for alone when it is asked again."""
 
     def __init__(self, guard: PatientGuard, watch: CallWatch, others: Collection[str]) -> None:
         super().__init__(guard, watch)
         self._patient, self._others = guard, others
         self._expected: list[ExitFailure] = []
+        self._endless: set[tuple[str, str, Seq | None]] = set()
         self._started: Collection[Seq] = ()
 
     def expect(self, failures: Sequence[ExitFailure], started: Collection[Seq]) -> None:
@@ -61,8 +66,13 @@ class RecordedCalls(Calls):
                 failed = self.failed(hook, subject, seq, args, failure.text, failure.traceback)
                 self.failures[-1] = failure
                 return failed
-        self._patient.patience = 1 if hook.exit.module.name in self._others else PATIENCE
-        return super().call(hook, subject, seq, args)
+        about = hook.exit.module.name, hook.name, seq
+        patient = about[0] not in self._others and about not in self._endless
+        self._patient.patience, self._patient.overran = PATIENCE if patient else 1, False
+        answer = super().call(hook, subject, seq, args)
+        if self._patient.overran:
+            self._endless.add(about)
+        return answer
 
     def _is_of(self, failure: ExitFailure, hook: Hook, seq: Seq | None) -> bool:
         if (failure.exit, failure.seq) != (hook.exit.module.name, seq):

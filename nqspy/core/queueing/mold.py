@@ -1,0 +1,115 @@
+"""Moldable requests (seed 001, section 3.3): on which of its sizes one starts, or has its start promised.
+
+The one with the earliest expected end is chosen. Of those on which it may start now that is the one on which
+it takes least time; where its queue promises it a start, one that is promised later and ends sooner still is
+waited for. Ends are reckoned as plans are (time-ahead.md 1): by wall limits, that of the size itself.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from nqspy.core.profile import FOREVER
+from nqspy.core.queueing.asked import excess
+from nqspy.core.runtime import planned_wall
+from nqspy.model.molded import sized
+from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
+from nqspy.model.requests import Request
+from nqspy.model.shapes import Lacked
+from nqspy.model.site import Site
+
+(_ENDS_SOONER,) = reason_kinds(
+    ReasonCode.RESERVED,
+    ends_sooner="it could start on {pes} PEs and waits for {later}, on which it ends sooner: in {time:time} "
+    "instead of {asked:time}",
+)
+
+Keeping = Callable[[Request], Reason | None]
+"""Why one (of a single size) does not start now."""
+
+
+class SizeChoice(NamedTuple):
+    """``one``: the request on the size on which it starts, None where it starts on none, for ``reason``;
+    ``lacked`` as `actions.Start` has it."""
+
+    one: Request | None
+    reason: Reason | None = None
+    lacked: Lacked = ()
+
+
+class SizeEnd(NamedTuple):
+    """When a request would end on a size, for comparing: the earlier one is less. ``end``: `FOREVER` where
+    nobody knows; ``start``; ``rank`` decides between equal ones: the fewest PEs, where it said nothing of its
+    times the most."""
+
+    end: int
+    start: int
+    rank: int
+
+
+def length_on(site: Site, one: Request) -> int:
+    """How long (ms) a request on one of its sizes is expected to run; `FOREVER`: nobody knows."""
+    ask, mold = one.spec.ask, one.spec.mold
+    wall = planned_wall(site.settings, one.queue, ask)
+    found = wall if mold is None else mold.expected_on(ask.pes, wall)
+    return FOREVER if found is None else max(1, found)
+
+
+def ending(site: Site, one: Request, start: int) -> SizeEnd:
+    """When it would end that is started then on the size that it has."""
+    pes, mold = one.spec.ask.pes, one.spec.mold
+    rank = pes if mold is not None and mold.walls else -pes
+    return SizeEnd(min(FOREVER, start + length_on(site, one)), start, rank)
+
+
+def sizes_of(site: Site, request: Request) -> Sequence[Request]:
+    """A moldable request on each of the sizes that its queue takes, the one on which it takes least time
+    first."""
+    queue, mold = site.settings.queues.get(request.queue), request.spec.mold
+    assert mold is not None
+    every = [sized(request, pes) for pes in mold.sizes]
+    found = [one for one in every if queue is None or excess(site, one.spec, queue) is None]
+    return sorted(found or every, key=lambda one: ending(site, one, 0))
+
+
+def choose(site: Site, request: Request, room: int, keeping: Keeping) -> SizeChoice:
+    """The size on which it takes least time, of those for which there is ``room`` (PEs) and which nothing
+    keeps back. The reason is that of its smallest size."""
+    lacked: list[tuple[int, str]] = []
+    least: tuple[int, Reason | None] = FOREVER, None
+    for one in sizes_of(site, request):
+        pes = one.spec.ask.pes
+        kept = keeping(one) if pes <= room else None
+        if pes <= room and kept is None:
+            return SizeChoice(one, None, tuple(lacked))
+        lacked.append((pes, ReasonCode.NO_PES.value if kept is None else kept.code.value))
+        least = min(least, (pes, kept), key=lambda each: each[0])
+    return SizeChoice(None, least[1], tuple(lacked))
+
+
+def soonest(
+    site: Site,
+    now: int,
+    request: Request,
+    start_of: Callable[[Request], int | None],
+    latest: int | None = None,
+) -> tuple[Request, int] | None:
+    """The size with the earliest expected end, and its start; ``start_of``: the first start that there can be
+    on a size (None: nobody knows); ``latest``: it must have begun by then. None: there is no such size."""
+    best: tuple[SizeEnd, Request] | None = None
+    for one in sizes_of(site, request):
+        if best is not None and ending(site, one, now) > best[0]:
+            break  # nor do those end sooner that take longer still
+        start = start_of(one)
+        if start is None or (latest is not None and start > latest):
+            continue
+        found = ending(site, one, start)
+        best = min(best or (found, one), (found, one), key=lambda each: each[0])
+    return None if best is None else (best[1], best[0].start)
+
+
+def waits_for(site: Site, now: int, one: Request, later: tuple[Request, int] | None) -> Reason | None:
+    """Why one that could start now waits for another size; None: it does not."""
+    if later is None or ending(site, later[0], later[1]) >= ending(site, one, now) or later[1] <= now:
+        return None
+    ends = ending(site, later[0], later[1]).end - now, ending(site, one, now).end - now
+    return _ENDS_SOONER("scheduler", one.spec.ask.pes, later[0].spec.ask.pes, *ends)

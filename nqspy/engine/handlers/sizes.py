@@ -1,0 +1,96 @@
+"""Moldable requests at the desk: what is wrong with sizes and times, and what they come to."""
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any
+
+from nqspy.core.queueing.asked import too_wide
+from nqspy.model import refusals
+from nqspy.model.errors import Refusal
+from nqspy.model.molded import fixed, remolded, settled, timed
+from nqspy.model.requests import Spec, finite
+from nqspy.model.shapes import MOST_PARALLELISM, MOST_SIGMA, MOST_SIZES, Mold, Speedup
+from nqspy.model.site import Site
+from nqspy.model.units import GREATEST
+
+refusals.declare(
+    "bad_value",
+    166,
+    {
+        "no_sizes": "there are times for several sizes, or a speedup, and no sizes: write pes=4-16 or"
+        " pes=(4,8,16) with them",
+        "bad_size": "a size is a number of PEs from 1 upward, not {size}",
+        "same_size": "size {size} is named twice: each number of PEs once",
+        "many_sizes": "{count} sizes are more than {most}: name some of them, like pes=(4,8,16)",
+        "unlike_times": "there {times} for {sizes}: one for each size, in their order, or one for all",
+        "no_time_on_size": "a time on a size is finite and longer than nothing",
+        "speedup_alone": "speedup= and a time for each size say the same twice: with speedup= walltime= is"
+        " the time on one PE",
+        "speedup_of_nothing": "speedup= needs walltime=, the time on one PE",
+        "bad_parallelism": "speedup=A:SIGMA has an average parallelism A from 1 to {most:,.0f}, not"
+        " {value:g}",
+        "bad_sigma": "speedup=A:SIGMA has a variance SIGMA from 0 to {most:,.0f}, not {value:g}",
+        "sizes_laid_out": "several sizes do not go with select= or nodes=: these lay out one number of PEs",
+    },
+)
+
+
+def shaped(site: Site, spec: Spec) -> Spec:
+    """A submission with its times reckoned, as it waits; what is fixed as it is. Raises Refusal."""
+    return spec if spec.mold is None else _settled(site, remolded(spec, spec, spec.ask.wall))
+
+
+def reshaped(site: Site, former: Spec, spec: Spec, values: Mapping[str, Any]) -> Spec:
+    """``spec`` as ``values`` changed it, by path: one number of PEs makes it fixed, another wall limit is
+    that of all its sizes (with a speedup the time on one PE). Raises Refusal."""
+    if spec.mold is None:
+        return spec
+    wall = spec.ask.wall if "ask/wall" in values else None
+    if values.get("mold") is not None:
+        return _settled(site, remolded(former, spec, wall))
+    if "ask/pes" in values:
+        return fixed(spec, spec.ask.pes)
+    return _settled(site, timed(spec, wall)) if "ask/wall" in values else spec
+
+
+def _settled(site: Site, spec: Spec) -> Spec:
+    assert spec.mold is not None
+    _check(spec.mold)
+    if spec.layout is not None and spec.layout.text:
+        raise Refusal("sizes_laid_out")
+    wide = too_wide(site, None, min(spec.mold.sizes))
+    if wide is not None:
+        raise Refusal("above_limit", said=wide.text)
+    return settled(spec)
+
+
+def _check(mold: Mold) -> None:
+    sizes, count = mold.sizes, len(mold.sizes)
+    if not sizes:
+        raise Refusal("no_sizes")
+    if count > MOST_SIZES:
+        raise Refusal("many_sizes", count=count, most=MOST_SIZES)
+    for size in sizes:
+        if not 1 <= size <= GREATEST:
+            raise Refusal("bad_size", size=size)
+        if sizes.count(size) > 1:
+            raise Refusal("same_size", size=size)
+    if mold.walls and len(mold.walls) != count:
+        times = "is 1 time" if len(mold.walls) == 1 else f"are {len(mold.walls)} times"
+        raise Refusal("unlike_times", times=times, sizes=f"{count} size{'s' * (count > 1)}")
+    if not all(0 < wall <= GREATEST for wall in mold.walls):
+        raise Refusal("no_time_on_size")
+    if mold.speedup is not None:
+        _check_speedup(mold, mold.speedup)
+
+
+def _check_speedup(mold: Mold, speedup: Speedup) -> None:
+    a, sigma = speedup.parallelism, speedup.sigma
+    if not (isfinite(a) and 1 <= a <= MOST_PARALLELISM):
+        raise Refusal("bad_parallelism", value=a, most=MOST_PARALLELISM)
+    if not (isfinite(sigma) and 0 <= sigma <= MOST_SIGMA):
+        raise Refusal("bad_sigma", value=sigma, most=MOST_SIGMA)
+    if mold.walls:
+        raise Refusal("speedup_alone")
+    if not 0 < (finite(mold.base) or 0) <= GREATEST:
+        raise Refusal("speedup_of_nothing")

@@ -1,0 +1,92 @@
+"""Moldable requests: on how many PEs one may run, and how long it takes on each (seed 001, section 3.3).
+
+It runs on one of its sizes; which, is chosen anew whenever it is started. While it waits it asks for the
+least of them and the shortest of its times: whoever looks at it then never takes it for more than it is.
+"""
+
+from dataclasses import dataclass
+from math import ceil
+
+Lacked = tuple[tuple[int, str], ...]
+"""Sizes on which one would have ended sooner, and the codes (`reasons.ReasonCode`) of why it could not start
+on them."""
+MOST_SIZES = 256
+"""Sizes of one request at most: each may be looked at in each pass."""
+MOST_PARALLELISM = 1e6
+MOST_SIGMA = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Speedup:
+    """How much faster a program runs on more PEs: A. B. Downey, "A model for speedup of parallel programs"
+    (UC Berkeley, CSD-97-933, 1997). ``parallelism``: A, on the mean so many PEs have work, 1 at least;
+    ``sigma``: how much that varies, 0: not at all (twice as fast on twice the PEs, up to A of them)."""
+
+    parallelism: float
+    sigma: float = 0.0
+
+    def on(self, pes: int) -> float:
+        """How many times as fast it runs on so many PEs (1 at least) as on one; never more than A."""
+        return self._low(pes) if self.sigma <= 1 else self._high(pes)
+
+    def _low(self, n: int) -> float:
+        """The model's low variance, sigma up to 1."""
+        a, sigma = self.parallelism, self.sigma
+        if n >= 2 * a - 1:
+            return a
+        if n <= a:
+            return a * n / (a + sigma * (n - 1) / 2)
+        return a * n / (sigma * (a - 0.5) + n * (1 - sigma / 2))
+
+    def _high(self, n: int) -> float:
+        """Its high variance, sigma from 1 on."""
+        a, sigma = self.parallelism, self.sigma
+        if n >= a + a * sigma - sigma:
+            return a
+        return n * a * (sigma + 1) / (sigma * (n + a - 1) + a)
+
+
+@dataclass(frozen=True, slots=True)
+class Mold:
+    """``sizes``: PEs on which it may run, from the least on; ``walls``: its wall limit (ms) on each, nothing
+    where it is the same on all; ``speedup``: what these were reckoned by. ``base``: the one wall limit that
+    was asked for, by ``speedup`` the time on one PE; None: none was."""
+
+    sizes: tuple[int, ...] = ()
+    walls: tuple[int, ...] = ()
+    speedup: Speedup | None = None
+    base: int | None = None
+
+    @property
+    def least_wall(self) -> int | None:
+        """The shortest wall limit."""
+        return min(self.walls) if self.walls else self.base
+
+    def wall_on(self, pes: int) -> int | None:
+        """The wall limit on one of its sizes."""
+        return self.walls[self.sizes.index(pes)] if self.walls else self.base
+
+    def expected_on(self, pes: int, wall: int | None) -> int | None:
+        """How long (ms) it is expected to run on one of its sizes, where ``wall`` is the limit in force: that
+        long; where it said nothing of its times, as if its work were divided evenly, the least size needing
+        the whole limit. None: nobody knows."""
+        if wall is None or self.walls:
+            return wall
+        return -(-wall * self.sizes[0] // pes)
+
+
+def reckoned(mold: Mold) -> Mold:
+    """With its sizes in order, and with its wall limits by its speedup where it has one and a base."""
+    pairs = sorted(zip(mold.sizes, mold.walls, strict=True)) if mold.walls else []
+    sizes = tuple(sorted(mold.sizes))
+    walls = tuple(wall for _, wall in pairs)
+    if mold.speedup is not None and mold.base is not None:
+        walls = tuple(max(1, ceil(mold.base / mold.speedup.on(pes))) for pes in sizes)
+    return Mold(sizes, walls, mold.speedup, mold.base)
+
+
+def shown_sizes(sizes: tuple[int, ...]) -> str:
+    """``4-16`` where none between is missing, else ``4,8,16``."""
+    if len(sizes) > 2 and sizes[-1] - sizes[0] == len(sizes) - 1:
+        return f"{sizes[0]}-{sizes[-1]}"
+    return ",".join(map(str, sizes))

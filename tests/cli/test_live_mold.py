@@ -1,0 +1,151 @@
+"""Requests that may run on several numbers of PEs, on real processes: the size is chosen as they start, and
+the job finds it."""
+
+import pytest
+from daemon.live import Live, until
+
+TOLD = 'echo "$NQSPY_PES $NCPUS"\n'
+
+
+@pytest.fixture
+def four(live: Live) -> Live:
+    """Four PEs."""
+    live.set("set machine pes=4")
+    return live
+
+
+def held(live: Live, pes: int) -> str:
+    """So many PEs are held until there is a gate."""
+    gate = live.work / "gate"
+    holder = live.qsub(f"while [ ! -e {gate} ]; do sleep 0.05; done\n", "-l", f"ncpus={pes},walltime=1:00:00")
+    live.running(holder)
+    return holder
+
+
+def test_the_job_gets_what_is_free_and_sees_it(four: Live) -> None:
+    wide = four.ended(four.qsub(TOLD, "-l", "pes=2-4", "-l", "walltime=10:00", "-N", "wide"))
+    assert four.text(f"wide.o{wide['seq']}") == "0,1,2,3 4\n"
+    held(four, 2)
+    slim = four.ended(four.qsub(TOLD, "-l", "pes=2-4,walltime=10:00", "-N", "slim"))
+    assert four.text(f"slim.o{slim['seq']}") == "2,3 2\n"
+    assert (slim["requested"]["pes"], slim["requested"]["sizes"]) == (2, [2, 3, 4])
+    assert slim["lacked"] == [{"pes": 4, "why": "NO_PES"}, {"pes": 3, "why": "NO_PES"}]
+
+
+def test_the_times_of_each_size_are_its_wall_limits_and_why_names_them(four: Live) -> None:
+    held(four, 2)
+    id = four.qsub("sleep 60\n", "-l", "pes=(4,2)", "-l", "walltime=(1,2)")
+    ended = four.ended(id)
+    assert ended["end_reason"] == "wall_limit"
+    assert ended["used"]["wall_s"] >= 2
+    assert ended["requested"]["walls_s"] == [2.0, 1.0]
+    running = four.qsub("sleep 60\n", "-l", "pes=(2,4),walltime=(20:00,9:00)")
+    four.running(running)
+    why = four.run("qstat", "--why", running).ok().out
+    assert "sizes:    2 (20:00), 4 (9:00) PEs; the one with the earliest expected end" in why
+    assert "size:     2 PEs, on which it ends soonest; it could not start on 4 (too few free)" in why
+    full = four.run("qstat", "-f", running).ok().out
+    assert "Resource_List.pes = 2,4" in full
+    assert "Resource_List.walltimes = 00:20:00,00:09:00" in full
+    assert "Resource_List.ncpus = 2" in full
+
+
+def test_a_speedup_makes_the_times(four: Live) -> None:
+    ended = four.ended(four.qsub("true\n", "-l", "pes=(1,2,4),speedup=2:0,walltime=40:00"))
+    assert ended["requested"]["walls_s"] == [2400.0, 1200.0, 1200.0]
+    assert ended["requested"]["pes"] == 2, "4 are no faster"
+    assert ended["requested"]["speedup"] == {"parallelism": 2.0, "sigma": 0.0}
+
+
+def test_one_that_waits_for_a_sooner_end_says_so_and_its_promise_outlasts_the_daemon(four: Live) -> None:
+    four.set("set queue batch order=fcfs reserve=1")
+    held(four, 3)
+    id = four.qsub("true\n", "-l", "pes=(1,4)", "-l", "walltime=(9:00:00,1:00:00)")
+    reserved = four.until(id, lambda job: bool(four.why(id)["reservation"]), "a promised start")
+    assert reserved["started"] is None
+    promised = four.why(id)["reservation"]
+    assert promised["pes"] == 4
+    why = four.run("qstat", "--why", id).ok().out
+    assert "waits for 4, on which it ends sooner" in why
+    assert "reserved: its start on 4 PEs, at " in why
+    four.kill()
+    four.start()
+    assert four.why(id)["reservation"] == promised
+    four.write("gate", "")
+    assert four.ended(id)["requested"]["pes"] == 4
+
+
+def test_programs_name_sizes_too(four: Live) -> None:
+    one = four.submit("true", sizes=[4, 2], walls=["5:00", "10:00"])
+    other = four.submit("true", sizes=[2, 4], speedup=(2, 0), wall="20:00")
+    assert four.ended(one)["requested"]["walls_s"] == [600.0, 300.0]
+    assert four.ended(other)["requested"]["walls_s"] == [600.0, 600.0]
+
+
+def test_run_again_it_gets_another_size_and_a_replay_makes_the_same_of_all_that(four: Live) -> None:
+    id = four.qsub("echo $NQSPY_PES >> ran; sleep 60\n", "-l", "pes=(2,4),walltime=(20:00,10:00)")
+    four.running(id)
+    until(lambda: (four.work / "ran").exists(), "its first run")
+    four.run("qhold", id)
+    keeper = four.qsub("sleep 60\n", "-l", "ncpus=2,walltime=1:00:00", "-h")
+    four.run("qmgr", "-c", f"schedule request {keeper} now")
+    four.run("qrls", keeper).ok()
+    four.run("qrerun", id).ok()
+    again = four.until(id, lambda job: job["state"] == "running" and job["attempt"] == 2, "its second run")
+    assert len(again["pes"]) == again["requested"]["pes"] == 2
+    four.restart()
+    assert four.job(id)["requested"]["wall_s"] == 1200.0
+    told = four.run("nqspy", "replay", "--json").ok().data
+    assert told["differences"] == 0
+
+
+def test_qalter_changes_sizes_and_times_while_it_waits(four: Live) -> None:
+    id = four.qsub("true\n", "-h", "-l", "pes=(2,4),walltime=(20:00,10:00)")
+    four.run("qalter", "-l", "walltime=(30:00,15:00)", id).ok()
+    assert four.job(id)["requested"]["walls_s"] == [1800.0, 900.0]
+    four.run("qalter", "-l", "pes=1-3,walltime=10:00", id).ok()
+    asked = four.job(id)["requested"]
+    assert (asked["sizes"], asked["walls_s"], asked["pes"]) == ([1, 2, 3], [600.0] * 3, 1)
+    four.run("qalter", "-l", "pes=2", id).ok()
+    asked = four.job(id)["requested"]
+    assert (asked.get("sizes"), asked["pes"], asked["wall_s"]) == (None, 2, 600.0)
+    four.run("qalter", "-l", "walltime=(30:00,15:00)", id).refused("pes=4-16")
+    four.run("qalter", "-l", "pes=2-4", id).ok()
+    assert four.job(id)["requested"]["walls_s"] == [600.0] * 3
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ("pes=16-4", ("pes=4-16", "least")),
+        ("pes=0-4", ("'0-4'", "1 or more")),
+        ("pes=4-x", ("'4-x'", "pes=4-16")),
+        ("pes=()", ("pes=()", "pes=(4,8,16)")),
+        ("pes=(1,,2)", ("pes=(1,,2)",)),
+        ("pes=(1,x)", ("'x'",)),
+        ("pes=(1,0)", ("size", "0")),
+        ("pes=(1,2,2)", ("2", "twice")),
+        ("pes=1-400", ("400 sizes", "256")),
+        ("pes=(8,16)", ("8 PEs", "machine's 4")),
+        ("pes=(1,2,4),walltime=(3:00,2:00)", ("2 times", "3 sizes")),
+        ("pes=2,walltime=(3:00,2:00)", ("pes=4-16",)),
+        ("pes=(1,2),walltime=(3:00,0)", ("longer than nothing",)),
+        ("pes=(1,2),walltime=(3:00,unlimited)", ("finite",)),
+        ("pes=(1,2),walltime=(3:00,x)", ("'x'",)),
+        ("pes=1-4,speedup=0:1,walltime=1:00", ("parallelism", "from 1", "not 0")),
+        ("pes=1-4,speedup=-3,walltime=1:00", ("not -3",)),
+        ("pes=1-4,speedup=4:-1,walltime=1:00", ("SIGMA", "not -1")),
+        ("pes=1-4,speedup=nan:1,walltime=1:00", ("speedup=nan:1", "speedup=12:0.5")),
+        ("pes=1-4,speedup=x,walltime=1:00", ("speedup=12:0.5",)),
+        ("pes=1-4,speedup=4:1:2,walltime=1:00", ("speedup=12:0.5",)),
+        ("pes=1-4,speedup=4:1", ("walltime=", "one PE")),
+        ("speedup=4:1,walltime=1:00", ("pes=4-16",)),
+        ("pes=(1,2),speedup=4:1,walltime=(2:00,1:00)", ("same twice",)),
+        ("pes=1-4,ncpus=2", ("twice",)),
+        ("pes=1-4,procs=1-2", ("once",)),
+        ("pes=1-4,nodes=2:ppn=1", ("nodes=", "one number of PEs")),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_line(office: Live, asked: str, words: tuple[str, ...]) -> None:
+    office.set("set machine pes=4")
+    office.run("qsub", "-l", asked, stdin="true\n").refused(*words)

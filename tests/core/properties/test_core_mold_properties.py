@@ -1,0 +1,145 @@
+"""Whatever sizes requests may run on: the one with the earliest expected end is chosen, no start comes later
+than it was promised, a replay of the journal makes the same of it, and the shadow finds nothing."""
+
+from core.course import course
+from core.harness import START, House, spec_of
+from core.properties.test_core_promise_properties import QUEUE, REQUEST, asked_for, built
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nqspy.core.profile import Profile
+from nqspy.core.queueing import mold
+from nqspy.model import events as ev
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.lifecycle import apply
+from nqspy.model.requests import Request, State
+from nqspy.model.site import Site
+from nqspy.report.shadow.judge import Shadow
+
+MINUTE = 60_000
+SIZES = st.dictionaries(st.integers(1, 6), st.integers(1, 12), min_size=2, max_size=4)
+MAYBE_SIZES = st.one_of(st.none(), SIZES)
+
+
+def molded(each: dict) -> str:
+    """A request of the course, on several sizes where it has some."""
+    if each["sizes"] is None:
+        return asked_for(each)
+    most = 3 if each["queue"] == "apart" else 6
+    fit = {pes: wall for pes, wall in each["sizes"].items() if pes <= most} or {1: 5, 2: 3}
+    walls = ",".join(f"{wall}:00" for wall in fit.values())
+    return f"{asked_for(each)} sizes={','.join(map(str, fit))} walls={walls}"
+
+
+def ends_at(house: House, seq: Seq, at: Instant) -> Instant:
+    """No later than the time on the size that it got."""
+    wall = house.request(seq).spec.ask.wall
+    return Instant(min(at, house.now + wall))
+
+
+def lists_of(requests):
+    return [asked | {"sizes": sizes} for asked, sizes in requests]
+
+
+QUEUES = st.lists(QUEUE, min_size=3, max_size=3)
+MOLDED = st.lists(st.tuples(REQUEST, MAYBE_SIZES), min_size=2, max_size=18)
+
+
+# ------------------------------------------------------------ the choice, by itself
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 20), st.integers(1, 20), st.integers(1, 8)), max_size=6),
+    SIZES,
+    st.one_of(st.none(), st.integers(0, 20)),
+)
+def test_the_size_with_the_earliest_end_is_the_one_that_trying_every_minute_finds(held, sizes, latest):
+    free, profile = [8] * 100, Profile(START)
+    profile.provide("pes", 8)
+    for begin, length, pes in held:
+        fits = min(free[begin : begin + length]) >= pes
+        for minute in range(begin, begin + length) if fits else ():
+            free[minute] -= pes
+        if fits:
+            profile.hold(START + begin * MINUTE, START + (begin + length) * MINUTE, {"pes": pes})
+    site, request = waiting(sizes)
+    by = None if latest is None else START + latest * MINUTE
+    found = mold.soonest(site, START, request, lambda one: start_of(profile, one), by)
+    ends = {
+        (minute + wall, minute, pes)
+        for pes, wall in sizes.items()
+        for minute in range(41)
+        if min(free[minute : minute + wall]) >= pes and (latest is None or minute <= latest)
+    }
+    if not ends:
+        assert found is None
+    else:
+        end, minute, pes = min(ends)
+        assert found is not None
+        assert (found[0].spec.ask.pes, found[1]) == (pes, START + minute * MINUTE), f"it could end at {end}"
+
+
+def start_of(profile: Profile, one: Request) -> int | None:
+    return profile.earliest({"pes": one.spec.ask.pes}, one.spec.ask.wall)
+
+
+def waiting(sizes: dict[int, int]) -> tuple[Site, Request]:
+    walls = ",".join(f"{wall}:00" for wall in sizes.values())
+    spec = spec_of("anne", sizes=",".join(map(str, sizes)), walls=walls)
+    return House().machine(pes=8).site, Request(1, spec, "q", State.QUEUED, START, START)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 8), SIZES)
+def test_where_nothing_is_promised_it_starts_on_the_fastest_size_that_is_free(taken, sizes):
+    house = House().machine(pes=8).queue("night", order="fcfs")
+    if taken:
+        house.submit(f"ben pes={taken} wall=9:00")
+        house.go()
+    walls = ",".join(f"{wall}:00" for wall in sizes.values())
+    (anne,) = house.submit(f"anne sizes={','.join(map(str, sizes))} walls={walls}")
+    house.go()
+    fits = [(wall, pes) for pes, wall in sizes.items() if pes <= 8 - taken]
+    assert len(house.request(anne).pes) == (min(fits)[1] if fits else 0)
+
+
+# ------------------------------------------------------------ whole courses
+
+
+@settings(max_examples=600, deadline=None)
+@given(QUEUES, MOLDED)
+def test_a_promised_start_comes_no_later_and_moves_only_forward(queues, requests):
+    house = built(queues)
+    promised: dict[Seq, Instant] = {}
+    for _ in course(house, lists_of(requests), molded, House.end, ends_at):
+        for seq, request in house.site.requests.items():
+            kept, shape = request.reservation, request.spec.mold
+            if kept is not None and kept.at is not None:
+                assert kept.at <= promised.get(seq, kept.at), f"{seq} is promised a later start"
+                assert not kept.late, f"{seq}: {kept.late}"
+                assert kept.at >= house.now, f"{seq} should have started"
+                assert kept.pes in ((0,) if shape is None else shape.sizes)
+                promised[seq] = kept.at
+            elif request.started is not None and seq in promised:
+                assert request.started <= promised.pop(seq), f"{seq} starts later than it was promised"
+            if request.started is not None and shape is not None:
+                assert request.spec.ask.pes == len(request.pes)
+                assert request.spec.ask.wall == shape.wall_on(len(request.pes))
+    assert not house.site.requests, "somebody never started"
+
+
+@settings(max_examples=60, deadline=None)
+@given(QUEUES, MOLDED)
+def test_a_replay_of_the_journal_gives_the_same_sizes_and_the_shadow_finds_nothing(queues, requests):
+    house, again = built(queues), Site(host="ymp")
+    seen = 0
+    for _ in course(house, lists_of(requests), molded, House.end, ends_at):
+        for recorded in house.events[seen:]:
+            apply(again, recorded)
+        seen = len(house.events)
+        assert again.requests == house.site.requests
+        again.check()
+    sizes = [len(each.event.pes) for each in house.events if isinstance(each.event, ev.Starting)]
+    assert len(sizes) == len(requests)
+    found = Shadow(Site(host="ymp"), pause=None).take_all(house.events).differences
+    assert not [(each.seq, each.before, each.text) for each in found]

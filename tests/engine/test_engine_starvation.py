@@ -1,0 +1,269 @@
+"""Nobody starves where the manual says so (page `waits`): whatever is handed in behind a request, it starts
+within a bound that is known when it is submitted; and where it may wait as long as others come, it does."""
+
+import re
+from random import Random
+
+import pytest
+from engine.harness import Centre, item
+from hypothesis import Phase, given, note, settings
+from hypothesis import strategies as st
+
+from nqspy.engine.virtual.executor import Run
+from nqspy.model import commands as cm
+from nqspy.model import events as ev
+from nqspy.model.requests import Request
+
+AS_DRAWN = (Phase.explicit, Phase.generate)
+"""A stream is a number: a smaller one is no simpler."""
+PES, MANY, MINUTE = 8, 40, 60_000
+SITE = """
+create consumable gpu units=(g0, g1)
+create batch_queue front priority=20
+create batch_queue back priority=10
+enable queue front, back
+start queue front, back
+create group d1 share=9 members=(anne, ben)
+create group d2 share=1 members=(cleo, dora)
+set global memory_limit=100mb
+"""
+IN_ORDER = (
+    "order=fcfs backfill=none",
+    "order=priority backfill=none reserve=1",
+    "order=fcfs reserve=1",
+    "order=priority reserve=1 backfill_order=shortest",
+    "order=fcfs reserve=2",
+    "order=fcfs reserve=all",
+    "order=fcfs reserve=1 backfill=contract",
+)
+"""Who comes first stands in front, and the first of all has a start promised, or nobody passes it."""
+ALL_PROMISED = (
+    "order=sjf reserve=all",
+    "order=priority reserve=all sched_factor share 20 sched_factor cpu 6",
+    "order=sjf reserve=all backfill_order=shortest",
+)
+"""Whatever the order: everybody has a start promised when he comes."""
+
+
+def narrow(chance: Random) -> dict:
+    """One of the crowd."""
+    return {
+        "owner": chance.choice(["anne", "ben"]),
+        "pes": chance.choice([1, 1, 2]),
+        "wall": chance.randint(1, 4),
+        "early": chance.choice([0, 0, 1, 3]),
+        "after": chance.choice([0, 0, 1, 1, 2]),
+        "more": chance.choice(["", "", "gpu=1", "contract"]),
+    }
+
+
+def wide(chance: Random) -> dict:
+    """One that finds no room beside them."""
+    return narrow(chance) | {
+        "owner": chance.choice(["anne", "cleo", "dora"]),
+        "pes": chance.choice([5, 6, 8, 8]),
+        "wall": chance.randint(1, 6),
+        "more": chance.choice(["", "", "gpu=2"]),
+    }
+
+
+def stream_of(seed: int) -> list[dict]:
+    """A stream of narrow and short ones, the same again and again, and a few wide ones in it."""
+    chance = Random(seed)
+    crowd = [narrow(chance) for _ in range(chance.randint(2, 6))]
+    stream = [crowd[n % len(crowd)] for n in range(MANY)]
+    for _ in range(chance.randint(1, 4)):
+        stream.insert(chance.randint(2, MANY // 2), wide(chance))
+    return stream
+
+
+STREAM = st.integers(0, 10**9).map(stream_of)
+
+
+def longest(*all_of: list[dict]) -> int:
+    """The longest wall limit, minutes."""
+    return max(each["wall"] for stream in all_of for each in stream)
+
+
+def early(request: Request) -> Run:
+    """It ends as much before its limit as its name says, a minute after its start at the earliest."""
+    assert request.spec.ask.wall is not None
+    return Run(max(MINUTE, request.spec.ask.wall - int(request.spec.name) * MINUTE))
+
+
+def built(*commands: str) -> Centre:
+    return Centre(SITE, pes=PES, lengths=early).qmgr("\n".join(commands))
+
+
+def handed_in(centre: Centre, each: dict, queue: str) -> int:
+    """Submits it; returns its number. Nobody comes at that instant that was not there before."""
+    memory = 10 * each["pes"]
+    words = f"{each['owner']} name={each['early']} pes={each['pes']} wall={each['wall'] * 60} mem={memory}mb"
+    answer = centre.ask(cm.Submit((item(f"{words} {each['more']}", centre.sim.now, queue=queue),)))
+    return int(answer["ids"][0].partition(".")[0])
+
+
+def ahead(centre: Centre, queue: str) -> int:
+    """How many wait there."""
+    return len(centre.site.waiting[queue]) if queue in centre.site.waiting else 0
+
+
+def waits(centre: Centre) -> dict[int, int]:
+    """From submission to start, in minutes, of all that started."""
+    begun, found = {}, {}
+    for recorded in centre.journal.events():
+        if isinstance(recorded.event, ev.Submitted):
+            begun[recorded.event.seq] = recorded.at
+        elif isinstance(recorded.event, ev.Starting):
+            found.setdefault(recorded.event.seq, (recorded.at - begun[recorded.event.seq]) / MINUTE)
+    return found
+
+
+def take_their_course(centre: Centre, streams: dict[str, list[dict]]) -> dict[int, tuple[str, int]]:
+    """All is handed in, queue by queue in turn, and ends; queue of each, and how many it found there."""
+    met = {}
+    for n in range(max(map(len, streams.values()))):
+        for queue, stream in streams.items():
+            if n < len(stream):
+                centre.later(minutes=stream[n]["after"])
+                before = ahead(centre, queue)
+                met[handed_in(centre, stream[n], queue)] = queue, before
+    centre.later(days=3)
+    assert not centre.site.requests, "somebody never started"
+    return met
+
+
+@pytest.mark.parametrize("policy", IN_ORDER + ALL_PROMISED)
+@settings(max_examples=8, phases=AS_DRAWN)
+@given(stream=STREAM)
+def test_each_waits_a_wall_limit_for_each_that_it_finds_waiting_and_one_more(policy, stream):
+    centre = built(f"set queue back {policy}")
+    met = take_their_course(centre, {"back": stream})
+    for seq, waited in waits(centre).items():
+        note(f"{seq} found {met[seq]} and waited {waited} min")
+        assert waited <= (met[seq][1] + 1) * longest(stream)
+
+
+@settings(max_examples=12, phases=AS_DRAWN)
+@given(st.sampled_from([30, 50, 90]), STREAM)
+def test_by_chance_it_is_two_wall_limits_at_most(probability, stream):
+    centre = built(f"set queue back order=fcfs reserve=1 backfill=probable probability={probability}%")
+    met = take_their_course(centre, {"back": stream})
+    for seq, waited in waits(centre).items():
+        assert waited <= (met[seq][1] + 1) * 2 * longest(stream)
+
+
+def promises(policy: str) -> int:
+    """How many starts such a queue promises."""
+    found = re.search(r"\breserve=(\d)", policy)
+    return int(found[1]) if found else 0
+
+
+@settings(max_examples=15, phases=AS_DRAWN)
+@given(
+    st.sampled_from([policy for policy in IN_ORDER if "reserve" in policy] + list(ALL_PROMISED)),
+    st.sampled_from(["order=priority", "order=sjf backfill=none", "order=fcfs reserve=1"]),
+    STREAM,
+    STREAM,
+)
+def test_beside_queues_that_promise_starts_too_each_waits_for_these_as_well(policy, before, front, back):
+    centre = built(f"set queue back {policy}", f"set queue front {before}")
+    met = take_their_course(centre, {"front": front, "back": back})
+    for seq, waited in waits(centre).items():
+        queue, found = met[seq]
+        own, other = (policy, before) if queue == "back" else (before, policy)
+        if "reserve" in own and "reserve=all" not in other:
+            assert waited <= (found + 1) * (1 + promises(other)) * longest(front, back)
+
+
+@settings(max_examples=12, phases=AS_DRAWN)
+@given(st.sampled_from(IN_ORDER), st.integers(1, 2), st.sampled_from(["queue back", "global"]), STREAM)
+def test_limits_that_all_share_change_nothing(policy, spare, where, stream):
+    """A limit of PEs or of memory that is nearly reached by the widest."""
+    centre = built(f"set queue back {policy}", f"set {where} pe_limit={PES}")
+    centre.qmgr(f"set {where} memory_limit={10 * PES + 5 * spare}mb")
+    met = take_their_course(centre, {"back": stream})
+    assert all(waited <= (met[seq][1] + 1) * longest(stream) for seq, waited in waits(centre).items())
+
+
+# ---------------------------------------------------------------- where one may starve
+
+
+def hours_of(centre: Centre, hours: float, *lines: str, every: int = 2) -> None:
+    """Requests like these come every so many minutes."""
+    for _ in range(round(hours * 60 / every)):
+        centre.submit(*lines, queue="back")
+        centre.later(minutes=every)
+
+
+def still_waits(centre: Centre, seq: int) -> bool:
+    return seq in centre.site.requests and centre.state(seq) == "queued"
+
+
+@pytest.mark.parametrize(
+    ("policy", "wide_starves"),
+    [
+        ("", True),
+        ("order=fcfs", True),
+        ("backfill_order=shortest", True),
+        ("reserve=1", False),
+        ("reserve=1 backfill=probable", False),
+        ("backfill=none", False),
+        ("reserve=all order=sjf", False),
+    ],
+)
+def test_as_shipped_a_wide_one_waits_as_long_as_narrow_ones_come(policy, wide_starves):
+    """Half of the machine stands empty all the time."""
+    centre = built(f"set queue back {policy}" if policy else "")
+    centre.submit("anne name=0 wall=4:00", queue="back")
+    [wide] = centre.submit("cleo name=0 pes=8 wall=5:00", queue="back")
+    hours_of(centre, 3, "anne name=0 wall=4:00")
+    assert still_waits(centre, wide) is wide_starves
+    centre.later(minutes=5)
+    assert not still_waits(centre, wide), "once nobody comes any more it starts"
+
+
+@pytest.mark.parametrize(
+    ("policy", "long_starves"),
+    [
+        ("order=sjf backfill=none", True),
+        ("order=sjf reserve=1", True),
+        ("order=fcfs reserve=1", False),
+        ("order=sjf reserve=all", False),
+    ],
+)
+def test_the_shortest_first_starves_a_long_one_where_more_come_than_can_run(policy, long_starves):
+    centre = built(f"set queue back {policy}", "set machine pes=1")
+    centre.submit(*["anne name=0 wall=1:00"] * 3, queue="back")
+    [long] = centre.submit("cleo name=0 wall=9:00", queue="back")
+    hours_of(centre, 2, *["anne name=0 wall=1:00"] * 3)
+    assert still_waits(centre, long) is long_starves
+
+
+@pytest.mark.parametrize(("crowd", "starves"), [(3, False), (4, True)])
+@pytest.mark.parametrize("promised", ["reserve=0", "reserve=1"])
+def test_tau_max_bounds_a_ratio_and_under_a_lasting_overload_no_wait(crowd, starves, promised):
+    """Here T = 10 and C = 6. Where half as many again come as can run, the next of the crowd has waited a
+    third as long as the longest waiter, which is less than 1 - C / T; where twice as many come, half as
+    long."""
+    centre = built(f"set queue back {promised}", "set machine pes=1", "set sched_factor cpu 6 time 10")
+    centre.submit(*["anne name=0 wall=1:00 cpu=1:00"] * 3, queue="back")
+    [large] = centre.submit("cleo name=0 wall=9:00 cpu=1:00:00", queue="back")
+    hours_of(centre, 3, *["anne name=0 wall=1:00 cpu=1:00"] * crowd)
+    assert still_waits(centre, large) is starves
+
+
+@pytest.mark.parametrize(("policy", "starves"), [("reserve=1", True), ("reserve=all", False)])
+def test_whom_its_own_group_keeps_back_is_promised_nothing_but_where_all_are(policy, starves):
+    """Of d1 one may run. Whenever that one ends, one of another group has the promise, and the next of d1
+    passes; whenever that promise is kept, one of d1 runs."""
+    others = [f"create group g{n} members=(u{n})" for n in range(60)]
+    centre = built(f"set queue back order=fcfs {policy} group_limit=1", *others)
+    centre.submit("u0 name=0 pes=5 wall=10:00", queue="back")
+    centre.later(minutes=1)
+    centre.submit("ben name=0 wall=4:00", queue="back")
+    [mine] = centre.submit("anne name=0 pes=8 wall=4:00", queue="back")
+    for n in range(1, 60):
+        centre.submit(f"u{n} name=0 pes=5 wall=10:00", "ben name=0 wall=4:00", queue="back")
+        centre.later(minutes=2)
+    assert still_waits(centre, mine) is starves

@@ -1,0 +1,51 @@
+"""User exits in a replay have more time than a daemon gives them, so that a busy machine changes nothing."""
+
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+from nqspy.model.site import Site
+from nqspy.sim.replay.exits import PATIENCE, RecordedExits, files_in
+from nqspy.userexit.call_stats import RETRY
+
+SLOW = """\
+from time import thread_time
+
+from nqspy.userexit import userexit
+
+
+@userexit
+def jobselect(request):
+    end = thread_time() + request.seconds
+    while thread_time() < end:
+        pass
+"""
+
+
+def asked(exits: RecordedExits, seq: int, seconds: float, now: int) -> tuple[bool, float]:
+    """Whether it failed on that request, and the CPU seconds that took."""
+    exits.begin(Site())
+    request = SimpleNamespace(seq=seq, owner="anne", seconds=seconds, array=None)
+    began = time.thread_time()
+    exits.jobselect(request, SimpleNamespace(now=now))
+    return bool(exits.failures()), time.thread_time() - began
+
+
+def test_what_an_exit_loops_over_costs_its_patience_once(tmp_path: Path) -> None:
+    folder = tmp_path / "exits"
+    folder.mkdir(mode=0o755)
+    (folder / "slow.py").write_text(SLOW)
+    (folder / "slow.py").chmod(0o644)
+    exits = RecordedExits(folder, files_in(folder))
+    assert exits.problems == []
+    budget = 0.05
+    assert not asked(exits, 1, 4 * budget, RETRY)[0], "it did so in time then"
+    failed, took = asked(exits, 2, 60, 2 * RETRY)
+    assert failed
+    assert took > 0.9 * PATIENCE * budget
+    failed, again = asked(exits, 2, 60, 4 * RETRY)
+    assert failed
+    assert again < took / 4
+    assert not asked(exits, 3, 4 * budget, 6 * RETRY)[0], "others have it still"
+    stranger = RecordedExits(folder, files_in(folder), others=("slow",))
+    assert asked(stranger, 1, 4 * budget, RETRY)[0], "who was not there then has what a daemon gives"
