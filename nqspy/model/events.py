@@ -262,7 +262,7 @@ class Deleted(Event):
 class Decided(Event):
     """A pass acted: what it saw, how exits behaved; its starts follow as events. ``samples`` are charged;
     ``short_of_pes``: one waited only for a PE; ``wait``: why those looked at do, ``(seq, code, who, text)``;
-    ``ready``: ``("GROUP:OWNER", PEs)``, see `balance`; ``exits``: hooks it asked; ``asked``: when, if before."""
+    ``ready``: ``("GROUP:OWNER", PEs)``, see `balance`; ``exits``: hooks it asked; ``asked``: when."""
 
     kind: ClassVar[str] = "decided"
     as_of: int

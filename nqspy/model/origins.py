@@ -35,6 +35,7 @@ ORIGINS: Mapping[type[ev.Event], Origin] = {
     ev.UsageCorrected: Origin.ASKED,
     ev.FilesApplied: Origin.ASKED,
     ev.Started: Origin.OBSERVED,
+    ev.MovedOut: Origin.OBSERVED,
     ev.Exiting: Origin.OBSERVED,
     ev.Ended: Origin.OBSERVED,
     ev.Requeued: Origin.OBSERVED,

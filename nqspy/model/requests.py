@@ -92,8 +92,7 @@ class Output:
     """Where output goes. Paths are absolute or None for the default; ``join``: stderr into the stdout file.
 
     ``keep_*``: stays in the owner's home; ``direct_*``: written in place while running; ``log``: the job log
-    goes into a file of its own, at ``log_path`` if one is named, or behind the output.
-    """
+    goes into a file of its own, at ``log_path`` if one is named, or behind the output."""
 
     stdout: str | None = None
     stderr: str | None = None

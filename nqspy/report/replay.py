@@ -247,9 +247,12 @@ def _started(replay: HistoryReplay, history: RequestHistory, event: ev.Started, 
 
 
 def _suspended(
-    replay: HistoryReplay, history: RequestHistory, event: ev.Suspended | ev.Exiting, at: Instant
+    replay: HistoryReplay,
+    history: RequestHistory,
+    event: ev.Suspended | ev.MovedOut | ev.Exiting,
+    at: Instant,
 ) -> None:
-    if history.attempts and (isinstance(event, ev.Exiting) or event.parked):
+    if history.attempts and (not isinstance(event, ev.Suspended) or event.parked):
         history.attempts[-1].park(at)
 
 
@@ -295,6 +298,7 @@ _HOLDING: dict[type[ev.Event], Callable[[HistoryReplay, RequestHistory, Any, Ins
     ev.Started: _started,
     ev.Suspended: _suspended,
     ev.Resumed: _resumed,
+    ev.MovedOut: _suspended,
     ev.Exiting: _suspended,
     ev.Ended: _over,
     ev.Requeued: _over,

@@ -18,6 +18,18 @@ SAID = {
         "limit 20% of group d3 is 1:00:00 of decayed CPU time, it has 2:00:00 with what runs: "
         "past use must decay",
     ),
+    "bumped": (
+        "bumper", ("2.ymp", "interactive", 4),
+        "it gave its PEs to 2.ymp, class interactive; it goes on when 4 PEs are free for it",
+    ),
+    "being_cleared": ("bumper", ("0-3",), "PEs 0-3 are being cleared for it"),
+    "by_class": (
+        "queue apps", (), "queue apps gives PEs by class, then to the one that has waited longest"
+    ),
+    "class_limit": (
+        "class standby", (64, 60),
+        "class standby: 64 PEs are the most at a time, and 60 of them are given",
+    ),
     "cap_never": (
         "group d3", (12.5, 1, 8, 0, 2),
         "limit 12.5% of group d3 is 1 of 8 PEs, it holds 0, this asks for 2: "

@@ -19,7 +19,7 @@ from nqspy.model.site import Site
 from nqspy.model.transitions import fits
 
 _PLACES: Mapping[int, Any] = {rank: place for place, rank in RANKS.items()}
-_OF_ATTEMPTS = (ev.Started, ev.Exiting, ev.Ended, ev.Requeued)
+_OF_ATTEMPTS = (ev.Started, ev.MovedOut, ev.Exiting, ev.Ended, ev.Requeued)
 """What becomes of attempts is seen again when their time has come (`hands`)."""
 _AS_IT_WAS = (
     ev.PressureChanged,
