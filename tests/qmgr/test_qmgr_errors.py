@@ -122,7 +122,8 @@ def test_what_a_site_cannot_live_without_is_never_taken_away():
         for path, info in declared(each).items()
         if info.unit in ("count", "time", "size", "percent") and info.low is None and info.default is not None
     }
-    assert loose == {"server/script_limit", "default/cpu_limit"}, "which both have an unlimited"
+    have = {"server/script_limit", "default/cpu_limit", "class/do_not_disturb"}
+    assert loose == have, "which all have an unlimited"
 
 
 def test_no_error_offers_what_it_refuses():

@@ -167,6 +167,7 @@ class Story(ArraySteps):
             self._requeue,
             self._suspend,
             self._memory,
+            self._bump,
             self._sample,
         )
         people = (
@@ -285,6 +286,14 @@ class Story(ArraySteps):
             if self._random.random() < 0.5:
                 self.tell(ev.Resumed(r.seq, r.attempts, "swap"))
         self.tell(ev.ResourceChanged("nowhere", "broken", "no such probe"))
+
+    def _bump(self) -> None:
+        for r in self._some(State.RUNNING)[:1]:
+            self.tell(ev.Suspended(r.seq, r.attempts, "bumper", text="it gave its PEs", leaving=True))
+            if self._random.random() < 0.7:
+                self.tell(ev.MovedOut(r.seq, r.attempts, 1_000))
+                if self._random.random() < 0.5:
+                    self.tell(ev.Resumed(r.seq, r.attempts, "bumper"))
 
     def _requeue(self) -> None:
         for r in self._some(State.RUNNING)[:1]:

@@ -362,9 +362,33 @@ def verify(settings: Settings, site: Site) -> list[str]:
 
 
 def stands(site: Site, action: Action) -> bool:
-    """A bumper's reservation, who gives way to it and who comes back, as long as the states are as they
-    were."""
-    return isinstance(action, Promise | Suspend | Resume)
+    """A bumper's reservation in a domain that goes by class; who gives way to somebody who may bump him, and
+    who comes back after he did."""
+    match action:
+        case Promise(key):
+            queues = site.settings.queues
+            return any(is_served(site, name) and site.domain_of(name).name == key for name in queues)
+        case Suspend(seq, cause=cause, leaving=leaving):
+            return cause == BUMPER and leaving and _may_be_bumped(site, site.started[seq])
+        case Resume(seq):
+            request = site.started[seq]
+            return is_bumped(request) and is_served(site, request.queue)
+    return False
+
+
+def _may_be_bumped(site: Site, request: Request) -> bool:
+    """Whether it goes by class, and one waits in its domain that may bump it."""
+    if not is_served(site, request.queue):
+        return False
+    table, domain = ClassTable(site.settings), site.domain_of(request.queue).name
+    lines = (columns for name, columns in site.waiting.items() if len(columns) and is_served(site, name))
+    waiting = (columns.request(row) for columns in lines for row in range(len(columns)))
+    parked = (each for each in site.paused.values() if is_bumped(each) and is_served(site, each.queue))
+    return any(
+        may_bump(table.of(each), table.of(request))
+        for each in (*waiting, *parked)
+        if site.domain_of(each.queue).name == domain and each.seq != request.seq
+    )
 
 
 NAME = "bumper"
