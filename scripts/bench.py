@@ -329,6 +329,7 @@ def table(figures: list[Figure]) -> str:
 def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
     """What can be measured, by name."""
     from bench_arrays import bench_arrays
+    from bench_bumper import bench_bumper
     from bench_decider import bench_decider
     from bench_exits_try import bench_exits_try
     from bench_list import bench_list
@@ -351,6 +352,7 @@ def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
             *bench_promises(figure, count),
         ],
         "script": lambda: bench_script(1_000 if quick else 5_000),
+        "bumper": lambda: bench_bumper(figure),
         "many": lambda: bench_many(10_000 if quick else MANY),
         "arrays": lambda: bench_arrays(200 if quick else 1_000),
         "memory": measure,
@@ -381,8 +383,8 @@ def main() -> int:
         return memory(table)
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     words = (
-        "commands latency submits list jobs night passes many arrays memory report simulation store faults "
-        f"try; none: all. Or {', '.join((*ALONE, *WITH_TABLE))}, memory (own options)"
+        "commands latency submits list jobs night passes bumper many arrays memory report simulation store "
+        f"faults try; none: all. Or {', '.join((*ALONE, *WITH_TABLE))}, memory (own options)"
     )
     parser.add_argument("names", nargs="*", help=words)
     parser.add_argument("--json", action="store_true", help="figures as JSON")

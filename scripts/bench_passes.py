@@ -50,14 +50,14 @@ class RefuseAll(NoExits):
 def site_of(count: int, pes: int = 2, user_limit: int | None = None, array: ArraySpec | None = None) -> Site:
     """A queue with so many waiting requests (arrays, each of these indices)."""
     site = Site()
-    _happen(site, MachineFound(tuple(range(pes)), 0, "bench"))
+    happen(site, MachineFound(tuple(range(pes)), 0, "bench"))
     values = {"enabled": True, "started": True, "user_limit": user_limit}
     changes = [Change("create", f"group/d{n}", {"share": n + 1}) for n in range(GROUPS)]
     factors = [
         Change("set", f"sched_factor/{name}", n)
         for name, n in (("share", 20), ("cpu", 6), ("memory", 1), ("time", 10))
     ]
-    _happen(site, SettingsChanged((Change("create", "queue/q", values), *changes, *factors)))
+    happen(site, SettingsChanged((Change("create", "queue/q", values), *changes, *factors)))
     rng = np.random.default_rng(1)
     cpu, memory = rng.integers(1, 3_600_000, count).tolist(), rng.integers(1, 1 << 30, count).tolist()
     for n in range(count):
@@ -74,24 +74,24 @@ def site_of(count: int, pes: int = 2, user_limit: int | None = None, array: Arra
             array=array,
         )
         seq = n + 1 if array is None else array_key(n + 1)
-        _happen(site, Submitted(seq, spec, "q", "queued"), Instant(NOW - 10_000_000 + n * 50))
+        happen(site, Submitted(seq, spec, "q", "queued"), Instant(NOW - 10_000_000 + n * 50))
     return site
 
 
-def _happen(site: Site, event: Event, at: Instant = BEFORE) -> None:
+def happen(site: Site, event: Event, at: Instant = BEFORE) -> None:
     apply(site, Recorded(site.n + 1, at, event))
 
 
 def _occupy(site: Site, owners: int) -> None:
     """One request of each user runs, so that a user limit of 1 keeps all others back."""
     for n in range(owners):
-        _happen(site, Starting(n + 1, 1, (n,)))
+        happen(site, Starting(n + 1, 1, (n,)))
 
 
 def _told(site: Site) -> Site:
     """As the engine leaves it for the next pass: the site knows what the last one found startable."""
     plan = run_pass(site, BEFORE, NoExits())
-    _happen(site, Decided(plan.as_of, ready=plan.ready))
+    happen(site, Decided(plan.as_of, ready=plan.ready))
     return site
 
 
@@ -165,19 +165,19 @@ def promising(count: int, reserve: int | None) -> Site:
     """100 PEs of which 60 are held, and a queue of requests of up to ten minutes that promises so many starts
     (None: all); as the engine leaves it when all promises are made."""
     site = Site()
-    _happen(site, MachineFound(tuple(range(100)), 0, "bench"))
+    happen(site, MachineFound(tuple(range(100)), 0, "bench"))
     values = {"enabled": True, "started": True, "order": "fcfs", "reserve": reserve}
-    _happen(site, SettingsChanged((Change("create", "queue/q", values),)))
+    happen(site, SettingsChanged((Change("create", "queue/q", values),)))
     for n in range(count):
         ask = Ask(pes=HELD if n % EVERY == 0 else 41, wall=600_000 if n else 3_600_000)
         spec = Spec(f"u{n % USERS}", 0, "job", "q", "", "", "/", ask=ask)
-        _happen(site, Submitted(n + 1, spec, "q", "queued"), Instant(BEFORE + n))
-    _happen(site, Starting(1, 1, tuple(range(HELD))), Instant(NOW - 60_000))
+        happen(site, Submitted(n + 1, spec, "q", "queued"), Instant(BEFORE + n))
+    happen(site, Starting(1, 1, tuple(range(HELD))), Instant(NOW - 60_000))
     while (plan := run_pass(site, NOW, NoExits())).actions:
         for action in plan.actions:
             assert isinstance(action, Reserving)
-            _happen(site, Reserved(action.starts, action.as_of, action.causes), NOW)
-    _happen(site, Decided(plan.as_of, ready=plan.ready), NOW)
+            happen(site, Reserved(action.starts, action.as_of, action.causes), NOW)
+    happen(site, Decided(plan.as_of, ready=plan.ready), NOW)
     return site
 
 
