@@ -41,7 +41,7 @@ def build(command: str, callback: Callable[..., None] | None = None) -> typer.Ty
         name=command,
         help=SUMMARIES[command][1],
         options_metavar="[OPTIONS]",
-        context_settings={"allow_interspersed_args": command != "qsub"},
+        context_settings={"allow_interspersed_args": command not in ("qsub", "mpprun")},
     )(run)
     return app
 

@@ -321,6 +321,18 @@ QCAT: Table = (
     HELP,
 )
 
+MPPRUN: Table = (
+    (("-n",), "pes", "count", "PES", "PEs that it runs on (1)"),
+    (("-class", "--class"), "job_class", "text", "CLASS",
+     "its job class (interactive; production in a batch request)"),
+    (("-debug", "--debug"), "debug", "on", "", "as -class benchmark"),
+    (("-t",), "wall", "time", "LIMIT", "end it after so long a time on its PEs; exit status 124 then"),
+    (("-T",), "best_guess", "time", "BEST_GUESS", "how long it will run, as you think"),
+    (("--contract",), "contract", "on", "", "start it in a shorter hole too: it is ended where that ends"),
+    HOME,
+    HELP,
+)  # fmt: skip
+
 QMGR: Table = (
     (("-c",), "commands", "text", "CMD", "run this command; repeatable"),
     (("-n",), "check", "on", "", "parse and verify only"),
@@ -357,6 +369,7 @@ SUMMARIES = {
     "qlimit": ("[OPTIONS] [HOST]...", "Show the limits that a request may ask for."),
     "qping": ("[OPTIONS] [HOST]", "Say whether the daemon answers."),
     "qcat": ("[OPTIONS] ID", "Show the output of a request so far."),
+    "mpprun": ("[OPTIONS] PROGRAM [ARGS]...", "Run a parallel program on PEs, when its turn comes."),
     "qselect": ("[OPTIONS]", "List the requests that satisfy all that is asked for, an identifier a line."),
     "pbsnodes": ("[OPTIONS] [NODE]...", "Show the host that runs requests."),
     "qmgr": (
@@ -370,5 +383,5 @@ TABLES = {
     "qsub": QSUB, "qstat": QSTAT, "qdel": QDEL, "qhold": QHOLD, "qrls": QRLS, "qmove": QMOVE, "qcat": QCAT,
     "qmgr": QMGR, "qalter": QALTER, "qrerun": QRERUN, "qsig": QSIG, "qmsg": QMSG, "qwait": QWAIT,
     "qorder": QORDER, "qchkpnt": QCHKPNT, "qlimit": QLIMIT, "qping": QPING,
-    "qselect": QSELECT, "pbsnodes": PBSNODES,
+    "qselect": QSELECT, "pbsnodes": PBSNODES, "mpprun": MPPRUN,
 }  # fmt: skip

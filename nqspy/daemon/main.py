@@ -17,6 +17,7 @@ from nqspy.core import consumables
 from nqspy.core.resource_health import tried
 from nqspy.daemon import devices, log, systemd
 from nqspy.daemon.bell import DaemonBell
+from nqspy.daemon.callers import CallerWatch
 from nqspy.daemon.clock import clock_of
 from nqspy.daemon.exit_notices import ExitNotices
 from nqspy.daemon.failpoints import Failpoints
@@ -45,12 +46,13 @@ from nqspy.engine.inputs import CommandAsked, Input, Outcome
 from nqspy.engine.loop import Engine
 from nqspy.executors.local import LocalExecutor
 from nqspy.mail.mail_queue import MailQueue
-from nqspy.model.commands import Command, RerunRequests
+from nqspy.model.commands import Command, Delete, RerunRequests
 from nqspy.model.events import Alarm, DaemonStarted, Event, SettingsChanged
+from nqspy.model.ids import Seq
 from nqspy.model.machine import Found
 from nqspy.model.observations import Observation, ObservedMachine, SiteObservation
 from nqspy.model.people import Caller
-from nqspy.model.requests import State
+from nqspy.model.requests import STARTED, State
 from nqspy.model.tree import twin
 from nqspy.report.pbs_written import Written
 from nqspy.rpc import server as rpc
@@ -95,6 +97,7 @@ class Daemon:
         self.bell = DaemonBell(self.clock, lambda: self.inbox.put(Ring()))
         self.probes = Probes(self.inbox.put, self.clock.now)
         self.memory = PressureWatch(self.inbox.put, self.executor.resident)
+        self.callers = CallerWatch(lambda seq: self.inbox.put(EngineCall(lambda: self.caller_gone(seq))))
         self.server = self._counter()
         self.readers = Readers(home.database)
         self.written = Written()
@@ -149,6 +152,8 @@ class Daemon:
         if later is not None and not self.engine.commits:
             raise HomeError("what a restore has left behind could not be written; start nqsd again")
         restoring.taken(self.home.database)
+        for seq in self.callers.begin(self.engine.site):
+            self.caller_gone(seq)
         if loaded:
             self.queue_files.apply_changed()
             log.set_zone(self.engine.site.timezone)
@@ -265,6 +270,7 @@ class Daemon:
         while True:
             self.dispatcher.reply(outcome.replies)
             self.hooks.tell(outcome.happened, self.engine.site)
+            self.callers.look(outcome.happened, self.engine.site)
             self.night_report.watch(outcome.happened)
             self.troubles.watch(outcome.happened)
             if any(_is_of(("probe/", "consumable/"), each.event) for each in outcome.happened):
@@ -343,6 +349,12 @@ class Daemon:
         tx = self.engine.transaction(self.clock.now())
         exits_desk.tell_lost(tx, loss.exit, loss.seq, loss.text, loss.off)
 
+    def caller_gone(self, seq: Seq) -> None:
+        """Nobody waits for an application any more: it does not start. One that runs sees so itself."""
+        request = self.engine.site.requests.get(seq)
+        if request is not None and request.state not in STARTED and not self.callers.waits(seq):
+            self.ask(Delete((self.engine.site.id_of(seq),), mails=0, lenient=True), self.owner)
+
     # ------------------------------------------------------------ going down
 
     def stop(self, mode: str) -> None:
@@ -374,7 +386,7 @@ class Daemon:
         with contextlib.ExitStack() as last:
             for step in (self.journal.close, self.upkeep.close, self.dispatcher.close, self.decider.close,
                          self.notice_runner.close, self.notices.close, self.executor.close, self.memory.close,
-                         self.bell.close, self.probes.close,
+                         self.bell.close, self.probes.close, self.callers.close,
                          self.server.close):  # fmt: skip
                 last.callback(step)
             outcome = self.engine.flush(self.clock.now())

@@ -9,6 +9,7 @@ from nqspy.executors import joblog, variables
 from nqspy.model import indices
 from nqspy.model.actions import Start
 from nqspy.model.consumables import device_of, units_of
+from nqspy.model.domains import spans
 from nqspy.model.ids import Instant, array_of, full_id, index_of
 from nqspy.model.outputs import fill, in_folder, suffix
 from nqspy.model.queues import PROCESSES, Queue
@@ -206,7 +207,7 @@ def _environment(
         "ENVIRONMENT": "BATCH",
         "NQSPY_HOME": _latin(home),
         "NQSPY_ATTEMPT": str(start.attempt),
-        "NQSPY_PES": ",".join(map(str, start.pes)),
+        "NQSPY_PES": ",".join(spans(start.pes)),
         "PBS_JOBID": identifier,
         "PBS_JOBNAME": _latin(spec.name),
         "PBS_QUEUE": _latin(request.queue),

@@ -88,6 +88,12 @@ def _problems_of_queues(settings: Settings, look: _Look, queues: Iterable[Queue]
             f"default queue {default} does not exist (any more); first set default batch_request queue OTHER,"
             " or set no_default batch_request queue"
         )
+    default = settings.default.mpprun_queue
+    if default is not None and default not in settings.queues:
+        yield (
+            f"mpprun's queue {default} does not exist (any more); first set default mpprun queue OTHER,"
+            " or set no_default mpprun queue"
+        )
 
 
 def _in_circle(settings: Settings, start: str) -> bool:

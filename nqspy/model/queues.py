@@ -223,6 +223,7 @@ class Defaults:
     """What counts where a request says nothing."""
 
     queue: str | None = setting("name", None, "queue of a request that names none")
+    mpprun_queue: str | None = setting("name", None, "queue of the applications that mpprun starts")
     cpu_limit: int | None = setting("time", 600_000, "CPU time that routing assumes where none is asked for")
     priority: int = setting("number", 31, "priority of a request that names none", low=0, high=63)
     wall_limit: int | None = setting(

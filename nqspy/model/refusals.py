@@ -58,6 +58,8 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
     },
     ("no_default_queue", 170): {
         "no_default_queue": "no queue was named and there is no default queue; queues: {known}",
+        "no_mpprun_queue": "there is no queue for applications here; a manager names one: set default mpprun"
+        " queue QUEUE",
     },
     ("other_server", 1): {
         "other_server": "cannot connect to server {server}: requests go to {ours} here; leave @{server} out",
@@ -197,6 +199,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         " name more, or leave its limit to the queue",
         "bad_guess": "a best guess is a time that a request runs, such as best_guess=1:30:00",
         "no_such_class": "there is no job class {name}; job classes: {known}",
+        "class_too_small": "{pes} PEs can never be given to one of job class {name}; at most {most} can",
         "class_not_open": "job class {name} is not open to {owner}: show class {name} says to whom it is",
         "guess_above_limit": "a best guess of {guess} lies above the wall limit of {limit}: at that a request"
         " is ended; guess less, or ask for more",

@@ -53,8 +53,7 @@ class Ask:
 
     ``others``: further limits by their qmgr path, e.g. ``("per_process/stack_limit", 8388608)``; ``needs``:
     resources that must be well; ``consumables``: how many units of which; ``best_guess``: how long its owner
-    thinks that it runs (``wall`` is when it may be ended).
-    """
+    thinks that it runs (``wall`` is when it may be ended)."""
 
     cpu: int | None = None
     cpu_process: int | None = None
@@ -133,16 +132,16 @@ class Dependency:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A request as its owner asked for it. ``script`` and ``environment`` are content hashes; ``workdir``
-    is absolute.
-
+    """A request as its owner asked for it. ``script`` and ``environment`` are content hashes.
     ``name_given``: the owner named it (a default name such as STDIN says nothing). ``eligible``: not before
     (``-a``). ``after``: requests it depends on; all must be met. ``unix_groups``: of who handed it in, kept
     while a pipe queue holds it. ``listed``: it was handed in as part of a list, whose order it keeps.
     ``array``: it is an array of these indices (or one index of it). ``start_in``: the folder it starts in, if
     it named one. ``layout``: how its PEs are laid out. ``contract``: it may start in a hole shorter than its
     wall limit, and is ended where that ends. ``mold``: it may run on several numbers of PEs; ``ask`` is then
-    what `molded` says. ``job_class``: where its queue goes by classes; empty: the site's default."""
+    what `molded` says. ``job_class``: where its queue goes by classes; empty: the site's default. ``caller``:
+    of an application the `mpprun` that waits for it, its number and beginning (ticks since boot); ``within``:
+    the request that was called in, whose account is charged."""
 
     owner: str
     uid: int
@@ -177,6 +176,8 @@ class Spec:
     contract: bool = False
     mold: Mold | None = None
     job_class: str = ""
+    caller: tuple[int, int] | None = None
+    within: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +208,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Redating:
-    """A date in queue that was not given by submission: set at instant ``at`` by ``who`` (an exit) because
-    the request ``cause`` was started."""
+    """A date in queue that submission did not give: set at ``at`` by an exit ``who`` as ``cause`` started."""
 
     at: Instant
     who: str

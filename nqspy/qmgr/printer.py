@@ -6,7 +6,7 @@ from typing import Any
 from nqspy.model import registry, tree
 from nqspy.model.machine import ExitSettings
 from nqspy.model.people import Group
-from nqspy.model.queues import Queue
+from nqspy.model.queues import Defaults, Queue
 from nqspy.model.shifts import Shift
 from nqspy.model.site import Settings
 from nqspy.model.tree import declared
@@ -15,6 +15,8 @@ from nqspy.qmgr.values import quote, write_names, written
 
 _IN_CREATE = ("priority",)
 _TOLD_APART = ("server", "mail", "sched_factor")
+_DEFAULT_QUEUES = {"queue": "batch_request queue", "mpprun_queue": "mpprun queue"}
+"""Of the defaults those that name a queue: said once there are queues."""
 _BY_COMMANDS = ("enabled", "started", "destinations", "users", "groups")
 
 
@@ -34,7 +36,7 @@ def print_settings(settings: Settings) -> str:
         ("queues", _queues(settings.queues.values())),
         ("complexes", (_created("complex", one) for one in settings.complexes.values())),
         ("groups", (_group(one) for one in _parents_first(settings.groups))),
-        ("default queue", _default_queue(settings.default.queue)),
+        ("default queue", _default_queues(settings.default)),
         ("exits", _exits(settings.exits.values())),
         ("shifts", (_shift(one) for one in settings.shifts.values())),
     )
@@ -67,7 +69,7 @@ def _singles(settings: Settings) -> Iterator[str]:
         if kind.head in _TOLD_APART or kind.words is not None:
             continue
         for name, value in written(tree.changed(kind.one(settings))).items():
-            if (kind.head, name) != ("default", "queue"):
+            if kind.head != "default" or name not in _DEFAULT_QUEUES:
                 yield f"set {kind.head} {name}={value}"
     for kind, _ in registry.switched():
         values = written(tree.changed(kind.one(settings)))
@@ -83,9 +85,11 @@ def _strategy(strategy: str) -> str:
     return f"set shell_strategy {word}" + (f"=({quote(path)})" if sign else "")
 
 
-def _default_queue(queue: str | None) -> Iterator[str]:
-    if queue is not None:
-        yield f"set default batch_request queue {quote(queue)}"
+def _default_queues(default: Defaults) -> Iterator[str]:
+    for name, words in _DEFAULT_QUEUES.items():
+        queue = getattr(default, name)
+        if queue is not None:
+            yield f"set default {words} {quote(queue)}"
 
 
 def _managers(managers: dict[str, str]) -> Iterator[str]:

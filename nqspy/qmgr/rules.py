@@ -297,8 +297,8 @@ def set_mail(cursor: Cursor, form: Form) -> Command:
 
 
 def no_default_queue(cursor: Cursor, form: Form) -> Command:
-    """``set no_default batch_request queue``."""
-    return configure(Change("set", "default/queue", None))
+    """``set no_default batch_request queue`` and ``set no_default mpprun queue``."""
+    return configure(Change("set", f"default/{form.option}", None))
 
 
 def access(cursor: Cursor, form: Form) -> Command:

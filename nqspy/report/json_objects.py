@@ -113,6 +113,7 @@ def _object(
         **_contract(request, context),
         **({"class": spec.job_class} if spec.job_class else {}),
         **_lacked(request),
+        **({"within": spec.within or None} if spec.caller is not None else {}),
     }
 
 

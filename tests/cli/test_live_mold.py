@@ -24,10 +24,10 @@ def held(live: Live, pes: int) -> str:
 
 def test_the_job_gets_what_is_free_and_sees_it(four: Live) -> None:
     wide = four.ended(four.qsub(TOLD, "-l", "pes=2-4", "-l", "walltime=10:00", "-N", "wide"))
-    assert four.text(f"wide.o{wide['seq']}") == "0,1,2,3 4\n"
+    assert four.text(f"wide.o{wide['seq']}") == "0-3 4\n"
     held(four, 2)
     slim = four.ended(four.qsub(TOLD, "-l", "pes=2-4,walltime=10:00", "-N", "slim"))
-    assert four.text(f"slim.o{slim['seq']}") == "2,3 2\n"
+    assert four.text(f"slim.o{slim['seq']}") == "2-3 2\n"
     assert (slim["requested"]["pes"], slim["requested"]["sizes"]) == (2, [2, 3, 4])
     assert slim["lacked"] == [{"pes": 4, "why": "NO_PES"}, {"pes": 3, "why": "NO_PES"}]
 

@@ -34,6 +34,7 @@ def test_a_set_of_settings_that_makes_no_sense_is_refused_as_a_whole():
         ("create pipe_queue p destination=(nowhere)", "destination nowhere does not exist"),
         ("create group g parent=nowhere", "group g: parent nowhere does not exist"),
         ("set default batch_request queue nowhere", "default queue nowhere does not exist"),
+        ("set default mpprun queue nowhere", "mpprun's queue nowhere does not exist"),
     ]
     for text, said in wrong:
         assert said in str(centre.refused(centre.command(text)))

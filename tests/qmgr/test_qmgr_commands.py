@@ -88,6 +88,8 @@ ONE_CHANGE = [
     ("set default batch_request queue batch", "set", "default/queue", "batch"),
     ("set def b pr 12", "set", "default/priority", 12),
     ("set no_default batch_request queue", "set", "default/queue", None),
+    ("set default mpprun queue apps", "set", "default/mpprun_queue", "apps"),
+    ("set no_default mpprun queue", "set", "default/mpprun_queue", None),
     ("set server name=ymp", "set", "server/name", "ymp"),
     ("set server name=auto", "set", "server/name", None),
     ("set timezone Europe/Paris", "set", "server/timezone", "Europe/Paris"),

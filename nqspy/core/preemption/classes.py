@@ -6,11 +6,12 @@ A *job* is a request of such a queue: an application, or a batch request that ho
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from math import inf
 
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Instant
 from nqspy.model.registry import SettingsObject, Words, declare
-from nqspy.model.requests import Request
+from nqspy.model.requests import Request, Spec
 from nqspy.model.settings import Settings
 from nqspy.model.site import Site
 from nqspy.model.tree import setting
@@ -108,9 +109,14 @@ class ClassTable:
 
     def forbids(self, request: Request) -> bool:
         """Whether it can never be loaded, whoever else is."""
-        pes, most = request.spec.ask.pes, (self.gang.job_limit, self.of(request).pe_limit)
-        large = self.gang.large_limit if self.is_large(pes) else None
-        return any(each is not None and pes > each for each in (*most, large))
+        return request.spec.ask.pes > self.most(request.spec)
+
+    def most(self, spec: Spec) -> float:
+        """How many PEs such a job may have at the most, whoever else has some; without bound: infinite."""
+        own = self._known.get(spec.job_class or self.gang.default_class) or _PLAIN
+        large = self.gang.large_limit if self.is_large(spec.ask.pes) else None
+        known = (self.gang.job_limit, own.pe_limit, large)
+        return min((each for each in known if each is not None), default=inf)
 
 
 def objection(site: Site, name: str, owner: str, groups: Collection[str] = ()) -> Refusal | None:
@@ -125,6 +131,14 @@ def objection(site: Site, name: str, owner: str, groups: Collection[str] = ()) -
     if closed and owner not in found.users and set(groups).isdisjoint(found.groups):
         return Refusal("class_not_open", name=name, owner=owner)
     return None
+
+
+def too_large(site: Site, spec: Spec, queue: str) -> Refusal | None:
+    """Why an application can never be loaded in a queue that goes by classes; None: it can."""
+    most = ClassTable(site.settings).most(spec)
+    if spec.caller is None or not is_served(site, queue) or spec.ask.pes <= most:
+        return None
+    return Refusal("class_too_small", pes=spec.ask.pes, name=spec.job_class, most=most)
 
 
 def name_of(request: Request, gang: GangParameters) -> str:

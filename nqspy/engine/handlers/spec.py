@@ -120,7 +120,13 @@ def _check_words(spec: Spec) -> None:
 
 
 def _words(spec: Spec) -> Iterator[tuple[str, str]]:
-    named = {"account": spec.account, "queue": spec.queue, "host": spec.host, "mail address": spec.mail.to}
+    named = {
+        "account": spec.account,
+        "queue": spec.queue,
+        "host": spec.host,
+        "mail address": spec.mail.to,
+        "request around": spec.within,
+    }
     if spec.layout is not None:
         named |= {"layout": spec.layout.text, "placement": spec.layout.place}
     yield from ((what, word) for what, word in named.items() if word)

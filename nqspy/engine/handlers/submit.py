@@ -12,6 +12,7 @@ import msgspec
 
 from nqspy.core.consumables import resolved
 from nqspy.core.limits_of_submission import ask_submit
+from nqspy.core.preemption.classes import too_large
 from nqspy.engine.handlers import depend
 from nqspy.engine.handlers.advice import advice
 from nqspy.engine.handlers.changed import by_exit, changed
@@ -27,13 +28,14 @@ from nqspy.model.arrays import counted
 from nqspy.model.commands import Submission, Submit
 from nqspy.model.errors import Refusal, listed
 from nqspy.model.events import Routed, Submitted
-from nqspy.model.ids import Seq, array_key
+from nqspy.model.ids import Seq, array_key, request_named
 from nqspy.model.machine import SCRIPT_MAX
 from nqspy.model.people import Caller
 from nqspy.model.queues import Queue
 from nqspy.model.request_counts import RequestCounts
 from nqspy.model.requests import Spec
 from nqspy.model.shared import Shared
+from nqspy.model.site import Site
 from nqspy.model.transitions import submitted
 from nqspy.model.units import format_size
 
@@ -197,9 +199,11 @@ def _check(
     environment = _bytes(item.environment, "environment", ENVIRONMENT_MAX)
     other = item.user is not None and item.user != caller.user
     owner = spec.owner if other else caller.user
-    group, account = group_of(site.settings, caller, owner, spec.account)
+    group, account = group_of(
+        site.settings, caller, owner, spec.account or _account_around(site, spec, owner)
+    )
     uid, gid = (spec.uid, spec.gid) if other else (caller.uid, caller.gid)
-    named = local_queue(site, spec.queue) or site.settings.default.queue or ""
+    named = local_queue(site, spec.queue) or _default_queue(site, spec)
     spec = replace(
         spec, owner=owner, uid=uid, gid=gid, group=group, account=account, queue=named,
         script=_digest(script), environment=_digest(environment), unix_groups=(),
@@ -219,6 +223,23 @@ def _check(
     finally:
         failed.take(tx)  # a route exit's
     return Accepted(spec, queue, target, script, environment)
+
+
+def _default_queue(site: Site, spec: Spec) -> str:
+    """The queue of one that names none. Raises Refusal."""
+    default = site.settings.default
+    if spec.caller is None:
+        return default.queue or ""
+    if default.mpprun_queue is None:
+        raise Refusal("no_mpprun_queue")
+    return default.mpprun_queue
+
+
+def _account_around(site: Site, spec: Spec, owner: str) -> str | None:
+    """The account of the request that an application was called in, if that is its owner's."""
+    seq = request_named(spec.within, site.name) if spec.within else None
+    around = site.requests.get(seq) if seq is not None else None
+    return around.spec.account if around is not None and around.owner == owner else None
 
 
 def _find_room(
@@ -270,6 +291,8 @@ def _batch(tx: Transaction, spec: Spec, queue: Queue, coming: RequestCounts) -> 
     if queue.pipeonly:
         raise Refusal("pipe_only", queue=queue.name)
     check_limits(tx.site, spec, queue)
+    if (wrong := too_large(tx.site, spec, queue.name)) is not None:
+        raise wrong
     most, number = queue.run_limit, counted(spec.array)
     if not queue.loadonly or most is None:
         return queue.name

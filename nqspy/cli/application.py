@@ -1,0 +1,249 @@
+"""An application as the `mpprun` that calls for it sees it: handed in, waited for, given this process's
+input, outputs and signals, and its status taken.
+
+While it waits nothing is asked and no connection is held: the job's end (`application_end`) comes to a socket
+in a folder that only the owner can enter; the daemon watches this process, and tells by a signal that it
+ended before. Imports nothing heavy.
+"""
+
+import _signal  # type: ignore[import-not-found]
+import _socket
+import os
+import select
+import sys
+
+from nqspy.cli import fast
+from nqspy.cli.draft import Surroundings, default_name
+from nqspy.cli.fast import DaemonConnection, Failure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any
+
+PAST = 124
+"""Exit status of one that was ended at its limit, as that of timeout(1)."""
+LOOK = 300
+"""Seconds after which one that still waits asks whether it still does: a daemon may die before it tells."""
+_LIMITS = ("wall_limit", "cpu_limit", "contract")
+_ENDS = (_signal.SIGINT, _signal.SIGQUIT, _signal.SIGTERM, _signal.SIGHUP)
+_PASSED_ON = (
+    *_ENDS, _signal.SIGUSR1, _signal.SIGUSR2, _signal.SIGWINCH, _signal.SIGTSTP, _signal.SIGCONT,
+)  # fmt: skip
+_TOLD = _signal.SIGURG
+"""What the daemon sends once it has ended."""
+_BEGAN = 19
+
+
+class Door:
+    """A socket in a folder of one's own, where the job comes: ``place``, ``listener``."""
+
+    def __init__(self) -> None:
+        base = os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 - a name nobody can tell, made for the owner
+        self._folder = os.path.join(base if len(base) < 60 else "/tmp", f"nqspy-m.{os.urandom(8).hex()}")  # noqa: S108
+        self.place = f"{self._folder}/s"
+        self.listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+
+    def __enter__(self) -> "Door":
+        os.mkdir(self._folder, 0o700)
+        self.listener.bind(self.place)
+        self.listener.listen(1)
+        return self
+
+    def __exit__(
+        self, kind: "type[BaseException] | None", error: "BaseException | None", trace: "TracebackType | None"
+    ) -> None:
+        self.listener.close()
+        try:
+            os.unlink(self.place)
+            os.rmdir(self._folder)
+        except OSError:
+            pass  # somebody has tidied up
+
+
+class Application:
+    """One application, from its submission to its end. ``words``: the program and its arguments; ``wanted``:
+    what was said of it, by fields of `model.requests.Spec`."""
+
+    def __init__(
+        self, daemon: DaemonConnection, door: Door, words: "list[str]", wanted: "dict[str, object]"
+    ) -> None:
+        self._daemon, self._door, self._words, self._wanted = daemon, door, words, wanted
+        self._here = Surroundings()
+        self._id = ""
+        self._link: _socket.socket | None = None
+        self._kept = b""  # signals of the time before it began
+        self._rung, ring = os.pipe()
+        os.set_blocking(ring, False)
+        _signal.signal(_TOLD, _nothing)
+        _signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
+
+    def hold(self) -> int:
+        """The whole of it; gives the exit status. Raises Failure."""
+        answer = self._daemon.call(self._message(), keyed=True, repeat=True)
+        if answer.status:
+            raise Failure(answer.err.strip())
+        self._id = answer.out.strip()
+        for number in _PASSED_ON:
+            if _signal.getsignal(number) is not _signal.SIG_IGN:
+                _signal.signal(number, _nothing)
+        status = None
+        while status is None:
+            status = self._wait()
+        return status
+
+    def _message(self) -> "dict[str, object]":
+        here = self._here
+        spec: dict[str, object] = {
+            "owner": "", "uid": 0, "queue": "", "script": "", "environment": "", "workdir": here.workdir,
+            "start_in": here.workdir, "host": here.host, "umask": here.umask, "shell": sys.executable,
+            "name": default_name(self._words[0], False), "rerunnable": False,
+            "caller": [os.getpid(), _began()], "within": os.environ.get("QSUB_REQID", ""),
+            "output": {"stdout": "/dev/null", "join": True}, **self._wanted,
+        }  # fmt: skip
+        with open(os.path.join(os.path.dirname(__file__), "application_end.py"), encoding="utf-8") as file:
+            script = f"{file.read()}\n\nmain({self._door.place!r})\n"
+        item = {"spec": spec, "script": script, "environment": here.environment(False, [], "")}
+        key = f"mpprun-{os.getpid()}-{os.urandom(16).hex()}"
+        return {"cmd": "submit", "text": "id", "items": [item], "key": key, "dry_run": False}
+
+    # ------------------------------------------------------------ what comes
+
+    def _wait(self) -> "int | None":
+        """Takes what comes next; gives the exit status once it is known."""
+        poll = select.poll()
+        there = self._door.listener if self._link is None else self._link
+        for fd in (there.fileno(), self._rung):
+            poll.register(fd, select.POLLIN)
+        found = [fd for fd, _ in poll.poll(LOOK * 1000 if self._link is None else None)]
+        if self._rung in found:
+            for number in os.read(self._rung, 64):
+                status = self._signalled(number)
+                if status is not None:
+                    return status
+        elif there.fileno() in found:
+            if self._link is not None:
+                return self._over()
+            self._begin()
+        elif not found and self._link is None:
+            return self._look()
+        return None
+
+    def _signalled(self, number: int) -> "int | None":
+        if number == _TOLD:
+            return self._look() if self._link is None else None
+        if self._link is None and number in _ENDS:
+            self._delete()
+            return 128 + number
+        if self._link is not None:
+            _send(self._link, bytes((number,)))
+        elif number not in (_signal.SIGTSTP, _signal.SIGCONT, _signal.SIGWINCH):
+            self._kept += bytes((number,))
+        if number == _signal.SIGTSTP:
+            os.kill(os.getpid(), _signal.SIGSTOP)
+        return None
+
+    def _begin(self) -> None:
+        """The job has come: it is given all that the program needs."""
+        fd, _ = self._door.listener._accept()  # type: ignore[attr-defined]
+        self._link = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, fd)
+        words = [os.fsencode(word) for word in self._words]
+        variables = [b"%b=%b" % pair for pair in os.environb.items()]
+        body = b"\0".join([os.fsencode(os.getcwd()), b"%d" % len(words), *words, *variables])
+        streams = b"".join([_open(number).to_bytes(4, sys.byteorder) for number in range(3)])
+        try:
+            self._link.sendmsg(
+                [len(body).to_bytes(8, "big")], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)]
+            )
+        except OSError:
+            return  # it has gone again; its link tells so
+        _send(self._link, body)
+        _send(self._link, self._kept)
+
+    # ------------------------------------------------------------ its end
+
+    def _over(self) -> int:
+        """The job's end has told the status of the program, or was ended before it could."""
+        assert self._link is not None
+        try:
+            told = self._link.recv(64).split()
+        except OSError:
+            told = []
+        code, doubtful = (os.waitstatus_to_exitcode(int(told[0])), told[1] == b"1") if told else (1, True)
+        status = code if code >= 0 else 128 - code
+        if not doubtful:
+            return status
+        row = self._row("wait", {})
+        if row is not None and row["end_reason"] in _LIMITS:
+            self._say(f"application {self._id} was ended at its limit ({row['end_reason']})")
+            return PAST
+        if told or row is None:
+            return status
+        self._say(f"application {self._id} ended: {row['end_reason']}")
+        return 128 + row["exit_signal"] if row["exit_signal"] else row["exit_status"] or 1
+
+    def _look(self) -> "int | None":
+        """Whether it ended before it began: then the exit status."""
+        row = self._row("list_requests", {"ended": False})
+        if (
+            row is None
+            or row["state"] != "ended"
+            or self._door.listener.fileno() in _readable(self._door.listener)
+        ):
+            return None
+        why = (row["reason"] or {}).get("text") or row["end_reason"]
+        self._say(f"application {self._id} ended before it began: {why}")
+        return 1
+
+    def _row(self, cmd: str, more: "dict[str, object]") -> "dict[str, Any] | None":
+        """What the daemon knows of it, None where it does not answer."""
+        import json
+
+        try:
+            line = self._daemon.send({"cmd": cmd, "ids": [self._id], **more}, True, True, False)
+        except Failure:
+            return None
+        answer = json.loads(line)
+        return answer["result"][0] if answer["ok"] and answer["result"] else None
+
+    def _delete(self) -> None:
+        """Has it taken out of the queue; where nobody answers the daemon does so when it sees us gone."""
+        message: dict[str, object] = {"cmd": "delete", "text": "qdel", "ids": [self._id], "owner": None,
+                                      "kill": False, "force": True, "signal": None}  # fmt: skip
+        try:
+            self._daemon.call(message)
+        except Failure:
+            pass
+
+    def _say(self, text: str) -> None:
+        fast.complain("mpprun", text)
+
+
+def _nothing(number: int, frame: object) -> None:
+    """The signal is read from the pipe that it has written to."""
+
+
+def _began() -> int:
+    """When this process began, in ticks since boot (proc(5)): with its number it is nobody else."""
+    with open("/proc/self/stat", encoding="latin-1") as file:
+        return int(file.read().rpartition(")")[2].split()[_BEGAN])
+
+
+def _open(number: int) -> int:
+    """A stream of this process; nothing for one that is closed."""
+    try:
+        os.fstat(number)
+        return number
+    except OSError:
+        return os.open(os.devnull, os.O_RDWR)
+
+
+def _readable(there: _socket.socket) -> "list[int]":
+    return [each.fileno() for each in select.select([there], [], [], 0)[0]]
+
+
+def _send(link: _socket.socket, data: bytes) -> None:
+    try:
+        link.sendall(data)
+    except OSError:
+        pass  # it has ended; its link tells so

@@ -1,0 +1,143 @@
+"""The job's end of an application (`mpprun`): takes over what its caller has for it, runs the program in a
+process group of its own, passes signals on and tells how it ended.
+
+Its text is the script of the request: standard library only, and nothing of ours. `signal` and `socket` are
+not loaded but their halves in C: their enumerations would take as long as all the rest of the start.
+"""
+
+import _signal as signal  # type: ignore[import-not-found]
+import _socket as socket
+import os
+import select
+import sys
+
+OURS = (b"NQSPY_", b"QSUB_", b"PBS_")
+"""Variables that the job says of itself; all others are the caller's."""
+PATIENCE = 5000
+"""Between HUP and KILL for a program whose caller has gone, ms."""
+
+
+def main(place: str) -> None:
+    """The life of the job: ``place`` is the socket where the caller waits. Leaves as the program does."""
+    link = socket.socket(socket.AF_UNIX)
+    try:
+        link.connect(place)
+        fds, body = _received(link)
+    except OSError as error:
+        sys.exit(f"the mpprun that called for this application is gone ({error.strerror})")
+    if not body:
+        sys.exit("the mpprun that called for this application has gone")
+    told: list[int] = []
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGCONT}:
+        try:
+            signal.signal(number, lambda number, frame: told.append(number))
+        except OSError:
+            pass  # kept by the C library
+    pid = os.fork()
+    if pid == 0:
+        _become_program(fds, body)
+    for fd in fds:
+        os.close(fd)
+    _lead(pid)
+    status = _attend(link, pid)
+    doubtful = signal.SIGTERM in told or signal.SIGXCPU in told  # perhaps it is past a limit
+    try:
+        link.sendall(b"%d %d" % (status, doubtful))
+    except OSError:
+        pass
+    _end_like(status)
+
+
+def _received(link: socket.socket) -> "tuple[list[int], bytes]":
+    """The three streams, and what else the caller has sent; nothing where it has gone."""
+    head, sent, _, _ = link.recvmsg(8, socket.CMSG_SPACE(12))
+    if len(head) < 8 or not sent:
+        return [], b""
+    raw = sent[0][2]
+    fds = [int.from_bytes(raw[at : at + 4], sys.byteorder) for at in range(0, len(raw), 4)]
+    return fds, _read(link, int.from_bytes(head, "big"))
+
+
+def _read(link: socket.socket, size: int) -> bytes:
+    body = b""
+    while len(body) < size:
+        piece = link.recv(min(size - len(body), 1 << 16))
+        if not piece:
+            return b""
+        body += piece
+    return body
+
+
+def _lead(pid: int) -> None:
+    """Both the program and this process see to it: whoever is first."""
+    try:
+        os.setpgid(pid, pid)
+    except OSError:
+        pass
+
+
+def _become_program(fds: "list[int]", body: bytes) -> None:
+    folder, count, *rest = body.split(b"\0")
+    words, variables = rest[: int(count)], rest[int(count) :]
+    try:
+        _lead(0)
+        for number, fd in enumerate(fds):
+            os.dup2(fd, number)
+        os.closerange(3, max(fds) + 1)
+        os.chdir(folder)
+        given = dict(os.environb) | dict(each.split(b"=", 1) for each in variables)
+        own = {name: value for name, value in os.environb.items() if name.startswith(OURS)}
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        os.execvpe(words[0], words, given | own)  # noqa: S606 - no shell is meant
+    except OSError as error:
+        os.write(2, b"mpprun: cannot run %b: %b\n" % (words[0], os.fsencode(error.strerror or "")))
+    finally:
+        os._exit(127)
+
+
+def _attend(link: socket.socket, pid: int) -> int:
+    """Passes signals on until the program has ended; gives its wait status. If its caller goes, it is hung up
+    on."""
+    ended, poll = os.pidfd_open(pid), select.poll()
+    patience = None
+    for fd in (ended, link.fileno()):
+        poll.register(fd, select.POLLIN)
+    while True:
+        found = [fd for fd, _ in poll.poll(patience)]
+        if ended in found:
+            return os.waitpid(pid, 0)[1]
+        if not found:
+            patience = None
+            _signal_all(pid, signal.SIGKILL)
+        elif data := _heard(link):
+            for number in data:
+                _signal_all(pid, number)
+        else:
+            poll.unregister(link.fileno())
+            patience = PATIENCE
+            for number in (signal.SIGHUP, signal.SIGCONT):
+                _signal_all(pid, number)
+
+
+def _heard(link: socket.socket) -> bytes:
+    try:
+        return link.recv(64)
+    except OSError:
+        return b""
+
+
+def _signal_all(group: int, number: int) -> None:
+    try:
+        os.killpg(group, number)
+    except OSError:
+        pass  # it has ended, or is another user's by now
+
+
+def _end_like(status: int) -> None:
+    """Ends as the program has ended."""
+    number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+    if not number:
+        os._exit(os.WEXITSTATUS(status))
+    if number not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)

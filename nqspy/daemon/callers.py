@@ -1,0 +1,129 @@
+"""Those who wait for an application (`mpprun`): one that has gone takes its application out of the queue, and
+one whose application has ended is told.
+
+They hold no connection. The kernel tells of their end by pidfds, which one thread waits for; there is none
+before the first application.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from nqspy.daemon.log import LOG
+from nqspy.model.event import Recorded
+from nqspy.model.events import Submitted
+from nqspy.model.ids import Seq
+from nqspy.model.requests import Spec
+from nqspy.model.site import Site
+
+ENDED = signal.SIGURG
+"""Told to who waits; where nobody listens to it, it does nothing."""
+_BEGAN = 19
+"""Place of the time a process began among the fields of /proc/PID/stat behind its name (proc(5))."""
+
+
+class CallerWatch:
+    """``gone`` is called on the watch's thread, with requests whose caller has ended."""
+
+    def __init__(self, gone: Callable[[Seq], None]) -> None:
+        self._gone = gone
+        self._fds: dict[Seq, int] = {}
+        self._seqs: dict[int, Seq] = {}
+        self._poll: select.epoll | None = None
+        self._stop, self._stopper = -1, -1
+        self._thread: threading.Thread | None = None
+
+    def begin(self, site: Site) -> list[Seq]:
+        """Watches those who waited before this daemon came; gives the applications of those who have gone."""
+        return [each.seq for each in site.requests.values() if not self._watch(each.seq, each.spec)]
+
+    def look(self, happened: Sequence[Recorded], site: Site) -> None:
+        """Takes note of what was committed: applications that have come, and that have ended."""
+        for each in happened:
+            if isinstance(each.event, Submitted) and not self._watch(each.event.seq, each.event.spec):
+                self._gone(each.event.seq)
+            seq = getattr(each.event, "seq", None)
+            if seq in self._fds and site.to_be(seq) is None:
+                self._forget(seq)
+
+    def waits(self, seq: Seq) -> bool:
+        """Whether somebody waits for an application still: a descriptor that told of an end may be another's
+        by the time it is heard."""
+        fd, poll = self._fds.get(seq), select.poll()
+        if fd is not None:
+            poll.register(fd, select.POLLIN)
+        return fd is not None and not poll.poll(0)
+
+    def close(self) -> None:
+        """Ends the thread."""
+        if self._thread is not None and self._poll is not None:
+            os.write(self._stopper, b"x")
+            self._thread.join()
+            self._poll.close()
+            for fd in (*self._fds.values(), self._stop, self._stopper):
+                os.close(fd)
+
+    def _watch(self, seq: Seq, spec: Spec) -> bool:
+        """Watches who waits for a request, if anybody does; false where they have gone."""
+        if spec.caller is None:
+            return True
+        try:
+            fd = _opened(*spec.caller, spec.uid)
+        except OSError as error:
+            LOG.warning("who waits for request %d cannot be watched: %s", seq, error)
+            return True
+        if fd is None:
+            return False
+        self._fds[seq], self._seqs[fd] = fd, seq
+        self._begun().register(fd, select.EPOLLIN | select.EPOLLONESHOT)
+        return True
+
+    def _begun(self) -> select.epoll:
+        if self._poll is None:
+            self._poll = select.epoll()
+            self._stop, self._stopper = os.pipe()
+            self._poll.register(self._stop, select.EPOLLIN)
+            self._thread = threading.Thread(target=self._run, args=(self._poll,), name="callers", daemon=True)
+            self._thread.start()
+        return self._poll
+
+    def _forget(self, seq: Seq) -> None:
+        fd = self._fds.pop(seq)
+        with contextlib.suppress(OSError):  # it has ended as well
+            signal.pidfd_send_signal(fd, ENDED)
+        self._seqs.pop(fd, None)
+        os.close(fd)
+
+    def _run(self, poll: select.epoll) -> None:
+        while True:
+            for fd, _ in poll.poll():
+                if fd == self._stop:
+                    return
+                if (seq := self._seqs.get(fd)) is not None:
+                    self._gone(seq)
+
+
+def _opened(pid: int, began: int, uid: int) -> int | None:
+    """The pidfd of that process of that user, None where it has gone. Raises OSError where it cannot be
+    watched."""
+    try:
+        fd = os.pidfd_open(max(pid, 0))
+    except (ProcessLookupError, OverflowError):
+        return None
+    if _is(pid, began, uid):  # looked at once it is held: its number is not another's meanwhile
+        return fd
+    os.close(fd)
+    return None
+
+
+def _is(pid: int, began: int, uid: int) -> bool:
+    try:
+        place = Path(f"/proc/{pid}")
+        words = (place / "stat").read_text(encoding="latin-1").rpartition(")")[2].split()
+        return int(words[_BEGAN]) == began and place.stat().st_uid == uid
+    except OSError:
+        return False

@@ -1,0 +1,105 @@
+"""`mpprun`'s options: what it asks for, what it refuses by itself, how lightly it starts."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli.test_cli_commands import HEAVY
+
+from nqspy.rpc import messages
+
+MAIN = (
+    "import os, sys; leave = os._exit\n"
+    "os._exit = lambda status: (print(*sys.modules, file=sys.stderr, flush=True), leave(status))\n"
+    "from nqspy.cli.mpprun import main; main()"
+)
+
+
+def called(home: Path, *words: str, **more: str) -> "subprocess.CompletedProcess[str]":
+    """Runs it as its console script does; the last line of its errors says what it has imported."""
+    inside = ("QSUB_REQID", "NQSPY_PES")
+    env = {name: value for name, value in os.environ.items() if name not in inside}
+    env |= {"NQSPY_HOME": str(home), "PYTHONPATH": str(Path(__file__).parents[2]), **more}
+    return subprocess.run(
+        [sys.executable, "-S", "-c", MAIN, *words],
+        capture_output=True,
+        text=True,
+        env=env,
+        input="",
+        check=False,
+    )
+
+
+def asked(desk, *words: str, **more: str) -> dict:
+    """What it asks for; the desk refuses, so that it waits for nothing."""
+    desk.answers["submit"] = lambda id, message: messages.text_answer(id, 1, "", "not today\n")
+    done = called(desk.home, *words, **more)
+    assert done.returncode == 1
+    said, loaded = done.stderr.splitlines()
+    assert said == "mpprun: not today"
+    assert sorted(set(HEAVY) & set(loaded.split())) == []
+    return desk.submitted["spec"]
+
+
+def test_what_is_not_said_is_one_pe_of_the_interactive_class_in_the_queue_of_the_site(desk):
+    spec = asked(desk, "true", "-n", "7")
+    assert spec["ask"] == {"pes": 1}
+    assert (spec["job_class"], spec["queue"], spec["name"], spec["within"]) == ("interactive", "", "true", "")
+    assert (spec["rerunnable"], spec["contract"], spec["start_in"]) == (False, False, os.getcwd())
+    assert len(spec["caller"]) == 2
+    assert not Path(desk.submitted["script"].rpartition("main('")[2].partition("')")[0]).exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("-n 4", {"pes": 4}),
+        ("-n4 -t 1:30 -T 60", {"pes": 4, "wall": 90_000, "best_guess": 60_000}),
+        ("--contract", {"contract": True}),
+        ("-class production", {"job_class": "production"}),
+        ("--class benchmark", {"job_class": "benchmark"}),
+        ("-debug", {"job_class": "benchmark"}),
+    ],
+)
+def test_options_stand_before_the_program(desk, words, said):
+    spec = asked(desk, *words.split(), "true", "-x", "-debug")
+    assert (spec | spec["ask"]).items() >= said.items()
+
+
+def test_in_a_batch_request_without_pes_the_class_is_production(desk):
+    spec = asked(desk, "true", QSUB_REQID="17.ymp", NQSPY_PES="")
+    assert (spec["job_class"], spec["within"]) == ("production", "17.ymp")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "which program? usage: mpprun [OPTIONS] PROGRAM [ARGS]..."),
+        (("-n", "0", "true"), "-n: '0' is no number of PEs; write it like 4"),
+        (("-n", "2-4", "true"), "-n: '2-4' is no number of PEs"),
+        (("-t", "soon", "true"), "-t: 'soon' is no time"),
+        (("-debug", "-class", "x", "true"), "-debug stands for -class benchmark; give one of them"),
+        (("-q", "apps", "true"), "unknown option -q"),
+        (("no-such-program-anywhere",), "there is no program no-such-program-anywhere on PATH"),
+        (("./none",), "there is no program ./none"),
+        (("/etc/passwd",), "/etc/passwd cannot be executed"),
+    ],
+)
+def test_bad_options_are_told_in_one_line_and_nothing_is_asked(desk, words, said):
+    done = called(desk.home, *words)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines()[0].startswith(f"mpprun: {said}")
+    assert len(done.stderr.splitlines()) == 2
+    assert not desk.messages
+
+
+def test_on_the_pes_of_a_request_nobody_is_asked(desk):
+    inside = {"QSUB_REQID": "17.ymp", "NQSPY_PES": "4-7,9"}
+    done = called(desk.home, "-n", "5", "sh", "-c", "echo $NQSPY_PES; exit 3", **inside)
+    assert (done.returncode, done.stdout) == (3, "4-7,9\n")
+    done = called(desk.home, "-n", "6", "true", **inside)
+    assert done.returncode == 1
+    assert "mpprun: -n 6: request 17.ymp has 5 PEs" in done.stderr
+    assert not desk.messages

@@ -1,0 +1,316 @@
+"""`mpprun` under a real daemon: streams, statuses, signals, PEs, waiting, kills."""
+
+import os
+import signal
+import subprocess
+import tempfile
+
+import pytest
+from daemon.live import PATIENCE, Live, alive, command, until
+from stillness import stands_still
+
+SITE = """\
+set machine pes=2
+create class interactive priority=4 wait=0 do_not_disturb=0
+create class production priority=2 wait=30:00 do_not_disturb=0
+create class benchmark priority=3 do_not_disturb=unlimited preempted=off users=nobody
+set gang default_class=production
+create batch_queue batch workdir=submit
+enable queue batch
+start queue batch
+create batch_queue apps order=class
+enable queue apps
+start queue apps
+set default batch_request queue batch
+set default mpprun queue apps
+"""
+WAITS = "echo $$ > {0}.pid; while [ ! -e {0}.go ]; do sleep 0.05; done"
+
+
+class Called:
+    """An `mpprun` that was called and goes on."""
+
+    def __init__(self, live: Live, *words: str, **more):
+        self.process = subprocess.Popen(
+            [*command("mpprun"), *words], cwd=live.work, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, env=live.environment | more,
+        )  # fmt: skip
+
+    def sent(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    def ends(self) -> int:
+        self.out, self.err = self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode
+
+    def leave(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        if not self.process.stdout.closed:
+            self.process.communicate()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """One daemon for all tests that leave it as they found it."""
+    folder = tmp_path_factory.mktemp("apps")
+    live = Live(folder / "home", folder / "work").site(SITE).start()
+    yield live
+    live.close()
+
+
+@pytest.fixture
+def call():
+    """Has somebody call `mpprun`; nobody stays behind, nor what one that is killed leaves."""
+    called = []
+    with tempfile.TemporaryDirectory(prefix="nqspy-apps-") as folder:
+
+        def begin(live: Live, *words: str) -> Called:
+            called.append(Called(live, *words, TMPDIR=folder))
+            return called[-1]
+
+        yield begin
+        for each in called:
+            each.leave()
+
+
+def sh(text: str) -> tuple[str, ...]:
+    return "sh", "-c", text
+
+
+def pid(live: Live, name: str) -> int:
+    return int(live.text(f"{name}.pid"))
+
+
+def go(live: Live, name: str) -> None:
+    (live.work / f"{name}.go").touch()
+
+
+def apps(live: Live) -> list[dict]:
+    """The applications that have not ended."""
+    return [dict(each.data) for each in live.client.requests(queue="apps")]
+
+
+def waiting(live: Live, number: int = 1) -> list[dict]:
+    """Those that wait, once there are so many."""
+    return until(
+        lambda: len(found := [each for each in apps(live) if each["state"] == "queued"]) == number and found,
+        f"{number} wait",
+    )
+
+
+def gone(live: Live) -> None:
+    until(lambda: not apps(live), "no application is left")
+
+
+# ------------------------------------------------------------ streams, statuses, surroundings
+
+
+def test_a_program_has_the_streams_of_its_caller(site):
+    done = site.sh(f"echo hi | {' '.join(command('mpprun'))} -n 1 cat").ok()
+    assert (done.out, done.err) == ("hi\n", "")
+    done = site.run("mpprun", *sh("read a; echo out $a; echo err >&2"), stdin="what\n").ok()
+    assert (done.out, done.err) == ("out what\n", "err\n")
+
+
+def test_its_status_is_that_of_the_program(site):
+    assert site.run("mpprun", *sh("exit 3")).status == 3
+    assert site.run("mpprun", *sh("kill -KILL $$")).status == 128 + 9
+    late = site.run("mpprun", "-t", "1", "sleep", "60")
+    assert late.status == 124
+    assert "limit" in late.err
+    heeded = site.run("mpprun", "-t", "1", *sh("trap 'exit 0' TERM; while :; do sleep 0.1; done"))
+    assert heeded.status == 124
+    gone(site)
+
+
+def test_it_has_the_callers_environment_folder_and_umask(site):
+    folder = site.work / "deep"
+    folder.mkdir()
+    show = "sh -c 'pwd; umask; echo \"$WORD\"; echo $QSUB_REQID'"
+    done = site.sh(f"cd deep; umask 027; {' '.join(command('mpprun'))} {show}", WORD="a b\nc").ok()
+    where, mask, *word, id = done.lines
+    assert (where, mask, word) == (str(folder), "0027", ["a b", "c"])
+    job = site.ended(id)
+    assert (job["queue"], job["class"], job["exit_status"], job["name"]) == ("apps", "interactive", 0, "sh")
+
+
+@pytest.mark.parametrize("pes", [1, 2])
+def test_it_runs_on_exactly_its_pes(site, pes):
+    show = "import os; print(os.environ['NQSPY_PES'], *sorted(os.sched_getaffinity(0)))"
+    told, *cpus = site.run("mpprun", "-n", str(pes), "python3", "-c", show).ok().out.split()
+    low, _, high = told.partition("-")
+    mine = sorted(os.sched_getaffinity(0))
+    assert len(mine) >= 2
+    assert [int(cpu) for cpu in cpus] == mine[int(low) : int(high or low) + 1]
+    assert len(cpus) == pes
+
+
+def test_signals_go_through_to_the_programs_process_group(site, call):
+    traps = 'for s in INT QUIT HUP TERM USR1 USR2; do trap "echo $s >> heard" $s; done; echo $$ > ear.pid; '
+    one = call(site, *sh(traps + "while ! grep -q TERM heard; do sleep 0.05; done; exit 7"))
+    pid(site, "ear")
+    for name in ("USR1", "USR2", "HUP", "QUIT", "INT", "TERM"):
+        one.sent(getattr(signal, f"SIG{name}"))
+        until(
+            lambda name=name: (
+                name in (site.work / "heard").read_text().split() if (site.work / "heard").exists() else False
+            ),
+            name,
+        )
+    assert one.ends() == 7
+    two = call(site, *sh(WAITS.format("plain")))
+    pid(site, "plain")
+    two.sent(signal.SIGINT)
+    assert two.ends() == 128 + 2
+
+
+def test_a_stop_at_the_terminal_stops_both_and_they_go_on_together(site, call):
+    one = call(site, *sh("echo $$ > still.pid; exec sleep 60"))
+    mine = pid(site, "still")
+
+    def state(number: int) -> str:
+        with open(f"/proc/{number}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0]
+
+    one.sent(signal.SIGTSTP)
+    until(lambda: state(mine) == "T" and state(one.process.pid) == "T", "both stand still")
+    one.sent(signal.SIGCONT)
+    until(lambda: state(mine) == "S" and state(one.process.pid) == "S", "both go on")
+    one.sent(signal.SIGTERM)
+    assert one.ends() == 128 + 15
+
+
+# ------------------------------------------------------------ waiting
+
+
+def test_it_waits_and_starts_when_pes_are_free(site, call):
+    one = call(site, "-n", "2", *sh(WAITS.format("first")))
+    pid(site, "first")
+    two = call(site, "-n", "1", *sh("echo mine; exit 4"))
+    [job] = waiting(site)
+    assert two.process.poll() is None
+    assert job["within"] is None
+    go(site, "first")
+    assert one.ends() == 0
+    assert (two.ends(), two.out) == (4, "mine\n")
+
+
+def test_who_is_killed_while_waiting_leaves_nothing_in_the_queue(site, call):
+    one = call(site, "-n", "2", *sh(WAITS.format("holds")))
+    pid(site, "holds")
+    two = call(site, "-n", "1", *sh("touch ran"))
+    [job] = waiting(site)
+    two.sent(signal.SIGKILL)
+    assert site.ended(job["id"])["end_reason"] == "deleted"
+    three = call(site, *sh("touch ran"))
+    [job] = waiting(site)
+    three.sent(signal.SIGINT)
+    assert three.ends() == 128 + 2
+    assert site.ended(job["id"])["end_reason"] == "deleted"
+    go(site, "holds")
+    assert one.ends() == 0
+    assert not (site.work / "ran").exists()
+
+
+def test_who_is_killed_while_it_runs_has_the_program_ended(site, call):
+    one = call(site, *sh("echo $$ > lone.pid; exec sleep 60"))
+    mine = pid(site, "lone")
+    one.sent(signal.SIGKILL)
+    until(lambda: not alive(mine), "it is hung up on")
+    gone(site)
+
+
+def test_one_that_is_deleted_while_it_waits_says_so(site, call):
+    one = call(site, "-n", "2", *sh(WAITS.format("there")))
+    pid(site, "there")
+    two = call(site, "true")
+    [job] = waiting(site)
+    site.run("qdel", job["id"]).ok()
+    assert two.ends() == 1
+    assert two.err.splitlines() == [f"mpprun: application {job['id']} ended before it began: deleted"]
+    go(site, "there")
+    assert one.ends() == 0
+
+
+def test_a_daemon_that_dies_changes_nothing(make_live, call):
+    live = make_live().site(SITE).start()
+    one = call(live, "-n", "2", *sh(WAITS.format("runs") + "; echo ran; exit 3"))
+    pid(live, "runs")
+    two, three = call(live, *sh("echo waited; exit 4")), call(live, *sh("touch never"))
+    waiting(live, 2)
+    live.kill()
+    three.sent(signal.SIGKILL)
+    three.ends()
+    assert one.process.poll() is None
+    go(live, "runs")
+    assert (one.ends(), one.out) == (3, "ran\n")
+    assert two.process.poll() is None
+    live.start()
+    assert (two.ends(), two.out) == (4, "waited\n")
+    gone(live)
+    assert not (live.work / "never").exists()
+    assert len(live.events("starting")) == 2
+
+
+def test_one_of_a_lower_class_gives_way_and_goes_on(site, call):
+    one = call(site, "-class", "production", "-n", "2", *sh(WAITS.format("low") + "; exit 6"))
+    mine = pid(site, "low")
+    two = call(site, *sh(WAITS.format("high")))
+    pid(site, "high")
+    until(lambda: stands_still(mine), "it stands still")
+    go(site, "high")
+    assert two.ends() == 0
+    until(lambda: not stands_still(mine), "it goes on")
+    go(site, "low")
+    assert one.ends() == 6
+
+
+# ------------------------------------------------------------ inside a request
+
+
+def test_inside_a_request_with_pes_it_runs_on_those(site):
+    run = " ".join(command("mpprun"))
+    script = f"echo $NQSPY_PES $QSUB_REQID; {run} -n 2 sh -c 'echo $NQSPY_PES $QSUB_REQID; exit 5'; echo $?\n"
+    script += f"{run} -n 3 true; echo $?; {run} -t 1 sleep 60; echo $?\n"
+    id = site.submit(script, pes=2, stdout=site.work / "inside", join=True)
+    assert site.ended(id)["exit_status"] == 0
+    mine, its, status, refusal, *rest = site.text("inside").splitlines()
+    assert mine == its == f"0-1 {id}"
+    assert (status, rest) == ("5", ["1", "124"])
+    assert refusal == f"mpprun: -n 3: request {id} has 2 PEs, and its programs run on those"
+    assert not apps(site)
+
+
+def test_inside_a_request_of_a_command_domain_it_is_an_application_on_the_same_account(site):
+    site.set(
+        "create domain command kind=command",
+        "create batch_queue scripts domain=command workdir=submit",
+        "enable queue scripts",
+        "start queue scripts",
+    )
+    run = " ".join(command("mpprun"))
+    script = f"echo \"[$NQSPY_PES]\"; {run} -n 2 sh -c 'echo $NQSPY_PES $QSUB_REQID'; echo $?\n"
+    id = site.submit(script, queue="scripts", account="deep-sea", stdout=site.work / "around", join=True)
+    assert site.ended(id)["exit_status"] == 0
+    none, told, status = site.text("around").splitlines()
+    pes, its = told.split()
+    assert (none, pes, status) == ("[]", "0-1", "0")
+    job = site.ended(its)
+    assert (job["account"], job["class"], job["within"]) == ("deep-sea", "production", id)
+
+
+# ------------------------------------------------------------ refused
+
+
+def test_what_can_never_run_is_refused_in_one_line(site):
+    site.run("mpprun", "-n", "3", "true").refused("mpprun: ", "2")
+    site.run("mpprun", "-debug", "true").refused("benchmark is not open to")
+    site.run("mpprun", "-class", "fast", "true").refused("there is no job class fast")
+    site.set("set class interactive pe_limit=1")
+    site.run("mpprun", "-n", "2", "true").refused("interactive", "at most 1")
+    site.set("set class interactive pe_limit=unlimited")
+    site.set("set no_default mpprun queue")
+    site.run("mpprun", "true").refused("set default mpprun queue")
+    site.set("set default mpprun queue apps")
+    assert not apps(site)
