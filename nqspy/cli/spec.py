@@ -321,6 +321,12 @@ QCAT: Table = (
     HELP,
 )
 
+GANGPARMS: Table = (
+    (("--json",), "json", "on", "", "data instead of text"),
+    HOME,
+    HELP,
+)
+
 MPPRUN: Table = (
     (("-n",), "pes", "count", "PES", "PEs that it runs on (1)"),
     (("-class", "--class"), "job_class", "text", "CLASS",
@@ -369,6 +375,7 @@ SUMMARIES = {
     "qlimit": ("[OPTIONS] [HOST]...", "Show the limits that a request may ask for."),
     "qping": ("[OPTIONS] [HOST]", "Say whether the daemon answers."),
     "qcat": ("[OPTIONS] ID", "Show the output of a request so far."),
+    "gangparms": ("[CLASS|gang SETTING=VALUE...]", "Show or set the parameters of job classes."),
     "mpprun": ("[OPTIONS] PROGRAM [ARGS]...", "Run a parallel program on PEs, when its turn comes."),
     "qselect": ("[OPTIONS]", "List the requests that satisfy all that is asked for, an identifier a line."),
     "pbsnodes": ("[OPTIONS] [NODE]...", "Show the host that runs requests."),
@@ -383,5 +390,5 @@ TABLES = {
     "qsub": QSUB, "qstat": QSTAT, "qdel": QDEL, "qhold": QHOLD, "qrls": QRLS, "qmove": QMOVE, "qcat": QCAT,
     "qmgr": QMGR, "qalter": QALTER, "qrerun": QRERUN, "qsig": QSIG, "qmsg": QMSG, "qwait": QWAIT,
     "qorder": QORDER, "qchkpnt": QCHKPNT, "qlimit": QLIMIT, "qping": QPING,
-    "qselect": QSELECT, "pbsnodes": PBSNODES, "mpprun": MPPRUN,
+    "qselect": QSELECT, "pbsnodes": PBSNODES, "mpprun": MPPRUN, "gangparms": GANGPARMS,
 }  # fmt: skip

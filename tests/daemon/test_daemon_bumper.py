@@ -1,5 +1,6 @@
 """Jobs by class under a real daemon: processes give way and go on, before and after a kill."""
 
+import json
 from pathlib import Path
 
 from daemon.live import Live, until
@@ -86,3 +87,14 @@ def test_classes_are_for_whom_they_are_open_to(make_live):
     shown = live.qmgr("show classes").ok().out
     assert "interactive" in shown
     assert Path(live.work).exists()
+
+
+def test_gangparms_shows_and_sets_what_qmgr_does(make_live):
+    live = make_live().site(SITE).start()
+    assert "interactive" in live.run("gangparms").ok().out
+    live.run("gangparms", "production", "wait=10:00").ok()
+    classes, _ = map(json.loads, live.run("gangparms", "--json").ok().lines)
+    assert classes["production"]["wait"] == 600_000
+    live.run("gangparms", "gang", "job_limit=1").ok()
+    live.run("gangparms", "production").refused("gangparms", "wait=10:00")
+    live.run("gangparms", "fast", "wait=1").refused("fast")
