@@ -76,6 +76,7 @@ class _Selection:
         self._kept = KeptBack(draft, self._tally, self._offers)
         self._promised = self._tally.reservations
         self._promised.leaving = draft.leaving
+        self._promised.returning = {request.seq for request in draft.resumed}
         self._backfill = Backfill(self._promised, self._kept)
         self._fits: tuple[str, int, bool] | None = None
         self._lacked: dict[Seq, Lacked] = {}
