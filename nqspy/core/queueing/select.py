@@ -99,6 +99,8 @@ class _Selection:
                     self._serve(queue)
             if self._backfill.is_barred(queue.name):
                 self._backfill.serve_due(self._line(queue), self._look)
+        for queue in started:
+            self._backfill.tell_overdue(queue.name, self._draft.site.waiting[queue.name])
         for queue in served:
             if not queue.started:
                 self._close(queue, words.STOPPED(f"queue {queue.name}"))
