@@ -51,7 +51,7 @@ def _said(parts: Sequence[int]) -> dict[str, Any]:
     return {
         "known": len(parts),
         "accuracy": fmean(near) if near else None,
-        "times": WHOLE / median(parts) if parts else None,
+        "times": median(WHOLE / part for part in parts) if parts else None,
     }
 
 

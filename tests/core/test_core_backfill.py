@@ -360,6 +360,22 @@ def test_what_a_shift_will_suspend_gives_its_pes_back_then(easy):
     assert promised(easy, wide) == 4
 
 
+def test_what_goes_on_again_in_this_pass_has_its_pes_until_its_end(house):
+    house.machine(pes=4).queue("night", order="fcfs", reserve=1).queue("other")
+    house.submit("anne pes=2 wall=10:00", queue="other")
+    house.go()
+    house.later(minutes=4)
+    house._event(ev.Suspended(1, 1, "shift day", True, "the night is over"))
+    house.later(minutes=30)
+    (wide,) = house.submit("ben pes=4 wall=5:00", queue="night")
+    told = house.go()
+    assert [type(action).__name__ for action in told.actions] == ["Resume", "Reserving"]
+    assert promised(house, wide) == 40, "six of her ten minutes are left"
+    house.later(minutes=6)
+    house.end(1)
+    assert house.go().starts == [wide]
+
+
 def test_of_an_array_the_next_index_is_promised_a_start(easy):
     spec = replace(spec_of("ben", pes="8", wall="5:00"), queue="night", array=ArraySpec(((1, 3, 1),)))
     array = Seq(array_key(easy.site.next_seq))

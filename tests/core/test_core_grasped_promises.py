@@ -58,6 +58,22 @@ def test_a_queue_that_is_stopped_when_a_promise_is_due_is_told_as_the_cause(easy
     assert easy.go().starts == [2]
 
 
+@pytest.mark.parametrize("limited", ["queue/night/run_limit", "complex/both/run_limit"])
+def test_a_lower_limit_that_closes_its_queue_is_told_when_the_promise_is_due(house, limited):
+    house.machine(pes=8).queue("night", order="fcfs", reserve=1).complex("both", "night")
+    house.submit("anne pes=4 wall=10:00", "cleo pes=2 wall=30:00", "ben pes=6 wall=5:00", queue="night")
+    house.go()
+    assert promised(house, 3) == 10
+    house.set(limited, 1)
+    house.later(minutes=10)
+    house.end(1)
+    assert house.go().starts == []
+    assert house.request(3).reservation.late == "what it needs is held by 2.ymp"
+    house.later(minutes=20)
+    house.end(2)
+    assert house.go().starts == [3]
+
+
 @pytest.mark.parametrize(
     "settings", [{"reserve": 0}, {"reserve": None}, {"backfill": "none"}, {"backfill": "contract"}]
 )

@@ -39,12 +39,14 @@ def time_of(request: Request) -> int:
 class LaidOut:
     """``profile``: what is free when; ``kept``: what for whom who is promised a start, ``untimed``: for whom
     without a time; ``running``: who holds PEs, and until when; ``idle``: PEs by domain that nobody holds.
-    ``started``: who starts besides, ``leaving``: who gives way."""
+    ``started``: who starts besides, ``leaving``: who gives way, ``returning``: who goes on again."""
 
     def __init__(
-        self, site: Site, now: Instant, rules: Rules, started: Sequence[Request], leaving: Collection[Seq]
-    ) -> None:
-        self._site, self._now, self._rules, self._leaving = site, now, rules, leaving
+        self, site: Site, now: Instant, rules: Rules, started: Sequence[Request],
+        leaving: Collection[Seq], returning: Collection[Seq] = (),
+    ) -> None:  # fmt: skip
+        self._site, self._now, self._rules = site, now, rules
+        self._leaving, self._returning = leaving, returning
         self.profile, self.untimed = Profile(now), Untimed()
         for name in site.domains():
             self.profile.provide(("pes", name), site.board(name).slots())
@@ -93,7 +95,8 @@ class LaidOut:
         """What a request holds while it runs, and where it passes those without a time, of what is spare
         beside them as well; the profile learns how much of it there is."""
         claims: dict[object, int] = {}
-        resting = request.pes_released or request.seq in self._leaving
+        away = request.pes_released and request.seq not in self._returning
+        resting = away or request.seq in self._leaving
         if not resting:
             claims["pes", self._site.domain_of(request.queue).name] = request.spec.ask.pes
         for rule in self._rules(request.queue):

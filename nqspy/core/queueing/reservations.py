@@ -45,7 +45,7 @@ MOMENT = 1_000
 class Reservations:
     """The promises of one pass. ``changes``: promises made or moved in this pass, ``causes`` why some are
     taken back, ``early``: whether a start came before its promise; ``leaving``: requests that give way in
-    it."""
+    it, ``returning``: suspended ones that go on in it."""
 
     def __init__(self, site: Site, now: Instant, rules: Rules) -> None:
         self._site, self._now, self._rules = site, now, rules
@@ -58,6 +58,7 @@ class Reservations:
         self.causes: dict[Seq, str] = {}
         self.early = False
         self.leaving: set[Seq] = set()
+        self.returning: set[Seq] = set()
 
     @property
     def is_moving(self) -> bool:
@@ -83,7 +84,7 @@ class Reservations:
     @cached_property
     def _time(self) -> LaidOut:
         """What is held and kept when: laid out when somebody asks for it."""
-        return LaidOut(self._site, self._now, self._rules, self._starts, self.leaving)
+        return LaidOut(self._site, self._now, self._rules, self._starts, self.leaving, self.returning)
 
     @property
     def _is_laid_out(self) -> bool:

@@ -76,6 +76,7 @@ class _Selection:
         self._kept = KeptBack(draft, self._tally, self._offers)
         self._promised = self._tally.reservations
         self._promised.leaving = draft.leaving
+        self._promised.returning = {request.seq for request in draft.resumed}
         self._backfill = Backfill(self._promised, self._kept)
         self._fits: tuple[str, int, bool] | None = None
         self._lacked: dict[Seq, Lacked] = {}
@@ -98,6 +99,8 @@ class _Selection:
                     self._serve(queue)
             if self._backfill.is_barred(queue.name):
                 self._backfill.serve_due(self._line(queue), self._look)
+        for queue in started:
+            self._backfill.tell_overdue(queue.name, self._draft.site.waiting[queue.name])
         for queue in served:
             if not queue.started:
                 self._close(queue, words.STOPPED(f"queue {queue.name}"))
