@@ -1,11 +1,16 @@
 """User exits in a replay have more time than a daemon gives them, so that a busy machine changes nothing."""
 
+import signal
 import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
+
 from nqspy.model.site import Site
+from nqspy.sim.replay.apart import apart
 from nqspy.sim.replay.exits import PATIENCE, RecordedExits, files_in
+from nqspy.sim.replay.wrong import NotReplayed
 from nqspy.userexit.call_stats import RETRY
 
 SLOW = """\
@@ -49,3 +54,9 @@ def test_what_an_exit_loops_over_costs_its_patience_once(tmp_path: Path) -> None
     assert not asked(exits, 3, 4 * budget, 6 * RETRY)[0], "others have it still"
     stranger = RecordedExits(folder, files_in(folder), others=("slow",))
     assert asked(stranger, 1, 4 * budget, RETRY)[0], "who was not there then has what a daemon gives"
+
+
+def test_nobody_waits_for_ever_for_an_exit_that_stops_its_process() -> None:
+    assert apart(lambda: 5) == 5
+    with pytest.raises(NotReplayed, match=r"signal 9.*ends or stops it"):
+        apart(lambda: signal.raise_signal(signal.SIGSTOP))
