@@ -10,6 +10,7 @@ from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import ALIKE
 from nqspy.model.units import parse_size, parse_time
 from nqspy.ports import Answer, RequestView, Selection, is_change
+from nqspy.userexit.errors import sayable
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ _AMOUNTS: dict[str, Callable[[str], Any]] = {"cpu": parse_time, "wall": parse_ti
 def _sentence(text: str) -> str:
     if not isinstance(text, str) or not text.strip():
         raise TypeError(f"a refusal needs a text that tells the owner why, not {text!r}")
-    return " ".join(text.split())
+    return sayable(" ".join(text.split()))
 
 
 def _seq(what: Any) -> Seq:

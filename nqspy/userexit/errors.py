@@ -9,14 +9,20 @@ from nqspy.model.errors import Refusal
 from nqspy.userexit.guard import Guard
 
 
+def sayable(text: str) -> str:
+    """A text of site code that can be sent and kept: half characters, such as those of a file name that is no
+    UTF-8, are spelled out."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def describe(error: BaseException) -> str:
     """An error in one line: its class and its text."""
     try:
-        text = " ".join(str(error).split()).split(" (/")[0]
+        text = sayable(" ".join(str(error).split()).split(" (/")[0])
     except Exception:
         text = ""
     text = text if len(text) <= 300 else text[:297] + "..."
-    name = type(error).__name__
+    name = sayable(type(error).__name__)
     if name in ("BadValue", "Nonsense", "Overrun"):
         return text
     return f"{name}: {text}" if text else name
@@ -37,7 +43,7 @@ def described(guard: Guard, path: Path, error: BaseException) -> tuple[str, str]
         text = guard.call(describe, (error,), 50)
         trace = guard.call(traceback_of, (error, file), 1_000)
     except BaseException:
-        text, trace = type(error).__name__, ""
+        text, trace = sayable(type(error).__name__), ""
     return text + (f" (line {lines[-1]})" if lines else ""), trace
 
 
@@ -46,4 +52,4 @@ def traceback_of(error: BaseException, file: str) -> str:
     where = error.__traceback__
     while where is not None and where.tb_frame.f_code.co_filename != file:
         where = where.tb_next
-    return "".join(traceback.format_exception(type(error), error, where))
+    return sayable("".join(traceback.format_exception(type(error), error, where)))

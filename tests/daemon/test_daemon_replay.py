@@ -2,7 +2,9 @@
 
 import json
 import os
+import shutil
 import socket
+import sqlite3
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -175,3 +177,16 @@ def test_what_cannot_be_gone_through_again_is_one_line(night: Live, tmp_path: Pa
     refused("--steps", said="--steps needs a time")
     refused("--picture", "night.txt", said="night.txt")
     refused("--home", str(tmp_path), said="there is nothing to replay")
+
+
+def test_a_journal_that_lacks_events_is_not_gone_through_again(night: Live, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    for file in night.home.glob("nqs.db*"):
+        shutil.copy(file, home)
+    with sqlite3.connect(home / "nqs.db") as database:
+        database.execute("DELETE FROM events WHERE n BETWEEN 50 AND 52")
+    database.close()
+    done = CliRunner().invoke(app, ["--home", str(home)])
+    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert "lacks what was between its events 49 and 53" in done.stderr

@@ -234,6 +234,28 @@ def test_who_passes_where_nobody_may(house):
     assert wide
 
 
+def test_one_of_several_sizes_stands_where_its_shortest_time_puts_it(house):
+    house.machine(pes=4).queue("night", order="sjf")
+    house.submit("anne pes=3 wall=1:00:00")
+    house.go()
+    molded, fixed = house.submit("ben sizes=1,4 walls=40:00,5:00", "cleo wall=20:00")
+    house.go()
+    assert (house.request(molded).pes, house.request(fixed).started) == ((3,), None)
+    assert found(house.events) == []
+
+
+def test_the_shortest_is_tried_first_where_no_start_is_promised(house):
+    house.machine(pes=2).queue("night", order="fcfs", backfill_order="shortest")
+    house.submit("anne wall=1:00:00")
+    house.go()
+    wide, long, short = house.submit("ben pes=2 wall=5:00", "cleo wall=40:00", "dora wall=1:00")
+    house.go()
+    assert house.request(short).started is not None
+    assert house.request(long).started is None
+    assert found(house.events) == []
+    assert wide
+
+
 def test_a_queue_of_higher_priority_comes_first(house):
     house.machine(pes=1).queue("day", priority=1).queue("night", priority=9)
     (late,) = house.submit("anne", queue="day")

@@ -1,11 +1,18 @@
 """User exits in a replay have more time than a daemon gives them, so that a busy machine changes nothing."""
 
+import signal
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
+
+import pytest
 
 from nqspy.model.site import Site
+from nqspy.sim.replay.apart import apart
 from nqspy.sim.replay.exits import PATIENCE, RecordedExits, files_in
+from nqspy.sim.replay.texts import text_of
+from nqspy.sim.replay.wrong import NotReplayed
 from nqspy.userexit.call_stats import RETRY
 
 SLOW = """\
@@ -49,3 +56,17 @@ def test_what_an_exit_loops_over_costs_its_patience_once(tmp_path: Path) -> None
     assert not asked(exits, 3, 4 * budget, 6 * RETRY)[0], "others have it still"
     stranger = RecordedExits(folder, files_in(folder), others=("slow",))
     assert asked(stranger, 1, 4 * budget, RETRY)[0], "who was not there then has what a daemon gives"
+
+
+def test_nobody_waits_for_ever_for_an_exit_that_stops_its_process() -> None:
+    assert apart(lambda: 5) == 5
+    with pytest.raises(NotReplayed, match=r"signal 9.*ends or stops it"):
+        apart(lambda: signal.raise_signal(signal.SIGSTOP))
+
+
+def test_a_night_in_which_only_answers_of_exits_differ_is_not_told_to_be_another_one() -> None:
+    told: dict[str, Any] = {"since": "2026-03-02T20:00:00", "until": "2026-03-03T06:00:00", "events": 9}
+    same = {"as_it_was": 0, "left": "2026-03-02T21:00:00", "differences": 0, "guessed": [], "refused": {}}
+    assert text_of(told | same, "other exits").endswith(
+        "with other exits: nothing would have been different\n"
+    )

@@ -38,6 +38,16 @@ def test_a_refusal_tells_why_in_one_line(put, load, house, req):
     assert load().jobselect(req(1), house).text == "not at night"
 
 
+def test_half_characters_in_what_an_exit_says_are_spelled_out(put, load, house, req):
+    put("a", says(r"refuse('no \udc80')"))
+    assert load().jobselect(req(1), house).text == r"no \udc80"
+    put("a", "@userexit\ndef jobselect(request):\n    raise OSError('no file \\udc80')\n")
+    exits = load()
+    assert r"no file \udc80" in exits.jobselect(req(1), house).text
+    [failure] = exits.failures()
+    assert all(each.encode() for each in (failure.text, failure.traceback)), "it can be sent"
+
+
 @pytest.mark.parametrize(
     "answer", ["True", "False", "'no'", "refuse", "0", "refuse('')", "changes(queue='x')"]
 )

@@ -165,8 +165,7 @@ class PassLook:
 
     def _is_plain(self, queue: Queue) -> bool:
         """Whether places alone say who comes first in a queue."""
-        passes = queue.reserve != 0 or queue.backfill == "none"
-        return not passes and self._turns_of(queue.name).is_plain
+        return not _passes(queue) and self._turns_of(queue.name).is_plain
 
     def _tells_nothing(self, queue: Queue, kind: Kind, request: Request) -> bool:
         """Whether shares decide between one of another kind and a request, which is noted already."""
@@ -207,12 +206,13 @@ class PassLook:
         if other.queue != request.queue:
             return self._queue(other).priority > self._queue(request).priority
         queue = self._queue(request)
-        if queue.reserve != 0 or queue.backfill == "none":
+        if _passes(queue):
             if request.reservation is not None or other.reservation is not None:
                 return request.reservation is None
             if queue.backfill_order == "shortest":
                 return None
-        return self._turns_of(queue.name).before(other, request)
+        waiting = self._followed.requests.get(request.seq, request)  # not as of the size that it got
+        return self._turns_of(queue.name).before(other, waiting)
 
     def _doubt(self, other: Request, kept: RoomKept | None, ahead: bool | None) -> str | None:
         """Why it cannot be said that another one had to start; None: it had to."""
@@ -370,3 +370,8 @@ class PassLook:
         for queue in self._served:
             if self._followed.waiting.get(queue.name):
                 self._turns_of(queue.name)
+
+
+def _passes(queue: Queue) -> bool:
+    """Whether more than the order of a queue says who may come first in it (manual: `backfill`)."""
+    return queue.reserve != 0 or queue.backfill == "none" or queue.backfill_order == "shortest"

@@ -6,6 +6,8 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from threading import Thread
 from traceback import format_exc
 from typing import Any, NoReturn
 
@@ -28,6 +30,7 @@ def apart(work: Callable[[], Any]) -> Any:
         os.close(answers)
         _live(work, user, answer, parent)
     os.close(answer)
+    Thread(target=_end_if_stopped, args=(pid,), daemon=True).start()
     try:
         with open(answers, "rb") as pipe:
             said = pipe.read()
@@ -37,6 +40,14 @@ def apart(work: Callable[[], Any]) -> Any:
         os.waitpid(pid, 0)
         raise
     return _read(said, status)
+
+
+def _end_if_stopped(pid: int) -> None:
+    """Site code that stops its process would keep whoever asks waiting for ever."""
+    with suppress(ChildProcessError):  # it has ended, and was waited for
+        changed = os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        if changed is not None and changed.si_code == os.CLD_STOPPED:
+            os.kill(pid, signal.SIGKILL)
 
 
 def _user() -> tuple[str, int, int] | None:
@@ -77,7 +88,7 @@ def _read(said: bytes, status: int) -> Any:
             f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"status {os.WEXITSTATUS(status)}"
         )
         raise NotReplayed(
-            f"the process in which user exits run was lost ({how}): one of them ends it"
+            f"the process in which user exits run was lost ({how}): one of them ends or stops it"
         ) from None
     if "refused" in found:
         raise NotReplayed(found["refused"])

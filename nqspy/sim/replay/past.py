@@ -1,7 +1,7 @@
 """What a home's journal has of a time: the site as it was at the beginning, and all that happened."""
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 
 from nqspy.engine.replay.recording import Recording, rebuilt, reloaded
@@ -100,6 +100,7 @@ class RecordedPast:
         events = list(self.reader.events(after=n))
         if not events or (until is not None and events[0].at >= until):
             raise NotReplayed("nothing happened in that time: there is nothing to replay")
+        _without_gaps(events)
         count = len(events) if until is None else _count(events, until)
         begin = Beginning(self.reader, n, courses)
         return Recording(begin, events[:count], self._known(events[:count]), events[count:])
@@ -133,6 +134,16 @@ class RecordedPast:
         while (earlier := min((saw for came, saw in passes if came > n and saw < n), default=n)) < n:
             n = earlier
         return n
+
+
+def _without_gaps(events: Sequence[Recorded]) -> None:
+    """Raises NotReplayed where some of the journal's events are not there."""
+    if events[-1].n - events[0].n != len(events) - 1:
+        last, next_ = next((a.n, b.n) for a, b in pairwise(events) if b.n != a.n + 1)
+        raise NotReplayed(
+            f"the journal lacks what was between its events {last} and {next_}: somebody has altered it; "
+            "take a time without it (--since, --until)"
+        )
 
 
 def _count(events: Sequence[Recorded], until: Instant) -> int:

@@ -24,7 +24,7 @@ def _parts(data: Data, words: str, brief: bool) -> Iterator[str]:
         return
     yield f"with {words}: {_differs(data)}\n"
     yield from _notes(data)
-    if data["left"] is None:
+    if _is_same(data):
         return
     starts = data["starts"]
     said = (f"{starts[kind]} {what}" for kind, what in _KINDS.items() if starts[kind] or kind in _ALWAYS)
@@ -57,8 +57,13 @@ def _as_it_was(data: Data) -> str:
     return f"gone through again as it was: {count} events are other ones (see `nqspy manual replay`)\n"
 
 
+def _is_same(data: Data) -> bool:
+    """Whether all would have happened as it did, whatever exits would have answered besides."""
+    return data["left"] is None or not data["differences"]
+
+
 def _differs(data: Data) -> str:
-    if data["left"] is None:
+    if _is_same(data):
         return "nothing would have been different"
     return f"different from {short(data['left'])} on, {data['differences']} events are other ones"
 
