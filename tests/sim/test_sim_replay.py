@@ -10,6 +10,7 @@ import pytest
 
 from nqspy.model.site import Site
 from nqspy.sim.replay.apart import apart
+from nqspy.sim.replay.command import read_commands
 from nqspy.sim.replay.exits import PATIENCE, RecordedExits, files_in
 from nqspy.sim.replay.texts import text_of
 from nqspy.sim.replay.wrong import NotReplayed
@@ -70,3 +71,16 @@ def test_a_night_in_which_only_answers_of_exits_differ_is_not_told_to_be_another
     assert text_of(told | same, "other exits").endswith(
         "with other exits: nothing would have been different\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("/nowhere/at/all", "cannot be read: No such file"),
+        ("/dev/zero", "is longer than"),
+        ("/", "cannot be"),
+    ],
+)
+def test_a_file_of_commands_that_is_none_is_refused_in_a_line(file: str, said: str) -> None:
+    with pytest.raises(NotReplayed, match=said):
+        read_commands(Path(file))

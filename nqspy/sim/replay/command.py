@@ -134,7 +134,7 @@ def _other(exits: Path | None, queues: Path | None, commands: list[str], file: P
             [*words, f"the queues of {queues}"],
         )
     if file is not None:
-        change = changes.both(change, changes.as_if_applied(_read(file), file.name))
+        change = changes.both(change, changes.as_if_applied(read_commands(file), file.name))
         words.append(str(file))
     if commands:
         change = changes.both(change, changes.throughout("\n".join(commands) + "\n"))
@@ -146,11 +146,22 @@ def _other(exits: Path | None, queues: Path | None, commands: list[str], file: P
     return Other(change, sources, ", ".join(words))
 
 
-def _read(file: Path) -> str:
+MOST = 1 << 20
+"""Characters of a file of commands at most."""
+
+
+def read_commands(file: Path) -> str:
+    """A file's text, standard input's for ``-``. Raises NotReplayed."""
     try:
-        return sys.stdin.read() if str(file) == "-" else file.read_text("utf-8")
+        with sys.stdin if str(file) == "-" else file.open(encoding="utf-8") as source:
+            text = source.read(MOST + 1)
     except UnicodeDecodeError:
         raise NotReplayed(f"{file} is no UTF-8 text") from None
+    except OSError as error:
+        raise NotReplayed(f"{file} cannot be read: {error.strerror}") from None
+    if len(text) > MOST:
+        raise NotReplayed(f"{file} is longer than {MOST} characters: a file of commands is meant")
+    return text
 
 
 def _show_steps(
