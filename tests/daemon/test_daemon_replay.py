@@ -6,7 +6,7 @@ import socket
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -155,6 +155,17 @@ def test_both_nights_are_drawn_and_each_pass_is_told(night: Live, tmp_path: Path
     assert any("none of 3 PEs is free" in row["text"] for each in passes for row in each["waits"])
 
 
+def test_a_time_by_the_clock_may_end_behind_the_last_event(night: Live) -> None:
+    def passes(words: str) -> list[str]:
+        return night.run("nqspy", "replay", words, "--steps", "--json").ok().lines
+
+    last = datetime.fromtimestamp(journal(night)[-1].at / 1000, ZoneInfo("Europe/Paris"))
+    begin, end = last - timedelta(hours=2), last + timedelta(hours=1)
+    dated = passes(f"{begin:%Y-%m-%dT%H:%M}..{end:%Y-%m-%dT%H:%M}")
+    assert dated
+    assert passes(f"{begin:%H:%M}..{end:%H:%M}") == dated
+
+
 def at_there(at: int) -> str:
     """The hour in Paris."""
     return datetime.fromtimestamp(at / 1000, ZoneInfo("Europe/Paris")).isoformat()[:13]
@@ -171,6 +182,7 @@ def test_what_cannot_be_gone_through_again_is_one_line(night: Live, tmp_path: Pa
     refused("-c", "set queue nowhere run_limit=3", said="nowhere")
     refused("--exits", str(tmp_path / "none"), said="is no folder of user exits")
     refused("--queues", str(tmp_path), said="has no files *.qmgr")
+    refused("--file", "nowhere.qmgr", said="nqspy: nowhere.qmgr cannot be read: No such file")
     refused("--since", "whenever", said="'whenever' is no moment")
     refused("--steps", said="--steps needs a time")
     refused("--picture", "night.txt", said="night.txt")
