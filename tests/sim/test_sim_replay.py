@@ -5,7 +5,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from nqspy.model.site import Site
+from nqspy.sim.replay import texts
 from nqspy.sim.replay.exits import PATIENCE, RecordedExits, files_in
+from nqspy.sim.trying import texts as trial_texts
 from nqspy.userexit.call_stats import RETRY
 
 SLOW = """\
@@ -49,3 +51,41 @@ def test_what_an_exit_loops_over_costs_its_patience_once(tmp_path: Path) -> None
     assert not asked(exits, 3, 4 * budget, 6 * RETRY)[0], "others have it still"
     stranger = RecordedExits(folder, files_in(folder), others=("slow",))
     assert asked(stranger, 1, 4 * budget, RETRY)[0], "who was not there then has what a daemon gives"
+
+
+AT = "2026-03-02T21:00:00.000+01:00"
+NO_PES = "none of 1 PEs is free"
+DIFFERENT = {
+    "since": AT, "until": AT, "events": 9, "as_it_was": 0, "differences": 2, "left": AT,
+    "starts": dict.fromkeys(("earlier", "later", "same", "never", "new"), 0), "guessed": [], "refused": {},
+    "busy": {"was": 0.5, "would": 0.5}, "deviation": {"was": 0.0, "would": 0.0}, "groups": {}, "users": {},
+    "moved": [],
+}  # fmt: skip
+ONLY_NOW = {
+    "id": "6.vm", "name": "model", "group": "d1", "was": None, "would": AT, "later_s": None,
+    "reason": {"text": NO_PES}, "lets_pass": [],
+}  # fmt: skip
+
+
+def test_whoever_is_started_only_now_is_told_why_it_waited_then() -> None:
+    assert f"why: waited then: {NO_PES}" in texts.text_of(DIFFERENT | {"moved": [ONLY_NOW]}, "two PEs")
+    row = {
+        "id": "6.vm",
+        "name": "model",
+        "owner": "anne",
+        "queue": "batch",
+        "was": "waits",
+        "would": "starts",
+    }
+    tried = {
+        "exit": "quiet", "replaces": False, "off": False, "since": AT, "until": AT, "requests": 1, "as_it_was": 0,
+        "counts": {"new": 1}, "changed": [row | {"kind": "new", "reason": NO_PES}],
+        "hooks": {}, "failures": [], "long": [],
+    }  # fmt: skip
+    assert f"  why:   waited then: {NO_PES}\n" in trial_texts.text(tried, every=False)
+
+
+def test_where_only_passes_saw_something_else_nobody_reads_of_0_other_events() -> None:
+    told = texts.text_of(DIFFERENT | {"differences": 0}, "the exits of here")
+    assert "the exits of here: no event would have been another one; passes looked otherwise from" in told
+    assert "other ones" not in told
