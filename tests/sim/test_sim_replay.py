@@ -68,7 +68,7 @@ ONLY_NOW = {
 
 
 def test_whoever_is_started_only_now_is_told_why_it_waited_then() -> None:
-    assert f"why: waited then: {NO_PES}" in texts.text_of(DIFFERENT | {"moved": [ONLY_NOW]}, "two PEs")
+    assert f"waited then: {NO_PES}" in texts.text_of(DIFFERENT | {"moved": [ONLY_NOW]}, "two PEs")
     row = {
         "id": "6.vm",
         "name": "model",
@@ -78,7 +78,8 @@ def test_whoever_is_started_only_now_is_told_why_it_waited_then() -> None:
         "would": "starts",
     }
     tried = {
-        "exit": "quiet", "replaces": False, "off": False, "since": AT, "until": AT, "requests": 1, "as_it_was": 0,
+        "exit": "quiet", "replaces": False, "off": False, "since": AT, "until": AT, "requests": 1,
+        "as_it_was": 0,
         "counts": {"new": 1}, "changed": [row | {"kind": "new", "reason": NO_PES}],
         "hooks": {}, "failures": [], "long": [],
     }  # fmt: skip
