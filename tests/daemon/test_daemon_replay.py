@@ -17,6 +17,7 @@ from daemon.live import Live
 from typer.testing import CliRunner
 
 from nqspy.model.event import Recorded
+from nqspy.model.events import Decided
 from nqspy.sim.replay.command import app
 from nqspy.sim.replay.past import RecordedPast
 from nqspy.sim.replay.what_if import gathered, replayed
@@ -62,6 +63,19 @@ def test_a_night_with_everything_in_it_happens_again_to_the_event(night: Live) -
     data = night.run("nqspy", "replay", "--json").ok().data
     assert (data["differences"], data["events"]) == (0, len(journal(night)))
     assert data["starts"] == {"earlier": 0, "later": 0, "same": data["starts"]["same"], "never": 0, "new": 0}
+
+
+def test_what_exits_failed_at_before_a_time_counts_from_when_they_were_asked(night: Live) -> None:
+    events = journal(night)
+    failed = [
+        (each.event.asked or each.at, failure.seq)
+        for each in events
+        if isinstance(each.event, Decided)
+        for failure in each.event.failures
+    ]
+    assert any(each.event.asked for each in events if isinstance(each.event, Decided) and each.event.failures)
+    found = RecordedPast(night.home).failures(events[-1].n, events[0].at)
+    assert {*failed} <= {(at, failure.seq) for at, failure in found}
 
 
 # ---------------------------------------------------------------- nights that never were
