@@ -49,7 +49,7 @@ class PastUnderFile:
         return os.access(os.path.join(self.home, "nqs.db"), os.R_OK)
 
     def _words(self) -> list[str]:
-        replay = [sys.executable, "-m", "nqspy.sim.replay.command", "--home", self.home]
+        replay = [sys.executable, "-P", "-m", "nqspy.sim.replay.command", "--home", self.home]
         return [*replay, "--since", self.since, "--file", self.file]
 
 

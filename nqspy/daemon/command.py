@@ -139,7 +139,8 @@ def _start(where: Home, options: list[str]) -> None:
 def _spawn(where: Home, options: list[str]) -> int:
     """A daemon of its own; gives the pipe in which it says how it came up. Raises OSError."""
     read, write = os.pipe()
-    command = [sys.executable, "-m", "nqspy.daemon.command", "run"]
+    # -P: what lies where one stands is no module of ours, nor of Python.
+    command = [sys.executable, "-P", "-m", "nqspy.daemon.command", "run"]
     try:
         subprocess.Popen(
             [*command, "--home", str(where.path), "--ready", str(write), *options],

@@ -267,7 +267,7 @@ def test_what_looks_at_the_installation_becomes_the_daemons_tool(monkeypatch, wo
 
     monkeypatch.setattr(os, "execv", execv)
     CliRunner().invoke(umbrella.app, ["--home", "/h", *words])
-    assert became == [(sys.executable, [sys.executable, "-m", "nqspy.daemon.tools", *tool])]
+    assert became == [(sys.executable, [sys.executable, "-P", "-m", "nqspy.daemon.tools", *tool])]
 
 
 def test_sim_becomes_the_simulators_command_with_its_words_as_they_were_written(monkeypatch):
@@ -282,7 +282,31 @@ def test_sim_becomes_the_simulators_command_with_its_words_as_they_were_written(
         monkeypatch.setattr(sys, "argv", ["nqspy", "sim", *words])
         with pytest.raises(SystemExit):
             umbrella.main()
-        assert became.pop() == ["-m", "nqspy.sim.command", *words]
+        assert became.pop() == ["-P", "-m", "nqspy.sim.command", *words]
+
+
+STRANGE = 'raise SystemExit("what lies here was run")\n'
+
+
+def test_a_file_in_the_folder_one_stands_in_is_not_taken_for_a_module_of_pythons(tmp_path):
+    for name in ("json", "signal", "typer"):
+        (tmp_path / f"{name}.py").write_text(STRANGE)
+    program = [sys.executable, "-P", "-c", "from nqspy.cli.nqspy import main; main()"]
+    for words in (["exits", "try", "x.py"], ["exits", "check", "x.py"], ["replay"], ["sim", "no.swf"]):
+        done = subprocess.run(
+            [*program, *words], cwd=tmp_path, capture_output=True, text=True,
+            env=os.environ | {"PYTHONPATH": os.getcwd(), "NQSPY_HOME": str(tmp_path / "none")},
+        )  # fmt: skip
+        assert done.returncode == 1
+        assert done.stderr.startswith("nqspy: "), words
+        assert done.stderr.count("\n") == 1
+
+
+def test_a_python_that_cannot_be_run_is_one_line(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    failed = CliRunner().invoke(umbrella.app, ["--home", "/h", "exits", "check", "x.py"])
+    assert failed.exit_code == 1
+    assert failed.stderr == "nqspy: /nowhere/python cannot be run: No such file or directory\n"
 
 
 # ---------------------------------------------------------------- the manual

@@ -8,7 +8,7 @@ import sqlite3
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -19,6 +19,7 @@ from daemon.live import Live
 from typer.testing import CliRunner
 
 from nqspy.model.event import Recorded
+from nqspy.model.events import Decided
 from nqspy.sim.replay.command import app
 from nqspy.sim.replay.past import RecordedPast
 from nqspy.sim.replay.what_if import gathered, replayed
@@ -64,6 +65,19 @@ def test_a_night_with_everything_in_it_happens_again_to_the_event(night: Live) -
     data = night.run("nqspy", "replay", "--json").ok().data
     assert (data["differences"], data["events"]) == (0, len(journal(night)))
     assert data["starts"] == {"earlier": 0, "later": 0, "same": data["starts"]["same"], "never": 0, "new": 0}
+
+
+def test_what_exits_failed_at_before_a_time_counts_from_when_they_were_asked(night: Live) -> None:
+    events = journal(night)
+    failed = [
+        (each.event.asked or each.at, failure.seq)
+        for each in events
+        if isinstance(each.event, Decided)
+        for failure in each.event.failures
+    ]
+    assert any(each.event.asked for each in events if isinstance(each.event, Decided) and each.event.failures)
+    found = RecordedPast(night.home).failures(events[-1].n, events[0].at)
+    assert {*failed} <= {(at, failure.seq) for at, failure in found}
 
 
 # ---------------------------------------------------------------- nights that never were
@@ -157,6 +171,17 @@ def test_both_nights_are_drawn_and_each_pass_is_told(night: Live, tmp_path: Path
     assert any("none of 3 PEs is free" in row["text"] for each in passes for row in each["waits"])
 
 
+def test_a_time_by_the_clock_may_end_behind_the_last_event(night: Live) -> None:
+    def passes(words: str) -> list[str]:
+        return night.run("nqspy", "replay", words, "--steps", "--json").ok().lines
+
+    last = datetime.fromtimestamp(journal(night)[-1].at / 1000, ZoneInfo("Europe/Paris"))
+    begin, end = last - timedelta(hours=2), last + timedelta(hours=1)
+    dated = passes(f"{begin:%Y-%m-%dT%H:%M}..{end:%Y-%m-%dT%H:%M}")
+    assert dated
+    assert passes(f"{begin:%H:%M}..{end:%H:%M}") == dated
+
+
 def at_there(at: int) -> str:
     """The hour in Paris."""
     return datetime.fromtimestamp(at / 1000, ZoneInfo("Europe/Paris")).isoformat()[:13]
@@ -173,6 +198,7 @@ def test_what_cannot_be_gone_through_again_is_one_line(night: Live, tmp_path: Pa
     refused("-c", "set queue nowhere run_limit=3", said="nowhere")
     refused("--exits", str(tmp_path / "none"), said="is no folder of user exits")
     refused("--queues", str(tmp_path), said="has no files *.qmgr")
+    refused("--file", "nowhere.qmgr", said="nqspy: nowhere.qmgr cannot be read: No such file")
     refused("--since", "whenever", said="'whenever' is no moment")
     refused("--steps", said="--steps needs a time")
     refused("--picture", "night.txt", said="night.txt")

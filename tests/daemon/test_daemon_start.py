@@ -141,6 +141,15 @@ def test_start_leaves_nothing_of_the_caller_in_the_daemons_hands(make_live):
     assert os.getsid(live.pid) == live.pid
 
 
+def test_what_lies_where_it_is_started_is_no_part_of_the_daemon(make_live):
+    live = make_live().site()
+    for name in ("json", "signal", "numpy"):
+        live.write(f"{name}.py", "open('was-run', 'w')\n")
+    live.start()
+    live.ended(live.submit("true"))
+    assert not (live.work / "was-run").exists()
+
+
 def test_in_the_foreground_it_logs_to_stderr_and_a_signal_ends_it(make_live):
     live = make_live().site()
     daemon = live.spawn("nqsd", "run")

@@ -4,16 +4,16 @@ import signal
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from nqspy.model.site import Site
+from nqspy.sim.replay import texts
 from nqspy.sim.replay.apart import apart
 from nqspy.sim.replay.command import read_commands
 from nqspy.sim.replay.exits import PATIENCE, RecordedExits, files_in
-from nqspy.sim.replay.texts import text_of
 from nqspy.sim.replay.wrong import NotReplayed
+from nqspy.sim.trying import texts as trial_texts
 from nqspy.userexit.call_stats import RETRY
 
 SLOW = """\
@@ -65,14 +65,6 @@ def test_nobody_waits_for_ever_for_an_exit_that_stops_its_process() -> None:
         apart(lambda: signal.raise_signal(signal.SIGSTOP))
 
 
-def test_a_night_in_which_only_answers_of_exits_differ_is_not_told_to_be_another_one() -> None:
-    told: dict[str, Any] = {"since": "2026-03-02T20:00:00", "until": "2026-03-03T06:00:00", "events": 9}
-    same = {"as_it_was": 0, "left": "2026-03-02T21:00:00", "differences": 0, "guessed": [], "refused": {}}
-    assert text_of(told | same, "other exits").endswith(
-        "with other exits: nothing would have been different\n"
-    )
-
-
 @pytest.mark.parametrize(
     ("file", "said"),
     [
@@ -84,3 +76,42 @@ def test_a_night_in_which_only_answers_of_exits_differ_is_not_told_to_be_another
 def test_a_file_of_commands_that_is_none_is_refused_in_a_line(file: str, said: str) -> None:
     with pytest.raises(NotReplayed, match=said):
         read_commands(Path(file))
+
+
+AT = "2026-03-02T21:00:00.000+01:00"
+NO_PES = "none of 1 PEs is free"
+DIFFERENT = {
+    "since": AT, "until": AT, "events": 9, "as_it_was": 0, "differences": 2, "left": AT,
+    "starts": dict.fromkeys(("earlier", "later", "same", "never", "new"), 0), "guessed": [], "refused": {},
+    "busy": {"was": 0.5, "would": 0.5}, "deviation": {"was": 0.0, "would": 0.0}, "groups": {}, "users": {},
+    "moved": [],
+}  # fmt: skip
+ONLY_NOW = {
+    "id": "6.vm", "name": "model", "group": "d1", "was": None, "would": AT, "later_s": None,
+    "reason": {"text": NO_PES}, "lets_pass": [],
+}  # fmt: skip
+
+
+def test_whoever_is_started_only_now_is_told_why_it_waited_then() -> None:
+    assert f"waited then: {NO_PES}" in texts.text_of(DIFFERENT | {"moved": [ONLY_NOW]}, "two PEs")
+    row = {
+        "id": "6.vm",
+        "name": "model",
+        "owner": "anne",
+        "queue": "batch",
+        "was": "waits",
+        "would": "starts",
+    }
+    tried = {
+        "exit": "quiet", "replaces": False, "off": False, "since": AT, "until": AT, "requests": 1,
+        "as_it_was": 0,
+        "counts": {"new": 1}, "changed": [row | {"kind": "new", "reason": NO_PES}],
+        "hooks": {}, "failures": [], "long": [],
+    }  # fmt: skip
+    assert f"  why:   waited then: {NO_PES}\n" in trial_texts.text(tried, every=False)
+
+
+def test_where_only_passes_saw_something_else_nobody_reads_of_0_other_events() -> None:
+    told = texts.text_of(DIFFERENT | {"differences": 0}, "the exits of here")
+    assert "the exits of here: nothing would have been different" in told
+    assert "other ones" not in told

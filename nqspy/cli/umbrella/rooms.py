@@ -31,7 +31,12 @@ def with_home(home: str | None) -> list[str]:
 
 
 def become(module: str, words: list[str]) -> NoReturn:
-    """This process becomes a command of another room."""
+    """This process becomes a command of another room. What lies in the folder one stands in, a ``json.py`` of
+    somebody, is not imported (``-P``)."""
     sys.stdout.flush()
-    words = [sys.executable, "-m", module, *words]
-    os.execv(sys.executable, words)  # noqa: S606 - no shell is meant
+    words = [sys.executable, "-P", "-m", module, *words]
+    try:
+        os.execv(sys.executable, words)  # noqa: S606 - no shell is meant
+    except OSError as error:
+        print(f"nqspy: {sys.executable} cannot be run: {error.strerror or error}", file=sys.stderr)
+        raise SystemExit(1) from None

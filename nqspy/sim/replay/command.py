@@ -57,6 +57,9 @@ PictureOption = Annotated[
 BriefOption = Annotated[bool, typer.Option("--brief", hidden=True, help="a few lines")]
 JsonOption = Annotated[bool, typer.Option("--json", help="data instead of text")]
 
+_NEXT_DAY = 25 * 3_600_000
+"""ms after a clock time in which it comes once more, and only once, also where clocks are put forward."""
+
 
 @app.command()
 def replay(
@@ -117,9 +120,11 @@ def _time(
         if since is not None or until is not None or ".." not in span:
             raise NotReplayed(f"{span!r} is no time: write it like 03:10..03:20, without --since and --until")
         since, _, until = span.partition("..")
+    begin = parse_since(since, past.zone, past.last) if since else None
     end = parse_since(until, past.zone, past.last) if until else None
-    # A clock time is one before the end.
-    begin = parse_since(since, past.zone, end if end is not None else past.last) if since else None
+    if until and begin is not None and end is not None and end <= begin:
+        # A clock time is the next one after the beginning, which may lie behind the last event.
+        end = parse_since(until, past.zone, Instant(end + _NEXT_DAY))
     if begin is not None and end is not None and begin >= end:
         raise NotReplayed(f"nothing lies between {since} and {until}")
     return begin, end
@@ -158,7 +163,7 @@ def read_commands(file: Path) -> str:
     except UnicodeDecodeError:
         raise NotReplayed(f"{file} is no UTF-8 text") from None
     except OSError as error:
-        raise NotReplayed(f"{file} cannot be read: {error.strerror}") from None
+        raise NotReplayed(f"{file} cannot be read: {error.strerror or error}") from None
     if len(text) > MOST:
         raise NotReplayed(f"{file} is longer than {MOST} characters: a file of commands is meant")
     return text

@@ -113,11 +113,12 @@ class RecordedPast:
         return lambda seqs: (rows[seq] for seq in seqs if seq in rows)
 
     def failures(self, n: int, since: Instant) -> list[tuple[Instant, ExitFailure]]:
-        """What user exits failed at from an instant on, up to event ``n``."""
+        """What user exits failed at from an instant on, up to event ``n``, and when: at their pass's time,
+        which is before it was journaled."""
         told = self.reader.kinds((Decided.kind, Alarm.kind), after=max(0, n - NEAR), upto=n)
         every = ((each.at, each.event) for each in told if each.at >= since)
         return [
-            (at, failure)
+            (at if isinstance(event, Alarm) or event.asked is None else event.asked, failure)
             for at, event in every
             if isinstance(event, Decided | Alarm)
             for failure in event.failures

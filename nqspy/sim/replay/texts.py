@@ -135,7 +135,7 @@ def _moment(text: str | None) -> str:
 def _why(each: Data) -> str:
     reason = each["reason"]
     said = "" if reason is None else str(reason["text"])
-    if each["later_s"] is None or each["later_s"] > 0:
+    if each["was"] is not None and (each["later_s"] is None or each["later_s"] > 0):
         passed = f"lets pass {', '.join(each['lets_pass'])}" if each["lets_pass"] else ""
         return "; ".join(part for part in (said, passed) if part)
     return f"waited then: {said}" if said else ""

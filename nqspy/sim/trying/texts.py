@@ -75,7 +75,8 @@ def _of_requests(data: Data, every: bool) -> Iterator[str]:
         yield f"  was:   {row['was']}"
         yield f"  would: {row['would']}"
         if row["reason"]:
-            yield f"  why:   {row['reason']}"
+            then = "waited then: " if "since" in data and row["kind"] in ("earlier", "new") else ""
+            yield f"  why:   {then}{row['reason']}"
     if len(rows) < len(data["changed"]):
         yield f"and {len(data['changed']) - len(rows)} more (--all)"
 
