@@ -94,7 +94,7 @@ class Night:
     """
 
     def __init__(self, site: Site, bounds: Bounds) -> None:
-        self.bounds = bounds
+        self.bounds, self._settings = bounds, site.settings
         self.replay = HistoryReplay(site.requests, bounds.end)
         self.log = IncidentLog(self.replay)
         self.shifts: list[tuple[Instant, str | None]] = []
@@ -170,7 +170,8 @@ class Night:
     def _order(self, event: ev.Starting, at: Instant) -> None:
         if at >= self.bounds.start and (self.bounds.end is None or at < self.bounds.end):
             for seq in night_metrics.overtaken(self.replay, event, self._decided):
-                self.overtaken.append((at, event.seq, seq))
+                if night_metrics.keeps_order(self._settings, self.replay, event.seq, seq):
+                    self.overtaken.append((at, event.seq, seq))
 
     def begun(self) -> Instant | None:
         """The first start of the night, as the executor reported it."""

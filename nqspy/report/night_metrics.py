@@ -9,7 +9,9 @@ from nqspy.model.events import Decided, Ended, Starting
 from nqspy.model.ids import Instant, Seq, array_of
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import Request
+from nqspy.model.settings import Settings
 from nqspy.model.units import UNLIMITED
+from nqspy.model.wall_limits import planned_wall
 from nqspy.report.over_time import held_by_step
 from nqspy.report.replay import HistoryReplay, ListPlace, RequestHistory, place_of
 
@@ -81,6 +83,21 @@ def overtaken(replay: HistoryReplay, event: Starting, decided: Decided | None) -
         if not unseen and not kept:
             found.append(seq)
     return _not_behind_own(replay, line, end, found) if found else found
+
+
+def keeps_order(settings: Settings, replay: HistoryReplay, seq: Seq, before: Seq) -> bool:
+    """Whether their queue lets the later request ``seq`` start past the one ``before`` it for no rule of its
+    own: it goes by dates, and promises no starts past which one that may run shorter fits (manual:
+    `backfill`)."""
+    later = replay.histories.get(seq) or replay.histories[array_of(seq) or 0]
+    mine, other = later.request, replay.histories[before].request
+    queue = settings.queues.get(mine.queue)
+    if queue is None or queue.order in ("sjf", "class") or queue.backfill_order == "shortest":
+        return queue is None
+    if queue.reserve == 0:
+        return True
+    walls = [planned_wall(settings, queue.name, each.spec.ask) for each in (mine, other)]
+    return walls[0] is None or (walls[1] is not None and walls[1] <= walls[0])
 
 
 def _not_behind_own(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal
+from nqspy.model.queues import Queue
 from nqspy.report.night import night_bounds, night_report
 from nqspy.report.night_metrics import overtaken
 from nqspy.report.pages import night_text
@@ -45,6 +46,22 @@ def test_starting_a_later_one_first_changes_the_order(diary):
     assert data["line"].endswith("order changed")
     assert [(each["started"], each["before"]) for each in data["overtaken"]] == [("2.ymp", "1.ymp")]
     assert "2.ymp was started before 1.ymp" in night_text(data)
+
+
+def test_who_fits_before_a_promised_start_changes_no_order_and_who_runs_longer_does(diary):
+    def started(mine, other, **settings):
+        book = diary(pes=4, d1=1)
+        book.site.settings.queues["night"] = Queue("night", **settings)
+        book.submit(-60, "d1", "anne", wall=other)
+        two = book.submit(-50, "d1", "anne", wall=mine)
+        book.night()
+        book.decide(0, two)
+        return report(book, 10)["order_kept"]
+
+    assert started(600_000, 3_600_000, reserve=1)
+    assert not started(3_600_000, 600_000, reserve=1)
+    assert not started(600_000, 3_600_000, reserve=0)
+    assert started(600_000, 3_600_000, order="sjf")
 
 
 @pytest.mark.parametrize(
