@@ -393,7 +393,8 @@ def main() -> int:
     known = groups(options.quick)
     unknown = [name for name in options.names if name not in known]
     if unknown:
-        parser.error(f"there is no figure {unknown[0]}; there are {', '.join(known)}")
+        there = ", ".join((*known, *ALONE, *WITH_TABLE, "memory"))
+        parser.error(f"there is no figure {unknown[0]}; there are {there}")
     figures = [each for name in options.names or known for each in known[name]()]
     print(json.dumps([asdict(each) for each in figures], indent=1) if options.json else table(figures))
     return 0

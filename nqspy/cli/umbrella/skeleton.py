@@ -3,6 +3,7 @@
 import difflib
 import os
 import re
+import sys
 from importlib.resources import files
 from pathlib import Path
 
@@ -30,6 +31,8 @@ def new(kind: str, name: str | None) -> None:
     path = Path(kind if name is None else name.removesuffix(".py")).with_suffix(".py")
     if not _NAME.fullmatch(path.stem) or path.stem.endswith("_test"):
         fail(f"{path.stem!r} cannot be an exit's name: letters, digits, - and _ only, a letter first", 2)
+    if path.stem in sys.stdlib_module_names:
+        fail(f"{path.stem!r} is a module of Python's: tests in this folder would import the exit for it", 2)
     test = path.with_name(f"_{path.stem}_test.py")
     _write({path: _text(kind, path.stem), test: _text(f"{kind}_test", path.stem)})
     write(f"{path}: an exit of the kind {kind} to begin with\n")
