@@ -160,7 +160,7 @@ class EventfulNight:
         self.live.qsub("true\n", "-q", "night", "-W", f"depend=afterok:{first}", "-N", "after")
         self.live.qsub("true\n", "-q", "spare", "-W", f"depend=afternotok:{first}", "-N", "never")
         self.live.qsub("true\n", "-q", "night", "-W", f"depend=afterany:{array}", "-N", "last")
-        for name in ("poison", "endless", "late-1", "late-2", "pair", "pair"):
+        for name in ("poison", "endless", "late-1", "late-2", *["pair"] * 6):
             self.submit(0.3, name, "spare")
         self.submit(0.3, "listed", "desk")
         for n in range(3):

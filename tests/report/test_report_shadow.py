@@ -413,3 +413,11 @@ def test_of_queues_by_class_it_says_that_classes_decided():
     assert verdict.differences == []
     assert set(verdict.partly) == {"job classes decided who was loaded"}
     assert verdict.whole > 0
+
+
+def test_whom_his_own_limit_keeps_back_bars_nobody_whatever_else_he_lacks():
+    house = House().machine(pes=6).queue("front", order="fcfs", backfill="none", user_limit=1)
+    house.submit("anne", "anne", "anne pes=6", "ben")
+    house.go()
+    assert {request.owner for request in house.site.started.values()} == {"anne", "ben"}
+    assert Shadow(Site(host="ymp"), pause=None).take_all(house.events).differences == []

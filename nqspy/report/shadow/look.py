@@ -15,7 +15,7 @@ from nqspy.model.reservation import Reservation
 from nqspy.report.shadow.followed import NEXT, Followed, Kind, ShadowAsked, ShadowPlace, is_apart, place_of
 from nqspy.report.shadow.places import BY_CLASS, ShadowBoards
 from nqspy.report.shadow.promises import Plans
-from nqspy.report.shadow.rules import NOW, PassMoment, RoomKept, kept_back
+from nqspy.report.shadow.rules import NOW, PassMoment, RoomKept, kept_back, waits_for_room_alone
 from nqspy.report.shadow.turns import ShadowTurns
 
 LATE = 2 * SECOND
@@ -311,7 +311,9 @@ class PassLook:
         perhaps = None
         for kind, line in self._followed.waiting.get(queue.name, {}).items():
             kept = self._alone(queue.name, kind, line)
-            for place in line if kept is not None and kept.room else ():
+            first = self._followed.requests[line[0].seq]
+            waits = kept is not None and kept.room and waits_for_room_alone(self._moment(True), first)
+            for place in line if waits else ():
                 other = self._followed.requests[place.seq]
                 if other.seq != request.seq and not self._is_unseen(other):
                     ahead = self._is_ahead(other, request)

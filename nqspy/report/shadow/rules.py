@@ -149,6 +149,13 @@ def kept_back(moment: PassMoment, request: Request, forced: bool = False) -> Roo
     return perhaps
 
 
+def waits_for_room_alone(moment: PassMoment, request: Request) -> bool:
+    """Whether nothing surely keeps it back but a want of what all share: whom a limit of his own people keeps
+    back lets others pass, whatever else he lacks (manual: `backfill`)."""
+    found = (rule(moment, request, False) for rule in RULES)
+    return all(kept is None or kept.room or not kept.sure for kept in found)
+
+
 def wall_limit(settings: Settings, request: Request) -> int | None:
     """Wall time (ms) after which a request is ended: what it asked for, else its queue's limit for one."""
     asked, queue = finite(request.spec.ask.wall), settings.queues.get(request.queue)
