@@ -19,12 +19,9 @@ from nqspy.report.pages import night_text
 from nqspy.report.shadow.judge import Shadow, Verdict
 from nqspy.report.shadow.told import alarm, shadow_object
 from nqspy.report.time_text import zone_of
-from nqspy.sim.gang.run import GangOrder, GangRun
 from nqspy.sim.nights import MONDAY, ZONE
 from nqspy.sim.nights import Centre as Night
 from nqspy.sim.policies import POLICIES
-from nqspy.sim.workloads.t3d import t3d
-from nqspy.sim.workloads.wanted import Wanted
 
 ROOT = Path(__file__).parents[2]
 PARIS = zone_of("Europe/Paris")
@@ -398,21 +395,6 @@ def test_an_alarm_names_pass_and_request(house):
     assert f"pass {verdict.differences[0].n}: {second}.ymp: it got other PEs" in text
     assert alarm(shadow_object(Verdict(), house.site, PARIS, lambda seq: None), "2026-03-02") == ""
     assert alarm(None, "2026-03-02") == ""
-
-
-def test_of_queues_by_class_it_says_that_classes_decided():
-    events = []
-
-    class Told(GangRun):
-        def _follow(self, recorded):
-            events.extend(recorded)
-            super()._follow(recorded)
-
-    Told(t3d(Wanted(jobs=150)), GangOrder(True)).figures()
-    verdict = Shadow(Site()).take_all(events)
-    assert verdict.differences == []
-    assert set(verdict.partly) == {"job classes decided who was loaded"}
-    assert verdict.whole > 0
 
 
 def test_whom_his_own_limit_keeps_back_bars_nobody_whatever_else_he_lacks():

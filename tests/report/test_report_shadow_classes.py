@@ -1,0 +1,22 @@
+"""What the shadow says of queues that go by job classes."""
+
+from nqspy.model.site import Site
+from nqspy.report.shadow.judge import Shadow
+from nqspy.sim.gang.run import GangOrder, GangRun
+from nqspy.sim.workloads.t3d import t3d
+from nqspy.sim.workloads.wanted import Wanted
+
+
+def test_of_queues_by_class_it_says_that_classes_decided():
+    events = []
+
+    class Told(GangRun):
+        def _follow(self, recorded):
+            events.extend(recorded)
+            super()._follow(recorded)
+
+    Told(t3d(Wanted(jobs=150)), GangOrder(True)).figures()
+    verdict = Shadow(Site()).take_all(events)
+    assert verdict.differences == []
+    assert set(verdict.partly) == {"job classes decided who was loaded"}
+    assert verdict.whole > 0
