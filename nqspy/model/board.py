@@ -126,8 +126,13 @@ class Board:
 
     @property
     def usable(self) -> Mask:
-        """Its PEs that are not offline."""
+        """Its PEs that are not offline, as a mask."""
         return self._own
+
+    @property
+    def having_room(self) -> Mask:
+        """The PEs that have room, as a mask: not to be changed."""
+        return self._room
 
     def slots(self) -> int:
         """PEs that have room, and slots that somebody holds; without those that are offline."""

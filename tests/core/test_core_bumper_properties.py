@@ -119,7 +119,7 @@ def test_the_cheapest_row_is_the_one_that_a_look_at_each_finds(drawn):
     holders = {pe: (n,) for n, each in enumerate(tenants) for pe in each.pes}
     own = np.ones(size, dtype=bool)
     board = Board(Domain("d", placement="contiguous"), own, holders)
-    found = cheapest(board, own, tenants, count, True)
+    found = cheapest(board, tenants, count, True)
     prices = []
     for begin in range(size - count + 1):
         there = [each for each in tenants if set(each.pes) & set(range(begin, begin + count))]

@@ -55,36 +55,26 @@ def nearest(free: Mask, count: int, contiguous: bool) -> tuple[int, ...] | None:
     return tuple(range(begin, begin + count))
 
 
-def widest(free: Mask, contiguous: bool) -> int:
-    """How many PEs one job could be given of those that are set."""
-    pes = np.flatnonzero(free)
-    return int(blocks(pes)[1].max(initial=0)) if contiguous else len(pes)
-
-
-def cheapest(
-    board: Board, usable: Mask, tenants: Sequence[Tenant], count: int, contiguous: bool
-) -> tuple[int, ...] | None:
+def cheapest(board: Board, tenants: Sequence[Tenant], count: int, contiguous: bool) -> tuple[int, ...] | None:
     """The PEs that are cleared at the least cost for a bumper of ``count`` PEs; None where there is no
-    place. ``usable``: the domain's PEs that are not offline. On a PE with a free slot nobody is bumped."""
-    barred = _barred(board, usable, tenants)
-    free = np.zeros(len(usable), dtype=bool)
-    free[board.open()] = True
+    place. On a PE with a free slot nobody is bumped, nor is anybody from one that is offline."""
+    barred, free = _barred(board, tenants), board.having_room
     if contiguous:
         return _cheapest_row(barred, free, tenants, count)
     return _cheapest_few(barred, free, tenants, count)
 
 
-def _barred(board: Board, usable: Mask, tenants: Iterable[Tenant]) -> Mask:
+def _barred(board: Board, tenants: Iterable[Tenant]) -> Mask:
     """PEs from which nobody can be bumped: who holds a PE and is no tenant stays."""
-    known = np.zeros(len(usable), dtype=np.int64)
-    barred = ~usable
+    known = np.zeros(len(board.held), dtype=np.int64)
+    barred = ~board.usable
     for each in tenants:
         pes = list(each.pes)
         known[pes] += 1
         if each.weight is None:
             barred[pes] = True
     barred |= board.held > known
-    barred[board.open()] = False
+    barred[board.having_room] = False
     return barred
 
 

@@ -14,15 +14,14 @@ What is reserved is a promise (`model.promises`): a restart finds it.
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from itertools import chain
 from typing import Any
-
-import numpy as np
 
 from nqspy.core.draft import Draft, RunningTally
 from nqspy.core.feature import Feature
 from nqspy.core.preemption import blocks
 from nqspy.core.preemption.classes import (
+    BY_CLASS,
     CLASSES,
     GANG,
     ClassTable,
@@ -33,7 +32,7 @@ from nqspy.core.preemption.classes import (
 )
 from nqspy.model import promises
 from nqspy.model.actions import Action, Resume, Suspend
-from nqspy.model.board import Board
+from nqspy.model.board import Board, Mask
 from nqspy.model.cause import declare_feature
 from nqspy.model.domains import Domain, numbers, spans
 from nqspy.model.ids import Instant, Seq
@@ -148,8 +147,10 @@ class _DomainPass:
         latest."""
         promised = promises.made(self._site, NAME).get(self._domain.name)
         kept = self._serve_bumpers(promised)
+        free = self._free()
         for job in list(self._waiting):
-            self._load(job, self._free())
+            if self._load(job, free):
+                free = self._free()
         if kept != promised:
             self._draft.promise(self._domain.name, kept)
         self._say_why()
@@ -161,10 +162,9 @@ class _DomainPass:
         one that must have PEs cleared, as JSON; None: there is none."""
         refused: set[Seq] = set()
         while (job := self._bumper(promised, refused)) is not None:
-            pes = self._reserved(job, promised)
-            if self._load(job, self._board_free()):
+            if self._load(job, self._board.having_room):
                 promised = None
-            elif pes is None:
+            elif (pes := self._reserved(job, promised)) is None:
                 refused.add(job.request.seq)
             else:
                 self._kept, self._cleared_for = pes, job.request
@@ -196,9 +196,9 @@ class _DomainPass:
     def _reserved(self, job: WaitingJob, promised: Any) -> tuple[int, ...] | None:
         """The block that is cleared for a bumper: the one it was promised, where it may still be cleared,
         else the cheapest; None where there is none, or limits of classes forbid it all the same."""
-        tenants = [each for each in map(partial(self._tenant, job), self._holders()) if each is not None]
+        tenants = [self._tenant(job, holder) for holder in self._holders()]
         found = self._as_promised(job, promised, tenants) or blocks.cheapest(
-            self._board, self._usable(), tenants, job.request.spec.ask.pes, self._contiguous
+            self._board, tenants, job.request.spec.ask.pes, self._contiguous
         )
         if found is None:
             return None
@@ -219,10 +219,14 @@ class _DomainPass:
     def _holders(self) -> list[Request]:
         return [*self._loaded.running, *self._loaded.leaving]
 
-    def _tenant(self, job: WaitingJob, holder: Request) -> blocks.Tenant | None:
+    def _gives_way(self, holder: Request) -> bool:
+        """Whether a holder moves out, or is to."""
+        return holder.state is not State.RUNNING or holder.seq in self._draft.leaving
+
+    def _tenant(self, job: WaitingJob, holder: Request) -> blocks.Tenant:
         """A holder as this bumper sees him."""
         pes = tuple(sorted(holder.pes))
-        if holder.state is not State.RUNNING or holder.seq in self._draft.leaving:
+        if self._gives_way(holder):
             return blocks.Tenant(pes, 0.0)
         kind = self._table.of(holder)
         until = undisturbed_until(holder, kind)
@@ -238,7 +242,7 @@ class _DomainPass:
     def _clear(self, job: WaitingJob, pes: tuple[int, ...]) -> None:
         """Preempts whose do-not-disturb time has run out, and notes when the others' does."""
         for holder in self._on(pes):
-            if holder.state is not State.RUNNING or holder.seq in self._draft.leaving:
+            if self._gives_way(holder):
                 continue
             until = undisturbed_until(holder, self._table.of(holder))
             assert until is not None
@@ -251,20 +255,13 @@ class _DomainPass:
 
     # ------------------------------------------------------------ loading
 
-    def _usable(self) -> Any:
-        return self._board.usable
-
-    def _board_free(self) -> Any:
-        free = np.zeros(len(self._board.held), dtype=bool)
-        free[self._board.open()] = True
-        return free
-
-    def _free(self) -> Any:
-        free = self._board_free()
+    def _free(self) -> Mask:
+        """PEs that have room and are kept for nobody."""
+        free = self._board.having_room.copy()
         free[list(self._kept)] = False
         return free
 
-    def _load(self, job: WaitingJob, free: Any) -> bool:
+    def _load(self, job: WaitingJob, free: Mask) -> bool:
         """Gives it PEs of those that are ``free``, if there are enough and no limit forbids it."""
         request, count = job.request, job.request.spec.ask.pes
         if self._loaded.limit(request, job.kind) is not None or self._limit(job) is not None:
@@ -352,7 +349,7 @@ def verify(settings: Settings, site: Site) -> list[str]:
     """Queues that are served by class on a site without classes, or that promise starts as well."""
     found = []
     for queue in settings.queues.values():
-        if queue.order != "class":
+        if queue.order != BY_CLASS:
             continue
         if not CLASSES.all(settings):
             found.append(f"queue {queue.name}: order=class, and there is no class: create class production")
@@ -386,7 +383,7 @@ def _may_be_bumped(site: Site, request: Request) -> bool:
     parked = (each for each in site.paused.values() if is_bumped(each) and is_served(site, each.queue))
     return any(
         may_bump(table.of(each), table.of(request))
-        for each in (*waiting, *parked)
+        for each in chain(waiting, parked)
         if site.domain_of(each.queue).name == domain and each.seq != request.seq
     )
 

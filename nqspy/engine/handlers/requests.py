@@ -30,8 +30,8 @@ from nqspy.model.transitions import WAITING
 from nqspy.model.tree import declared
 
 RANKS = {"system": 0, "first": 1, "next": 2, "now": 3}
-"""What `ScheduleRequest` says, and the rank that it gives."""
-"""``first``: the head of its queue; ``next``: ahead of everything; ``now``: in spite of limits."""
+"""What `ScheduleRequest` says, and the rank that it gives. ``first``: the head of its queue; ``next``: ahead
+of everything; ``now``: in spite of limits."""
 SIGNALS = 64
 """The greatest number of a signal (signal(7))."""
 LONGEST_LIST = 1 << 31
