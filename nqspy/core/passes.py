@@ -12,6 +12,7 @@ from nqspy.core import alike, features
 from nqspy.core.draft import Draft
 from nqspy.core.queueing import depend, startable, words
 from nqspy.core.queueing.limits import RunningCounts, too_wide
+from nqspy.core.runtime import goes_since
 from nqspy.model.actions import Plan, Start
 from nqspy.model.board import Board
 from nqspy.model.ids import Instant, Seq, array_of
@@ -148,8 +149,7 @@ def _explain(
     if request.state is State.SUSPENDED:
         return reasons.own.get(request.seq) or features.keeping(site, request) or _suspended(request)
     if request.state is State.RUNNING:
-        began = max(request.run.started, request.run.resumed or 0)
-        return features.outlook(site, request, Instant(began))
+        return features.outlook(site, request, goes_since(request))
     if request.state is not State.QUEUED:
         return None
     kept = of_itself(site, request, reasons)

@@ -5,6 +5,7 @@ import numpy as np
 
 from nqspy.core.log_uniform import longest_of, median_beyond
 from nqspy.model.columns import Floats
+from nqspy.model.ids import Instant
 from nqspy.model.lifetimes import ENOUGH, WHOLE, Lifetimes, Lived, key_of
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Ask, Request, finite
@@ -61,6 +62,11 @@ def most_wall(settings: Settings, request: Request) -> int | None:
         cpus.append(finite(queue.per_request.cpu_limit))
     walls += [cpu // max(1, ask.pes) for cpu in cpus if cpu is not None]
     return min((wall for wall in walls if wall is not None), default=None)
+
+
+def goes_since(request: Request) -> Instant:
+    """Since when one that was started has gone on without a pause."""
+    return Instant(max(request.run.started, request.run.resumed or 0))
 
 
 def expected_wall(settings: Settings, past: Lifetimes, request: Request, ran: int = 0) -> int | None:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from math import inf
 
+from nqspy.core.runtime import goes_since
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Instant
 from nqspy.model.registry import SettingsObject, Words, declare
@@ -157,5 +158,4 @@ def undisturbed_until(request: Request, kind: JobClass) -> Instant | None:
     was given them; None: for ever."""
     if kind.do_not_disturb is None:
         return None
-    since = max(request.run.started, request.run.resumed or 0)
-    return Instant(since + kind.do_not_disturb * len(request.pes))
+    return Instant(goes_since(request) + kind.do_not_disturb * len(request.pes))

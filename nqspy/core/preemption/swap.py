@@ -27,6 +27,7 @@ from dataclasses import dataclass, fields
 
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature
+from nqspy.core.runtime import goes_since
 from nqspy.model.actions import Action, Resume, Suspend
 from nqspy.model.cause import declare_feature
 from nqspy.model.health import Level, Pressure
@@ -256,8 +257,7 @@ def _give_way(draft: Draft, held: ResidentMemory, now: Instant) -> Instant | Non
 
 def free_at(request: Request, control: SwapControl) -> Instant:
     """When a running request has been in memory for ``min_resident``."""
-    since = max(request.run.started, request.run.resumed or 0)
-    return Instant(since + control.min_resident)
+    return Instant(goes_since(request) + control.min_resident)
 
 
 def choose(held: Mapping[Seq, int], requests: Iterable[Request]) -> Request | None:
