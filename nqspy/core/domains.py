@@ -108,10 +108,16 @@ def check_moves(site: Site, after: Settings, touched: Collection[str]) -> None:
 
 
 def _moved_queues(site: Site, after: Settings, touched: Collection[str]) -> dict[str, int]:
-    """Queues that get another domain while requests of theirs are started, and how many are."""
+    """Queues that get another domain, or whose domain another kind, while requests of theirs are started, and
+    how many are."""
     before = site.settings.queues
     names = {name for name in map(_queue_in, touched) if name in before and name in after.queues}
     moved = {name for name in names if before[name].domain != after.queues[name].domain}
+    moved |= {
+        name
+        for name, queue in before.items()
+        if _is_command(site.settings, queue.domain) != _is_command(after, queue.domain)
+    }
     holding = (each for each in site.started.values() if not each.pes_released)
     return Counter(each.queue for each in holding if each.queue in moved) if moved else {}
 

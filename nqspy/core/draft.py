@@ -7,11 +7,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, Protocol
 
 from nqspy.core.consumables import UnitBoard
 from nqspy.core.fair_share import FairShare
-from nqspy.core.placement import POLICIES
+from nqspy.core.placement import policy_of
 from nqspy.core.sight import Seen, SiteView
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Resume, Suspend
 from nqspy.model.board import Board
@@ -113,18 +114,14 @@ class Draft:
     def room(self, queue: str) -> int:
         """How many PEs one request of a queue could be given now."""
         board = self._boards.get(queue) or self.board(queue)
-        if board.domain.is_command:
-            return self._room_for_requests(board.domain)
-        return POLICIES[board.domain.placement].room(board)
+        return 0 if self._is_full(board.domain) else policy_of(board.domain).room(board)
 
-    def _room_for_requests(self, domain: Domain) -> int:
-        """The same in a command domain: as many as the machine has, until it has as many requests as it
-        may."""
-        if domain.requests is None:
-            return self.site.pes()
-        there = (*self.site.started.values(), *self.started)
-        running = sum(1 for each in there if self.site.domain_of(each.queue).name == domain.name)
-        return self.site.pes() if running < domain.requests else 0
+    def _is_full(self, domain: Domain) -> bool:
+        """Whether a command domain has as many requests as it may."""
+        if not domain.is_command or domain.requests is None:
+            return False
+        there = chain(self.site.started.values(), self.started)
+        return sum(self.site.domain_of(each.queue).name == domain.name for each in there) >= domain.requests
 
     @cached_property
     def ledger(self) -> FairShare:
@@ -176,9 +173,7 @@ class Draft:
     def place(self, request: Request) -> tuple[int, ...]:
         """Takes PEs for one that asks for no more than there is `room`."""
         board = self.board(request.queue)
-        if board.domain.is_command:
-            return ()
-        pes = POLICIES[board.domain.placement].pick(board, request.spec.ask.pes)
+        pes = policy_of(board.domain).pick(board, request.spec.ask.pes)
         board.take(pes)
         return pes
 
@@ -269,14 +264,9 @@ class Draft:
 
     def parked(self) -> list[Request]:
         """Suspended requests whose PEs others may have meanwhile, in the order of their starts."""
-        return sorted(
-            (
-                r
-                for r in self.site.paused.values()
-                if r.pes_released and not r.ending and r not in self.resumed
-            ),
-            key=_by_start,
-        )
+        back = {request.seq for request in self.resumed}
+        away = (r for r in self.site.paused.values() if r.pes_released and not r.ending)
+        return sorted((r for r in away if r.seq not in back), key=_by_start)
 
     def suspend(
         self,

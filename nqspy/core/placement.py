@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from nqspy.model.board import Board, blocks
+from nqspy.model.domains import Domain
 
 
 class Placement(Protocol):
@@ -74,9 +75,31 @@ class MostPacked(_Scattered):
         return tuple(sorted(pes[order[:count]].tolist()))
 
 
+class HoldsNothing:
+    """In a command domain requests hold no PEs, and each may ask for as many as the machine has."""
+
+    def room(self, board: Board) -> int:
+        """All PEs of the machine."""
+        return len(board.held)
+
+    def pick(self, board: Board, count: int) -> tuple[int, ...]:
+        """None."""
+        return ()
+
+    def again(self, board: Board, count: int, own: Sequence[int]) -> Sequence[int]:
+        """None."""
+        return ()
+
+
 POLICIES: Mapping[str, Placement] = {
     "lowest": Lowest(),
     "contiguous": Contiguous(),
     "most_packed": MostPacked(),
 }
 """By their words in the settings (`domains.PLACEMENTS`)."""
+_COMMAND = HoldsNothing()
+
+
+def policy_of(domain: Domain) -> Placement:
+    """The policy of a domain."""
+    return _COMMAND if domain.is_command else POLICIES[domain.placement]

@@ -5,7 +5,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable
 
 from nqspy.core.passes import explain
-from nqspy.core.placement import POLICIES
+from nqspy.core.placement import policy_of
 from nqspy.core.queueing.limits import RunningCounts
 from nqspy.model.actions import Plan, Start
 from nqspy.model.board import Board
@@ -75,7 +75,7 @@ def _in_line(site: Site, seq: Seq) -> Request | None:
 
 
 def _kept(counts: RunningCounts, board: Board, request: Request) -> tuple[str, str, str] | None:
-    pes, room = request.spec.ask.pes, POLICIES[board.domain.placement].room(board)
+    pes, room = request.spec.ask.pes, policy_of(board.domain).room(board)
     if pes > room:
         return ReasonCode.NO_PES.value, "machine", f"it asks for {pes} PEs, {room} could be given"
     reason = counts.keeping(request)

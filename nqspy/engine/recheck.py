@@ -111,9 +111,7 @@ class Recheck:
 
     def _are_pes(self, pes: tuple[int, ...], request: Request) -> bool:
         domain = self._site.domain_of(request.queue)
-        if domain.is_command:
-            return not pes
-        wanted, own = request.spec.ask.pes, self._site.pes_of(domain)
+        wanted, own = domain.held_by(request.spec.ask.pes), self._site.pes_of(domain)
         inside = all(0 <= pe < len(own) and own[pe] for pe in pes)
         return len(pes) == len(set(pes)) == wanted and inside
 

@@ -41,6 +41,10 @@ class Domain:
         they begin wait for PEs elsewhere."""
         return self.kind == "command"
 
+    def held_by(self, asked: int) -> int:
+        """How many PEs a request that asks for so many holds while it runs."""
+        return 0 if self.is_command else asked
+
 
 @cache
 def numbers(ranges: tuple[str, ...]) -> tuple[int, ...]:

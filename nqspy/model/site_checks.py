@@ -6,6 +6,7 @@ from nqspy.model import board, consumables
 from nqspy.model.array_checks import check_array, ensure
 from nqspy.model.board import Holders
 from nqspy.model.columns import Columns
+from nqspy.model.domains import Domain
 from nqspy.model.ids import Instant, Seq, array_of, number_of
 from nqspy.model.outputs import files
 from nqspy.model.request_counts import RequestCounts
@@ -32,6 +33,7 @@ class Linked(Protocol):
 
     def columns(self, queue: str) -> Columns: ...
     def domains(self) -> list[str]: ...
+    def domain_of(self, queue: str) -> Domain: ...
     def board_anew(self, domain: str = ...) -> board.Board: ...
     def board(self, domain: str = ...) -> board.Board: ...
 
@@ -69,7 +71,8 @@ def _check_request(site: Linked, seq: Seq, request: Request) -> None:
         ensure(int(columns.date[request.slot]) == request.date_in_queue, f"{seq} has another date in its row")
     if request.state in STARTED:
         ensure(0 < request.run.number == request.attempts, f"{seq} runs without an attempt")
-        due = 0 if request.state is State.EXITING else request.spec.ask.pes
+        asked = site.domain_of(request.queue).held_by(request.spec.ask.pes)
+        due = 0 if request.state is State.EXITING else asked
         ensure(len(request.pes) == due, f"{seq} has not the PEs it asked for")
         suspended = request.state is State.SUSPENDED
         ensure(suspended == (request.pause is not None), f"{seq} is {request.state} and paused")

@@ -48,3 +48,27 @@ def test_jobs_run_on_pes_of_their_domain_also_after_a_kill(make_live):
     (live.work / "go").touch()
     assert [live.ended(each)["exit_status"] for each in (here, there, waits)] == [0, 0, 0]
     assert "PEs 1, 3: 2, 2 free, 0 held" in live.qmgr("show domain").ok().out
+
+
+COMMAND = """\
+set machine pes=2
+create domain front kind=command requests=2
+create batch_queue batch workdir=submit domain=front
+enable queue batch
+start queue batch
+set default batch_request queue batch
+"""
+
+
+def test_requests_of_a_command_domain_hold_no_pes_also_after_a_kill(make_live):
+    live = make_live().site(COMMAND).start()
+    wide, more, waits = (live.submit("while [ ! -e go ]; do sleep 0.05; done", pes=2) for _ in range(3))
+    for id in (wide, more):
+        live.running(id)
+        assert live.job(id)["pes"] == []
+    live.qmgr("set domain front kind=application pes=1").refused("2 requests of queue batch", "domain front")
+    live.kill()
+    live.start()
+    assert [live.job(id)["state"] for id in (wide, more, waits)] == ["running", "running", "queued"]
+    (live.work / "go").touch()
+    assert [live.ended(id)["exit_status"] for id in (wide, more, waits)] == [0, 0, 0]

@@ -1,7 +1,7 @@
 """Why a request or a queue has to wait, where neither a limit nor an exit says it."""
 
 from nqspy.core.draft import Draft
-from nqspy.core.placement import POLICIES
+from nqspy.core.placement import policy_of
 from nqspy.model.board import Board
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request
@@ -53,7 +53,7 @@ def no_pes(draft: Draft, queue: str, asked: int | str | None = None) -> Reason:
 
 def lacking(site: Site, board: Board, request: Request) -> Reason | None:
     """That there are too few PEs for one beside what runs; None: there are enough."""
-    room = POLICIES[board.domain.placement].room(board)
+    room = policy_of(board.domain).room(board)
     return _short(site, board, room, _asked(request)) if request.spec.ask.pes > room else None
 
 

@@ -1,0 +1,40 @@
+"""Command domains: requests hold no PEs there, and start at once within their limits."""
+
+import pytest
+
+from nqspy.model.events import Change
+
+
+@pytest.fixture
+def front(house):
+    """A machine of 4 PEs, and a queue whose requests hold none of them."""
+    house.machine(pes=4).change(Change("create", "domain/front", {"kind": "command"}))
+    return house.queue("front", domain="front", order="fcfs")
+
+
+def test_requests_hold_no_pes_and_take_none_from_others(front):
+    wide, more = front.submit("anne pes=4", "ben pes=3")
+    told = front.go()
+    assert told.starts == [wide, more]
+    assert front.request(wide).pes == front.request(more).pes == ()
+    front.queue("batch")
+    other = front.submit("cleo pes=4")[0]
+    assert front.go().pes(other) == (0, 1, 2, 3)
+
+
+def test_there_are_so_many_at_a_time(front):
+    front.set("domain/front/requests", 2)
+    first, second, third = front.submit("anne", "anne", "anne")
+    assert front.go().starts == [first, second]
+    front.end(first)
+    assert front.go().starts == [third]
+
+
+def test_who_stands_behind_one_that_lets_nobody_pass_is_told_so_and_of_no_pes(front):
+    front.queue("line", domain="front", order="fcfs", backfill="none", pe_limit=4)
+    front.submit("anne pes=3")
+    front.go()
+    first, behind = front.submit("ben pes=4", "cleo pes=1")
+    assert front.go().starts == []
+    assert "PE limit 4 of queue line" in front.why(first).text
+    assert f"{front.site.id_of(first)} waits in front of it" in front.why(behind).text
