@@ -21,6 +21,7 @@ set timezone Europe/Paris
 create batch_queue night priority=10 workdir=submit order=fcfs reserve=1
 create batch_queue express priority=20 workdir=submit run_limit=1
 create batch_queue spare priority=5 workdir=submit
+create batch_queue odd priority=6 workdir=submit
 create batch_queue desk priority=40 workdir=submit
 create pipe_queue batch priority=30 destination=(express, spare)
 set per_request wall_limit=4:00:00 night
@@ -28,7 +29,7 @@ set per_request wall_limit=2:00:00 express
 set per_request cpu_limit=600 express
 set per_request wall_limit=2:00:00 desk
 enable queue all
-start queue express, spare, batch, desk
+start queue express, spare, batch, desk, odd
 create group d1 share=60
 create group d2 share=40
 create consumable key units=(a, b)
@@ -160,7 +161,9 @@ class EventfulNight:
         self.live.qsub("true\n", "-q", "night", "-W", f"depend=afterok:{first}", "-N", "after")
         self.live.qsub("true\n", "-q", "spare", "-W", f"depend=afternotok:{first}", "-N", "never")
         self.live.qsub("true\n", "-q", "night", "-W", f"depend=afterany:{array}", "-N", "last")
-        for name in ("poison", "endless", "late-1", "late-2", *["pair"] * 6):
+        for name in ("poison", "endless"):
+            self.submit(0.3, name, "odd")  # nothing but the moody exit keeps these back
+        for name in ("late-1", "late-2", *["pair"] * 6):
             self.submit(0.3, name, "spare")
         self.submit(0.3, "listed", "desk")
         for n in range(3):
