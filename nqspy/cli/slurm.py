@@ -7,7 +7,7 @@ request of 2 nodes with 3 tasks each of 4 CPUs has 24 PEs.
 
 from nqspy.cli import values, wishes
 from nqspy.cli.fast import Failure, Given
-from nqspy.cli.resources import read_list
+from nqspy.cli.resources import Listed
 from nqspy.cli.sheet import RequestSheet
 from nqspy.cli.slurm_options import REFUSED
 from nqspy.cli.values import Wrong
@@ -33,7 +33,7 @@ class SlurmSheet:
         self.numbers: dict[str, int] = {}
         self.memory: tuple[str, int] | None = None
         self.stdout = self.stderr = ""
-        self.export = "ALL"
+        self.export = ["ALL"]
         self.folder = ""
         self.array = False
         self.by: dict[str, Given] = {}
@@ -249,7 +249,7 @@ def _mail_user(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
 
 
 def _export(_sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
-    said.export = value
+    said.export = split_list(value)
 
 
 def _comment(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
@@ -287,6 +287,8 @@ def _gres(_sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
     """``gpu:2``, ``gpu:TYPE:2``, ``NAME:N``; several between commas."""
     for each in value.split(","):
         name, colon, rest = each.partition(":")
+        if not name or set(name) & set("\"'()=+"):
+            raise Wrong(f"{each!r} names no unit; write it like gpu:2")
         if ":" in rest:
             raise Wrong(f"{each!r}: units are not told apart by type; write it like {name}:1")
         said.numbers["gpus" if name == "gpu" else f"unit {name}"] = _count(rest) if colon else 1
@@ -349,12 +351,11 @@ def _lay_out(sheet: RequestSheet, said: SlurmSheet) -> None:
     for name, units in number.items():
         if name == "gpus" or name.startswith("unit "):
             said_of = said.by["gpus" if "gpus" in said.by and name == "gpus" else "gres"]
-            for each in read_list(f"{name.removeprefix('unit ')}={units}", said_of):
-                sheet.listed[each.name] = each
+            unit = name.removeprefix("unit ")
+            sheet.listed[unit] = Listed(unit, str(units), f"{unit}={units}", said_of)
 
 
 def _take_along(sheet: RequestSheet, said: SlurmSheet) -> None:
     """``--export``: ``ALL``, ``NONE``, ``NIL``, names and values; without ``ALL`` only what is named."""
-    words = split_list(said.export)
-    sheet.exports = "ALL" in words
-    sheet.variables[:] = [word for word in words if word and word not in ("ALL", "NONE", "NIL")]
+    sheet.exports = "ALL" in said.export
+    sheet.variables[:] = [word for word in said.export if word and word not in ("ALL", "NONE", "NIL")]
