@@ -61,6 +61,12 @@ class Caller:
     trusted: bool = False
 
 
+def lets_in(users: Collection[str], groups: Collection[str], who: str, memberships: Collection[str]) -> bool:
+    """Whether lists of users and Unix groups let somebody in, a member of these groups: where they name
+    nobody, everybody."""
+    return not (users or groups) or who in users or not set(groups).isdisjoint(memberships)
+
+
 _IN_ADDRESS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.!#$%&'*+/=?^_`{|}~-")
 
 

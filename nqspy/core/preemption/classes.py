@@ -11,6 +11,7 @@ from math import inf
 from nqspy.core.runtime import goes_since
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Instant
+from nqspy.model.people import lets_in
 from nqspy.model.registry import SettingsObject, Words, declare
 from nqspy.model.requests import Request, Spec
 from nqspy.model.settings import Settings
@@ -128,8 +129,7 @@ def objection(site: Site, name: str, owner: str, groups: Collection[str] = ()) -
     if name not in known:
         return Refusal("no_such_class", name=name[:80], known=", ".join(known) or "none")
     found = known[name]
-    closed = bool(found.users or found.groups)
-    if closed and owner not in found.users and set(groups).isdisjoint(found.groups):
+    if not lets_in(found.users, found.groups, owner, groups):
         return Refusal("class_not_open", name=name, owner=owner)
     return None
 

@@ -19,6 +19,7 @@ from nqspy.core.queueing.limits import violation
 from nqspy.model.actions import Action, Move
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant
+from nqspy.model.people import lets_in
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import ReasonCode, reason_kinds
 from nqspy.model.request_counts import RequestCounts
@@ -48,10 +49,8 @@ class Objection:
 
 def may_enter(queue: Queue, owner: str, groups: Collection[str] = ()) -> bool:
     """Whether a user, member of these Unix groups, may submit to a queue."""
-    listed = bool(queue.users or queue.groups)
-    if not (queue.restricted or listed):
-        return True
-    return owner in queue.users or not set(groups).isdisjoint(queue.groups)
+    nobody = queue.restricted and not (queue.users or queue.groups)
+    return not nobody and lets_in(queue.users, queue.groups, owner, groups)
 
 
 class Routes:
