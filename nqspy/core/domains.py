@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable
 from itertools import combinations
 from typing import Any
 
+from nqspy.core.entry import rules
 from nqspy.model.board import pes_of
 from nqspy.model.changes import Change
 from nqspy.model.domains import APPLICATION, GREATEST, Domain, home_of, names, numbers, spans
@@ -23,6 +24,9 @@ def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]
     for queue in settings.queues.values() if gone else ():
         if queue.domain in gone:
             yield f"queue {queue.name} names domain {queue.domain}; give it another first: set queue domain="
+    for domain in settings.domains.values():
+        if domain.largest is not None and domain.smallest > domain.largest:
+            yield f"domain {domain.name}: smallest={domain.smallest} is above largest={domain.largest}"
     others = [each for each in settings.domains.values() if each.name != APPLICATION]
     for domain in others:
         try:
@@ -76,11 +80,13 @@ DOMAINS = declare(
         standing=APPLICATION,
         words=Words(
             "Domains",
-            "PEs (idle ones come from application or go back to it), placement and depth of a domain",
-            "domains: their PEs, how many are free, held and offline, depth and placement",
+            "PEs (idle ones come from application or go back to it), placement and depth of a domain,"
+            " whom it takes",
+            "domains: their PEs, how many are free, held and offline, depth and placement, whom they take",
             create="a domain of PEs that are idle and in domain application",
             usage="NAME pes=16-255|(0-3, 8) [kind=application|command] "
-            "[placement=lowest|contiguous|most_packed] [depth=1] [requests=N]",
+            "[placement=lowest|contiguous|most_packed] [depth=1] [requests=N] [smallest=N] [largest=N] "
+            "[users=(a, b)] [groups=(a, b)] [accounts=(a, b)] [takes=all|batch|interactive]",
             delete="a domain that no queue names; its PEs, which must be idle, are application's then",
         ),
         check=_check,
@@ -128,14 +134,21 @@ def _queue_in(path: str) -> str:
 
 
 def unused(settings: Settings, pes: int) -> list[str]:
-    """Queues whose domain has none of a machine's PEs, a line each."""
+    """Queues whose domain has none of a machine's PEs, or fewer than whom it takes asks for, a line each."""
     if not settings.domains:
         return []
-    holding = [name for name in names(settings.domains) if not _is_command(settings, name)]
-    empty = [name for name in holding if not pes_of(settings.domains, name, pes).any()]
-    batch = (queue for queue in settings.queues.values() if queue.kind == "batch") if empty else ()
-    using = ((queue.name, queue.domain) for queue in batch)
-    return [f"queue {queue}: domain {name} has no PE" for queue, name in using if name in empty]
+    wrong: dict[str, str] = {}
+    for name in names(settings.domains):
+        size = int(pes_of(settings.domains, name, pes).sum())
+        least = settings.domains[name].smallest if name in settings.domains else 1
+        if not size:
+            wrong[name] = f"domain {name} has no PE"
+        elif size < least:
+            wrong[name] = f"domain {name} takes requests of {least} PEs and more, and has {size}"
+        if _is_command(settings, name):
+            wrong.pop(name, None)
+    batch = (queue for queue in settings.queues.values() if queue.kind == "batch") if wrong else ()
+    return [f"queue {queue.name}: {wrong[queue.domain]}" for queue in batch if queue.domain in wrong]
 
 
 def _is_command(settings: Settings, name: str) -> bool:
@@ -154,6 +167,9 @@ def rows(site: Site) -> list[dict[str, Any]]:
             {
                 "name": name, "kind": domain.kind, "pes": pes, "free": board.free, "held": held,
                 "offline": len(offline), "depth": domain.depth, "placement": domain.placement,
+                "requests": domain.requests, "smallest": domain.smallest, "largest": domain.largest,
+                "users": list(domain.users), "groups": list(domain.groups),
+                "accounts": list(domain.accounts), "takes": domain.takes,
             }
         )  # fmt: skip
     return found
@@ -162,6 +178,10 @@ def rows(site: Site) -> list[dict[str, Any]]:
 def ranges(pes: Iterable[int]) -> str:
     """PE numbers in ascending order as people write them: ``0-3, 8``."""
     return ", ".join(spans(pes)) or "none"
+
+
+def _bound(requests: int | None) -> str:
+    return "" if requests is None else f" requests={requests}"
 
 
 def text(site: Site, chosen: Collection[str] = ()) -> str:
@@ -174,6 +194,7 @@ def text(site: Site, chosen: Collection[str] = ()) -> str:
         lines += [
             f"{row['name']} [{row['kind']}]",
             f"  PEs {ranges(row['pes'])}: {len(row['pes'])}, {row['free']} free, {row['held']} held{away}",
-            f"  placement={row['placement']} depth={row['depth']}",
+            f"  placement={row['placement']} depth={row['depth']}{_bound(row['requests'])}",
+            f"  takes {rules(site.domain(row['name']))}",
         ]
     return "\n".join(lines)

@@ -34,6 +34,19 @@ class Domain:
     requests: int | None = setting(
         "count", None, "requests at a time in a command domain, where they hold no PEs"
     )
+    smallest: int = setting("number", 1, "PEs that a request it takes asks for at least", low=1)
+    largest: int | None = setting("count", None, "PEs that a request it takes asks for at most", low=1)
+    users: tuple[str, ...] = setting(
+        "names", (), "users whose requests it takes; empty with groups empty: all"
+    )
+    groups: tuple[str, ...] = setting("names", (), "Unix groups whose requests it takes")
+    accounts: tuple[str, ...] = setting(
+        "names", (), "departments and accounts whose requests it takes; empty: all"
+    )
+    takes: str = setting(
+        "name", "all", "which requests: all, batch ones, or interactive ones (mpprun outside of a request,"
+        " qsub -I)", words=("all", "batch", "interactive"),
+    )  # fmt: skip
 
     @property
     def is_command(self) -> bool:

@@ -125,6 +125,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
     # ------------------------------------------------------------ what queues take
     ("queue_disabled", 173): {"queue_disabled": "Queue is not enabled: {queue}"},
     ("no_access", 174): {"no_access": "Access to queue is denied: {queue}"},
+    ("domain_closed", 174): {"domain_closed": "{queue}: {said}"},
     ("pipe_only", 174): {"pipe_only": "queue {queue} takes requests from pipe queues only"},
     ("above_limit", 188): {
         "above_limit": "{said}",

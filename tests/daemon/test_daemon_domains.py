@@ -23,7 +23,8 @@ def test_jobs_run_on_pes_of_their_domain_also_after_a_kill(make_live):
     live = make_live().site(SITE).start()
     assert shown(live)["odd"] == {
         "name": "odd", "kind": "application", "pes": [1, 3], "free": 2, "held": 0, "offline": 0, "depth": 1,
-        "placement": "most_packed",
+        "placement": "most_packed", "requests": None, "smallest": 1, "largest": None, "users": [],
+        "groups": [], "accounts": [], "takes": "all",
     }  # fmt: skip
     here = live.submit("while [ ! -e go ]; do sleep 0.05; done", pes=2)
     there = live.submit("while [ ! -e go ]; do sleep 0.05; done", queue="other")
@@ -72,3 +73,49 @@ def test_requests_of_a_command_domain_hold_no_pes_also_after_a_kill(make_live):
     assert [live.job(id)["state"] for id in (wide, more, waits)] == ["running", "running", "queued"]
     (live.work / "go").touch()
     assert [live.ended(id)["exit_status"] for id in (wide, more, waits)] == [0, 0, 0]
+
+
+CHOOSING = """\
+set machine pes=4
+create domain small pes=0-1 largest=1 takes=batch
+create domain talk pes=2 takes=interactive
+create domain others pes=3 users=nobody
+create class interactive
+create class production
+create batch_queue s workdir=submit domain=small
+create batch_queue t workdir=submit domain=talk order=class
+create batch_queue o workdir=submit domain=others
+create pipe_queue in destination=(o, s, t)
+enable queue all
+start queue all
+set default batch_request queue in
+set default mpprun queue in
+"""
+
+
+def test_each_goes_to_the_first_domain_that_takes_it_also_after_a_kill(make_live):
+    live = make_live().site(CHOOSING).start()
+    batch = live.submit("while [ ! -e go ]; do sleep 0.05; done")
+    live.running(batch)
+    assert (live.job(batch)["queue"], live.job(batch)["domain"]) == ("s", "small")
+    called = live.run("mpprun", "sh", "-c", "echo on $NQSPY_PES").ok()
+    assert called.out == "on 2\n"
+    wide = live.run("qsub", "-l", "pes=2", stdin="true\n")
+    assert wide.status != 0
+    [line] = wide.err.splitlines()
+    assert "s: domain small takes requests of 1 PE, not of 2" in line
+    assert "t: domain talk takes interactive requests, this is a batch one" in line
+    closed = live.run("qsub", "-q", "o", stdin="true\n")
+    assert closed.status != 0
+    assert len(closed.err.splitlines()) == 1
+    assert "o: domain others takes no requests of" in closed.err
+    waits = [live.submit("true") for _ in range(2)][1]
+    live.kill()
+    live.start()
+    assert (live.job(batch)["domain"], live.job(batch)["pes"]) == ("small", [0])
+    assert live.ended(waits)["queue"] == "s"
+    shown_ = live.qmgr("show domain").ok().out
+    assert "takes batch requests of 1 PE" in shown_
+    assert "takes requests; users nobody" in shown_
+    (live.work / "go").touch()
+    live.ended(batch)

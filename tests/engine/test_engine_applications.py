@@ -74,3 +74,16 @@ def test_the_queue_is_named_once_there_are_queues(text):
     printed = print_settings(built(text))
     assert built(printed) == built(text)
     assert printed.index("create batch_queue apps") < printed.index("set default mpprun queue apps")
+
+
+def test_a_pipe_queue_passes_on_by_whether_somebody_waits_at_a_terminal():
+    centre = Centre(pes=4).qmgr(APPS)
+    centre.qmgr(
+        "create domain talk pes=3 takes=interactive\ncreate batch_queue now order=class domain=talk\n"
+        "create pipe_queue in destination=(now, apps)\nenable queue all\nstart queue all\n"
+        "set default mpprun queue in"
+    )
+    [around] = centre.submit("anne")
+    at_terminal, inside = application(centre), application(centre, within=centre.id(around))
+    assert handed_in(centre, at_terminal).queue == "now"
+    assert handed_in(centre, inside).queue == "apps"

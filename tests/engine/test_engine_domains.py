@@ -1,7 +1,7 @@
 """Domains in the command language: what is made of which PEs, and what is refused."""
 
 import pytest
-from engine.harness import Centre, caller_of
+from engine.harness import Centre, caller_of, item
 
 from nqspy.core import domains
 from nqspy.model import commands as cm
@@ -55,6 +55,8 @@ def test_a_new_domain_takes_pes_from_application_and_gives_them_back(centre):
         ("delete domain application", "domain application is always there"),
         ("delete domain wide", "queue day names domain wide; give it another first: set queue domain="),
         ("set domain nowhere depth=2", "there is no domain nowhere; there are application, wide"),
+        ("set domain wide smallest=5 largest=3", "domain wide: smallest=5 is above largest=3"),
+        ("set domain application takes=jobs", "'jobs' is not known here; expected all, batch, interactive"),
         ("set domain wide depth=0", "depth is from 1 to 64, not 0"),
         ("create domain Application pes=0", "domain application is always there"),
         ("create pipe_queue in destination=(day) domain=wide", "a pipe queue has no PEs and so no domain"),
@@ -162,6 +164,7 @@ def test_without_a_domain_nothing_is_said_or_kept_of_them():
     assert "domain" not in print_settings(centre.site.settings)
     assert domains.text(centre.site).splitlines() == [
         "application [application]", "  PEs 0-1: 2, 2 free, 0 held", "  placement=lowest depth=1",
+        "  takes all requests",
     ]  # fmt: skip
 
 
@@ -275,3 +278,81 @@ def test_how_many_pes_are_free_for_one_that_an_operator_lets_go_on_is_told(centr
         centre.submit(f"{asked} queue=aux")
         [failure] = centre.ask(centre.command(f"resume request {parked}"))["failed"]
         assert f"it needs 4 PEs to go on, and {told} free" in failure["text"]
+
+
+PICKY = (
+    "set domain wide smallest=2 largest=3 users=(anne) groups=(staff)\n"
+    "create pipe_queue in destination=(day, batch)\nenable queue in\nstart queue in\n"
+)
+
+
+def test_one_that_its_queues_domain_does_not_take_is_refused_in_one_line(centre):
+    centre.qmgr(PICKY)
+    for line, owner, said in (
+        ("anne queue=day", "anne", "day: domain wide takes requests of 2 to 3 PEs, not of 1"),
+        ("anne queue=day pes=4", "anne", "day: domain wide takes requests of 2 to 3 PEs, not of 4"),
+        (
+            "ben queue=day pes=2",
+            "ben",
+            "day: domain wide takes no requests of ben: users anne; Unix groups staff",
+        ),
+    ):
+        refusal = centre.refused(cm.Submit((item(line, centre.sim.now),)), caller_of(owner))
+        assert str(refusal) == said
+    centre.submit("anne queue=day pes=2", "olga queue=day pes=3")
+    centre.qmgr("set domain wide accounts=(cfd) takes=batch")
+    refusal = centre.refused(cm.Submit((item("anne queue=day pes=2", centre.sim.now),)), caller_of("anne"))
+    assert str(refusal) == "day: domain wide takes requests of accounts cfd, not of default"
+
+
+def test_a_pipe_queue_chooses_the_domain_at_submission_and_a_restart_knows_it(centre):
+    centre.qmgr(PICKY)
+    wide, small, other = centre.submit("anne queue=in pes=3", "anne queue=in", "ben queue=in pes=3")
+    assert [centre.request(each).queue for each in (wide, small, other)] == ["day", "batch", "batch"]
+    assert centre.request(wide).pes == (4, 5, 6)
+    (waits,) = centre.submit("anne queue=in pes=2")
+    centre.qmgr("set domain wide users=(nobody) groups=() smallest=3")
+    assert centre.request(waits).queue == "day", "what is in a queue stays there"
+    centre.is_sound()
+    centre.later(minutes=11)
+    assert {event.seq: event.pes for event in centre.events(ev.Starting)}[waits] == (4, 5)
+    nowhere = "create pipe_queue strict destination=(day)\nenable queue strict\nstart queue strict"
+    centre.qmgr(nowhere)
+    refusal = centre.refused(cm.Submit((item("anne queue=strict", centre.sim.now),)), caller_of("anne"))
+    assert str(refusal).startswith("no destination of strict takes it: day: domain wide takes requests of 3")
+
+
+def test_a_moved_or_modified_request_must_be_one_that_the_domain_takes(centre):
+    centre.qmgr(PICKY)
+    (mine,) = centre.submit("anne pes=2 held")
+    (bens,) = centre.submit("ben pes=2 held")
+    moved = cm.MoveRequests((centre.id(bens),), "day")
+    [failed] = centre.ask(moved, caller_of("ben"))["failed"]
+    assert failed["text"].startswith("day: domain wide takes no requests of ben")
+    centre.ask(moved)
+    assert centre.request(bens).queue == "day", (
+        "an operator decides who; how large one is stays with the domain"
+    )
+    centre.ask(cm.MoveRequests((centre.id(mine),), "day"), caller_of("anne"))
+    larger = cm.ModifyRequest((centre.id(mine),), {"ask/pes": 4})
+    [failed] = centre.ask(larger, caller_of("anne"))["failed"]
+    assert failed["text"] == "day: domain wide takes requests of 2 to 3 PEs, not of 4"
+    assert (centre.request(mine).queue, centre.request(mine).spec.ask.pes) == ("day", 2)
+    centre.is_sound()
+
+
+def test_whom_a_domain_takes_is_shown_written_and_read_again(centre):
+    centre.qmgr(PICKY + "set domain wide accounts=(cfd, p17) takes=interactive")
+    said = "  takes interactive requests of 2 to 3 PEs; users anne; Unix groups staff; accounts cfd, p17"
+    assert said in domains.text(centre.site).splitlines()
+    [_, row] = domains.rows(centre.site)
+    assert (row["smallest"], row["largest"], row["takes"]) == (2, 3, "interactive")
+    assert (row["users"], row["groups"], row["accounts"]) == (["anne"], ["staff"], ["cfd", "p17"])
+    again = Centre(print_settings(centre.site.settings), pes=8)
+    assert dump(again.site.settings) == dump(centre.site.settings)
+
+
+def test_a_domain_with_fewer_pes_than_whom_it_takes_asks_for_is_warned_of(centre):
+    changes = (ev.Change("set", "domain/wide/smallest", 5),)
+    answer = centre.ask(cm.Configure(changes, advise=True))
+    assert answer["warnings"] == ["queue day: domain wide takes requests of 5 PEs and more, and has 4"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from nqspy.core.entry import misfit
 from nqspy.model.molded import on_size
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
@@ -26,9 +27,10 @@ _WORDS = {
 
 
 def violation(site: Site, spec: Spec, queue: Queue) -> str | None:
-    """Why a queue can never take this request: one line naming the limit and the greatest value allowed;
-    None when it can. An explicit ``unlimited`` fits only where the queue has no such limit. It takes one that
-    may run on several numbers of PEs when it takes one of them; the reason is that of the least."""
+    """Why a queue, or its domain, can never take this request: one line naming the limit and the greatest
+    value allowed; None when it can. An explicit ``unlimited`` fits only where the queue has no such limit. It
+    takes one that may run on several numbers of PEs when it takes one of them; the reason is that of the
+    least."""
     if spec.mold is None:
         return excess(site, spec, queue)
     found = [excess(site, on_size(spec, pes), queue) for pes in spec.mold.sizes]
@@ -47,6 +49,8 @@ def excess(site: Site, spec: Spec, queue: Queue) -> str | None:
             return f"{queue.name}: {words} {wanted} is above the limit of {show(limit)}"
     if queue.per_request.pe_limit is not None and ask.pes > queue.per_request.pe_limit:
         return f"{queue.name}: {ask.pes} PEs are above the limit of {queue.per_request.pe_limit}"
+    if (wrong := misfit(site.domain_of(queue.name), spec)) is not None:
+        return f"{queue.name}: {wrong}"
     wide = too_wide(site, queue.name, ask.pes)
     return None if wide is None else wide.text
 

@@ -1,8 +1,8 @@
 """Route: pipe queues pass requests on, by the limits requests ask for (semantics.md 1, nqs.md 5).
 
 Destinations are tried in order; the first that accepts wins. A destination accepts a request when it is
-enabled, its owner has access, it is not full (loadonly), and every limit asked for is within its own. An
-omitted CPU time counts as ``set default cpu_limit``.
+enabled, its owner has access, it is not full (loadonly), every limit asked for is within its own, and its
+domain takes such requests. An omitted CPU time counts as ``set default cpu_limit``.
 """
 
 from collections import Counter
@@ -13,6 +13,7 @@ import numpy as np
 
 from nqspy.core import sight
 from nqspy.core.draft import Draft
+from nqspy.core.entry import turned_away
 from nqspy.core.feature import Feature
 from nqspy.core.queueing import words
 from nqspy.core.queueing.limits import violation
@@ -51,6 +52,12 @@ def may_enter(queue: Queue, owner: str, groups: Collection[str] = ()) -> bool:
     """Whether a user, member of these Unix groups, may submit to a queue."""
     nobody = queue.restricted and not (queue.users or queue.groups)
     return not nobody and lets_in(queue.users, queue.groups, owner, groups)
+
+
+def closed_domain(site: Site, queue: Queue, owner: str, groups: Collection[str]) -> str | None:
+    """Why a queue's domain takes nothing of that user; None where it may, and of a pipe queue, which has
+    none."""
+    return turned_away(site.domain_of(queue.name), owner, groups) if queue.kind == "batch" else None
 
 
 class Routes:
@@ -123,6 +130,8 @@ class Routes:
                 return Objection(above)
         if not may_enter(queue, spec.owner, groups):
             return Objection(f"{queue.name}: {spec.owner} has no access")
+        if (closed := closed_domain(self._site, queue, spec.owner, groups)) is not None:
+            return Objection(f"{queue.name}: {closed}")
         if not queue.enabled:
             return Objection(f"{queue.name}: the queue is disabled", later=True)
         return self._full(spec.owner, queue, number)

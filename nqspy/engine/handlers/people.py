@@ -3,7 +3,7 @@
 
 from collections.abc import Collection
 
-from nqspy.core.queueing.route import may_enter
+from nqspy.core.queueing.route import closed_domain, may_enter
 from nqspy.model.errors import Refusal
 from nqspy.model.people import DEFAULT_GROUP, Caller, Role
 from nqspy.model.queues import Queue
@@ -48,12 +48,15 @@ def need_to_be(settings: Settings, caller: Caller, request: Request, what: str) 
         raise Refusal("act_as_root", what=what)
 
 
-def need_entry(queue: Queue, user: str, groups: Collection[str]) -> None:
-    """Raises Refusal unless a queue takes requests of that user, a member of these Unix groups."""
+def need_entry(site: Site, queue: Queue, user: str, groups: Collection[str]) -> None:
+    """Raises Refusal unless a queue and its domain take requests of that user, a member of these Unix
+    groups."""
     if not queue.enabled:
         raise Refusal("queue_disabled", queue=queue.name)
     if not may_enter(queue, user, groups):
         raise Refusal("no_access", queue=queue.name)
+    if (closed := closed_domain(site, queue, user, groups)) is not None:
+        raise Refusal("domain_closed", queue=queue.name, said=closed)
 
 
 def sees_all(settings: Settings, caller: Caller) -> bool:

@@ -189,7 +189,7 @@ def move(tx: Transaction, command: cm.MoveRequests, caller: Caller) -> Any:
 
 def _may_put(tx: Transaction, request: Request, queue: Queue, caller: Caller) -> None:
     """What holds for users and not for operators. Raises Refusal."""
-    need_entry(queue, caller.user, caller.groups)
+    need_entry(tx.site, queue, caller.user, caller.groups)
     if queue.pipeonly:
         raise Refusal("pipe_only", queue=queue.name)
     QueueQuota(tx).enter(request, queue)

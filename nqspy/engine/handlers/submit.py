@@ -247,7 +247,7 @@ def _find_room(
 ) -> tuple[Spec, str, str]:
     """The queue that a request names, and the one that takes it now. Raises Refusal."""
     queue = _queue_named(tx, spec.queue)
-    need_entry(queue, spec.owner, groups)
+    need_entry(tx.site, queue, spec.owner, groups)
     target = (
         _batch(tx, spec, queue, coming) if queue.kind == "batch" else _routed(tx, spec, queue, groups, coming)
     )
