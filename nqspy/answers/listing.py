@@ -21,6 +21,7 @@ from nqspy.model.ids import Seq, index_of, is_array, member, rank_of, request_na
 from nqspy.model.people import Caller
 from nqspy.model.reasons import Reason
 from nqspy.model.requests import Request, State
+from nqspy.model.torus import torus_of
 from nqspy.report import eta, json_objects, why
 from nqspy.report.event_objects import used_object
 from nqspy.report.time_text import Zone
@@ -54,7 +55,8 @@ class Lister:
         self._sight = sight
         site = serving.engine.site
         now = serving.clock.now()
-        self.place = json_objects.AnswerContext(site.name, Zone(site.timezone), now, site.domains_by_queue())
+        torus, domains = torus_of(site.settings.machine), site.domains_by_queue()
+        self.place = json_objects.AnswerContext(site.name, Zone(site.timezone), now, domains, torus)
         self._places = Places(serving.engine, now)
 
     def objects(self, requests: Sequence[Request]) -> Objects:

@@ -25,6 +25,7 @@ from nqspy.model.events import Ended
 from nqspy.model.people import Caller
 from nqspy.model.reasons import Reason
 from nqspy.model.requests import Request, Spec, State, Used
+from nqspy.model.torus import torus_of
 from nqspy.ports import EndedRow
 from nqspy.report import pbs_attributes, pbs_forms, pbs_tables
 from nqspy.report.pbs_attributes import PbsContext, Subject
@@ -59,7 +60,8 @@ class Subjects:
         site = serving.engine.site
         domains = site.domains_by_queue() if site.is_divided() else {}
         self.now = serving.clock.now()
-        self.context = PbsContext(site.name, node_name(site), Zone(site.timezone), domains)
+        torus = torus_of(site.settings.machine)
+        self.context = PbsContext(site.name, node_name(site), Zone(site.timezone), domains, torus)
         self._texts: dict[Reason, str] = {}
         self._variables: dict[tuple[str, str, str], VariableList | None] = {}
         self._all, self._user = role_of(site.settings, caller) != "user", caller.user

@@ -1,7 +1,7 @@
 """Domains as settings: what may be made of which PEs, and how they stand."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from itertools import combinations
 from typing import Any
 
@@ -13,6 +13,10 @@ from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.registry import ALL, SettingsObject, Words, brought, declare, split
 from nqspy.model.settings import Settings
 from nqspy.model.site import Site
+from nqspy.model.torus import Torus, base_of, torus_of
+
+_SHOWN = 32
+"""Holders of a domain that people are shown."""
 
 
 def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:
@@ -170,9 +174,31 @@ def rows(site: Site) -> list[dict[str, Any]]:
                 "requests": domain.requests, "smallest": domain.smallest, "largest": domain.largest,
                 "users": list(domain.users), "groups": list(domain.groups),
                 "accounts": list(domain.accounts), "takes": domain.takes,
+                "holders": _holders(site, pes),
             }
         )  # fmt: skip
     return found
+
+
+def _holders(site: Site, pes: Iterable[int]) -> list[dict[str, Any]]:
+    """Who holds some of these PEs, by their lowest, and where that lies in a machine that has a shape."""
+    held: dict[int, list[int]] = {}
+    for pe in pes:
+        for seq in site.holders.get(pe, ()):
+            held.setdefault(seq, []).append(pe)
+    torus = torus_of(site.settings.machine)
+    return [
+        {"id": site.id_of(seq), "pes": own, "base": own[0]}
+        | ({} if torus is None else {"coordinate": list(torus.at(own[0]))})
+        for seq, own in held.items()
+    ]
+
+
+def _told(holder: Mapping[str, Any], torus: Torus | None) -> str:
+    base = base_of(holder["pes"], torus)
+    return f"  PEs {ranges(holder['pes'])} held by {holder['id']}" + (
+        "" if base is None else f", base {base}"
+    )
 
 
 def ranges(pes: Iterable[int]) -> str:
@@ -196,5 +222,8 @@ def text(site: Site, chosen: Collection[str] = ()) -> str:
             f"  PEs {ranges(row['pes'])}: {len(row['pes'])}, {row['free']} free, {row['held']} held{away}",
             f"  placement={row['placement']} depth={row['depth']}{_bound(row['requests'])}",
             f"  takes {rules(site.domain(row['name']))}",
+            *(_told(each, torus_of(site.settings.machine)) for each in row["holders"][:_SHOWN]),
         ]
+        if more := row["holders"][_SHOWN:]:
+            lines.append(f"  and {len(more)} holders more: qmgr --json")
     return "\n".join(lines)

@@ -15,6 +15,7 @@ from nqspy.model.outputs import fill, in_folder, suffix
 from nqspy.model.queues import PROCESSES, Queue
 from nqspy.model.requests import Request, Spec, finite
 from nqspy.model.site import Site
+from nqspy.model.torus import torus_of, written
 
 KEEP_LOG = "keep_joblog"
 """The attribute that ``-kj`` gives a request: its job log stays in its owner's home."""
@@ -208,6 +209,7 @@ def _environment(
         "NQSPY_HOME": _latin(home),
         "NQSPY_ATTEMPT": str(start.attempt),
         "NQSPY_PES": ",".join(spans(start.pes)),
+        **_of_torus(start, site),
         "PBS_JOBID": identifier,
         "PBS_JOBNAME": _latin(spec.name),
         "PBS_QUEUE": _latin(request.queue),
@@ -216,6 +218,16 @@ def _environment(
         "PBS_O_QUEUE": _latin(spec.queue),
         **_of_array(request, site),
     }
+
+
+def _of_torus(start: Start, site: Site) -> dict[str, str]:
+    """In a machine that has a shape: that, its lowest PE, and where this lies."""
+    torus = torus_of(site.settings.machine)
+    if torus is None:
+        return {}
+    base = min(start.pes, default=None)
+    where = {} if base is None else {"NQSPY_BASE": str(base), "NQSPY_COORDINATE": written(torus.at(base))}
+    return where | {"NQSPY_SHAPE": str(torus), "NQSPY_PES_PER_NODE": str(torus.per_node)}
 
 
 def _of_array(request: Request, site: Site) -> dict[str, str]:

@@ -26,6 +26,8 @@ class Machine:
     memory: int | None = setting(
         "size", None, "memory shown; auto: the machine's. No limit by itself", nothing="auto"
     )
+    shape: str | None = setting("name", None, "PEs along x, y and z of its torus, like 8x8x4")
+    pes_per_node: int = setting("number", 1, "PEs of a node, beside each other along x", low=1, high=1024)
 
 
 @dataclass(frozen=True, slots=True)

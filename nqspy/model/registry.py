@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, TypeVar
 
-from nqspy.model import tree
+from nqspy.model import torus, tree
 from nqspy.model.changes import Change
 from nqspy.model.ids import Instant
 from nqspy.model.machine import Deciding, ExitSettings, Machine, Mail, Server
@@ -176,7 +176,9 @@ _objects: dict[str, SettingsObject[Any]] = {
     for each in (
         SettingsObject("server", Server, "server"),
         SettingsObject("mail", Mail, "mail", joined=ALL),
-        SettingsObject("machine", Machine, "machine", joined=("pes",)),
+        SettingsObject(
+            "machine", Machine, "machine", joined=("pes", "shape", "pes_per_node"), check=torus.check
+        ),
         SettingsObject("global", Global, "global_", joined=CONSUMABLE_LIMITS),
         SettingsObject("default", Defaults, "default", joined=ALL),
         SettingsObject("sched_factor", Factors, "sched_factor"),

@@ -167,8 +167,8 @@ _SET = (
          "weights of the intra-queue priority, for queues that have none of their own", kind="sched_factor"),
     Form("SEt global", _ATTRIBUTES, "set_single",
          "limits over all queues, bounds of a pass, and the rule of the share term", kind="global"),
-    Form("SEt machine", "pes=N|auto memory=SIZE|auto", "set_single", "what there is to schedule",
-         kind="machine"),
+    Form("SEt machine", "pes=N|auto memory=SIZE|auto shape=XxYxZ|none pes_per_node=N", "set_single",
+         "what there is to schedule, and how it lies", kind="machine"),
     Form("SEt usage", "half_life=TIME charge=cpu|pe_wall payback=PERCENT period=TIME", "set_single",
          "how use is charged and forgotten", kind="usage", option="of"),
     Form("SEt usage of group", "GROUP TIME | +TIME | -TIME", "correct_usage",
@@ -303,7 +303,7 @@ SHOWS = (
         "exits": "user exits, their settings and how they behave",
         "counters": "CPU use of the departments in this period, day and week",
         "groups": "the share tree as it is set",
-        "machine": "PEs and memory",
+        "machine": "PEs and memory, and how the PEs lie",
         "global": "limits over all queues",
     }
     | {each.head: words.show for each, words in registry.switched()}

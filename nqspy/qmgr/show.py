@@ -12,6 +12,7 @@ from nqspy.model.machine import WAYS, Found, Mail
 from nqspy.model.queues import CONSUMABLE_LIMITS, LIMIT_NAMES, Complex, Queue, Weights
 from nqspy.model.registry import SettingsObject
 from nqspy.model.site import Settings
+from nqspy.model.torus import torus_of
 from nqspy.model.tree import changed, declared, get, items
 from nqspy.qmgr import show_owed, show_shifts
 from nqspy.qmgr.table import pairs, table
@@ -141,7 +142,10 @@ def show_machine(settings: Settings, found: Found | None = None) -> str:
     machine = settings.machine
     pes = _auto(machine.pes, str(len(found.cpus)) if found else "", str(machine.pes))
     memory = units.format_size(found.memory) if found else ""
-    rows = (("pes", pes), ("memory", _auto(machine.memory, memory, _value(machine, "memory"))))
+    rows = [("pes", pes), ("memory", _auto(machine.memory, memory, _value(machine, "memory")))]
+    if (torus := torus_of(machine)) is not None:
+        nodes = "x".join(map(str, torus.nodes))
+        rows.append(("shape", f"{torus}, nodes {nodes} of {torus.per_node} PE{'s'[: torus.per_node > 1]}"))
     return _titled("Machine", pairs(rows))
 
 

@@ -14,6 +14,7 @@ from nqspy.model.outputs import fill, streams, suffix
 from nqspy.model.reasons import Reason, ReasonCode, told
 from nqspy.model.requests import Request, Spec, State, Used
 from nqspy.model.reservation import Reservation
+from nqspy.model.torus import Torus
 from nqspy.ports import EndedRow
 from nqspy.report.event_objects import requested, used_object
 from nqspy.report.time_text import Zone
@@ -27,12 +28,14 @@ _NO_PATHS: Paths = {"output": None, "error": None}
 
 class AnswerContext(NamedTuple):
     """What every object of one answer needs: host part of identifiers, the site's zone, the instant of the
-    answer (the priorities' ``at``), and queues' domains, by queue, that are not ``application``."""
+    answer (the priorities' ``at``), queues' domains, by queue, that are not ``application``, and how the
+    machine's PEs lie."""
 
     host: str
     zone: Zone
     at: Instant
     domains: Mapping[str, str] = {}
+    torus: Torus | None = None
 
 
 def request_object(
@@ -113,8 +116,17 @@ def _object(
         **_contract(request, context),
         **({"class": spec.job_class} if spec.job_class else {}),
         **_lacked(request),
+        **_base(request, context.torus),
         **({"within": spec.within or None} if spec.caller is not None else {}),
     }
+
+
+def _base(request: Request, torus: Torus | None) -> dict[str, Any]:
+    """``base coordinate[]`` where the machine has a shape: the lowest of its PEs, and where it lies."""
+    if torus is None:
+        return {}
+    base = min(request.pes, default=None)
+    return {"base": base, "coordinate": None if base is None else list(torus.at(base))}
 
 
 def _lacked(request: Request) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from nqspy.model.requests import (
     Used,
     finite,
 )
+from nqspy.model.torus import Torus, base_of
 from nqspy.report.json_objects import default_path
 from nqspy.report.pbs_values import VariableList, kilobytes, number_or_text, sizes_list, span
 from nqspy.report.time_text import Zone
@@ -72,6 +73,7 @@ class PbsContext(NamedTuple):
     node: str
     zone: Zone
     domains: Mapping[str, str] = {}
+    torus: Torus | None = None
 
 
 def attributes(subject: Subject, context: PbsContext) -> Attributes:
@@ -86,6 +88,7 @@ def attributes(subject: Subject, context: PbsContext) -> Attributes:
         "job_state": letter_of(subject),
         "queue": request.queue,
         "domain": context.domains.get(request.queue),
+        "base": base_of(request.pes, context.torus),
         "server": context.server,
         "Account_Name": spec.account,
         "Checkpoint": checkpoint(notes),

@@ -24,7 +24,7 @@ def test_jobs_run_on_pes_of_their_domain_also_after_a_kill(make_live):
     assert shown(live)["odd"] == {
         "name": "odd", "kind": "application", "pes": [1, 3], "free": 2, "held": 0, "offline": 0, "depth": 1,
         "placement": "most_packed", "requests": None, "smallest": 1, "largest": None, "users": [],
-        "groups": [], "accounts": [], "takes": "all",
+        "groups": [], "accounts": [], "takes": "all", "holders": [],
     }  # fmt: skip
     here = live.submit("while [ ! -e go ]; do sleep 0.05; done", pes=2)
     there = live.submit("while [ ! -e go ]; do sleep 0.05; done", queue="other")
@@ -119,3 +119,20 @@ def test_each_goes_to_the_first_domain_that_takes_it_also_after_a_kill(make_live
     assert "takes requests; users nobody" in shown_
     (live.work / "go").touch()
     live.ended(batch)
+
+
+def test_who_has_pes_is_told_where_they_lie(make_live):
+    live = make_live().site(SITE).start()
+    wrong = live.qmgr("set machine shape=4x4x1")
+    assert "machine: shape=4x4x1 has 16 PEs, the machine 4; shape=2x2x1 would fit" in wrong.err
+    live.qmgr("set machine shape=2x2x1 pes_per_node=2").ok()
+    assert "2x2x1, nodes 1x2x1 of 2 PEs" in live.qmgr("show machine").ok().out
+    said = "echo $NQSPY_BASE $NQSPY_COORDINATE $NQSPY_SHAPE $NQSPY_PES_PER_NODE > told"
+    id = live.submit(f"{said}; while [ ! -e go ]; do sleep 0.05; done", queue="other", pes=2)
+    live.running(id)
+    assert (live.job(id)["base"], live.job(id)["coordinate"]) == (1, [1, 0, 0])
+    assert f"PEs 1, 3 held by {id}, base 1 (1,0,0)" in live.qmgr("show domain odd").ok().out
+    assert "base = 1 (1,0,0)" in live.run("qstat", "-f", id).ok().out
+    (live.work / "go").touch()
+    live.ended(id)
+    assert (live.work / "told").read_text() == "1 1,0,0 2x2x1 2\n"

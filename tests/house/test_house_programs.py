@@ -18,7 +18,7 @@ OWNERS = {
 WORDS = {
     "mail/sender", "probe/tcp", "probe/http", "server/name", "server/timezone", "default/queue",
     "group/parent", "queue/domain", "calendar/holidays", "server/user_spool", "consumable/env",
-    "probe/units", "gang/default_class", "default/mpprun_queue",
+    "probe/units", "gang/default_class", "default/mpprun_queue", "machine/shape",
 }  # fmt: skip
 """Texts that are neither: names, addresses."""
 OF_A_REQUEST = {"shell"}
