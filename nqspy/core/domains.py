@@ -216,7 +216,8 @@ def text(site: Site, chosen: Collection[str] = ()) -> str:
     for row in rows(site):
         if chosen and row["name"] not in chosen:
             continue
-        away = f", {row['offline']} offline" if row["offline"] else ""
+        gone = [pe for pe in site.offline() if pe in row["pes"]]
+        away = f", {len(gone)} offline ({ranges(gone)})" if gone else ""
         lines += [
             f"{row['name']} [{row['kind']}]",
             f"  PEs {ranges(row['pes'])}: {len(row['pes'])}, {row['free']} free, {row['held']} held{away}",

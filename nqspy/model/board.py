@@ -152,6 +152,11 @@ class Board:
             return tuple(range(first, first + count))
         return tuple(self.open()[:count].tolist())
 
+    @property
+    def away(self) -> int:
+        """How many of its PEs are offline."""
+        return len(self._offline)
+
     def gone(self) -> set[int]:
         """PEs offline that nobody holds: there is nothing to wait for."""
         return {pe for pe in self._offline if not self.held[pe]}

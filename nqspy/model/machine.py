@@ -28,6 +28,9 @@ class Machine:
     )
     shape: str | None = setting("name", None, "PEs along x, y and z of its torus, like 8x8x4")
     pes_per_node: int = setting("number", 1, "PEs of a node, beside each other along x", low=1, high=1024)
+    offline: tuple[str, ...] = setting(
+        "names", (), "PEs that nobody is given, like 16-31 or (0-3, 8); who holds one keeps it", operator=True
+    )
 
 
 @dataclass(frozen=True, slots=True)

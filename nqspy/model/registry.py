@@ -10,8 +10,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, TypeVar
 
-from nqspy.model import torus, tree
+from nqspy.model import offline, torus, tree
 from nqspy.model.changes import Change
+from nqspy.model.changes import listed as listed_in
+from nqspy.model.domains import numbers
+from nqspy.model.errors import BadValue
 from nqspy.model.ids import Instant
 from nqspy.model.machine import Deciding, ExitSettings, Machine, Mail, Server
 from nqspy.model.people import Group, Usage
@@ -171,13 +174,32 @@ def _days_are_one_thing(settings: Settings, touched: Collection[str] | None) -> 
         yield f"calendar: {both[0]} is in extra and in workdays; take it out of one of them"
 
 
+def _machine_makes_sense(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:
+    yield from torus.check(settings, touched)
+    yield from offline.check(settings, touched)
+
+
+def _vet_offline(site: Site, settings: Settings, change: Change) -> None:
+    """Raises BadValue for PEs that a machine has not which has as many as there are CPUs."""
+    given, pes = brought(change).get("offline"), len(site.found.cpus)
+    named = tuple(each for each in listed_in(given) if isinstance(each, str))
+    beyond = [pe for pe in numbers(named) if pe >= pes] if settings.machine.pes is None else []
+    if beyond and change.op in ("set", "add"):
+        raise BadValue(offline.no_pe(beyond[0], pes))
+
+
 _objects: dict[str, SettingsObject[Any]] = {
     each.head: each
     for each in (
         SettingsObject("server", Server, "server"),
         SettingsObject("mail", Mail, "mail", joined=ALL),
         SettingsObject(
-            "machine", Machine, "machine", joined=("pes", "shape", "pes_per_node"), check=torus.check
+            "machine",
+            Machine,
+            "machine",
+            joined=("pes", "shape", "pes_per_node", "offline"),
+            check=_machine_makes_sense,
+            vet=_vet_offline,
         ),
         SettingsObject("global", Global, "global_", joined=CONSUMABLE_LIMITS),
         SettingsObject("default", Defaults, "default", joined=ALL),

@@ -19,6 +19,7 @@ from nqspy.model.ids import Instant, Seq, array_key, array_of, full_id
 from nqspy.model.lifetimes import Lifetimes
 from nqspy.model.machine import Found
 from nqspy.model.news import News, Touched
+from nqspy.model.offline import offline
 from nqspy.model.outputs import files
 from nqspy.model.owed import UNKNOWN_RUN, Entry, Terms
 from nqspy.model.people import lineage
@@ -231,9 +232,8 @@ class Site:
             board.give(request.pes)
 
     def offline(self) -> tuple[int, ...]:
-        """PEs on which nothing may be started as their CPU is gone; none where PEs are time-shared."""
-        pes = self.pes()
-        return tuple(pe for pe in self.found.offline if pe < pes) if pes <= len(self.found.cpus) else ()
+        """PEs on which nothing may be started: their CPU is gone, or they are set offline."""
+        return offline(self.settings.machine, self.found, self.pes())
 
     def columns(self, queue: str) -> Columns:
         """The waiting requests of a queue."""

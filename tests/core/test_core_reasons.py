@@ -47,7 +47,7 @@ SAID = {
     "exits_begin_again": (
         "exits", (), "the process of the user exits is begun again in a moment; nothing starts before"
     ),
-    "few_pes_free": ("machine", (None, 1, 8, None, None), "1 of 8 PEs is free"),
+    "few_pes_free": ("machine", (None, 1, 8, None, None, 2), "1 of 8 PEs is free; 2 are offline"),
     "few_units_free": (
         "consumable gpu", (2, "gpu", 1, 4, "1.ymp, 2.ymp", "3"),
         "it asks for 2 gpu, 1 of 4 is free; held by 1.ymp, 2.ymp; offline: 3",
@@ -91,7 +91,7 @@ SAID = {
     "moved": ("queue night", ("day",), "it is moved to queue day"),
     "no_destination": ("queue in", ("night: no",), "no destination takes it: night: no"),
     "no_destination_now": ("queue in", ("night: full",), "no destination takes it: night: full"),
-    "no_pe_free": ("machine", (1, 8, None), "it asks for 1 PE, none of 8 PEs is free"),
+    "no_pe_free": ("machine", (1, 8, None, None), "it asks for 1 PE, none of 8 PEs is free"),
     "not_yet": ("scheduler", (), "no pass has looked at it yet"),
     "offers_bounded": (
         "global", (1_000,),
@@ -184,7 +184,7 @@ def test_what_others_have_put_is_told_as_it_is(code):
 @pytest.mark.parametrize(
     ("kind", "values", "text"),
     [
-        ("few_pes_free", (3, 2, 8, "fast", 1),
+        ("few_pes_free", (3, 2, 8, "fast", 1, None),
          "it asks for 3 PEs, 2 of 8 PEs of domain fast are free, 1 of them in one block"),
         ("pes_to_go_on", (2, 1), "it goes on when 2 PEs are free; 1 of them is kept for it"),
         ("pes_to_go_on", (4, 2), "it goes on when 4 PEs are free; 2 of them are kept for it"),

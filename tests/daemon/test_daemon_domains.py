@@ -136,3 +136,20 @@ def test_who_has_pes_is_told_where_they_lie(make_live):
     (live.work / "go").touch()
     live.ended(id)
     assert (live.work / "told").read_text() == "1 1,0,0 2x2x1 2\n"
+
+
+def test_an_offline_pe_is_given_to_nobody_also_after_a_kill(make_live):
+    live = make_live().site(SITE).start()
+    live.qmgr("set machine offline=(1-2)").ok()
+    live.kill()
+    live.start()
+    assert {name: (row["free"], row["offline"]) for name, row in shown(live).items()} == {
+        "application": (1, 1), "odd": (1, 1),
+    }  # fmt: skip
+    assert "PEs 1, 3: 2, 1 free, 0 held, 1 offline (1)" in live.qmgr("show domain odd").ok().out
+    waits = live.submit("true", queue="other", pes=2)
+    told = live.until(waits, lambda job: job["reason"] is not None, "wait for a reason")["reason"]
+    assert told["text"] == "it asks for 2 PEs, 1 of 2 PEs of domain odd is free; 1 is offline"
+    assert live.qmgr("set machine offline=(4)").err.strip().endswith("the machine has 4, numbered from 0")
+    live.qmgr("set machine offline=()").ok()
+    assert live.ended(waits)["exit_status"] == 0

@@ -356,39 +356,3 @@ def test_a_domain_with_fewer_pes_than_whom_it_takes_asks_for_is_warned_of(centre
     changes = (ev.Change("set", "domain/wide/smallest", 5),)
     answer = centre.ask(cm.Configure(changes, advise=True))
     assert answer["warnings"] == ["queue day: domain wide takes requests of 5 PEs and more, and has 4"]
-
-
-def test_holders_of_a_domain_are_shown_with_their_base_and_where_it_lies(centre):
-    (seq,) = centre.submit("anne queue=day pes=2")
-    held = {"id": centre.id(seq), "pes": [4, 5], "base": 4}
-    assert domains.rows(centre.site)[1]["holders"] == [held]
-    assert f"  PEs 4-5 held by {centre.id(seq)}" in domains.text(centre.site).splitlines()
-    centre.qmgr("set machine pes=8 shape=2x2x2 pes_per_node=2")
-    assert domains.rows(centre.site)[1]["holders"] == [held | {"coordinate": [0, 0, 1]}]
-    assert f"  PEs 4-5 held by {centre.id(seq)}, base 4 (0,0,1)" in domains.text(centre.site).splitlines()
-    again = Centre(print_settings(centre.site.settings), pes=8)
-    assert dump(again.site.settings)["machine"] == {"pes": 8, "shape": "2x2x2", "pes_per_node": 2}
-    centre.is_sound()
-
-
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [
-        ("set machine pes=8 shape=2x2x3", "shape=2x2x3 has 12 PEs, the machine 8; shape=2x2x2 would fit"),
-        ("set machine shape=2x2x2", "needs the number of PEs beside it: set machine pes=8 shape=2x2x2"),
-        ("set machine shape=twisted", "'twisted' is no shape; write PEs along x, y and z: 8x8x4"),
-        ("set machine pes_per_node=0", "pes_per_node is from 1 to 1024, not 0"),
-    ],
-)
-def test_a_shape_that_does_not_fit_is_refused_with_one_that_would(centre, command, said):
-    with pytest.raises(NqspyError) as refusal:
-        centre.qmgr(command)
-    assert said in str(refusal.value)
-
-
-def test_a_machine_with_a_shape_gets_other_pes_together_with_another_shape(centre):
-    centre.qmgr("set machine pes=8 shape=2x2x2")
-    with pytest.raises(NqspyError, match="shape=2x2x2 has 8 PEs, the machine 10; shape=5x2x1 would fit"):
-        centre.qmgr("set machine pes=10")
-    centre.qmgr("set machine pes=10 shape=none")
-    assert centre.site.settings.machine.shape is None

@@ -355,3 +355,12 @@ def test_a_promised_start_that_its_plan_delays_is_told_with_its_cause():
     assert centre.starts() == [1, 2]
     [told] = centre.events(ev.Reserved)[before:]
     assert told.starts == {2: replace(promised, late=MISSED)}
+
+
+def test_nothing_starts_where_a_pe_was_set_offline_meanwhile():
+    centre = Late(pes=2)
+    seq = centre.submit("anne")[0]
+    assert centre.later_plans.plans[0].starts == [seq]
+    centre.qmgr("set machine offline=(0)")
+    centre.answer()
+    assert centre.request(seq).pes == (1,), "the plan had it start on PE 0"

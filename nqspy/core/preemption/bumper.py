@@ -211,7 +211,7 @@ class _DomainPass:
         if not promised or promised["seq"] != job.request.seq:
             return None
         pes = numbers(tuple(promised["pes"]))
-        kept = {pe for each in tenants if each.weight is None for pe in each.pes}
+        kept = {pe for each in tenants if each.weight is None for pe in each.pes} | {*self._site.offline()}
         given = {pe for each in tenants if each.weight is not None for pe in each.pes}
         may_have = set(self._board.open().tolist()) | (given - kept)
         return pes if may_have.issuperset(pes) and len(pes) == job.request.spec.ask.pes else None

@@ -14,6 +14,7 @@ from nqspy.model.actions import Action, Resume
 from nqspy.model.board import Board
 from nqspy.model.cause import SCHEDULER
 from nqspy.model.ids import Instant
+from nqspy.model.offline import by_hand
 from nqspy.model.reasons import ReasonCode, reason_kinds
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
@@ -38,7 +39,7 @@ def act(draft: Draft, now: Instant) -> Instant | None:
             continue
         name = site.domain_of(request.queue).name
         who = f"domain {name}" if site.is_divided() else "machine"
-        lost = gone.setdefault(name, set(site.board(name).gone()))
+        lost = gone.setdefault(name, _gone(site, site.board(name)))
         found = places(request, draft.board(request.queue), lost)
         if len(found) == len(request.pes):
             draft.resume(request, SCHEDULER, found)
@@ -67,7 +68,12 @@ def places(request: Request, board: Board, gone: Collection[int]) -> tuple[int, 
 def free_for(site: Site, request: Request) -> tuple[int, ...]:
     """PEs on which it can go on at once, as `places` has it, fewer than it had when there are not enough."""
     board = site.board(site.domain_of(request.queue).name)
-    return places(request, board, board.gone())
+    return places(request, board, _gone(site, board))
+
+
+def _gone(site: Site, board: Board) -> set[int]:
+    """PEs whose CPU is gone; not those that an operator has set offline, on which nobody is to go on."""
+    return board.gone() - {*by_hand(site.settings.machine, site.pes())}
 
 
 def stands(site: Site, action: Action) -> bool:

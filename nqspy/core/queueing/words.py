@@ -20,11 +20,12 @@ BOUNDED, FREED = reason_kinds(
     freed="what kept it back has gone with the last decisions; the next pass, at once, looks at it",
 )
 _ASKS = "{asked:it asks for 1 PE, |it asks for * PEs, }"
+_AWAY = "{away:; 1 is offline|; * are offline}"
 _NONE_FREE, _SOME_FREE = reason_kinds(
     ReasonCode.NO_PES,
-    no_pe_free=_ASKS + "none of {size} PEs{domain: of domain *} is free",
+    no_pe_free=_ASKS + "none of {size} PEs{domain: of domain *} is free" + _AWAY,
     few_pes_free=_ASKS + "{free} of {size} PEs{domain: of domain *} {free:is|are} free"
-    "{block:, * of them in one block}",
+    "{block:, * of them in one block}" + _AWAY,
 )
 
 (_BEHIND,) = reason_kinds(
@@ -61,8 +62,9 @@ def _short(site: Site, board: Board, room: int, asked: int | str | None) -> Reas
     domain = board.domain.name if site.is_divided() else None
     who = f"domain {domain}" if domain else "machine"
     if not board.free:
-        return _NONE_FREE(who, asked, board.size, domain)
-    return _SOME_FREE(who, asked, board.free, board.size, domain, room if room < board.free else None)
+        return _NONE_FREE(who, asked, board.size, domain, board.away or None)
+    block = room if room < board.free else None
+    return _SOME_FREE(who, asked, board.free, board.size, domain, block, board.away or None)
 
 
 def _asked(request: Request) -> int | str:

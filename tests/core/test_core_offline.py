@@ -1,0 +1,99 @@
+"""PEs that an operator has set offline: nobody is given them, whoever holds one keeps it."""
+
+import pytest
+from core.test_core_bumper import DAYTIME, suspended
+
+from nqspy.core.domains import rows
+from nqspy.core.domains import text as shown
+from nqspy.model.events import Change, Suspended
+from nqspy.model.promises import made
+
+
+@pytest.fixture
+def two(house):
+    """Ten PEs, of which 5 to 9 are the domain ``wide``'s, which gives blocks; queue day has it, night not."""
+    house.machine(pes=10)
+    house.change(Change("create", "domain/wide", {"pes": ("5-9",), "placement": "contiguous"}))
+    house.queue("day", domain="wide", priority=2)
+    return house.queue("night", priority=1)
+
+
+def test_who_holds_one_keeps_it_and_nobody_else_is_given_it(two):
+    (first,) = two.submit("anne pes=2", queue="night")
+    two.go()
+    two.set("machine/offline", ("0", "2-3"))
+    assert two.site.offline() == (0, 2, 3)
+    (next_, waits) = two.submit("ben", "cleo", queue="night")
+    told = two.go()
+    assert (two.request(first).pes, two.request(next_).pes) == ((0, 1), (4,))
+    assert told.reason(waits).text.endswith("none of 5 PEs of domain application is free; 3 are offline")
+    two.end(first)
+    two.go()
+    assert two.request(waits).pes == (1,)
+    two.set("machine/offline", ())
+    (more,) = two.submit("dora pes=3", queue="night")
+    two.go()
+    assert two.request(more).pes == (0, 2, 3)
+    two.site.check()
+
+
+def test_a_block_does_not_reach_over_one_and_each_domain_counts_its_own(two):
+    two.set("machine/offline", ("0", "7"))
+    (wide,) = two.submit("anne pes=3", queue="day")
+    told = two.go()
+    text = "it asks for 3 PEs, 4 of 5 PEs of domain wide are free, 2 of them in one block; 1 is offline"
+    assert told.reason(wide).text == text
+    two.submit("dora pes=4", queue="night")
+    row = {row["name"]: (row["free"], row["held"], row["offline"]) for row in rows(two.site)}
+    assert row == {"application": (4, 0, 1), "wide": (4, 0, 1)}
+    assert "PEs 5-9: 5, 4 free, 0 held, 1 offline (7)" in shown(two.site, ("wide",))
+    two.set("machine/offline", ("0",))
+    two.go()
+    assert two.request(wide).pes == (5, 6, 7)
+
+
+def test_what_gave_its_pes_away_does_not_come_back_on_one(two):
+    (seq,) = two.submit("anne pes=5", queue="night")
+    two.go()
+    two._event(Suspended(seq, 1, "probe nfs", True, "nfs is away"))
+    two.set("machine/offline", ("3",))
+    two.go()
+    assert two.request(seq).pes_released, "four of five are there, and somebody set the fifth offline"
+    two.set("machine/offline", ())
+    two.go()
+    assert not two.request(seq).pes_released
+    assert two.request(seq).pes == (0, 1, 2, 3, 4)
+
+
+@pytest.fixture
+def gang(house):
+    """Eight PEs in a row, whose only queue goes by the seed's classes."""
+    house.machine(pes=8).set("domain/application/placement", "contiguous")
+    for name, settings in DAYTIME.items():
+        house.job_class(name, **settings)
+    return house.queue("apps", order="class")
+
+
+def test_nobody_is_bumped_for_a_block_with_one(gang):
+    gang.set("machine/offline", ("1",))
+    large, small = gang.submit("anne class=standby pes=4", "ben class=standby pes=2")
+    gang.go()
+    assert (gang.request(large).pes, gang.request(small).pes) == ((2, 3, 4, 5), (6, 7))
+    gang.later(seconds=20)
+    (bumper,) = gang.submit("cleo class=interactive pes=4")
+    assert suspended(gang.go()) == [large]
+    assert made(gang.site, "bumper")["application"] == {"seq": bumper, "pes": ["2-5"]}
+    gang.moved_out(large)
+    gang.go()
+    assert gang.request(bumper).pes == (2, 3, 4, 5)
+
+
+def test_a_block_of_which_one_goes_offline_is_reserved_no_more(gang):
+    gang.submit("anne class=standby pes=4", "ben class=standby pes=4")
+    gang.go()
+    (bumper,) = gang.submit("cleo class=interactive pes=4")
+    gang.go()
+    assert made(gang.site, "bumper")["application"] == {"seq": bumper, "pes": ["0-3"]}
+    gang.set("machine/offline", ("2",))
+    gang.go()
+    assert made(gang.site, "bumper")["application"] == {"seq": bumper, "pes": ["4-7"]}

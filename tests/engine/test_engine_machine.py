@@ -1,0 +1,82 @@
+"""The machine in the command language: how its PEs lie, and which are offline."""
+
+import pytest
+from engine.harness import Centre, caller_of
+from engine.test_engine_domains import TWO
+
+from nqspy.core import domains
+from nqspy.model.configure import dump
+from nqspy.model.errors import NqspyError
+from nqspy.qmgr.printer import print_settings
+
+
+@pytest.fixture
+def centre():
+    return Centre(TWO, pes=8)
+
+
+def test_holders_of_a_domain_are_shown_with_their_base_and_where_it_lies(centre):
+    (seq,) = centre.submit("anne queue=day pes=2")
+    held = {"id": centre.id(seq), "pes": [4, 5], "base": 4}
+    assert domains.rows(centre.site)[1]["holders"] == [held]
+    assert f"  PEs 4-5 held by {centre.id(seq)}" in domains.text(centre.site).splitlines()
+    centre.qmgr("set machine pes=8 shape=2x2x2 pes_per_node=2")
+    assert domains.rows(centre.site)[1]["holders"] == [held | {"coordinate": [0, 0, 1]}]
+    assert f"  PEs 4-5 held by {centre.id(seq)}, base 4 (0,0,1)" in domains.text(centre.site).splitlines()
+    again = Centre(print_settings(centre.site.settings), pes=8)
+    assert dump(again.site.settings)["machine"] == {"pes": 8, "shape": "2x2x2", "pes_per_node": 2}
+    centre.is_sound()
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("set machine pes=8 shape=2x2x3", "shape=2x2x3 has 12 PEs, the machine 8; shape=2x2x2 would fit"),
+        ("set machine shape=2x2x2", "needs the number of PEs beside it: set machine pes=8 shape=2x2x2"),
+        ("set machine shape=twisted", "'twisted' is no shape; write PEs along x, y and z: 8x8x4"),
+        ("set machine pes_per_node=0", "pes_per_node is from 1 to 1024, not 0"),
+    ],
+)
+def test_a_shape_that_does_not_fit_is_refused_with_one_that_would(centre, command, said):
+    with pytest.raises(NqspyError) as refusal:
+        centre.qmgr(command)
+    assert said in str(refusal.value)
+
+
+def test_a_machine_with_a_shape_gets_other_pes_together_with_another_shape(centre):
+    centre.qmgr("set machine pes=8 shape=2x2x2")
+    with pytest.raises(NqspyError, match="shape=2x2x2 has 8 PEs, the machine 10; shape=5x2x1 would fit"):
+        centre.qmgr("set machine pes=10")
+    centre.qmgr("set machine pes=10 shape=none")
+    assert centre.site.settings.machine.shape is None
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("set machine offline=(8)", "machine offline: there is no PE 8; the machine has 8, numbered from 0"),
+        ("set machine pes=8 offline=(6-9)", "machine offline: there is no PE 9; the machine has 8"),
+        ("set machine offline=(x)", "'x' names no PEs; write them like 16-255 or (0-3, 8)"),
+    ],
+)
+def test_only_pes_that_there_are_can_be_set_offline(centre, command, said):
+    with pytest.raises(NqspyError) as refusal:
+        centre.qmgr(command)
+    assert said in str(refusal.value)
+    assert not centre.site.offline()
+
+
+def test_an_operator_sets_pes_offline_and_online_and_no_more_of_the_machine(centre):
+    centre.qmgr("set managers = (olga:o)")
+    centre.qmgr("set machine offline=(2, 5-6)", caller_of("olga"))
+    assert [(row["name"], row["free"], row["offline"]) for row in domains.rows(centre.site)] == [
+        ("application", 3, 1), ("wide", 2, 2),
+    ]  # fmt: skip
+    (seq,) = centre.submit("anne pes=3")
+    assert centre.request(seq).pes == (0, 1, 3)
+    again = Centre(print_settings(centre.site.settings), pes=8)
+    assert again.site.offline() == (2, 5, 6)
+    centre.refused(centre.command("set machine pes=16"), caller_of("olga"))
+    centre.qmgr("set machine offline=()", caller_of("olga"))
+    assert centre.site.board("wide").free == 4
+    centre.is_sound()
