@@ -146,6 +146,8 @@ def show_machine(settings: Settings, found: Found | None = None) -> str:
     if (torus := torus_of(machine)) is not None:
         nodes = "x".join(map(str, torus.nodes))
         rows.append(("shape", f"{torus}, nodes {nodes} of {torus.per_node} PE{'s'[: torus.per_node > 1]}"))
+    if machine.offline:
+        rows.append(("offline", f"PEs {', '.join(machine.offline)}"))
     return _titled("Machine", pairs(rows))
 
 

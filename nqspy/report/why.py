@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from nqspy.model.domains import spans
+from nqspy.model.domains import APPLICATION, spans
 from nqspy.model.reason_texts import NEEDED
+from nqspy.model.torus import written
 from nqspy.model.units import format_size, format_time
 from nqspy.report.eta import both
 
@@ -16,14 +17,15 @@ def why_text(each: Mapping[str, Any]) -> str:
     ``redated`` ({at who cause} or null) besides, ``needed``: what its reason says must happen, and ``hint``:
     what its owner is told of its wall limit.
     """
-    state = each["state"]
-    lines = [
-        f"{each['id']}  {each['name']}  {each['owner']} ({each['group']})  {state} in queue {each['queue']}"
-    ]
+    state, domain = each["state"], each["domain"]
+    where = f"queue {each['queue']}" + ("" if domain == APPLICATION else f", domain {domain}")
+    lines = [f"{each['id']}  {each['name']}  {each['owner']} ({each['group']})  {state} in {where}"]
     if state == "ended":
         lines += _why_ended(each)
     elif each["started"] is not None:
-        lines.append(f"  it was started at {each['started']} on PEs {','.join(spans(sorted(each['pes'])))}")
+        base = f", base {each['base']} ({written(each['coordinate'])})" if each.get("coordinate") else ""
+        pes = ",".join(spans(sorted(each["pes"])))
+        lines.append(f"  it was started at {each['started']} on PEs {pes}{base}")
         lines += _why_contract(each)
         lines += _why_size(each)
         lines += _why_started(each)

@@ -132,6 +132,9 @@ def test_who_has_pes_is_told_where_they_lie(make_live):
     live.running(id)
     assert (live.job(id)["base"], live.job(id)["coordinate"]) == (1, [1, 0, 0])
     assert f"PEs 1, 3 held by {id}, base 1 (1,0,0)" in live.qmgr("show domain odd").ok().out
+    why = live.run("qstat", "--why", id).ok().out
+    assert "running in queue other, domain odd" in why
+    assert "on PEs 1,3, base 1 (1,0,0)" in why
     assert "base = 1 (1,0,0)" in live.run("qstat", "-f", id).ok().out
     (live.work / "go").touch()
     live.ended(id)
