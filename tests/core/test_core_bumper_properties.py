@@ -5,6 +5,7 @@ from core.harness import House
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nqspy.core import domains
 from nqspy.core.preemption.blocks import Tenant, cheapest
 from nqspy.model import actions as ac
 from nqspy.model.board import Board
@@ -68,6 +69,7 @@ class Story:
         self.house.apply(told)
         for action in told.actions:
             if isinstance(action, ac.Start | ac.Resume):
+                assert not set(self.house.site.offline()) & set(self.house.request(action.seq).pes)
                 self.since[action.seq] = self.house.now
 
     def check(self, seq: int) -> None:
@@ -97,6 +99,29 @@ def test_nobody_is_bumped_who_must_not_be_and_everybody_ends(jobs, placement, de
     left = [seq for seq in story.kind if seq in story.house.site.requests]
     never = [seq for seq in left if story.kind[seq] == "fixed" and story.house.request(seq).spec.ask.pes > 4]
     assert left == never
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    st.lists(st.tuples(JOB, st.sets(st.integers(0, PES - 1), max_size=3)), min_size=1, max_size=7),
+    st.sampled_from(("contiguous", "lowest")),
+    st.integers(1, 2),
+)
+def test_nobody_is_given_an_offline_pe_and_everybody_ends_once_all_are_online(jobs, placement, depth):
+    story = Story(a_house(placement, depth), ())
+    for job, offline in jobs:
+        story.jobs = [job]
+        story.play()
+        story.house.set("machine/offline", [str(pe) for pe in sorted(offline)])
+        story.let_pass(job[2] // 2)
+        rows = domains.rows(story.house.site)[0]
+        room = [pe for pe in range(PES) if len(story.house.site.holders.get(pe, ())) < depth]
+        assert (rows["offline"], rows["free"]) == (len(offline), len(set(room) - offline))
+        story.house.site.check()
+    story.house.set("machine/offline", ())
+    story.let_pass(3 * sum(job[3] for job, _ in jobs) + 20_000)
+    left = [seq for seq in story.kind if seq in story.house.site.requests]
+    assert all(story.kind[seq] == "fixed" and story.house.request(seq).spec.ask.pes > 4 for seq in left)
 
 
 @st.composite
