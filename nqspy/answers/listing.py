@@ -12,6 +12,7 @@ from nqspy.answers.named import seqs_of
 from nqspy.answers.serving import Serving
 from nqspy.answers.slow import Work
 from nqspy.answers.visibility import Visibility, promise_for
+from nqspy.core.preemption.classes import is_served
 from nqspy.core.queueing.passing import promises_times
 from nqspy.decider.estimates import PATIENCE, outlooks
 from nqspy.engine.explain import Places, chain, reasons_of
@@ -371,11 +372,13 @@ def _add_chains(serving: Serving, found: Objects, sight: Visibility) -> None:
 
 
 def _add_needed(serving: Serving, found: Objects) -> None:
-    """Notes what must happen to each that waits; programs are told the code."""
+    """Notes what must happen to each that waits, and whether it goes by its class; programs are told the
+    code."""
     keys = [_key(serving, each) for each in found]
     reasons = reasons_of(serving.engine, keys)
     for each, key in zip(found, keys, strict=True):
         each["needed"] = reasons[key].needed if key in reasons else None
+        each["by_class"] = is_served(serving.engine.site, each["queue"])
 
 
 def _chain(serving: Serving, seq: Seq, sight: Visibility) -> Objects:

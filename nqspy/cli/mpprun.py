@@ -13,27 +13,31 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
+MOST_SIZES = 256
+"""Of one program (`model.shapes.MOST_SIZES`, which is not read here: it would take long)."""
 LATE_KILL = "5"
 """Seconds from TERM to KILL, for a program past its limit on a request's own PEs."""
 
 
 class MpprunOptions:
-    """The command line: ``words`` of the program, PEs (None: not said), times in ms, class, contract, home.
-    Raises Failure, HelpWanted."""
+    """The command line: ``words`` of the program, the ``sizes`` on which it may run (PEs, from the least on;
+    none: not said), times in ms, class, contract, units, home. ``given``: what was said, by target. Raises
+    Failure, HelpWanted."""
 
     def __init__(self, line: "list[str]") -> None:
         found, self.words = Parser(TABLES["mpprun"], interspersed=False).parse(line)
-        given = {each.target: each for each in found}
+        self.given = given = {each.target: each for each in found}
         if "help" in given:
             raise HelpWanted
         if not self.words:
             raise Failure(f"which program? {fast.usage('mpprun')}")
         if "debug" in given and "job_class" in given:
             raise Failure("-debug stands for -class benchmark; give one of them")
-        self.pes = _pes(given["pes"]) if "pes" in given else None
+        self.sizes = _sizes(given["pes"]) if "pes" in given else []
         self.wall = _time(given.get("wall"))
         self.best_guess = _time(given.get("best_guess"))
         self.contract = "contract" in given
+        self.units = _units([each for each in found if each.target == "units"])
         self.home = given["home"].value if "home" in given else None
         named = given["job_class"].value if "job_class" in given else ""
         inside = "production" if "QSUB_REQID" in os.environ else "interactive"
@@ -41,19 +45,46 @@ class MpprunOptions:
 
     def wanted(self) -> "dict[str, object]":
         """What it says of an application, by fields of `model.requests.Spec`."""
-        said = {"pes": self.pes or 1, "wall": self.wall, "best_guess": self.best_guess}
-        ask = {name: value for name, value in said.items() if value is not None}
-        return {"job_class": self.job_class, "contract": self.contract, "ask": ask}
+        said = {"wall": self.wall, "best_guess": self.best_guess, "consumables": self.units or None}
+        ask: dict[str, object] = {name: value for name, value in said.items() if value is not None}
+        if len(self.sizes) > 1:
+            mold: dict[str, object] = {"mold": {"sizes": self.sizes}}
+        else:
+            mold, ask["pes"] = {}, self.sizes[0] if self.sizes else 1
+        return {"job_class": self.job_class, "contract": self.contract, "ask": ask, **mold}
 
 
-def _pes(given: Given) -> int:
+def _sizes(given: Given) -> "list[int]":
+    """PEs of ``4``, ``2-8`` and ``2,4,8``, from the least on. Raises Failure."""
+    text = given.value
+    low, to, high = text.partition("-")
     try:
-        number = parse_count(given.value)
+        numbers = [parse_count(word.strip()) for word in ((low, high) if to else text.split(","))]
     except Wrong:
-        number = 0
-    if number < 1:
-        raise Failure(f"-n: {given.value!r} is no number of PEs; write it like 4")
-    return number
+        numbers = [0]
+    if to and max(numbers) - min(numbers) >= MOST_SIZES:
+        raise Failure(f"-n: {text!r} names more than {MOST_SIZES} sizes; name some of them, like 2,4,8")
+    sizes = list(range(numbers[0], numbers[1] + 1)) if to and min(numbers) else sorted(numbers)
+    if not sizes or sizes[0] < 1 or len(set(sizes)) < len(sizes):
+        wrong = f"-n: {text!r} is no number of PEs, nor several; write it like 4, 2-8 or 2,4,8"
+        raise Failure(wrong)
+    return sizes
+
+
+def _units(given: "list[Given]") -> "list[tuple[str, int]]":
+    """Units of consumables of ``NAME=N,...``, by name. Raises Failure."""
+    found: list[tuple[str, int]] = []
+    for each in given:
+        for piece in each.value.split(","):
+            name, _, count = piece.strip().partition("=")
+            try:
+                number = parse_count(count)
+            except Wrong:
+                number = 0
+            if not name or number < 1:
+                raise Failure(f"-l: {piece!r} asks for no units of a consumable; write it like barrier=1")
+            found.append((name, number))
+    return found
 
 
 def _time(given: "Given | None") -> "int | None":
@@ -96,9 +127,13 @@ def _number(pes: str) -> int:
 
 def _run_here(options: MpprunOptions, pes: int) -> "NoReturn":
     """Becomes the program, on the PEs of the request: it holds them already, and waits for none."""
-    if options.pes is not None and options.pes > pes:
-        around = os.environ["QSUB_REQID"]
-        raise Failure(f"-n {options.pes}: request {around} has {pes} PEs, and its programs run on those")
+    _say_what_counts_not(options)
+    if options.sizes:
+        fitting = [size for size in options.sizes if size <= pes]
+        if not fitting:
+            around, said = os.environ["QSUB_REQID"], options.given["pes"].value
+            raise Failure(f"-n {said}: request {around} has {pes} PEs, and its programs run on those")
+        os.environ["NCPUS"] = str(fitting[-1])
     words = options.words
     if options.wall not in (None, UNLIMITED):
         words = ["timeout", "-k", LATE_KILL, f"{options.wall / 1000}", *words]
@@ -108,6 +143,21 @@ def _run_here(options: MpprunOptions, pes: int) -> "NoReturn":
         os.execvp(words[0], words)  # noqa: S606 - no shell is meant
     except OSError as error:
         raise Failure(f"cannot run {words[0]}: {error.strerror}") from None
+
+
+def _say_what_counts_not(options: MpprunOptions) -> None:
+    """On PEs that are held already nothing is waited for: a line about what was said of waiting. Raises
+    Failure where units are asked for, which would not be there."""
+    around = os.environ["QSUB_REQID"]
+    if options.units:
+        raise Failure(f"-l: ask for units with request {around} itself, which has PEs; nobody is asked here")
+    flags = [options.given[name].flag for name in _OF_WAITING if name in options.given]
+    if flags:
+        flag, means = ", ".join(flags), "mean" if len(flags) > 1 else "means"
+        fast.complain("mpprun", f"{flag} {means} nothing here: the program runs on PEs of request {around}")
+
+
+_OF_WAITING = ("job_class", "debug", "best_guess", "contract")
 
 
 def main() -> "NoReturn":

@@ -328,7 +328,8 @@ GANGPARMS: Table = (
 )
 
 MPPRUN: Table = (
-    (("-n",), "pes", "count", "PES", "PEs that it runs on (1)"),
+    (("-n",), "pes", "sizes", "PES", "PEs that it runs on (1); several will do: MIN-MAX, or A,B,C"),
+    (("-l",), "units", "text", "NAME=N,...", "units of consumables that it holds: barrier=1"),
     (("-class", "--class"), "job_class", "text", "CLASS",
      "its job class (interactive; production in a batch request)"),
     (("-debug", "--debug"), "debug", "on", "", "as -class benchmark"),

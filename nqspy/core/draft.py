@@ -26,6 +26,7 @@ from nqspy.model.promises import Promise, plain
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reach, Reason, ReasonCode, reason_kinds, told
 from nqspy.model.requests import Request, State, Used
+from nqspy.model.shapes import Lacked
 from nqspy.model.site import Site
 from nqspy.model.transitions import born
 from nqspy.ports import Answer, Exits, PassView, RequestView
@@ -39,6 +40,9 @@ class RunningTally(Protocol):
     def keeping(self, request: Request) -> Reason | None:
         """The limit that keeps one back."""
 
+    def sizes(self, request: Request) -> Sequence[Request]:
+        """It on each of the sizes that its queue takes, the most PEs first; itself where it has one."""
+
     def add(self, request: Request) -> None:
         """It runs from now on."""
 
@@ -49,12 +53,13 @@ class RunningTally(Protocol):
 @dataclass(slots=True)
 class Choice:
     """A request that this pass starts on these PEs with these units, past the limits if ``forced``, and what
-    its start brings about."""
+    its start brings about; ``lacked`` as `actions.Start` has it."""
 
     request: Request
     forced: bool = False
     pes: tuple[int, ...] = ()
     units: Units = ()
+    lacked: Lacked = ()
     follow: list[Action] = field(default_factory=list)
 
 

@@ -15,7 +15,7 @@ def why_text(each: Mapping[str, Any]) -> str:
 
     ``each`` is an object of ``qstat --json`` with ``estimate`` (`eta.Estimate` or null), ``chain`` and
     ``redated`` ({at who cause} or null) besides, ``needed``: what its reason says must happen, and ``hint``:
-    what its owner is told of its wall limit.
+    what its owner is told of its wall limit; ``by_class``: its queue goes by classes.
     """
     state, domain = each["state"], each["domain"]
     where = f"queue {each['queue']}" + ("" if domain == APPLICATION else f", domain {domain}")
@@ -62,7 +62,10 @@ def _why_sizes(each: Mapping[str, Any]) -> Iterable[str]:
         pairs = zip(sizes, times, strict=True)
         shown = [str(pes) if time is None else f"{pes} ({time})" for pes, time in pairs]
         more = f" and {len(shown) - SIZES} more" if len(shown) > SIZES else ""
-        yield f"  sizes:    {', '.join(shown[:SIZES])}{more} PEs; the one with the earliest expected end"
+        chosen = (
+            "the largest that is free" if each.get("by_class") else "the one with the earliest expected end"
+        )
+        yield f"  sizes:    {', '.join(shown[:SIZES])}{more} PEs; {chosen}"
 
 
 def _why_size(each: Mapping[str, Any]) -> Iterable[str]:
@@ -72,7 +75,8 @@ def _why_size(each: Mapping[str, Any]) -> Iterable[str]:
         why = [f"{one['pes']} ({_LACKED.get(one['why'], 'held back')})" for one in each.get("lacked") or ()]
         more = f" and {len(why) - SIZES} more" if len(why) > SIZES else ""
         but = f"; it could not start on {', '.join(why[:SIZES])}{more}" if why else ""
-        yield f"  size:     {each['requested']['pes']} PEs, on which it ends soonest{but}"
+        best = "the largest that was free" if each.get("by_class") else "on which it ends soonest"
+        yield f"  size:     {each['requested']['pes']} PEs, {best}{but}"
 
 
 SIZES = 8

@@ -61,6 +61,10 @@ def test_what_is_not_said_is_one_pe_of_the_interactive_class_in_the_queue_of_the
         ("-class production", {"job_class": "production"}),
         ("--class benchmark", {"job_class": "benchmark"}),
         ("-debug", {"job_class": "benchmark"}),
+        ("-n 2-5", {"mold": {"sizes": [2, 3, 4, 5]}}),
+        ("-n 8,2,4", {"mold": {"sizes": [2, 4, 8]}}),
+        ("-n 4-4", {"pes": 4}),
+        ("-l barrier=1,gpu=2 -l nfs=3", {"consumables": [["barrier", 1], ["gpu", 2], ["nfs", 3]]}),
     ],
 )
 def test_options_stand_before_the_program(desk, words, said):
@@ -77,8 +81,13 @@ def test_in_a_batch_request_without_pes_the_class_is_production(desk):
     ("words", "said"),
     [
         ((), "which program? usage: mpprun [OPTIONS] PROGRAM [ARGS]..."),
-        (("-n", "0", "true"), "-n: '0' is no number of PEs; write it like 4"),
-        (("-n", "2-4", "true"), "-n: '2-4' is no number of PEs"),
+        *(
+            (("-n", said, "true"), f"-n: {said!r} is no number of PEs, nor several; write it like 4, 2-8 or")
+            for said in ("0", "-3", "four", "1.5", "", "0-3", "8-2", "2-", "1,,2", "1,1", "0,2", "unlimited")
+        ),
+        (("-n", "1-257", "true"), "-n: '1-257' names more than 256 sizes"),
+        (("-l", "barrier", "true"), "-l: 'barrier' asks for no units of a consumable; write it like"),
+        (("-l", "barrier=0", "true"), "-l: 'barrier=0' asks for no units of a consumable"),
         (("-t", "soon", "true"), "-t: 'soon' is no time"),
         (("-debug", "-class", "x", "true"), "-debug stands for -class benchmark; give one of them"),
         (("-q", "apps", "true"), "unknown option -q"),
@@ -103,3 +112,25 @@ def test_on_the_pes_of_a_request_nobody_is_asked(desk):
     assert done.returncode == 1
     assert "mpprun: -n 6: request 17.ymp has 5 PEs" in done.stderr
     assert not desk.messages
+
+
+def test_on_the_pes_of_a_request_it_has_the_largest_of_its_sizes_that_these_are(desk):
+    inside = {"QSUB_REQID": "17.ymp", "NQSPY_PES": "4-7,9", "NCPUS": "5"}
+    for said, size in (("2,4,8", "4"), ("3-9", "5"), ("2", "2")):
+        assert called(desk.home, "-n", said, "sh", "-c", "echo $NCPUS", **inside).stdout == f"{size}\n"
+    assert called(desk.home, "sh", "-c", "echo $NCPUS", **inside).stdout == "5\n"
+    done = called(desk.home, "-n", "6-9", "true", **inside)
+    assert done.returncode == 1
+    assert "mpprun: -n 6-9: request 17.ymp has 5 PEs" in done.stderr
+
+
+def test_what_means_nothing_on_the_pes_of_a_request_is_told_and_units_are_refused(desk):
+    inside = {"QSUB_REQID": "17.ymp", "NQSPY_PES": "4-7,9"}
+    done = called(desk.home, "-class", "production", "-T", "60", "echo", "ran", **inside)
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+    said = "mpprun: -class, -T mean nothing here: the program runs on PEs of request 17.ymp\n"
+    assert done.stderr == said
+    assert "-debug means nothing here" in called(desk.home, "-debug", "true", **inside).stderr
+    done = called(desk.home, "-l", "barrier=1", "true", **inside)
+    assert done.returncode == 1
+    assert done.stderr.startswith("mpprun: -l: ask for units with request 17.ymp itself")

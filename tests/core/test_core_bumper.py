@@ -221,3 +221,55 @@ def test_nobody_gives_way_where_nothing_goes_by_class(gang):
     gang.later(hours=2)
     gang.submit("ben class=interactive pes=1", queue="apps")
     assert suspended(gang.go()) == []
+
+
+# ------------------------------------------------------------ several sizes
+
+
+def test_one_of_several_sizes_is_loaded_on_the_largest_that_fits_and_told_what_did_not(gang):
+    gang.submit("anne class=production pes=3")
+    gang.go()
+    ben = gang.submit("ben class=production sizes=2,4,6")[0]
+    assert gang.go().pes(ben) == (3, 4, 5, 6)
+    assert gang.request(ben).spec.ask.pes == 4
+    assert gang.request(ben).run.lacked == ((6, "NO_PES"),)
+
+
+def test_its_size_is_under_the_limits_of_its_class_of_gang_and_of_its_queue(gang):
+    gang.job_class("narrow", priority=2, wait=None, do_not_disturb="0", pe_limit=5)
+    ben = gang.submit("ben class=narrow sizes=1,2,3,4,5,6,7,8")[0]
+    assert len(gang.go().pes(ben)) == 5
+    gang.end(ben)
+    gang.set("gang/job_limit", 4)
+    ben = gang.submit("ben class=narrow sizes=1,2,3,4,5,6,7,8")[0]
+    assert len(gang.go().pes(ben)) == 4
+    gang.end(ben)
+    gang.set("queue/apps/per_request/pe_limit", 3)
+    ben = gang.submit("ben class=narrow sizes=1,2,3,4,5,6,7,8")[0]
+    assert len(gang.go().pes(ben)) == 3
+
+
+def test_a_bumper_has_its_least_size_cleared_and_takes_more_if_more_is_free_by_then(gang):
+    first, second = gang.submit("anne class=production pes=4", "ben class=standby pes=4")
+    gang.go()
+    gang.later(hours=1)
+    bumper = gang.submit("cleo class=interactive sizes=2,3,8")[0]
+    assert suspended(gang.go()) == [second]
+    assert made(gang.site, "bumper")["application"] == {"seq": bumper, "pes": ["4-5"]}
+    gang.moved_out(second)
+    assert gang.go().pes(bumper) == (4, 5, 6)
+    assert gang.request(first).state is State.RUNNING
+
+
+def test_who_was_bumped_comes_back_on_the_size_that_it_has(gang):
+    victim = gang.submit("anne class=standby sizes=4,8")[0]
+    gang.go()
+    gang.later(minutes=1)
+    bumper = gang.submit("ben class=interactive pes=2")[0]
+    gang.go()
+    gang.moved_out(victim)
+    gang.go()
+    assert resumed(gang.go()) == {}
+    gang.end(bumper)
+    assert resumed(gang.go()) == {victim: ()}
+    assert len(gang.request(victim).pes) == 8

@@ -4,15 +4,16 @@ who holds them is preempted as his do-not-disturb time runs out.
 
 One bumper at a time in a domain, unless one of a higher class comes. It takes any free PEs that fit earlier;
 then what was reserved is let go. Others are loaded in the order of their classes, in each the one first that
-has waited longest, under the limits, nearest to PE 0; who comes back may do so on other PEs. Holes in the
-seed, closed as processors.md 4 says: whom limits forbid to be loaded is no bumper, and where the class has
-nobody wait nobody of equal class is bumped.
+has waited longest, under the limits, nearest to PE 0; who comes back may do so on other PEs. One of several
+sizes is loaded on the largest that fits as it is; PEs are reserved for its least. Holes in the seed, closed
+as processors.md 4 says: whom limits forbid to be loaded is no bumper, and where the class has nobody wait
+nobody of equal class is bumped.
 
 What is reserved is a promise (`model.promises`): a restart finds it.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -36,9 +37,11 @@ from nqspy.model.board import Board, Mask
 from nqspy.model.cause import declare_feature
 from nqspy.model.domains import Domain, numbers, spans
 from nqspy.model.ids import Instant, Seq
+from nqspy.model.molded import sized
 from nqspy.model.promises import Promise
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds, told
 from nqspy.model.requests import Request, State
+from nqspy.model.shapes import Lacked
 from nqspy.model.site import Settings, Site
 
 BUMPER = declare_feature("bumper")
@@ -179,7 +182,7 @@ class _DomainPass:
             job
             for job in self._waiting
             if (due := job.due()) is not None and due <= self._now and job.request.seq not in refused
-            and not self._table.forbids(job.request) and self._limit(job) is None
+            and not self._table.forbids(least := self._sizes(job)[-1]) and self._limit(job, least) is None
         )  # fmt: skip
         first = next(found, None)
         former = next((j for j in self._waiting if promised and j.request.seq == promised["seq"]), None)
@@ -187,23 +190,28 @@ class _DomainPass:
             return first
         return first if first.kind.priority > former.kind.priority else former
 
-    def _limit(self, job: WaitingJob) -> Reason | None:
-        """What keeps it back beside the limits of classes."""
+    def _sizes(self, job: WaitingJob) -> Sequence[Request]:
+        """It on each of the sizes on which it may be loaded, the largest first; who was loaded has one."""
+        return (job.request,) if job.parked else self._tally.sizes(job.request)
+
+    def _limit(self, job: WaitingJob, one: Request) -> Reason | None:
+        """What keeps it back on one of its sizes, beside the limits of classes."""
         if job.parked:
             return None
-        return self._tally.keeping(job.request)
+        return self._tally.keeping(one)
 
     def _reserved(self, job: WaitingJob, promised: Any) -> tuple[int, ...] | None:
         """The block that is cleared for a bumper: the one it was promised, where it may still be cleared,
         else the cheapest; None where there is none, or limits of classes forbid it all the same."""
         tenants = [self._tenant(job, holder) for holder in self._holders()]
-        found = self._as_promised(job, promised, tenants) or blocks.cheapest(
-            self._board, tenants, job.request.spec.ask.pes, self._contiguous
-        )
+        least = self._sizes(job)[-1]
+        found = self._as_promised(job, promised, tenants)
+        if found is None or len(found) != least.spec.ask.pes:
+            found = blocks.cheapest(self._board, tenants, least.spec.ask.pes, self._contiguous)
         if found is None:
             return None
         bumped = tuple(self._on(found))
-        return found if self._loaded.limit(job.request, job.kind, bumped) is None else None
+        return found if self._loaded.limit(least, job.kind, bumped) is None else None
 
     def _as_promised(
         self, job: WaitingJob, promised: Any, tenants: list[blocks.Tenant]
@@ -214,7 +222,7 @@ class _DomainPass:
         kept = {pe for each in tenants if each.weight is None for pe in each.pes} | {*self._site.offline()}
         given = {pe for each in tenants if each.weight is not None for pe in each.pes}
         may_have = set(self._board.open().tolist()) | (given - kept)
-        return pes if may_have.issuperset(pes) and len(pes) == job.request.spec.ask.pes else None
+        return pes if may_have.issuperset(pes) else None
 
     def _holders(self) -> list[Request]:
         return [*self._loaded.running, *self._loaded.leaving]
@@ -262,25 +270,27 @@ class _DomainPass:
         return free
 
     def _load(self, job: WaitingJob, free: Mask) -> bool:
-        """Gives it PEs of those that are ``free``, if there are enough and no limit forbids it."""
-        request, count = job.request, job.request.spec.ask.pes
-        if self._loaded.limit(request, job.kind) is not None or self._limit(job) is not None:
-            return False
-        pes = blocks.nearest(free, count, self._contiguous)
-        if pes is None:
-            return False
-        self._give(job, pes)
-        return True
+        """Gives it PEs of those that are ``free``, on the largest of its sizes for which there are enough and
+        which no limit forbids."""
+        lacked: list[tuple[int, str]] = []
+        for one in self._sizes(job):
+            kept = self._loaded.limit(one, job.kind) or self._limit(job, one)
+            pes = None if kept is not None else blocks.nearest(free, one.spec.ask.pes, self._contiguous)
+            if pes is not None:
+                self._give(job, pes, tuple(lacked))
+                return True
+            lacked.append((one.spec.ask.pes, (ReasonCode.NO_PES if kept is None else kept.code).value))
+        return False
 
-    def _give(self, job: WaitingJob, pes: tuple[int, ...]) -> None:
+    def _give(self, job: WaitingJob, pes: tuple[int, ...], lacked: Lacked) -> None:
         draft, request = self._draft, job.request
         if job.parked:
             draft.resume(request, BUMPER, pes)
             self._tally.resume(request)
         else:
-            starts = draft.what_starts(request)
+            starts = sized(draft.what_starts(request), len(pes))
             draft.take(request, pes)
-            draft.choose(starts, False, pes, request)
+            draft.choose(starts, False, pes, request).lacked = lacked
             self._tally.add(starts)
         self._loaded.add(request, len(pes))
         if job.parked or not (request.array is not None and draft.left_of(request)):
@@ -293,7 +303,8 @@ class _DomainPass:
         if self._waiting:
             draft.short.add(self._domain.name)
         for job in self._waiting:
-            limit = self._limit(job) or self._loaded.limit(job.request, job.kind)
+            least = self._sizes(job)[-1]
+            limit = self._limit(job, least) or self._loaded.limit(least, job.kind)
             if limit is not None or job.parked:
                 draft.own[job.request.seq] = limit or _gave_way(job.request)
         if self._cleared_for is not None:

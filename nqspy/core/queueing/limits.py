@@ -1,7 +1,7 @@
 """Limits on running requests, of all scopes that hold for a queue together (each rule of them is in
 `limit_rules`, groups' caps in `caps`). What one request may ask for stands in `asked`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from operator import attrgetter
 from weakref import proxy
@@ -23,6 +23,7 @@ from nqspy.core.queueing.limit_rules import (
     ScopeCount,
     ShiftDrain,
 )
+from nqspy.core.queueing.mold import sizes_of
 from nqspy.core.queueing.reservations import Reservations
 from nqspy.core.queueing.unit_rules import UnitRules
 from nqspy.core.runtime import memory_counted
@@ -88,6 +89,13 @@ class RunningCounts:
     def is_capped(self) -> bool:
         """Whether a group has a cap, whose figures change with time."""
         return self._caps.bound
+
+    def sizes(self, request: Request) -> Sequence[Request]:
+        """A request on each of the sizes that its queue takes, the most PEs first; itself where it has
+        one."""
+        if request.spec.mold is None:
+            return (request,)
+        return sorted(sizes_of(self._site, request), key=lambda one: -one.spec.ask.pes)
 
     def add(self, request: Request) -> None:
         """Counts a request as running from now on."""

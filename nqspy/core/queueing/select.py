@@ -20,7 +20,7 @@ from nqspy.core.queueing.limits import too_wide
 from nqspy.core.queueing.offers import Offers, Walk
 from nqspy.core.queueing.startable import is_plain, tallied
 from nqspy.model.actions import Action, Hold, Move, Redate, Reserving, Start
-from nqspy.model.ids import Instant, Seq
+from nqspy.model.ids import Instant
 from nqspy.model.molded import sized
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason, ReasonCode
@@ -46,7 +46,7 @@ def act(draft: Draft, now: Instant) -> Instant | None:
     for choice in draft.chosen:
         request = choice.request
         number = request.attempts + 1
-        more = choice.forced, choice.units, *selection.bounds_of(request)
+        more = choice.forced, choice.units, *selection.bounds_of(request), choice.lacked
         draft.after.append(Start(request.seq, number, choice.pes, *more, by=NAME))
         draft.after += choice.follow
     if (promise := selection.promises()) is not None:
@@ -79,7 +79,6 @@ class _Selection:
         self._promised.returning = {request.seq for request in draft.resumed}
         self._backfill = Backfill(self._promised, self._kept)
         self._fits: tuple[str, int, bool] | None = None
-        self._lacked: dict[Seq, Lacked] = {}
 
     def run(self) -> None:
         """Serves ranked requests, then the queues in their order."""
@@ -141,11 +140,11 @@ class _Selection:
         """What this pass promises, or takes back."""
         return self._promised.made()
 
-    def bounds_of(self, request: Request) -> tuple[Instant | None, bool, Lacked]:
-        """When one that is started is to be ended as its hole ends, whether it passes whom no time was
-        promised, and on which of its sizes it could not start."""
+    def bounds_of(self, request: Request) -> tuple[Instant | None, bool]:
+        """When one that is started is to be ended as its hole ends, and whether it passes whom no time was
+        promised."""
         promised, seq = self._promised, request.seq
-        return promised.hole_of(seq), promised.is_passing(seq), self._lacked.get(seq, ())
+        return promised.hole_of(seq), promised.is_passing(seq)
 
     def next_promised(self) -> Instant | None:
         """When the next promised start is due."""
@@ -370,9 +369,7 @@ class _Selection:
         if one is not None and not forced and self._backfill.would_promise(line.queue, request):
             kept = mold.waits_for(draft.site, draft.now, one, self._promised.soonest(request))
         if one is not None and kept is None:
-            seq = draft.what_starts(request).seq
-            self._lacked |= {seq: lacked} if lacked else {}
-            return self._start(line, request, forced, one.spec.ask.pes)
+            return self._start(line, request, forced, one.spec.ask.pes, lacked)
         if narrow := kept is None:
             draft.say_short(request.queue)
             kept = words.too_few(draft, request)
@@ -382,10 +379,13 @@ class _Selection:
     def _keeping(self, forced: bool, one: Request) -> Reason | None:
         return self._kept.limited(one, forced) or (None if forced else self._promised.delaying(one))
 
-    def _start(self, line: CandidateOrder, request: Request, forced: bool, pes: int = 0) -> None:
+    def _start(
+        self, line: CandidateOrder, request: Request, forced: bool, pes: int = 0, lacked: Lacked = ()
+    ) -> None:
         draft, row, starts = self._draft, request.slot, self._draft.what_starts(request)
         starts = sized(starts, pes)
         choice = draft.choose(starts, forced, draft.place(starts), request)
+        choice.lacked = lacked
         self._tally.add(starts)
         self._promised.start(starts, request, forced)
         if starts is not request and draft.left_of(request):
