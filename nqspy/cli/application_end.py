@@ -12,7 +12,8 @@ import select
 import sys
 
 OURS = (b"NQSPY_", b"QSUB_", b"PBS_")
-"""Variables that the job says of itself; all others are the caller's."""
+"""Variables that the job says of itself, with those that it lists in `OWN`; all others are the caller's."""
+OWN = b"NQSPY_OWN"
 PATIENCE = 5000
 """Between HUP and KILL for a program whose caller has gone, ms."""
 
@@ -85,8 +86,9 @@ def _become_program(fds: "list[int]", body: bytes) -> None:
             os.dup2(fd, number)
         os.closerange(3, max(fds) + 1)
         os.chdir(folder)
+        listed = os.environb.pop(OWN, b"").split()
         given = dict(os.environb) | dict(each.split(b"=", 1) for each in variables)
-        own = {name: value for name, value in os.environb.items() if name.startswith(OURS)}
+        own = {name: each for name, each in os.environb.items() if name.startswith(OURS) or name in listed}
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.execvpe(words[0], words, given | own)  # noqa: S606 - no shell is meant
     except OSError as error:

@@ -33,6 +33,7 @@ def make_order(
     limits = _limits(spec, queue)
     grace = site.settings.server.grace
     given = _environment(request, start, site, home, environment)
+    units = _units(start, site, given)
     strategy = site.settings.server.shell_strategy
     shell, login, script_args = _shell(spec, strategy, script)
     return {
@@ -48,9 +49,9 @@ def make_order(
         "interpreter": _interpreter(script) if shell is None else [],
         "script": spec.script,
         "args": list(spec.args),
-        "environment": given | _units(start, site, given),
+        "environment": given | units | _own(request, units),
         "start_in": spec.start_in or (spec.workdir if queue.workdir == "submit" else None),
-        "hosts": variables.hosts(request, site),
+        "hosts": variables.hosts(request, start, site),
         "umask": spec.umask,
         "nice": spec.ask.nice if spec.ask.nice is not None else queue.nice,
         "cpus": cpus_of(start.pes, site),
@@ -189,7 +190,7 @@ def _environment(
 ) -> dict[str, str]:  # Latin-1: one character is one byte
     pairs = (item.partition("=") for item in sent.decode("latin-1").split("\0"))
     found = {name: value for name, equals, value in pairs if name and equals}
-    found = variables.defaults(request, start) | found
+    found = variables.defaults(request, start) | variables.of_launchers(request, start, site) | found
     spec = request.spec
     for name in _TWINS:
         if f"QSUB_{name}" in found:
@@ -263,6 +264,13 @@ def _units(start: Start, site: Site, environment: Mapping[str, str]) -> dict[str
     return found
 
 
+def _own(request: Request, units: Mapping[str, str]) -> dict[str, str]:
+    """Which other variables of an application are its own: it has its caller's for the rest
+    (`cli.application_end`)."""
+    return {} if request.spec.caller is None else {OWN: " ".join((*variables.OF_PES, *units))}
+
+
+OWN = "NQSPY_OWN"
 CUDA, CUDA_ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
 """NVIDIA's own numbers are not those of the device files unless its library is told so."""
 

@@ -1,4 +1,4 @@
-"""The scratch folder of an attempt: ``TMPDIR`` and the file of hosts (``PBS_NODEFILE``), the owner's own.
+"""The scratch folder of an attempt: ``TMPDIR`` and the files of hosts (``PBS_NODEFILE``), the owner's own.
 
 Made just before the job begins, removed once its output has been delivered: by processes of the owner, for
 what he put there may be links to anywhere. Standard library only.
@@ -11,7 +11,14 @@ import os
 import stat
 from typing import Any
 
-_HOSTS, _TEMPORARY = "hosts", "tmp"
+_HOSTS, _SLOTS, _TEMPORARY = "hosts", "slots", "tmp"
+_READ = {
+    "PBS_NODEFILE": _HOSTS, "HYDRA_HOST_FILE": _HOSTS,
+    "OMPI_MCA_orte_default_hostfile": _SLOTS, "PRTE_MCA_prte_default_hostfile": _SLOTS,
+}  # fmt: skip
+HOSTFILES = tuple(_READ)
+"""Where launchers look for a file of hosts: those of PBS, MPICH's Hydra, Open MPI to 4.1 and from 5 on. These
+take a host that stands there once, without its slots, for as many as it has cores."""
 
 
 def name(order: dict[str, Any]) -> str:
@@ -33,13 +40,18 @@ def make(order: dict[str, Any]) -> None:
         os.mkdir(path)
         os.mkdir(f"{path}/{_TEMPORARY}")
         host, ranks = order["hosts"]
-        fd = os.open(f"{path}/{_HOSTS}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        try:
-            os.write(fd, f"{host}\n".encode() * ranks)
-        finally:
-            os.close(fd)
+        _write(f"{path}/{_HOSTS}", f"{host}\n" * ranks)
+        _write(f"{path}/{_SLOTS}", f"{host} slots={ranks}\n")
     finally:
         os.umask(umask)
+
+
+def _write(path: str, text: str) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        os.write(fd, text.encode())
+    finally:
+        os.close(fd)
 
 
 def variables(order: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
@@ -47,14 +59,17 @@ def variables(order: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
     path = order.get("scratch")
     if not path:
         return {}, {}
-    return {"TMPDIR": f"{path}/{_TEMPORARY}"}, {"PBS_NODEFILE": f"{path}/{_HOSTS}"}
+    return {"TMPDIR": f"{path}/{_TEMPORARY}"}, {
+        variable: f"{path}/{file}" for variable, file in _READ.items()
+    }
 
 
 def removed(path: str) -> bool:
     """Removes it if the job has left nothing there; whether it is gone."""
     try:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(f"{path}/{_HOSTS}")
+        for file in (_HOSTS, _SLOTS):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"{path}/{file}")
         with contextlib.suppress(FileNotFoundError):
             os.rmdir(f"{path}/{_TEMPORARY}")
         os.rmdir(path)

@@ -1,5 +1,6 @@
 """What a job finds in its environment of its PEs and their layout, as PBS and Slurm say it (pure)."""
 
+from nqspy.executors import scratch
 from nqspy.model import indices
 from nqspy.model.actions import Start
 from nqspy.model.ids import index_of, number_of
@@ -10,17 +11,52 @@ from nqspy.model.site import Site
 _NONE = Layout()
 
 
-def hosts(request: Request, site: Site) -> tuple[str, int]:
+def hosts(request: Request, start: Start, site: Site) -> tuple[str, int]:
     """The name of the machine, and for how many MPI processes it stands in the file of hosts."""
-    layout = request.spec.layout or _NONE
-    return site.host, min(max(layout.ranks, 1), MOST)
+    return site.host, min(_slots(request, start), MOST)
+
+
+def _slots(request: Request, start: Start) -> int:
+    """How many processes a launcher begins where nobody says it: the ranks of the layout; where there is
+    none, one in the dialects that know ranks, else one for each PE."""
+    layout, spec = request.spec.layout, request.spec
+    if layout is None and spec.dialect == "nqs":
+        return max(len(start.pes), 1)
+    return max((layout or _NONE).ranks, 1)
 
 
 def defaults(request: Request, start: Start) -> dict[str, str]:
-    """Variables that what the request brings along may replace."""
+    """Variables that what the request brings along may replace. An application is told no number of threads:
+    its program counts its PEs, or a launcher in it settles that."""
     layout = request.spec.layout or _NONE
     cpus = layout.cpus if layout.cpus is not None else len(start.pes) or request.spec.ask.pes
-    return {"NCPUS": str(cpus), "OMP_NUM_THREADS": str(layout.threads or max(cpus, 1))}
+    found = {"NCPUS": str(cpus), "OMP_NUM_THREADS": str(layout.threads or max(cpus, 1))}
+    if request.spec.caller is not None:
+        del found["OMP_NUM_THREADS"]
+    return found
+
+
+def of_launchers(request: Request, start: Start, site: Site) -> dict[str, str]:
+    """What launchers of parallel programs read, beside the file of hosts (`scratch`); replaced likewise.
+
+    Open MPI binds by the whole machine, whatever its own affinity is: it is told not to, so that processes
+    stay on the PEs. It (PRRTE: from 5 on) may begin more processes than the file has lines; MPICH's Hydra
+    begins them here, without the remote shell of a batch system whose variables it sees. torchrun has one
+    process for each GPU that is held, where none is for each slot, and a port of its own.
+    """
+    visible = {each.name for each in site.settings.consumables.values() if (each.env or "").endswith(_GPUS)}
+    gpus = sum(len(units) for name, units in start.units if name in visible)
+    return {
+        "OMPI_MCA_hwloc_base_binding_policy": "none", "OMPI_MCA_rmaps_base_oversubscribe": "1",
+        "PRTE_MCA_hwloc_default_binding_policy": "none",
+        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", "HYDRA_LAUNCHER": "fork",
+        "PET_NNODES": "1", "PET_STANDALONE": "1", "PET_NPROC_PER_NODE": str(gpus or _slots(request, start)),
+    }  # fmt: skip
+
+
+_GPUS = "_VISIBLE_DEVICES"
+OF_PES = ("NCPUS", "PET_NPROC_PER_NODE", *scratch.HOSTFILES)
+"""Variables that say how many PEs there are: an application's are its own, whatever its caller's say."""
 
 
 def of_dialect(request: Request, start: Start, site: Site) -> dict[str, str]:
