@@ -94,6 +94,13 @@ def _problems_of_queues(settings: Settings, look: _Look, queues: Iterable[Queue]
             f"mpprun's queue {default} does not exist (any more); first set default mpprun queue OTHER,"
             " or set no_default mpprun queue"
         )
+    elif default is not None:
+        domain = settings.domains.get(settings.queues[default].domain)
+        if domain is not None and domain.is_command:
+            yield (
+                f"mpprun's queue {default}: domain {domain.name} has kind=command, and its requests hold no"
+                " PEs; name a queue of another domain"
+            )
 
 
 def _in_circle(settings: Settings, start: str) -> bool:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from engine.harness import ANNE, Centre, item
+from engine.harness import ANNE, MAX, Centre, item
 
 from nqspy.model import commands as cm
 from nqspy.model.configure import apply_changes
@@ -60,6 +60,92 @@ def test_one_that_its_class_can_never_load_is_refused_and_a_batch_request_waits(
     assert str(centre.refused(large, ANNE)) == said
     batch = application(centre, "anne pes=2 queue=apps", job_class="interactive", caller=None)
     assert handed_in(centre, batch).state.name == "QUEUED"
+
+
+@pytest.mark.parametrize(
+    ("site", "asks", "said"),
+    [
+        ("set machine pes=4", "pes=5", "5 PEs are more than the machine's 4"),
+        ("set machine pes=4", "sizes=5,6", "5 PEs are more than the machine's 4"),
+        ("set queue apps per_request pe_limit=1", "pes=2", "apps: 2 PEs are above the limit of 1"),
+        (
+            "set queue apps pe_limit=1",
+            "pes=2",
+            "PE limit 1 of queue apps leaves 1 even when nothing runs, it",
+        ),
+        ("set global pe_limit=1", "sizes=2,3", "global PE limit 1 leaves 1 even when nothing runs, it asks"),
+        ("set queue apps run_limit=0", "pes=1", "run limit 0 of queue apps lets nothing run"),
+        (
+            "set class production pe_limit=1",
+            "pes=2",
+            "2 PEs can never be given to one of job class production",
+        ),
+        (
+            "set gang job_limit=1",
+            "sizes=2,3",
+            "2 PEs can never be given to one of job class production; at mo",
+        ),
+        (
+            "set gang large_size=2 large_limit=1",
+            "pes=2",
+            "2 PEs can never be given to one of job class produ",
+        ),
+        (
+            "set queue apps per_request wall_limit=1:00",
+            "wall=2:00",
+            "apps: wall time 120 s is above the limit of 60 s",
+        ),
+        (
+            "set queue apps consumable_limit=(card=1)",
+            "card=2",
+            "card limit 1 of queue apps leaves 1 even whe",
+        ),
+        ("disable queue apps", "pes=1", "Queue is not enabled: apps"),
+    ],
+)
+def test_what_can_never_run_is_refused_in_one_line_and_nothing_is_left(site, asks, said):
+    centre = Centre().qmgr(f"set machine pes=8\n{APPS}create consumable card count=4\n{site}\n")
+    command = application(centre, f"anne {asks}")
+    refusal = str(centre.refused(command, ANNE))
+    assert refusal.startswith(said)
+    assert "\n" not in refusal
+    assert not centre.site.requests
+
+
+def test_what_can_never_run_is_refused_behind_a_pipe_queue_too():
+    pipe = "create pipe_queue door destination=apps\nenable queue door\nstart queue door\n"
+    centre = Centre().qmgr(f"{APPS}{pipe}set default mpprun queue door\nset gang job_limit=1\n")
+    assert "at most 1 can" in str(centre.refused(application(centre, "anne pes=2"), ANNE))
+
+
+def test_one_size_of_several_that_can_run_is_enough():
+    centre = Centre().qmgr(f"{APPS}set gang job_limit=2\n")
+    assert handed_in(centre, application(centre, "anne sizes=2,4,8")).spec.ask.pes == 2
+
+
+def test_a_queue_whose_requests_hold_no_pes_takes_no_applications():
+    centre = Centre().qmgr(f"{APPS}create domain nqs kind=command\ncreate batch_queue scripts domain=nqs\n")
+    with pytest.raises(Exception, match="scripts: domain nqs has kind=command, and its requests hold no PEs"):
+        centre.qmgr("set default mpprun queue scripts")
+
+
+@pytest.mark.parametrize("by", [ANNE, MAX])
+def test_nobody_gives_a_request_a_job_class_that_there_is_not(by):
+    centre = Centre().qmgr(APPS)
+    [seq] = centre.submit("anne")
+    [failed] = centre.ask(cm.ModifyRequest((centre.id(seq),), {"job_class": "fast"}), by)["failed"]
+    assert failed["text"] == "there is no job class fast; job classes: production, interactive"
+    assert centre.request(seq).spec.job_class == ""
+
+
+def test_a_manager_gives_a_request_a_class_that_is_not_open_to_its_owner():
+    centre = Centre().qmgr(f"{APPS}create class benchmark users=ben\n")
+    [seq] = centre.submit("anne")
+    command = cm.ModifyRequest((centre.id(seq),), {"job_class": "benchmark"})
+    [failed] = centre.ask(command, ANNE)["failed"]
+    assert "not open to anne" in failed["text"]
+    centre.ask(command, MAX)
+    assert centre.request(seq).spec.job_class == "benchmark"
 
 
 @pytest.mark.parametrize("text", [APPS, APPS + "set default batch_request queue apps\n"])

@@ -121,15 +121,16 @@ class ClassTable:
         return min((each for each in known if each is not None), default=inf)
 
 
-def objection(site: Site, name: str, owner: str, groups: Collection[str] = ()) -> Refusal | None:
-    """Why a user, member of these Unix groups, may not have a job of that class; None: he may."""
+def objection(site: Site, name: str, owner: str, groups: Collection[str] | None = ()) -> Refusal | None:
+    """Why a user, member of these Unix groups, may not have a job of that class; None: he may. Without groups
+    (None) all classes are open to him."""
     if not name:
         return None
     known = CLASSES.all(site.settings)
     if name not in known:
         return Refusal("no_such_class", name=name[:80], known=", ".join(known) or "none")
     found = known[name]
-    if not lets_in(found.users, found.groups, owner, groups):
+    if groups is not None and not lets_in(found.users, found.groups, owner, groups):
         return Refusal("class_not_open", name=name, owner=owner)
     return None
 

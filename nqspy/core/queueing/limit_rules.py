@@ -29,9 +29,10 @@ _REACHED, _NO_MEMORY, _NO_PES = reason_kinds(
     memory_short="{word} limit {most:size}{of: of *} leaves {left:size}, it counts {asked:size}",
     pes_short="{word} limit {most}{of: of *} leaves {left}, it asks for {asked}",
 )
+RAISED = "the limit must be raised"
 (_SHUT,) = reason_kinds(
     ReasonCode.LIMIT,
-    "the limit must be raised",
+    RAISED,
     limit_shut="{word} limit {most}{of: of *} lets nothing run",
 )
 LESS = "the limit must be raised, or it must ask for less"

@@ -15,7 +15,9 @@ from nqspy.core.queueing.asked import too_wide as too_wide
 from nqspy.core.queueing.asked import violation as violation
 from nqspy.core.queueing.caps import Caps
 from nqspy.core.queueing.limit_rules import (
+    LESS,
     LIMITS,
+    RAISED,
     Headroom,
     LimitRule,
     Mask,
@@ -168,6 +170,13 @@ class RunningCounts:
     def lacking(self, request: Request) -> Reason | None:
         """The units that one lacks for which limits do not hold."""
         return self._units.free.reason(request) if self._units.free is not None else None
+
+    def never(self, request: Request) -> Reason | None:
+        """The limit under which one can never start, whatever ends, unless it is raised; None: it can."""
+        capped = self._caps.never(request) if self._caps.bound else None
+        reasons = (rule.reason(request) for rule in self.rules(request.queue))
+        lasting = (each for each in reasons if each is not None and each.needed in (LESS, RAISED))
+        return capped or next(lasting, None)
 
     def keeping(self, request: Request, forced: bool = False) -> Reason | None:
         """The first limit that keeps one request back; None when every limit lets it start. PE limits, a want

@@ -222,8 +222,8 @@ def modify(tx: Transaction, command: cm.ModifyRequest, caller: Caller) -> Any:
         if not started:
             spec = reshaped(tx.site, request.spec, spec, values)
         check_spec(tx.site, spec)
-        if "job_class" in values and user:
-            check_class(tx.site, spec, caller.groups)
+        if "job_class" in values:
+            check_class(tx.site, spec, caller.groups if user else None)
         if started:
             alter.need_lower(tx, request, spec, user, caller)
         moves = target is not None and target.name != request.queue

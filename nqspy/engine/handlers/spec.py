@@ -7,8 +7,8 @@ from operator import attrgetter
 
 from nqspy.core.consumables import check_wanted
 from nqspy.core.limits_of_submission import destination
-from nqspy.core.preemption.classes import objection
-from nqspy.core.queueing.limits import too_wide, violation
+from nqspy.core.preemption.classes import objection, too_large
+from nqspy.core.queueing.limits import RunningCounts, too_wide, violation
 from nqspy.core.resource_health import check_needs
 from nqspy.model import indices
 from nqspy.model.arrays import ArraySpec
@@ -17,7 +17,7 @@ from nqspy.model.ids import Instant
 from nqspy.model.layout import MOST, Layout
 from nqspy.model.queues import Queue
 from nqspy.model.request_counts import RequestCounts
-from nqspy.model.requests import Ask, Spec, finite
+from nqspy.model.requests import Ask, Request, Spec, State, finite
 from nqspy.model.site import Site
 from nqspy.model.tree import declared
 from nqspy.model.units import GREATEST, UNLIMITED, format_time
@@ -59,11 +59,23 @@ def check_spec(site: Site, spec: Spec) -> None:
         raise Refusal("bad_umask", umask=spec.umask)
 
 
-def check_class(site: Site, spec: Spec, groups: Collection[str]) -> None:
-    """Raises Refusal for a job class that there is not, or that is not open to the request's owner."""
+def check_class(site: Site, spec: Spec, groups: Collection[str] | None) -> None:
+    """Raises Refusal for a job class that there is not, or that is not open to the request's owner, member of
+    these Unix groups; None: who asks may give it any class."""
     wrong = objection(site, spec.job_class, spec.owner, groups)
     if wrong is not None:
         raise wrong
+
+
+def check_application(site: Site, spec: Spec, queue: str) -> None:
+    """Raises Refusal for an application that can never be loaded in a batch queue, whatever ends: somebody
+    sits there and waits for it."""
+    wrong = too_large(site, spec, queue)
+    if wrong is not None:
+        raise wrong
+    never = RunningCounts(site).never(Request(site.next_seq, spec, queue, State.QUEUED, site.at, site.at))
+    if never is not None:
+        raise Refusal("above_limit", said=never.text)
 
 
 def array_of(spec: ArraySpec | None) -> ArraySpec | None:

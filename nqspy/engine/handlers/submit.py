@@ -12,7 +12,6 @@ import msgspec
 
 from nqspy.core.consumables import resolved
 from nqspy.core.limits_of_submission import ask_submit
-from nqspy.core.preemption.classes import too_large
 from nqspy.engine.handlers import depend
 from nqspy.engine.handlers.advice import advice
 from nqspy.engine.handlers.changed import by_exit, changed
@@ -22,7 +21,15 @@ from nqspy.engine.handlers.exits import tell_failures
 from nqspy.engine.handlers.people import group_of, need, need_entry
 from nqspy.engine.handlers.queue_quota import QueueQuota
 from nqspy.engine.handlers.sizes import shaped
-from nqspy.engine.handlers.spec import array_of, check_class, check_limits, check_spec, local_queue, routed
+from nqspy.engine.handlers.spec import (
+    array_of,
+    check_application,
+    check_class,
+    check_limits,
+    check_spec,
+    local_queue,
+    routed,
+)
 from nqspy.model.actions import ExitFailure
 from nqspy.model.arrays import counted
 from nqspy.model.commands import Submission, Submit
@@ -251,6 +258,8 @@ def _find_room(
     target = (
         _batch(tx, spec, queue, coming) if queue.kind == "batch" else _routed(tx, spec, queue, groups, coming)
     )
+    if spec.caller is not None:
+        check_application(tx.site, spec, target)
     if target == queue.name and queue.kind == "pipe":
         spec = replace(spec, unix_groups=groups)  # it is routed later, when nobody is there to ask
     return spec, queue.name, target
@@ -291,8 +300,6 @@ def _batch(tx: Transaction, spec: Spec, queue: Queue, coming: RequestCounts) -> 
     if queue.pipeonly:
         raise Refusal("pipe_only", queue=queue.name)
     check_limits(tx.site, spec, queue)
-    if (wrong := too_large(tx.site, spec, queue.name)) is not None:
-        raise wrong
     most, number = queue.run_limit, counted(spec.array)
     if not queue.loadonly or most is None:
         return queue.name
