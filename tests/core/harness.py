@@ -36,7 +36,7 @@ from nqspy.model.units import parse_count, parse_size, parse_time
 from nqspy.ports import Answer
 
 START = Instant(1_000_000_000_000)
-CONSUMABLES = ("gpu", "matlab")
+CONSUMABLES = ("barrier", "gpu", "matlab")
 """Consumables that a line of `House.submit` may ask for."""
 _FACTORS = ("share", "cpu", "memory", "time")
 

@@ -3,6 +3,7 @@
 import pytest
 
 from nqspy.model import actions as ac
+from nqspy.model.events import Change
 from nqspy.model.promises import made
 from nqspy.model.requests import State
 
@@ -273,3 +274,71 @@ def test_who_was_bumped_comes_back_on_the_size_that_it_has(gang):
     gang.end(bumper)
     assert resumed(gang.go()) == {victim: ()}
     assert len(gang.request(victim).pes) == 8
+
+
+# ------------------------------------------------------------ barrier circuits
+
+
+@pytest.fixture
+def wired(gang):
+    """The same with four barrier circuits, given round robin."""
+    return gang.change(Change("create", "consumable/barrier", {"count": 4, "policy": "round_robin"}))
+
+
+def circuit(gang, seq):
+    """The circuit that one holds."""
+    return dict(gang.request(seq).units)["barrier"]
+
+
+def test_circuits_are_given_round_robin_to_those_who_ask(wired):
+    ask = "class=production pes=1 barrier=1"
+    first, plain, second = wired.submit(f"anne {ask}", "ben class=production pes=1", f"cleo {ask}")
+    wired.go()
+    assert (circuit(wired, first), circuit(wired, second)) == (("0",), ("1",))
+    assert wired.request(plain).units == ()
+    wired.end(first)
+    third, fourth, fifth = wired.submit(f"anne {ask}", f"anne {ask}", f"anne {ask}")
+    wired.go()
+    assert [circuit(wired, seq) for seq in (third, fourth, fifth)] == [("2",), ("3",), ("0",)]
+    sixth = wired.submit(f"dora {ask}")[0]
+    assert wired.go().starts == []
+    assert wired.why(sixth).code == "NO_UNITS"
+
+
+def test_a_preempted_job_keeps_its_circuit(wired):
+    victim = wired.submit("anne class=standby pes=8 barrier=1")[0]
+    wired.go()
+    wired.later(minutes=1)
+    bumper = wired.submit("ben class=interactive pes=2 barrier=1")[0]
+    wired.go()
+    wired.moved_out(victim)
+    wired.go()
+    assert circuit(wired, victim) == ("0",)
+    assert circuit(wired, bumper) == ("1",)
+    wired.end(bumper)
+    assert resumed(wired.go()) == {victim: ()}
+    assert circuit(wired, victim) == ("0",)
+
+
+def test_nobody_gives_way_to_one_that_lacks_a_circuit(wired):
+    wired.set("consumable/barrier/count", 1)
+    first, second = wired.submit("anne class=production pes=2 barrier=1", "ben class=standby pes=6")
+    wired.go()
+    wired.later(hours=1)
+    wired.submit("cleo class=interactive pes=4 barrier=1")
+    assert suspended(wired.go()) == []
+    wired.end(first)
+    assert suspended(wired.go()) == [second]
+
+
+def test_the_circuit_of_one_that_is_being_cleared_for_is_taken_by_nobody_else(wired):
+    wired.set("consumable/barrier/count", 1)
+    wired.submit("anne class=production pes=4", "ben class=benchmark pes=2")
+    wired.go()
+    wired.later(seconds=1)
+    bumper, late = wired.submit(
+        "cleo class=interactive pes=4 barrier=1", "dora class=standby pes=1 barrier=1"
+    )
+    assert wired.go().starts == []
+    assert made(wired.site, "bumper")["application"]["seq"] == bumper
+    assert wired.why(late).code == "NO_UNITS"

@@ -142,3 +142,16 @@ def test_an_application_of_several_sizes_finds_the_one_it_got(site):
     assert site.run("mpprun", "-n", "1-2", *show).ok().out == "0-1 2 2\n"
     with first_pe_taken(site):
         assert site.run("mpprun", "-n", "1,2", *show).ok().out == "1 1 1\n"
+
+
+def test_applications_have_circuits_round_robin_and_find_theirs_in_a_variable(site):
+    site.set("create consumable barrier count=4 policy=round_robin env=BARRIER_CIRCUIT")
+    show = ("sh", "-c", "echo $BARRIER_CIRCUIT $NQSPY_UNITS")
+    said = [
+        site.run("mpprun", "-l", "barrier=1", *show, env={"BARRIER_CIRCUIT": "9"}).ok().out for _ in range(5)
+    ]
+    assert said == [f"{unit} barrier={unit}\n" for unit in (0, 1, 2, 3, 0)]
+    assert site.run("mpprun", *show, env={"BARRIER_CIRCUIT": "9"}).ok().out == "\n"
+    site.run("mpprun", "-l", "barrier=5", *show).refused("5 barrier are more than the 4 there are")
+    site.run("mpprun", "-l", "wire=1", *show).refused("unknown resource wire: it is no consumable of this")
+    assert site.client.requests(queue="apps") == []

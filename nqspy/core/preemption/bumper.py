@@ -171,6 +171,8 @@ class _DomainPass:
                 refused.add(job.request.seq)
             else:
                 self._kept, self._cleared_for = pes, job.request
+                if not job.parked:
+                    self._tally.add(self._sizes(job)[-1])  # others leave it its units, and room under limits
                 self._clear(job, pes)
                 return {"seq": job.request.seq, "pes": spans(pes)}
         return None
@@ -178,17 +180,18 @@ class _DomainPass:
     def _bumper(self, promised: Any, refused: set[Seq]) -> WaitingJob | None:
         """Who has waited longer than its class has it wait: the one that PEs are reserved for already, unless
         there is one of a higher class."""
-        found = (
-            job
-            for job in self._waiting
-            if (due := job.due()) is not None and due <= self._now and job.request.seq not in refused
-            and not self._table.forbids(least := self._sizes(job)[-1]) and self._limit(job, least) is None
-        )  # fmt: skip
-        first = next(found, None)
-        former = next((j for j in self._waiting if promised and j.request.seq == promised["seq"]), None)
-        if first is None or former is None or former.request.seq in refused:
+        due = [job for job in self._waiting if (at := job.due()) is not None and at <= self._now]
+        first = next((job for job in due if self._may_bump_others(job, refused)), None)
+        former = next((job for job in due if promised and job.request.seq == promised["seq"]), None)
+        if first is None or former is None or not self._may_bump_others(former, refused):
             return first
         return first if first.kind.priority > former.kind.priority else former
+
+    def _may_bump_others(self, job: WaitingJob, refused: set[Seq]) -> bool:
+        """Whether it would be loaded once PEs are cleared: nothing else keeps its least size back."""
+        least = self._sizes(job)[-1]
+        keeps = job.request.seq in refused or self._table.forbids(least)
+        return not keeps and self._limit(job, least) is None
 
     def _sizes(self, job: WaitingJob) -> Sequence[Request]:
         """It on each of the sizes on which it may be loaded, the largest first; who was loaded has one."""
