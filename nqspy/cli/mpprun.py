@@ -134,6 +134,8 @@ def _run_here(options: MpprunOptions, pes: int) -> "NoReturn":
             around, said = os.environ["QSUB_REQID"], options.given["pes"].value
             raise Failure(f"-n {said}: request {around} has {pes} PEs, and its programs run on those")
         os.environ["NCPUS"] = str(fitting[-1])
+        if "NQSPY_UNITS" not in os.environ:  # torchrun has a process for each GPU
+            os.environ["PET_NPROC_PER_NODE"] = str(fitting[-1])
     words = options.words
     if options.wall not in (None, UNLIMITED):
         words = ["timeout", "-k", LATE_KILL, f"{options.wall / 1000}", *words]

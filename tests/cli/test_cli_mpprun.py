@@ -117,7 +117,8 @@ def test_on_the_pes_of_a_request_nobody_is_asked(desk):
 def test_on_the_pes_of_a_request_it_has_the_largest_of_its_sizes_that_these_are(desk):
     inside = {"QSUB_REQID": "17.ymp", "NQSPY_PES": "4-7,9", "NCPUS": "5"}
     for said, size in (("2,4,8", "4"), ("3-9", "5"), ("2", "2")):
-        assert called(desk.home, "-n", said, "sh", "-c", "echo $NCPUS", **inside).stdout == f"{size}\n"
+        done = called(desk.home, "-n", said, "sh", "-c", "echo $NCPUS $PET_NPROC_PER_NODE", **inside)
+        assert done.stdout == f"{size} {size}\n"
     assert called(desk.home, "sh", "-c", "echo $NCPUS", **inside).stdout == "5\n"
     done = called(desk.home, "-n", "6-9", "true", **inside)
     assert done.returncode == 1

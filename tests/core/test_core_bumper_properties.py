@@ -10,6 +10,7 @@ from nqspy.core.preemption.blocks import Tenant, cheapest
 from nqspy.model import actions as ac
 from nqspy.model.board import Board
 from nqspy.model.domains import Domain
+from nqspy.model.events import Change
 
 CLASSES = {
     "high": {"priority": 4, "wait": 0, "do_not_disturb": 5_000},
@@ -18,9 +19,11 @@ CLASSES = {
     "low": {"priority": 1, "wait": 600_000, "do_not_disturb": 1_000},
 }
 PES = 8
-JOB = st.tuples(
-    st.sampled_from(sorted(CLASSES)), st.integers(1, PES), st.integers(0, 600), st.integers(1, 900)
+SIZES = st.lists(st.integers(1, PES), min_size=1, max_size=3, unique=True)
+ASKED = st.tuples(SIZES, st.sampled_from(("", "barrier=1"))).map(
+    lambda both: f"sizes={','.join(map(str, both[0]))} {both[1]}"
 )
+JOB = st.tuples(st.sampled_from(sorted(CLASSES)), ASKED, st.integers(0, 600), st.integers(1, 900))
 
 
 def a_house(placement: str, depth: int) -> House:
@@ -28,12 +31,13 @@ def a_house(placement: str, depth: int) -> House:
     house.set("domain/application/placement", placement).set("domain/application/depth", depth)
     for name, values in CLASSES.items():
         house.job_class(name, **values)
+    house.change(Change("create", "consumable/barrier", {"count": 2, "policy": "round_robin"}))
     return house.queue("apps", order="class")
 
 
 class Story:
-    """Jobs (class, PEs, seconds from the one before, seconds to run) in a house; who is bumped moves out one
-    pass later."""
+    """Jobs (class, what it asks for, seconds from the one before, seconds to run) in a house; who is bumped
+    moves out one pass later."""
 
     def __init__(self, house: House, jobs) -> None:
         self.house, self.jobs = house, list(jobs)
@@ -41,9 +45,9 @@ class Story:
         self.leaving = []
 
     def play(self) -> None:
-        for kind, pes, after, runs in self.jobs:
+        for kind, asked, after, runs in self.jobs:
             self.let_pass(after)
-            seq = self.house.submit(f"anne class={kind} pes={pes}")[0]
+            seq = self.house.submit(f"anne class={kind} {asked}")[0]
             self.kind[seq], self.left[seq] = kind, runs
             self.one_pass()
 
