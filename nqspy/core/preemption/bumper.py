@@ -172,7 +172,7 @@ class _DomainPass:
             else:
                 self._kept, self._cleared_for = pes, job.request
                 if not job.parked:
-                    self._tally.add(self._sizes(job)[-1])  # others leave it its units, and room under limits
+                    self._tally.add(self._least(job))  # others leave it its units, and room under limits
                 self._clear(job, pes)
                 return {"seq": job.request.seq, "pes": spans(pes)}
         return None
@@ -180,34 +180,42 @@ class _DomainPass:
     def _bumper(self, promised: Any, refused: set[Seq]) -> WaitingJob | None:
         """Who has waited longer than its class has it wait: the one that PEs are reserved for already, unless
         there is one of a higher class."""
-        due = [job for job in self._waiting if (at := job.due()) is not None and at <= self._now]
-        first = next((job for job in due if self._may_bump_others(job, refused)), None)
-        former = next((job for job in due if promised and job.request.seq == promised["seq"]), None)
+        first = next((job for job in self._waiting if self._may_bump_others(job, refused)), None)
+        former = next((j for j in self._waiting if promised and j.request.seq == promised["seq"]), None)
         if first is None or former is None or not self._may_bump_others(former, refused):
             return first
         return first if first.kind.priority > former.kind.priority else former
 
     def _may_bump_others(self, job: WaitingJob, refused: set[Seq]) -> bool:
-        """Whether it would be loaded once PEs are cleared: nothing else keeps its least size back."""
-        least = self._sizes(job)[-1]
-        keeps = job.request.seq in refused or self._table.forbids(least)
-        return not keeps and self._limit(job, least) is None
+        """Whether it has waited too long, and nothing but PEs keeps its least size back."""
+        if job.request.seq in refused or (due := job.due()) is None or due > self._now:
+            return False
+        least = self._least(job)
+        return not self._table.forbids(least) and self._limit(job, least) is None
 
     def _sizes(self, job: WaitingJob) -> Sequence[Request]:
         """It on each of the sizes on which it may be loaded, the largest first; who was loaded has one."""
         return (job.request,) if job.parked else self._tally.sizes(job.request)
 
+    def _least(self, job: WaitingJob) -> Request:
+        """The last of them. Where all have one time it is what the job waits as: no larger one may be loaded
+        where that may not."""
+        mold = job.request.spec.mold
+        return self._sizes(job)[-1] if mold is not None and mold.walls else job.request
+
+    def _held_back(self, job: WaitingJob, one: Request) -> Reason | None:
+        """The limit that keeps it back on one of its sizes."""
+        return self._loaded.limit(one, job.kind) or self._limit(job, one)
+
     def _limit(self, job: WaitingJob, one: Request) -> Reason | None:
         """What keeps it back on one of its sizes, beside the limits of classes."""
-        if job.parked:
-            return None
-        return self._tally.keeping(one)
+        return None if job.parked else self._tally.keeping(one)
 
     def _reserved(self, job: WaitingJob, promised: Any) -> tuple[int, ...] | None:
         """The block that is cleared for a bumper: the one it was promised, where it may still be cleared,
         else the cheapest; None where there is none, or limits of classes forbid it all the same."""
         tenants = [self._tenant(job, holder) for holder in self._holders()]
-        least = self._sizes(job)[-1]
+        least = self._least(job)
         found = self._as_promised(job, promised, tenants)
         if found is None or len(found) != least.spec.ask.pes:
             found = blocks.cheapest(self._board, tenants, least.spec.ask.pes, self._contiguous)
@@ -276,13 +284,17 @@ class _DomainPass:
         """Gives it PEs of those that are ``free``, on the largest of its sizes for which there are enough and
         which no limit forbids."""
         lacked: list[tuple[int, str]] = []
+        least = self._least(job)
+        several = job.request.spec.mold is not None and least is job.request
+        if least.spec.ask.pes > free.sum() or (several and self._held_back(job, least) is not None):
+            return False  # nor on any other
         for one in self._sizes(job):
-            kept = self._loaded.limit(one, job.kind) or self._limit(job, one)
-            pes = None if kept is not None else blocks.nearest(free, one.spec.ask.pes, self._contiguous)
+            count, kept = one.spec.ask.pes, self._held_back(job, one)
+            pes = None if kept is not None else blocks.nearest(free, count, self._contiguous)
             if pes is not None:
                 self._give(job, pes, tuple(lacked))
                 return True
-            lacked.append((one.spec.ask.pes, (ReasonCode.NO_PES if kept is None else kept.code).value))
+            lacked.append((count, (ReasonCode.NO_PES if kept is None else kept.code).value))
         return False
 
     def _give(self, job: WaitingJob, pes: tuple[int, ...], lacked: Lacked) -> None:
@@ -306,7 +318,7 @@ class _DomainPass:
         if self._waiting:
             draft.short.add(self._domain.name)
         for job in self._waiting:
-            least = self._sizes(job)[-1]
+            least = self._least(job)
             limit = self._limit(job, least) or self._loaded.limit(least, job.kind)
             if limit is not None or job.parked:
                 draft.own[job.request.seq] = limit or _gave_way(job.request)
