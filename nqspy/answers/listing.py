@@ -372,8 +372,7 @@ def _add_chains(serving: Serving, found: Objects, sight: Visibility) -> None:
 
 
 def _add_needed(serving: Serving, found: Objects) -> None:
-    """Notes what must happen to each that waits, and whether it goes by its class; programs are told the
-    code."""
+    """Notes what must happen to each that waits (programs are told the code), and who goes by class."""
     keys = [_key(serving, each) for each in found]
     reasons = reasons_of(serving.engine, keys)
     for each, key in zip(found, keys, strict=True):
