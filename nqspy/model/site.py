@@ -185,6 +185,10 @@ class Site:
         found = self.settings.queues.get(queue)
         return self.domain(found.domain) if found is not None else self.domain()
 
+    def held_by(self, request: Request) -> int:
+        """How many PEs a request holds while it runs, and is charged for."""
+        return self.domain_of(request.queue).held_by(request.spec.ask.pes)
+
     def domains_by_queue(self) -> dict[str, str]:
         """The domain of each queue, by name."""
         return {name: self.domain_of(name).name for name in self.settings.queues}
