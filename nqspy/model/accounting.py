@@ -20,6 +20,7 @@ from nqspy.model.health import Pressure, ResourceState
 from nqspy.model.ids import Instant
 from nqspy.model.lifetimes import key_of, run_of
 from nqspy.model.machine import Found
+from nqspy.model.moved_out import with_move
 from nqspy.model.owed import PE, faded
 from nqspy.model.requests import STARTED, Request, State, Used
 from nqspy.model.shifts import ShiftState
@@ -165,6 +166,12 @@ def remember(site: Site, request: Request, event: ev.Ended) -> None:
 def usage_corrected(site: Site, event: ev.UsageCorrected, at: Instant) -> None:
     """A person set what a group counts as having used."""
     site.touched.accounts.update(site.correct_use(event.group, event.value, at))
+
+
+def moved_out(site: Site, request: Request, event: ev.MovedOut, at: Instant) -> None:
+    """Remembers how long it took to leave its PEs: the next ones will take about as long."""
+    site.moves = with_move(site.moves, len(request.pes), event.took)
+    site.touched.state = True
 
 
 # ---------------------------------------------------------------- settings, shifts, the machine
