@@ -99,6 +99,7 @@ class Night:
         self.log = IncidentLog(self.replay)
         self.shifts: list[tuple[Instant, str | None]] = []
         self.short = night_metrics.ShortMoments()
+        self.moves = night_metrics.NightMoves()
         self.first: Instant | None = None
         self.overtaken: list[tuple[Instant, Seq, Seq]] = []
         self.incidents: list[ev.Recorded] = []
@@ -144,6 +145,8 @@ class Night:
         elif kind is ev.ShiftChanged:
             self.shifts.append((at, event.shift))
         self.log.take(recorded)
+        if at >= self.bounds.start:
+            self.moves.take(event, self.replay)
         self.replay.take(recorded)
         if self.first is None and kind in _STARTS and at >= self.bounds.start:
             self.first = at
@@ -245,6 +248,7 @@ def night_report(
         "requests": sum(history.weight for history in histories),
         "ended_ok": sum(row["ended_ok"] for row in groups),
         **_busy(busy, zone),
+        "moves": night.moves.told(),
         "deviation": largest(parts),
         "charge": site.settings.usage.charge,
         "parts": division_of(accounts, [name for name in fractions if name in parts], zone),
