@@ -38,7 +38,9 @@ def test_a_request_says_how_often_it_left_its_pes_and_what_that_took():
     assert centre.state(long) == "running"
     found = seen(centre, long)
     assert found["moved"] == {"times": 2, "took_s": 24, "paged_bytes": 0}
-    assert "moved:    it left its PEs 2 times, which took 24 s in all; 0 MB left the memory" in why_text(found)
+    assert "moved:    it left its PEs 2 times, which took 24 s in all; 0 MB left the memory" in why_text(
+        found
+    )
     [other] = centre.submit("anne queue=plain wall=1000")
     assert "moved" not in seen(centre, other)
 

@@ -38,7 +38,8 @@ def time_of(request: Request) -> int:
 
 class LaidOut:
     """``profile``: what is free when; ``kept``: what for whom who is promised a start, ``untimed``: for whom
-    without a time; ``running``: who holds PEs, and until when; ``idle``: PEs by domain that nobody holds.
+    without a time; ``running``: who holds PEs, and until when; ``idle``: PEs by domain that nobody holds;
+    command domains, of which requests hold none, are in neither.
     ``started``: who starts besides, ``leaving``: who gives way, ``returning``: who goes on again."""
 
     def __init__(
@@ -48,7 +49,8 @@ class LaidOut:
         self._site, self._now, self._rules = site, now, rules
         self._leaving, self._returning = leaving, returning
         self.profile, self.untimed = Profile(now), Untimed()
-        for name in site.domains():
+        self._domains = [name for name in site.domains() if not site.domain(name).is_command]
+        for name in self._domains:
             self.profile.provide(("pes", name), site.board(name).slots())
         ends = [(end_of(site, now, request), request) for request in site.started.values()]
         self.running = [(end, request.seq) for end, request in ends if request.pes]
@@ -68,7 +70,7 @@ class LaidOut:
         first = min((turn_of(each) for each in requests if time_of(each) == FOREVER), default=_NEVER)
         self.kept = {each.seq: self._held(each, time_of(each), first < turn_of(each)) for each in timed}
         self.profile.begin([*taken, *self.kept.values()])  # of these promises none begins now
-        self.idle = {name: self.profile.free(("pes", name), self._now) for name in self._site.domains()}
+        self.idle = {name: self.profile.free(("pes", name), self._now) for name in self._domains}
         for request in requests:
             if request.reservation is not None and request.reservation.at is None:
                 self.put(request, request.reservation)
@@ -98,7 +100,7 @@ class LaidOut:
         away = request.pes_released and request.seq not in self._returning
         resting = away or request.seq in self._leaving
         if not resting:
-            claims["pes", self._site.domain_of(request.queue).name] = request.spec.ask.pes
+            claims["pes", self._site.domain_of(request.queue).name] = self._site.held_by(request)
         for rule in self._rules(request.queue):
             if resting and not rule.shared:
                 continue
