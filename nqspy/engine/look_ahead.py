@@ -263,6 +263,8 @@ class LookAhead:
         paused = tuple(each.seq for each in going if each.state is State.SUSPENDED)
         endless = tuple(each.seq for each in going if lengths(settings, each).wall >= ENDLESS)
         endless = tuple(seq for seq in endless if seq not in paused)
+        # A script that holds no PEs is named only where nobody who holds some goes on for ever.
+        endless = tuple(seq for seq in endless if run.site.started[seq].pes) or endless
         if endless:
             return Foreseen(None, "{by}: " + lengths.endless, endless[:SHOWN])
         return (

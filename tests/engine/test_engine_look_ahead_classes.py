@@ -6,6 +6,7 @@ from engine.test_engine_look_ahead_properties import by_its_limit, each_is_fores
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nqspy.engine.virtual.executor import Run
 from nqspy.engine.virtual.moves import OutOnly
 from nqspy.model import events as ev
 from nqspy.model.moved_out import MovedOut
@@ -49,10 +50,10 @@ LAST = [
 """The last three: where there is nobody else the first gives way to the second, and that to the third."""
 
 
-def site_of(takes: int, wait: str = "5:00", keep: str = "1") -> Centre:
+def site_of(takes: int, wait: str = "5:00", keep: str = "1", lengths=by_its_limit) -> Centre:
     """``takes``: ms that a move takes for each PE."""
     return Centre(
-        SITE.format(wait=wait, keep=keep), pes=10, lengths=by_its_limit, moves=OutOnly(takes),
+        SITE.format(wait=wait, keep=keep), pes=10, lengths=lengths, moves=OutOnly(takes),
         at="2026-03-02T06:00:00+01:00",
     )  # fmt: skip
 
@@ -140,3 +141,13 @@ def has_moved_again(centre: Centre) -> None:
         "anne pes=4 wall=60 queue=rows class=standby", "anne pes=4 wall=1 queue=rows class=interactive"
     )
     centre.later(seconds=100)
+
+
+def test_who_goes_on_for_ever_is_who_holds_pes_and_no_script_that_holds_none():
+    centre = site_of(0, lengths=lambda request: Run(3_600_000)).qmgr(
+        "create domain nqs kind=command\ncreate batch_queue front domain=nqs\n"
+        "enable queue front\nstart queue front\n"
+    )
+    _script, endless = centre.submit("anne pes=4 queue=front", "anne pes=6 queue=apps class=interactive")
+    [waits] = centre.submit("anne pes=2 wall=60 queue=apps class=production")
+    assert centre.outlooks(waits)[waits].latest.by == (endless,)
