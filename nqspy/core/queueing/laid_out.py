@@ -4,9 +4,9 @@ A request is reckoned to run as long as it may (`runtime.planned_wall`). What ru
 known end: who waits for that has a promise without a time (`untimed`).
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-from nqspy.core.profile import FOREVER, Claims, Profile
+from nqspy.core.profile import FOREVER, Amount, Claims, Profile
 from nqspy.core.queueing.expected_ends import end_of, length_of
 from nqspy.core.queueing.limit_rules import LimitRule
 from nqspy.core.queueing.untimed import Turn, Untimed, spare
@@ -50,15 +50,42 @@ class LaidOut:
         self._leaving, self._returning = leaving, returning
         self.profile, self.untimed = Profile(now), Untimed()
         self._domains = [name for name in site.domains() if not site.domain(name).is_command]
-        for name in self._domains:
-            self.profile.provide(("pes", name), site.board(name).slots())
+        slots: dict[Amount, int] = {("pes", name): site.board(name).slots() for name in self._domains}
+        for amount, most in slots.items():
+            self.profile.provide(amount, most)
         ends = [(end_of(site, now, request), request) for request in site.started.values()]
         self.running = [(end, request.seq) for end, request in ends if request.pes]
         going = [(end, request) for end, request in ends if request.state is not State.EXITING]
         going += [(now + length_of(site, request), request) for request in started]
-        taken = [(now, min(end, FOREVER), self.claims(each, _is_passing(each))) for end, each in going]
+        taken: list[Held] = [
+            (now, min(end, FOREVER), self.claims(each, _is_passing(each))) for end, each in going
+        ]
+        taken += self._coming_back(Profile(now, slots), taken, going) if site.paused else ()
         self.kept: dict[Seq, Held] = {}
         self._put_promised(taken)
+
+    def _coming_back(
+        self, free: Profile, taken: Sequence[Held], going: Sequence[tuple[int, Request]]
+    ) -> Iterator[Held]:
+        """What those have who stand still and wait for PEs which others have: they go on, before all that
+        wait, when enough are ``free`` of what is taken, and have so much longer what they did not give back.
+        For one that could go on now nothing is kept, as nobody knows when it does, nor for one of a stopped
+        queue."""
+        free.begin(taken)
+        for end, request in going:
+            if not self._stands_still(request) or not self._is_open(request):
+                continue
+            domain, rest = self._site.domain_of(request.queue).name, end - self._now
+            pes: Claims = {("pes", domain): self._site.held_by(request)}
+            at = free.earliest(pes, rest)
+            if at is not None and at > self._now:
+                until = min(at + rest, FOREVER)
+                free.hold(at, until, pes)
+                yield at, until, pes
+                yield min(end, FOREVER), until, self.claims(request, _is_passing(request))
+
+    def _stands_still(self, request: Request) -> bool:
+        return request.pes_released and request.seq not in self._returning
 
     def _put_promised(self, taken: Iterable[Held]) -> None:
         """Those whose time is to come, beside what is taken; those told none, those whose time is over. For
@@ -97,8 +124,7 @@ class LaidOut:
         """What a request holds while it runs, and where it passes those without a time, of what is spare
         beside them as well; the profile learns how much of it there is."""
         claims: dict[object, int] = {}
-        away = request.pes_released and request.seq not in self._returning
-        resting = away or request.seq in self._leaving
+        resting = self._stands_still(request) or request.seq in self._leaving
         if not resting:
             claims["pes", self._site.domain_of(request.queue).name] = self._site.held_by(request)
         for rule in self._rules(request.queue):
