@@ -231,16 +231,17 @@ def night_report(
     """
     zone, night = zone_of(site.timezone), Night(site, bounds)
     seen = events if around.shadow is None else around.shadow.watch(events)
-    accounts = _followed(night, seen, site, now, around)
+    then = SiteThen(site, around.before)
+    accounts = night.follow_accounts(then, site.settings.usage.charge, now)
+    _follow(night, seen, accounts, now, around)
     end, histories = night.end(now), night.histories()
     fractions = department_shares(site.settings.groups) if site.settings.groups else {}
     every = night.replay.histories.values()
     total = accounts.total().items()
     parts = {name: sums for name, sums in total if fractions.get(name) or (name in fractions and sums.worked)}
-    capacity = min(site.pes(), len(site.found.cpus) or site.pes())
-    busy = night_metrics.busy_share(every, night.begun(), night.short.until(end), capacity)
+    busy = night_metrics.busy_share(every, night.begun(), night.short.until(end), then.processors)
     used = night_metrics.used_by_group(every, bounds.start, end)
-    step, bars = quarters(every, bounds.start, end, capacity, zone)
+    step, bars = quarters(every, bounds.start, end, then.processors, zone)
     labels = RequestLabels(site, zone)
     groups = departments.rows(histories, used, parts, fractions, (bounds.start, end))
     data = {
@@ -265,7 +266,9 @@ def night_report(
         "story": night.log.objects(bounds.start, site.name, zone),
         "exits": night.log.exit_objects(bounds.start, site.name, zone),
         "outlook": {
-            "departments": outlook(histories, fractions, _rate(busy, capacity), now, zone, around.opens),
+            "departments": outlook(
+                histories, fractions, _rate(busy, then.processors.latest), now, zone, around.opens
+            ),
             "coming": [dict(switch) for switch in around.coming],
             "holidays": list(around.holidays),
         },
@@ -273,18 +276,15 @@ def night_report(
     return {"line": night_line(data), **data}
 
 
-def _followed(
-    night: Night, events: Iterable[ev.Recorded], site: Site, now: Instant, around: Around
-) -> QuotaAccounts:
-    """Has a night take its events; the accounts over it."""
-    then = SiteThen(site, around.before)
-    accounts = night.follow_accounts(then, site.settings.usage.charge, now)
+def _follow(
+    night: Night, events: Iterable[ev.Recorded], accounts: QuotaAccounts, now: Instant, around: Around
+) -> None:
+    """Has a night take its events, and the accounts over it."""
     night.take_all(events)
     if around.samples and night.end(now) == now:
         night.replay.sample(around.samples, now)
         accounts.sample(around.samples, now)
     accounts.advance(now)
-    return accounts
 
 
 def _heading(night: Night, now: Instant, around: Around, zone: Zone) -> dict[str, Any]:

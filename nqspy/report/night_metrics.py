@@ -14,7 +14,7 @@ from nqspy.model.requests import Request
 from nqspy.model.settings import Settings
 from nqspy.model.units import UNLIMITED
 from nqspy.model.wall_limits import planned_wall
-from nqspy.report.over_time import held_by_step
+from nqspy.report.over_time import CapacityOverTime, held_by_step
 from nqspy.report.replay import HistoryReplay, ListPlace, RequestHistory, place_of
 
 
@@ -29,17 +29,20 @@ class Busy(NamedTuple):
 
 
 def busy_share(
-    histories: Iterable[RequestHistory], begin: Instant | None, end: Instant | None, capacity: int
+    histories: Iterable[RequestHistory],
+    begin: Instant | None,
+    end: Instant | None,
+    capacity: CapacityOverTime,
 ) -> Busy | None:
     """Allocated PE time / (PEs x time) between two instants, None where they enclose nothing.
 
     Suspended requests count as long as they keep their PEs. With more PEs than CPUs these are time-shared:
     then ``capacity`` is that of the CPUs, and at no moment more than all of them count.
     """
-    if begin is None or end is None or end <= begin or capacity <= 0:
+    whole = 0 if begin is None or end is None or end <= begin else capacity.whole(begin, end)
+    if begin is None or end is None or whole <= 0:
         return None
     histories = tuple(histories)
-    whole = capacity * (end - begin)
     [held] = held_by_step((a for history in histories for a in history.attempts), (begin, end), capacity)
     used = sum(history.used_between(begin, end) for history in histories)
     return Busy(begin, end, held / whole, used / whole)
