@@ -249,7 +249,6 @@ def night_report(
         "requests": sum(history.weight for history in histories),
         "ended_ok": sum(row["ended_ok"] for row in groups),
         **_busy(busy, zone),
-        "moves": night.moves.told(),
         "deviation": largest(parts),
         "charge": site.settings.usage.charge,
         "parts": division_of(accounts, [name for name in fractions if name in parts], zone),
@@ -266,9 +265,7 @@ def night_report(
         "story": night.log.objects(bounds.start, site.name, zone),
         "exits": night.log.exit_objects(bounds.start, site.name, zone),
         "outlook": {
-            "departments": outlook(
-                histories, fractions, _rate(busy, then.processors.latest), now, zone, around.opens
-            ),
+            "departments": outlook(histories, fractions, _rate(busy, then), now, zone, around.opens),
             "coming": [dict(switch) for switch in around.coming],
             "holidays": list(around.holidays),
         },
@@ -304,9 +301,10 @@ def _heading(night: Night, now: Instant, around: Around, zone: Zone) -> dict[str
 def _outcomes(
     night: Night, histories: Sequence[RequestHistory], labels: RequestLabels, why: Why
 ) -> dict[str, Any]:
-    """Those that failed, that wait and that run."""
+    """Who gave way, those that failed, that wait and that run."""
     waiting = [history for history in histories if history.waits]
     return {
+        "moves": night.moves.told(),
         "failed": [labels.ended(history) for history in histories if night_metrics.is_failed(history)],
         "waiting": [labels.waiting(history, night.reasons, why) for history in waiting],
         "running": [labels.running(history) for history in histories if history.request.state in STARTED],
@@ -325,9 +323,9 @@ def _overtaken(labels: RequestLabels, night: Night, at: Instant, started: Seq, b
     return labels.overtaken(at, started, before, night.replay.histories[started].request.group)
 
 
-def _rate(busy: night_metrics.Busy | None, capacity: int) -> float:
+def _rate(busy: night_metrics.Busy | None, then: SiteThen) -> float:
     """CPU time given in a unit of time: as in the night, all there is where it was never short of PEs."""
-    return capacity * (busy.used if busy is not None else 1.0)
+    return then.processors.latest * (busy.used if busy is not None else 1.0)
 
 
 def _busy(busy: night_metrics.Busy | None, zone: Zone) -> dict[str, Any]:
