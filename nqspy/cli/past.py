@@ -28,7 +28,11 @@ class PastUnderFile:
         """Prints all of it, however long it takes; gives the exit status. Raises Failure."""
         if not self._may_read():
             raise fast.Failure(f"nothing is gone through again: {OWNERS}")
-        return subprocess.run([*self._words(), *["--json"] * as_json], check=False).returncode
+        words = [*self._words(), *["--json"] * as_json]
+        done = subprocess.run(words, check=False, stderr=subprocess.PIPE, text=True)
+        if done.returncode and (said := done.stderr.splitlines()):
+            raise fast.Failure(_said(said[-1]))
+        return done.returncode
 
     def close_plan(self) -> None:
         """Prints the last night's figures in a few lines, or in one why there are none."""
@@ -43,7 +47,7 @@ class PastUnderFile:
         except subprocess.TimeoutExpired:
             return _none(f"it takes more than {WITHIN} s; --replay {self.since} waits for it")
         lines = done.stderr.splitlines() or ["it failed"]
-        return done.stdout or _none(lines[-1].removeprefix("nqspy: "))
+        return done.stdout or _none(_said(lines[-1]))
 
     def _may_read(self) -> bool:
         return os.access(os.path.join(self.home, "nqs.db"), os.R_OK)
@@ -51,6 +55,11 @@ class PastUnderFile:
     def _words(self) -> list[str]:
         replay = [sys.executable, "-P", "-m", "nqspy.sim.replay.command", "--home", self.home]
         return [*replay, "--since", self.since, "--file", self.file]
+
+
+def _said(line: str) -> str:
+    """What went wrong, without who said so: it is not who was called."""
+    return line.removeprefix("nqspy: ")
 
 
 def _none(why: str) -> str:

@@ -150,7 +150,7 @@ class FairShare:
         used, run = self._samples.get(request.seq), request.attempt
         if used is not None or run is None or run.charged_at is None:
             known = request.used if used is None else used
-            return amount(known, request.spec.ask.pes, self._site.settings.usage.charge)
+            return amount(known, self._site.held_by(request), self._site.settings.usage.charge)
         return run.charged + counted(request, self.now)
 
     def _uncharged(self, request: Request) -> float:
@@ -171,10 +171,10 @@ class FairShare:
         if self._by_cpu:
             return cpu_limit(settings, request.queue, ask)
         wall = wall_limit(settings, request.queue, ask)
-        return None if wall is None else wall * ask.pes
+        return None if wall is None else wall * self._site.held_by(request)
 
     def _per_ms(self, request: Request) -> int:
-        return 1 if self._by_cpu else request.spec.ask.pes
+        return 1 if self._by_cpu else self._site.held_by(request)
 
     @cached_property
     def _by_cpu(self) -> bool:

@@ -17,10 +17,12 @@ from nqspy.engine.explain import kept_by_themselves, reasons_of
 from nqspy.engine.inputs import Between
 from nqspy.engine.virtual.ahead import AheadRun
 from nqspy.engine.virtual.executor import ENDLESS, Run
+from nqspy.engine.virtual.moves import OutOnly
 from nqspy.model.events import Change, Recorded, SettingsChanged
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.lifecycle import apply, place
 from nqspy.model.lifetimes import Lifetimes
+from nqspy.model.moved_out import MeasuredMove, mean_move, slowest_move
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import STARTED, Request, State
 from nqspy.model.settings import Settings
@@ -39,6 +41,8 @@ Spent = Callable[[], float]
 
 LATEST = "if every request runs as long as its wall limit lets it, and none that comes later goes before it"
 CHANCES = "; queue {queue} takes chances (backfill=probable): that is no promise"
+MOVED = "; who gives way leaves his PEs in {seconds:.3g} s for each of them, as {which}"
+UNMOVED = "; who gives way leaves his PEs at once: nobody has yet, and what that takes is not known"
 PROMISED = "that start is promised to it, as long as nobody outruns his wall limit"
 PROBABLY = "if requests run as long as the last ones like them did, measured by their limits or best guesses"
 BY_LIMITS = "if requests run as long as their best guesses or limits say: none has ended yet to go by"
@@ -165,7 +169,8 @@ class LookAhead:
 
     def _run(self, lengths: "_Lengths", exits: Exits, last: bool) -> AheadRun:
         site = self._site if last else twin_of(self._site)
-        return AheadRun(site, lengths, self._now, exits, self._between)
+        moves = OutOnly(lengths.per_move(site.moves) or 0)
+        return AheadRun(site, lengths, self._now, exits, self._between, moves)
 
     def _foresee(
         self, requests: Sequence[Request], lengths: "_Lengths", exits: Exits, spent: Spent, last: bool = False
@@ -180,7 +185,7 @@ class LookAhead:
             going_on = run.go_on_while(lambda: not left <= run.starts.keys() and spent() < 1)
             unreached = [each for each in requests if each.seq in left and each.seq not in run.starts]
             why = self._unreached(run, lengths, unreached, cut=going_on and not run.is_over())
-            basis, lucky = f"{lengths.basis}{self._how(exits)}", self._lucky()
+            basis, lucky = f"{lengths.basis}{self._moved(run, lengths)}{self._how(exits)}", self._lucky()
             return [
                 found
                 or why.get(request.seq)
@@ -206,6 +211,13 @@ class LookAhead:
         if self._waiting:
             said += f"; of {self._waiting} that wait {MOST} were looked at"
         return said
+
+    def _moved(self, run: AheadRun, lengths: "_Lengths") -> str:
+        """What it rests on where somebody gave way in it."""
+        if not run.executor.moved:
+            return ""
+        takes = lengths.per_move(self._site.moves)
+        return UNMOVED if takes is None else MOVED.format(seconds=takes / 1000, which=lengths.moved)
 
     def _lucky(self) -> dict[str, str]:
         """That chances are taken beside those of a queue, by its name: what comes of them nobody knows."""
@@ -251,6 +263,8 @@ class LookAhead:
         paused = tuple(each.seq for each in going if each.state is State.SUSPENDED)
         endless = tuple(each.seq for each in going if lengths(settings, each).wall >= ENDLESS)
         endless = tuple(seq for seq in endless if seq not in paused)
+        # A script that holds no PEs is named only where nobody who holds some goes on for ever.
+        endless = tuple(seq for seq in endless if run.site.started[seq].pes) or endless
         if endless:
             return Foreseen(None, "{by}: " + lengths.endless, endless[:SHOWN])
         return (
@@ -316,10 +330,13 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Lengths:
-    """How long each attempt runs in all, in words too; ``endless``: of whom nobody knows it; ``guesses``: a
-    rough figure will do where a run does not reach."""
+    """How long each attempt runs in all, in words too; ``per_move``: how long one takes for each PE that it
+    leaves, by the last moves, ``moved`` in words; ``endless``: of whom nobody knows it; ``guesses``: a rough
+    figure will do where a run does not reach."""
 
     of: Callable[[Settings, Request], int | None]
+    per_move: Callable[[Sequence[MeasuredMove]], float | None]
+    moved: str
     basis: str
     endless: str
     guesses: bool = False
@@ -338,7 +355,7 @@ def _latest(now: Instant) -> _Lengths:
         outran = wall is not None and request.attempt is not None and request.run.ran(now) >= wall
         return None if outran and wall_limit(settings, request.queue, ask) is None else wall
 
-    return _Lengths(of, LATEST, "no wall limit ends it")
+    return _Lengths(of, slowest_move, "the slowest of the last did", LATEST, "no wall limit ends it")
 
 
 def probable_runs(site: Site, now: Instant) -> Callable[[Settings, Request], Run]:
@@ -352,4 +369,6 @@ def _probably(past: Lifetimes, now: Instant) -> _Lengths:
         return expected_wall(settings, past, request, ran)
 
     endless = "no limit ends it, and none has ended yet to go by"
-    return _Lengths(of, PROBABLY if past.known else BY_LIMITS, endless, guesses=True)
+    return _Lengths(
+        of, mean_move, "the last did", PROBABLY if past.known else BY_LIMITS, endless, guesses=True
+    )

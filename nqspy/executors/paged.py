@@ -11,13 +11,14 @@ class PagedOut:
     def __init__(self) -> None:
         self._told_refused = False
 
-    def tell(self, seq: int, before: int, after: int, refused: int) -> None:
-        """Bytes in memory ``before`` and ``after`` request ``seq`` gave way."""
+    def tell(self, seq: int, before: int, after: int, refused: int) -> int:
+        """Bytes in memory ``before`` and ``after`` request ``seq`` gave way; how many of them left."""
+        left = 0 if refused else max(0, before - after)
         if not refused:
-            left = max(0, before - after)
             _log.info("request %d gives way: %d of %d MB left the memory", seq, left >> 20, before >> 20)
         elif not self._told_refused:
             self._told_refused = True
             _log.warning(
                 "requests that give way are stopped and keep their memory: paging out needs CAP_SYS_NICE"
             )
+        return left

@@ -239,8 +239,7 @@ class Watch:
                 seen = ob.ObservedUse if kind == "use" else ob.ObservedExiting
                 self._put(seen(*key, Used(*report["u"])))
             elif kind == "out":
-                self._paged.tell(key[0], *report["u"])
-                self._put(ob.ObservedMovedOut(*key))
+                self._put(ob.ObservedMovedOut(*key, self._paged.tell(key[0], *report["u"])))
 
     def _running(self, key: Key) -> None:
         with self._guard:

@@ -20,6 +20,7 @@ from nqspy.model.health import Pressure, ResourceState
 from nqspy.model.ids import Instant
 from nqspy.model.lifetimes import key_of, run_of
 from nqspy.model.machine import Found
+from nqspy.model.moved_out import with_move
 from nqspy.model.owed import PE, faded
 from nqspy.model.requests import STARTED, Request, State, Used
 from nqspy.model.shifts import ShiftState
@@ -59,7 +60,7 @@ def _charge(site: Site, domain: str, found: list[tuple[Request, Used]], at: Inst
 
 
 def _amount(site: Site, request: Request, used: Used) -> int:
-    return amount(used, request.spec.ask.pes, site.settings.usage.charge)
+    return amount(used, site.held_by(request), site.settings.usage.charge)
 
 
 def _book(site: Site, domain: str, request: Request, used: Used, more: int, at: Instant) -> None:
@@ -99,7 +100,7 @@ def run(site: Site, request: Request, at: Instant) -> None:
     domain = _domain(site, request)
     balance = site.balance_of(domain)
     balance.advance(at, (request.group,))
-    request.attempt = begun(request, at)
+    request.attempt = begun(request, site.held_by(request), at)
     balance.change(request.group, request.owner, request.run.rate, request.spec.ask.pes)
     _note(site, domain)
 
@@ -167,6 +168,12 @@ def usage_corrected(site: Site, event: ev.UsageCorrected, at: Instant) -> None:
     site.touched.accounts.update(site.correct_use(event.group, event.value, at))
 
 
+def moved_out(site: Site, request: Request, event: ev.MovedOut, at: Instant) -> None:
+    """Remembers how long it took to leave its PEs: the next ones will take about as long."""
+    site.moves = with_move(site.moves, len(request.pes), event.took)
+    site.touched.state = True
+
+
 # ---------------------------------------------------------------- settings, shifts, the machine
 
 
@@ -218,7 +225,7 @@ def _settle(site: Site, at: Instant) -> None:
 def _count_anew(site: Site, at: Instant) -> None:
     # What was charged so far is counted in the new measure, so that only later use is charged by it.
     for request in site.started.values():
-        former, rate = request.run, request.spec.ask.pes * PE
+        former, rate = request.run, site.held_by(request) * PE
         if request.state is State.RUNNING:
             balance = site.balance_of(_domain(site, request))
             balance.change(request.group, request.owner, rate - former.rate)

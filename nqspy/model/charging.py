@@ -27,10 +27,10 @@ def counted(request: Request, at: Instant) -> float:
     return run.rate * uncharged(run, at) / PE if request.state is State.RUNNING else 0.0
 
 
-def begun(request: Request, at: Instant) -> Attempt:
-    """Its attempt, which begins or goes on: it is charged from now on, until more is known as if it kept its
-    PEs busy."""
-    rate = request.run.rate or request.spec.ask.pes * PE
+def begun(request: Request, pes: int, at: Instant) -> Attempt:
+    """Its attempt, which begins or goes on: it is charged from now on, until more is known as if it kept the
+    ``pes`` that it holds busy."""
+    rate = request.run.rate or pes * PE
     return structs.replace(request.run, rate=rate, charged_at=at)
 
 

@@ -7,6 +7,7 @@ counts, and which rows are to be written.
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -389,6 +390,7 @@ _OF_REQUESTS: dict[type[ev.Event], Callable[[Site, Any, Instant], Sequence[Trans
     ev.Started: _started,
     ev.Suspended: _suspended,
     ev.Resumed: _resumed,
+    ev.MovedOut: partial(_change, then=accounting.moved_out),
     ev.Exiting: _over,
     ev.Ended: _gone,
     ev.Requeued: _over,

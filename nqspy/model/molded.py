@@ -5,7 +5,7 @@ from dataclasses import replace
 from msgspec import structs
 
 from nqspy.model.requests import Request, Spec
-from nqspy.model.shapes import Mold, reckoned
+from nqspy.model.shapes import Mold, reckoned, wall_by_speedup
 
 
 def on_size(spec: Spec, pes: int) -> Spec:
@@ -43,9 +43,11 @@ def settled(spec: Spec) -> Spec:
 
 
 def fixed(spec: Spec, pes: int) -> Spec:
-    """It asks for that many PEs alone, for as long as it asked for on them if that is one of its sizes."""
-    made = on_size(spec, pes)
-    return replace(made, mold=None, ask=replace(made.ask, pes=pes))
+    """It asks for that many PEs alone, for as long as it asked for on them if that is one of its sizes, or
+    its speedup says how long that is."""
+    made, mold = on_size(spec, pes), spec.mold
+    wall = made.ask.wall if mold is None or pes in mold.sizes else wall_by_speedup(mold, pes) or made.ask.wall
+    return replace(made, mold=None, ask=replace(made.ask, pes=pes, wall=wall))
 
 
 def timed(spec: Spec, wall: int | None) -> Spec:

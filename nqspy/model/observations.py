@@ -38,9 +38,11 @@ class ObservedUse(Observation):
 
 @dataclass(frozen=True, slots=True)
 class ObservedMovedOut(Observation):
-    """A suspended attempt has moved out: its processes stand still, and what could be paged out is."""
+    """A suspended attempt has moved out: its processes stand still, and what could be paged out is:
+    ``paged`` bytes."""
 
     kind: ClassVar[str] = "moved_out"
+    paged: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from nqspy.model.consumables import Units, Wanted
 from nqspy.model.errors import BrokenSite
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.layout import Layout
+from nqspy.model.moved_out import MovesMade
 from nqspy.model.reservation import Reservation
 from nqspy.model.shapes import Lacked, Mold
 from nqspy.model.units import UNLIMITED
@@ -255,10 +256,10 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     ``starting``: decided, not yet reported by the executor. ``charged`` is the use already charged; ``rate``:
     at which it counts as charged while it runs (thousandths of a PE), since ``charged_at``. ``pause``: it is
     suspended; ``resumed``: when it last went on, ``resumed_by_person``: when somebody last let it.
-    ``ending``: who asked for its end. ``preempted_times``: how often it gave way because memory was short,
-    ``preempted_bytes``: what it held when it last did. ``suspended_time``: how long it was suspended before.
-    ``units``: of consumables, its own until its processes have ended; ``adjusted``: it asks for others now;
-    ``until``: when its hole ends; ``passing``, ``lacked``: as `actions.Start` has them.
+    ``ending``: who asked for its end. ``preempted_times``: how often it gave way, ``preempted_bytes``: what
+    it held when it last did, ``moved``: how often it left its PEs so. ``suspended_time``: how long it was
+    suspended before. ``units``: of consumables, its own until its processes have ended; ``adjusted``: it asks
+    for others now; ``until``: when its hole ends; ``passing``, ``lacked``: as `actions.Start` has them.
     """
 
     number: int
@@ -281,6 +282,7 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     until: Instant | None = None
     passing: bool = False
     lacked: Lacked = ()
+    moved: MovesMade = MovesMade()
 
     def ran(self, now: Instant) -> int:
         """Wall time (ms) it has run by ``now``, without that in which it was suspended."""
@@ -366,7 +368,7 @@ class Request(msgspec.Struct):
     @property
     def pes_released(self) -> bool:
         """Whether it is suspended and others may have its PEs."""
-        return self.attempt is not None and self.attempt.pause is not None and self.attempt.pause.pes_released
+        return self.pause is not None and self.pause.pes_released
 
     @property
     def letters(self) -> str:
@@ -385,10 +387,8 @@ class Request(msgspec.Struct):
 
     def awaits(self) -> set[Seq]:
         """Whom it waits for; an array also those whose indices its own await."""
-        found = {each.seq for each in self.unmet}
-        if self.array is not None:
-            found.update(seq for seq, _ in self.array.awaiting)
-        return found
+        awaiting = () if self.array is None else self.array.awaiting
+        return {each.seq for each in self.unmet} | {seq for seq, _ in awaiting}
 
     @property
     def shown_state(self) -> State:

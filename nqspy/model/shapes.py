@@ -80,9 +80,17 @@ def reckoned(mold: Mold) -> Mold:
     pairs = sorted(zip(mold.sizes, mold.walls, strict=True)) if mold.walls else []
     sizes = tuple(sorted(mold.sizes))
     walls = tuple(wall for _, wall in pairs)
-    if mold.speedup is not None and mold.base is not None:
-        walls = tuple(max(1, ceil(mold.base / mold.speedup.on(pes))) for pes in sizes)
+    found = [wall for pes in sizes if (wall := wall_by_speedup(mold, pes)) is not None]
+    walls = tuple(found) or walls
     return Mold(sizes, walls, mold.speedup, mold.base)
+
+
+def wall_by_speedup(mold: Mold, pes: int) -> int | None:
+    """The wall limit (ms) that a speedup and the time on one PE make of any number of PEs; None: it has
+    none."""
+    if mold.speedup is None or mold.base is None:
+        return None
+    return max(1, ceil(mold.base / mold.speedup.on(pes)))
 
 
 def shown_sizes(sizes: tuple[int, ...]) -> str:

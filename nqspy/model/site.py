@@ -18,6 +18,7 @@ from nqspy.model.health import Pressure, ResourceState
 from nqspy.model.ids import Instant, Seq, array_key, array_of, full_id
 from nqspy.model.lifetimes import Lifetimes
 from nqspy.model.machine import Found
+from nqspy.model.moved_out import MeasuredMove
 from nqspy.model.news import News, Touched
 from nqspy.model.offline import offline
 from nqspy.model.outputs import files
@@ -41,20 +42,21 @@ class Site:
     ``waiting``: columns of the queued requests, by queue; ``started``: requests with an attempt; ``paused``:
     those of them that are suspended; ``holders``: which of them hold a PE (`board`); ``units``: which hold a
     unit, ``turns``: which unit of each consumable was given last, ``away``: who held those offline when they
-    went; ``dates``: heap of (eligible, seq) of requests that wait for their date (entries may be stale);
-    ``dependants``: requests that wait for another one, by its number (`Request.unmet`); ``writers``: which
-    requests that have not ended write a file, by its path (`outputs.files`); ``members``: indices of each
-    array that are requests of their own; ``limited``: arrays of which not all indices may run at a time;
-    ``reserved``: queued requests that were promised a start, ``freed``: number of the last event that left
-    something to others, ``swept``: up to which of these the promises were gone through; ``tally``: how many
-    requests there are; ``accounts``: ``g:GROUP`` and ``u:GROUP:USER`` (`domains.account_key`); ``past``: by
-    domain; ``lifetimes``: how long requests ran; ``resources``: how each that is watched was found, once it
-    was; ``promises``: of features, by their names (`promises`); ``upcoming_stops``: when a shift stops a
-    queue next, by queue: worked out by the engine from settings and time, and no part of what is kept, as
-    ``closings``: when any shift stops it; ``reported``: day of the last night whose report was made;
-    ``misfits``: how many events did not fit their request's state, ``misfit`` the last one; ``news``: what
-    changed lately, ``stirs``: how many events did that were more than a submission or a begin, ``came``:
-    number of the last submission to each queue; these are no part of what is kept either.
+    went; ``moves``: what it took those who left their PEs last (`moved_out`); ``dates``: heap of (eligible,
+    seq) of requests that wait for their date (entries may be stale); ``dependants``: requests that wait for
+    another one, by its number (`Request.unmet`); ``writers``: which requests that have not ended write a
+    file, by its path (`outputs.files`); ``members``: indices of each array that are requests of their own;
+    ``limited``: arrays of which not all indices may run at a time; ``reserved``: queued requests that were
+    promised a start, ``freed``: number of the last event that left something to others, ``swept``: up to
+    which of these the promises were gone through; ``tally``: how many requests there are; ``accounts``:
+    ``g:GROUP`` and ``u:GROUP:USER`` (`domains.account_key`); ``past``: by domain; ``lifetimes``: how long
+    requests ran; ``resources``: how each that is watched was found, once it was; ``promises``: of features,
+    by their names (`promises`); ``upcoming_stops``: when a shift stops a queue next, by queue: worked out by
+    the engine from settings and time, and no part of what is kept, as ``closings``: when any shift stops it;
+    ``reported``: day of the last night whose report was made; ``misfits``: how many events did not fit their
+    request's state, ``misfit`` the last one; ``news``: what changed lately, ``stirs``: how many events did
+    that were more than a submission or a begin, ``came``: number of the last submission to each queue; these
+    are no part of what is kept either.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -68,6 +70,7 @@ class Site:
     holders: Holders = field(default_factory=dict)
     units: consumables.UnitHolders = field(default_factory=dict)
     turns: dict[str, str] = field(default_factory=dict)
+    moves: tuple[MeasuredMove, ...] = ()
     away: dict[str, dict[str, Seq]] = field(default_factory=dict, compare=False)
     dates: list[tuple[Instant, Seq]] = field(default_factory=list)
     dependants: dict[Seq, set[Seq]] = field(default_factory=dict)
@@ -185,6 +188,10 @@ class Site:
         found = self.settings.queues.get(queue)
         return self.domain(found.domain) if found is not None else self.domain()
 
+    def held_by(self, request: Request) -> int:
+        """How many PEs a request holds while it runs, and is charged for."""
+        return self.domain_of(request.queue).held_by(request.spec.ask.pes)
+
     def domains_by_queue(self) -> dict[str, str]:
         """The domain of each queue, by name."""
         return {name: self.domain_of(name).name for name in self.settings.queues}
@@ -196,10 +203,8 @@ class Site:
     def size(self, queue: str) -> int:
         """How many PEs one request of a queue can get at most: those of its domain, or of the largest block
         without a gap where that gives no others."""
-        if not self.is_divided():
-            return self.pes()
         domain = self.domain_of(queue)
-        if domain.is_command:
+        if domain.is_command or not self.is_divided():
             return self.pes()
         own = self.pes_of(domain)
         if domain.placement == "contiguous":

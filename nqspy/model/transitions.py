@@ -268,7 +268,8 @@ def _move_out(request: Request, event: ev.MovedOut, at: Instant, ages: Ages) -> 
     pause = request.run.pause
     assert pause is not None
     pause = Pause(pause.cause, pause.at, pause.text, pes_released=True)
-    request.attempt = replace(request.run, pause=pause)
+    moved = request.run.moved.and_one(event.took, event.paged)
+    request.attempt = replace(request.run, pause=pause, moved=moved)
 
 
 def _resume(request: Request, event: ev.Resumed, at: Instant, ages: Ages) -> None:

@@ -29,6 +29,7 @@ def twin_of(site: Site, without: Collection[Seq] = ()) -> Site:
         holders=dict(site.holders),
         units={name: dict(held) for name, held in site.units.items()},
         turns=dict(site.turns),
+        moves=site.moves,
         away={name: dict(held) for name, held in site.away.items()},
         dates=list(site.dates),
         dependants={seq: set(others) for seq, others in site.dependants.items()},

@@ -63,9 +63,7 @@ def figures(before: Site, events: Sequence[ev.Recorded], begin: Instant, end: In
         if not replay.queued or isinstance(event, _RESTARTS):
             short.over(recorded.at)
     accounts.advance(end)
-    return CourseFigures(
-        starts, _busy(replay, then.site, starts, short, end), _sums(accounts), replay.histories
-    )
+    return CourseFigures(starts, _busy(replay, then, starts, short, end), _sums(accounts), replay.histories)
 
 
 def _bare(site: Site) -> Site:
@@ -78,13 +76,12 @@ def _sums(accounts: QuotaAccounts) -> Mapping[str, QuotaSums]:
 
 
 def _busy(
-    replay: HistoryReplay, site: Site, starts: Mapping[Seq, Instant], short: ShortMoments, end: Instant
+    replay: HistoryReplay, then: SiteThen, starts: Mapping[Seq, Instant], short: ShortMoments, end: Instant
 ) -> Busy | None:
     every = replay.histories.values()
     ends = (history.ended for history in every if history.ended is not None)
     last = short.until(end) or min(end, max(ends, default=end))
-    capacity = min(site.pes(), len(site.found.cpus) or site.pes())
-    return busy_share(every, min(starts.values(), default=None), last, capacity)
+    return busy_share(every, min(starts.values(), default=None), last, then.processors)
 
 
 def _former(site: Site) -> Iterator[ev.Recorded]:

@@ -117,6 +117,7 @@ def _object(
         **({"class": spec.job_class} if spec.job_class else {}),
         **_lacked(request),
         **_base(request, context.torus),
+        **_moved(request),
         **({"within": spec.within or None} if spec.caller is not None else {}),
     }
 
@@ -135,6 +136,15 @@ def _lacked(request: Request) -> dict[str, Any]:
     if request.spec.mold is None or request.attempt is None:
         return {}
     return {"lacked": [{"pes": pes, "why": why} for pes, why in request.attempt.lacked]}
+
+
+def _moved(request: Request) -> dict[str, Any]:
+    """``moved{times took_s paged_bytes}`` of one that left its PEs for others in this attempt: how often, how
+    long that took in all, how much left the memory."""
+    if request.attempt is None or not request.attempt.moved.times:
+        return {}
+    times, took, paged = request.attempt.moved
+    return {"moved": {"times": times, "took_s": took / 1000, "paged_bytes": paged}}
 
 
 def _contract(request: Request, context: AnswerContext) -> dict[str, Any]:

@@ -99,6 +99,7 @@ class Night:
         self.log = IncidentLog(self.replay)
         self.shifts: list[tuple[Instant, str | None]] = []
         self.short = night_metrics.ShortMoments()
+        self.moves = night_metrics.NightMoves()
         self.first: Instant | None = None
         self.overtaken: list[tuple[Instant, Seq, Seq]] = []
         self.incidents: list[ev.Recorded] = []
@@ -144,6 +145,8 @@ class Night:
         elif kind is ev.ShiftChanged:
             self.shifts.append((at, event.shift))
         self.log.take(recorded)
+        if at >= self.bounds.start:
+            self.moves.take(event, self.replay)
         self.replay.take(recorded)
         if self.first is None and kind in _STARTS and at >= self.bounds.start:
             self.first = at
@@ -228,16 +231,17 @@ def night_report(
     """
     zone, night = zone_of(site.timezone), Night(site, bounds)
     seen = events if around.shadow is None else around.shadow.watch(events)
-    accounts = _followed(night, seen, site, now, around)
+    then = SiteThen(site, around.before)
+    accounts = night.follow_accounts(then, site.settings.usage.charge, now)
+    _follow(night, seen, accounts, now, around)
     end, histories = night.end(now), night.histories()
     fractions = department_shares(site.settings.groups) if site.settings.groups else {}
     every = night.replay.histories.values()
     total = accounts.total().items()
     parts = {name: sums for name, sums in total if fractions.get(name) or (name in fractions and sums.worked)}
-    capacity = min(site.pes(), len(site.found.cpus) or site.pes())
-    busy = night_metrics.busy_share(every, night.begun(), night.short.until(end), capacity)
+    busy = night_metrics.busy_share(every, night.begun(), night.short.until(end), then.processors)
     used = night_metrics.used_by_group(every, bounds.start, end)
-    step, bars = quarters(every, bounds.start, end, capacity, zone)
+    step, bars = quarters(every, bounds.start, end, then.processors, zone)
     labels = RequestLabels(site, zone)
     groups = departments.rows(histories, used, parts, fractions, (bounds.start, end))
     data = {
@@ -261,7 +265,7 @@ def night_report(
         "story": night.log.objects(bounds.start, site.name, zone),
         "exits": night.log.exit_objects(bounds.start, site.name, zone),
         "outlook": {
-            "departments": outlook(histories, fractions, _rate(busy, capacity), now, zone, around.opens),
+            "departments": outlook(histories, fractions, _rate(busy, then), now, zone, around.opens),
             "coming": [dict(switch) for switch in around.coming],
             "holidays": list(around.holidays),
         },
@@ -269,18 +273,15 @@ def night_report(
     return {"line": night_line(data), **data}
 
 
-def _followed(
-    night: Night, events: Iterable[ev.Recorded], site: Site, now: Instant, around: Around
-) -> QuotaAccounts:
-    """Has a night take its events; the accounts over it."""
-    then = SiteThen(site, around.before)
-    accounts = night.follow_accounts(then, site.settings.usage.charge, now)
+def _follow(
+    night: Night, events: Iterable[ev.Recorded], accounts: QuotaAccounts, now: Instant, around: Around
+) -> None:
+    """Has a night take its events, and the accounts over it."""
     night.take_all(events)
     if around.samples and night.end(now) == now:
         night.replay.sample(around.samples, now)
         accounts.sample(around.samples, now)
     accounts.advance(now)
-    return accounts
 
 
 def _heading(night: Night, now: Instant, around: Around, zone: Zone) -> dict[str, Any]:
@@ -300,9 +301,10 @@ def _heading(night: Night, now: Instant, around: Around, zone: Zone) -> dict[str
 def _outcomes(
     night: Night, histories: Sequence[RequestHistory], labels: RequestLabels, why: Why
 ) -> dict[str, Any]:
-    """Those that failed, that wait and that run."""
+    """Who gave way, those that failed, that wait and that run."""
     waiting = [history for history in histories if history.waits]
     return {
+        "moves": night.moves.told(),
         "failed": [labels.ended(history) for history in histories if night_metrics.is_failed(history)],
         "waiting": [labels.waiting(history, night.reasons, why) for history in waiting],
         "running": [labels.running(history) for history in histories if history.request.state in STARTED],
@@ -321,9 +323,9 @@ def _overtaken(labels: RequestLabels, night: Night, at: Instant, started: Seq, b
     return labels.overtaken(at, started, before, night.replay.histories[started].request.group)
 
 
-def _rate(busy: night_metrics.Busy | None, capacity: int) -> float:
+def _rate(busy: night_metrics.Busy | None, then: SiteThen) -> float:
     """CPU time given in a unit of time: as in the night, all there is where it was never short of PEs."""
-    return capacity * (busy.used if busy is not None else 1.0)
+    return then.processors.latest * (busy.used if busy is not None else 1.0)
 
 
 def _busy(busy: night_metrics.Busy | None, zone: Zone) -> dict[str, Any]:

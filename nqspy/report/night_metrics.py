@@ -5,14 +5,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from nqspy.core.queueing.limit_rules import GroupLimit, RunLimit
-from nqspy.model.events import Decided, Ended, Starting
-from nqspy.model.ids import Instant, Seq, array_of
+from nqspy.model.event import Event
+from nqspy.model.events import Decided, Ended, Starting, Suspended
+from nqspy.model.ids import HOUR, Instant, Seq, array_of
+from nqspy.model.moved_out import MovedOut
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import Request
 from nqspy.model.settings import Settings
 from nqspy.model.units import UNLIMITED
 from nqspy.model.wall_limits import planned_wall
-from nqspy.report.over_time import held_by_step
+from nqspy.report.over_time import CapacityOverTime, held_by_step
 from nqspy.report.replay import HistoryReplay, ListPlace, RequestHistory, place_of
 
 
@@ -27,20 +29,47 @@ class Busy(NamedTuple):
 
 
 def busy_share(
-    histories: Iterable[RequestHistory], begin: Instant | None, end: Instant | None, capacity: int
+    histories: Iterable[RequestHistory],
+    begin: Instant | None,
+    end: Instant | None,
+    capacity: CapacityOverTime,
 ) -> Busy | None:
     """Allocated PE time / (PEs x time) between two instants, None where they enclose nothing.
 
     Suspended requests count as long as they keep their PEs. With more PEs than CPUs these are time-shared:
     then ``capacity`` is that of the CPUs, and at no moment more than all of them count.
     """
-    if begin is None or end is None or end <= begin or capacity <= 0:
+    whole = 0 if begin is None or end is None or end <= begin else capacity.whole(begin, end)
+    if begin is None or end is None or whole <= 0:
         return None
     histories = tuple(histories)
-    whole = capacity * (end - begin)
     [held] = held_by_step((a for history in histories for a in history.attempts), (begin, end), capacity)
     used = sum(history.used_between(begin, end) for history in histories)
     return Busy(begin, end, held / whole, used / whole)
+
+
+class NightMoves:
+    """How often requests gave way to others of a higher class, and what it cost that they left their PEs:
+    while they do the PEs are held and do nothing."""
+
+    def __init__(self) -> None:
+        self._gave_way = self._moved = self._lost = self._paged = 0
+
+    def take(self, event: Event, replay: HistoryReplay) -> None:
+        """Takes one event, before the requests do."""
+        if isinstance(event, Suspended):
+            self._gave_way += event.leaving
+        elif isinstance(event, MovedOut) and event.seq in replay.histories:
+            self._moved += 1
+            self._paged += event.paged
+            attempts = replay.histories[event.seq].attempts
+            self._lost += event.took * attempts[-1].pes if attempts else 0
+
+    def told(self) -> dict[str, Any]:
+        """For programs: ``gave_way``, ``moved`` (how often), ``pe_hours`` lost so, ``paged_bytes``."""
+        hours = self._lost / HOUR
+        found = {"gave_way": self._gave_way, "moved": self._moved, "pe_hours": hours}
+        return {**found, "paged_bytes": self._paged}
 
 
 def used_by_group(

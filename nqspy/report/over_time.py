@@ -39,8 +39,41 @@ class Steps:
         raise NotImplementedError
 
 
-def held_by_step(attempts: Iterable[AttemptHistory], marks: Sequence[int], capacity: int) -> list[int]:
+class CapacityOverTime:
+    """How many processors there were: ``first`` to begin with, and others from some instants on."""
+
+    def __init__(self, first: int) -> None:
+        self._since = [(0, first)]
+
+    @property
+    def latest(self) -> int:
+        """How many there are at last."""
+        return self._since[-1][1]
+
+    def becomes(self, at: Instant, count: int) -> None:
+        """So many from now on."""
+        if count != self.latest:
+            self._since.append((at, count))
+
+    def until(self, begin: int, end: int) -> list[tuple[int, int]]:
+        """From ``begin`` to ``end``: until when there were how many."""
+        pieces = zip(self._since, [*(at for at, _ in self._since[1:]), end], strict=True)
+        found = [(min(last, end), count) for (at, count), last in pieces if last > begin and at < end]
+        return found or [(end, self.latest)]
+
+    def whole(self, begin: int, end: int) -> int:
+        """What they had to give meanwhile (PE ms)."""
+        passed, whole = begin, 0
+        for last, count in self.until(begin, end):
+            whole, passed = whole + count * (last - passed), last
+        return whole
+
+
+def held_by_step(
+    attempts: Iterable[AttemptHistory], marks: Sequence[int], capacity: CapacityOverTime
+) -> list[int]:
     """PE time (ms) held between each mark and the next one, at no moment more than ``capacity``."""
+    pieces, piece = capacity.until(marks[0], marks[-1]), 0
     changes: list[tuple[int, int]] = []
     for attempt in attempts:
         for first, last in attempt.held(Instant(marks[0]), Instant(marks[-1])):
@@ -49,10 +82,12 @@ def held_by_step(attempts: Iterable[AttemptHistory], marks: Sequence[int], capac
     for at, change in sorted(changes):
         while before < at:
             mark = marks[step + 1]
-            until = at if at < mark else mark
-            held[step] += (holding if holding < capacity else capacity) * (until - before)
+            there, most = pieces[piece]
+            until = min(at, mark, there)
+            held[step] += (holding if holding < most else most) * (until - before)
             before = until
             step += until == mark
+            piece += until == there
         holding += change
     return held
 

@@ -59,6 +59,12 @@ def figures(data: Data) -> Iterable[str]:
             f"processors busy {data['busy'] * 100:.1f} % (PE time allocated from {span}), "
             f"CPU time used {data['cpu_busy'] * 100:.1f} %"
         )
+    if (moves := data["moves"])["gave_way"]:
+        hours, paged = moves["pe_hours"], moves["paged_bytes"] >> 20
+        yield (
+            f"gave way by class: {moves['gave_way']} times; {hours:.2f} PE hours went into leaving PEs, "
+            f"{paged} MB left the memory"
+        )
     if data["withdrawn"]:
         yield f"deleted by their owners: {data['withdrawn']} requests, neither ended 0 nor failed"
     if data["deviation"] is not None:

@@ -163,7 +163,7 @@ class QuotaAccounts(Steps):
         if request.state is State.QUEUED:
             more.ready = mine.wait(spec, spec.ask.pes * request.multiplicity)
         elif request.state is State.RUNNING:
-            run = request.attempt = begun(request, at)
+            run = request.attempt = begun(request, self._then.site.held_by(request), at)
             more, self._runs[request.seq] = Work(run.rate, spec.ask.pes), request
         if self._gone is not None:
             former, group, gone = self._gone
@@ -202,7 +202,7 @@ class QuotaAccounts(Steps):
     def _booked(self, request: Request, used: Used, at: Instant) -> Attempt:
         """Corrects what was counted of its use by what it was."""
         run, mine = request.run, self._of(request)
-        more = amount(used, request.spec.ask.pes, self._charge) - run.charged
+        more = amount(used, self._then.site.held_by(request), self._charge) - run.charged
         missing = {request.group: more - counted(request, at)}
         since = Instant(at - uncharged(run, at))
         passed = self.reached > 0 and self.marks[self.reached - 1] > since

@@ -188,7 +188,7 @@ def _bounds(presence: Presence, period: Period, site: Site) -> Amounts:
         _add_up(site, found, history.request.group, _held(history, period.end) - _held(history, period.begin))
     for seq, some in presence.left.items():
         parts = _apart(histories, histories[seq], some)
-        more = sum(number * _still(each, period.end, means) for number, each in parts)
+        more = sum(number * _still(each, period.end, means, site) for number, each in parts)
         _add_up(site, found, histories[seq].request.group, more)
     return found
 
@@ -213,13 +213,15 @@ def _add_up(site: Site, found: Amounts, group: str, more: float) -> None:
         found[name] = found.get(name, 0.0) + more
 
 
-def _still(history: RequestHistory, end: int, means: Mapping[str, float]) -> float:
+def _still(history: RequestHistory, end: int, means: Mapping[str, float], site: Site) -> float:
     before = _held(history, end)
     if history.ended is not None:
         return _held(history, history.ended) - before
-    ask = history.request.spec.ask
+    ask, pes = history.request.spec.ask, site.held_by(history.request)
+    if not pes:
+        return 0.0
     wall, cpu = finite(ask.wall), finite(ask.cpu_wanted())
-    whole = wall * ask.pes if wall is not None else cpu
+    whole = wall * pes if wall is not None else cpu
     return max(0.0, (means.get(history.request.group, float("inf")) if whole is None else whole) - before)
 
 

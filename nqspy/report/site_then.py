@@ -5,6 +5,12 @@ from nqspy.model import events as ev
 from nqspy.model.configure import apply_changes
 from nqspy.model.machine import Found
 from nqspy.model.site import Site
+from nqspy.report.over_time import CapacityOverTime
+
+
+def _processors(site: Site) -> int:
+    return min(site.pes(), len(site.found.cpus) or site.pes())
+
 
 KINDS = ("settings_changed", "machine_found")
 """Events that change what is followed here."""
@@ -24,10 +30,11 @@ def follow(site: Site, event: ev.Event) -> bool:
 
 class SiteThen:
     """Follows ``before``, the site as it was before the first event (`follow`); without one it stays what
-    ``now`` is."""
+    ``now`` is. ``processors``: how many there were, CPUs where PEs are time-shared."""
 
     def __init__(self, now: Site, before: Site | None = None) -> None:
         self.site = now if before is None else before
+        self.processors = CapacityOverTime(_processors(self.site))
         self._follows = before is not None
         self._n, self._changed = 0, False
 
@@ -35,4 +42,6 @@ class SiteThen:
         """Whether an event changed the site; however many ask of it, it does so once."""
         if self._follows and recorded.n != self._n:
             self._n, self._changed = recorded.n, follow(self.site, recorded.event)
+            if self._changed:
+                self.processors.becomes(recorded.at, _processors(self.site))
         return self._changed

@@ -7,7 +7,7 @@ from typing import Any
 
 from nqspy.model.ids import HOUR, MINUTE, Instant
 from nqspy.report.drawing import LEFT, RIGHT, WIDTH, document, full_hours
-from nqspy.report.over_time import held_by_step, marks_of, used_by_step
+from nqspy.report.over_time import CapacityOverTime, held_by_step, marks_of, used_by_step
 from nqspy.report.replay import RequestHistory
 from nqspy.report.time_text import Zone
 
@@ -22,10 +22,10 @@ def step_of(span: int) -> int:
 
 
 def quarters(
-    histories: Iterable[RequestHistory], begin: Instant, end: Instant, capacity: int, zone: Zone
+    histories: Iterable[RequestHistory], begin: Instant, end: Instant, capacity: CapacityOverTime, zone: Zone
 ) -> tuple[int, list[dict[str, Any]]]:
     """Length of a step in ms, and for each step from ``begin`` to ``end``: ``at``, PE time ``allocated`` and
-    CPU time ``used`` as fractions of what ``capacity`` processors had to give."""
+    CPU time ``used`` as fractions of what the processors had to give."""
     step = step_of(end - begin)
     marks = marks_of(begin, max(begin, end), step)
     attempts = [attempt for history in histories for attempt in history.attempts]
@@ -36,7 +36,7 @@ def quarters(
                 used[place] += more
     rows = []
     for place, held in enumerate(held_by_step(attempts, marks, capacity)):
-        whole = capacity * (marks[place + 1] - marks[place]) or 1
+        whole = capacity.whole(marks[place], marks[place + 1]) or 1
         parts = {"allocated": round(held / whole, 4), "used": round(used[place] / whole, 4)}
         rows.append({"at": zone.text(marks[place]), **parts})
     return step, rows

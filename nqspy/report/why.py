@@ -28,6 +28,7 @@ def why_text(each: Mapping[str, Any]) -> str:
         lines.append(f"  it was started at {each['started']} on PEs {pes}{base}")
         lines += _why_contract(each)
         lines += _why_size(each)
+        lines += _why_moved(each)
         lines += _why_started(each)
     else:
         lines += _why_waiting(each)
@@ -43,6 +44,14 @@ def _why_started(each: Mapping[str, Any]) -> Iterable[str]:
         yield f"  says:     {reason['who'] or 'its holder'} ({reason['code']})"
         if each["state"] == "suspended":
             yield f"  needed:   {_needed(each)}"
+
+
+def _why_moved(each: Mapping[str, Any]) -> Iterable[str]:
+    """What it cost that it left its PEs for others."""
+    if moved := each.get("moved"):
+        times = "once" if moved["times"] == 1 else f"{moved['times']} times"
+        took, paged = f"{moved['took_s']:g} s in all", moved["paged_bytes"] >> 20
+        yield f"  moved:    it left its PEs {times}, which took {took}; {paged} MB left the memory"
 
 
 def _why_contract(each: Mapping[str, Any]) -> Iterable[str]:

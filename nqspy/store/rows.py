@@ -19,6 +19,7 @@ from nqspy.model.domains import APPLICATION
 from nqspy.model.health import Pressure, ResourceState
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.machine import Found
+from nqspy.model.moved_out import MeasuredMove
 from nqspy.model.requests import Request, Spec, State
 from nqspy.model.shared import Shared
 from nqspy.model.shifts import ShiftState
@@ -84,6 +85,7 @@ class SiteRow(msgspec.Struct):
     promises: dict[str, dict[str, Any]] = {}
     domains: dict[str, DomainPast] = {}
     turns: dict[str, str] = {}
+    moves: tuple[MeasuredMove, ...] = ()
 
 
 OF_SITE = tuple(name for name in SiteRow.__struct_fields__ if name not in ("runs", "spent", "domains"))

@@ -67,7 +67,8 @@ def test_a_file_that_is_wrong_or_asks_more_than_settings_is_one_line(night):
     assert "wrong.qmgr, line 1" in done.err
     night.write("acts.qmgr", "set machine pes=3\nstop queue batch\nhold request 1\n")
     done = night.run("qmgr", "verify", "--replay", "7d", "acts.qmgr").refused("'hold request' is no setting")
-    night.run("qmgr", "verify", "--replay", "soon", "wider.qmgr").refused("'soon' is no moment")
+    soon = night.run("qmgr", "verify", "--replay", "soon", "wider.qmgr").refused("'soon' is no moment")
+    assert soon.err.startswith("qmgr: "), "who was called says it"
     night.run("qmgr", "apply", "--replay", "7d", "wider.qmgr").refused("verify FILE and plan FILE")
     night.run("qmgr", "verify", "--replay", "7d", "-").refused("verify FILE and plan FILE")
 

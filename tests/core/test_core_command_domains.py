@@ -1,6 +1,7 @@
 """Command domains: requests hold no PEs there, and start at once within their limits."""
 
 import pytest
+from core.harness import promised
 
 from nqspy.model.events import Change
 
@@ -38,3 +39,22 @@ def test_who_stands_behind_one_that_lets_nobody_pass_is_told_so_and_of_no_pes(fr
     assert front.go().starts == []
     assert "PE limit 4 of queue line" in front.why(first).text
     assert f"{front.site.id_of(first)} waits in front of it" in front.why(behind).text
+
+
+def test_a_start_that_is_promised_elsewhere_keeps_none_of_them_back(front):
+    front.queue("batch", reserve=1)
+    _, waits = front.submit("anne pes=4 wall=1:00:00", "ben pes=4 wall=1:00:00")
+    front.go()
+    assert promised(front, waits) == 60
+    [script] = front.submit("cleo pes=4 wall=2:00:00 queue=front")
+    assert front.go().starts == [script]
+
+
+def test_who_waits_for_memory_there_is_promised_a_start(front):
+    front.queue("line", domain="front", order="fcfs", reserve=1, memory_limit="100mb")
+    first, waits = front.submit("anne pes=4 wall=1:00:00 mem=70mb", "ben pes=4 wall=1:00:00 mem=80mb")
+    assert front.go().starts == [first]
+    assert promised(front, waits) == 60
+    [small] = front.submit("cleo pes=4 wall=2:00:00 mem=30mb")
+    assert front.go().starts == [], "it would have 30 of the 80 mb that are kept in an hour"
+    assert "what is kept for" in front.why(small).text

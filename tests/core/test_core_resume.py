@@ -1,6 +1,7 @@
 """Suspended requests that gave their PEs away: how a stage suspends them, and how they come back."""
 
 import pytest
+from core.harness import promised
 
 from nqspy.core.draft import Draft
 from nqspy.core.no_exits import NoExits
@@ -8,6 +9,7 @@ from nqspy.model import events as ev
 from nqspy.model.actions import Requeue, Resume, Suspend
 from nqspy.model.cause import cause_of
 from nqspy.model.reasons import ReasonCode
+from nqspy.model.requests import State
 
 
 def park(house, *seqs, parked=True):
@@ -187,3 +189,50 @@ def test_while_it_is_parked_it_counts_against_no_limit_but_memory(house):
 def test_a_request_that_an_operator_suspended_keeps_its_pes_and_stays(three):
     park(three, 1, parked=False)
     assert three.run_pass().actions == ()
+
+
+# ---------------------------------------------------------------- what others are promised meanwhile
+
+
+def parked_for_a_short_one(house, more=""):
+    """Two PEs: anne's hour gave way after ten minutes, to ben's twenty minutes."""
+    house.machine(pes=2).queue("night", reserve=1)
+    anne = house.submit(f"anne pes=2 wall=1:00:00 {more}")[0]
+    house.go()
+    house.later(minutes=10)
+    park(house, anne)
+    ben = house.submit("ben pes=2 wall=20:00")[0]
+    house._event(ev.Starting(ben, 1, (0, 1)))
+    return anne, ben
+
+
+def test_a_start_is_promised_behind_the_return_of_one_that_stands_still(house):
+    anne, ben = parked_for_a_short_one(house)
+    cleo = house.submit("cleo pes=2 wall=5:00")[0]
+    house.go()
+    assert promised(house, cleo) == 10 + 20 + 50
+    house.later(minutes=20)
+    house.end(ben)
+    assert house.go().actions == (Resume(anne, 1, cause_of("scheduler")),)
+    house.later(minutes=50)
+    house.end(anne)
+    assert house.go().starts == [cleo], "to the minute"
+    assert house.request(cleo).state is State.RUNNING
+
+
+def test_what_it_did_not_give_back_is_its_own_until_it_has_come_back_and_ended(house):
+    house.change(ev.Change("create", "consumable/gpu", {"units": ("g0",)}))
+    anne, _ = parked_for_a_short_one(house, "gpu=1")
+    cleo = house.submit("cleo pes=1 gpu=1 wall=5:00")[0]
+    house.go()
+    assert promised(house, cleo) == 10 + 20 + 50
+    assert house.request(anne).units == (("gpu", ("g0",)),)
+
+
+def test_nothing_is_kept_for_one_of_a_stopped_queue(house):
+    parked_for_a_short_one(house)
+    house.set("queue/night/started", False)
+    house.queue("day", reserve=1)
+    cleo = house.submit("cleo pes=2 wall=5:00")[0]
+    house.go()
+    assert promised(house, cleo) == 10 + 20

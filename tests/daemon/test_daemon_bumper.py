@@ -52,11 +52,16 @@ def test_a_production_job_gives_way_to_an_interactive_one_and_goes_on(make_live)
     go(live, "quick")
     assert live.ended(quick)["exit_status"] == 0
     live.running(work)
+    assert live.job(work)["moved"]["times"] == 1
+    assert "it left its PEs once" in live.run("qstat", "--why", work).ok().out
     until(lambda: not stands_still(mine), "it goes on")
     go(live, "work")
     assert live.ended(work)["exit_status"] == 0
     [out] = events(live, "moved_out")
     assert out["request"] == work
+    assert out["paged"] >= 0
+    _, gang = map(json.loads, live.run("gangparms", "--json").ok().lines)
+    assert gang["moves"]["count"] == 1
 
 
 def test_who_gave_way_is_not_left_behind_by_kills(make_live):

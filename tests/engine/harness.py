@@ -248,6 +248,7 @@ def item(
         eligible=Instant(now + round(float(given["at"]) * 1000)) if "at" in given else None,
         mail=MailWishes(**{word: True for word in given.get("mail", "").split("+") if word}),
         contract="contract" in words,
+        job_class=given.get("class", ""),
         mold=mold_of(given) if "sizes" in given else None,
         array=array_of(given["array"]) if "array" in given else None,
         attributes=tuple(f"after:{each}" for each in given.get("after", "").split(",") if each),

@@ -82,6 +82,25 @@ def test_operators_give_it_one_number_of_pes_or_another_time(centre):
     assert centre.request(other).spec.ask.wall == 15 * MINUTE
 
 
+def test_one_number_of_pes_has_the_time_that_its_speedup_says_or_that_comes_with_it(centre):
+    """A = 8 without variance: two hours on one PE, a quarter of that on four."""
+    centre.qmgr("stop queue batch")
+    lone, four, other = centre.submit(*["anne sizes=4,8 speedup=8:0 wall=2:00:00"] * 3)
+    for seq, values in (
+        (lone, {"ask/pes": 1}),
+        (four, {"ask/pes": 4}),
+        (other, {"ask/pes": 4, "ask/wall": 50 * MINUTE}),
+    ):
+        centre.ask(cm.ModifyRequest((str(seq),), values))
+    asked = [centre.request(seq).spec.ask for seq in (lone, four, other)]
+    assert [(each.pes, each.wall) for each in asked] == [
+        (1, 120 * MINUTE),
+        (4, 30 * MINUTE),
+        (4, 50 * MINUTE),
+    ]
+    assert all(centre.request(seq).spec.mold is None for seq in (lone, four, other))
+
+
 def test_rerun_it_is_chosen_anew(centre):
     (anne,) = centre.submit(SIZES)
     assert sizes(centre) == [4]

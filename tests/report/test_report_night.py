@@ -5,8 +5,11 @@ from datetime import date
 import pytest
 
 from nqspy.model import events as ev
+from nqspy.model.configure import copy_of
+from nqspy.model.machine import Found
 from nqspy.model.reasons import ReasonCode, told
 from nqspy.model.requests import Used
+from nqspy.model.site import Site
 from nqspy.report.night import Around, night_bounds, night_report
 from nqspy.report.night_pages import night_html
 from nqspy.report.pages import night_text
@@ -337,3 +340,22 @@ def test_without_a_night_shift_it_goes_from_noon_to_noon(diary):
     assert (chosen.start, chosen.end, chosen.shift) == (book.at(-9 * HOUR), book.at(15 * HOUR), None)
     latest = night_bounds((), PARIS, book.at(18 * HOUR))
     assert (latest.start, latest.end) == (book.at(-9 * HOUR), None)
+
+
+def test_what_there_was_is_what_there_was_at_each_moment(diary):
+    """Two PEs for a hundred seconds, then four, of which two are held all the time."""
+    book = diary(pes=2)
+    book.site.found = Found((0, 1, 2, 3))
+    before = Site(copy_of(book.site.settings), book.site.found, "ymp", "Europe/Paris")
+    first = book.submit(-60, "d1", pes=2)
+    book.night()
+    book.decide(0, first, short=True)
+    book.end(100, first, cpu=200)
+    book.add(100, ev.SettingsChanged((ev.Change("set", "machine/pes", 4),)))
+    second, third = (book.submit(100, "d1", pes=pes) for pes in (2, 4))
+    book.decide(100, second, short=True)
+    book.end(200, second, cpu=200)
+    book.decide(200, third, short=False)
+    data = report(book, 200, before=before)
+    assert data["busy"] == pytest.approx((200 + 200) / (200 + 400))
+    assert report(book, 200)["busy"] == pytest.approx(400 / 800), "of a journal whose beginning is not known"

@@ -7,6 +7,7 @@ from msgspec import NODEFAULT, structs
 from nqspy.model.arrays import ArrayState, HeldIndices
 from nqspy.model.cause import Cause
 from nqspy.model.ids import Instant
+from nqspy.model.moved_out import MovesMade
 from nqspy.model.requests import Attempt, Dependency, EndOrder, Pause, Redating, Request, Spec, State, Used
 from nqspy.model.reservation import Reservation
 from nqspy.store import former, history, rows
@@ -33,6 +34,7 @@ RUN = Attempt(
     until=Instant(19),
     passing=True,
     lacked=((8, "NO_PES"),),
+    moved=MovesMade(2, 20, 21),
 )
 FULL = Request(
     seq=17,

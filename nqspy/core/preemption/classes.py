@@ -11,8 +11,9 @@ from math import inf
 from nqspy.core.runtime import goes_since
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Instant
+from nqspy.model.moved_out import mean_move, slowest_move
 from nqspy.model.people import lets_in
-from nqspy.model.registry import SettingsObject, Words, declare
+from nqspy.model.registry import SettingsObject, Stamp, Status, Words, declare
 from nqspy.model.requests import Request, Spec
 from nqspy.model.settings import Settings
 from nqspy.model.site import Site
@@ -78,6 +79,26 @@ CLASSES: SettingsObject[JobClass] = declare(
     )
 )
 
+
+def _moves(site: Site, stamp: Stamp) -> Status:
+    """What moves cost of late, and whose do-not-disturb time is shorter than that."""
+    mean, slowest = mean_move(site.moves), slowest_move(site.moves)
+    if mean is None or slowest is None:
+        return Status({"moves": {"count": 0, "mean_s": None, "slowest_s": None}}, [("moves", "none yet")])
+    short = [
+        (f"class {each.name}", _SHORT.format(each.do_not_disturb / 1000))
+        for each in CLASSES.all(site.settings).values()
+        if each.preempted and each.do_not_disturb is not None and each.do_not_disturb < mean
+    ]
+    moves = {"count": len(site.moves), "mean_s": mean / 1000, "slowest_s": slowest / 1000}
+    return Status({"moves": moves}, [("moves", _MOVES.format(**moves)), *short])
+
+
+_MOVES = "{mean_s:.3g} s for each PE that one left, mean of the last {count}; the slowest {slowest_s:.3g} s"
+_SHORT = (
+    "do_not_disturb={:g} is shorter than a move: of what a job keeps its PEs more may go into moves than work"
+)
+
 GANG: SettingsObject[GangParameters] = declare(
     SettingsObject(
         "gang",
@@ -85,9 +106,10 @@ GANG: SettingsObject[GangParameters] = declare(
         words=Words(
             "Gang",
             "large job size and limit, PEs that a job may have, class of jobs that name none",
-            "what holds for jobs of all classes",
+            "what holds for jobs of all classes, and what moves cost of late",
         ),
         check=_check,
+        status=_moves,
     )
 )
 

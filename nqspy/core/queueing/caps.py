@@ -83,14 +83,15 @@ class Caps(LimitRule):
     def add(self, request: Request) -> None:
         """Counts a request as running from now on."""
         for cap in self._of(request.group):
-            self._held[cap.group] += request.spec.ask.pes
+            self._held[cap.group] += self._site.held_by(request)
 
     def claims(self, request: Request) -> Iterable[Claim]:
-        pes = request.spec.ask.pes
+        pes = self._site.held_by(request)
         return [(("cap", cap.group), pes, cap.pes) for cap in self._of(request.group)]
 
     def _left(self, cap: Cap) -> int:
-        return 0 if self._spent(cap) else max(0, cap.pes - self._held[cap.group])
+        # Less than nothing: whose use is spent starts nothing, not even what holds no PEs.
+        return -1 if self._spent(cap) else max(0, cap.pes - self._held[cap.group])
 
     def _spent(self, cap: Cap) -> bool:
         return self._ledger.use(cap.group) >= cap.use
@@ -104,19 +105,20 @@ class Caps(LimitRule):
 
     @classmethod
     def mask(cls, site: Site, left: Left, queue: str, columns: Columns) -> Mask | None:
-        if columns.most("pes") <= left.least():
+        holds = site.domain_of(queue).held_by(1)
+        if columns.most("pes") * holds <= left.least():
             return None
-        above: Mask = columns.pes > left.table(site, cls.whose)[columns.group]
+        above: Mask = columns.pes * holds > left.table(site, cls.whose)[columns.group]
         return above
 
     def never(self, request: Request) -> Reason | None:
         """The cap under which a request can never start; None where none is narrower than it."""
-        asked = request.spec.ask.pes
+        asked = self._site.held_by(request)
         caps = (cap for cap in self._of(request.group) if asked > cap.pes)
         return next((self._of_pes(cap, asked) for cap in caps), None)
 
     def reason(self, request: Request) -> Reason | None:
-        asked = request.spec.ask.pes
+        asked = self._site.held_by(request)
         for cap in self._of(request.group):
             if asked > cap.pes - self._held[cap.group]:
                 return self._of_pes(cap, asked)

@@ -4,9 +4,9 @@ A request is reckoned to run as long as it may (`runtime.planned_wall`). What ru
 known end: who waits for that has a promise without a time (`untimed`).
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-from nqspy.core.profile import FOREVER, Claims, Profile
+from nqspy.core.profile import FOREVER, Amount, Claims, Profile
 from nqspy.core.queueing.expected_ends import end_of, length_of
 from nqspy.core.queueing.limit_rules import LimitRule
 from nqspy.core.queueing.untimed import Turn, Untimed, spare
@@ -38,7 +38,8 @@ def time_of(request: Request) -> int:
 
 class LaidOut:
     """``profile``: what is free when; ``kept``: what for whom who is promised a start, ``untimed``: for whom
-    without a time; ``running``: who holds PEs, and until when; ``idle``: PEs by domain that nobody holds.
+    without a time; ``running``: who holds PEs, and until when; ``idle``: PEs by domain that nobody holds;
+    command domains, of which requests hold none, are in neither.
     ``started``: who starts besides, ``leaving``: who gives way, ``returning``: who goes on again."""
 
     def __init__(
@@ -48,15 +49,43 @@ class LaidOut:
         self._site, self._now, self._rules = site, now, rules
         self._leaving, self._returning = leaving, returning
         self.profile, self.untimed = Profile(now), Untimed()
-        for name in site.domains():
-            self.profile.provide(("pes", name), site.board(name).slots())
+        self._domains = [name for name in site.domains() if not site.domain(name).is_command]
+        slots: dict[Amount, int] = {("pes", name): site.board(name).slots() for name in self._domains}
+        for amount, most in slots.items():
+            self.profile.provide(amount, most)
         ends = [(end_of(site, now, request), request) for request in site.started.values()]
         self.running = [(end, request.seq) for end, request in ends if request.pes]
         going = [(end, request) for end, request in ends if request.state is not State.EXITING]
         going += [(now + length_of(site, request), request) for request in started]
-        taken = [(now, min(end, FOREVER), self.claims(each, _is_passing(each))) for end, each in going]
+        taken: list[Held] = [
+            (now, min(end, FOREVER), self.claims(each, _is_passing(each))) for end, each in going
+        ]
+        taken += self._coming_back(Profile(now, slots), taken, going) if site.paused else ()
         self.kept: dict[Seq, Held] = {}
         self._put_promised(taken)
+
+    def _coming_back(
+        self, free: Profile, taken: Sequence[Held], going: Sequence[tuple[int, Request]]
+    ) -> Iterator[Held]:
+        """What those have who stand still and wait for PEs which others have: they go on, before all that
+        wait, when enough are ``free`` of what is taken, and have so much longer what they did not give back.
+        For one that could go on now nothing is kept, as nobody knows when it does, nor for one of a stopped
+        queue."""
+        free.begin(taken)
+        for end, request in going:
+            if not self._stands_still(request) or not self._is_open(request):
+                continue
+            domain, rest = self._site.domain_of(request.queue).name, end - self._now
+            pes: Claims = {("pes", domain): self._site.held_by(request)}
+            at = free.earliest(pes, rest)
+            if at is not None and at > self._now:
+                until = min(at + rest, FOREVER)
+                free.hold(at, until, pes)
+                yield at, until, pes
+                yield min(end, FOREVER), until, self.claims(request, _is_passing(request))
+
+    def _stands_still(self, request: Request) -> bool:
+        return request.pes_released and request.seq not in self._returning
 
     def _put_promised(self, taken: Iterable[Held]) -> None:
         """Those whose time is to come, beside what is taken; those told none, those whose time is over. For
@@ -68,7 +97,7 @@ class LaidOut:
         first = min((turn_of(each) for each in requests if time_of(each) == FOREVER), default=_NEVER)
         self.kept = {each.seq: self._held(each, time_of(each), first < turn_of(each)) for each in timed}
         self.profile.begin([*taken, *self.kept.values()])  # of these promises none begins now
-        self.idle = {name: self.profile.free(("pes", name), self._now) for name in self._site.domains()}
+        self.idle = {name: self.profile.free(("pes", name), self._now) for name in self._domains}
         for request in requests:
             if request.reservation is not None and request.reservation.at is None:
                 self.put(request, request.reservation)
@@ -95,10 +124,9 @@ class LaidOut:
         """What a request holds while it runs, and where it passes those without a time, of what is spare
         beside them as well; the profile learns how much of it there is."""
         claims: dict[object, int] = {}
-        away = request.pes_released and request.seq not in self._returning
-        resting = away or request.seq in self._leaving
+        resting = self._stands_still(request) or request.seq in self._leaving
         if not resting:
-            claims["pes", self._site.domain_of(request.queue).name] = request.spec.ask.pes
+            claims["pes", self._site.domain_of(request.queue).name] = self._site.held_by(request)
         for rule in self._rules(request.queue):
             if resting and not rule.shared:
                 continue

@@ -78,9 +78,9 @@ class Left:
     others: float = INFINITE
     named: dict[str, float] = field(default_factory=dict)
 
-    def full(self) -> set[str]:
-        """Those named to whom nothing is left."""
-        return {name for name, left in self.named.items() if left < 1}
+    def full(self, least: int = 1) -> set[str]:
+        """Those named to whom less than that is left."""
+        return {name for name, left in self.named.items() if left < least}
 
     def least(self) -> float:
         """What is left to whom least is left."""

@@ -393,7 +393,7 @@ class Reservations:
         if not self._is_kept():
             return None
         time, told = self._time, self._told(request)
-        if request.spec.ask.pes > time.idle[self._site.domain_of(request.queue).name]:
+        if self._site.held_by(request) > time.idle.get(self._site.domain_of(request.queue).name, 0):
             return None
         claims, length = self._may_take(request), length_of(self._site, request)
         own = time.lift(request.seq)

@@ -147,7 +147,7 @@ def _of_queue(draft: Draft, tally: RunningCounts, queue: Queue, columns: Columns
         rows = out.nonzero()[0]
         np.subtract.at(found, columns.pair[rows], columns.pes[rows] * columns.count[rows])
     _drop_indices(draft, tally, out, columns, found)
-    _drop_people(site, headroom, found)
+    _drop_people(site, queue.name, headroom, found)
     return found
 
 
@@ -164,10 +164,10 @@ def _drop_indices(
             found[columns.pair[row]] -= columns.pes[row] * (request.multiplicity - int(could))
 
 
-def _drop_people(site: Site, headroom: Headroom, found: Ints) -> None:
+def _drop_people(site: Site, queue: str, headroom: Headroom, found: Ints) -> None:
     """Users and groups that may start nothing more have nothing that could start."""
     users, groups, caps = (headroom.get(rule, Left()) for rule in (UserLimit, GroupLimit, Caps))
-    owners, spent = users.full(), groups.full() | caps.full()
+    owners, spent = users.full(), groups.full() | caps.full(site.domain_of(queue).held_by(1))
     if min(users.others, groups.others) < 1:
         found[:] = 0
     elif owners or spent:

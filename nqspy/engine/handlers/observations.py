@@ -105,7 +105,8 @@ def _has_run(tx: Transaction, request: Request, used: Used) -> None:
 def _moved_out(tx: Transaction, request: Request, observation: ob.ObservedMovedOut) -> None:
     """Others may have its PEs now; one that was let go on meanwhile has them still."""
     if request.pause is not None and request.pause.leaving:
-        tx.emit(ev.MovedOut(request.seq, request.attempts, tx.now - request.pause.at))
+        took = tx.now - request.pause.at
+        tx.emit(ev.MovedOut(request.seq, request.attempts, took, observation.paged))
         tx.dirty()
 
 

@@ -1,6 +1,7 @@
 """Moldable requests at the desk: what is wrong with sizes and times, and what they come to."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import isfinite
 from typing import Any
 
@@ -41,15 +42,17 @@ def shaped(site: Site, spec: Spec) -> Spec:
 
 
 def reshaped(site: Site, former: Spec, spec: Spec, values: Mapping[str, Any]) -> Spec:
-    """``spec`` as ``values`` changed it, by path: one number of PEs makes it fixed, another wall limit is
-    that of all its sizes (with a speedup the time on one PE). Raises Refusal."""
+    """``spec`` as ``values`` changed it, by path: one number of PEs makes it fixed, with the wall limit that
+    comes with it, if any; else another wall limit is that of all its sizes (with a speedup the time on one
+    PE). Raises Refusal."""
     if spec.mold is None:
         return spec
     wall = spec.ask.wall if "ask/wall" in values else None
     if values.get("mold") is not None:
         return _settled(site, remolded(former, spec, wall))
     if "ask/pes" in values:
-        return fixed(spec, spec.ask.pes)
+        made = fixed(spec, spec.ask.pes)
+        return made if "ask/wall" not in values else replace(made, ask=replace(made.ask, wall=wall))
     return _settled(site, timed(spec, wall)) if "ask/wall" in values else spec
 
 

@@ -206,9 +206,8 @@ def _check(
     environment = _bytes(item.environment, "environment", ENVIRONMENT_MAX)
     other = item.user is not None and item.user != caller.user
     owner = spec.owner if other else caller.user
-    group, account = group_of(
-        site.settings, caller, owner, spec.account or _account_around(site, spec, owner)
-    )
+    around = _charged_around(site, spec, owner)
+    group, account = around or group_of(site.settings, caller, owner, spec.account)
     uid, gid = (spec.uid, spec.gid) if other else (caller.uid, caller.gid)
     named = local_queue(site, spec.queue) or _default_queue(site, spec)
     spec = replace(
@@ -242,11 +241,12 @@ def _default_queue(site: Site, spec: Spec) -> str:
     return default.mpprun_queue
 
 
-def _account_around(site: Site, spec: Spec, owner: str) -> str | None:
-    """The account of the request that an application was called in, if that is its owner's."""
-    seq = request_named(spec.within, site.name) if spec.within else None
+def _charged_around(site: Site, spec: Spec, owner: str) -> tuple[str, str | None] | None:
+    """Group and account of the request that an application was called in, if that is its owner's and the
+    application names none: whoever handed it in had the right to charge them."""
+    seq = request_named(spec.within, site.name) if spec.within and spec.account is None else None
     around = site.requests.get(seq) if seq is not None else None
-    return around.spec.account if around is not None and around.owner == owner else None
+    return (around.group, around.spec.account) if around is not None and around.owner == owner else None
 
 
 def _find_room(

@@ -14,6 +14,7 @@ from nqspy.engine.virtual.executor import ENDLESS, Run, VirtualAttempt, VirtualE
 from nqspy.engine.virtual.heap import Heap
 from nqspy.model.actions import Action, Forget, Kill, Start
 from nqspy.model.ids import Instant, Seq
+from nqspy.model.moved_out import mean_move
 from nqspy.model.observations import (
     Observation,
     ObservedEnded,
@@ -42,6 +43,7 @@ class RecordedHands(VirtualExecutor):
         self.guessed: set[Seq] = set()
         self._settings = Settings()
         self._idle = True
+        self._usual = 0.0
         self._exits: dict[Seq, int] = {}
 
     def do(self, action: Action, request: Request | None, site: Site, now: Instant) -> None:
@@ -57,6 +59,7 @@ class RecordedHands(VirtualExecutor):
     def take_over(self, site: Site, now: Instant) -> None:
         """Goes on with all that has been started, as the journal has it."""
         self._idle, self._settings = False, site.settings
+        self._usual = mean_move(site.moves) or 0.0
         for request in site.started.values():
             self._go_on(request, site, now)
 
@@ -72,8 +75,17 @@ class RecordedHands(VirtualExecutor):
             attempt.runs = request.state is not State.SUSPENDED
             attempt.wall = run.ran(now)
             attempt.done = float(min(attempt.wall, attempt.target))
+            if request.pause is not None and request.pause.leaving:
+                self._leave(attempt, max(now, self._moved_at(request, request.pause.at)))
             self._share_out(now, [attempt])
             self._vanish(request, life)
+
+    def _moved_at(self, request: Request | None, now: Instant, back: bool = False) -> Instant:
+        """The way out takes what it took; who comes back goes on at once, as it did then."""
+        if back or request is None:
+            return now
+        took = self.lives.move(request.seq, request.attempts, len(request.pes), now, self._usual)
+        return Instant(now + took)
 
     def _go_on_ending(self, request: Request, life: Life | None, now: Instant) -> None:
         """It ends when it did, where its end was ordered then too."""

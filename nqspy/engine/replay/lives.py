@@ -3,14 +3,15 @@ they ended. What ended by itself would have run as long whenever it had been sta
 knows."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from statistics import median
+from dataclasses import dataclass, field
+from statistics import mean, median
 from typing import Any, Literal
 
 from nqspy.model import events as ev
 from nqspy.model.cause import HANDS
 from nqspy.model.event import Recorded
 from nqspy.model.ids import Instant, Seq
+from nqspy.model.moved_out import MeasuredMove, MovedOut, mean_move
 from nqspy.model.requests import Ending, Used
 
 Fate = Literal["open", "natural", "cut", "ordered", "lost", "void", "not_started"]
@@ -24,7 +25,7 @@ class Life:
     looked at); ``began``, ``exited``, ``over``: when it was seen to run, to have ended, and to have delivered
     its output; ``paused``: ms that it was suspended; ``ordered``: when somebody asked for its end; ``late``:
     a daemon was started meanwhile, which may have seen its end late; ``pes``: how many it had (0: nobody
-    knows)."""
+    knows); ``moves``: how long it took each time to leave them (ms), by when it was suspended."""
 
     starting: Instant | None = None
     began: Instant | None = None
@@ -36,6 +37,7 @@ class Life:
     paused: int = 0
     late: bool = False
     pes: int = 0
+    moves: dict[Instant, int] = field(default_factory=dict)
     _pause: Instant | None = None
 
     @property
@@ -71,6 +73,7 @@ class Lives:
         self._began: set[Seq] = set()
         self._running: set[tuple[Seq, int]] = set()
         self._void: tuple[Seq, Life] | None = None
+        self._moves: list[MeasuredMove] = []
         for recorded in events:
             self._take(recorded)
         every = self._lives.values()
@@ -94,6 +97,16 @@ class Lives:
     def natural(self, seq: Seq) -> Life | None:
         """That of the last attempt of a request that ended by itself."""
         return self._natural.get(seq)
+
+    def move(self, seq: Seq, attempt: int, pes: int, at: Instant, usual: float) -> int:
+        """How long (ms) an attempt takes to leave so many PEs: as long as it did if it did so at that
+        instant, else as its moves did on the average; of one that never did so for each PE what all took
+        then, or where nobody did what is ``usual``."""
+        life = self._lives.get((seq, attempt))
+        if life is not None and life.moves:
+            return life.moves.get(at) or round(mean(life.moves.values()) * pes / (life.pes or pes))
+        per_pe = mean_move(self._moves)
+        return round(pes * (usual if per_pe is None else per_pe))
 
     # ------------------------------------------------------------ reading
 
@@ -127,6 +140,12 @@ class Lives:
 
     def _suspended(self, event: ev.Suspended, at: Instant) -> None:
         self._life(event)._pause = at
+
+    def _moved_out(self, event: MovedOut, at: Instant) -> None:
+        life = self._life(event)
+        life.moves[Instant(at - event.took)] = event.took
+        if life.pes:
+            self._moves.append((life.pes, event.took))
 
     def _resumed(self, event: ev.Resumed, at: Instant) -> None:
         life = self._life(event)
@@ -188,6 +207,7 @@ _TAKERS: Mapping[type[ev.Event], Callable[[Lives, Any, Instant], None]] = {
     ev.Starting: Lives._starting,
     ev.Started: Lives._started,
     ev.Suspended: Lives._suspended,
+    MovedOut: Lives._moved_out,
     ev.Resumed: Lives._resumed,
     ev.Deleting: Lives._deleting,
     ev.Exiting: Lives._exiting,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from nqspy.engine.replay.recording import by_clock
+from nqspy.engine.replay.recording import by_clock, of_pass
 from nqspy.model import events as ev
 from nqspy.model.event import Recorded
 from nqspy.model.ids import Instant, Seq
@@ -31,7 +31,8 @@ class Timetable:
     ms after which one is usually asked for, ``took`` what it usually takes."""
 
     def __init__(self, events: Sequence[Recorded]) -> None:
-        instants = {recorded.n: recorded.at for recorded in events}
+        # One that has seen nothing but what a pass did itself came by time, and is late for nothing.
+        instants = {each.n: each.at for each in events if not _is_a_passes_own(each.event)}
         passes = [(each, each.event) for each in events if isinstance(each.event, ev.Decided)]
         slots = [Slot(event.asked or each.at, each.at, dict(event.samples)) for each, event in passes]
         self._slots = sorted(slots, key=lambda slot: slot.asked)
@@ -70,3 +71,8 @@ class Timetable:
         """Whether anything came by time at that instant or soon after."""
         place = bisect_left(self._clock, due)
         return place < len(self._clock) and self._clock[place] - due <= self.reach
+
+
+def _is_a_passes_own(event: ev.Event) -> bool:
+    """Whether a pass decided it, or what it decided has begun: no pass is asked for by that."""
+    return of_pass(event) or isinstance(event, ev.Started)

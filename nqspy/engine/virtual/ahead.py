@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from nqspy.engine.inputs import Between
 from nqspy.engine.virtual.driver import VirtualRun
 from nqspy.engine.virtual.executor import Run
+from nqspy.engine.virtual.moves import StateMoves
 from nqspy.engine.virtual.passes import Passes
 from nqspy.model.events import Starting
 from nqspy.model.ids import DAY, Instant, Seq, array_of
@@ -22,19 +23,29 @@ HORIZON = 366 * DAY
 
 class AheadRun(VirtualRun):
     """Time is let pass on ``twin``, which is nobody else's (`twin.twin_of`). ``between``: where its engine
-    is; ``lengths``: how long each attempt runs in all, those too that run already.
+    is; ``lengths``: how long each attempt runs in all, those too that run already; ``moves``: how long those
+    take that leave their PEs.
 
     ``starts``: when requests start, of arrays their first index too; ``count``: how many starts there were.
     """
 
-    def __init__(self, twin: Site, lengths: Lengths, now: Instant, exits: Exits, between: Between) -> None:
+    def __init__(
+        self,
+        twin: Site,
+        lengths: Lengths,
+        now: Instant,
+        exits: Exits,
+        between: Between,
+        moves: StateMoves | None = None,
+    ) -> None:
         self.starts: dict[Seq, Instant] = {}
         self.count = 0
         self._begin = now
         decider, sampled = _OnlyPasses(exits), bool(between.samples)
         super().__init__(
-            _Unwritten(self._begun), lambda r: lengths(twin.settings, r), now, exits, decider, sampled=sampled
-        )
+            _Unwritten(self._begun), lambda r: lengths(twin.settings, r), now, exits, decider,
+            sampled=sampled, moves=moves,
+        )  # fmt: skip
         self.make(twin)
         self.engine.go_on(between)
         self.executor.adopt(twin, dict(between.samples), now)

@@ -141,7 +141,8 @@ class VirtualExecutor:
 
     ``lengths`` invents each attempt's `Run`; ends come back through the heap, and move there whenever rates
     change. ``moves`` says how long those take that leave their PEs or come back.
-    ``begun``: the last attempts that began, as (request, attempt), in order.
+    ``begun``: the last attempts that began, as (request, attempt), in order; ``moved``: how often one began
+    to leave its PEs.
     """
 
     def __init__(
@@ -161,6 +162,7 @@ class VirtualExecutor:
         self._lost: set[tuple[Seq, int]] = set()
         self._spent = 0.0
         self.begun = Recent[Key]()
+        self.moved = 0
 
     def do(self, action: Action, request: Request | None, site: Site, now: Instant) -> None:
         """Starts, suspends, resumes, adjusts, signals, kills and forgets; all else has no meaning here."""
@@ -204,7 +206,8 @@ class VirtualExecutor:
             attempt.go_on_from(request, told.get(request.seq), now)
             attempt.away = request.pes_released
             if request.pause is not None and request.pause.leaving:
-                self._leave(attempt, now, now)
+                done = self._moved_at(request, request.pause.at)
+                self._leave(attempt, max(now, done))
             adopted.append(attempt)
         self._share_out(now, adopted)
 
@@ -246,14 +249,13 @@ class VirtualExecutor:
         self, action: Suspend | Resume, attempt: VirtualAttempt, request: Request | None, now: Instant
     ) -> None:
         """It stands still from now on, or goes on once it has come back to its PEs."""
-        pes = request.spec.ask.pes if request is not None else 1
         if isinstance(action, Suspend):
             attempt.coming = False
             self._set_running(attempt, False, now)
             if action.leaving:
-                self._leave(attempt, self._moves.done_at(pes, now), now)
+                self._leave(attempt, self._moved_at(request, now))
             return
-        back = self._moves.done_at(pes, now) if attempt.away else now
+        back = self._moved_at(request, now, back=True) if attempt.away else now
         attempt.away, attempt.coming = False, back > now
         if attempt.coming:
             self._heap.push(back, lambda at: self._come_back(attempt, at))
@@ -267,8 +269,13 @@ class VirtualExecutor:
             self._take_back(attempt)
             self._share_out(now, [attempt])
 
-    def _leave(self, attempt: VirtualAttempt, done: Instant, now: Instant) -> None:
+    def _moved_at(self, request: Request | None, now: Instant, back: bool = False) -> Instant:
+        """When one has moved that begins to leave its PEs now, or to come ``back``."""
+        return self._moves.done_at(request.spec.ask.pes if request is not None else 1, now, back)
+
+    def _leave(self, attempt: VirtualAttempt, done: Instant) -> None:
         attempt.away = True
+        self.moved += 1
         self._heap.push(done, ObservedMovedOut(*attempt.key))
 
     def _come_back(self, attempt: VirtualAttempt, now: Instant) -> Sequence[Observation]:

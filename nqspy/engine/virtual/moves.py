@@ -11,16 +11,29 @@ _SECOND = 1000
 class StateMoves(Protocol):
     """StateMoves the memory of attempts out and in."""
 
-    def done_at(self, pes: int, now: Instant) -> Instant:
-        """When the memory of one on so many PEs has been moved that begins to move now."""
+    def done_at(self, pes: int, now: Instant, back: bool = False) -> Instant:
+        """When the memory of one on so many PEs has been moved that begins to move now, ``back`` in or
+        out."""
 
 
 class NothingToMove:
     """Memory that need not be moved."""
 
-    def done_at(self, pes: int, now: Instant) -> Instant:
+    def done_at(self, pes: int, now: Instant, back: bool = False) -> Instant:
         """Now."""
         return now
+
+
+class OutOnly:
+    """Who leaves takes so long for each PE (ms); who comes back goes on at once, as on a real machine: the
+    kernel brings in what a process touches, and that is part of its run."""
+
+    def __init__(self, per_pe: float) -> None:
+        self._per_pe = per_pe
+
+    def done_at(self, pes: int, now: Instant, back: bool = False) -> Instant:
+        """That much later, the way out."""
+        return now if back else Instant(now + round(pes * self._per_pe))
 
 
 class Channel:
@@ -37,7 +50,7 @@ class Channel:
         self.busy = 0
         self.idled = 0
 
-    def done_at(self, pes: int, now: Instant) -> Instant:
+    def done_at(self, pes: int, now: Instant, back: bool = False) -> Instant:
         """Behind the moves that were begun before."""
         takes = round(pes * self._per_pe / self._rate * _SECOND)
         done = Instant(max(self._free_at, now) + takes)

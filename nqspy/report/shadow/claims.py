@@ -62,7 +62,7 @@ class LimitsInForce:
         for whose, scope in scopes(self._site.settings, queue) if ask.consumables else ():
             yield from _units(whose, scope, request)
         for cap in self._caps(request.group):
-            yield cap._replace(asked=ask.pes)
+            yield cap._replace(asked=self._site.domain_of(queue).held_by(ask.pes))
         if spec.array is not None and spec.array.limit is not None:
             array = array_of(request.seq) or request.seq
             yield Claim(("array limit", self._site.id_of(array)), 1, spec.array.limit)

@@ -93,9 +93,8 @@ class Plans:
     def _claims(self, request: Request) -> Iterator[Claim]:
         site, consumables = self._site, self._site.settings.consumables
         yield from self._limits.claims(request)
-        yield Claim(
-            ("PEs", site.domain_of(request.queue).name), request.spec.ask.pes, self._slots(request.queue)
-        )
+        domain = site.domain_of(request.queue)
+        yield Claim(("PEs", domain.name), domain.held_by(request.spec.ask.pes), self._slots(request.queue))
         for name, count in request.spec.ask.consumables:
             there = units_of(consumables[name], site.found)
             yield Claim(
