@@ -26,6 +26,8 @@ PAST = 124
 LOOK = 300
 """Seconds after which one that still waits asks whether it still does: a daemon may die before it tells."""
 _LIMITS = ("wall_limit", "cpu_limit", "contract")
+_OF_LIMITS = (_signal.SIGTERM, _signal.SIGXCPU, _signal.SIGKILL)
+"""What one is sent that is past a limit; the program may end by it before its leader hears of it."""
 _ENDS = (_signal.SIGINT, _signal.SIGQUIT, _signal.SIGTERM, _signal.SIGHUP)
 _PASSED_ON = (
     *_ENDS, _signal.SIGUSR1, _signal.SIGUSR2, _signal.SIGWINCH, _signal.SIGTSTP, _signal.SIGCONT,
@@ -171,7 +173,7 @@ class Application:
             told = []
         code, doubtful = (os.waitstatus_to_exitcode(int(told[0])), told[1] == b"1") if told else (1, True)
         status = code if code >= 0 else 128 - code
-        if not doubtful:
+        if not doubtful and -code not in _OF_LIMITS:
             return status
         row = self._row("wait", {})
         if row is not None and row["end_reason"] in _LIMITS:

@@ -303,9 +303,10 @@ def await_ends(pids: list[int], seconds: float) -> None:
 
 
 def send(pids: list[int], number: int, still: list[int] | None = None) -> None:
-    """Sends a signal to these processes; ``still``: which of them were there a moment after, so that a pid
-    that was given to a stranger in between is spared."""
-    for pid in pids if still is None else set(pids) & set(still):
+    """Sends a signal to these processes, in this order; ``still``: which of them were there a moment after,
+    so that a pid that was given to a stranger in between is spared."""
+    there = set(pids if still is None else still)
+    for pid in [pid for pid in pids if pid in there]:
         try:
             fd = os.pidfd_open(pid)
         except OSError:

@@ -124,6 +124,12 @@ def test_its_status_is_that_of_the_program(site):
     gone(site)
 
 
+def test_a_limit_is_told_as_such_whether_the_program_or_its_leader_is_quicker(site, call):
+    many = [call(site, "-t", "1", "sleep", "60") for _ in range(8)]
+    assert [each.ends() for each in many] == [124] * 8
+    gone(site)
+
+
 def test_it_has_the_callers_environment_folder_and_umask(site):
     folder = site.work / "deep"
     folder.mkdir()
