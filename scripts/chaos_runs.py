@@ -3,9 +3,11 @@
 import argparse
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
-from chaos import attacks
+from chaos import attacks, gang_run
+from chaos.ledger import Ledger
 from chaos.report import report
 from chaos.run import Plan, storm
 
@@ -13,7 +15,8 @@ from chaos.run import Plan, storm
 def main() -> int:
     """Prints a report for each seed; exit status 1 when anything was broken."""
     parser = argparse.ArgumentParser(prog="scripts/chaos", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=1.5, help="length of each run (1.5)")
+    parser.add_argument("what", nargs="?", choices=["gang"], help="gang: applications by class, kills alone")
+    parser.add_argument("--minutes", type=float, help="length of each run (1.5; gang: 30)")
     parser.add_argument("--seed", type=int, nargs="*", default=[1], help="seeds, a run each (1)")
     parser.add_argument("--clients", type=int, default=6, help="clients at a time (6)")
     parser.add_argument("--faults", default="", help="only these, e.g. killed,locked")
@@ -28,18 +31,26 @@ def main() -> int:
             parser.error(str(error))
     broken = False
     for seed in options.seed:
-        plan = Plan(
-            seed, 60 * options.minutes, options.clients, tuple(filter(None, options.faults.split(",")))
-        )
         with tempfile.TemporaryDirectory(prefix="nqspy-chaos-") as folder:
-            ledger = storm(plan, Path(folder), lambda text: print(f"  {text}", file=sys.stderr, flush=True))
-        text = report(seed, ledger)
+            text, good = _run(options, seed, Path(folder))
         print(text, flush=True)
-        broken = broken or bool(ledger.violations)
+        broken = broken or not good
         if options.report is not None:
             with open(options.report, "a") as file:
                 file.write(text + "\n")
     return 1 if broken else 0
+
+
+def _run(options: argparse.Namespace, seed: int, folder: Path) -> tuple[str, bool]:
+    """One run: its report, and whether all was kept."""
+    say: Callable[[str], None] = lambda text: print(f"  {text}", file=sys.stderr, flush=True)  # noqa: E731
+    ledger: Ledger
+    if options.what == "gang":
+        ledger = gang_run.storm(seed, 60 * (options.minutes or 30), folder, say)
+        return gang_run.report(seed, ledger), not ledger.violations
+    only = tuple(filter(None, options.faults.split(",")))
+    ledger = storm(Plan(seed, 60 * (options.minutes or 1.5), options.clients, only), folder, say)
+    return report(seed, ledger), not ledger.violations
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ ledger, and no more is known of it there.
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -38,7 +39,9 @@ class Answer:
 
 
 class Person(threading.Thread):
-    """One client. ``enough`` ends it."""
+    """One client. ``enough`` ends it; ``pause``: most seconds between two deeds."""
+
+    pause = 0.12
 
     def __init__(self, home: Path, ledger: Ledger, number: int, seed: int) -> None:
         super().__init__(name=f"client {number}", daemon=True)
@@ -53,11 +56,9 @@ class Person(threading.Thread):
 
     def run(self) -> None:
         """Does one thing after the other."""
-        deeds = [*[self.submit] * 10, *[self.submit_after] * 3, *[self.submit_list] * 2, *[self.hold] * 3,
-                 *[self.release] * 3, *[self.delete] * 3, *[self.move] * 2, self.rerun, self.suspend,
-                 *[self.look] * 4]  # fmt: skip
+        deeds = self.deeds()
         try:
-            while not self.enough.wait(self.chance.uniform(0.0, 0.12)):
+            while not self.enough.wait(self.chance.uniform(0.0, self.pause)):
                 deed = self.chance.choice(deeds)
                 if deed in (self.submit, self.submit_after, self.submit_list) and len(self.open) > MOST_OPEN:
                     deed = self.look
@@ -66,6 +67,12 @@ class Person(threading.Thread):
             self.error = error
         finally:
             self._client.close()
+
+    def deeds(self) -> list[Callable[[], None]]:
+        """What it does, each as often as it stands there."""
+        return [*[self.submit] * 10, *[self.submit_after] * 3, *[self.submit_list] * 2, *[self.hold] * 3,
+                *[self.release] * 3, *[self.delete] * 3, *[self.move] * 2, self.rerun, self.suspend,
+                *[self.look] * 4]  # fmt: skip
 
     def ask(self, cmd: str, **fields: Any) -> Answer:
         """Sends a message until it is answered, as a client that is patient."""

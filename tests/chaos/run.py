@@ -163,16 +163,7 @@ def _give_up(live: Live, ledger: Ledger, id: str, token: str) -> None:
 
 
 def _finish(live: Live, ledger: Ledger) -> None:
-    _examine(live, ledger)
-    ledger.counts["backups"] = sum(" INFO backup " in line for line in live.log.splitlines())
-    live.restart()  # as much for the sweep of the spool as to see that it comes up sound
-    live.stop()
-    _look_into_spool(live, ledger)
-    for pid in live.leftovers():
-        ledger.broken("orphan", "", Path(f"/proc/{pid}/cmdline").read_bytes().decode().replace("\0", " "))
-    _read_logs(live, ledger)
-    history, site = open_site(live.home / "nqs.db")
-    _replay(ledger, history, site)
+    history, site = close_books(live, ledger)
     judge = Judge(ledger, history, site)
     judge.all()
     ledger.stories = {
@@ -184,6 +175,21 @@ def _finish(live: Live, ledger: Ledger) -> None:
         for v in ledger.violations
         if v.token
     }
+
+
+def close_books(live: Live, ledger: Ledger) -> tuple[History, Site]:
+    """Stops the daemon and looks at what it leaves; gives what the judges need."""
+    _examine(live, ledger)
+    ledger.counts["backups"] = sum(" INFO backup " in line for line in live.log.splitlines())
+    live.restart()  # as much for the sweep of the spool as to see that it comes up sound
+    live.stop()
+    _look_into_spool(live, ledger)
+    for pid in live.leftovers():
+        ledger.broken("orphan", "", Path(f"/proc/{pid}/cmdline").read_bytes().decode().replace("\0", " "))
+    _read_logs(live, ledger)
+    history, site = open_site(live.home / "nqs.db")
+    _replay(ledger, history, site)
+    return history, site
 
 
 def _look_into_spool(live: Live, ledger: Ledger) -> None:

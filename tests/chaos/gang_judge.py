@@ -1,0 +1,248 @@
+"""Holds a site of applications to what its programs wrote down themselves, and to what their callers were
+told."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from chaos.gang_people import Call
+from chaos.gang_programs import Trace, Wish, traces
+from chaos.jobs import read_marks
+from chaos.judge import History, Story
+from chaos.ledger import Ledger, Promise
+
+from nqspy.model import events as ev
+from nqspy.model.ids import Seq
+
+SLACK = 50
+"""ms between the time that a program reads and that which the journal has, at most."""
+PAST = 124
+LATE = 60
+"""Seconds from its end by the journal after which a caller counts as told late."""
+
+
+@dataclass(slots=True)
+class Hold:
+    """PEs that an attempt had, from when to when (ms; None: to the end)."""
+
+    seq: Seq
+    attempt: int
+    pes: tuple[int, ...]
+    since: int
+    until: int | None = None
+
+
+@dataclass(slots=True)
+class Holds:
+    """Who had which PE when, by the journal alone; ``twice``: what was given to two."""
+
+    all: dict[tuple[Seq, int], list[Hold]] = field(default_factory=lambda: defaultdict(list))
+    twice: list[tuple[Seq, str]] = field(default_factory=list)
+    moved: int = 0
+    _on: dict[int, Seq] = field(default_factory=dict)
+
+    def take(self, recorded: ev.Recorded) -> None:
+        """One event more."""
+        match recorded.event:
+            case ev.Starting(seq, attempt, pes):
+                self._give(seq, attempt, pes, recorded)
+            case ev.Resumed(seq, attempt):
+                self._go_on(recorded.event, recorded)
+            case ev.MovedOut(seq) | ev.Exiting(seq) | ev.Ended(seq) | ev.Requeued(seq) | ev.Deleted(seq):
+                self._release(seq, recorded.at)
+
+    def _give(self, seq: Seq, attempt: int, pes: tuple[int, ...], recorded: ev.Recorded) -> None:
+        for pe in pes:
+            if self._on.get(pe, seq) != seq:
+                self.twice.append((seq, f"event {recorded.n}: PE {pe} is {self._on[pe]}'s"))
+            self._on[pe] = seq
+        self.all[seq, attempt].append(Hold(seq, attempt, pes, recorded.at))
+
+    def _go_on(self, event: ev.Resumed, recorded: ev.Recorded) -> None:
+        last = self.all[event.seq, event.attempt][-1]
+        if last.until is not None:
+            pes = event.pes or last.pes
+            self.moved += pes != last.pes
+            self._give(event.seq, event.attempt, pes, recorded)
+
+    def _release(self, seq: Seq, at: int) -> None:
+        self._on = {pe: holder for pe, holder in self._on.items() if holder != seq}
+        for (number, _), held in self.all.items():
+            if number == seq and held[-1].until is None:
+                held[-1].until = at
+
+    def covers(self, trace: Trace) -> bool:
+        """Whether the program may have run then."""
+        held = self.all.get((Seq(trace.seq), trace.attempt), [])
+        return any(h.since - SLACK <= trace.at <= (h.until or trace.at) + SLACK for h in held)
+
+
+class GangJudge:
+    """Compares; everything that is wrong goes into the ledger."""
+
+    def __init__(self, ledger: Ledger, history: History, calls: list[Call]) -> None:
+        self.ledger, self.history = ledger, history
+        self.calls = {each.promise.job.token: each for each in calls}
+        self.traces = traces(ledger.work)
+        self.returned = {m.token: int(m.word) for m in read_marks(ledger.work) if m.what == "rc"}
+        self.by_token: dict[str, list[Story]] = defaultdict(list)
+        for story in history.stories.values():
+            self.by_token[story.token].append(story)
+        self.holds = Holds()
+        self.ends: Counter[Seq] = Counter()
+        for recorded in history.events:
+            self.holds.take(recorded)
+            if isinstance(recorded.event, ev.Ended | ev.Deleted):
+                self.ends[recorded.event.seq] += 1
+
+    def all(self) -> None:
+        """Every rule for every program and request."""
+        for token in {*self.ledger.promises, *self.by_token, *self.traces}:
+            for what, text in self.of(token):
+                self.ledger.broken(what, token, text)
+        for seq, text in self.holds.twice:
+            self.ledger.broken("a PE given twice", self.history.stories[seq].token, text)
+        self._losses()
+        self._count()
+
+    def of(self, token: str) -> Iterator[tuple[str, str]]:
+        """What is wrong with one token."""
+        promise, stories = self.ledger.promises.get(token.partition("-")[0]), self.by_token[token]
+        if promise is None:
+            yield "nobody's", "nobody submitted it"
+            return
+        if len(stories) > 1:
+            yield "twice", f"submitted {len(stories)} times: {[story.seq for story in stories]}"
+        if promise.standing == "acknowledged" and not stories and "-" not in token:
+            yield "lost", f"{promise.id} was acknowledged and is unknown"
+        if promise.standing == "refused" and (stories or token in self.traces):
+            yield "refused and there", "the client was told that nothing was changed"
+        for story in stories:
+            if self.ends[story.seq] != 1:
+                yield "ends", f"it ended {self.ends[story.seq]} times by the journal"
+            if story.end is not None:
+                yield from self._ended(token, promise, story)
+        yield from self._ran(token, stories)
+        yield from self._held(token)
+
+    # ------------------------------------------------------------ how often, and where
+
+    def _ran(self, token: str, stories: list[Story]) -> Iterator[tuple[str, str]]:
+        """Each attempt of which the journal says that it ran began once, no other ever; only those whose
+        requests may run again have several."""
+        begins = Counter(
+            (trace.seq, trace.attempt) for trace in self.traces.get(token, []) if trace.what == "begin"
+        )
+        fates = {(story.seq, each.number): each.fate for story in stories for each in story.attempts}
+        for (seq, attempt), number in begins.items():
+            if number > 1:
+                yield "run twice", f"attempt {attempt} of {seq} began {number} times"
+            if fates.get((Seq(seq), attempt)) not in ("", "ended", "lost", "rerun"):
+                yield "run twice", f"attempt {attempt} of {seq} began; by the record: {fates}"
+        if (token in self.calls or "-" in token) and len(begins) > 1:
+            yield "run twice", f"an application, and it began {dict(begins)}"
+        script = self.ledger.promises[token.partition("-")[0]].job.kind == "script" and "-" not in token
+        for story in [] if script else stories:
+            done = isinstance(story.end, ev.Ended) and story.end.end_reason in ("exit", "wall_limit")
+            if done and not begins:
+                yield "not run", f"it ended and has never begun: {story.end}"
+
+    def _held(self, token: str) -> Iterator[tuple[str, str]]:
+        """A program ran only while its PEs were its own; they are those it was told."""
+        outside = [trace for trace in self.traces.get(token, []) if not self.holds.covers(trace)]
+        if outside:
+            each = outside[0]
+            held = self.holds.all.get((Seq(each.seq), each.attempt), [])
+            yield "ran without its PEs", f"{len(outside)} times, first {each}; held {held}"
+        for each in self.traces.get(token, []):
+            held = self.holds.all.get((Seq(each.seq), each.attempt))
+            if held and each.what == "begin" and held[0].pes != each.pes:
+                yield "other PEs", f"told {each.pes}, given {held[0].pes}"
+
+    # ------------------------------------------------------------ how it ended
+
+    def _wish(self, token: str, promise: Promise) -> Wish | None:
+        if token in self.calls:
+            return self.calls[token].wish
+        if "-" in token:
+            found: Wish = promise.job.options["inner"][int(token.split("-")[1])]
+            return found
+        return promise.job.options.get("wish")
+
+    def _ended(self, token: str, promise: Promise, story: Story) -> Iterator[tuple[str, str]]:
+        end, want = story.end, self._wish(token, promise)
+        struck = bool(token in self.calls and self.calls[token].struck)
+        free = struck or "delete" in promise.asked or self._script_died(token)
+        if isinstance(end, ev.Deleted):
+            if not free:
+                yield "deleted", f"nobody asked for it: {end}"
+        elif isinstance(end, ev.Ended) and end.end_reason == "lost":
+            if token not in self.calls and "-" not in token:
+                yield "lost end", "lost, and not run again although it may be"
+        elif isinstance(end, ev.Ended):
+            wanted = _wanted(want)
+            told = (end.end_reason, end.exit_status if end.end_reason == "exit" else end.exit_signal)
+            if told != wanted and not free and not (wanted[0] == end.end_reason == "wall_limit"):
+                yield "ended otherwise", f"{told}, expected {wanted}; {end.text}"
+        if end is not None and not struck:
+            yield from self._told(token, end)
+
+    def _script_died(self, token: str) -> bool:
+        """Whether the request around it was ended or lost in that attempt: its caller with it."""
+        base, _, rest = token.partition("-")
+        number = int(rest.rpartition("a")[2]) if rest else 0
+        around = [each for story in self.by_token[base] for each in story.attempts if each.number == number]
+        return bool(rest) and any(each.fate != "ended" for each in around)
+
+    def _told(self, token: str, end: ev.Ended | ev.Deleted) -> Iterator[tuple[str, str]]:
+        """What its caller was told is what happened."""
+        call = self.calls.get(token)
+        status = call.status if call is not None else self.returned.get(token)
+        if status is None or not isinstance(end, ev.Ended):
+            return
+        if end.end_reason == "exit":
+            right = status == end.exit_status
+        elif end.end_reason == "wall_limit":
+            right = status == PAST
+        elif end.end_reason == "signal":
+            right = status == 128 + (end.exit_signal or 0)
+        else:
+            right = status != 0
+        if not right:
+            yield "told otherwise", f"mpprun ended {status}: {end}"
+
+    # ------------------------------------------------------------ the whole
+
+    def _losses(self) -> None:
+        """No end is lost but those of attempts whose shepherd was killed."""
+        lost = sum(each.fate == "lost" for story in self.history.stories.values() for each in story.attempts)
+        killed = self.ledger.counts["fault shepherd killed"]
+        if lost > killed:
+            self.ledger.broken("lost", "", f"{lost} ends were lost, {killed} shepherds killed")
+
+    def _count(self) -> None:
+        count, events = self.ledger.count, [recorded.event for recorded in self.history.events]
+        for story in self.history.stories.values():
+            for attempt in story.attempts:
+                count(f"attempts {attempt.fate}")
+            count(f"ended {story.end.end_reason if isinstance(story.end, ev.Ended) else 'deleted'}")
+        count("requests", len(self.history.stories))
+        count("restarts", self.history.restarts)
+        count("preempted", sum(isinstance(event, ev.MovedOut) for event in events))
+        count("came back elsewhere", self.holds.moved)
+        for found in self.traces.values():
+            count("began", sum(trace.what == "begin" for trace in found))
+            count("moments seen to run", len(found))
+        for call in self.calls.values():
+            ended = [s.end_n for s in self.by_token[call.promise.job.token] if s.end is not None]
+            if ended and not call.struck:
+                at = self.history.events[ended[0] - 1].at / 1000
+                count("callers told late", call.over - at > LATE)
+
+
+def _wanted(want: Wish | None) -> tuple[str, int | None]:
+    if want is None:
+        return "exit", 0
+    if want.kind == "late":
+        return "wall_limit", None
+    return ("signal", 9) if want.kind == "killed" else ("exit", want.status)

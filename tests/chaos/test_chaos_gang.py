@@ -1,0 +1,17 @@
+"""Applications by class for half a minute while daemon, starter and shepherds are killed; `scripts/chaos
+gang` does the same for half an hour."""
+
+import pytest
+from chaos.gang_run import report, storm
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_kills_among_applications_lose_nothing_freeze_nothing_and_give_no_pe_twice(tmp_path):
+    ledger = storm(3, 20, tmp_path, longest=4)
+    print(report(3, ledger))
+    assert not ledger.violations, report(3, ledger)
+    assert ledger.counts["began"] > 20
+    assert ledger.counts["preempted"] >= 1
+    assert ledger.counts["fault kill -9"] >= 1
+    assert ledger.counts["fault shepherd killed"] >= 1

@@ -1,0 +1,122 @@
+"""The judge of applications finds what it is there to find: each lie about a small true story."""
+
+import pytest
+from chaos import gang_programs
+from chaos.gang_judge import GangJudge
+from chaos.gang_people import Call
+from chaos.gang_programs import Wish
+from chaos.jobs import Job, furnish
+from chaos.judge import History
+from chaos.ledger import Ledger, Promise
+
+from nqspy.model import events as ev
+from nqspy.model.requests import Spec, Used
+
+
+class Story:
+    """Two applications: ``low`` on PE 0 gives way to ``high`` and goes on, on PE 1. Tests tell it otherwise
+    before they ask for the verdict."""
+
+    def __init__(self, work):
+        furnish(work)
+        gang_programs.furnish(work)
+        self.ledger = Ledger(work)
+        self.events = [
+            (0, submitted(1, "low")),
+            (100, ev.Starting(1, 1, (0,))),
+            (200, submitted(2, "high")),
+            (300, ev.Suspended(1, 1, "bumper", leaving=True)),
+            (400, ev.MovedOut(1, 1)),
+            (400, ev.Starting(2, 1, (0,))),
+            (500, ev.Resumed(1, 1, "bumper", (1,))),
+            (900, ended(2, 3)),
+            (900, ended(1, 0)),
+        ]
+        self.ticks = {
+            "low": [
+                "begin 150 1.vm 1 0 9",
+                "tick 350 1.vm 1 0 9",
+                "tick 600 1.vm 1 0 9",
+                "end 850 1.vm 1 0 9",
+            ],
+            "high": ["begin 450 2.vm 1 0 8", "end 850 2.vm 1 0 8"],
+        }
+        self.statuses = {"low": 0, "high": 3}
+
+    def verdict(self):
+        """What is broken, by kind."""
+        calls = []
+        for token, status in self.statuses.items():
+            promise = Promise(Job(token, "mpprun", ""), 1)
+            self.ledger.enter(promise)
+            wish = Wish("plain", 1.0, {"low": 0, "high": 3}[token], 1, "production")
+            calls.append(Call(promise, wish, None, status=status, over=1.0))
+        for token, lines in self.ticks.items():
+            (self.ledger.work / "ticks" / token).write_text("".join(f"{line}\n" for line in lines))
+        events = [ev.Recorded(n, at, event) for n, (at, event) in enumerate(self.events, 1)]
+        GangJudge(self.ledger, History(events), calls).all()
+        return sorted({each.what for each in self.ledger.violations})
+
+
+def submitted(seq, name):
+    return ev.Submitted(seq, Spec("anne", 1001, name, "apps", "", "", "/home"), "apps", "queued")
+
+
+def ended(seq, status, reason="exit"):
+    return ev.Ended(seq, 1, reason, status, None, Used(cpu=5))
+
+
+@pytest.fixture
+def story(tmp_path):
+    return Story(tmp_path)
+
+
+def test_the_true_story_breaks_nothing(story):
+    assert story.verdict() == []
+    assert story.ledger.counts["came back elsewhere"] == 1
+
+
+def test_one_that_runs_while_it_should_stand_still_is_found(story):
+    story.events[6:7] = []
+    assert story.verdict() == ["ran without its PEs"]
+
+
+def test_a_pe_that_two_have_is_found(story):
+    story.events[4:5] = []
+    assert story.verdict() == ["a PE given twice"]
+
+
+def test_what_runs_twice_is_found(story):
+    story.ticks["high"].append("begin 700 2.vm 1 0 7")
+    assert story.verdict() == ["run twice"]
+
+
+def test_an_attempt_that_nobody_ordered_is_found(story):
+    story.ticks["high"].append("begin 700 2.vm 2 0 7")
+    assert story.verdict() == ["ran without its PEs", "run twice"]
+
+
+def test_other_pes_than_those_given_are_found(story):
+    story.ticks["high"][0] = "begin 450 2.vm 1 1 8"
+    assert story.verdict() == ["other PEs"]
+
+
+def test_a_status_that_is_told_otherwise_is_found(story):
+    story.statuses["high"] = 0
+    assert story.verdict() == ["told otherwise"]
+
+
+def test_what_never_ends_is_found(story):
+    story.events[-1:] = []
+    assert story.verdict() == ["ends"]
+
+
+def test_an_end_that_is_lost_for_no_reason_is_found(story):
+    story.events[-1] = (900, ended(1, None, "lost"))
+    story.statuses["low"] = 1
+    assert story.verdict() == ["lost"]
+
+
+def test_one_that_has_never_begun_is_found(story):
+    story.ticks["high"] = []
+    assert story.verdict() == ["not run"]
