@@ -152,6 +152,11 @@ def test_it_runs_on_exactly_its_pes(site, pes):
     assert len(cpus) == pes
 
 
+def test_what_leads_a_program_loads_no_packages_of_the_site(site):
+    leader = "import os; print(*open(f'/proc/{os.getppid()}/cmdline').read().split(chr(0))[1:2])"
+    assert site.run("mpprun", "python3", "-c", leader).ok().out == "-IS\n"
+
+
 def test_signals_go_through_to_the_programs_process_group(site, call):
     traps = 'for s in INT QUIT HUP TERM USR1 USR2; do trap "echo $s >> heard" $s; done; echo $$ > ear.pid; '
     one = call(site, *sh(traps + "while ! grep -q TERM heard; do sleep 0.05; done; exit 7"))
