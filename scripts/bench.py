@@ -334,6 +334,7 @@ def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
     from bench_exits_try import bench_exits_try
     from bench_list import bench_list
     from bench_memory import measure
+    from bench_mpprun import bench_mpprun
     from bench_night import bench_night
     from bench_nights import bench_simulation
     from bench_passes import bench_passes, bench_promises
@@ -343,6 +344,7 @@ def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
     return {
         "commands": lambda: bench_commands(10 if quick else 40),
         "latency": lambda: bench_latency(10 if quick else 40),
+        "mpprun": lambda: bench_mpprun(6 if quick else 25),
         "submits": lambda: bench_submits(2 if quick else 5),
         "list": lambda: bench_list(*((2_000, 2, 2.0) if quick else (10_000, 5, 5.0))),
         "jobs": lambda: bench_jobs(200 if quick else 1000),
@@ -383,8 +385,8 @@ def main() -> int:
         return memory(table)
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     words = (
-        "commands latency submits list jobs night passes bumper many arrays memory report simulation store "
-        f"faults try; none: all. Or {', '.join((*ALONE, *WITH_TABLE))}, memory (own options)"
+        "commands latency mpprun submits list jobs night passes bumper many arrays memory report simulation "
+        f"store faults try; none: all. Or {', '.join((*ALONE, *WITH_TABLE))}, memory (own options)"
     )
     parser.add_argument("names", nargs="*", help=words)
     parser.add_argument("--json", action="store_true", help="figures as JSON")
