@@ -4,6 +4,7 @@ told."""
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from chaos.gang_people import Call
 from chaos.gang_programs import Trace, Wish, traces
@@ -17,6 +18,8 @@ from nqspy.model.ids import Seq
 SLACK = 50
 """ms between the time that a program reads and that which the journal has, at most."""
 PAST = 124
+STILL = 30_000
+"""ms for which a program may show nothing though its attempt is not suspended, on a machine that is busy."""
 LATE = 60
 """Seconds from its end by the journal after which a caller counts as told late."""
 
@@ -30,6 +33,32 @@ class Hold:
     pes: tuple[int, ...]
     since: int
     until: int | None = None
+
+
+@dataclass(slots=True)
+class Runs:
+    """When each attempt was said to run, by the journal alone: from when to when (ms)."""
+
+    spans: dict[tuple[Seq, int], list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
+    _since: dict[Seq, tuple[int, int]] = field(default_factory=dict)
+
+    def take(self, recorded: ev.Recorded) -> None:
+        """One event more."""
+        match recorded.event:
+            case ev.Starting(seq, attempt) | ev.Resumed(seq, attempt):
+                self._since[seq] = (attempt, recorded.at)
+            case ev.Suspended(seq) | ev.Exiting(seq) | ev.Ended(seq) | ev.Requeued(seq) | ev.Deleted(seq):
+                if seq in self._since:
+                    attempt, since = self._since.pop(seq)
+                    self.spans[seq, attempt].append((since, recorded.at))
+
+    def longest_silence(self, key: tuple[Seq, int], ticks: list[int]) -> int:
+        """The longest time (ms) in which an attempt was said to run and its program showed nothing."""
+        longest = 0
+        for since, until in self.spans[key]:
+            seen = [since, *(at for at in ticks if since < at < until), until]
+            longest = max(longest, *(later - at for at, later in pairwise(seen)))
+        return longest
 
 
 @dataclass(slots=True)
@@ -88,10 +117,11 @@ class GangJudge:
         self.by_token: dict[str, list[Story]] = defaultdict(list)
         for story in history.stories.values():
             self.by_token[story.token].append(story)
-        self.holds = Holds()
+        self.holds, self.runs = Holds(), Runs()
         self.ends: Counter[Seq] = Counter()
         for recorded in history.events:
             self.holds.take(recorded)
+            self.runs.take(recorded)
             if isinstance(recorded.event, ev.Ended | ev.Deleted):
                 self.ends[recorded.event.seq] += 1
 
@@ -124,6 +154,7 @@ class GangJudge:
                 yield from self._ended(token, promise, story)
         yield from self._ran(token, stories)
         yield from self._held(token)
+        yield from self._went_on(token)
 
     # ------------------------------------------------------------ how often, and where
 
@@ -158,6 +189,15 @@ class GangJudge:
             held = self.holds.all.get((Seq(each.seq), each.attempt))
             if held and each.what == "begin" and held[0].pes != each.pes:
                 yield "other PEs", f"told {each.pes}, given {held[0].pes}"
+
+    def _went_on(self, token: str) -> Iterator[tuple[str, str]]:
+        """A program that was said to run did so."""
+        ticks: dict[tuple[Seq, int], list[int]] = defaultdict(list)
+        for trace in self.traces.get(token, []):
+            ticks[Seq(trace.seq), trace.attempt].append(trace.at)
+        for key, found in ticks.items():
+            if (silence := self.runs.longest_silence(key, sorted(found))) > STILL:
+                yield "frozen", f"attempt {key[1]} was said to run and showed nothing for {silence / 1000} s"
 
     # ------------------------------------------------------------ how it ended
 

@@ -81,6 +81,12 @@ def test_one_that_runs_while_it_should_stand_still_is_found(story):
     assert story.verdict() == ["ran without its PEs"]
 
 
+def test_one_that_stands_still_though_it_is_said_to_run_is_found(story):
+    story.events[-2:] = [(900, ended(2, 3)), (60_000, ended(1, 0))]
+    story.ticks["low"][-1] = "end 59000 1.vm 1 0 9"
+    assert story.verdict() == ["frozen"]
+
+
 def test_a_pe_that_two_have_is_found(story):
     story.events[4:5] = []
     assert story.verdict() == ["a PE given twice"]
