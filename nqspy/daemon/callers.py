@@ -53,10 +53,8 @@ class CallerWatch:
     def waits(self, seq: Seq) -> bool:
         """Whether somebody waits for an application still: a descriptor that told of an end may be another's
         by the time it is heard."""
-        fd, poll = self._fds.get(seq), select.poll()
-        if fd is not None:
-            poll.register(fd, select.POLLIN)
-        return fd is not None and not poll.poll(0)
+        fd = self._fds.get(seq)
+        return fd is not None and not _told(fd)
 
     def close(self) -> None:
         """Ends the thread."""
@@ -108,16 +106,23 @@ class CallerWatch:
 
 
 def _opened(pid: int, began: int, uid: int) -> int | None:
-    """The pidfd of that process of that user, None where it has gone. Raises OSError where it cannot be
-    watched."""
+    """The pidfd of that process of that user, None where it has gone, or has ended and nobody has waited for
+    it yet. Raises OSError where it cannot be watched."""
     try:
         fd = os.pidfd_open(max(pid, 0))
     except (ProcessLookupError, OverflowError):
         return None
-    if _is(pid, began, uid):  # looked at once it is held: its number is not another's meanwhile
+    if _is(pid, began, uid) and not _told(fd):  # once it is held: its number is not another's meanwhile
         return fd
     os.close(fd)
     return None
+
+
+def _told(fd: int) -> bool:
+    """Whether the process of a pidfd has ended."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _is(pid: int, began: int, uid: int) -> bool:

@@ -264,6 +264,22 @@ def test_a_daemon_that_dies_changes_nothing(make_live, call):
     assert len(live.events("starting")) == 2
 
 
+def test_who_was_killed_and_nobody_waited_for_has_gone_when_a_daemon_comes(make_live, call):
+    live = make_live().site(SITE).start()
+    one = call(live, "-n", "2", *sh(WAITS.format("runs")))
+    pid(live, "runs")
+    two = call(live, *sh("touch never"))
+    [job] = waiting(live)
+    live.kill()
+    two.sent(signal.SIGKILL)
+    until(lambda: not alive(two.process.pid), "it has ended")
+    go(live, "runs")
+    assert one.ends() == 0
+    live.start()
+    assert live.ended(job["id"])["end_reason"] == "deleted"
+    assert len(live.events("starting")) == 1
+
+
 def test_one_of_a_lower_class_gives_way_and_goes_on(site, call):
     one = call(site, "-class", "production", "-n", "2", *sh(WAITS.format("low") + "; exit 6"))
     mine = pid(site, "low")
