@@ -20,6 +20,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, nargs="*", default=[1], help="seeds, a run each (1)")
     parser.add_argument("--clients", type=int, default=6, help="clients at a time (6)")
     parser.add_argument("--faults", default="", help="only these, e.g. killed,locked")
+    parser.add_argument(
+        "--keep", type=Path, help="a folder where homes and marks stay (they are cleared away)"
+    )
     parser.add_argument("--report", type=Path, help="a file that gets the reports too")
     parser.add_argument("--attacks", nargs="*", metavar="PART", help="attacks instead: all, or these parts")
     parser.add_argument("--tries", type=int, default=1, help="how often each attack is tried (1)")
@@ -32,7 +35,7 @@ def main() -> int:
     broken = False
     for seed in options.seed:
         with tempfile.TemporaryDirectory(prefix="nqspy-chaos-") as folder:
-            text, good = _run(options, seed, Path(folder))
+            text, good = _run(options, seed, options.keep / str(seed) if options.keep else Path(folder))
         print(text, flush=True)
         broken = broken or not good
         if options.report is not None:

@@ -69,14 +69,25 @@ class Holds:
     twice: list[tuple[Seq, str]] = field(default_factory=list)
     moved: int = 0
     _on: dict[int, Seq] = field(default_factory=dict)
+    _coming_up: bool = False
+    _found: list[Hold] = field(default_factory=list)
 
     def take(self, recorded: ev.Recorded) -> None:
-        """One event more."""
+        """One event more. What a daemon finds as it comes up has the time at which it began to look: it may
+        have run until something is decided."""
+        if isinstance(recorded.event, ev.DaemonStarted):
+            self._coming_up = True
+        elif isinstance(recorded.event, ev.Submitted | ev.Decided | ev.Starting | ev.Resumed):
+            for hold in self._found:
+                hold.until = recorded.at
+            self._coming_up, self._found = False, []
         match recorded.event:
             case ev.Starting(seq, attempt, pes):
                 self._give(seq, attempt, pes, recorded)
             case ev.Resumed(seq, attempt):
                 self._go_on(recorded.event, recorded)
+            case ev.Deleting(seq, attempt):
+                self._end(seq, attempt, recorded.at)
             case ev.MovedOut(seq) | ev.Exiting(seq) | ev.Ended(seq) | ev.Requeued(seq) | ev.Deleted(seq):
                 self._release(seq, recorded.at)
 
@@ -94,11 +105,18 @@ class Holds:
             self.moved += pes != last.pes
             self._give(event.seq, event.attempt, pes, recorded)
 
+    def _end(self, seq: Seq, attempt: int, at: int) -> None:
+        """One that gave way is woken to end itself, within the grace time and beside who has its PEs."""
+        if self.all[seq, attempt][-1].until is not None:
+            self.all[seq, attempt].append(Hold(seq, attempt, (), at))
+
     def _release(self, seq: Seq, at: int) -> None:
         self._on = {pe: holder for pe, holder in self._on.items() if holder != seq}
         for (number, _), held in self.all.items():
             if number == seq and held[-1].until is None:
                 held[-1].until = at
+                if self._coming_up:
+                    self._found.append(held[-1])
 
     def covers(self, trace: Trace) -> bool:
         """Whether the program may have run then."""
@@ -173,10 +191,16 @@ class GangJudge:
         if (token in self.calls or "-" in token) and len(begins) > 1:
             yield "run twice", f"an application, and it began {dict(begins)}"
         script = self.ledger.promises[token.partition("-")[0]].job.kind == "script" and "-" not in token
+        if self._nobody_there(token):
+            return
         for story in [] if script else stories:
             done = isinstance(story.end, ev.Ended) and story.end.end_reason in ("exit", "wall_limit")
             if done and not begins:
                 yield "not run", f"it ended and has never begun: {story.end}"
+
+    def _nobody_there(self, token: str) -> bool:
+        """Whether its caller was ended: one whose turn came at that moment ends 1 and has not begun."""
+        return bool(token in self.calls and self.calls[token].struck) or self._script_died(token)
 
     def _held(self, token: str) -> Iterator[tuple[str, str]]:
         """A program ran only while its PEs were its own; they are those it was told."""
@@ -217,7 +241,7 @@ class GangJudge:
             if not free:
                 yield "deleted", f"nobody asked for it: {end}"
         elif isinstance(end, ev.Ended) and end.end_reason == "lost":
-            if token not in self.calls and "-" not in token:
+            if token not in self.calls and "-" not in token and not free:
                 yield "lost end", "lost, and not run again although it may be"
         elif isinstance(end, ev.Ended):
             wanted = _wanted(want)

@@ -87,6 +87,23 @@ def test_one_that_stands_still_though_it_is_said_to_run_is_found(story):
     assert story.verdict() == ["frozen"]
 
 
+def test_one_that_gave_way_and_is_deleted_has_its_grace_time(story):
+    story.events[6:7] = [(550, ev.Deleting(1, 1, "anne"))]
+    assert story.verdict() == []
+
+
+def test_what_a_daemon_finds_ended_may_have_run_until_it_decides(story):
+    story.events[7:] = [
+        (800, ev.DaemonStarted(0, False)),
+        (800, ended(2, 3)),
+        (800, ended(1, 0)),
+        (900, submitted(3, "third")),
+    ]
+    story.ledger.enter(Promise(Job("third", "script", ""), 1))
+    story.ticks["low"][-1] = "end 880 1.vm 1 0 9"
+    assert story.verdict() == ["ends"]  # of the third, which is there for its time
+
+
 def test_a_pe_that_two_have_is_found(story):
     story.events[4:5] = []
     assert story.verdict() == ["a PE given twice"]
