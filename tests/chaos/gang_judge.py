@@ -255,8 +255,7 @@ class GangJudge:
         """Whether the request around it was ended or lost in that attempt: its caller with it."""
         base, _, rest = token.partition("-")
         number = int(rest.rpartition("a")[2]) if rest else 0
-        around = [each for story in self.by_token[base] for each in story.attempts if each.number == number]
-        return bool(rest) and any(each.fate != "ended" for each in around)
+        return bool(rest) and any(_cut_short(story, number) for story in self.by_token[base])
 
     def _told(self, token: str, end: ev.Ended | ev.Deleted) -> Iterator[tuple[str, str]]:
         """What its caller was told is what happened."""
@@ -302,6 +301,12 @@ class GangJudge:
             if ended and not call.struck:
                 at = self.history.events[ended[0] - 1].at / 1000
                 count("callers told late", call.over - at > LATE)
+
+
+def _cut_short(story: Story, number: int) -> bool:
+    """Whether that attempt ended otherwise than by itself."""
+    itself = isinstance(story.end, ev.Ended) and story.end.end_reason == "exit"
+    return any(each.number == number and (each.fate != "ended" or not itself) for each in story.attempts)
 
 
 def _wanted(want: Wish | None) -> tuple[str, int | None]:

@@ -143,3 +143,22 @@ def test_an_end_that_is_lost_for_no_reason_is_found(story):
 def test_one_that_has_never_begun_is_found(story):
     story.ticks["high"] = []
     assert story.verdict() == ["not run"]
+
+
+def test_one_whose_caller_went_with_its_request_need_not_begin(story):
+    inner = {"inner": [Wish("plain", 1.0, 0, 1, "rush")]}
+    script = Promise(Job("script", "script", "", options=inner), 1)
+    script.asked.add("delete")
+    story.ledger.enter(script)
+    story.events += [
+        (905, submitted(3, "script")),
+        (910, ev.Starting(3, 1, ())),
+        (920, submitted(4, "script-0-a1")),
+        (930, ev.Starting(4, 1, (0,))),
+        (940, ended(3, None, "deleted")),
+        (950, ended(4, 1)),
+    ]
+    assert story.verdict() == []
+    story.ledger.violations.clear()
+    story.events[-2] = (940, ended(3, 0))
+    assert "not run" in story.verdict()
