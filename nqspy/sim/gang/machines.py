@@ -61,7 +61,7 @@ class GangChoices:
     that one gets in."""
 
     large: int = 32
-    by_day: int = 160
+    by_day: int = 128
     at_night: int = 30
     wide: int = 128
     beside: int = 128
