@@ -78,7 +78,7 @@ def lines(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
 def main(words: Sequence[str]) -> int:
     """Prints the table, or JSON, and whether the use of the machine grew by what is wanted."""
     parser = argparse.ArgumentParser(prog="scripts/bench papers", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args(words)
     found = run_all(asked.seeds)
