@@ -2,6 +2,7 @@
 
 import pytest
 
+from nqspy.core.preemption.turn import move_rank
 from nqspy.model import actions as ac
 from nqspy.model.events import Change
 from nqspy.model.promises import made
@@ -185,6 +186,43 @@ def test_large_jobs_together_have_no_more_than_their_limit(gang):
     told = gang.go()
     assert told.starts == [one, small]
     assert "large jobs" in gang.why(two).text
+
+
+def test_large_jobs_of_lower_classes_do_not_count_for_one_that_may_bump_them(gang):
+    gang.set("gang/large_size", 3).set("gang/large_limit", 4)
+    one, two = gang.submit("anne class=production pes=4", "ben class=production pes=4")
+    assert gang.go().starts == [one]
+    interactive = gang.submit("cleo class=interactive pes=4")[0]
+    told = gang.go()
+    assert told.pes(interactive) == (4, 5, 6, 7)
+    assert suspended(told) == []
+    assert "large jobs" in gang.why(two).text
+
+
+def test_of_a_block_one_leaves_after_the_other_and_the_others_go_on(gang):
+    first, second = gang.submit("anne class=standby pes=4", "ben class=standby pes=4")
+    gang.go()
+    gang.later(hours=1)
+    bumper = gang.submit("cleo class=interactive pes=8")[0]
+    leaves = suspended(gang.go())
+    assert len(leaves) == 1
+    assert suspended(gang.go()) == []
+    gang.moved_out(leaves[0])
+    assert suspended(gang.go()) == [seq for seq in (first, second) if seq not in leaves]
+    gang.moved_out(second if leaves == [first] else first)
+    assert gang.go().starts == [bumper]
+
+
+def test_what_a_bumper_waits_for_is_moved_first_then_who_comes_back(gang):
+    cleared, other = gang.submit("anne class=production pes=4", "ben class=standby pes=4")
+    gang.go()
+    gang.later(hours=1)
+    gang.submit("cleo class=interactive pes=8")
+    gang.go()
+    leaving = next(seq for seq in (cleared, other) if gang.request(seq).state is State.SUSPENDED)
+    staying = other if leaving == cleared else cleared
+    assert move_rank(gang.site, leaving) > move_rank(gang.site, staying) > 0
+    assert move_rank(gang.site, 999) == 0
 
 
 def test_no_job_has_more_than_a_job_may(gang):

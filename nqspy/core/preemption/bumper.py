@@ -80,14 +80,15 @@ class LoadedJobs:
     def __init__(self, table: ClassTable, running: list[Request], leaving: list[Request]) -> None:
         self.running, self.leaving, self._table = running, leaving, table
         self._of_class: Counter[str] = Counter()
-        self._large = 0
+        self._large: Counter[int] = Counter()
         for request in (*running, *leaving):
             self.add(request, len(request.pes))
 
     def add(self, request: Request, pes: int) -> None:
         """It is loaded on so many PEs from now on."""
         self._of_class[name_of(request, self._table.gang)] += pes
-        self._large += pes if self._table.is_large(pes) else 0
+        if self._table.is_large(pes):
+            self._large[self._table.of(request).priority] += pes
 
     def limit(self, request: Request, kind: JobClass, without: tuple[Request, ...] = ()) -> Reason | None:
         """The limit that keeps it from being loaded now, ``without`` those."""
@@ -98,10 +99,19 @@ class LoadedJobs:
             return _LIMITED(f"class {kind.name}", kind.pe_limit, held)
         if gang.job_limit is not None and pes > gang.job_limit:
             return _LIMITED("gang", gang.job_limit, 0)
-        large = self._large - sum(len(r.pes) for r in without if self._table.is_large(len(r.pes)))
+        large = self._large_beside(kind, without)
         if gang.large_limit is not None and self._table.is_large(pes) and large + pes > gang.large_limit:
             return _LIMITED("gang, large jobs", gang.large_limit, large)
         return None
+
+    def _large_beside(self, kind: JobClass, without: tuple[Request, ...]) -> int:
+        """PEs of large jobs that count for one of that class: those of lower classes do not, for they have
+        to give way to it."""
+        counted = self._large.copy()
+        for request in without:
+            if self._table.is_large(len(request.pes)):
+                counted[self._table.of(request).priority] -= len(request.pes)
+        return sum(pes for priority, pes in counted.items() if priority >= kind.priority)
 
 
 class _DomainPass:
@@ -259,7 +269,9 @@ class _DomainPass:
         return (each for each in self._holders() if not crowded.isdisjoint(each.pes))
 
     def _clear(self, job: WaitingJob, pes: tuple[int, ...]) -> None:
-        """Preempts whose do-not-disturb time has run out, and notes when the others' does."""
+        """Preempts one whose do-not-disturb time has run out, and notes when the others' does. While one
+        moves out the others go on: they would stand still until the disk comes to them."""
+        moving = any(self._gives_way(holder) for holder in self._on(pes))
         for holder in self._on(pes):
             if self._gives_way(holder):
                 continue
@@ -268,6 +280,9 @@ class _DomainPass:
             if until > self._now:
                 self._dues.append(until)
                 continue
+            if moving:
+                continue
+            moving = True
             other = self._site.id_of(job.request.seq)
             text = _BUMPED(NAME, other, job.kind.name, len(holder.pes)).text
             self._draft.suspend(holder, BUMPER, text, parked=False, page_out=True, leaving=True)

@@ -76,16 +76,18 @@ class RecordedHands(VirtualExecutor):
             attempt.wall = run.ran(now)
             attempt.done = float(min(attempt.wall, attempt.target))
             if request.pause is not None and request.pause.leaving:
-                self._leave(attempt, max(now, self._moved_at(request, request.pause.at)))
+                self._leave(attempt, request, request.pause.at, now)
             self._share_out(now, [attempt])
             self._vanish(request, life)
 
-    def _moved_at(self, request: Request | None, now: Instant, back: bool = False) -> Instant:
+    def _move(
+        self, attempt: VirtualAttempt, request: Request | None, since: Instant, back: bool = False
+    ) -> Instant:
         """The way out takes what it took; who comes back goes on at once, as it did then."""
         if back or request is None:
-            return now
-        took = self.lives.move(request.seq, request.attempts, len(request.pes), now, self._usual)
-        return Instant(now + took)
+            return since
+        took = self.lives.move(request.seq, request.attempts, len(request.pes), since, self._usual)
+        return Instant(since + took)
 
     def _go_on_ending(self, request: Request, life: Life | None, now: Instant) -> None:
         """It ends when it did, where its end was ordered then too."""

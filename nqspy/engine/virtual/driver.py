@@ -4,6 +4,7 @@ it that any such run is made of."""
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from nqspy.core.preemption.turn import move_rank
 from nqspy.engine import restart
 from nqspy.engine.inputs import CommandAsked, Outcome
 from nqspy.engine.loop import Engine
@@ -135,6 +136,7 @@ class VirtualRun:
         while outcome.again or outcome.pending:
             outcome = self.engine.feed((), self.now) if outcome.again else self.engine.flush(self.now)
             self._take(outcome)
+        self.executor.order_moves(lambda key: move_rank(self.site, key[0]), self.now)
         wake = outcome.wake_at
         if wake is not None and wake != self._tick:
             self._tick = wake

@@ -161,6 +161,7 @@ class VirtualExecutor:
         self._latest: dict[Seq, int] = {}
         self._lost: set[tuple[Seq, int]] = set()
         self._spent = 0.0
+        self._next_move: Instant | None = None
         self.begun = Recent[Key]()
         self.moved = 0
 
@@ -206,8 +207,7 @@ class VirtualExecutor:
             attempt.go_on_from(request, told.get(request.seq), now)
             attempt.away = request.pes_released
             if request.pause is not None and request.pause.leaving:
-                done = self._moved_at(request, request.pause.at)
-                self._leave(attempt, max(now, done))
+                self._leave(attempt, request, request.pause.at, now)
             adopted.append(attempt)
         self._share_out(now, adopted)
 
@@ -253,13 +253,13 @@ class VirtualExecutor:
             attempt.coming = False
             self._set_running(attempt, False, now)
             if action.leaving:
-                self._leave(attempt, self._moved_at(request, now))
+                self._leave(attempt, request, now, now)
             return
-        back = self._moved_at(request, now, back=True) if attempt.away else now
-        attempt.away, attempt.coming = False, back > now
-        if attempt.coming:
+        back = self._move(attempt, request, now, back=True) if attempt.away else now
+        attempt.away, attempt.coming = False, back is None or back > now
+        if back is not None and attempt.coming:
             self._heap.push(back, lambda at: self._come_back(attempt, at))
-        else:
+        elif not attempt.coming:
             self._set_running(attempt, True, now)
 
     def _set_running(self, attempt: VirtualAttempt, runs: bool, now: Instant) -> None:
@@ -269,14 +269,21 @@ class VirtualExecutor:
             self._take_back(attempt)
             self._share_out(now, [attempt])
 
-    def _moved_at(self, request: Request | None, now: Instant, back: bool = False) -> Instant:
-        """When one has moved that begins to leave its PEs now, or to come ``back``."""
-        return self._moves.done_at(request.spec.ask.pes if request is not None else 1, now, back)
+    def _move(
+        self, attempt: VirtualAttempt, request: Request | None, since: Instant, back: bool = False
+    ) -> Instant | None:
+        """Has its memory moved out, or ``back``; when that is done, None: `_moved` will tell."""
+        pes = request.spec.ask.pes if request is not None else 1
+        done = self._moves.begin(attempt.key, pes, since, back)
+        self._watch()
+        return done
 
-    def _leave(self, attempt: VirtualAttempt, done: Instant) -> None:
+    def _leave(self, attempt: VirtualAttempt, request: Request | None, since: Instant, now: Instant) -> None:
         attempt.away = True
         self.moved += 1
-        self._heap.push(done, ObservedMovedOut(*attempt.key))
+        done = self._move(attempt, request, since)
+        if done is not None:
+            self._heap.push(max(now, done), ObservedMovedOut(*attempt.key))
 
     def _come_back(self, attempt: VirtualAttempt, now: Instant) -> Sequence[Observation]:
         """It is back on its PEs, unless it was suspended again, or has ended, meanwhile."""
@@ -284,6 +291,33 @@ class VirtualExecutor:
             attempt.coming = False
             self._set_running(attempt, True, now)
         return ()
+
+    def order_moves(self, rank: Callable[[Key], int], now: Instant) -> None:
+        """Whose memory is moved first: moves of higher rank."""
+        if self._moves.next_done() is not None:
+            self._moves.order(rank, now)
+            self._watch()
+
+    def _watch(self) -> None:
+        """Looks again when the next move is done."""
+        done = self._moves.next_done()
+        if done is not None and done != self._next_move:
+            self._next_move = done
+            self._heap.push(done, self._moved)
+
+    def _moved(self, now: Instant) -> Sequence[Observation]:
+        """Who has left his PEs; who is back on some goes on, unless he has ended meanwhile."""
+        told = []
+        for key in self._moves.done(now):
+            attempt = self._attempts.get(key[0])
+            if attempt is None or attempt.key != key:
+                continue
+            if attempt.away:
+                told.append(ObservedMovedOut(*key))
+            else:
+                self._come_back(attempt, now)
+        self._watch()
+        return told
 
     def _act(self, action: Action, attempt: VirtualAttempt, now: Instant) -> None:
         self._spent += attempt.settle(now)

@@ -1,60 +1,120 @@
 """How long an attempt takes that leaves its PEs, or comes back to some, on the invented machine: the door
 `StateMoves` and two models behind it."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
+from nqspy.engine.virtual.processors import Key
 from nqspy.model.ids import Instant
 
 _SECOND = 1000
 
 
 class StateMoves(Protocol):
-    """StateMoves the memory of attempts out and in."""
+    """Moves the memory of attempts out and in."""
 
-    def done_at(self, pes: int, now: Instant, back: bool = False) -> Instant:
-        """When the memory of one on so many PEs has been moved that begins to move now, ``back`` in or
-        out."""
+    def begin(self, key: Key, pes: int, now: Instant, back: bool = False) -> Instant | None:
+        """Begins to move the memory of an attempt on so many PEs, ``back`` in or out, in place of what was
+        still to be moved of it; when that is done, None: `done` will tell."""
+
+    def order(self, rank: Callable[[Key], int], now: Instant) -> None:
+        """Moves of higher rank go first from now on."""
+
+    def next_done(self) -> Instant | None:
+        """When the next move is done, if nothing changes; None: nothing is moved."""
+
+    def done(self, now: Instant) -> Sequence[Key]:
+        """Whose memory has been moved since this was last asked."""
 
 
 class NothingToMove:
-    """Memory that need not be moved."""
+    """Memory that need not be moved, or of which it is known when it is."""
 
-    def done_at(self, pes: int, now: Instant, back: bool = False) -> Instant:
+    def begin(self, key: Key, pes: int, now: Instant, back: bool = False) -> Instant | None:
         """Now."""
         return now
 
+    def order(self, rank: Callable[[Key], int], now: Instant) -> None:
+        """There is none."""
 
-class OutOnly:
+    def next_done(self) -> Instant | None:
+        """Never."""
+        return None
+
+    def done(self, now: Instant) -> Sequence[Key]:
+        """Nobody's."""
+        return ()
+
+
+@dataclass(slots=True)
+class _Move:
+    """What is still to be moved of an attempt's memory, ms."""
+
+    key: Key
+    pes: int
+    left: int
+
+
+class OutOnly(NothingToMove):
     """Who leaves takes so long for each PE (ms); who comes back goes on at once, as on a real machine: the
     kernel brings in what a process touches, and that is part of its run."""
 
     def __init__(self, per_pe: float) -> None:
         self._per_pe = per_pe
 
-    def done_at(self, pes: int, now: Instant, back: bool = False) -> Instant:
+    def begin(self, key: Key, pes: int, now: Instant, back: bool = False) -> Instant | None:
         """That much later, the way out."""
         return now if back else Instant(now + round(pes * self._per_pe))
 
 
 class Channel:
-    """One channel to a disk, for out and in alike, one move after the other (LLNL's T3D: the whole of 256 PEs
-    with 64 MB each in about eight minutes, seed 000).
+    """One channel to a disk, for out and in alike, one move at a time (LLNL's T3D: the whole of 256 PEs
+    with 64 MB each in about eight minutes, seed 000). The one of the highest rank goes first, of equal ones
+    the one that was begun first; one that is overtaken goes on later from where it was.
 
     ``per_pe``: bytes of each PE, ``rate``: bytes per second. ``busy``: ms in which it moved something,
-    ``idled``: PE-ms that were held meanwhile and did nothing; both of all moves that were begun.
+    ``idled``: PE-ms that were held meanwhile and did nothing.
     """
 
     def __init__(self, per_pe: int, rate: float) -> None:
         self._per_pe, self._rate = per_pe, rate
-        self._free_at = Instant(0)
+        self._moves: list[_Move] = []
+        self._done: list[Key] = []
+        self._at = Instant(0)
         self.busy = 0
         self.idled = 0
 
-    def done_at(self, pes: int, now: Instant, back: bool = False) -> Instant:
-        """Behind the moves that were begun before."""
-        takes = round(pes * self._per_pe / self._rate * _SECOND)
-        done = Instant(max(self._free_at, now) + takes)
-        self.busy += takes
-        self.idled += pes * (done - now)
-        self._free_at = done
+    def begin(self, key: Key, pes: int, now: Instant, back: bool = False) -> Instant | None:
+        """Behind all others, until they are put in order."""
+        self._pass_to(now)
+        self._moves = [move for move in self._moves if move.key != key]
+        self._moves.append(_Move(key, pes, round(pes * self._per_pe / self._rate * _SECOND)))
+        return None
+
+    def order(self, rank: Callable[[Key], int], now: Instant) -> None:
+        """The highest first; equal ones stay as they are."""
+        self._pass_to(now)
+        self._moves.sort(key=lambda move: -rank(move.key))
+
+    def next_done(self) -> Instant | None:
+        """When the first is done."""
+        return Instant(self._at + self._moves[0].left) if self._moves else None
+
+    def done(self, now: Instant) -> Sequence[Key]:
+        """In the order in which they were."""
+        self._pass_to(now)
+        done, self._done = self._done, []
         return done
+
+    def _pass_to(self, now: Instant) -> None:
+        """Moves one after the other up to an instant."""
+        while self._moves and (self._at < now or not self._moves[0].left):
+            first = self._moves[0]
+            step = min(first.left, now - self._at)
+            self._at, first.left = Instant(self._at + step), first.left - step
+            self.busy += step
+            self.idled += step * sum(move.pes for move in self._moves)
+            if not first.left:
+                self._done.append(self._moves.pop(0).key)
+        self._at = max(self._at, now)

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from nqspy.rpc.program import run as run_app
 from nqspy.sim.batch import NotSimulated
-from nqspy.sim.gang.machines import PER_PE, PES
+from nqspy.sim.gang.machines import CHOSEN, PER_PE, PES
 from nqspy.sim.gang.run import GangOrder, GangRun
 from nqspy.sim.workloads.jobs import Workload
 from nqspy.sim.workloads.t3d import t3d
@@ -56,7 +56,9 @@ def gang(
     if as_json:
         print(json.dumps(found[machine.value] if machine is not None else found))
     else:
-        Console().print(_table(work, found))
+        console = Console()
+        console.print(_table(work, found))
+        console.print(CHOSEN.told())
 
 
 def _table(work: Workload, found: dict[str, dict[str, Any]]) -> Table:

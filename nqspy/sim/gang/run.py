@@ -33,13 +33,15 @@ WITHIN = 60_000
 @dataclass(frozen=True, slots=True)
 class GangOrder:
     """What is run: ``classes``: jobs go by class (else space is shared); ``per_pe``: do-not-disturb time, s
-    for each PE; ``memory`` of a PE (bytes) and ``rate`` of the channel (bytes/s); every ``thin``-th job."""
+    for each PE; ``memory`` of a PE (bytes) and ``rate`` of the channel (bytes/s); every ``thin``-th job;
+    ``chosen``: what the seed leaves open."""
 
     classes: bool
     per_pe: int = machines.PER_PE
     memory: int = MEMORY
     rate: float = RATE
     thin: int = 1
+    chosen: machines.GangChoices = machines.CHOSEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ class GangRun:
 
     def __init__(self, workload: Workload, order: GangOrder) -> None:
         self._workload, self._order = workload, order
-        self.begin = YEAR_2026
+        self.begin = Instant(YEAR_2026 + 4 * DAY)  # a Monday: shifts know weekdays
         self.channel = Channel(order.memory, order.rate)
         self._coming: dict[str, SimulatedJob] = {}
         self._jobs: dict[Seq, SimulatedJob] = {}
@@ -91,7 +93,8 @@ class GangRun:
             PassingJournal(self._follow), self._run, self.begin, pes=machines.PES, moves=self.channel,
             sampled=False, patient=True,
         )  # fmt: skip
-        self.sim.configure(machines.gang(order.per_pe) if order.classes else machines.space())
+        by_class = machines.gang(order.per_pe, order.chosen)
+        self.sim.configure(by_class if order.classes else machines.space())
         self.sim.heap.stream(self._arrivals())
 
     # ------------------------------------------------------------ what comes
@@ -116,7 +119,9 @@ class GangRun:
         return CommandAsked(cm.Submit((cm.Submission(spec, ""),)), self._caller(job.user), job)
 
     def _queue(self, job: SimulatedJob) -> str:
-        return machines.BATCH if self._order.classes else job.group
+        if not self._order.classes:
+            return job.group
+        return machines.WIDE if job.width > self._order.chosen.wide else machines.BATCH
 
     def _caller(self, user: str) -> Caller:
         return self._callers.setdefault(user, Caller(user, 1000, 1000, (), True))

@@ -23,6 +23,11 @@ class Watched(GangRun):
         self.events = []
         super().__init__(*args)
 
+    def wide(self):
+        """Requests that asked for the whole machine."""
+        asked = (r.event for r in self.events if isinstance(r.event, ev.Submitted))
+        return {event.seq for event in asked if event.queue == machines.WIDE}
+
     def _follow(self, events):
         self.events += events
         super()._follow(events)
@@ -87,11 +92,46 @@ def test_a_job_leaves_its_pes_in_the_time_that_its_memory_takes(runs):
 
 def test_a_channel_moves_one_after_the_other():
     channel = Channel(1 << 20, 1 << 20)
-    assert channel.done_at(4, 0) == 4_000
-    assert channel.done_at(2, 1_000) == 6_000
-    assert channel.done_at(1, 10_000) == 11_000
+    channel.begin((1, 1), 4, 0)
+    channel.begin((2, 1), 2, 1_000)
+    assert channel.next_done() == 4_000
+    assert channel.done(4_000) == [(1, 1)]
+    assert channel.next_done() == 6_000
+    assert channel.done(9_000) == [(2, 1)]
+    channel.begin((3, 1), 1, 10_000)
+    assert channel.done(11_000) == [(3, 1)]
+    assert channel.next_done() is None
     assert channel.busy == 7_000
     assert channel.idled == 4 * 4_000 + 2 * 5_000 + 1_000
+
+
+def test_a_move_of_higher_rank_overtakes_and_the_other_goes_on_from_where_it_was():
+    channel, ranks = Channel(1 << 20, 1 << 20), {(1, 1): 0, (2, 1): 5}
+    channel.begin((1, 1), 4, 0)
+    channel.begin((2, 1), 2, 1_000)
+    channel.order(ranks.__getitem__, 1_000)
+    assert channel.next_done() == 3_000
+    assert channel.done(6_000) == [(2, 1), (1, 1)]
+    assert channel.busy == 6_000
+
+
+def test_what_takes_no_time_is_done_at_once():
+    channel = Channel(0, 1.0)
+    channel.begin((1, 1), 64, 5)
+    assert channel.next_done() == 5
+    assert channel.done(5) == [(1, 1)]
+
+
+def test_by_day_requests_of_the_whole_machine_do_not_start(runs):
+    run, _ = runs[True]
+    wide, known = 0, run.wide()
+    for recorded in run.events:
+        event = recorded.event
+        if isinstance(event, ev.Starting) and event.seq in known:
+            hour = (recorded.at - run.begin) / 3_600_000
+            assert hour // 24 % 7 >= 5 or not 4 <= hour % 24 < 18
+            wide += 1
+    assert wide
 
 
 def test_the_command_prints_what_programs_read():
@@ -104,3 +144,4 @@ def test_the_command_prints_what_programs_read():
     table = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     assert "space" in table
     assert "working hours" in table
+    assert f"{machines.CHOSEN.by_day} PEs together" in " ".join(table.split())
