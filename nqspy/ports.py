@@ -202,8 +202,7 @@ class Answer(msgspec.Struct, frozen=True):
     alike: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(msgspec.Struct, frozen=True):
     """An answer of jobselect that rests on nothing that has changed since it was given."""
 
     answer: Answer | None

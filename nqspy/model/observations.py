@@ -4,40 +4,38 @@ finds."""
 from dataclasses import dataclass
 from typing import ClassVar
 
+import msgspec
+
 from nqspy.model.health import Health, Level
 from nqspy.model.ids import Seq
 from nqspy.model.machine import Device
 from nqspy.model.requests import Ending, Used
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(msgspec.Struct, frozen=True):
     """Base of all observations: they name request and attempt; one that names an attempt no longer in force
-    is ignored."""
+    is ignored. (Structs, as `Attempt` is: each running attempt tells of its use all the time.)"""
 
     kind: ClassVar[str] = ""
     seq: Seq
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedRunning(Observation):
+class ObservedRunning(Observation, frozen=True):
     """An attempt runs: just started, or found running after a restart (with what it has used so far)."""
 
     kind: ClassVar[str] = "running"
     used: Used = Used()
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedUse(Observation):
+class ObservedUse(Observation, frozen=True):
     """What a running attempt has used so far."""
 
     kind: ClassVar[str] = "use"
     used: Used = Used()
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedMovedOut(Observation):
+class ObservedMovedOut(Observation, frozen=True):
     """A suspended attempt has moved out: its processes stand still, and what could be paged out is:
     ``paged`` bytes."""
 
@@ -45,24 +43,21 @@ class ObservedMovedOut(Observation):
     paged: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedExiting(Observation):
+class ObservedExiting(Observation, frozen=True):
     """The processes of an attempt have ended, with what it used; its output is still being delivered."""
 
     kind: ClassVar[str] = "exiting"
     used: Used = Used()
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedEnded(Observation):
+class ObservedEnded(Observation, frozen=True):
     """An attempt has ended."""
 
     kind: ClassVar[str] = "ended"
     ending: Ending = Ending("exit", 0)
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedNotStarted(Observation):
+class ObservedNotStarted(Observation, frozen=True):
     """An attempt could not be started for a reason that is the request's own (its folder, its shell):
     ``text`` says it."""
 
@@ -70,8 +65,7 @@ class ObservedNotStarted(Observation):
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedVoid(Observation):
+class ObservedVoid(Observation, frozen=True):
     """An attempt was never begun and never will be, through no fault of the request (claimed as void by a
     restart, no room on the disk): it may be started anew. ``text`` says why."""
 
@@ -79,8 +73,7 @@ class ObservedVoid(Observation):
     text: str = "the daemon stopped before"
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedLost(Observation):
+class ObservedLost(Observation, frozen=True):
     """An attempt has vanished without a record of its end; ``text`` says why where that is known;
     ``unsure``: some of its processes may run on, nobody can tell; ``brief``: it was lost within a minute of
     real time from its start."""
@@ -92,8 +85,7 @@ class ObservedLost(Observation):
     brief: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedStray(Observation):
+class ObservedStray(Observation, frozen=True):
     """The spool holds an attempt that was not expected: ``fate`` is what became of it (``alive``, ``done``,
     ``lost`` ...), or ``later`` for one that runs under a later nqspy."""
 

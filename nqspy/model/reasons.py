@@ -138,8 +138,7 @@ ALIKE = ("owner", "group", "name", "queue", "cpu", "memory", "wall", "pes")
 alike in them. ``name``: the same name, given by the owner in both cases or in neither."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(msgspec.Struct, frozen=True):
     """A reason that holds for all waiting requests of a queue whose ``fields`` have these values."""
 
     queue: str

@@ -181,8 +181,7 @@ class Spec:
     within: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Used:
+class Used(msgspec.Struct, frozen=True):
     """What an attempt has used so far: CPU and wall time in ms of the site's clock, most memory in bytes."""
 
     cpu: int = 0
@@ -191,11 +190,12 @@ class Used:
 
     def most(self, other: "Used") -> "Used":
         """The greater of each: what was told late must not take use back."""
+        if other.cpu >= self.cpu and other.wall >= self.wall and other.memory >= self.memory:
+            return other
         return Used(max(self.cpu, other.cpu), max(self.wall, other.wall), max(self.memory, other.memory))
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(msgspec.Struct, frozen=True):
     """How an attempt ended: ``status`` 0..255 or ``signal``, the reason in one word; ``text`` for people."""
 
     reason: EndReason

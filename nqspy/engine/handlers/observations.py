@@ -1,8 +1,9 @@
 """What the executor reports: attempts that run, have used, have ended, were never begun or are lost."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from nqspy.core import over_asking
 from nqspy.engine.handlers import strays

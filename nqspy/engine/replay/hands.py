@@ -6,7 +6,8 @@ run on several takes as much more or less time as its owner's times say.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from nqspy.core.runtime import cpu_limit, planned_wall, wall_limit
 from nqspy.engine.replay.lives import Life, Lives, told
