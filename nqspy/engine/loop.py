@@ -134,6 +134,9 @@ class Engine:
         depend.settle(tx)
         self._watch(events, before)
         for each in inputs:
+            if isinstance(each, ob.ObservedUse):  # no event comes of it
+                self._sample(each, each.used)
+                continue
             before = len(events)
             self._take(tx, each)
             depend.settle(tx)
@@ -213,8 +216,6 @@ class Engine:
     def _take(self, tx: Transaction, each: Input) -> None:
         if isinstance(each, CommandAsked):
             self._answer(tx, each)
-        elif isinstance(each, ob.ObservedUse):
-            self._sample(each, each.used)
         elif isinstance(each, Decision):
             self._decided(tx, each.plan)
         elif isinstance(each, ob.SiteObservation):

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from nqspy.model import events as ev
 from nqspy.model import registry
-from nqspy.model.accounts import RECENT, Account
+from nqspy.model.accounts import RECENT, Account, account_of
 from nqspy.model.charging import amount, begun, charged, counted, uncharged
 from nqspy.model.configure import apply_changes, renamed
 from nqspy.model.consumables import away_now, resources_of
@@ -143,7 +143,7 @@ def ready(site: Site, pairs: tuple[tuple[str, int], ...], at: Instant) -> None:
 
 def _account(site: Site, key: str) -> Account:
     site.touched.accounts.add(key)
-    return site.accounts.setdefault(key, Account())
+    return account_of(site.accounts, key)
 
 
 def remember(site: Site, request: Request, event: ev.Ended) -> None:

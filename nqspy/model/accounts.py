@@ -34,6 +34,14 @@ class Account:
 RECENT = 20
 
 
+def account_of(accounts: dict[str, Account], key: str) -> Account:
+    """The account of that key, made where there is none."""
+    found = accounts.get(key)
+    if found is None:
+        found = accounts[key] = Account()
+    return found
+
+
 @dataclass(slots=True)
 class DomainPast:
     """What quotas in a domain rest on beside the accounts: wall time (ms) of its last 20 requests that ended,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nqspy.model import consumables
-from nqspy.model.accounts import Account, DomainPast
+from nqspy.model.accounts import Account, DomainPast, account_of
 from nqspy.model.balance import Balance, Level
 from nqspy.model.board import Board, Holders, Mask, blocks, give, pes_of, take
 from nqspy.model.columns import Columns, Dictionary
@@ -274,7 +274,7 @@ class Site:
         half_life, former = self.settings.usage.half_life, self.use_of(group, at)
         keys = self.accounts_of(group) if former else [f"g:{group}"]
         for key in keys:
-            account = self.accounts.setdefault(key, Account())
+            account = account_of(self.accounts, key)
             part = account.at_time(at, half_life) / former if former else 1.0
             account.value, account.at = value * part, max(account.at, at)
         return keys
@@ -390,7 +390,7 @@ def _balance_of(site: Site, domain: str) -> Balance:
         return account.entry if account is not None else None
 
     def find(key: str) -> Entry:
-        return accounts.setdefault(account_key(domain, key), Account()).entry
+        return account_of(accounts, account_key(domain, key)).entry
 
     made = Balance(find, peek)
     made.tune(site.terms(domain), site.settings.groups)
