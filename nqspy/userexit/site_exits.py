@@ -238,8 +238,19 @@ class SiteExits:
     def shrpris(self, pairs: Sequence[tuple[str, str]], view: PassView) -> list[float | None]:
         """The same of many; an exit is asked once about those who differ in nothing that it takes."""
         hooks = [(hook, dict[Any, Any]()) for hook in self._active["shrpri"]]
+        of_group: dict[str, float | None] = {}
+        found = []
         with self._guard:
-            return [self._share(pair, hooks, view) for pair in pairs]
+            for pair in pairs:
+                if pair[1] in of_group:
+                    found.append(of_group[pair[1]])
+                    continue
+                found.append(self._share(pair, hooks, view))
+                if all(_is_of_group(hook) for hook, _ in hooks):
+                    of_group[pair[1]] = found[-1]
+                else:
+                    of_group.clear()
+        return found
 
     def _share(
         self, pair: tuple[str, str], hooks: Iterable[tuple[Hook, dict[Any, Any]]], view: PassView
@@ -365,3 +376,8 @@ class SiteExits:
     def listing(self) -> list[dict[str, Any]]:
         """One entry for each loaded exit, as `seats.entry` describes it."""
         return [entry(one) for one in self._exits.values()]
+
+
+def _is_of_group(hook: Hook) -> bool:
+    """Whether what it answers about a group it answers about each owner in it, while nothing changes."""
+    return hook.of_group and hook.lasting and not (hook.exit.down or hook.record.marked)

@@ -5,7 +5,7 @@ Values hold for one *round*: from one start of the pass to the next, because a s
 changes who is furthest behind. Within a round the exit is called once for each (owner, group).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from math import isfinite
 
@@ -27,15 +27,17 @@ def shrpris(draft: Draft, domain: str, pairs: Sequence[tuple[str, str]]) -> list
     return [known[pair] for pair in pairs]
 
 
-def _ask(draft: Draft, domain: str, pairs: Sequence[tuple[str, str]]) -> Iterator[float]:
+def _ask(draft: Draft, domain: str, pairs: Sequence[tuple[str, str]]) -> list[float]:
     draft.asked = domain
     said: Sequence[float | None] = [None] * len(pairs)
     if draft.exits.has("shrpri"):
         said = draft.exits.shrpris(pairs, draft.view)
-    for pair, value in zip(pairs, said, strict=True):
-        if value is None or not isfinite(value):
-            value = draft.ledger_of(domain).stock(*pair)
-        yield max(0.0, float(value))
+    return [
+        max(0.0, float(value))
+        if value is not None and isfinite(value)
+        else max(0.0, draft.ledger_of(domain).stock(*pair))
+        for pair, value in zip(pairs, said, strict=True)
+    ]
 
 
 class Shares:
