@@ -14,14 +14,14 @@ from weakref import proxy
 
 from nqspy.core.runtime import cpu_limit, wall_limit
 from nqspy.core.stock import Stock
-from nqspy.core.totals import ALL, Booking, Totals
+from nqspy.core.totals import ALL, Totals
 from nqspy.model import people
 from nqspy.model.charging import amount, counted, uncharged
 from nqspy.model.domains import APPLICATION
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.owed import faded
 from nqspy.model.people import Group
-from nqspy.model.requests import Request, State, Used
+from nqspy.model.requests import Attempt, Request, State, Used
 from nqspy.model.site import Site
 
 EXPECTED_MS = 60_000
@@ -59,7 +59,8 @@ class FairShare:
         self._site = site
         self._samples = samples
         self._sums: Totals | None = None
-        self._unsummed: list[Booking] = []
+        self._unsummed: list[tuple[str, str, Attempt | None, float, float]] = []
+        self._more: dict[Seq, float] = {}  # what was used since the last charge, by running request
         self._means: dict[str, float | None] = {}
         self._expected: dict[tuple[str, str], float] = {}
         self._all_expected: dict[str, float] = {}
@@ -67,7 +68,7 @@ class FairShare:
         self.committed: list[tuple[str, str]] = []
         for request in site.started.values():
             if self.tells_of(request):
-                self._book(request, self._uncharged(request), self.outstanding(request))
+                self._take_running(request)
         for request in chosen:
             self.commit(request)
 
@@ -82,7 +83,7 @@ class FairShare:
         use."""
         if not self.tells_of(request):
             return
-        self._book(request, 0.0, self.expected(request))
+        self._book(request, None, 0.0, self.expected(request))
         self.committed.append((request.group, request.owner))
 
     def expected(self, request: Request) -> float:
@@ -101,11 +102,12 @@ class FairShare:
             self._means[group] = sum(recent) / len(recent) if recent else self._mean_of_all
         return self._means[group]
 
-    def outstanding(self, request: Request) -> float:
-        """What a running request is still expected to use."""
-        if request.state is State.EXITING:
-            return 0.0
-        return max(0.0, self.expected(request) - self._so_far(request))
+    def _take_running(self, request: Request) -> None:
+        """Books what one that runs has used since it was charged, and is still expected to use."""
+        so_far, run = self._so_far(request), request.run
+        more = self._more[request.seq] = so_far - run.charged
+        left = 0.0 if request.state is State.EXITING else max(0.0, self.expected(request) - so_far)
+        self._book(request, run, more, left)
 
     def usage(self, group: str | None = None, owner: str | None = None) -> float:
         """Use as a fraction of the whole: of a group with all below it, of a user, of a user in a group."""
@@ -136,15 +138,19 @@ class FairShare:
         # The deficit rule asks for none of them: they are added up when somebody does, in the same order.
         if self._sums is None:
             self._sums = Totals(self._site, self.now, self.domain)
-        self._sums.book(self._unsummed)
+        self._sums.book(
+            (group, owner, self._faded(run, more) + left) for group, owner, run, more, left in self._unsummed
+        )
         self._unsummed.clear()
         return self._sums
 
-    def _book(self, request: Request, used: float, expected: float) -> None:
-        for level, each in ((ALL, request.group), (request.group, request.owner)):
-            self._expected[level, each] = self._expected.get((level, each), 0.0) + expected
-            self._all_expected[level] = self._all_expected.get(level, 0.0) + expected
-        self._unsummed.append((request.group, request.owner, used + expected))
+    def _book(self, request: Request, run: Attempt | None, more: float, left: float) -> None:
+        """``more`` was used of it since its attempt ``run`` was charged, and so much is ``left``."""
+        group, owner = request.group, request.owner
+        for level, each in ((ALL, group), (group, owner)):
+            self._expected[level, each] = self._expected.get((level, each), 0.0) + left
+            self._all_expected[level] = self._all_expected.get(level, 0.0) + left
+        self._unsummed.append((group, owner, run, more, left))
 
     def _so_far(self, request: Request) -> float:
         used, run = self._samples.get(request.seq), request.attempt
@@ -153,18 +159,17 @@ class FairShare:
             return amount(known, self._site.held_by(request), self._site.settings.usage.charge)
         return run.charged + counted(request, self.now)
 
-    def _uncharged(self, request: Request) -> float:
-        run = request.run
-        more = max(0.0, self._so_far(request) - run.charged)
-        half_life = self._site.settings.usage.half_life
-        return more * faded(uncharged(run, self.now), half_life) if more else 0.0
+    def _faded(self, run: Attempt | None, more: float) -> float:
+        if run is None or more <= 0:
+            return 0.0
+        return more * faded(uncharged(run, self.now), self._site.settings.usage.half_life)
 
     def uncounted(self, request: Request) -> float:
         """What a running request is known to have used since it was charged, beyond what it counts as; 0
         where nobody has told of it."""
         if request.seq not in self._samples:
             return 0.0
-        return self._so_far(request) - request.run.charged - counted(request, self.now)
+        return self._more[request.seq] - counted(request, self.now)
 
     def _limit(self, request: Request) -> float | None:
         settings, ask = self._site.settings, request.spec.ask

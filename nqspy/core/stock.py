@@ -24,6 +24,7 @@ from nqspy.core.totals import ALL
 from nqspy.model.balance import Level, Standing
 from nqspy.model.columns import Floats
 from nqspy.model.division import without_share
+from nqspy.model.domains import APPLICATION
 from nqspy.model.ids import Instant
 from nqspy.model.owed import Terms, Work
 from nqspy.model.pairs import Pairs
@@ -130,8 +131,9 @@ class Stock:
     def _missing(self) -> Mapping[str, Mapping[str, float]]:
         """What was used and not counted, by level and group or user; where anything was."""
         found: dict[str, dict[str, float]] = {}
-        for request in self._site.started.values():
-            mine = self._site.domain_of(request.queue).name == self._domain
+        site, alone = self._site, self._domain == APPLICATION and not self._site.is_divided()
+        for request in site.started.values():
+            mine = alone or site.domain_of(request.queue).name == self._domain
             if request.state is State.RUNNING and mine and (more := self.uses.uncounted(request)):
                 for level, name in ((ALL, request.group), (request.group, request.owner)):
                     of_level = found.setdefault(level, {})

@@ -120,6 +120,8 @@ class Site:
 
     def shared(self) -> list[str]:
         """The domains that there are, and those gone by whose accounts are still kept."""
+        if len(self.past) == 1 and APPLICATION in self.past and not self.is_divided():
+            return [APPLICATION]
         return list(dict.fromkeys((*self.domains(), *self.past)))
 
     def accounts_in(self, domain: str | None) -> Iterator[tuple[str, Account]]:
