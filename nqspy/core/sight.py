@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NoReturn, Protocol
 
@@ -51,27 +52,31 @@ def _array(request: Request, draft: Proposal) -> str | None:
 
 _WORDS: Mapping[State, str] = {state: state.value for state in State}
 
-_STILL: dict[str, Callable[[Request, Proposal], Any]] = {
+_THERE: Mapping[str, str] = {
+    "seq": "seq",
+    "name": "spec.name",
+    "name_given": "spec.name_given",
+    "owner": "spec.owner",
+    "group": "spec.group",
+    "account": "spec.account",
+    "queue": "queue",
+    "submitted": "submitted",
+    "pes": "spec.ask.pes",
+    "priority": "spec.priority",
+    "attributes": "spec.attributes",
+}
+"""What a request has of itself, and where."""
+
+_MADE: dict[str, Callable[[Request, Proposal], Any]] = {
     "id": lambda r, d: d.site.id_of(r.seq),
-    "seq": lambda r, d: r.seq,
-    "name": lambda r, d: r.spec.name,
-    "name_given": lambda r, d: r.spec.name_given,
-    "owner": lambda r, d: r.spec.owner,
-    "group": lambda r, d: r.spec.group,
-    "account": lambda r, d: r.spec.account,
-    "queue": lambda r, d: r.queue,
-    "submitted": lambda r, d: r.submitted,
     "cpu": lambda r, d: finite(r.spec.ask.cpu_wanted()),
     "memory": lambda r, d: finite(r.spec.ask.memory_wanted()),
-    "pes": lambda r, d: r.spec.ask.pes,
     "wall": lambda r, d: finite(r.spec.ask.wall),
-    "priority": lambda r, d: r.spec.priority,
-    "attributes": lambda r, d: r.spec.attributes,
     "arguments": lambda r, d: _bounded(r.spec.args),
     "array": _array,
     "index": lambda r, d: index_of(r.seq),
 }
-"""What stays as it is for the whole pass."""
+"""What is made of it, and stays as it is for the whole pass."""
 
 _MOVING: dict[str, Callable[[Request, Proposal], Any]] = {
     "state": lambda r, d: _WORDS[State.RUNNING if d.is_chosen(r.seq) else r.state],
@@ -100,7 +105,7 @@ def _bounded(words: tuple[str, ...]) -> tuple[str, ...]:
     return words
 
 
-FIELDS: tuple[str, ...] = (*_STILL, *_MOVING)
+FIELDS: tuple[str, ...] = (*_THERE, *_MADE, *_MOVING)
 """What exits see of a request."""
 
 SIGHTS = 10_000
@@ -109,32 +114,36 @@ SIGHTS = 10_000
 _put = object.__setattr__
 
 
+def _there(name: str) -> Any:
+    return property(attrgetter(f"_request.{_THERE[name]}"))
+
+
 def _moving(name: str) -> Any:
     read = _MOVING[name]
     return property(lambda seen: read(seen._request, seen._draft))
 
 
 class Seen:
-    """A request as exits see it (`ports.RequestView`): read only. Each field is looked up when it is first
+    """A request as exits see it (`ports.RequestView`): read only. What is made of it is made when it is first
     read, what the pass may change each time. Of one request a pass makes but one (`seen`)."""
 
-    __slots__ = ("_draft", "_request", *_STILL)
+    __slots__ = ("_draft", "_request", *_MADE)
 
     id: str
-    seq: Seq
-    name: str
-    name_given: bool
-    owner: str
-    group: str
-    account: str | None
-    queue: str
-    submitted: Instant
+    seq: Seq = _there("seq")
+    name: str = _there("name")
+    name_given: bool = _there("name_given")
+    owner: str = _there("owner")
+    group: str = _there("group")
+    account: str | None = _there("account")
+    queue: str = _there("queue")
+    submitted: Instant = _there("submitted")
     cpu: int | None
     memory: int | None
-    pes: int
+    pes: int = _there("pes")
     wall: int | None
-    priority: int | None
-    attributes: tuple[str, ...]
+    priority: int | None = _there("priority")
+    attributes: tuple[str, ...] = _there("attributes")
     arguments: tuple[str, ...]
     array: str | None
     index: int | None
@@ -151,7 +160,7 @@ class Seen:
         _put(self, "_draft", draft)
 
     def __getattr__(self, name: str) -> Any:
-        read = _STILL.get(name)
+        read = _MADE.get(name)
         if read is None:
             raise AttributeError(f"a request has no {name}; it has {', '.join(FIELDS)}")
         value = read(self._request, self._draft)
