@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from nqspy.model.actions import Redate
@@ -116,9 +117,18 @@ _AMOUNTS: dict[str, Callable[[str], Any]] = {"cpu": parse_time, "wall": parse_ti
 
 
 def _sentence(text: str) -> str:
+    return _known(text) if type(text) is str and len(text) <= SHORT else _said(text)
+
+
+def _said(text: str) -> str:
     if not isinstance(text, str) or not text.strip():
         raise TypeError(f"a refusal needs a text that tells the owner why, not {text!r}")
     return sayable(" ".join(text.split()))
+
+
+_known = lru_cache(1_000)(_said)
+SHORT = 500
+"""Characters of the texts that are remembered with what they come to: a pass refuses many for one reason."""
 
 
 def _seq(what: Any) -> Seq:

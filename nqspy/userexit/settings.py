@@ -18,6 +18,7 @@ UNITS: tuple[str, ...] = ("memory", "size", "time", "count", "number", "percent"
 RESERVED = ("enabled", "budget")
 """Words that ``set exit NAME`` itself understands."""
 
+_put = object.__setattr__
 _FLAGS = {"on": True, "yes": True, "true": True, "off": False, "no": False, "false": False}
 
 
@@ -49,44 +50,44 @@ def _number(unit: str, text: str) -> float:
 
 
 class Setting(Generic[T]):
-    """A setting of an exit module. ``value`` is its value in force, calling it gives the same.
+    """A setting of an exit module. ``value`` is its value in force, calling it gives the same; ``text`` is it
+    as it was written. Read only: what is read thousands of times in a pass stands there to be read.
 
     The setting itself is not its value: testing or comparing it raises TypeError, so that a forgotten
     ``.value`` shows at once.
     """
 
-    __slots__ = ("_text", "_value", "default", "doc", "line", "name", "unit")
+    __slots__ = ("default", "doc", "line", "name", "text", "unit", "value")
+    name: str
+    unit: str
+    default: str
+    doc: str
+    line: int
+    text: str
+    value: T
 
     def __init__(self, name: str, unit: str, default: str, doc: str, line: int = 0) -> None:
-        self.name = name
-        self.unit = unit
-        self.default = default
-        self.doc = doc
-        self.line = line
-        self._value: T = read(unit, default)
-        self._text = default
+        _put(self, "name", name)
+        _put(self, "unit", unit)
+        _put(self, "default", default)
+        _put(self, "doc", doc)
+        _put(self, "line", line)
+        self.take(None)
 
-    @property
-    def value(self) -> T:
-        """Its value in force."""
-        return self._value
-
-    @property
-    def text(self) -> str:
-        """Its value in force as it was written."""
-        return self._text
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"setting {self.name} is read only: set exit ... {self.name}=...")
 
     def __call__(self) -> T:
-        return self._value
+        return self.value
 
     def take(self, text: str | None) -> None:
         """Makes this text its value, None its default. Raises BadValue and keeps what was."""
         text = self.default if text is None else text
-        self._value = read(self.unit, text)
-        self._text = text
+        _put(self, "value", read(self.unit, text))
+        _put(self, "text", text)
 
     def __repr__(self) -> str:
-        return f"<setting {self.name}={self._text}>"
+        return f"<setting {self.name}={self.text}>"
 
     def _misused(self, *_: object) -> NoReturn:
         raise TypeError(f"{self.name} is a setting; its value is {self.name}.value")

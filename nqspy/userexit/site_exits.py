@@ -196,7 +196,7 @@ class SiteExits:
         with self._guard:
             for hook in hooks:
                 kept = keeping and seq in hook.kept
-                answer: Said = hook.kept[seq] if kept else self._select(hook, seq, request, view)
+                answer: Said = hook.kept[seq] if kept else self._select(hook, request, view, keeping)
                 if isinstance(answer, Failed):
                     unasked = unasked or Answer("refuse", answer.text, hook.who)
                     continue
@@ -205,9 +205,10 @@ class SiteExits:
                 first = first or answer
         return unasked or first
 
-    def _select(self, hook: Hook, seq: Seq, request: RequestView, view: PassView) -> Said:
-        """What one exit answers; Failed: it is not asked any more in this pass."""
-        seen = self._calls.seen(hook.exit, view)
+    def _select(self, hook: Hook, request: RequestView, view: PassView, keeping: bool) -> Said:
+        """What one exit answers; Failed: it is not asked any more in this pass. ``keeping``: as long as
+        nothing changes that its answer rests on it is not asked again."""
+        seq, seen = request.seq, self._calls.seen(hook.exit, view)
         seen.reads.begin()
         said = self._calls.ask(hook, seq, seq, (request, seen, view.now))
         if type(said) is Failed:
@@ -216,7 +217,7 @@ class SiteExits:
         if hook.exit.down and self._calls.really is None:
             return Failed(f"exit {hook.who} failed on another request; it is asked in the next pass")
         answer = None if said is None else Answer(said.verdict, said.text, hook.who, said.alike)
-        if hook.lasting and self._keeping and not seen.reads.fleeting:
+        if keeping and hook.lasting and not seen.reads.fleeting:
             self._memory.put(hook, seq, answer, seen.reads.keys)
         return answer
 
