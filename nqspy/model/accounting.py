@@ -4,7 +4,7 @@ machine.
 Called by `lifecycle.apply` only.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import replace
 
 from msgspec import structs
@@ -30,14 +30,17 @@ from nqspy.model.wall_limits import planned_wall
 # ---------------------------------------------------------------- use
 
 
-def charge(site: Site, samples: Iterable[tuple[Request, Used]], at: Instant) -> None:
+def charge(site: Site, samples: Collection[tuple[Request, Used]], at: Instant) -> None:
     """Books what attempts used since they were last charged, to their groups and to their owners in these
     (semantics.md 1): as if each had used it evenly over the wall time it ran since, so that the account is
     the decayed integral of its use however long that is. What they are owed is corrected by what had not been
     counted yet."""
     by_domain: dict[str, list[tuple[Request, Used]]] = {}
-    for request, used in samples:
-        by_domain.setdefault(_domain(site, request), []).append((request, used))
+    if site.is_divided():
+        for request, used in samples:
+            by_domain.setdefault(_domain(site, request), []).append((request, used))
+    elif samples:
+        by_domain[APPLICATION] = list(samples)
     for domain, found in by_domain.items():
         _charge(site, domain, found, at)
         _note(site, domain)
@@ -47,12 +50,13 @@ def _domain(site: Site, request: Request) -> str:
     return site.domain_of(request.queue).name
 
 
-def _charge(site: Site, domain: str, found: list[tuple[Request, Used]], at: Instant) -> None:
+def _charge(site: Site, domain: str, found: Collection[tuple[Request, Used]], at: Instant) -> None:
     balance = site.balance_of(domain)
     balance.advance(at, dict.fromkeys(request.group for request, _ in found))
     missing: dict[tuple[str, str], float] = {}
+    charge = site.settings.usage.charge
     for request, used in found:
-        more = _amount(site, request, used) - request.run.charged
+        more = amount(used, request.spec.ask.pes, charge) - request.run.charged
         key = (request.group, request.owner)
         missing[key] = missing.get(key, 0.0) + more - counted(request, at)
         _book(site, domain, request, used, more, at)
@@ -64,18 +68,16 @@ def _amount(site: Site, request: Request, used: Used) -> int:
 
 
 def _book(site: Site, domain: str, request: Request, used: Used, more: int, at: Instant) -> None:
-    former, usage = request.run, site.settings.usage
+    former, usage, group, owner = request.run, site.settings.usage, request.group, request.owner
     ran, span = used.wall - former.used.wall, uncharged(former, at)
-    spread = faded(min(span, ran) if ran > 0 else span, usage.half_life)
     site.touched.requests.add(request.seq)
     if more:
-        for key in (f"g:{request.group}", f"u:{request.group}:{request.owner}"):
-            account = _account(site, account_key(domain, key))
-            account.value = account.at_time(at, usage.half_life) + more * spread
-            account.at = max(account.at, at)
+        more_now = more * faded(min(span, ran) if ran > 0 else span, usage.half_life)
+        for key in (f"g:{group}", f"u:{group}:{owner}"):
+            _account(site, account_key(domain, key)).add(more_now, at, usage.half_life)
     request.attempt = made = charged(request, used, more, at, usage.charge)
     if made.rate != former.rate:
-        site.balance_of(domain).change(request.group, request.owner, made.rate - former.rate)
+        site.balance_of(domain).change(group, owner, made.rate - former.rate)
 
 
 def _note(site: Site, domain: str) -> None:

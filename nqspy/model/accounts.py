@@ -30,6 +30,12 @@ class Account:
             return self.value
         return float(self.value * 2.0 ** (-(now - self.at) / half_life))
 
+    def add(self, more: float, at: Instant, half_life: int) -> None:
+        """So much more was used by then."""
+        self.value = self.at_time(at, half_life) + more
+        if at > self.at:
+            self.at = at
+
 
 RECENT = 20
 

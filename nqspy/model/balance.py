@@ -390,10 +390,10 @@ class Balance:
         changed = self.groups.correct(
             {group: sum(each.values()) for group, each in by_group.items()}, self.terms
         )
-        self.changed.update(f"g:{name}" for name in changed)
+        self.changed.update(["g:" + name for name in changed])
         for group, each in by_group.items():
             changed = self.users(group).correct(each, self.terms)
-            self.changed.update(f"u:{group}:{name}" for name in changed)
+            self.changed.update([f"u:{group}:{name}" for name in changed])
 
     def begin_period(self, keys: Iterable[str]) -> None:
         """Another shift is in force: what each was entitled to and got is counted anew; time has passed

@@ -2,6 +2,7 @@
 what one does, and how an even use fades."""
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import expm1, log
 
 from nqspy.model.ids import HOUR, Instant
@@ -66,6 +67,7 @@ class Terms:
         return min(most, max(-most, present))
 
 
+@lru_cache(256)  # what ran over one span is told of at one instant
 def faded(span: float, half_life: int) -> float:
     """What is left at the end of a span of a use that was 1 in all and even over it: less the longer it
     took (the integral of 2^(-t/h) over the span, divided by the span)."""
