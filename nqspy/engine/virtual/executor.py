@@ -111,9 +111,10 @@ class VirtualAttempt:
         left = max(0.0, self.target - self.done)
         needs = ceil(left / self.rate) if self.rate > 0 else 0 if left == 0 else None
         limit = None if self.wall_limit is None else max(0, self.wall_limit - self.wall)
-        hole = self.hole_end()
-        if hole is not None and all(each is None or hole[0] < each for each in (limit, needs)):
-            return hole
+        if self.until is not None:
+            hole = self.hole_end()
+            if hole is not None and all(each is None or hole[0] < each for each in (limit, needs)):
+                return hole
         if limit is not None and (needs is None or limit < needs):
             used = self._used(self.done + self.rate * limit, self.wall + limit)
             return limit, Ending("wall_limit", None, 15, used)
@@ -220,7 +221,7 @@ class VirtualExecutor:
         """Who runs has changed, among them those ``touched`` that still do: rates are asked for anew, and
         the ends of those that have another one now are put where they belong."""
         attempts = touched if self._processors.apart else list(self._attempts.values())
-        self._spent += sum(each.settle(now) for each in attempts)
+        self._spent += sum([each.settle(now) for each in attempts])
         rates = self._processors.rates(attempts, now)
         for attempt, rate in zip(attempts, rates, strict=True):
             if rate != attempt.rate or attempt.end is None:

@@ -58,7 +58,7 @@ class Heap:
         turn comes or when most are marked, so that nothing is searched."""
         self._dropped.add(number)
         self._by_themselves.discard(number)
-        if len(self._dropped) > max(_FEW, len(self._items) // 2):
+        if len(self._dropped) > _FEW and 2 * len(self._dropped) > len(self._items):
             self._items = self.entries()
             heapq.heapify(self._items)
             self._dropped.clear()

@@ -6,7 +6,6 @@ use the CPU.
 """
 
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import Protocol
 
 from nqspy.model.ids import Instant, Seq
@@ -82,31 +81,32 @@ class TimeShared:
     def rates(self, loads: Sequence[Load], now: Instant) -> Sequence[float]:
         """The same rate for all that are in memory, 0 for the others."""
         self._out_ms, self._last = self.swapped_out(now), now
-        inside = self._first_fit(loads)
-        self._count(loads, inside)
-        demand = sum(each.demand for each in loads if each.key in inside)
+        keyed = [(each.key, each) for each in loads]
+        inside = self._first_fit(keyed)
+        self._count(keyed, inside)
+        demand = sum([each.demand for key, each in keyed if key in inside])
         rate = min(1.0, self.cpus / demand) if demand > 0 else 1.0
-        return [rate if each.key in inside else 0.0 for each in loads]
+        return [rate if key in inside else 0.0 for key, _ in keyed]
 
     def swapped_out(self, now: Instant) -> int:
         """Time (ms, summed over requests) in which one that could have run was swapped out, up to now."""
         return self._out_ms + self._outside * (now - self._last)
 
-    def _first_fit(self, loads: Sequence[Load]) -> set[Key]:
+    def _first_fit(self, keyed: Sequence[tuple[Key, Load]]) -> set[Key]:
         room, inside = self.memory, set[Key]()
         if self.small_first:
-            loads = sorted(loads, key=attrgetter("memory"))
-        for each in loads:
-            if each.runs and each.memory <= room:
-                room -= each.memory
-                inside.add(each.key)
+            keyed = sorted(keyed, key=lambda each: each[1].memory)
+        for key, each in keyed:
+            if each.runs and (memory := each.memory) <= room:
+                room -= memory
+                inside.add(key)
         return inside
 
-    def _count(self, loads: Sequence[Load], inside: set[Key]) -> None:
-        for each in loads:
-            if each.key in self._known and (each.key in inside) != (each.key in self._inside):
+    def _count(self, keyed: Sequence[tuple[Key, Load]], inside: set[Key]) -> None:
+        for key, each in keyed:
+            if key in self._known and (key in inside) != (key in self._inside):
                 self.swaps += 1
                 self.swapped_bytes += each.memory
-        self._known = {each.key for each in loads}
+        self._known = {key for key, _ in keyed}
         self._inside = inside
-        self._outside = sum(1 for each in loads if each.runs) - len(inside)
+        self._outside = len([key for key, each in keyed if each.runs]) - len(inside)
