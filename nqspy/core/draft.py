@@ -165,6 +165,13 @@ class Draft:
                 found.setdefault(request.owner, []).append(request)
         return found
 
+    def close(self) -> None:
+        """The pass is over. What exits saw of it knows the draft, and the draft knows that no more: the whole
+        pass goes at once, and not when somebody looks for circles."""
+        self.sights.clear()
+        self.offered.clear()
+        self.__dict__.pop("view", None)
+
     # ------------------------------------------------------------ proposals
 
     def is_short(self, queue: str) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from nqspy.core.draft import Draft
 from nqspy.core.queueing import route
-from nqspy.core.sight import Handed, Seen
+from nqspy.core.sight import Handed, Seen, SiteView
 from nqspy.model.arrays import counted
 from nqspy.model.ids import Instant
 from nqspy.model.queues import Queue
@@ -43,12 +43,12 @@ def ask_submit(
     if not exits.has("submit"):
         return None
     request, draft = _arriving(site, spec, spec.queue, exits, now)
-    return exits.submit(Handed(request, draft, script), draft.view)
+    return exits.submit(Handed(request, draft, script), SiteView(draft))
 
 
 def _shown(site: Site, spec: Spec, queue: str, exits: Exits, now: Instant) -> tuple[RequestView, PassView]:
     request, draft = _arriving(site, spec, queue, exits, now)
-    return Seen(request, draft), draft.view
+    return Seen(request, draft), SiteView(draft)  # the draft's own would be a circle
 
 
 def _arriving(site: Site, spec: Spec, queue: str, exits: Exits, now: Instant) -> tuple[Request, Draft]:

@@ -33,7 +33,7 @@ def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]
     known = proxy(draft)  # no circle: it goes with the pass
     draft.tally = lambda: RunningCounts(site, lambda: known.ledger, now=now)
     dues = [*(feature.propose(draft, now) for feature in features.FEATURES), exits.asks_again()]
-    return Plan(
+    plan = Plan(
         actions=(*draft.before, *draft.after),
         reasons=Reasons(draft.own, draft.closing, tuple(draft.reach)),
         wake_at=min((due for due in dues if due is not None), default=None),
@@ -45,6 +45,8 @@ def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]
         still=frozenset(draft.still),
         plain=draft.plain,
     )
+    draft.close()
+    return plan
 
 
 class PassRunner:

@@ -17,6 +17,7 @@ from nqspy.report.time_text import zone_of
 from nqspy.sim.judge import Judge, JudgedNight, Moment, Week
 from nqspy.sim.main import Simulation
 from nqspy.sim.policies import Policy
+from nqspy.sim.running import calm
 from nqspy.sim.watched import Watched
 from nqspy.sim.workloads.nights import (
     CPUS,
@@ -150,9 +151,9 @@ def run_week(
     ``load``: nights of work handed in each evening; ``idle``: part of the evenings on which a department
     hands in nothing."""
     zone = zone_of(ZONE)
-    centre = Centre(folder, policy, zone.at(MONDAY, 16), small_first)
-    found = [
-        centre.night(zone.at(MONDAY + timedelta(days=n), 17), first + n, load, idle) for n in range(nights)
-    ]
+    with calm():
+        centre = Centre(folder, policy, zone.at(MONDAY, 16), small_first)
+        evenings = [zone.at(MONDAY + timedelta(days=n), 17) for n in range(nights)]
+        found = [centre.night(evening, first + n, load, idle) for n, evening in enumerate(evenings)]
     centre.judge.breaches["line"] = len(centre.exits.passed_by)
     return centre.judge.week(found, centre.used())

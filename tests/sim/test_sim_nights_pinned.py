@@ -2,6 +2,7 @@
 which instant, on which PEs. Who changes what the scheduler decides records them anew (`digest`) and says
 why."""
 
+import gc
 from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -54,3 +55,15 @@ def test_a_simulated_night_starts_the_same_requests_at_the_same_instants_on_the_
 def test_so_do_light_nights_with_idle_departments_and_another_swapper():
     starts = starts_of("site", 8, 2, 0.9, small_first=True, idle=0.3)
     assert (len(starts), digest(starts)) == (86, "48572028b4b762b3")
+
+
+def test_a_night_with_its_exits_leaves_no_circles_behind():
+    zone = zone_of(ZONE)
+    centre = Centre(ROOT, POLICIES["site"], zone.at(MONDAY, 16))
+    gc.collect()
+    gc.disable()
+    try:
+        centre.night(zone.at(MONDAY, 17), 1, 1.5)
+        assert not gc.collect(), "somebody has to look for what submissions and passes leave"
+    finally:
+        gc.enable()

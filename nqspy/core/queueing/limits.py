@@ -63,8 +63,8 @@ class RunningCounts:
         now: Instant | None = None,
     ) -> None:
         self._site = site
-        self._now = site.at if now is None else now
-        self._caps = Caps(site, ledger or (lambda: FairShare(site, self._now, {})))
+        self._now = at = site.at if now is None else now
+        self._caps = Caps(site, ledger or (lambda: FairShare(site, at, {})))
         self.arrays = ArrayLimit(site)
         self._left_out = None if run_limits else RunLimit
         self._counts: dict[str, ScopeCount] = {}
