@@ -163,6 +163,23 @@ def test_a_text_made_before_a_later_start_of_the_same_pass_is_made_again(house):
     assert house.why(anne).text == "it asks for 1 PE, none of 3 PEs is free"
 
 
+def test_whom_a_refusal_after_the_last_start_reaches_is_not_asked_again(house):
+    house.machine(pes=5).queue("night")
+    ben, cleo, anne, dora = house.submit("ben", "cleo", "anne", "dora pes=2")
+
+    def says(request, view):
+        if view.running():
+            return alike(text="enough is running") if request.pes == 1 else refuse("too wide")
+        return None if request.seq == anne else refuse("not first")
+
+    exits = house.exits(may_force=False, jobselect=says)
+    told = house.run_pass()
+    assert told.starts == [anne]
+    assert exits.called("jobselect") == [ben, cleo, anne, dora, ben], "he speaks for cleo"
+    assert [told.reason(seq).text for seq in (ben, cleo)] == ["enough is running"] * 2
+    assert told.reason(dora).text == "too wide", "she was refused after the start: that holds"
+
+
 def test_a_refusal_that_later_starts_of_the_pass_make_void_is_looked_at_again_at_once(house):
     house.machine(pes=5).queue("night")
     ben, anne = house.submit("ben", "anne")

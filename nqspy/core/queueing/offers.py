@@ -54,6 +54,25 @@ class Walk:
         return True
 
 
+class Reached:
+    """Refusals that reach others, by queue and what these are alike in."""
+
+    def __init__(self) -> None:
+        self._alike: dict[tuple[str, ...], None] = {}
+        self._answers: dict[tuple[str, alike.Fields], Answer] = {}
+
+    def note(self, request: Request, answer: Answer | None) -> None:
+        """That was answered about a request."""
+        if answer is not None and answer.alike is not None:
+            self._alike[answer.alike] = None
+            self._answers[request.queue, alike.fields_of(request, answer.alike)] = answer
+
+    def of(self, request: Request) -> Answer | None:
+        """What reaches a request; None: nothing does."""
+        keys = ((request.queue, alike.fields_of(request, names)) for names in self._alike)
+        return next((self._answers[key] for key in keys if key in self._answers), None)
+
+
 class Offers:
     """The offers of one pass. ``asking``: there is somebody to ask; ``forces``: whom it may force; ``reach``:
     how far refusals reach."""
@@ -122,8 +141,9 @@ class Offers:
 
     def ask_again(self) -> list[Request]:
         """Asks again about those whose refusal may rest on what the pass proposed later, so that the reason
-        is that of the state after it. Answers whom it would let pass now."""
-        freed = []
+        is that of the state after it. Whom a new answer reaches is not asked about: that holds for the rest
+        of the pass. Answers whom it would let pass now."""
+        freed, said = [], Reached()
         for each in self._refused:
             request, _, place, _, proposals = each
             if proposals == self._draft.proposals:
@@ -131,7 +151,10 @@ class Offers:
             known = self._exits.known(request.seq)
             if known is None or known.answer is None:
                 seen = sight.seen(request, self._draft)
-                answer = self._ask(request, seen)
+                answer = said.of(request)
+                if answer is None:
+                    answer = self._ask(request, seen)
+                    said.note(request, answer)
                 self._draft.offered[request.queue][place] = (seen, answer)
                 if answer is None or answer.verdict == "force":
                     freed.append(request)
