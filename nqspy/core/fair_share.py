@@ -96,11 +96,18 @@ class FairShare:
         return mean if limit is None else min(mean, limit)
 
     def _mean(self, group: str) -> float | None:
-        if group not in self._means:
-            accounts = self._site.own_accounts(group, self.domain)
-            recent = [value for account in accounts for value in account.recent]
-            self._means[group] = sum(recent) / len(recent) if recent else self._mean_of_all
-        return self._means[group]
+        if group in self._means:
+            return self._means[group]
+        recent = self._recent(group)
+        found = self._means[group] = sum(recent) / len(recent) if recent else self._mean_of_all
+        return found
+
+    def _recent(self, group: str) -> list[int]:
+        """What the last requests of a group used."""
+        accounts = self._site.own_accounts(group, self.domain)
+        if len(accounts) == 1:
+            return accounts[0].recent
+        return [value for account in accounts for value in account.recent]
 
     def _take_running(self, request: Request) -> None:
         """Books what one that runs has used since it was charged, and is still expected to use."""
@@ -147,9 +154,10 @@ class FairShare:
     def _book(self, request: Request, run: Attempt | None, more: float, left: float) -> None:
         """``more`` was used of it since its attempt ``run`` was charged, and so much is ``left``."""
         group, owner = request.group, request.owner
+        expected, all_expected = self._expected, self._all_expected
         for level, each in ((ALL, group), (group, owner)):
-            self._expected[level, each] = self._expected.get((level, each), 0.0) + left
-            self._all_expected[level] = self._all_expected.get(level, 0.0) + left
+            expected[level, each] = expected.get((level, each), 0.0) + left
+            all_expected[level] = all_expected.get(level, 0.0) + left
         self._unsummed.append((group, owner, run, more, left))
 
     def _so_far(self, request: Request) -> float:

@@ -118,13 +118,11 @@ class Stock:
         known = self._balance.startable()
         now = known if self._startable is None else self._startable()
         found: dict[str, dict[str, Work]] = {}
-        if now == known:
-            return found
-        more = {pair: now.get(pair, 0) - known.get(pair, 0) for pair in now.keys() | known.keys()}
-        for pair in sorted(pair for pair, pes in more.items() if pes):
-            group, _, owner = pair.partition(":")
-            found.setdefault(group, {})[owner] = Work(ready=more[pair])
-            found.setdefault(ALL, {}).setdefault(group, Work()).ready += more[pair]
+        for pair in sorted({pair for pair, _ in now.items() ^ known.items()}):
+            if more := now.get(pair, 0) - known.get(pair, 0):
+                group, _, owner = pair.partition(":")
+                found.setdefault(group, {})[owner] = Work(ready=more)
+                found.setdefault(ALL, {}).setdefault(group, Work()).ready += more
         return found
 
     @cached_property

@@ -133,8 +133,7 @@ class Site:
 
     def own_accounts(self, group: str, domain: str | None) -> list[Account]:
         """The accounts that a group itself has in a domain (None: in all)."""
-        domains = self.shared() if domain is None else (domain,)
-        keys = (account_key(each, f"g:{group}") for each in domains)
+        keys = [account_key(each, f"g:{group}") for each in (self.shared() if domain is None else (domain,))]
         return [self.accounts[key] for key in keys if key in self.accounts]
 
     def past_of(self, domain: str) -> DomainPast:
