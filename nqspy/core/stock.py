@@ -23,12 +23,10 @@ import numpy as np
 from nqspy.core.totals import ALL
 from nqspy.model.balance import Level, Standing
 from nqspy.model.columns import Floats
-from nqspy.model.division import without_share
 from nqspy.model.domains import APPLICATION
 from nqspy.model.ids import Instant
 from nqspy.model.owed import Terms, Work
 from nqspy.model.pairs import Pairs
-from nqspy.model.people import Group
 from nqspy.model.requests import Request, State
 from nqspy.model.site import Site
 
@@ -84,10 +82,9 @@ class Stock:
         """The rule in force, at one level."""
         found = self._rules.get(level)
         if found is None:
-            settings = self._site.settings
-            make = Deficit if settings.global_.share_rule == "deficit" else Decayed
-            terms = self._balance.terms
-            found = self._rules[level] = make(self._standing(level), terms, self.uses, level, settings.groups)
+            make = Deficit if self._site.settings.global_.share_rule == "deficit" else Decayed
+            balance, standing = self._balance, self._standing(level)
+            found = self._rules[level] = make(standing, balance.terms, self.uses, level, balance.is_bare)
         return found
 
     def _standing(self, level: str) -> Standing:
@@ -144,20 +141,16 @@ class Rule(ABC):
     the past."""
 
     def __init__(
-        self, standing: Standing, terms: Terms, uses: Uses, name: str, groups: Mapping[str, Group]
+        self, standing: Standing, terms: Terms, uses: Uses, name: str, is_bare: Callable[[str], bool]
     ) -> None:
         self.parts, self.targets, self._present = standing
         self.terms, self.uses, self.name = terms, uses, name
-        self._groups = groups
-        self._bare: dict[str, bool] = {}
+        self._is_bare = is_bare
 
     def value(self, name: str) -> float:
         """Of one group or user."""
-        if self.name == ALL:
-            if name not in self._bare:
-                self._bare[name] = bool(without_share(self._groups, (name,)))
-            if self._bare[name]:
-                return 0.0
+        if self.name == ALL and self._is_bare(name):
+            return 0.0
         return max(LEAST, self._value(name))
 
     @abstractmethod
@@ -190,9 +183,9 @@ class Deficit(Rule):
     """What a group was entitled to while it had work, less what it got."""
 
     def __init__(
-        self, standing: Standing, terms: Terms, uses: Uses, name: str, groups: Mapping[str, Group]
+        self, standing: Standing, terms: Terms, uses: Uses, name: str, is_bare: Callable[[str], bool]
     ) -> None:
-        super().__init__(standing, terms, uses, name, groups)
+        super().__init__(standing, terms, uses, name, is_bare)
         self._mean = sum(self._present.values()) / len(self._present) if self._present else 0.0
 
     def owed(self, name: str) -> float:

@@ -313,6 +313,10 @@ class Balance:
     def _divide(self, wanted: Mapping[str, int]) -> dict[str, float]:
         return self._division.parts(wanted)
 
+    def is_bare(self, group: str) -> bool:
+        """Whether a group has no share."""
+        return self._division.is_bare(group)
+
     def users(self, group: str) -> Level:
         """The level of a group's users."""
         level = self._users.get(group)

@@ -26,6 +26,7 @@ class Division:
         self._machine = pes if machine is None else machine
         self._below: dict[str | None, list[str]] = {}
         self._known: dict[tuple[tuple[str, int], ...], tuple[dict[str, float], dict[str, float]]] = {}
+        self._bare: dict[str, bool] = {}
         for name, group in self._groups.items():
             parent = group.parent if group.parent in self._groups else None
             self._below.setdefault(parent, []).append(name)
@@ -39,6 +40,13 @@ class Division:
         """The entitlement e_g of each group with requests of its own: its part of what is given to all of
         them; they sum to 1."""
         return self._look(wanted)[1]
+
+    def is_bare(self, name: str) -> bool:
+        """Whether a group has no share (`without_share`)."""
+        found = self._bare.get(name)
+        if found is None:
+            found = self._bare[name] = bool(without_share(self._groups, (name,)))
+        return found
 
     def _look(self, wanted: Mapping[str, int]) -> tuple[dict[str, float], dict[str, float]]:
         key = tuple(sorted((name, min(pes, self._pes)) for name, pes in wanted.items() if pes > 0))

@@ -15,7 +15,6 @@ from nqspy.core.draft import Draft
 from nqspy.core.queueing.limit_rules import Mask
 from nqspy.core.stock import Many
 from nqspy.model.columns import Columns, Floats, Ints
-from nqspy.model.division import without_share
 
 
 def shrpris(draft: Draft, domain: str, pairs: Sequence[tuple[str, str]]) -> list[float]:
@@ -66,7 +65,8 @@ class Shares:
     def last(self) -> Ints:
         """Numbers of the pairs whose groups have no share, and to whom nobody gives one: they come after all
         others, whatever their other factors."""
-        groups = without_share(self._draft.site.settings.groups, self._pairs.groups)
+        is_bare = self._draft.site.balance_of(self._domain).is_bare
+        groups = set(filter(is_bare, self._pairs.groups))
         if not groups:
             return self._present[:0]
         bare = np.array([group in groups for _, group in self._keys], dtype=bool)
@@ -82,7 +82,8 @@ class Shares:
         row of theirs is neither ``kept`` back nor ``gone``; if there is none, all count."""
         values = self._round()
         counting = values[self._counting(kept, gone)]
-        largest = float(counting.max()) if len(counting) else float(values.max())
+        those = counting if len(counting) else values
+        largest = float(those.item(those.argmax()))
         table = np.zeros(len(self._waiting))
         if largest > 0:
             table[self._present] = np.minimum(values / largest, 1.0)
