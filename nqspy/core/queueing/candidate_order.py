@@ -325,9 +325,9 @@ class CandidateOrder:
     def in_order(self, most: int) -> list[int]:
         """The best ``most`` rows that were not taken, in order."""
         score = self.score()
-        rows = np.flatnonzero(score >= _guess(score, most))
+        rows = (score >= _guess(score, most)).nonzero()[0]
         if len(rows) < most:
-            rows = np.flatnonzero(score != NEVER)
+            rows = (score != NEVER).nonzero()[0]
         keys = (-score[rows], self._dates[rows], self._turn[rows])
         places = _first(np.arange(len(rows)), keys, most)
         order = np.lexsort(tuple(key[places] for key in reversed(keys)))
@@ -358,9 +358,9 @@ class CandidateOrder:
                 score += base[rows]
             if out is not None:
                 score = np.where(out[rows], NEVER, score)
-            top = score.max()
+            top = score.item(score.argmax())
             if top >= best and top != NEVER:
-                ties = [*(ties if top == best else ()), np.flatnonzero(score == top) + rows.start]
+                ties = [*(ties if top == best else ()), (score == top).nonzero()[0] + rows.start]
                 best = top
         if not ties:
             return None
