@@ -54,5 +54,5 @@ def _shown(site: Site, spec: Spec, queue: str, exits: Exits, now: Instant) -> tu
 def _arriving(site: Site, spec: Spec, queue: str, exits: Exits, now: Instant) -> tuple[Request, Draft]:
     exits.begin(site)
     draft = Draft(site, now, exits, {})
-    spec = replace(spec, queue=queue)
+    spec = spec if spec.queue == queue else replace(spec, queue=queue)
     return Request(site.next_seq, spec, queue, State.ARRIVING, now, now), draft

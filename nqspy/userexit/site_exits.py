@@ -39,6 +39,9 @@ from nqspy.userexit.watch import UNWATCHED, CallWatch
 NOTICE_WALL = 30_000
 """ms of wall time that a notice may take."""
 
+_AS_IT_COMES = ExitSettings("")
+"""The settings of an exit of which none are set."""
+
 _log = logging.getLogger("nqspy.userexit")
 
 
@@ -150,7 +153,7 @@ class SiteExits:
     def _follow(self, known: Mapping[str, ExitSettings]) -> bool:
         changed = False
         for name, one in self._exits.items():
-            wanted = known.get(name) or ExitSettings(name)
+            wanted = known.get(name) or _AS_IT_COMES
             if (one.enabled, one.budget, one.values) == (wanted.enabled, wanted.budget, wanted.values):
                 continue
             one.enabled, one.budget, one.values = wanted.enabled, wanted.budget, dict(wanted.values)
