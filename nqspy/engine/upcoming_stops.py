@@ -1,6 +1,6 @@
 """When shifts stop queues next: a pure function of settings, zone and instant, like `timetable`."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from nqspy.engine import timetable
 from nqspy.engine.timetable import Firing
@@ -15,10 +15,10 @@ _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 def look(site: Site, now: Instant) -> None:
     """Notes on the site when its queues are stopped next, by which shift that says what becomes of what runs,
     and by any (``closings``)."""
-    settings, zone, until = site.settings, site.timezone, site.shift.until
-    site.upcoming_stops = upcoming_stops(settings, zone, now, until)
-    first = _first_stops(settings, _firings(settings, zone, now, until, settings.shifts))
-    site.closings = {name: firing.at for name, firing in first.items()}
+    settings, zone = site.settings, site.timezone
+    firings = list(_firings(settings, zone, now, site.shift.until))
+    site.upcoming_stops = _those_that_say(settings, firings, zone, now)
+    site.closings = {name: firing.at for name, firing in _first_stops(settings, firings).items()}
 
 
 def upcoming_stops(
@@ -27,9 +27,15 @@ def upcoming_stops(
     """When each queue is next stopped by a shift that says what becomes of running requests
     (`Shift.spill`); queues that none stops so are left out. ``until``: no firing counts before, because an
     operator switched."""
-    chosen = {name: shift for name, shift in settings.shifts.items() if shift.spill != "leave"}
-    first = _first_stops(settings, _firings(settings, zone, now, until, chosen))
-    return {name: _stop(settings.shifts[each.shift], each.at, zone, now) for name, each in first.items()}
+    return _those_that_say(settings, _firings(settings, zone, now, until), zone, now)
+
+
+def _those_that_say(
+    settings: Settings, firings: Iterable[Firing], zone: str, now: Instant
+) -> dict[str, UpcomingStop]:
+    shifts = settings.shifts
+    first = _first_stops(settings, (each for each in firings if shifts[each.shift].spill != "leave"))
+    return {name: _stop(shifts[each.shift], each.at, zone, now) for name, each in first.items()}
 
 
 def _stop(shift: Shift, at: Instant, zone: str, now: Instant) -> UpcomingStop:
@@ -47,17 +53,15 @@ def _first_stops(settings: Settings, firings: Iterable[Firing]) -> dict[str, Fir
     return found
 
 
-def _firings(
-    settings: Settings, zone: str, now: Instant, until: Instant | None, chosen: Mapping[str, Shift]
-) -> Iterator[Firing]:
-    """The next firing of each of these shifts."""
+def _firings(settings: Settings, zone: str, now: Instant, until: Instant | None) -> Iterator[Firing]:
+    """The next firing of each shift."""
     after = now
     if until is not None and until > now:
         after = until
         due = timetable.in_force(settings, zone, until)
-        if due is not None and due.shift in chosen:
+        if due is not None:
             yield Firing(until, due.shift)
-    for shift in chosen.values():
+    for shift in settings.shifts.values():
         firing = timetable.next_firing(settings, zone, after, (shift,))
         if firing is not None:
             yield firing

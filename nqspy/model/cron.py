@@ -101,6 +101,9 @@ class Cron:
 
     def days(self, year: int, sundays: Sundays = no_sundays) -> int:
         """The days of a year on which it fires, as bits."""
+        return _days_of(self, year) if sundays is no_sundays else self._days(year, sundays)
+
+    def _days(self, year: int, sundays: Sundays) -> int:
         kind = _year((_days(year), date(year, 1, 1).weekday()))
         months = _union(kind.months[each] for each in self.months)
         numbers = _union(self._of_number(kind, each) for each in self.numbers)
@@ -197,6 +200,11 @@ def _union(masks: Iterable[int]) -> int:
 
 
 # ---------------------------------------------------------------- reading
+
+
+@lru_cache(maxsize=1024)
+def _days_of(cron: Cron, year: int) -> int:
+    return cron._days(year, no_sundays)
 
 
 @lru_cache(maxsize=1024)
