@@ -1,6 +1,6 @@
 """What groups, and users in them, have used, and what else of the past quotas rest on."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from nqspy.model.ids import Instant
 from nqspy.model.owed import Entry
@@ -22,7 +22,7 @@ class Account:
 
     def copy(self) -> "Account":
         """A copy of its own."""
-        return Account(self.value, self.at, list(self.recent), replace(self.entry))
+        return Account(self.value, self.at, list(self.recent), self.entry.copy())
 
     def at_time(self, now: Instant, half_life: int) -> float:
         """Its value at ``now``: half is forgotten after each half-life."""

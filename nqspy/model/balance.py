@@ -170,9 +170,9 @@ class Level:
             self._alone(rate * span / PE, left)
             return True
         spread = faded(piece, terms.half_life)
-        self._pass(piece, rate, left, spread, terms.bound, targets)
+        self._pass(piece, rate, left, spread, terms.bound, parts, targets)
         for _ in range(pieces - 1):
-            self._pass(piece, rate, left, spread, terms.bound, self.targets(terms))
+            self._pass(piece, rate, left, spread, terms.bound, parts, self.targets(terms))
         return True
 
     def _clip(self, terms: Terms) -> None:
@@ -186,9 +186,16 @@ class Level:
                 entry.present = terms.clipped(entry.present)
 
     def _pass(
-        self, span: float, rate: int, left: float, spread: float, most: float, targets: Mapping[str, float]
+        self,
+        span: float,
+        rate: int,
+        left: float,
+        spread: float,
+        most: float,
+        parts: Mapping[str, float],
+        targets: Mapping[str, float],
     ) -> None:
-        parts, whole, work, at, owes = self.parts(), rate * span / PE, self.work, self.at, self._owes
+        whole, work, at, owes = rate * span / PE, self.work, self.at, self._owes
         for name, entry in self._entries.items():
             used, due = work[name].rate * span / PE, parts[name] * whole
             entry.entitled += due

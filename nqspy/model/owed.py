@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from math import expm1, log
 
+import msgspec
+
 from nqspy.model.ids import HOUR, Instant
 
 PE = 1000
@@ -17,9 +19,9 @@ SHORTEST = 1_000
 """The mean run time is taken for so long at least, ms: the bound must not become 0."""
 
 
-@dataclass(slots=True)
-class Entry:
-    """Both accounts of one group, or of one user in a group, in the unit that is charged (ms).
+class Entry(msgspec.Struct):
+    """Both accounts of one group, or of one user in a group, in the unit that is charged (ms). (A Struct:
+    each pass reckons on with a copy of all groups'.)
 
     ``past`` (L) and ``present`` (S) as of ``asof``, both frozen while it is away; ``away``: since when it is
     not in W, None while it is; ``ready``: PEs for which its requests could start (users only). ``entitled``,
@@ -75,8 +77,7 @@ def faded(span: float, half_life: int) -> float:
     return -expm1(-x) / x if x > 1e-6 else 1.0
 
 
-@dataclass(slots=True)
-class Work:
+class Work(msgspec.Struct):
     """What one of a level does: charged at ``rate`` (thousandths of a PE), running on ``pes`` PEs, startable
     on ``ready`` more."""
 

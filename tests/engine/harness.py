@@ -329,7 +329,7 @@ def observable(site: Site) -> dict[str, Any]:
         "probes": dict(site.resources),
         "due": site.due(Instant(2**60)),
         "accounts": {
-            key: (a.value, a.at, list(a.recent), replace(a.entry)) for key, a in site.accounts.items()
+            key: (a.value, a.at, list(a.recent), a.entry.copy()) for key, a in site.accounts.items()
         },
         "state": (site.n, site.at, site.next_seq, site.shift, site.found, site.host, site.zone, site.files),
         "reported": site.reported,
