@@ -166,13 +166,17 @@ class CandidateOrder:
 
     def pass_over(self, rows: Mask) -> None:
         """Takes all these rows out of the line at once."""
-        rows = rows & (self._base != NEVER)
-        self.looked += int(np.count_nonzero(rows))
-        self._base[rows] = NEVER
-        self._sought = self._sought and (self._startable is None or not rows[self._startable])
         self._thinned = True
+        places = rows.nonzero()[0]
+        places = places[self._base[places] != NEVER]
+        if not len(places):  # it reached nobody but whom it was said of
+            return
+        self.looked += len(places)
+        self._base[places] = NEVER
+        if self._startable is not None and self._base[self._startable] == NEVER:
+            self._sought = False
         if self._score is not None and self._score is not self._base:
-            self._score[rows] = NEVER
+            self._score[places] = NEVER
 
     def put_back(self, row: int) -> None:
         """One index of an array was taken, and the next one is in the line."""
