@@ -34,7 +34,7 @@ class Memory:
         self._count = self._general = self._size = 0
         self._hooks: tuple[Hook, ...] = ()
         self._index: dict[Key, list[tuple[Hook, Seq]]] = {}
-        self._shapes: set[tuple[bool, ...]] = set()
+        self._shapes: set[tuple[bool, bool, bool, bool]] = set()
         self._pending: list[Stir] = []
         self.rounds: Rounds = {}
         self.live = False
@@ -57,7 +57,7 @@ class Memory:
                 self.rounds = {}
             self.clear()
         else:
-            self._forget([*self._pending, *stirs])
+            self._forget(list(dict.fromkeys([*self._pending, *stirs])))
         self._site, self._count, self._general, self._hooks = site, news.count, news.general, hooks
         self._pending = []
         self.live = True
@@ -77,7 +77,8 @@ class Memory:
         for key in keys:
             if (resting := self._index.get(key)) is None:
                 resting = self._index[key] = []
-                self._shapes.add(tuple(word is not None for word in key))
+                queue, owner, group, name = key
+                self._shapes.add((queue is not None, owner is not None, group is not None, name is not None))
             resting.append((hook, seq))
             self._size += 1
 
