@@ -18,6 +18,8 @@ _SHOWN = 60
 def check(change: Change) -> None:
     """Raises BadValue for a path or value with a control character that may not stand there."""
     for path, text in _texts(renamed(change.path), change.value):
+        if text.isprintable():
+            continue
         allowed = "" if _is_name(path) else "\n\t\r"
         if any(category(char) in _BREAKING and char not in allowed for char in text):
             where = change.path if change.path.isprintable() else "the path of a setting"
