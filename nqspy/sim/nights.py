@@ -53,7 +53,8 @@ class Centre:
         self.journal = MemoryJournal()
         self.jobs: dict[Seq, Job] = {}
         self.judge = Judge(self.jobs, hmax)
-        self._taken = 0
+        self._taken = self._added = 0
+        self._ended = dict.fromkeys(DEPARTMENTS, 0.0)
         self.sim = Simulation(
             self.journal,
             self._run,
@@ -105,10 +106,11 @@ class Centre:
 
     def used(self) -> dict[str, float]:
         """CPU time (ms) that each department has used so far."""
-        found = dict.fromkeys(DEPARTMENTS, 0.0)
-        for recorded in self.journal.events():
+        for recorded in self.journal.events(after=self._added):
+            self._added = recorded.n
             if isinstance(recorded.event, ev.Ended):
-                found[self.jobs[recorded.event.seq].group] += recorded.event.used.cpu
+                self._ended[self.jobs[recorded.event.seq].group] += recorded.event.used.cpu
+        found = dict(self._ended)
         for seq, (_, used) in self.sim.executor.use(self.sim.now).items():
             found[self.jobs[seq].group] += used.cpu
         return found

@@ -1,12 +1,17 @@
 """MemoryJournal: the same contract without a disk, for simulations and tests."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from operator import attrgetter
 
 from nqspy.model import events as ev
 from nqspy.model import lifecycle
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.site import Site
 from nqspy.ports import Batch, CommitFailed, EndedRow
+
+_number = attrgetter("n")
 
 
 class MemoryJournal:
@@ -102,11 +107,13 @@ class MemoryJournal:
         self, after: int = 0, since: Instant | None = None, limit: int | None = None
     ) -> Iterator[ev.Recorded]:
         """Events numbered above ``after``, of instant ``since`` or later, at most ``limit``, in order."""
-        left = len(self._events) if limit is None else limit
-        for recorded in self._events:
-            if left > 0 and recorded.n > after and (since is None or recorded.at >= since):
-                left -= 1
-                yield recorded
+        first = bisect_right(self._events, after, key=_number)
+        found = (
+            each
+            for each in islice(self._events, first, len(self._events))
+            if since is None or each.at >= since
+        )
+        return islice(found, limit)
 
     def close(self) -> None:
         """Nothing to close."""
