@@ -69,8 +69,11 @@ class Reached:
 
     def of(self, request: Request) -> Answer | None:
         """What reaches a request; None: nothing does."""
-        keys = ((request.queue, alike.fields_of(request, names)) for names in self._alike)
-        return next((self._answers[key] for key in keys if key in self._answers), None)
+        for names in self._alike:
+            found = self._answers.get((request.queue, alike.fields_of(request, names)))
+            if found is not None:
+                return found
+        return None
 
 
 class Offers:
