@@ -146,6 +146,7 @@ def test_a_suspended_attempt_makes_no_progress_and_is_not_seen_using():
     assert bench.executor.use(Instant(500)) == {}
     bench.do(Resume(1, 1), 800)
     assert bench.executor.use(Instant(900)) == {1: (1, Used(400, 400))}
+    assert bench.executor.use(Instant(900), but={(1, 1)}) == {}
     at, ended = bench.end()
     assert (at, ended.ending.used.wall) == (1500, 1000)
 

@@ -5,7 +5,7 @@ itself nobody knows how long it would have run: it runs to its limit. On another
 run on several takes as much more or less time as its owner's times say.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from msgspec.structs import replace
 
@@ -13,6 +13,7 @@ from nqspy.core.runtime import cpu_limit, planned_wall, wall_limit
 from nqspy.engine.replay.lives import Life, Lives, told
 from nqspy.engine.virtual.executor import ENDLESS, Run, VirtualAttempt, VirtualExecutor
 from nqspy.engine.virtual.heap import Heap
+from nqspy.engine.virtual.processors import Key
 from nqspy.model.actions import Action, Forget, Kill, Start
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.moved_out import mean_move
@@ -214,9 +215,9 @@ class RecordedHands(VirtualExecutor):
         self._take_back(attempt)
         self._end(attempt, ending, at)
 
-    def use(self, now: Instant) -> dict[Seq, tuple[int, Used]]:
-        """(attempt, what it has used so far) of what runs and has begun."""
-        going = (each for each in self._attempts.values() if each.runs)
+    def use(self, now: Instant, but: Container[Key] = ()) -> dict[Seq, tuple[int, Used]]:
+        """(attempt, what it has used so far) of what runs and has begun, ``but`` not of these."""
+        going = (each for each in self._attempts.values() if each.runs and each.key not in but)
         return {a.seq: (a.attempt, a.used(now)) for a in going if a.wall + now >= a.since}
 
     def follows_its_life(self, request: Request) -> bool:

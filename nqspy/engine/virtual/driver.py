@@ -11,7 +11,7 @@ from nqspy.engine.loop import Engine
 from nqspy.engine.virtual.executor import Run, VirtualExecutor
 from nqspy.engine.virtual.heap import Heap
 from nqspy.engine.virtual.moves import StateMoves
-from nqspy.engine.virtual.processors import Processors
+from nqspy.engine.virtual.processors import Key, Processors
 from nqspy.engine.virtual.recent import Recent
 from nqspy.model.ids import DAY, Instant
 from nqspy.model.machine import Found
@@ -67,6 +67,7 @@ class VirtualRun:
         self.exits, self._decider, self._sampled, self._failed = exits, decider, sampled, failed
         self._patient = patient
         self._tick: Instant | None = None
+        self._sampled_at, self._samples = start, set[Key]()
         self._busy = start
 
     @property
@@ -76,6 +77,7 @@ class VirtualRun:
 
     def make(self, site: Site) -> None:
         """Throws the engine away, whatever it was about to do; the next has this site."""
+        self._samples.clear()
         self.engine = Engine(
             site, self.journal, self.executor, self.exits, self._decider, self.log.append, self._failed,
             self._patient,
@@ -127,9 +129,17 @@ class VirtualRun:
         if ends:
             self.executor.ended(ends, self.now)
         if self._sampled:
-            running = self.executor.use(self.now).items()
-            inputs = [*(ObservedUse(seq, attempt, used) for seq, (attempt, used) in running), *inputs]
+            inputs = [*self._use(), *inputs]
         self._settle(self.engine.feed(inputs, self.now))
+
+    def _use(self) -> list[ObservedUse]:
+        """What running attempts have used by now, each told once an instant."""
+        if self._sampled_at != self.now:
+            self._sampled_at = self.now
+            self._samples.clear()
+        running = self.executor.use(self.now, self._samples)
+        self._samples.update((seq, attempt) for seq, (attempt, _) in running.items())
+        return [ObservedUse(seq, attempt, used) for seq, (attempt, used) in running.items()]
 
     def _settle(self, outcome: Outcome) -> None:
         self._take(outcome)

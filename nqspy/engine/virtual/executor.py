@@ -4,7 +4,7 @@ It outlives its engine as real shepherds do: what has ended is kept until the en
 (`Forget`), and an attempt that was once begun, ended or claimed as void never begins again.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -357,9 +357,10 @@ class VirtualExecutor:
         self._latest[seq] = max(number, self._latest.get(seq, 0))
         return ObservedVoid(seq, number)
 
-    def use(self, now: Instant) -> dict[Seq, tuple[int, Used]]:
-        """(attempt, what it has used so far) of what runs."""
-        return {a.seq: (a.attempt, a.used(now)) for a in self._attempts.values() if a.runs}
+    def use(self, now: Instant, but: Container[Key] = ()) -> dict[Seq, tuple[int, Used]]:
+        """(attempt, what it has used so far) of what runs, ``but`` not of these attempts."""
+        going = [a for a in self._attempts.values() if a.runs and (a.seq, a.attempt) not in but]
+        return {a.seq: (a.attempt, a.used(now)) for a in going}
 
     def spent(self, now: Instant) -> float:
         """CPU time (ms) that all attempts together have used up to now: the processors' busy time."""
