@@ -90,7 +90,7 @@ class FairShare:
         """What a run of this request is expected to use: the mean of its group's last ended requests, else
         of all groups', else what it asks for; at most its limit."""
         limit = self._limit(request)
-        mean = self._mean(request.group)
+        mean = self._mean(request.spec.group)
         if mean is None:
             mean = limit if limit is not None else EXPECTED_MS * self._per_ms(request)
         return mean if limit is None else min(mean, limit)
@@ -153,7 +153,7 @@ class FairShare:
 
     def _book(self, request: Request, run: Attempt | None, more: float, left: float) -> None:
         """``more`` was used of it since its attempt ``run`` was charged, and so much is ``left``."""
-        group, owner = request.group, request.owner
+        group, owner = request.spec.group, request.spec.owner
         expected, all_expected = self._expected, self._all_expected
         for level, each in ((ALL, group), (group, owner)):
             expected[level, each] = expected.get((level, each), 0.0) + left

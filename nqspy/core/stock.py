@@ -130,7 +130,8 @@ class Stock:
         for request in site.started.values():
             mine = alone or site.domain_of(request.queue).name == self._domain
             if request.state is State.RUNNING and mine and (more := self.uses.uncounted(request)):
-                for level, name in ((ALL, request.group), (request.group, request.owner)):
+                spec = request.spec
+                for level, name in ((ALL, spec.group), (spec.group, spec.owner)):
                     of_level = found.setdefault(level, {})
                     of_level[name] = of_level.get(name, 0.0) + more
         return found

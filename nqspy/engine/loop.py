@@ -262,7 +262,7 @@ class Engine:
     def _sample(self, observation: ob.Observation, used: Used) -> None:
         request = self.site.started.get(observation.seq)
         if request is not None and request.attempts == observation.attempt:
-            last = self.samples.get(observation.seq, request.used)
+            last = self.samples.get(observation.seq) or request.used
             self.samples[observation.seq] = last.most(used)
 
     def _answer(self, tx: Transaction, asked: CommandAsked) -> None:

@@ -52,12 +52,13 @@ def _domain(site: Site, request: Request) -> str:
 
 def _charge(site: Site, domain: str, found: Collection[tuple[Request, Used]], at: Instant) -> None:
     balance = site.balance_of(domain)
-    balance.advance(at, dict.fromkeys(request.group for request, _ in found))
+    balance.advance(at, dict.fromkeys([request.spec.group for request, _ in found]))
     missing: dict[tuple[str, str], float] = {}
     charge = site.settings.usage.charge
     for request, used in found:
-        more = amount(used, request.spec.ask.pes, charge) - request.run.charged
-        key = (request.group, request.owner)
+        spec = request.spec
+        more = amount(used, spec.ask.pes, charge) - request.run.charged
+        key = (spec.group, spec.owner)
         missing[key] = missing.get(key, 0.0) + more - counted(request, at)
         _book(site, domain, request, used, more, at)
     balance.correct(missing)
@@ -68,7 +69,7 @@ def _amount(site: Site, request: Request, used: Used) -> int:
 
 
 def _book(site: Site, domain: str, request: Request, used: Used, more: int, at: Instant) -> None:
-    former, usage, group, owner = request.run, site.settings.usage, request.group, request.owner
+    former, usage, group, owner = request.run, site.settings.usage, request.spec.group, request.spec.owner
     ran, span = used.wall - former.used.wall, uncharged(former, at)
     site.touched.requests.add(request.seq)
     if more:

@@ -37,7 +37,8 @@ def begun(request: Request, pes: int, at: Instant) -> Attempt:
 def charged(request: Request, used: Used, more: int, at: Instant, charge: str) -> Attempt:
     """Its attempt, which has ``used`` so much, now that ``more`` (ms) is charged; where CPU time is, at the
     rate measured by that."""
-    former, span = request.run, uncharged(request.run, at)
+    former = request.run
+    span = uncharged(former, at)
     measured = span >= MEASURABLE and charge == "cpu" and request.state is State.RUNNING
     rate = max(0, round(more * PE / span)) if measured else former.rate
     last = at if former.charged_at is None else max(former.charged_at, at)
