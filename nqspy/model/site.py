@@ -133,15 +133,14 @@ class Site:
 
     def own_accounts(self, group: str, domain: str | None) -> list[Account]:
         """The accounts that a group itself has in a domain (None: in all)."""
-        keys = [account_key(each, f"g:{group}") for each in (self.shared() if domain is None else (domain,))]
+        keys = [account_key(each, f"g:{group}") for each in (self.shared() if domain is None else [domain])]
         return [self.accounts[key] for key in keys if key in self.accounts]
 
     def past_of(self, domain: str) -> DomainPast:
         """What was in a domain."""
-        found = self.past.get(domain)
-        if found is None:
-            found = self.past[domain] = DomainPast()
-        return found
+        if domain not in self.past:
+            self.past[domain] = DomainPast()
+        return self.past[domain]
 
     def terms(self, domain: str = APPLICATION) -> Terms:
         """What the deficit rule in a domain depends on, as it is now."""
