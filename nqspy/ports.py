@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypedDict
 
 import msgspec
+from msgspec import Struct
 
 from nqspy.model.actions import Action, ExitFailure, Plan
 from nqspy.model.events import Deleted, Ended, Recorded
@@ -190,7 +191,7 @@ class PassView(Protocol):
         user the group."""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Answer(Struct, frozen=True):
     """What jobselect answers: ``force``, ``refuse``, ``never`` or ``hold_line`` with a text, and which exit
     said so. None: the standard rules. ``alike``: fields in which others of its queue are alike that the
     refusal reaches too (`reasons.ALIKE`; none of them: all); None: it reaches nobody else. (A Struct: a pass
@@ -225,13 +226,12 @@ def is_change(name: str, value: object) -> bool:
     return type(value) is kind
 
 
-@dataclass(frozen=True, slots=True)
-class SubmitAnswer:
+class SubmitAnswer(Struct, frozen=True):
     """What the submit exit answers: a refusal text, or changed fields (`CHANGEABLE`) of the submission."""
 
     refusal: str | None = None
     who: str = ""
-    changes: Mapping[str, Any] = field(default_factory=dict)
+    changes: Mapping[str, Any] = msgspec.field(default_factory=dict)
 
 
 class Exits(Protocol):

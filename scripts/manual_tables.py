@@ -4,7 +4,6 @@ A table stands in ``nqspy/manual/*.md`` between ``<!-- table: NAME -->`` and ``<
 is replaced. With ``--check`` nothing is written and the exit status is 1 when a page is not up to date.
 """
 
-import dataclasses
 import inspect
 import re
 import sys
@@ -101,7 +100,7 @@ def wire_table() -> str:
 
 
 def _fields(cls: Any) -> str:
-    return " ".join(f"`{field.name}`" for field in dataclasses.fields(cls) if not field.kw_only) or "none"
+    return " ".join(f"`{name}`" for name in cls.__struct_fields__) or "none"
 
 
 def _sentence(cls: type) -> str:

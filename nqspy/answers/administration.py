@@ -1,6 +1,6 @@
 """What operators and managers ask of the daemon itself, and dates that depend on the site's clock."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from nqspy.answers.serving import Serving
 from nqspy.engine.handlers.people import need

@@ -2,15 +2,15 @@
 its state."""
 
 import contextlib
-import dataclasses
 import logging
 import pwd
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nqspy.answers import (
     administration,
@@ -50,8 +50,7 @@ LOG = logging.getLogger("nqspy.answers")
 Question = Callable[["Dispatcher", rpc.Asked], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(Struct, frozen=True):
     """Who waits for a reply of the engine."""
 
     asked: rpc.Asked
@@ -247,8 +246,7 @@ class Dispatcher:
 
 def _decode(message: dict[str, Any]) -> cm.Command:
     kind = cm.COMMANDS[message["cmd"]]
-    known = {field.name for field in dataclasses.fields(kind)}
-    values = {k: v for k, v in message.items() if k in known}
+    values = {k: v for k, v in message.items() if k in kind.__struct_fields__}
     items = values.get("items")
     if isinstance(items, msgspec.Raw):
         submit = msgspec.convert(values | {"items": ()}, cm.Submit)

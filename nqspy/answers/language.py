@@ -2,10 +2,12 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, takewhile
 from typing import Any, cast
+
+from msgspec.structs import replace
 
 from nqspy.answers import administration, shows
 from nqspy.answers.serving import Serving

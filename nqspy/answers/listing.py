@@ -2,9 +2,10 @@
 engine. Its tables and PBS forms: `pbs_jobs`."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from nqspy.answers import pbs_jobs, pbs_views, queues
 from nqspy.answers.hints import add_hints

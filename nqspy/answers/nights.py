@@ -2,10 +2,11 @@
 journal, so that it can be made again at any time with the same figures."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from datetime import date, timedelta
 from itertools import chain, takewhile
 from typing import Any
+
+from msgspec import Struct, field
 
 from nqspy.answers.serving import Serving, SiteClock
 from nqspy.answers.slow import Work
@@ -38,8 +39,7 @@ COMING = 3 * DAY
 Named = tuple[str, str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Struct, frozen=True):
     """What a report needs beside the journal up to event ``n``: taken in the engine's thread at instant
     ``at``, in a time that does not depend on how many requests wait. ``own`` and ``closing``: why requests
     and queues wait (code, who, text); ``settings`` of the site are made again from the journal."""

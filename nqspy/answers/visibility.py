@@ -3,9 +3,10 @@ as if there were none."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
+
+from msgspec.structs import replace
 
 from nqspy.answers.serving import Serving
 from nqspy.engine.handlers.people import may_see, sees_all

@@ -1,8 +1,10 @@
 """Consumables as settings: what may be made and asked for, what is given, and how they stand."""
 
+import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from nqspy.model import refusals
 from nqspy.model.accounting import note_away
@@ -104,7 +106,7 @@ def _vet(site: Site, settings: Settings, change: Change) -> None:
     there = change.op == "create" or name in settings.consumables
     if there and change.op in ("create", "set", "add") and (away := listed(given.get("offline"))):
         present = settings.consumables.get(name) or Consumable(name)
-        made = replace(present, **_as_units(given)) if change.op == "create" else present
+        made = dataclasses.replace(present, **_as_units(given)) if change.op == "create" else present
         _need_units(made, away, site)
 
 

@@ -2,8 +2,10 @@
 and a line in the list of `core.features`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
+
+from msgspec import Struct
 
 from nqspy.core.draft import Draft
 from nqspy.model.actions import Action
@@ -30,8 +32,7 @@ def _leaves_it_alone(site: Site, request: Request, began: Instant) -> Reason | N
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Feature:
+class Feature(Struct, frozen=True):
     """What a feature can do.
 
     ``act(draft, now)``: proposes in the draft of one pass; answers when it wants to act again at the

@@ -2,7 +2,8 @@
 `submit` exit."""
 
 from collections.abc import Collection
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from nqspy.core.draft import Draft
 from nqspy.core.queueing import route

@@ -4,9 +4,10 @@
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from functools import cache
 from weakref import proxy
+
+from msgspec.structs import replace
 
 from nqspy.core import alike, features
 from nqspy.core.draft import Draft

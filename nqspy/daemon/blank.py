@@ -4,7 +4,8 @@ import contextlib
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from nqspy.daemon.home import MADE, Home, HomeError, lock
 from nqspy.model.errors import NqspyError
@@ -15,8 +16,7 @@ class NotTold(HomeError):
     """A daemon did not come up and has not said why: its log may."""
 
 
-@dataclass(frozen=True, slots=True)
-class Blank:
+class Blank(Struct, frozen=True):
     """A home before a start: ``new``: nothing lay in it; ``there``: its folder was there."""
 
     home: Home

@@ -5,9 +5,11 @@ import json
 import os
 import re
 import time
-from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from nqspy.model.errors import BadValue
 from nqspy.model.ids import Instant
@@ -15,8 +17,7 @@ from nqspy.model.ids import Instant
 _FORM = re.compile(r"^\s*(?P<at>\S+)\s+x(?P<speed>\d+(\.\d+)?)\s*$")
 
 
-@dataclass(frozen=True, slots=True)
-class Clock:
+class Clock(Struct, frozen=True):
     """Site time = ``origin`` + (real time - ``real``) x ``speed``; instants in ms, ``real`` in seconds
     since the epoch.
 

@@ -1,6 +1,7 @@
 """The command ``nqsd``: init, start, run, stop, status."""
 
 import contextlib
+import gc
 import os
 import select
 import signal
@@ -206,8 +207,10 @@ def _without_threads() -> None:
 
 
 def _serve(where: Home, options: StartOptions, ready: int | None) -> None:
+    gc.disable()  # all that is loaded stays: to look for circles in it is a seventh of a start
     from nqspy.daemon.running import serve
 
+    gc.enable()
     serve(where, options, lambda text: _say(ready, f"ok\n{text}"))
 
 

@@ -17,9 +17,12 @@ import signal
 import struct
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from nqspy.daemon.clock import Clock
 from nqspy.daemon.log import LOG
@@ -51,8 +54,7 @@ _ACTIONS = "|".join(("kill", "stop", *OF_COMMIT))
 _RULE = re.compile(rf"(?P<point>[a-z]+)=(?P<action>{_ACTIONS})@(?P<first>\d+)(x(?P<times>\d+))?")
 
 
-@dataclass(frozen=True, slots=True)
-class FailpointRule:
+class FailpointRule(Struct, frozen=True):
     """At the ``first`` time that ``point`` is passed, and ``times`` - 1 times after it, ``action``."""
 
     point: str
@@ -180,8 +182,7 @@ def refuse_syncs() -> None:
             raise OSError(ctypes.get_errno(), "seccomp is not to be had")
 
 
-@dataclass(frozen=True, slots=True)
-class SteppedClock(Clock):
+class SteppedClock(Clock, frozen=True):
     """A clock that was set wrong: ``file`` holds by how many ms, read at each look; none: it is right."""
 
     file: Path = Path()

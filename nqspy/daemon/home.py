@@ -5,9 +5,10 @@ import fcntl
 import os
 import shutil
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from nqspy.model.errors import NqspyError
 from nqspy.system.shipped import shipped
@@ -46,8 +47,7 @@ MADE = frozenset({"spool", "log", "mail", "reports", "history", "backups"})
 """Folders that a daemon makes in its home."""
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
+class Home(Struct, frozen=True):
     """Paths below one folder."""
 
     path: Path

@@ -3,28 +3,26 @@ observations, the bell, wishes to stop."""
 
 import queue
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from nqspy.answers.turns import Turns
 from nqspy.rpc.limits import person
 from nqspy.rpc.server import Asked
 
 
-@dataclass(frozen=True, slots=True)
-class Ring:
+class Ring(Struct, frozen=True):
     """The bell has rung: look at the time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Struct, frozen=True):
     """Somebody wants the daemon to stop (a signal)."""
 
     mode: str = "leave"
 
 
-@dataclass(frozen=True, slots=True)
-class EngineCall:
+class EngineCall(Struct, frozen=True):
     """Something another thread has to have done in the engine's."""
 
     work: Callable[[], None]

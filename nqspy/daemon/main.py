@@ -6,9 +6,10 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from nqspy.answers.dispatcher import DIRECT, Dispatcher
 from nqspy.answers.serving import Readers

@@ -6,9 +6,10 @@ import shutil
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
+
+from msgspec import Struct
 
 from nqspy.daemon.inbox import Ring
 from nqspy.daemon.log import LOG
@@ -24,8 +25,7 @@ _LEFT = 1 << 30
 """Bytes that a backup leaves free, or a fiftieth of the disk."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(Struct, frozen=True):
     """Something of the upkeep that failed: for the inbox."""
 
     who: str
@@ -36,8 +36,7 @@ class Stopped(Exception):
     """The daemon ends: what is under way is given up, and made anew later."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wishes:
+class Wishes(Struct, frozen=True):
     """What the site has set: times in ms, None for never."""
 
     every: int | None

@@ -3,14 +3,14 @@
 import os
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 _TERMINALS = Path("/dev/pts")
 
 
-@dataclass(frozen=True, slots=True)
-class MachineMemory:
+class MachineMemory(Struct, frozen=True):
     """Bytes of the machine's memory, of what of it is available without paging, and of swap; per cent of the
     last 10 s in which some process waited for memory (0 where the kernel does not say)."""
 

@@ -9,10 +9,12 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
-from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from nqspy.answers import nights
 from nqspy.daemon.exit_notices import ExitNotices
@@ -46,8 +48,7 @@ MAILS = "mails.json"
 Addresses = dict[str, tuple[str, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
+class _Made(Struct, frozen=True):
     """A report whose files are written. ``alarm``: what the managers are told besides, if anything."""
 
     day: str

@@ -1,10 +1,9 @@
 """What ``nqsd start`` and ``nqsd run`` were told. Nothing heavy here: the other commands wait for it too."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class StartOptions:
+class StartOptions(Struct, frozen=True):
     """Folders of the configuration and of the exits (None: the home's), the clock, and whether it runs in
     the background."""
 

@@ -7,7 +7,9 @@ and none of its wake-ups while it is not.
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from msgspec import Struct
 
 from nqspy.core.preemption.swap import CONTROL, Reading, SwapControl, judge, near, suspended
 from nqspy.daemon import memory
@@ -25,8 +27,7 @@ SELDOM = 5.0
 Residents = Callable[[Mapping[Seq, int]], Mapping[Seq, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
+class _Task(Struct, frozen=True):
     """What is to be watched: settings, attempts by request, the level known, whether requests gave way."""
 
     control: SwapControl

@@ -7,8 +7,9 @@ import pwd
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from nqspy.model.health import Probe, address_of, kind_of
 from nqspy.model.units import format_seconds
@@ -20,8 +21,7 @@ SHOWN = 200
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """What a try found: whether the resource is well, and a line about it."""
 
     good: bool

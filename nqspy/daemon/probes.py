@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
+from msgspec import Struct
+
 from nqspy.core.accounting.health import Count
 from nqspy.daemon.log import LOG
 from nqspy.daemon.probe_run import Result, attempt
@@ -23,8 +25,7 @@ MOST = 8
 """Threads that try probes at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class Last:
+class Last(Struct, frozen=True):
     """A probe's last try: when by the site's clock, and what it found."""
 
     at: Instant

@@ -5,8 +5,11 @@ when the next may be forked. Nobody has an exit left out alone: it is not asked 
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from nqspy.decider.heartbeat import Call
 from nqspy.model.actions import Plan
@@ -32,8 +35,7 @@ LONGEST_PAUSE = 60.0
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
+class Loss(Struct, frozen=True):
     """A worker was lost. ``exit``: at whose work, empty: nobody's; ``off``: the exits that are left out from
     now on; ``text``: what managers are told."""
 

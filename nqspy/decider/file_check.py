@@ -2,8 +2,9 @@
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from nqspy.core.sight import FIELDS, HANDED
 from nqspy.decider import made_up_site, messages, sandbox
@@ -14,8 +15,7 @@ from nqspy.userexit.inspection import inspect_module
 from nqspy.userexit.loader import LoadError, Source, load_source, read_file
 
 
-@dataclass(frozen=True, slots=True)
-class _Trial:
+class _Trial(Struct, frozen=True):
     source: Source
 
     def __call__(self, pipes: WorkerPipes) -> None:

@@ -6,7 +6,8 @@ import ctypes
 import mmap
 import struct
 import time
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from nqspy.model.ids import Seq
 from nqspy.userexit.call_stats import Subject
@@ -17,8 +18,7 @@ _HEAD = struct.Struct("<qH")
 _LONGEST = 2048
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """Site code at work: which hook of which exit (``load``: the file itself), about what, since when (ns of
     the monotonic clock); ``owner``: whose request or submission that is, empty: nobody's."""
 

@@ -6,6 +6,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TypeVar
 
+from msgspec import Struct
+
 from nqspy.decider import messages
 
 Answer = Future[messages.WorkerMessage | None]
@@ -29,8 +31,7 @@ def answer_within(answer: Answer, fallback: W, seconds: float) -> W:
     return found if isinstance(found, type(fallback)) else fallback
 
 
-@dataclass(frozen=True, slots=True)
-class PassAsked:
+class PassAsked(Struct, frozen=True):
     """The pass that was asked for, as of event ``n``."""
 
     id: int

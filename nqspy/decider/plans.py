@@ -1,10 +1,11 @@
 """Plans on their way from the worker: built from what it says action by action, and believed only so far."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TypeGuard, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from nqspy.core.alike import NAMES
 from nqspy.decider.messages import BadWorkerMessage, Listing, PlanMade, Samples, packed

@@ -13,8 +13,9 @@ import time
 import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
+
+from msgspec import Struct
 
 from nqspy.decider import messages, sandbox
 from nqspy.decider.heartbeat import Heartbeat
@@ -27,8 +28,7 @@ PRINTED = 30
 """Lines a minute that the log takes of what exits print."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerEnded:
+class WorkerEnded(Struct, frozen=True):
     """The worker has ended: how, in words."""
 
     how: str
@@ -251,8 +251,7 @@ def _how(status: int) -> str:
     return f"it ended with status {code}"
 
 
-@dataclass(frozen=True, slots=True)
-class FromWorker:
+class FromWorker(Struct, frozen=True):
     """What a worker said, for the inbox; None: nothing will be said to that order."""
 
     process: WorkerProcess | None

@@ -13,7 +13,8 @@ import resource
 import signal
 import sys
 from collections.abc import Collection
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from nqspy.decider import syscalls
 
@@ -32,8 +33,7 @@ _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Sandbox:
+class Sandbox(Struct, frozen=True):
     """What a worker may have. ``memory``: bytes beyond what it begins with; ``alone``: it may begin neither
     process nor thread, and has no sockets (else: none of this machine, AF_UNIX); ``files``: descriptors;
     ``user``: (name, uid, gid) it becomes, None: it stays who it is."""

@@ -9,7 +9,8 @@ import errno
 import os
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _PR_SET_SECCOMP, _FILTER = 22, 2
 _CREATE_RULESET, _RESTRICT_SELF = 444, 446
@@ -21,8 +22,7 @@ _UNIX, _STREAM = 1, 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Machine:
+class _Machine(Struct, frozen=True):
     """A kernel's numbers: of itself (``AUDIT_ARCH_…``), of the calls refused to everybody, of those that make
     and join sockets; ``other``: numbers from there on are those of another way to call it."""
 

@@ -4,7 +4,6 @@ it by the same events, and answers one order after another until it is ended."""
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from traceback import format_exc
@@ -12,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from nqspy.core.draft import Draft
 from nqspy.core.passes import PassRunner
@@ -32,8 +32,7 @@ from nqspy.userexit.site_exits import SiteExits
 _kept = msgspec.msgpack.Decoder(Kept)
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerTask:
+class WorkerTask(Struct, frozen=True):
     """What a worker is born with. ``listing``: figures of the exits it goes on counting from;
     ``memory``: what an earlier worker remembered, its failures too unless it is ``forgiving``."""
 
@@ -183,8 +182,7 @@ class Worker:
 # ---------------------------------------------------------------- notices
 
 
-@dataclass(frozen=True, slots=True)
-class NoticeTask:
+class NoticeTask(Struct, frozen=True):
     """The work of the other worker: it gives notices and knows no site."""
 
     folder: Path

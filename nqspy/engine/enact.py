@@ -1,7 +1,8 @@
 """What a plan's actions do: the events that say they were decided, and what the executor is to do."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from nqspy.core.queueing.passing import promises_times
 from nqspy.core.queueing.reservations import MOMENT

@@ -2,7 +2,8 @@
 look at the queue."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from nqspy.core import alike, resource_health
 from nqspy.core.passes import explain, of_itself
@@ -45,8 +46,7 @@ class Places:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class ChainLink:
+class ChainLink(Struct, frozen=True):
     """One step of a chain of requests that wait for each other: ``needed_by`` awaits ``word`` of ``seq``."""
 
     needed_by: Seq

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
+
 from nqspy.engine.handlers.context import Reply
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
@@ -14,8 +16,7 @@ from nqspy.model.people import Caller
 from nqspy.model.requests import Used
 
 
-@dataclass(frozen=True, slots=True)
-class CommandAsked:
+class CommandAsked(Struct, frozen=True):
     """A command with the caller's identity; the reply comes back with ``handle`` (None: nobody waits)."""
 
     command: cm.Command
@@ -23,15 +24,13 @@ class CommandAsked:
     handle: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """A plan that a decider in another process sent; None: there will be none, it is to be asked again."""
 
     plan: Plan | None
 
 
-@dataclass(frozen=True, slots=True)
-class Between:
+class Between(Struct, frozen=True):
     """What an engine knows between two passes beside its site: whether one is due or under way; when the last
     one asked for another look (``woken``: the last such instant that was seen to) and whether it had too few
     PEs (`Plan`); use of running attempts as last told."""
@@ -56,8 +55,7 @@ class Observed:
     events: tuple[ev.Event, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PassDue:
+class PassDue(Struct, frozen=True):
     """A pass is asked for now, whatever has changed since the last one; for drivers that say when
     (`Engine.by_hand`)."""
 

@@ -6,8 +6,9 @@ long as those like them did (`runtime.expected_wall`).
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from nqspy.core import features
 from nqspy.core.backlog import Backlog
@@ -53,8 +54,7 @@ def never() -> float:
     return 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Foreseen:
+class Foreseen(Struct, frozen=True):
     """A start, and what it rests on; None: why nobody can say. ``by``: requests that are meant by ``{by}`` in
     it; not everybody may see them."""
 
@@ -63,8 +63,7 @@ class Foreseen:
     by: tuple[Seq, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Outlook:
+class Outlook(Struct, frozen=True):
     """When a request starts: at the latest, and probably."""
 
     latest: Foreseen
@@ -328,8 +327,7 @@ class _Asked:
 # ---------------------------------------------------------------- how long requests run
 
 
-@dataclass(frozen=True, slots=True)
-class _Lengths:
+class _Lengths(Struct, frozen=True):
     """How long each attempt runs in all, in words too; ``per_move``: how long one takes for each PE that it
     leaves, by the last moves, ``moved`` in words; ``endless``: of whom nobody knows it; ``guesses``: a rough
     figure will do where a run does not reach."""

@@ -1,7 +1,8 @@
 """After a restart: what the rows say runs is compared with what the executor finds (architecture.md 5.8)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from nqspy.engine.handlers import health, recorded, strays
 from nqspy.engine.handlers.advice import names
@@ -21,8 +22,7 @@ from nqspy.model.requests import STARTED
 from nqspy.model.site import Site
 
 
-@dataclass(frozen=True, slots=True)
-class Later:
+class Later(Struct, frozen=True):
     """What is known of a time after the last event of the rows: an older database was put in place.
 
     ``next_seq``: the first number that was never given out; ``attempts``: the last attempt of each request

@@ -6,9 +6,11 @@ import json
 import logging
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
+
+from msgspec.structs import asdict
 
 from nqspy.mail.message import MailMessage
 from nqspy.model.ids import DAY, HOUR, Instant

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from email.message import EmailMessage
 from email.policy import SMTP, default
 from email.utils import formatdate
 from uuid import uuid4
+
+from msgspec import Struct
 
 from nqspy.model.people import is_address
 
@@ -15,8 +16,7 @@ _LONGEST_LINE = 900
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
-class MailMessage:
+class MailMessage(Struct, frozen=True):
     """A mail to one address. ``id`` makes it recognisable: a message of an id is sent once."""
 
     to: str

@@ -4,10 +4,11 @@ machine.
 Called by `lifecycle.apply` only.
 """
 
+import dataclasses
 from collections.abc import Collection
-from dataclasses import replace
 
 from msgspec import structs
+from msgspec.structs import replace
 
 from nqspy.model import events as ev
 from nqspy.model import registry
@@ -249,7 +250,7 @@ def shift_changed(site: Site, event: ev.ShiftChanged, at: Instant) -> None:
 
 def shift_failed(site: Site, event: ev.ShiftFailed, at: Instant) -> None:
     """Remembers which shift could not be entered, so that this is told once, and why."""
-    site.shift = replace(site.shift, failed=event.shift, failed_text=event.text)
+    site.shift = dataclasses.replace(site.shift, failed=event.shift, failed_text=event.text)
     site.touched.state = True
 
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from msgspec import Struct
+
 from nqspy.model.cause import SCHEDULER, Cause
 from nqspy.model.consumables import Units
 from nqspy.model.ids import Instant, Seq
@@ -189,8 +191,7 @@ class Forget(Action):
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
-class ExitFailure:
+class ExitFailure(Struct, frozen=True):
     """One failure of an exit in a pass: which exit, on which request (None: not about one), what it said;
     ``off``: it is switched off; ``rests``: on whose requests it failed in a row and until when it is not
     asked about them, as what follows "exit NAME failed"; ``lost``: its process was lost at that."""
@@ -204,8 +205,7 @@ class ExitFailure:
     lost: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """What a pass decided: the actions in their order, why the others wait, when to look again at the latest.
 
     ``as_of``: number of the last event the pass saw. ``short_of_pes``: some request waits only for a PE.

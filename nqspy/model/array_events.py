@@ -1,6 +1,5 @@
 """What happens to arrays alone."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from nqspy.model.event import Event
@@ -8,8 +7,7 @@ from nqspy.model.ids import Seq
 from nqspy.model.indices import Runs
 
 
-@dataclass(frozen=True, slots=True)
-class Parted(Event):
+class Parted(Event, frozen=True):
     """These indices of an array became requests of their own, without having begun: something concerns them
     that does not concern the others."""
 

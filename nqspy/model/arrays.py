@@ -6,10 +6,10 @@ or when something concerns it that does not concern the others (it is moved, say
 that have not begun stands in the array.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from nqspy.model import indices
@@ -17,8 +17,7 @@ from nqspy.model.ids import Seq
 from nqspy.model.indices import Runs
 
 
-@dataclass(frozen=True, slots=True)
-class ArraySpec:
+class ArraySpec(Struct, frozen=True):
     """Which indices there are, and how many of them may run at a time (None: as many as may)."""
 
     indices: Runs

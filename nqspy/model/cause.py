@@ -1,7 +1,8 @@
 """Who or what caused something: typed, for a name alone does not say (a person may have a feature's)."""
 
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 Kind = Literal["operator", "owner", "shift", "probe", "feature", "exit", "system"]
 
@@ -9,8 +10,7 @@ _NAMED = ("shift", "probe")
 """Kinds that stand before the name where people read it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(Struct, frozen=True):
     """``kind`` says what ``name`` is the name of: a person (``operator``, ``owner``), a shift, a probe, a
     feature of the scheduler, a user exit, or a part of nqspy (``system``)."""
 
@@ -64,8 +64,7 @@ def cause_of(text: str) -> Cause:
     return _KNOWN.get(text) or Cause("operator", text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caused:
+class Caused(Struct, frozen=True, kw_only=True):
     """What events have in common that somebody or something caused: ``cause``, which those of journals from
     before lack, and its name as text beside it."""
 

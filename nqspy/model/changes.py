@@ -1,12 +1,12 @@
 """What an event says of changed settings."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Change:
+
+class Change(Struct, frozen=True):
     """One change of the settings. ``op`` create|set|add|remove|delete, ``path`` as in `tree`, ``value``
     JSON-able.
 

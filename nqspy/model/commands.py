@@ -3,30 +3,27 @@
 Every command that changes something becomes events or is refused; queries (`Query`) only read.
 """
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import msgspec
+from msgspec import Struct
 
 from nqspy.model.events import Change
 from nqspy.model.ids import Instant
 from nqspy.model.requests import AfterWord, Spec
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """Base of all commands."""
 
     cmd: ClassVar[str] = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Query(Command):
+class Query(Command, frozen=True):
     """Base of the commands that only read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Submission:
+class Submission(Struct, frozen=True):
     """One request of a `Submit`. ``spec.owner``, ``uid``, ``gid``, ``script``, ``environment`` and
     ``group`` are filled in by the daemon.
 
@@ -45,8 +42,7 @@ class Submission:
     after: tuple[tuple[int, AfterWord], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Submit(Command):
+class Submit(Command, frozen=True):
     """Submit these requests in this order: all or none. ``key``: the same key of the same user again gives
     the same answer."""
 
@@ -56,8 +52,7 @@ class Submit(Command):
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Configure(Command):
+class Configure(Command, frozen=True):
     """Change settings: all of these changes or none. ``source``: file or person, for the journal;
     ``upsert``: create of what exists alters it; ``live``: somebody types it, so that new times of shifts
     count from now on only; ``advise``: what can never start or be routed is answered too."""
@@ -71,8 +66,7 @@ class Configure(Command):
     advise: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class ApplyFiles(Command):
+class ApplyFiles(Command, frozen=True):
     """Apply the changed files of ``queues.d``: ``files`` are (name, content hash, commands in `encode`
     form)."""
 
@@ -80,8 +74,7 @@ class ApplyFiles(Command):
     files: tuple[tuple[str, str, tuple[dict[str, Any], ...]], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Delete(Command):
+class Delete(Command, frozen=True):
     """Delete waiting requests. Started ones are ended with ``kill`` or ``force`` (POSIX); with a ``signal``
     they get that and no more. ``mails``: so many owners' mails go out at most; ``cascade``: what waits for
     them is deleted too; ``lenient``: one that has ended meanwhile is no failure;
@@ -99,8 +92,7 @@ class Delete(Command):
     history: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class HoldRequests(Command):
+class HoldRequests(Command, frozen=True):
     """Hold waiting requests; ``letter``: u, o, s or several of them, "n": none (None: what the caller's role
     gives)."""
 
@@ -109,8 +101,7 @@ class HoldRequests(Command):
     letter: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseRequests(Command):
+class ReleaseRequests(Command, frozen=True):
     """Take holds off, as `HoldRequests` puts them on. ``lenient``: one that is not held is no failure."""
 
     cmd: ClassVar[str] = "release"
@@ -119,8 +110,7 @@ class ReleaseRequests(Command):
     lenient: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class MoveRequests(Command):
+class MoveRequests(Command, frozen=True):
     """Move waiting requests into another queue (``ids``), or all of a queue (``source``)."""
 
     cmd: ClassVar[str] = "move"
@@ -129,8 +119,7 @@ class MoveRequests(Command):
     source: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ModifyRequest(Command):
+class ModifyRequest(Command, frozen=True):
     """Change what a request asks for: attribute path below `Spec` -> value; of a running one only what can
     still matter."""
 
@@ -139,8 +128,7 @@ class ModifyRequest(Command):
     values: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class RerunRequests(Command):
+class RerunRequests(Command, frozen=True):
     """End started requests and queue them again; ``force``: by KILL at once."""
 
     cmd: ClassVar[str] = "rerun"
@@ -148,8 +136,7 @@ class RerunRequests(Command):
     force: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SuspendRequests(Command):
+class SuspendRequests(Command, frozen=True):
     """Stop (or let go on, ``resume``) started requests."""
 
     cmd: ClassVar[str] = "suspend"
@@ -157,8 +144,7 @@ class SuspendRequests(Command):
     resume: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SignalRequests(Command):
+class SignalRequests(Command, frozen=True):
     """Send a signal to all processes of running requests; 0: only see whether they run."""
 
     cmd: ClassVar[str] = "signal"
@@ -166,8 +152,7 @@ class SignalRequests(Command):
     signal: int
 
 
-@dataclass(frozen=True, slots=True)
-class WriteMessage(Command):
+class WriteMessage(Command, frozen=True):
     """Write a line into these outputs of running requests."""
 
     cmd: ClassVar[str] = "message"
@@ -176,16 +161,14 @@ class WriteMessage(Command):
     streams: tuple[Literal["stdout", "stderr"], ...] = ("stderr",)
 
 
-@dataclass(frozen=True, slots=True)
-class ExchangeRequests(Command):
+class ExchangeRequests(Command, frozen=True):
     """Exchange the places of two waiting requests of one queue."""
 
     cmd: ClassVar[str] = "exchange"
     ids: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduleRequest(Command):
+class ScheduleRequest(Command, frozen=True):
     """``schedule request ID first|next|now|system``."""
 
     cmd: ClassVar[str] = "schedule"
@@ -193,8 +176,7 @@ class ScheduleRequest(Command):
     place: Literal["first", "next", "now", "system"]
 
 
-@dataclass(frozen=True, slots=True)
-class AbortQueue(Command):
+class AbortQueue(Command, frozen=True):
     """TERM, after ``seconds`` KILL, to every running request of a queue."""
 
     cmd: ClassVar[str] = "abort_queue"
@@ -202,16 +184,14 @@ class AbortQueue(Command):
     seconds: int = 60
 
 
-@dataclass(frozen=True, slots=True)
-class PurgeQueue(Command):
+class PurgeQueue(Command, frozen=True):
     """Delete all waiting requests of a queue."""
 
     cmd: ClassVar[str] = "purge_queue"
     queue: str
 
 
-@dataclass(frozen=True, slots=True)
-class CorrectUsage(Command):
+class CorrectUsage(Command, frozen=True):
     """Set the decayed use of a group, groups below it included, to ``ms`` (of what is charged); ``relative``:
     change it by so much, never below 0."""
 
@@ -221,8 +201,7 @@ class CorrectUsage(Command):
     relative: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SwitchShift(Command):
+class SwitchShift(Command, frozen=True):
     """Put a shift in force by hand until the next firing or ``until`` (an instant, or ``HH:MM`` in the
     site's zone)."""
 
@@ -231,29 +210,25 @@ class SwitchShift(Command):
     until: Instant | str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AutomaticShift(Command):
+class AutomaticShift(Command, frozen=True):
     """Back to the shift whose time it is."""
 
     cmd: ClassVar[str] = "automatic_shift"
 
 
-@dataclass(frozen=True, slots=True)
-class ReloadExits(Command):
+class ReloadExits(Command, frozen=True):
     """Load the exits again: the whole set is verified first, a broken one leaves the old set in force."""
 
     cmd: ClassVar[str] = "reload_exits"
 
 
-@dataclass(frozen=True, slots=True)
-class ReloadQueues(Command):
+class ReloadQueues(Command, frozen=True):
     """Apply the files of ``queues.d`` that changed: all of them, or none if one is wrong."""
 
     cmd: ClassVar[str] = "reload_queues"
 
 
-@dataclass(frozen=True, slots=True)
-class Shutdown(Command):
+class Shutdown(Command, frozen=True):
     """Stop the daemon: leave running requests (default), wait for them (``drain``) or queue them again
     (``requeue``)."""
 
@@ -261,8 +236,7 @@ class Shutdown(Command):
     mode: Literal["leave", "drain", "requeue"] = "leave"
 
 
-@dataclass(frozen=True, slots=True)
-class ListRequests(Query):
+class ListRequests(Query, frozen=True):
     """Requests as objects (`explain.view`); no filter: all that have not ended."""
 
     cmd: ClassVar[str] = "list_requests"
@@ -273,16 +247,14 @@ class ListRequests(Query):
     ended: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Why(Query):
+class Why(Query, frozen=True):
     """Why a request waits, or what ended it."""
 
     cmd: ClassVar[str] = "why"
     id: str
 
 
-@dataclass(frozen=True, slots=True)
-class ShowObject(Query):
+class ShowObject(Query, frozen=True):
     """``show WHAT [NAMES]`` as data; ``options`` e.g. ``{"next": 1209600000}``."""
 
     cmd: ClassVar[str] = "show"

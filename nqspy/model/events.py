@@ -3,7 +3,6 @@
 Journaled as ``(n, at, kind, version, JSON of its fields)``; in order of ``n`` they give the same state.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from nqspy.model.actions import ExitFailure
@@ -22,8 +21,7 @@ from nqspy.model.reservation import Reserved as Reserved
 from nqspy.model.shapes import Lacked
 
 
-@dataclass(frozen=True, slots=True)
-class Submitted(Event):
+class Submitted(Event, frozen=True):
     """A request was accepted into a queue. ``key`` and ``digest`` make a repeated submission recognisable."""
 
     kind: ClassVar[str] = "submitted"
@@ -35,8 +33,7 @@ class Submitted(Event):
     digest: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Routed(Event):
+class Routed(Event, frozen=True):
     """A pipe queue passed a request on."""
 
     kind: ClassVar[str] = "routed"
@@ -45,16 +42,14 @@ class Routed(Event):
     former: str
 
 
-@dataclass(frozen=True, slots=True)
-class Eligible(Event):
+class Eligible(Event, frozen=True):
     """The date of these waiting requests has come: they are queued from now on."""
 
     kind: ClassVar[str] = "eligible"
     seqs: tuple[Seq, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Starting(Event):
+class Starting(Event, frozen=True):
     """It was decided to start an attempt on these PEs and units; the executor may once this is committed.
     ``until``: when it is ended, where it fills a hole (`Spec.contract`); ``passing``, ``lacked``: as
     `actions.Start` has them."""
@@ -70,8 +65,7 @@ class Starting(Event):
     lacked: Lacked = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Started(Event):
+class Started(Event, frozen=True):
     """The executor started an attempt; ``began``: when, where they could only tell of its end."""
 
     kind: ClassVar[str] = "started"
@@ -81,8 +75,7 @@ class Started(Event):
     began: Instant | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Suspended(Event, Caused):
+class Suspended(Event, Caused, frozen=True):
     """An attempt was stopped by ``by``, for ``text``. ``parked``, ``leaving``: as `requests.Pause` has it."""
 
     kind: ClassVar[str] = "suspended"
@@ -94,8 +87,7 @@ class Suspended(Event, Caused):
     leaving: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Resumed(Event, Caused):
+class Resumed(Event, Caused, frozen=True):
     """A suspended attempt goes on; ``pes``: the PEs it has from now on, none: those it had."""
 
     kind: ClassVar[str] = "resumed"
@@ -105,8 +97,7 @@ class Resumed(Event, Caused):
     pes: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Exiting(Event):
+class Exiting(Event, frozen=True):
     """An attempt's processes have ended and its PEs are free; its output takes a while to be delivered."""
 
     kind: ClassVar[str] = "exiting"
@@ -115,8 +106,7 @@ class Exiting(Event):
     used: Used = Used()
 
 
-@dataclass(frozen=True, slots=True)
-class Ended(Event):
+class Ended(Event, frozen=True):
     """An attempt ended, and the request with it. ``stdout`` and ``stderr``: where its output lies."""
 
     kind: ClassVar[str] = "ended"
@@ -131,8 +121,7 @@ class Ended(Event):
     stderr: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Requeued(Event):
+class Requeued(Event, frozen=True):
     """An attempt ended, its request waits again, dated as before. ``losses`` as `requests.Request` has it."""
 
     kind: ClassVar[str] = "requeued"
@@ -143,8 +132,7 @@ class Requeued(Event):
     losses: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Held(Event, Caused):
+class Held(Event, Caused, frozen=True):
     """Waiting requests were held; ``letter`` u (owner), o (operator), s (system). ``indices``, here and
     below: of an array, those that it is about, if not all."""
 
@@ -156,8 +144,7 @@ class Held(Event, Caused):
     indices: Runs = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Released(Event):
+class Released(Event, frozen=True):
     """Holds were taken off; ``letters`` are those taken. ``aging``: age counts from now on (`age_from`)."""
 
     kind: ClassVar[str] = "released"
@@ -168,8 +155,7 @@ class Released(Event):
     indices: Runs = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Redated(Event):
+class Redated(Event, frozen=True):
     """Waiting requests got a new date in queue, one event however many."""
 
     kind: ClassVar[str] = "redated"
@@ -179,8 +165,7 @@ class Redated(Event):
     who: str
 
 
-@dataclass(frozen=True, slots=True)
-class DependencyMet(Event):
+class DependencyMet(Event, frozen=True):
     """What these requests awaited of ``prerequisite`` (``words``) has come about, or counts as if it had;
     one that awaits nothing more is queued. ``aging`` as in `Released`."""
 
@@ -193,8 +178,7 @@ class DependencyMet(Event):
     indices: Runs = ()
 
 
-@dataclass(frozen=True, slots=True)
-class DependencyFailed(Event):
+class DependencyFailed(Event, frozen=True):
     """What these requests await of ``prerequisite`` (``words``) can never come: an operator releases them."""
 
     kind: ClassVar[str] = "dependency_failed"
@@ -205,8 +189,7 @@ class DependencyFailed(Event):
     indices: Runs = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked(Event):
+class Ranked(Event, frozen=True):
     """``schedule request``: rank 0 system, 1 first (of its queue), 2 next (of all), 3 now."""
 
     kind: ClassVar[str] = "ranked"
@@ -215,8 +198,7 @@ class Ranked(Event):
     who: str
 
 
-@dataclass(frozen=True, slots=True)
-class Moved(Event):
+class Moved(Event, frozen=True):
     """Waiting requests were moved into another queue by a person."""
 
     kind: ClassVar[str] = "moved"
@@ -225,8 +207,7 @@ class Moved(Event):
     who: str
 
 
-@dataclass(frozen=True, slots=True)
-class Modified(Event):
+class Modified(Event, frozen=True):
     """What a request asks for was changed; ``spec`` is the whole new one."""
 
     kind: ClassVar[str] = "modified"
@@ -235,8 +216,7 @@ class Modified(Event):
     who: str
 
 
-@dataclass(frozen=True, slots=True)
-class Deleting(Event, Caused):
+class Deleting(Event, Caused, frozen=True):
     """A started request is to be ended as ``who`` asked, or to be run again (``rerun``); ``text``: why."""
 
     kind: ClassVar[str] = "deleting"
@@ -247,8 +227,7 @@ class Deleting(Event, Caused):
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Deleted(Event):
+class Deleted(Event, frozen=True):
     """A waiting request was deleted: it has ended without having run."""
 
     kind: ClassVar[str] = "deleted"
@@ -258,8 +237,7 @@ class Deleted(Event):
     indices: Runs = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Decided(Event):
+class Decided(Event, frozen=True):
     """A pass acted: what it saw, how exits behaved; its starts follow as events. ``samples`` are charged;
     ``short_of_pes``: one waited only for a PE; ``wait``: why those looked at do, ``(seq, code, who, text)``;
     ``ready``: ``("GROUP:OWNER", PEs)``, see `balance`; ``exits``: hooks it asked; ``asked``: when."""
@@ -275,8 +253,7 @@ class Decided(Event):
     asked: Instant | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ShiftChanged(Event):
+class ShiftChanged(Event, frozen=True):
     """Another shift is in force. ``fired``: the firing this belongs to; ``manual``: an operator switched."""
 
     kind: ClassVar[str] = "shift_changed"
@@ -287,8 +264,7 @@ class ShiftChanged(Event):
     until: Instant | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ShiftFailed(Event):
+class ShiftFailed(Event, frozen=True):
     """Entering a shift failed: the former settings stay; it is tried again."""
 
     kind: ClassVar[str] = "shift_failed"
@@ -296,8 +272,7 @@ class ShiftFailed(Event):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class SettingsChanged(Event):
+class SettingsChanged(Event, frozen=True):
     """Settings were changed, all of these or none."""
 
     kind: ClassVar[str] = "settings_changed"
@@ -306,8 +281,7 @@ class SettingsChanged(Event):
     source: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class UsageCorrected(Event):
+class UsageCorrected(Event, frozen=True):
     """A manager set the decayed use (ms) of a group and those below it from ``former`` to ``value``."""
 
     kind: ClassVar[str] = "usage_corrected"
@@ -317,8 +291,7 @@ class UsageCorrected(Event):
     who: str
 
 
-@dataclass(frozen=True, slots=True)
-class MachineFound(Event):
+class MachineFound(Event, frozen=True):
     """What was found at start, or when CPUs went or came: the CPUs that PEs stand for, in order; ``offline``:
     PEs whose CPU is gone; ``devices``: what can be given out by the unit."""
 
@@ -331,16 +304,14 @@ class MachineFound(Event):
     devices: tuple[Device, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FilesApplied(Event):
+class FilesApplied(Event, frozen=True):
     """Files of ``queues.d`` were applied: content hashes by name."""
 
     kind: ClassVar[str] = "files_applied"
     files: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ExitOff(Event):
+class ExitOff(Event, frozen=True):
     """An exit was switched off after failures on five different requests in a row."""
 
     kind: ClassVar[str] = "exit_off"
@@ -348,8 +319,7 @@ class ExitOff(Event):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceChanged(Event):
+class ResourceChanged(Event, frozen=True):
     """A probe found its resource broken, or well again."""
 
     kind: ClassVar[str] = "probe"
@@ -358,8 +328,7 @@ class ResourceChanged(Event):
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PressureChanged(Event):
+class PressureChanged(Event, frozen=True):
     """How memory stands: requests must give way (``high``), may come back (``calm``) or neither (``tight``).
     ``used``: per cent of ``total`` bytes; ``resident``: bytes by request; ``people``: some are at work."""
 
@@ -372,8 +341,7 @@ class PressureChanged(Event):
     people: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Restored(Event):
+class Restored(Event, frozen=True):
     """A backup was restored. ``next_seq``: the first number never given out; ``attempts``: the last since."""
 
     kind: ClassVar[str] = "restored"
@@ -382,8 +350,7 @@ class Restored(Event):
     attempts: tuple[tuple[Seq, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Alarm(Event):
+class Alarm(Event, frozen=True):
     """Something the managers must know. ``since``: when it began, if earlier; ``failures``: no pass's."""
 
     kind: ClassVar[str] = "alarm"
@@ -393,8 +360,7 @@ class Alarm(Event):
     failures: tuple[ExitFailure, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class DaemonStarted(Event):
+class DaemonStarted(Event, frozen=True):
     """A daemon took the installation over. ``last``: instant of the last event; ``clean``: it was stopped."""
 
     kind: ClassVar[str] = "daemon_started"
@@ -402,8 +368,7 @@ class DaemonStarted(Event):
     clean: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Reported(Event):
+class Reported(Event, frozen=True):
     """The report of the night that began on ``day`` (YYYY-MM-DD) was made: from the events up to number
     ``as_of``, at instant ``taken``; ``mails`` go out from here on. What was known then beside the journal is
     kept with it: ``samples`` (use of running requests), ``own`` and ``closing`` (why requests and queues

@@ -4,6 +4,8 @@ share."""
 from dataclasses import dataclass
 from typing import Literal
 
+from msgspec import Struct
+
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.tree import setting
 
@@ -80,8 +82,7 @@ def wrong_of(probe: Probe) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceState:
+class ResourceState(Struct, frozen=True):
     """What a probe found last: ``ok`` or ``broken``, since when, and what it said."""
 
     state: Health
@@ -94,8 +95,7 @@ Level = Literal["high", "tight", "calm"]
 marks after it was high: neither, and nothing is started."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pressure:
+class Pressure(Struct, frozen=True):
     """How the machine's memory stood when that last mattered. ``used`` is per cent in use of ``total``
     bytes, ``resident`` bytes in memory by request; ``people``: somebody works at a terminal; ``answered``:
     since then a request gave way or came back, so that the next decision needs a new reading."""

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from nqspy.model import events as ev
 from nqspy.model.requests import Request
 
@@ -43,8 +45,7 @@ class Lived(NamedTuple):
     guess: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Lifetime:
+class Lifetime(Struct, frozen=True):
     """``runs``: of the last that ended, oldest first; ``last``: number of the event by which one did."""
 
     runs: tuple[Lived, ...]

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from nqspy.model.tree import setting
 
 SCRIPT_MAX = 64 << 20
@@ -33,8 +35,7 @@ class Machine:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(Struct, frozen=True):
     """A device that can be given out: whose it is (``nvidia`` or ``amd``), its name, its device files, their
     numbers (``195:0``), and the CPUs that are near to it; none where that is not known."""
 
@@ -45,8 +46,7 @@ class Device:
     numbers: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """What the executor found: CPU numbers that PEs stand for, memory in bytes; ``offline``: PEs whose CPU is
     gone for now; ``devices``: those that can be given out (`consumables`)."""
 

@@ -1,8 +1,7 @@
 """What a moldable request (`shapes`) asks for on one of its sizes, and while it waits for one."""
 
-from dataclasses import replace
-
 from msgspec import structs
+from msgspec.structs import replace
 
 from nqspy.model.requests import Request, Spec
 from nqspy.model.shapes import Mold, reckoned, wall_by_speedup

@@ -2,7 +2,6 @@
 how long that takes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from nqspy.model.event import Event
@@ -15,8 +14,7 @@ MeasuredMove = tuple[int, int]
 """How many PEs one left, and how long that took, ms."""
 
 
-@dataclass(frozen=True, slots=True)
-class MovedOut(Event):
+class MovedOut(Event, frozen=True):
     """A suspended attempt has left its PEs: others may have them. ``took``: how long that took, ms;
     ``paged``: bytes that left the memory meanwhile."""
 

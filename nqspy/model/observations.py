@@ -1,10 +1,10 @@
 """What the executor sees and tells: reports of attempts while they run, and what a scan after a restart
 finds."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import msgspec
+from msgspec import Struct
 
 from nqspy.model.health import Health, Level
 from nqspy.model.ids import Seq
@@ -93,13 +93,11 @@ class ObservedStray(Observation, frozen=True):
     fate: str = "done"
 
 
-@dataclass(frozen=True, slots=True)
-class SiteObservation:
+class SiteObservation(Struct, frozen=True):
     """Base of what is seen of the machine and the site rather than of an attempt."""
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedResource(SiteObservation):
+class ObservedResource(SiteObservation, frozen=True):
     """A probe's resource has broken, or is well again (after `Probe.fails` or `Probe.recovers` tries)."""
 
     name: str
@@ -107,8 +105,7 @@ class ObservedResource(SiteObservation):
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedPressure(SiteObservation):
+class ObservedPressure(SiteObservation, frozen=True):
     """How the machine's memory stands: ``used`` per cent in use of ``total`` bytes, ``resident`` bytes in
     memory by request; ``people``: somebody works at a terminal."""
 
@@ -120,8 +117,7 @@ class ObservedPressure(SiteObservation):
     people: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedMachine(SiteObservation):
+class ObservedMachine(SiteObservation, frozen=True):
     """CPUs went or came, or devices that can be given out: what there is now, memory in bytes."""
 
     cpus: tuple[int, ...]

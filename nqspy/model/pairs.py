@@ -1,14 +1,13 @@
 """Who waits in a queue: its pairs of owner and group, in the order of their numbers, and by group."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Pairs:
+class Pairs(Struct, frozen=True):
     """``numbers`` of the pairs (`Dictionary.pairs`) and their ``keys`` (owner, group); ``groups`` by name,
     ``place``: which of these each pair is in, and ``rows``: where the owners of each group stand among the
     keys."""

@@ -6,6 +6,8 @@ from functools import cache
 from math import ceil, log
 from typing import Literal
 
+from msgspec import Struct
+
 from nqspy.model.tree import setting
 
 Role = Literal["manager", "operator", "user"]
@@ -45,8 +47,7 @@ class Usage:
     period: int = setting("time", 12 * 3_600_000, "planning period of the counters", low=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(Struct, frozen=True):
     """Who asks: the socket peer as the kernel names it, never what a client says. ``groups``: names of the
     Unix groups.
 

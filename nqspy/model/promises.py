@@ -29,8 +29,7 @@ class Promise(Action):
     value: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class Promised(Event):
+class Promised(Event, frozen=True):
     """A feature has promised ``value`` under ``key``, or taken it back (null)."""
 
     kind: ClassVar[str] = "promised"

@@ -3,6 +3,8 @@
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
+from msgspec import Struct
+
 from nqspy.model.tree import branch, declared, setting
 
 
@@ -37,8 +39,7 @@ class Factors:
         return (self.share, self.cpu, self.memory, self.time)
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
+class Weights(Struct, frozen=True):
     """The weights in force for one queue: whole numbers >= 0."""
 
     share: int

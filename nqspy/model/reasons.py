@@ -7,13 +7,13 @@ catalogue, `KINDS`. Nobody looks into a text to learn what a reason means.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from math import nan
 from typing import Annotated
 
 import msgspec
+from msgspec import Struct, field
 
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reason_texts import NEEDED, Sentence
@@ -44,8 +44,7 @@ Value = str | int | float | None
 Values = Annotated[tuple[Value, ...], msgspec.Meta(max_length=8)]
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(Struct, frozen=True):
     """One reason: its kind, by name; who says so (a queue, ``complex x``, an exit's name, ...), the values in
     its sentence, until when if known, and how many wait ``ahead`` where it is said of the rest of a queue."""
 
@@ -76,8 +75,7 @@ class Reason:
         return all(getattr(self, name) == value for name, value in fields.items())
 
 
-@dataclass(frozen=True, slots=True)
-class ReasonKind:
+class ReasonKind(Struct, frozen=True):
     """A kind of reason: ``sentence`` says it to people, ``needed`` what must happen so that it holds no more
     (empty: what its code says)."""
 
@@ -146,8 +144,7 @@ class Reach(msgspec.Struct, frozen=True):
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True)
-class Reasons:
+class Reasons(Struct, frozen=True):
     """Reasons of a whole pass without a loop over all: ``own`` of the requests that were looked at,
     ``closing`` of the queues, and ``reach``: those that hold for many alike (`core.alike`).
     """

@@ -9,7 +9,7 @@ What only one feature says it declares in its own file (`declare`).
 ``said`` is what the refusal quotes; another `Refusal` quoted there lends its code and its status.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 SEVERAL_STATUSES = frozenset({"bad_value", "too_many", "unknown_group", "unknown_object"})
 """Codes whose exit status differs from one command to another, as it has from the first."""
@@ -275,8 +275,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class RefusalKind:
+class RefusalKind(Struct, frozen=True):
     """What all refusals of a kind have in common; ``sentence`` names its values in braces."""
 
     code: str

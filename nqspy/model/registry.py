@@ -6,9 +6,10 @@ imports `core.features` first, so that all are there.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
 
 from nqspy.model import offline, torus, tree
 from nqspy.model.changes import Change
@@ -34,8 +35,7 @@ Stamp = Callable[[Instant | None], str | None]
 """Writes an instant as the site's people read it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(Struct, frozen=True):
     """What the command language says of a feature's object: of its verbs, and of the object itself where it
     is shown. ``title``: as a heading. Of objects with names besides: ``usage``: what follows ``create``,
     ``reserved``: what none may be called, as it is a word of the language."""
@@ -49,8 +49,7 @@ class Words:
     reserved: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(Struct, frozen=True):
     """How a feature stands, for programs, and as rows of a label and a text."""
 
     data: Mapping[str, Any]
@@ -73,8 +72,7 @@ def _nothing_to_tell(site: Site, stamp: Stamp) -> Status:
     return Status({}, ())
 
 
-@dataclass(frozen=True, slots=True)
-class SettingsObject(Generic[T]):
+class SettingsObject(Struct, Generic[T], frozen=True):
     """A kind of object of the settings.
 
     ``head``: the first word of its paths; ``kind``: its class, which declares the settings (`tree.setting`);

@@ -1,10 +1,10 @@
 """Requests: what was asked (`Ask`, `Spec`), where it stands (`Request`), how an attempt ended (`Ending`)."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
 import msgspec
+from msgspec import Struct
 
 from nqspy.model import indices
 from nqspy.model.arrays import ArraySpec, ArrayState
@@ -48,8 +48,7 @@ EndReason = Literal["exit", "signal", "cpu_limit", "wall_limit", "memory_limit",
     "process_limit", "contract", "deleted", "lost", "requeued", "not_started"]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Struct, frozen=True):
     """Resources asked for. None = omitted, UNLIMITED = asked without limit; times in ms, sizes in bytes.
 
     ``others``: further limits by their qmgr path, e.g. ``("per_process/stack_limit", 8388608)``; ``needs``:
@@ -87,8 +86,7 @@ class Ask:
         return self.memory if self.memory is not None else self.memory_process
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(Struct, frozen=True):
     """Where output goes. Paths are absolute or None for the default; ``join``: stderr into the stdout file.
 
     ``keep_*``: stays in the owner's home; ``direct_*``: written in place while running; ``log``: the job log
@@ -105,8 +103,7 @@ class Output:
     log_path: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MailWishes:
+class MailWishes(Struct, frozen=True):
     """When and to whom mail is sent: at begin, end, rerun, transfer, abort."""
 
     begin: bool = False
@@ -121,8 +118,7 @@ AfterWord = Literal["ok", "any", "fail", "start", "each"]
 AFTER_WORDS: tuple[AfterWord, ...] = ("ok", "any", "fail", "start", "each")
 
 
-@dataclass(frozen=True, slots=True)
-class Dependency:
+class Dependency(Struct, frozen=True):
     """What must have become of an earlier request before this one may start: it ended well (``ok``: exit
     status 0), ended at all (``any``), ended otherwise than well (``fail``), or began (``start``); ``each``:
     of an array by an array, each index waits until the same index of the other has ended well."""
@@ -131,8 +127,7 @@ class Dependency:
     word: AfterWord = "ok"
 
 
-@dataclass(frozen=True, slots=True)
-class Spec:
+class Spec(Struct, frozen=True):
     """A request as its owner asked for it. ``script`` and ``environment`` are content hashes.
     ``name_given``: the owner named it (a default name such as STDIN says nothing). ``eligible``: not before
     (``-a``). ``after``: requests it depends on; all must be met. ``unix_groups``: of who handed it in, kept
@@ -207,8 +202,7 @@ class Ending(msgspec.Struct, frozen=True):
     stderr: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Redating:
+class Redating(Struct, frozen=True):
     """A date in queue that submission did not give: set at ``at`` by an exit ``who`` as ``cause`` started."""
 
     at: Instant
@@ -216,8 +210,7 @@ class Redating:
     cause: Seq | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
+class Pause(Struct, frozen=True):
     """A suspension: who caused it, when, and why, for people. ``pes_released``: others may have its PEs;
     ``leaving``: once it has moved out."""
 
@@ -233,8 +226,7 @@ class Pause:
         return self.cause.is_feature
 
 
-@dataclass(frozen=True, slots=True)
-class EndOrder:
+class EndOrder(Struct, frozen=True):
     """Somebody asked for the end of an attempt: for good, or to run again (``rerun``)."""
 
     cause: Cause

@@ -1,14 +1,14 @@
 """A promised start: what lies with its request, and the event that makes, moves or takes it back."""
 
-from dataclasses import dataclass, field
 from typing import ClassVar
+
+from msgspec import Struct, field
 
 from nqspy.model.event import Event
 from nqspy.model.ids import Instant, Seq
 
 
-@dataclass(frozen=True, slots=True)
-class Reservation:
+class Reservation(Struct, frozen=True):
     """A start that is promised to a waiting request: at ``at`` at the latest, None where nobody can say when
     as what it waits for has no wall limit. ``by``: requests whose ends it waits for. ``late``: why the
     promise could not be kept. ``turn``: the promises that stand were made in the order of it. ``pes``: on how
@@ -21,8 +21,7 @@ class Reservation:
     pes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Reserved(Event):
+class Reserved(Event, frozen=True):
     """Waiting requests were promised a start, or an earlier one, or it is told why that could not be kept;
     None: the promise is taken back, for a cause in ``causes``. ``as_of``: the number of the event by which
     something had become free when all promises were last gone through."""

@@ -4,8 +4,9 @@ It runs on one of its sizes; which, is chosen anew whenever it is started. While
 least of them and the shortest of its times: whoever looks at it then never takes it for more than it is.
 """
 
-from dataclasses import dataclass
 from math import ceil
+
+from msgspec import Struct
 
 Lacked = tuple[tuple[int, str], ...]
 """Sizes on which one would have ended sooner, and the codes (`reasons.ReasonCode`) of why it could not start
@@ -16,8 +17,7 @@ MOST_PARALLELISM = 1e6
 MOST_SIGMA = 1e6
 
 
-@dataclass(frozen=True, slots=True)
-class Speedup:
+class Speedup(Struct, frozen=True):
     """How much faster a program runs on more PEs: A. B. Downey, "A model for speedup of parallel programs"
     (UC Berkeley, CSD-97-933, 1997). ``parallelism``: A, on the mean so many PEs have work, 1 at least;
     ``sigma``: how much that varies, 0: not at all (twice as fast on twice the PEs, up to A of them)."""
@@ -46,8 +46,7 @@ class Speedup:
         return n * a * (sigma + 1) / (sigma * (n + a - 1) + a)
 
 
-@dataclass(frozen=True, slots=True)
-class Mold:
+class Mold(Struct, frozen=True):
     """``sizes``: PEs on which it may run, from the least on; ``walls``: its wall limit (ms) on each, nothing
     where it is the same on all; ``speedup``: what these were reckoned by. ``base``: the one wall limit that
     was asked for, by ``speedup`` the time on one PE; None: none was."""

@@ -1,15 +1,16 @@
 """Equal parts of many requests as one object: those of one list differ in a name and a date."""
 
-import dataclasses
 import typing
 from typing import Any, TypeVar
+
+import msgspec
 
 from nqspy.model.requests import Spec
 
 T = TypeVar("T")
 
 _hints = typing.get_type_hints(Spec)
-_PARTS = tuple((f.name, f.default) for f in dataclasses.fields(Spec) if _hints[f.name] not in (int, bool))
+_PARTS = tuple((f.name, f.default) for f in msgspec.structs.fields(Spec) if _hints[f.name] not in (int, bool))
 
 
 class Shared:
@@ -30,5 +31,5 @@ class Shared:
         for name, default in _PARTS:
             value = getattr(spec, name)
             if value is not default:
-                object.__setattr__(spec, name, share(value, value))
+                msgspec.structs.force_setattr(spec, name, share(value, value))
         return spec

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
+
 from nqspy.model.ids import Instant
 from nqspy.model.tree import setting
 
@@ -10,8 +12,7 @@ APART = "one of them must fire at another minute"
 """What to do about two shifts that begin at the same time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Leaving:
+class Leaving(Struct, frozen=True):
     """Whether a shift leaves queues started: ``named`` ones, and the ``rest``; None: as they are."""
 
     named: dict[str, bool]
@@ -62,8 +63,7 @@ class Shift:
         return leaving.named.get(queue, leaving.rest) is True
 
 
-@dataclass(frozen=True, slots=True)
-class UpcomingStop:
+class UpcomingStop(Struct, frozen=True):
     """When a shift stops a queue next, and what becomes of its running requests then (`Shift.spill`).
     ``clock``: that moment for people, in the site's zone."""
 

@@ -6,10 +6,11 @@ then y, then z, so the ``pes_per_node`` PEs of a node are neighbours along x and
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from functools import cache
 from math import prod
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from nqspy.model.errors import BadValue
 from nqspy.model.machine import Machine
@@ -21,8 +22,7 @@ Coordinate = tuple[int, int, int]
 """x, y and z of a PE, each from 0."""
 
 
-@dataclass(frozen=True, slots=True)
-class Torus:
+class Torus(Struct, frozen=True):
     """PEs along x, y and z, of which ``per_node`` beside each other along x are a node."""
 
     x: int

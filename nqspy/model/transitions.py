@@ -6,9 +6,9 @@ Nothing here decides or refuses: events are facts. Whoever takes one asks first 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from nqspy.model import arrays, indices
@@ -33,16 +33,14 @@ Ages = Callable[[Request], bool]
 """Whether age in the request's queue counts from when it could start (``age_from``)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Transition:
+class Transition(Struct, frozen=True):
     """A request to which an event happened, and the state it was in."""
 
     request: Request
     before: State
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """``states``: those in which an event of the kind fits; ``make``: what it makes of the request;
     ``stays``: it leaves the request in its place, and in the state it has."""
 

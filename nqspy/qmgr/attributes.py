@@ -1,8 +1,9 @@
 """The attributes of queues, complexes, groups and the rest as keywords: derived from the settings."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from nqspy.core import features as features  # declares the features' settings
 from nqspy.model import registry
@@ -68,8 +69,7 @@ def words_of(names: Iterable[str], but: str = "") -> dict[str, Keyword]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class AskAttribute:
+class AskAttribute(Struct, frozen=True):
     """An attribute of ``modify request``: its path below `Spec` and how it is written."""
 
     path: str

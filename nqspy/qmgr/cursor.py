@@ -1,13 +1,13 @@
 """A place in a command that moves on as its words are read; keywords by any unique prefix."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from nqspy.qmgr.lexer import Logical, ParseError, Token, unexpected
 
 
-@dataclass(frozen=True, slots=True)
-class Keyword:
+class Keyword(Struct, frozen=True):
     """A keyword: ``least`` letters of it always suffice (the manual's capitals), fewer where they are
     unique. ``means`` is the keyword it stands for (itself, or another one for a synonym)."""
 

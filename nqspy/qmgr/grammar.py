@@ -7,6 +7,8 @@ Spellings are the manual's (nqs.md 1.3, 1.4): the capitals always suffice as an 
 from dataclasses import dataclass, field
 from typing import Literal
 
+from msgspec import Struct
+
 from nqspy.model import registry
 from nqspy.model.ids import DAY
 from nqspy.qmgr.attributes import SPELLING, SYNONYMS, settings_of
@@ -15,8 +17,7 @@ from nqspy.qmgr.cursor import Keyword
 Who = Literal["owner", "manager", "operator", "submitter", "any"]
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Struct, frozen=True):
     """One form of a command. ``kind`` is the object of the settings it is about, ``option`` a detail for the
     rule."""
 

@@ -3,8 +3,9 @@
 import difflib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from nqspy.model.errors import NqspyError
 
@@ -19,8 +20,7 @@ _INDICES = re.compile(r"\d+\[[\d,:-]*\]")
 _SHOWN = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     """A word or sign with its place, both from 1. ``quoted`` words are never keywords.
 
     Two kinds stand for no text: ``end`` (the command is over) and ``cursor`` (where a person asks for
@@ -90,8 +90,7 @@ def unexpected(token: Token, expected: Sequence[str], row: str) -> ParseError:
     return ParseError(problem + wanted, token, ordered, row)
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One line of text, read: its tokens, its text without comment and ``\\``, and whether the next line
     continues it."""
 
@@ -148,8 +147,7 @@ def _quoted(text: str, line: int, start: int) -> tuple[Token, int]:
     return token, at + 1
 
 
-@dataclass(frozen=True, slots=True)
-class Logical:
+class Logical(Struct, frozen=True):
     """One command as written, perhaps over several lines: tokens with an ``end`` behind them, its text in
     one line, and the lines by number."""
 

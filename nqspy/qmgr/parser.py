@@ -1,7 +1,9 @@
 """Text to commands: one command, a whole file, and what could come next at a place."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nqspy.model import commands
 from nqspy.model.commands import Command, Configure
@@ -27,8 +29,7 @@ RULES = rules.RULES | lists.RULES | orders.RULES
 _END = keywords("end")
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(Struct, frozen=True):
     """A command with the line it begins on and its text (continued lines joined, comments left out)."""
 
     command: Order

@@ -2,9 +2,10 @@
 
 import difflib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
+
+from msgspec import Struct
 
 from nqspy.model import registry
 from nqspy.model.commands import AutomaticShift, Command, Configure
@@ -17,8 +18,7 @@ from nqspy.qmgr.cursor import Cursor, keywords
 from nqspy.qmgr.grammar import Form
 
 
-@dataclass(frozen=True, slots=True)
-class ClientWord:
+class ClientWord(Struct, frozen=True):
     """A word for the qmgr client itself, nothing for the daemon: ``help`` (with the words of a command),
     ``exit`` or ``quit``."""
 

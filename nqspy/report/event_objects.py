@@ -1,6 +1,5 @@
 """The journal's events as flat objects, one JSON line each (interfaces.md 9)."""
 
-import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -29,7 +28,7 @@ def event_object(recorded: ev.Recorded, host: str, zone: Zone) -> dict[str, Any]
     instants in RFC 3339, use in seconds and bytes."""
     event = recorded.event
     shown: dict[str, Any] = {"n": recorded.n, "at": zone.text(recorded.at), "kind": event.kind}
-    for name in _SHOWN.get(type(event)) or [field.name for field in dataclasses.fields(event)]:
+    for name in _SHOWN.get(type(event)) or event.__struct_fields__:
         special = _SPECIAL.get(name)
         if special is not None:
             shown |= special(event, host, zone)
@@ -71,7 +70,7 @@ def requested(spec: Spec) -> dict[str, Any]:
 def _molded(mold: Mold) -> dict[str, Any]:
     """``sizes`` on which it may run, ``walls_s``: its wall limits on these, the ``speedup`` they came of."""
     walls = [seconds(finite(mold.wall_on(pes))) for pes in mold.sizes]
-    curve = {} if mold.speedup is None else {"speedup": dataclasses.asdict(mold.speedup)}
+    curve = {} if mold.speedup is None else {"speedup": msgspec.structs.asdict(mold.speedup)}
     return {"sizes": list(mold.sizes), "walls_s": walls, **curve}
 
 

@@ -1,9 +1,11 @@
 """The night report: what a night's requests did, how busy it was, how well quotas and order were kept."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from nqspy.model import events as ev
 from nqspy.model.ids import DAY, HOUR, Instant, Seq
@@ -29,8 +31,7 @@ NIGHT = "night"
 """Name of the shift whose time is the night."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """A night: ``day`` is the date of its evening, ``end`` None while it lasts; ``shift`` None where no
     shift of that name was in force and it is counted from noon to noon."""
 
@@ -198,8 +199,7 @@ _INCIDENTS = {
 """Kinds of events that are journaled incidents; the log pairs and groups them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Around:
+class Around(Struct, frozen=True):
     """What is known of a night beside its events. ``why``: the live reasons of what still waits; ``samples``:
     what running requests have used by now; ``clock``: a note on an accelerated clock; ``coming``: the next
     switches of shifts (``at``, ``shift``) and ``holidays``; ``opens``: the stopped queues, with the

@@ -1,8 +1,9 @@
 """The night report as text: for the terminal, and for mails."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from nqspy.model.folding import folded
 from nqspy.report.grid import grid, percent, points
@@ -100,8 +101,7 @@ _EXITS = ("EXIT", "FAILURES", "FIRST", "LAST", "OFF", "REQUESTS", "TEXT")
 _OUTLOOK = ("GROUP", "QUEUED", "HELD", "CPU s ASKED", "CPU s EXPECTED", "DRAINED ABOUT")
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """A table of the report."""
 
     title: str

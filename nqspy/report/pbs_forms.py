@@ -4,10 +4,10 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import msgspec
+from msgspec import Struct
 
 from nqspy.model.errors import Refusal, listed
 from nqspy.model.ids import full_id
@@ -89,8 +89,7 @@ def written(layout: PbsLayout, name: str, attributes: Mapping[str, Value]) -> st
 # ---------------------------------------------------------------- text
 
 
-@dataclass(frozen=True, slots=True)
-class TextLayout:
+class TextLayout(Struct, frozen=True):
     """The full form: ``Job Id: 17.ymp`` (``kind``: what stands before the name), a line for each attribute,
     and an empty one. ``one_line``: none is folded."""
 
@@ -163,8 +162,7 @@ def _pieces(value: str) -> Iterator[str]:
 # ---------------------------------------------------------------- DSV
 
 
-@dataclass(frozen=True, slots=True)
-class DsvLayout:
+class DsvLayout(Struct, frozen=True):
     """``Job Id: 17.ymp|NAME=VALUE|…``: delimiters in values are escaped."""
 
     between: ClassVar[int] = 0
@@ -197,8 +195,7 @@ class DsvLayout:
 # ---------------------------------------------------------------- JSON
 
 
-@dataclass(frozen=True, slots=True)
-class JsonLayout:
+class JsonLayout(Struct, frozen=True):
     """``"17.ymp":{…}``: what reads as a number is one."""
 
     between: ClassVar[int] = 1

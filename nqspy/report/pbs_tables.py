@@ -2,8 +2,9 @@
 the alternate one of ``-a -i -r -H -u -n -s -T`` (8.2)."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from nqspy.model import indices
 from nqspy.model.ids import DAY, full_id
@@ -108,8 +109,7 @@ def _done(subject: Subject) -> str:
 # ---------------------------------------------------------------- the alternate table
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Struct, frozen=True):
     """How the alternate table looks: wide; memory in ``megawords`` or ``gigabytes``; ``hosts`` and
     ``comments`` beside each job, on its own line (``one_line``) or the next; ``starts``: when a job may start
     stands where else its elapsed time does."""

@@ -25,8 +25,9 @@ deviation.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from nqspy.model import events as ev
 from nqspy.model import indices
@@ -60,8 +61,7 @@ Amounts = dict[str, float]
 """An amount by group, ``""`` for the whole."""
 
 
-@dataclass(frozen=True, slots=True)
-class Period:
+class Period(Struct, frozen=True):
     """What is looked at; ``shift`` where it is one; ``ongoing``: it reaches up to now."""
 
     begin: Instant

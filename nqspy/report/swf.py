@@ -2,7 +2,8 @@
 Workloads Archive: 18 numbers a job, -1 for what is unknown, behind a header of comments."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant, Seq
@@ -33,8 +34,7 @@ NOTES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SwfFrame:
+class SwfFrame(Struct, frozen=True):
     """What of a log does not come from its jobs: names of host and system, the site's zone, which ends belong
     to it (from ``begin``, before ``end``; None: all), whether times have ``fractions`` of a second."""
 

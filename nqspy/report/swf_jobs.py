@@ -2,7 +2,9 @@
 each index of an array, with who went before it; names are numbered as they first appear."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nqspy.core.runtime import wall_limit
 from nqspy.model import events as ev
@@ -17,8 +19,7 @@ COMPLETED, FAILED, CANCELLED = 1, 0, 5
 """How a job ended, as SWF says it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One attempt: when it began and ended, its wall time (ms, suspensions left out; None: nobody saw it)."""
 
     begin: Instant
@@ -26,8 +27,7 @@ class Part:
     wall: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedJob:
+class LoggedJob(Struct, frozen=True):
     """A request, or an index of an array, that has ended. ``parts``: its attempts, none where it never ran;
     ``had``: PEs it got, 0: none; ``cpu`` ms of all its attempts, ``memory`` bytes (0: not known); ``limit``:
     its wall limit, ms; ``before``: whom it waited for and when that one ended."""

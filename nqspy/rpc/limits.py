@@ -2,7 +2,8 @@
 or deaf for others. What is beyond a limit is refused in one line (manual/wire.md has the table)."""
 
 import resource
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from nqspy.model.people import Caller
 
@@ -15,8 +16,7 @@ def _most_connections() -> int:
     return 1024 if soft == resource.RLIM_INFINITY else min(1024, soft // 2)
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Times are real seconds, sizes bytes."""
 
     message: int = 4 * MIB

@@ -4,8 +4,9 @@ shown out. All of it lives in the server's thread."""
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from nqspy.model.people import Caller
 from nqspy.rpc import messages, wire
@@ -45,8 +46,7 @@ class Handle:
         return self._connection
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """One request as it came from the wire: where to answer, who asks, the decoded message, and how many
     bytes it had."""
 

@@ -3,9 +3,11 @@ estimate as its wall limit; what became of it comes out as soon as it has ended,
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nqspy.engine.inputs import CommandAsked
 from nqspy.engine.virtual.executor import Run
@@ -41,8 +43,7 @@ class HeldPes(NamedTuple):
     pes: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class EndedJob:
+class EndedJob(Struct, frozen=True):
     """A job and what became of it, in ms since the workload's beginning: its first start, its end, and how
     long it ran in all (wall time, as the executor measured it). ``held``: PEs of each of its attempts; one
     that was suspended counts as holding them."""

@@ -2,7 +2,9 @@
 ``queues.d``."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nqspy.model.requests import Ask
 from nqspy.sim.batch import ask_of, exact_ask_of
@@ -19,8 +21,7 @@ set sched_factor share 0 cpu 0 memory 0 time 0
 """The site where no configuration is given: one queue, ordered by submit time, then place in the list."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchPolicy:
+class BatchPolicy(Struct, frozen=True):
     """``title`` for tables; ``commands`` of qmgr that come after the site's; ``ask``: what jobs ask for;
     ``molding``: on which numbers of PEs, where these are other than the workload says."""
 

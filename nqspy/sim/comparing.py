@@ -2,9 +2,11 @@
 seed."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from math import sqrt
 from statistics import fmean, stdev
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from nqspy.sim.running import Simulated
 from nqspy.sim.runs import SimulatedRun
@@ -17,16 +19,14 @@ STUDENT = (
 NORMAL = 1.959964
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Struct, frozen=True):
     """A mean; ``ci95``: half the width of its 95 % confidence interval, None of a single value."""
 
     mean: float
     ci95: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """The runs of one label. By metric: the mean over its seeds; ``differences``: of the differences to the
     first label's run of the same seed (nothing for the first one itself)."""
 

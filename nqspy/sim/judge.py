@@ -2,7 +2,8 @@
 found from the journal and the machine; nothing is asked of the scheduler."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from nqspy.model import events as ev
 from nqspy.model.ids import HOUR, Instant, Seq
@@ -15,8 +16,7 @@ RULES = ("large", "all", "running", "line")
 run; no large request passes an earlier one that the same pass refused for its memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(Struct, frozen=True):
     """Counters as they stand at an instant: CPU ms spent, in all and by department; swaps, bytes swapped,
     ms swapped out (summed over requests); requests queued."""
 
@@ -29,8 +29,7 @@ class Moment:
     queued: int
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedNight:
+class JudgedNight(Struct, frozen=True):
     """What one night was like, from 21:00 to 06:00. ``busy``: CPU time used / (CPUs x time); ``used``: CPU
     ms by department; ``working``: departments that always had work waiting or running; ``left``: requests
     queued at 06:00 (0: it ran dry); ``swaps``, ``swapped`` bytes; ``out``: how many requests were swapped
@@ -51,8 +50,7 @@ class JudgedNight:
         return deviation(self.used, self.working)
 
 
-@dataclass(frozen=True, slots=True)
-class Week:
+class Week(Struct, frozen=True):
     """Nights in sequence, and what holds over all of them, the mornings between included.
 
     ``longest``: CPU ms of the longest request; ``waits``: hours from the evening's 21:00 to the start, of

@@ -3,7 +3,9 @@ group, user and size class."""
 
 from array import array
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from nqspy.sim.batch import EndedJob
 
@@ -14,8 +16,7 @@ KINDS = ("group", "user", "size")
 """What jobs are told apart by."""
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
+class Figures(Struct, frozen=True):
     """Of some jobs: waits in seconds (the median is the lower middle one), mean bounded slowdown, PE seconds
     that they used."""
 
@@ -27,8 +28,7 @@ class Figures:
     pe_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(Struct, frozen=True):
     """How the waits of some jobs are spread, in seconds: nine in ten lie from ``low`` to ``high``, half of
     them from ``lower`` to ``upper``."""
 
@@ -41,8 +41,7 @@ class Spread:
     mean: float
 
 
-@dataclass(frozen=True, slots=True)
-class Overall:
+class Overall(Struct, frozen=True):
     """Of all jobs: the same, the span from the first submission to the last end in seconds, and PE seconds
     used / (PEs x span)."""
 

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nqspy.sim.batch import NotSimulated
 from nqspy.sim.comparing import alike, compare
@@ -19,8 +21,7 @@ from nqspy.sim.variants import Variant, variants_of
 from nqspy.sim.workloads.wanted import Wanted
 
 
-@dataclass(frozen=True, slots=True)
-class SimOrder:
+class SimOrder(Struct, frozen=True):
     """The words of a command line, as `command` explains them; ``wanted`` holds its first seed."""
 
     workload: str

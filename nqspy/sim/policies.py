@@ -1,7 +1,8 @@
 """Policies to lay side by side, each as settings only: what would be written into ``queues.d``."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 MACHINE = """
 set machine pes=10 memory=128mw
@@ -10,8 +11,7 @@ set exit large_memory hmax={hmax}mw nproc=8
 """The Y-MP 8/128: eight processors and two requests more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """``title`` for tables, ``commands`` of qmgr that come after the shipped site's, ``hmax`` in Mw."""
 
     name: str

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Literal
 
+from msgspec import Struct
+
 from nqspy.engine.virtual.executor import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
@@ -38,8 +40,7 @@ set global share_rule={rule}
 """
 
 
-@dataclass(frozen=True, slots=True)
-class HandedIn:
+class HandedIn(Struct, frozen=True):
     """At ``at`` (ms from the beginning) a department hands in requests of these lengths (ms), of so many PEs
     each."""
 
@@ -49,8 +50,7 @@ class HandedIn:
     pes: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class UnevenHistory:
+class UnevenHistory(Struct, frozen=True):
     """What happens: shares, what is handed in, settings that change (ms from the beginning, qmgr's
     commands), how long it is looked at; ``since``: from when parts are compared and drawn."""
 
@@ -75,8 +75,7 @@ class Sample:
     starts: int
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Struct, frozen=True):
     """Three hours: parts and targets of the departments with work to start, as fractions."""
 
     begin: int

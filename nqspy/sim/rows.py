@@ -1,7 +1,8 @@
 """The results of runs as rows of texts: what tables and pages show alike."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from nqspy.sim.comparing import Compared, Estimate
 from nqspy.sim.metrics import KINDS, Figures
@@ -29,8 +30,7 @@ WHOLE = 1_000
 """From here on numbers of a comparison are written without a fraction."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextTable:
+class TextTable(Struct, frozen=True):
     """``left``: so many columns are words, the others numbers; no ``heads``: names and their values."""
 
     title: str

@@ -4,8 +4,9 @@ it."""
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from nqspy.sim.batch import JobRun
 from nqspy.sim.metrics import Metrics
@@ -18,8 +19,7 @@ STEP = 100
 _SELDOM = (20_000, 5, 400)
 
 
-@dataclass(frozen=True, slots=True)
-class Simulated:
+class Simulated(Struct, frozen=True):
     """What came of a workload; ``left``: jobs that were handed in and never ended; ``judged``: what else it
     is judged by (`JobRun.judged`); ``trail``: what pictures are drawn from, if it was wanted."""
 

@@ -1,7 +1,9 @@
 """One run of a workload, said in a few words that another process understands, and what came of it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nqspy.model.errors import NqspyError
 from nqspy.sim.batch import BatchRun, JobRun, NotSimulated, Texts
@@ -18,8 +20,7 @@ from nqspy.sim.workloads.wanted import Wanted
 DEFAULT = "firstfit"
 
 
-@dataclass(frozen=True, slots=True)
-class RunTask:
+class RunTask(Struct, frozen=True):
     """What is run: a workload (`open_workload`) under a variant. ``config``: settings in place of the plain
     site, as (name, text); ``drawn``: weeks of a recorded workload are drawn by the seed; ``pictured``: what
     pictures are drawn from is kept."""
@@ -47,8 +48,7 @@ class RunTask:
         return self.variant.label(other)
 
 
-@dataclass(frozen=True, slots=True)
-class SimulatedRun:
+class SimulatedRun(Struct, frozen=True):
     """What came of a task."""
 
     label: str

@@ -3,8 +3,9 @@ and how many waited. However many jobs there are it stays of one size: time is c
 these do not reach far enough each two of them become one."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import accumulate, groupby
+
+from msgspec import Struct
 
 from nqspy.sim.batch import EndedJob, HeldPes
 
@@ -54,8 +55,7 @@ class _TimeLine:
         return [part / width + level for part, level, _ in zip(self._part, levels, range(columns))]  # noqa: B905
 
 
-@dataclass(frozen=True, slots=True)
-class PeBox:
+class PeBox(Struct, frozen=True):
     """A job on PEs ``first`` to ``last``, from ``begin`` to ``end`` (ms from the first submission on)."""
 
     number: int

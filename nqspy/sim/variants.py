@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
+
+from msgspec import Struct
 
 from nqspy.sim.batch import NotSimulated, Texts
 from nqspy.sim.batch_policies import BATCH_POLICIES
@@ -14,8 +15,7 @@ POLICY_NAMES = (*BATCH_POLICIES, NIGHT)
 FORM = "it is written 'sched_factor share=0,10,20': what follows `set` in qmgr, with values"
 
 
-@dataclass(frozen=True, slots=True)
-class Variation:
+class Variation(Struct, frozen=True):
     """One value of a setting: ``name`` as tables have it (``share=10``), ``command`` of qmgr, ``source``:
     what was written, for errors."""
 
@@ -24,8 +24,7 @@ class Variation:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Variant:
+class Variant(Struct, frozen=True):
     """A way to schedule: a policy (None: whatever else is said) and changes behind it."""
 
     policy: str | None

@@ -12,11 +12,11 @@ import json
 import os
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from nqspy.model import codec
 from nqspy.model import events as ev
@@ -28,8 +28,7 @@ _LEVEL = 6
 _TOGETHER = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Archive:
+class Archive(Struct, frozen=True):
     """One file, as the table ``archives`` has it."""
 
     name: str

@@ -13,11 +13,12 @@ import filecmp
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import peewee
+from msgspec.structs import astuple, replace
 
 from nqspy.model.ids import Instant
 from nqspy.model.keys import ARRAYS, PLAIN

@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from nqspy.system import urgency
 
 KEPT = 8_192
@@ -55,8 +57,7 @@ class Hand:
         self.cut()
 
 
-@dataclass(frozen=True, slots=True)
-class TimedCommand:
+class TimedCommand(Struct, frozen=True):
     """What to run. ``data``: what it reads, else nothing. ``errors_only``: of its output only what it writes
     to stderr counts. ``leave_rest``: what it leaves running when it ends in time goes on."""
 

@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct
 
 from nqspy.model.actions import Redate
 from nqspy.model.ids import Instant, Seq
@@ -14,8 +15,7 @@ from nqspy.ports import Answer, RequestView, Selection, is_change
 from nqspy.userexit.errors import sayable
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(Struct, frozen=True):
     """Changed fields of a submission, as `changes` makes them."""
 
     fields: dict[str, Any]

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from msgspec import Struct
+
 from nqspy.model.ids import Instant
 
 RETRY = 5 * 60_000
@@ -24,8 +26,7 @@ LONGEST_TEXT = 500
 """Characters of an answer or an error that are remembered."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """Since when an exit is not asked about something, and what it failed with. ``lost``: because processes
     were lost, which their parent remembers; else because it failed."""
 

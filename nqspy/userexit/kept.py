@@ -1,11 +1,11 @@
 """What outlives the process in which exits run: where they failed and what they answered."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from nqspy.model.ids import Instant
 from nqspy.userexit.call_stats import Mark, Subject, Trace
@@ -30,8 +30,7 @@ class Kept(msgspec.Struct):
     resting: list[tuple[str, str, str, int]] = []
 
 
-@dataclass(frozen=True, slots=True)
-class Spare:
+class Spare(Struct, frozen=True):
     """What an exit died on: it is not asked about that for a while."""
 
     exit: str
@@ -41,8 +40,7 @@ class Spare:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class OwnerRest:
+class OwnerRest(Struct, frozen=True):
     """Whose requests an exit died on more than once: it is not asked about any of theirs for a while."""
 
     exit: str

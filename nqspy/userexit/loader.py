@@ -18,6 +18,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 import pluggy
+from msgspec import Struct
 
 from nqspy.model.errors import BadValue, NqspyError
 from nqspy.model.machine import ExitSettings
@@ -55,8 +56,7 @@ class Module:
     pure: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """A file of the exits' folder that was read and not yet run."""
 
     path: Path

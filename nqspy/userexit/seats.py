@@ -5,14 +5,15 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
+from msgspec import Struct
+
 from nqspy.userexit import specs
 from nqspy.userexit.answers import CHECKS, Nonsense, check_notice
 from nqspy.userexit.call_stats import Record
 from nqspy.userexit.loader import Module
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Struct, frozen=True):
     """Stands for the answer of an exit that has none. ``resting``: it is not asked about this owner."""
 
     text: str

@@ -11,10 +11,10 @@ What a failure means (an exit that raises, answers nonsense or overruns its budg
   off. After five of one owner alone it is not asked about theirs for five minutes: they stay refused.
 """
 
+import dataclasses
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -232,7 +232,7 @@ class SiteExits:
                 args = (request, self._calls.seen(hook.exit, view), view.now)
                 answer = self._calls.ask(hook, request.seq, request.seq, args)
                 if answer and type(answer) is not Failed:
-                    actions += [replace(action, who=hook.who) for action in answer]
+                    actions += [dataclasses.replace(action, who=hook.who) for action in answer]
         return actions
 
     def shrpri(self, owner: str, group: str, view: PassView) -> float | None:

@@ -1,12 +1,11 @@
 """The judge of the fault harness finds what it is there to find: each lie about a small true story."""
 
-from dataclasses import replace
-
 import pytest
 from chaos.jobs import Job, furnish
 from chaos.judge import History, Judge
 from chaos.ledger import Bar, Ledger, Promise, Strike
 from chaos.report import report
+from msgspec.structs import replace
 
 from nqspy.model import events as ev
 from nqspy.model.accounts import Account

@@ -10,8 +10,10 @@
 
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+from msgspec.structs import replace
 
 from nqspy.core.draft import Draft
 from nqspy.core.no_exits import NoExits

@@ -1,9 +1,8 @@
 """Backfilling: who waits in front is promised a start, others pass it as far as they do not delay that."""
 
-from dataclasses import replace
-
 import pytest
 from core.harness import START, promised, refuse, spec_of
+from msgspec.structs import replace
 
 from nqspy.model import events as ev
 from nqspy.model.arrays import ArraySpec

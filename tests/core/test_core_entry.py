@@ -1,9 +1,8 @@
 """Whom a domain takes, and what it says to others."""
 
-from dataclasses import replace
-
 import pytest
 from core.harness import spec_of
+from msgspec.structs import replace
 
 from nqspy.core import entry
 from nqspy.core.queueing import route

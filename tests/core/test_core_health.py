@@ -1,6 +1,5 @@
 """What needs a broken resource is not started, and gives way as its probe says."""
 
-from dataclasses import replace
 from time import process_time
 
 import pytest
@@ -8,6 +7,7 @@ from core.harness import House, force, spec_of
 from core.properties.worlds import live, worlds
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from nqspy.core import resource_health
 from nqspy.core.accounting.health import Count, wish

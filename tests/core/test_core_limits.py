@@ -198,7 +198,7 @@ def test_a_held_request_is_explained(house):
 
 
 def test_the_next_date_is_when_to_look_again(house):
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from nqspy.model.events import Submitted
 

@@ -1,9 +1,8 @@
 """Moldable requests: the pass starts them on the size with the earliest expected end."""
 
-from dataclasses import replace
-
 import pytest
 from core.harness import START, promised, spec_of
+from msgspec.structs import replace
 
 from nqspy.model import events as ev
 from nqspy.model.arrays import ArraySpec

@@ -2,6 +2,7 @@
 
 import pytest
 from core.harness import force
+from msgspec.structs import force_setattr
 
 from nqspy.core import features
 from nqspy.core.passes import explain
@@ -70,7 +71,7 @@ def test_an_explicit_unlimited_without_a_limit_of_the_queue_is_started(house):
     house.machine(pes=4).queue("night")
     closes(house, 8)
     house.submit("anne")
-    object.__setattr__(house.request(1).spec.ask, "wall", UNLIMITED)
+    force_setattr(house.request(1).spec.ask, "wall", UNLIMITED)
     house.site.waiting["night"].update(house.request(1), house.site.numbers)
     assert house.run_pass().starts == [1]
 
@@ -171,7 +172,7 @@ def test_it_goes_on_when_the_queue_is_started_whatever_the_shift(house):
 def test_requeue_ends_what_may_run_again_and_leaves_the_rest(house):
     house.machine(pes=2).queue("night")
     house.submit("anne", "ben")
-    object.__setattr__(house.request(2).spec, "rerunnable", False)
+    force_setattr(house.request(2).spec, "rerunnable", False)
     house.go()
     day(house, "requeue", "stop night")
     told = house.go()
@@ -277,5 +278,5 @@ def test_one_that_may_not_run_again_is_not_told_that_it_will(house):
     house.machine(pes=1).queue("night")
     closes(house, 8, "requeue")
     house.submit("anne wall=9:00:00")
-    object.__setattr__(house.request(1).spec, "rerunnable", False)
+    force_setattr(house.request(1).spec, "rerunnable", False)
     assert shift_end.outlook(house.site, house.request(1), house.now) is None

@@ -1,9 +1,8 @@
 """Applications at the counter: the queue that takes them, whose account is charged, what can never run."""
 
-from dataclasses import replace
-
 import pytest
 from engine.harness import ANNE, MAX, Centre, item
+from msgspec.structs import replace
 
 from nqspy.model import commands as cm
 from nqspy.model.configure import apply_changes

@@ -1,10 +1,9 @@
 """What requests that hold no PEs and their applications are charged, to whom, and that nothing is charged
 twice or not at all."""
 
-from dataclasses import replace
-
 import pytest
 from engine.harness import ANNE, BEN, MAX, Centre, item
+from msgspec.structs import replace
 
 from nqspy.engine.virtual.executor import Run
 from nqspy.model import commands as cm

@@ -29,7 +29,7 @@ def graph(site, *lines, by=ANNE, **more):
 
 
 def _fields(submission):
-    return {name: getattr(submission, name) for name in submission.__slots__}
+    return {name: getattr(submission, name) for name in submission.__struct_fields__}
 
 
 # ---------------------------------------------------------------- a list that is a graph

@@ -1,9 +1,8 @@
 """A decider in another process: its plan comes late, and is looked at again before it counts."""
 
-from dataclasses import replace
-
 import pytest
 from engine.harness import ANNE, PLAIN, Centre, asked, item, signed
+from msgspec.structs import replace
 
 from nqspy.core.no_exits import NoExits
 from nqspy.core.passes import run_pass

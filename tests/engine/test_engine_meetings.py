@@ -1,10 +1,9 @@
 """Where one thing meets another: memory and closings, lost CPUs and parked requests, lists and limits of
 queues, a clock that was far off, and words over the wire that nobody would type."""
 
-from dataclasses import replace
-
 import pytest
 from engine.harness import ANNE, BEN, PLAIN, ROOT, Centre, item
+from msgspec.structs import replace
 
 from nqspy.engine.inputs import CommandAsked
 from nqspy.model import commands as cm

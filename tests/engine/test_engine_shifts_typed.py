@@ -1,8 +1,7 @@
 """A shift that is typed begins at its next firing; one of a file is in force when its latest one says so."""
 
-from dataclasses import replace
-
 from engine.harness import OLGA, PLAIN, ROOT, Centre, moment
+from msgspec.structs import replace
 
 from nqspy.model import commands as cm
 from nqspy.model import events as ev

@@ -9,6 +9,7 @@ from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal
 from nqspy.model.people import Caller
+from nqspy.model.requests import Ask
 from nqspy.ports import SubmitAnswer
 
 QUEUES = """
@@ -287,6 +288,5 @@ def test_a_request_that_may_use_nothing_is_refused(text):
 @pytest.mark.parametrize("value", [-5, 2**70])
 def test_amounts_that_are_none_are_refused(field, value):
     centre = Centre()
-    spec = cm.Spec("anne", 1, "x", "", "", "", "/home", ask=cm.Spec.__dataclass_fields__["ask"].default)
-    spec = cm.Spec("anne", 1, "x", "", "", "", "/home", ask=type(spec.ask)(**{field: value}))
+    spec = cm.Spec("anne", 1, "x", "", "", "", "/home", ask=Ask(**{field: value}))
     assert field in str(centre.refused(cm.Submit((cm.Submission(spec, "true"),)), ROOT))

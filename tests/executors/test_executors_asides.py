@@ -3,10 +3,10 @@ output."""
 
 import os
 import stat
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from nqspy.executors import asides, records
 from nqspy.model.actions import Adjust, Kill, WriteOutput

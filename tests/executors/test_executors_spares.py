@@ -2,10 +2,10 @@
 
 import os
 import signal
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from nqspy.executors import proc
 from nqspy.model.actions import Start

@@ -3,9 +3,9 @@
 import os
 import signal
 import sys
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from nqspy.executors import attempt, proc, scan
 from nqspy.model.actions import Adjust, Kill, Signal

@@ -4,9 +4,9 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from nqspy.executors import proc
 from nqspy.model.actions import Kill

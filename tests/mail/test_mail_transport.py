@@ -8,12 +8,12 @@ import resource
 import socketserver
 import threading
 import time
-from dataclasses import asdict
 
 import pytest
 from daemon.live import alive, until
 from mail import test_mail_queue as posting
 from mail.test_mail_queue import letter
+from msgspec.structs import asdict
 
 from nqspy.mail import mail_queue, transport
 from nqspy.mail.transport import NotSent, deliver

@@ -1,6 +1,5 @@
 """Every event and every command comes back from its written form as it was."""
 
-import dataclasses
 import json
 
 import msgspec
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 from nqspy.model import codec
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
-from nqspy.model.requests import AFTER_WORDS, Dependency, Spec
+from nqspy.model.requests import AFTER_WORDS, Ask, Dependency, MailWishes, Output, Spec
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=5),
@@ -22,9 +21,9 @@ whole = st.integers(0, 2**53)
 st.register_type_strategy(int, whole)
 specs = st.builds(
     Spec,
-    ask=st.builds(type(Spec.__dataclass_fields__["ask"].default)),
-    output=st.just(Spec.__dataclass_fields__["output"].default),
-    mail=st.just(Spec.__dataclass_fields__["mail"].default),
+    ask=st.builds(Ask),
+    output=st.just(Output()),
+    mail=st.just(MailWishes()),
 )
 HARD = {
     "spec": specs,
@@ -39,8 +38,8 @@ HARD |= {
 
 
 def built(kind: type) -> st.SearchStrategy:
-    """Anything that kind of dataclass can hold."""
-    names = {f.name for f in dataclasses.fields(kind)}
+    """Anything that kind of record can hold."""
+    names = set(kind.__struct_fields__)
     if kind is cm.ApplyFiles:
         inner = st.lists(st.dictionaries(st.text(max_size=3), json_values, max_size=2), max_size=2).map(tuple)
         return st.builds(kind, files=st.lists(st.tuples(st.text(), st.text(), inner), max_size=2).map(tuple))

@@ -1,10 +1,10 @@
 """Columns: the same as a list of requests, however requests come and go."""
 
 import math
-from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from nqspy.model.columns import Columns, Dictionary, compact
 from nqspy.model.ids import Instant

@@ -1,10 +1,10 @@
 """What each event does to the site; events are facts: one about something that is gone changes nothing."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from msgspec import structs
+from msgspec.structs import replace
 
 from nqspy.model import events as ev
 from nqspy.model.accounts import RECENT

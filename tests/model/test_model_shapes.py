@@ -1,11 +1,10 @@
 """Moldable requests in words: Downey's speedups, times on each size, what one asks for while it waits."""
 
-from dataclasses import replace
-
 import pytest
 from core.harness import spec_of
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from nqspy.model.molded import fixed, on_size, remolded, settled, timed, while_waiting
 from nqspy.model.shapes import Mold, Speedup, reckoned, shown_sizes

@@ -2,10 +2,10 @@
 
 import json
 import re
-from dataclasses import replace
 
 import pytest
 from msgspec import structs
+from msgspec.structs import replace
 from report.pbs_book import CONTEXT
 
 from nqspy.core.queueing.order import Place

@@ -1,13 +1,13 @@
 """What PBS's full form says of a job, in which order, and that what is read back is what there was."""
 
 import json
-from dataclasses import replace
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
+from msgspec.structs import replace
 from report.pbs_book import CONTEXT, ended, house, subject
 
 from nqspy.model import events as ev

@@ -1,10 +1,10 @@
 """The tables of PBS's qstat, character by character: other programs read them."""
 
-from dataclasses import replace
 from timeit import repeat
 
 import pytest
 from msgspec import structs
+from msgspec.structs import replace
 from report.pbs_book import PARIS, ended, house, subject
 
 from nqspy.model import events as ev

@@ -2,7 +2,6 @@
 is altered in a journal is found, with its request and its pass."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 from core.harness import House, force, refuse
 from engine.harness import Centre
+from msgspec.structs import replace
 
 from nqspy.model import events as ev
 from nqspy.model.ids import MINUTE, Instant, member

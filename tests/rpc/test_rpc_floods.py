@@ -8,10 +8,10 @@ import resource
 import signal
 import socket
 import time
-from dataclasses import replace
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from rpc.test_rpc_limits import ANNE, until
 
 from nqspy.answers import fields

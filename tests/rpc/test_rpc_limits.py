@@ -7,9 +7,9 @@ import socket
 import threading
 import time
 from collections import Counter
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from nqspy.model.people import Caller
 from nqspy.rpc import messages

@@ -6,7 +6,8 @@ it alike.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature
@@ -40,8 +41,7 @@ def act(draft: Draft, now: Instant) -> Instant | None:
 # ---------------------------------------------------------------- requests that were started
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceWish:
+class ResourceWish(Struct, frozen=True):
     """What shall become of a started request, and the probe that wants it."""
 
     action: str

@@ -14,9 +14,9 @@ holders who cost least for each PE, of these the largest first.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from nqspy.model.board import Board, Mask, blocks
 from nqspy.model.columns import Floats, Ints
@@ -25,8 +25,7 @@ from nqspy.model.ids import MINUTE
 _ROUNDING = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class Tenant:
+class Tenant(Struct, frozen=True):
     """Who holds PEs of a domain, as a bumper sees him. ``pes``: in ascending order; ``weight``: what each of
     them costs; None: he is not to be bumped."""
 

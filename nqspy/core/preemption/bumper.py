@@ -14,9 +14,10 @@ What is reserved is a promise (`model.promises`): a restart finds it.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
+
+from msgspec import Struct
 
 from nqspy.core.draft import Draft, RunningTally
 from nqspy.core.feature import Feature
@@ -55,8 +56,7 @@ _BUMPED, _CLEARED, _LIMITED, _BY_CLASS = reason_kinds(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingJob:
+class WaitingJob(Struct, frozen=True):
     """One that waits to be loaded, ``since`` when; ``parked``: it was before."""
 
     request: Request

@@ -25,6 +25,8 @@ less than ``low`` is in use. While people work at terminals it is high from half
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 
+from msgspec import Struct
+
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature
 from nqspy.core.runtime import goes_since
@@ -317,8 +319,7 @@ def words(size: int) -> str:
 # ---------------------------------------------------------------- how scarce memory is
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """One look at the machine: per cent of the memory in use, per cent of the time in which some process
     waits for memory, whether somebody works at a terminal."""
 

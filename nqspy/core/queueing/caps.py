@@ -7,9 +7,10 @@ measure: PEs x half-life / ln 2 (`people.capped_use`). A forced request goes pas
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, log2
+
+from msgspec import Struct
 
 from nqspy.core.fair_share import FairShare
 from nqspy.core.queueing.limit_rules import LESS, Claim, Left, LimitRule, Mask
@@ -35,8 +36,7 @@ _SHORT, _RUNS = reason_kinds(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Cap:
+class Cap(Struct, frozen=True):
     """One group's cap: ``percent`` as it was set, ``pes`` and decayed ``use`` (ms) that come to it."""
 
     group: str

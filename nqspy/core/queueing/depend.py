@@ -4,7 +4,7 @@ still waits.
 An unmet dependency is a hold of the system, so no pass ever looks at such a request.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from nqspy.model import indices
 from nqspy.model.events import Deleted, Ended, Event, Started
@@ -27,8 +27,7 @@ SHOWN = 3
 """Prerequisites that a reason names; the others are counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Struct, frozen=True):
     """What an event of a prerequisite settles: words met, words that can never be met any more; ``text`` says
     what happened."""
 

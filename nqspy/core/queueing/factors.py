@@ -7,10 +7,10 @@ factor whose divisor is 0 is 0 for all.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from nqspy.core.runtime import cpu_of, memory_of
 from nqspy.model.columns import Columns, Floats, Ints
@@ -29,8 +29,7 @@ def blocks(count: int) -> Iterator[slice]:
     return (slice(start, min(start + BLOCK, count)) for start in range(0, count, BLOCK))
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(Struct, frozen=True):
     """How one column becomes a factor: its divisor ``largest``, and what an infinite value counts as
     (None: there is none)."""
 

@@ -1,7 +1,8 @@
 """Who was looked at in a pass and not started, which queues were closed, and why: put into words at the end,
 as it stands after all that the pass proposed."""
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nqspy.core.draft import Draft
 from nqspy.core.queueing import words
@@ -13,8 +14,7 @@ from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Request
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
+class _Kept(Struct, frozen=True):
     """A request that was looked at and not started, and how much the pass had proposed then; ``narrow``: only
     for want of PEs."""
 
@@ -24,8 +24,7 @@ class _Kept:
     proposals: int
 
 
-@dataclass(frozen=True, slots=True)
-class Closed:
+class Closed(Struct, frozen=True):
     """Why a queue was closed, and how many that wait were ahead; ``of``: the request whose reason it is,
     ``barring``: which lets nobody pass by the queue's rule."""
 

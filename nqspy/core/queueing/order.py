@@ -1,9 +1,9 @@
 """Order: the factors of every queued request of a queue, and its place in the line (for qstat)."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from nqspy.core import sight
 from nqspy.core.draft import Draft
@@ -28,8 +28,7 @@ REDATED = 20_000
 """Re-datings that are foreseen for one line; all places after them are in plain order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """One request's factors in [0,1], their weighted sum, and its place in the line from 1 upward."""
 
     total: float
@@ -40,8 +39,7 @@ class Place:
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class QueueOrder:
+class QueueOrder(Struct, frozen=True):
     """The same for a whole queue at the instant ``at``: row i of each array is row i of the queue's
     columns."""
 

@@ -7,10 +7,10 @@ together no more than is spare beside what he needs (`untimed`).
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import replace
 from functools import cache, cached_property
 
 import numpy as np
+from msgspec.structs import replace
 
 from nqspy.core.profile import FOREVER, Amount, Claims, held_up_by
 from nqspy.core.queueing import mold

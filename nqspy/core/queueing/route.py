@@ -7,9 +7,10 @@ domain takes such requests. An omitted CPU time counts as ``set default cpu_limi
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nqspy.core import sight
 from nqspy.core.draft import Draft
@@ -40,8 +41,7 @@ TURN = 10_000
 """ms after which the next stretch of a pipe queue too long for one pass is tried, should nothing happen."""
 
 
-@dataclass(frozen=True, slots=True)
-class Objection:
+class Objection(Struct, frozen=True):
     """Why one destination does not take a request, in a line; ``later``: it may take it at another time."""
 
     text: str

@@ -1,8 +1,9 @@
 """What people do to running requests without ending them (signals, messages into their output), and two
 waiting ones that exchange their places."""
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from nqspy.engine.handlers.arrays import each
 from nqspy.engine.handlers.context import Transaction

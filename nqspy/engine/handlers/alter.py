@@ -2,10 +2,10 @@
 still matter once the request runs."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from nqspy.core.consumables import with_units
 from nqspy.core.runtime import wall_limit
@@ -48,9 +48,9 @@ def altered(site: Site, spec: Spec, head: str, rest: str, value: Any) -> Spec:
     if head == "units" and rest:
         wanted = with_units(site, spec.ask.consumables, rest, value)
         return replace(spec, ask=having(spec.ask, "consumables", wanted))
-    if head == "output" and rest in spec.output.__slots__:
+    if head == "output" and rest in spec.output.__struct_fields__:
         return replace(spec, output=having(spec.output, rest, value))
-    if head == "mail" and rest in spec.mail.__slots__:
+    if head == "mail" and rest in spec.mail.__struct_fields__:
         return replace(spec, mail=having(spec.mail, rest, value))
     if head in ("umask", "layout") and not rest:
         changed: Spec = having(spec, head, value)

@@ -1,8 +1,9 @@
 """What a submit exit makes of a submission: its changes, checked like what people ask for themselves."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from nqspy.engine.handlers.sizes import reshaped
 from nqspy.engine.handlers.spec import check_spec

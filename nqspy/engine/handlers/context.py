@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
+
 from nqspy.engine.handlers.people import may_see
 from nqspy.model import lifecycle
 from nqspy.model.actions import Action, ExitFailure, Notify
@@ -22,16 +24,14 @@ class _WouldChange(Exception):
     """Something would happen now, if it were done and not only tried."""
 
 
-@dataclass(frozen=True, slots=True)
-class LateValue:
+class LateValue(Struct, frozen=True):
     """A value that takes long. ``make`` makes it outside the engine's thread, of nothing that the engine
     writes, and waits at most so many real seconds."""
 
     make: Callable[[float], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """What a command is answered with: a value (JSON-able, or late), or the refusal."""
 
     value: Any = None

@@ -2,7 +2,8 @@
 an end is told of it in the same commit."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from nqspy.core.queueing.depend import BEGUN, DROPPED, WHO, Judgement, awaited, judge
 from nqspy.engine.handlers.arrays import delete_left, end_if_over

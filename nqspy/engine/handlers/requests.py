@@ -2,8 +2,9 @@
 schedule."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from nqspy.core.accounting import health
 from nqspy.core.consumables import resolved

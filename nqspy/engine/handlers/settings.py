@@ -2,10 +2,10 @@
 transaction."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from nqspy.core import consumables, domains, features
 from nqspy.engine import calendar

@@ -1,9 +1,10 @@
 """Moldable requests at the desk: what is wrong with sizes and times, and what they come to."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from math import isfinite
 from typing import Any
+
+from msgspec.structs import replace
 
 from nqspy.core.queueing.asked import too_wide
 from nqspy.model import refusals

@@ -2,7 +2,6 @@
 asked."""
 
 from collections.abc import Collection, Iterator
-from dataclasses import fields
 from operator import attrgetter
 
 from nqspy.core.consumables import check_wanted
@@ -199,7 +198,7 @@ def local_queue(site: Site, named: str) -> str:
     return queue
 
 
-_AMOUNTS = tuple(each.name for each in fields(Ask) if each.name not in ("others", "needs", "consumables"))
+_AMOUNTS = tuple(each for each in Ask.__struct_fields__ if each not in ("others", "needs", "consumables"))
 _amounts_of = attrgetter(*_AMOUNTS)
 
 

@@ -2,13 +2,14 @@
 same answer."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from itertools import zip_longest
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from nqspy.core.consumables import resolved
 from nqspy.core.limits_of_submission import ask_submit

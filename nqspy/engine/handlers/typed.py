@@ -1,7 +1,8 @@
 """Times of shifts that somebody types: firings count from now on, so that no night ends by a definition."""
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from nqspy.engine import timetable
 from nqspy.engine.zones import local

@@ -6,8 +6,11 @@ itself, under a virtual clock: people do what they did at the same instants, req
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nqspy.engine.enact import tells
 from nqspy.engine.inputs import CommandAsked, Decision, Input, Observed, PassDue
@@ -54,15 +57,13 @@ class CourseChange:
     asked: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Act:
+class _Act(Struct, frozen=True):
     """What the journal has at a place comes about."""
 
     place: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Ask:
+class _Ask(Struct, frozen=True):
     """A pass is asked for."""
 
     slot: Slot

@@ -2,9 +2,11 @@
 are made of what they saw then, and what comes of it must be what the journal has."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 from typing import Protocol, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nqspy.core.passes import PassRunner, run_pass
 from nqspy.engine import restart
@@ -50,8 +52,7 @@ class ComingUp(Observed):
     """What a start of the daemon is noted by, and what it found: before what has come by time alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class CourseDifference:
+class CourseDifference(Struct, frozen=True):
     """Where a replay parts from its journal: what that has there, and what came of the replay instead."""
 
     was: tuple[Recorded, ...]

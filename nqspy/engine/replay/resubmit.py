@@ -2,7 +2,8 @@
 submit exits, on a site that has gone another way."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from nqspy.core.limits_of_submission import ask_submit, destination
 from nqspy.engine.handlers.changed import changed

@@ -3,8 +3,9 @@ way keeps to these instants, so that what has nothing to do with the change come
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from statistics import median
+
+from msgspec import Struct, field
 
 from nqspy.engine.replay.recording import by_clock, of_pass
 from nqspy.model import events as ev
@@ -16,8 +17,7 @@ LEAST = 1_000
 """ms by which a pass may always be later than what it is made for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(Struct, frozen=True):
     """One pass: when it was asked for, when its plan came, and what running requests had used by then as far
     as that was told."""
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
+from msgspec import Struct
+
 from nqspy.engine.virtual.heap import Heap
 from nqspy.engine.virtual.moves import NothingToMove, StateMoves
 from nqspy.engine.virtual.processors import FullSpeed, Key, Processors
@@ -29,8 +31,7 @@ ENDLESS = 1 << 62
 """Wall time (ms) of a run whose end nobody knows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """What an attempt would do if it had the machine for itself: wall and CPU time in ms (the difference is
     its wait for disks), exit status, memory in bytes; ``unlimited``: no limit ends it before; ``ending``:
     what is told of its end where nothing ends it before. A wall time of `ENDLESS`: it never ends by

@@ -2,8 +2,9 @@
 started, is nobody left who could."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from nqspy.model import events as ev
 from nqspy.model.ids import SECOND, Instant, Seq, array_of, index_of
@@ -29,8 +30,7 @@ _REFUSED = ("EXIT", "NEVER", "LINE_CLOSED")
 """Codes of the reasons that an exit gives."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShadowDifference:
+class ShadowDifference(Struct, frozen=True):
     """What a pass did otherwise than the rules say. ``n``: number of its decision (of the last event, where
     no pass came); ``seq``: the request; ``before``: the other one, if it is about two."""
 

@@ -3,11 +3,11 @@
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
+from msgspec.structs import replace
 from rich.console import Console
 from rich.table import Table
 

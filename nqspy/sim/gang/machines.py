@@ -9,8 +9,9 @@ under this load): for requests of 256 PEs, and for all others. `CHOSEN` says the
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from nqspy.sim.workloads.t3d import INTERACTIVE, QUEUES
 
@@ -52,8 +53,7 @@ PER_PE = 10
 """Its do-not-disturb time of interactive and production jobs for each PE, s."""
 
 
-@dataclass(frozen=True, slots=True)
-class GangChoices:
+class GangChoices(Struct, frozen=True):
     """What the seed's text does not show, or leaves to the site, and is chosen here. Jobs of ``large`` PEs
     and more have ``by_day`` PEs together from 8 to 18 h on weekdays, all of them at other hours; then
     production jobs are not disturbed for ``at_night`` s for each PE. Requests of more than ``wide`` PEs are

@@ -5,8 +5,9 @@ A job's PEs count as used while it makes progress; while its state is moved they
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from statistics import fmean
+
+from msgspec import Struct
 
 from nqspy.engine.inputs import CommandAsked
 from nqspy.engine.virtual.executor import ENDLESS, Run
@@ -30,8 +31,7 @@ WITHIN = 60_000
 """A wait (ms) that nobody minds."""
 
 
-@dataclass(frozen=True, slots=True)
-class GangOrder:
+class GangOrder(Struct, frozen=True):
     """What is run: ``classes``: jobs go by class (else space is shared); ``per_pe``: do-not-disturb time, s
     for each PE; ``memory`` of a PE (bytes) and ``rate`` of the channel (bytes/s); every ``thin``-th job;
     ``chosen``: what the seed leaves open."""
@@ -44,8 +44,7 @@ class GangOrder:
     chosen: machines.GangChoices = machines.CHOSEN
 
 
-@dataclass(frozen=True, slots=True)
-class GangFigures:
+class GangFigures(Struct, frozen=True):
     """``weeks`` and ``hours``: part of the PEs used in each whole week, and in the working hours; ``waits``
     of interactive jobs of 64 PEs that came in working hours, ms, ascending; ``moving``: how long the
     channel was moving something, ms; ``preempted``: how often; ``ended`` and ``left``: jobs."""

@@ -1,9 +1,10 @@
 """The pictures of one or several runs, and the files they are written to."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from msgspec import Struct
 
 from nqspy.sim.batch import NotSimulated
 from nqspy.sim.comparing import compare
@@ -45,8 +46,7 @@ def names_of(runs: int, seeds: int) -> list[str]:
     return [name for name in DRAWN if runs > 1 or name != COMPARISON]
 
 
-@dataclass(frozen=True, slots=True)
-class PictureFile:
+class PictureFile(Struct, frozen=True):
     """A file that was asked for: one picture, or with ``names`` several, one below the other."""
 
     path: Path

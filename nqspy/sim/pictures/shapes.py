@@ -2,7 +2,9 @@
 a colour. Who writes a file (`svg`, `png`) knows no more than these."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nqspy.report.drawing import COLOURS
 
@@ -32,8 +34,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
 ALL_KINDS: Mapping[str, tuple[str, str]] = {**COLOURS, **KINDS}
 
 
-@dataclass(frozen=True, slots=True)
-class Boxes:
+class Boxes(Struct, frozen=True):
     """Filled rectangles of one kind; ``title``: what a pointer is told that rests on them."""
 
     kind: str
@@ -41,8 +42,7 @@ class Boxes:
     title: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Stroke:
+class Stroke(Struct, frozen=True):
     """A line through places."""
 
     kind: str
@@ -50,8 +50,7 @@ class Stroke:
     thick: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class TextLine:
+class TextLine(Struct, frozen=True):
     """A line of text; ``anchor``: start, middle or end of it is at the place."""
 
     x: float
@@ -63,8 +62,7 @@ class TextLine:
 Shape = Boxes | Stroke | TextLine
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
+class Drawing(Struct, frozen=True):
     """A picture: its title and description say in words what it shows; ``name`` is that of its file."""
 
     name: str

@@ -2,8 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nqspy.engine.replay.course import OURS, OtherCourse
 from nqspy.engine.replay.recording import CALENDAR
@@ -25,8 +27,7 @@ _NOT_COMPARED = (ev.Decided, ev.Alarm, ev.Reported, ev.DaemonStarted, ev.Machine
 """Kinds of events that say nothing of the night's course: what a pass saw, what people were told."""
 
 
-@dataclass(frozen=True, slots=True)
-class MovedStart:
+class MovedStart(Struct, frozen=True):
     """A request that was started at another time: ``was`` and ``would`` (None: not at all); ``reason``: why
     not when it is in the other course; ``passed``: those that it lets pass."""
 

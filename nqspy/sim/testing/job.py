@@ -1,8 +1,9 @@
 """A request in a test: what was said of it, and what has become of it."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from nqspy.model import indices
 from nqspy.model.arrays import ArraySpec
@@ -108,8 +109,7 @@ class StoryJob:
         return None if at is None else shown(self._site.zone, at)
 
 
-@dataclass(frozen=True, slots=True)
-class StoryWish:
+class StoryWish(Struct, frozen=True):
     """What a test says of a request that it submits (`StorySite.submit`)."""
 
     owner: str

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Request
@@ -22,8 +23,7 @@ starts earlier or later, the exits say something else when they are asked about 
 order the first one that is true is told, and of submissions always."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
+class _Side(Struct, frozen=True):
     """One look, as of one request; ``horizon``: so far both looked."""
 
     look: OneLook

@@ -3,11 +3,11 @@ question and goes on; the rows are read beside it."""
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from nqspy.core.sight import SEEN_SCRIPT
 from nqspy.engine.inputs import Between
@@ -30,8 +30,7 @@ class NotTried(NqspyError):
     """There is nothing that exits could be tried on."""
 
 
-@dataclass(frozen=True, slots=True)
-class SiteCopy:
+class SiteCopy(Struct, frozen=True):
     """``loaded``: the files of the exits in force, as they were loaded; ``scripts``: of those that wait, the
     part of each that exits see, by content hash (none where no exit asks)."""
 

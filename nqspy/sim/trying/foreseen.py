@@ -2,9 +2,9 @@
 and when they would probably start."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from nqspy.core.queueing.order import standing
 from nqspy.engine.explain import reasons_of

@@ -3,7 +3,6 @@ that has no rights."""
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -110,8 +109,7 @@ def _why(process: WorkerProcess, site: Site, ended: bool) -> str:
     return f"exit {call.exit}: {call.hook}{about} {did}: {how}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Trial:
+class _Trial(Struct, frozen=True):
     """In the process without rights."""
 
     copy: SiteCopy

@@ -3,7 +3,8 @@ matter behind this."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 LONGEST = 1000 * 365 * 24 * 3_600_000
 """Of what a job may say of its times, ms: a thousand years. Dates end not far beyond."""
@@ -15,8 +16,7 @@ class BadWorkload(Exception):
     """A workload that cannot be run; the text is one line for a person."""
 
 
-@dataclass(frozen=True, slots=True)
-class SimulatedJob:
+class SimulatedJob(Struct, frozen=True):
     """``place``: its place among the used jobs of its list, from 0; ``number`` names it in results.
     ``submit``, ``run`` (how long it would run) and ``estimate`` (its wall limit) in ms, ``submit`` since the
     workload's beginning; ``width`` PEs; ``memory`` in bytes, None: not said; ``user`` and ``group`` by
@@ -33,8 +33,7 @@ class SimulatedJob:
     group: str = "g1"
 
 
-@dataclass(frozen=True, slots=True)
-class Workload:
+class Workload(Struct, frozen=True):
     """Jobs in the order in which they are handed in, made anew at each call of ``jobs``: ``count`` of them,
     for a machine of ``pes`` PEs. ``dropped``: lines that are no jobs, by reason; ``begin``: what its time 0
     is, ms since the epoch; ``zone`` of its machine; ``at_once``: so many are always there, each further one

@@ -8,10 +8,11 @@ own width it takes what the log says, on another as much more or less as the spe
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
 from random import Random
+
+from msgspec import Struct
 
 from nqspy.model.shapes import Mold, Speedup
 from nqspy.sim.workloads.jobs import SimulatedJob
@@ -25,8 +26,7 @@ Molding = Callable[["MoldedJob"], Mold]
 """What a job asks for of what it could."""
 
 
-@dataclass(frozen=True, slots=True)
-class MoldedJob:
+class MoldedJob(Struct, frozen=True):
     """A job's ``sizes`` and the ``speedup`` it has on them."""
 
     job: SimulatedJob

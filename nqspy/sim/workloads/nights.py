@@ -2,9 +2,10 @@
 (seed 003, with the shares of its figure 1)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import log
 from random import Random
+
+from msgspec import Struct
 
 DEPARTMENTS: Mapping[str, int] = {
     "d1": 29, "d2": 24, "d3": 16, "d4": 15, "d5": 4, "d6": 10, "d7": 1, "d8": 1,
@@ -32,8 +33,7 @@ BANDS = ((0.70, 1.0, 10.0), (0.25, 10.0, 40.0), (0.05, 60.0, 100.0))
 """Memory: part of the requests, from, to (Mw)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """One line of a list: CPU time in ms, memory in bytes. Equal names of one owner depend on each other."""
 
     name: str

@@ -3,8 +3,9 @@ do in the course of a day and of a week stays as it was, and so do bursts; what 
 next is torn apart."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from random import Random
+
+from msgspec.structs import replace
 
 from nqspy.sim.workloads.jobs import BadWorkload, SimulatedJob, Workload
 

@@ -9,13 +9,14 @@ import gzip
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 from math import isfinite
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from msgspec.structs import replace
 
 from nqspy.sim.workloads.jobs import LONGEST, BadWorkload, SimulatedJob, Workload
 

@@ -6,10 +6,11 @@ interactive run times are log-normal (median 94 s, sigma 1.68), batch jobs run a
 the seed tells: here one in ten is."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from math import log
 from random import Random
+
+from msgspec import Struct
 
 from nqspy.sim.workloads.jobs import SimulatedJob, Workload
 from nqspy.sim.workloads.wanted import Wanted
@@ -25,8 +26,7 @@ _WIDTHS = {2: 18, 4: 18, 8: 18, 16: 18, 32: 18, 64: 10}
 """Weights of the widths of interactive jobs."""
 
 
-@dataclass(frozen=True, slots=True)
-class T3dQueue:
+class T3dQueue(Struct, frozen=True):
     """One of the machine's batch queues: its weight among the jobs that come, wall limit (s), PEs."""
 
     weight: int

@@ -1,10 +1,9 @@
 """What is asked of a workload."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """PEs and memory (bytes) of the machine, seed and number of jobs of what is invented; None: as the
     workload has it."""
 

@@ -1,14 +1,13 @@
 """Whatever is asked for: the rules as the shadow has them from the manual (`report.shadow`) and the scheduler
 never differ, and the shadow finds whatever is altered in a journal."""
 
-from dataclasses import replace
-
 from core.course import course
 from core.harness import House
 from core.properties.test_core_promise_properties import QUEUE, REQUEST, asked_for, built
 from core.properties.worlds import live, worlds
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from nqspy.model import events as ev
 from nqspy.model.site import Site
