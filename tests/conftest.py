@@ -33,12 +33,17 @@ MEMORY = {
 }
 """Files that fill the machine's memory, or switch swap on and off: one after another on one worker."""
 
+APART = {"tests/sim/test_sim_batch.py"}
+"""Files of long tests that share nothing: each goes to whoever is free, for they come late in a run."""
+
 
 class ByFile(LoadFileScheduling):
-    """A file's tests stay together, and so do those of `MEMORY`."""
+    """A file's tests stay together but for those of `APART`, and so do the files of `MEMORY`."""
 
     def _split_scope(self, nodeid: str) -> str:
         path = super()._split_scope(nodeid)
+        if path in APART:
+            return nodeid
         return "memory" if path in MEMORY else path
 
 
