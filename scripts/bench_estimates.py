@@ -17,7 +17,7 @@ from nqspy.core.passes import run_pass
 from nqspy.decider.stopwatch import LOOK_AHEAD, part_of
 from nqspy.engine.inputs import CommandAsked
 from nqspy.engine.look_ahead import LookAhead, Outlook, never
-from nqspy.engine.virtual.executor import Run
+from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.ids import MINUTE, Instant, Seq

@@ -13,7 +13,7 @@ from math import log, sqrt
 from pathlib import Path
 from statistics import fmean, linear_regression
 
-from nqspy.engine.virtual.executor import Run
+from nqspy.engine.virtual.attempts import Run
 from nqspy.model.requests import Ask, Request
 from nqspy.sim.batch import BatchRun
 from nqspy.sim.batch_policies import BATCH_POLICIES, SITE, BatchPolicy

@@ -17,7 +17,7 @@ from nqspy.core.runtime import expected_wall, planned_wall, wall_limit
 from nqspy.engine.explain import kept_by_themselves, reasons_of
 from nqspy.engine.inputs import Between
 from nqspy.engine.virtual.ahead import AheadRun
-from nqspy.engine.virtual.executor import ENDLESS, Run
+from nqspy.engine.virtual.attempts import ENDLESS, Run
 from nqspy.engine.virtual.moves import OutOnly
 from nqspy.model.events import Change, Recorded, SettingsChanged
 from nqspy.model.ids import Instant, Seq

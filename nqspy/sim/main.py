@@ -7,8 +7,8 @@ from nqspy.core.no_exits import NoExits
 from nqspy.engine.decider import AtOnce
 from nqspy.engine.handlers.context import LateValue
 from nqspy.engine.inputs import CommandAsked
+from nqspy.engine.virtual.attempts import Run
 from nqspy.engine.virtual.driver import VirtualDriver, end
-from nqspy.engine.virtual.executor import Run
 from nqspy.engine.virtual.moves import StateMoves
 from nqspy.engine.virtual.processors import Processors
 from nqspy.model import commands as cm

@@ -7,7 +7,7 @@ A week is five evenings from a Monday on. In each the departments' lists are han
 from datetime import date, timedelta
 from pathlib import Path
 
-from nqspy.engine.virtual.executor import Run
+from nqspy.engine.virtual.attempts import Run
 from nqspy.engine.virtual.processors import TimeShared
 from nqspy.model import commands as cm
 from nqspy.model import events as ev

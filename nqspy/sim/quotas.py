@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from nqspy.engine.virtual.executor import Run
+from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.ids import DAY, HOUR, MINUTE, Instant, Seq, request_named

@@ -17,7 +17,7 @@ from core.harness import mold_of
 from nqspy.core.features import FEATURES
 from nqspy.engine.inputs import CommandAsked
 from nqspy.engine.look_ahead import Foreseen, LookAhead, Outlook, never
-from nqspy.engine.virtual.executor import Run
+from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model import configure, indices
 from nqspy.model import events as ev

@@ -6,7 +6,7 @@ from engine.test_engine_swap import Prime
 
 from nqspy.engine.explain import Places, reason_of
 from nqspy.engine.look_ahead import BY_LIMITS
-from nqspy.engine.virtual.executor import Run
+from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.ids import Seq

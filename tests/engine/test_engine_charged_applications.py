@@ -5,7 +5,7 @@ import pytest
 from engine.harness import ANNE, BEN, MAX, Centre, item
 from msgspec.structs import replace
 
-from nqspy.engine.virtual.executor import Run
+from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.report.counters import counters
 from nqspy.report.quotas import Period, quota_report

@@ -3,7 +3,7 @@
 import pytest
 from engine.harness import Centre, Failpoint, asked, submit
 
-from nqspy.engine.virtual.executor import Run
+from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import observations as ob

@@ -5,7 +5,7 @@ import pytest
 from engine.harness import ANNE, BEN, MAX, OLGA, Centre, item
 
 from nqspy.engine.explain import chain, reason_of
-from nqspy.engine.virtual.executor import Run
+from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.reasons import ReasonCode

@@ -5,7 +5,7 @@ from engine.harness import Centre, Failpoint, observable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqspy.engine.virtual.executor import Run
+from nqspy.engine.virtual.attempts import Run
 from nqspy.model import codec
 from nqspy.model import commands as cm
 from nqspy.model import events as ev

@@ -5,7 +5,7 @@ from engine.harness import PLAIN, Centre
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqspy.engine.virtual.executor import Run
+from nqspy.engine.virtual.attempts import Run
 
 MANY = ("2", "3", "all")
 FILLS = ("limit", "none", "contract", "probable")

@@ -4,7 +4,7 @@ waits."""
 import pytest
 from engine.harness import ANNE, OLGA, PLAIN, Centre, item
 
-from nqspy.engine.virtual.executor import Run
+from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.requests import Dependency

@@ -9,7 +9,7 @@ from engine.harness import ANNE, PLAIN, Centre, asked, item, observable
 from nqspy.core.no_exits import NoExits
 from nqspy.engine import look_ahead
 from nqspy.engine.look_ahead import BY_LIMITS, CHANCES, LATEST, PROBABLY, PROMISED, LookAhead, never
-from nqspy.engine.virtual.executor import Run
+from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model.events import Change
 from nqspy.model.ids import Seq, array_key, member

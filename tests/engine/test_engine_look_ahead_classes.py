@@ -6,7 +6,7 @@ from engine.test_engine_look_ahead_properties import by_its_limit, each_is_fores
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqspy.engine.virtual.executor import Run
+from nqspy.engine.virtual.attempts import Run
 from nqspy.engine.virtual.moves import OutOnly
 from nqspy.model import events as ev
 from nqspy.model.moved_out import MovedOut

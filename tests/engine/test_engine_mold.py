@@ -6,7 +6,7 @@ from engine.test_engine_late_plans import Late
 from engine.test_engine_replay import course
 
 from nqspy.engine.inputs import Decision
-from nqspy.engine.virtual.executor import Run
+from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.actions import Plan, Start

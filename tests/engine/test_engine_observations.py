@@ -2,7 +2,7 @@
 
 from engine.harness import ANNE, PLAIN, Centre, goes_on
 
-from nqspy.engine.virtual.executor import Run
+from nqspy.engine.virtual.attempts import Run
 from nqspy.model import actions as ac
 from nqspy.model import commands as cm
 from nqspy.model import events as ev

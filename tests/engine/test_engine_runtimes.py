@@ -3,7 +3,7 @@
 import pytest
 from engine.harness import ANNE, BEN, OLGA, PLAIN, Centre, item
 
-from nqspy.engine.virtual.executor import Run
+from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model.actions import Adjust
 from nqspy.store.journal import SqliteJournal

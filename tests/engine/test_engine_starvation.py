@@ -9,7 +9,7 @@ from engine.harness import Centre, item
 from hypothesis import Phase, given, note, settings
 from hypothesis import strategies as st
 
-from nqspy.engine.virtual.executor import Run
+from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.requests import Request

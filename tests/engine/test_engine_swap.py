@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from nqspy.core.preemption import swap
 from nqspy.core.preemption.swap import COMPARABLE, CONTROL, SWAP, SwapControl, free_at, words
 from nqspy.engine.explain import reason_of
-from nqspy.engine.virtual.executor import Run
+from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal

@@ -6,7 +6,7 @@ import pytest
 from engine.harness import ANNE, BEN, MAX, OLGA, PLAIN, ROOT, Centre
 
 from nqspy.core.fair_share import FairShare
-from nqspy.engine.virtual.executor import Run
+from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.ids import DAY, HOUR

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from nqspy.engine.virtual.executor import Run, VirtualExecutor
+from nqspy.engine.virtual.attempts import Run
+from nqspy.engine.virtual.executor import VirtualExecutor
 from nqspy.engine.virtual.heap import Heap
 from nqspy.model.actions import Forget, Kill, Resume, Signal, Start, Suspend
 from nqspy.model.cause import Cause

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqspy.engine.virtual.executor import Run, VirtualExecutor
+from nqspy.engine.virtual.attempts import Run
+from nqspy.engine.virtual.executor import VirtualExecutor
 from nqspy.engine.virtual.heap import Heap
 from nqspy.engine.virtual.processors import TimeShared
 from nqspy.model.actions import Kill, Resume, Start, Suspend

@@ -3,7 +3,7 @@
 import pytest
 from engine.harness import PLAIN, Centre
 
-from nqspy.engine.virtual.executor import Run
+from nqspy.engine.virtual.attempts import Run
 from nqspy.model.ids import Instant
 from nqspy.model.site import Site
 from nqspy.report.departments import page_of

@@ -3,7 +3,7 @@
 import pytest
 from engine.harness import Centre
 
-from nqspy.engine.virtual.executor import Run
+from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.report.swf import SwfFrame, swf_log
 from nqspy.report.time_text import Zone

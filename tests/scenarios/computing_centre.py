@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.harness import Centre, item, moment
 
-from nqspy.engine.virtual.executor import Run
+from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant, Seq

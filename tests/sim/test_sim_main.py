@@ -10,7 +10,7 @@ from engine.harness import ANNE, PLAIN, Centre, item
 from nqspy.engine import loop
 from nqspy.engine.inputs import CommandAsked
 from nqspy.engine.virtual import recent
-from nqspy.engine.virtual.executor import Run
+from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal

@@ -12,12 +12,9 @@ nobody of equal class is bumped.
 What is reserved is a promise (`model.promises`): a restart finds it.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
-
-from msgspec import Struct
 
 from nqspy.core.draft import Draft, RunningTally
 from nqspy.core.feature import Feature
@@ -29,9 +26,9 @@ from nqspy.core.preemption.classes import (
     ClassTable,
     JobClass,
     is_served,
-    name_of,
     undisturbed_until,
 )
+from nqspy.core.preemption.loaded import LoadedJobs, WaitingJob
 from nqspy.model import promises
 from nqspy.model.actions import Action, Resume, Suspend
 from nqspy.model.board import Board, Mask
@@ -47,71 +44,12 @@ from nqspy.model.site import Settings, Site
 
 BUMPER = declare_feature("bumper")
 
-_BUMPED, _CLEARED, _LIMITED, _BY_CLASS = reason_kinds(
+_BUMPED, _CLEARED, _BY_CLASS = reason_kinds(
     ReasonCode.NO_PES,
     bumped="it gave its PEs to {other}, class {kind}; it goes on when {pes:a PE is|* PEs are} free for it",
     being_cleared="PEs {pes} are being cleared for it",
-    class_limit="{who}: {pes} PEs are the most at a time, and {held} of them are given",
     by_class="{who} gives PEs by class, then to the one that has waited longest",
 )
-
-
-class WaitingJob(Struct, frozen=True):
-    """One that waits to be loaded, ``since`` when; ``parked``: it was before."""
-
-    request: Request
-    kind: JobClass
-    since: Instant
-    parked: bool
-
-    @property
-    def rank(self) -> tuple[int, Instant, Seq]:
-        """Its place: by priority of its class, then who has waited longest."""
-        return -self.kind.priority, self.since, self.request.seq
-
-    def due(self) -> Instant | None:
-        """When it has waited as long as its class has it wait; None: never."""
-        return None if self.kind.wait is None else Instant(self.since + self.kind.wait)
-
-
-class LoadedJobs:
-    """Who holds PEs of a domain by class, and what that leaves under the limits of the classes."""
-
-    def __init__(self, table: ClassTable, running: list[Request], leaving: list[Request]) -> None:
-        self.running, self.leaving, self._table = running, leaving, table
-        self._of_class: Counter[str] = Counter()
-        self._large: Counter[int] = Counter()
-        for request in (*running, *leaving):
-            self.add(request, len(request.pes))
-
-    def add(self, request: Request, pes: int) -> None:
-        """It is loaded on so many PEs from now on."""
-        self._of_class[name_of(request, self._table.gang)] += pes
-        if self._table.is_large(pes):
-            self._large[self._table.of(request).priority] += pes
-
-    def limit(self, request: Request, kind: JobClass, without: tuple[Request, ...] = ()) -> Reason | None:
-        """The limit that keeps it from being loaded now, ``without`` those."""
-        pes, gang = request.spec.ask.pes, self._table.gang
-        gone = [each for each in without if name_of(each, gang) == name_of(request, gang)]
-        held = self._of_class[name_of(request, gang)] - sum(len(each.pes) for each in gone)
-        if kind.pe_limit is not None and held + pes > kind.pe_limit:
-            return _LIMITED(f"class {kind.name}", kind.pe_limit, held)
-        if gang.job_limit is not None and pes > gang.job_limit:
-            return _LIMITED("gang", gang.job_limit, 0)
-        large = self._large_beside(kind, without)
-        if gang.large_limit is not None and self._table.is_large(pes) and large + pes > gang.large_limit:
-            return _LIMITED("gang, large jobs", gang.large_limit, large)
-        return None
-
-    def _large_beside(self, kind: JobClass, without: tuple[Request, ...]) -> int:
-        """PEs of large jobs that count for one of that class: those of lower classes do not, for they have
-        to give way to it."""
-        counted = self._large.copy()
-        for request in without:
-            if self._table.is_large(len(request.pes)):
-                counted[self._table.of(request).priority] -= len(request.pes)
-        return sum(pes for priority, pes in counted.items() if priority >= kind.priority)
 
 
 class _DomainPass:

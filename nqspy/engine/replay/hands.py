@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from nqspy.core.runtime import cpu_limit, planned_wall, wall_limit
 from nqspy.engine.replay.lives import Life, Lives, told
-from nqspy.engine.virtual.executor import ENDLESS, Run, VirtualAttempt, VirtualExecutor
+from nqspy.engine.virtual.attempts import ENDLESS, Run, VirtualAttempt
+from nqspy.engine.virtual.executor import VirtualExecutor
 from nqspy.engine.virtual.heap import Heap
 from nqspy.engine.virtual.processors import Key
 from nqspy.model.actions import Action, Forget, Kill, Start

@@ -4,8 +4,8 @@ and limits as a simulation's, and a journal in which nothing is kept."""
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from nqspy.engine.inputs import Between
+from nqspy.engine.virtual.attempts import Run
 from nqspy.engine.virtual.driver import VirtualRun
-from nqspy.engine.virtual.executor import Run
 from nqspy.engine.virtual.moves import StateMoves
 from nqspy.engine.virtual.passes import Passes
 from nqspy.model.events import Starting

@@ -8,7 +8,8 @@ from nqspy.core.preemption.turn import move_rank
 from nqspy.engine import restart
 from nqspy.engine.inputs import CommandAsked, Outcome
 from nqspy.engine.loop import Engine
-from nqspy.engine.virtual.executor import Run, VirtualExecutor
+from nqspy.engine.virtual.attempts import Run
+from nqspy.engine.virtual.executor import VirtualExecutor
 from nqspy.engine.virtual.heap import Heap
 from nqspy.engine.virtual.moves import StateMoves
 from nqspy.engine.virtual.processors import Key, Processors

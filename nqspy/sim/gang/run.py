@@ -10,7 +10,7 @@ from statistics import fmean
 from msgspec import Struct
 
 from nqspy.engine.inputs import CommandAsked
-from nqspy.engine.virtual.executor import ENDLESS, Run
+from nqspy.engine.virtual.attempts import ENDLESS, Run
 from nqspy.engine.virtual.moves import Channel
 from nqspy.model import commands as cm
 from nqspy.model import events as ev

@@ -18,7 +18,7 @@ from nqspy.decider.due_notices import DueNotices
 from nqspy.decider.worker import SentRequest, read_only
 from nqspy.engine.explain import Places, reasons_of
 from nqspy.engine.inputs import CommandAsked, Outcome
-from nqspy.engine.virtual.executor import Run
+from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model.events import Recorded
 from nqspy.model.ids import Instant, Seq, number_of

@@ -1,0 +1,73 @@
+"""Who of the jobs that go by class waits and who holds PEs, and what the limits of classes leave."""
+
+from collections import Counter
+
+from msgspec import Struct
+
+from nqspy.core.preemption.classes import ClassTable, JobClass, name_of
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
+from nqspy.model.requests import Request
+
+(_LIMITED,) = reason_kinds(
+    ReasonCode.NO_PES,
+    class_limit="{who}: {pes} PEs are the most at a time, and {held} of them are given",
+)
+
+
+class WaitingJob(Struct, frozen=True):
+    """One that waits to be loaded, ``since`` when; ``parked``: it was before."""
+
+    request: Request
+    kind: JobClass
+    since: Instant
+    parked: bool
+
+    @property
+    def rank(self) -> tuple[int, Instant, Seq]:
+        """Its place: by priority of its class, then who has waited longest."""
+        return -self.kind.priority, self.since, self.request.seq
+
+    def due(self) -> Instant | None:
+        """When it has waited as long as its class has it wait; None: never."""
+        return None if self.kind.wait is None else Instant(self.since + self.kind.wait)
+
+
+class LoadedJobs:
+    """Who holds PEs of a domain by class, and what that leaves under the limits of the classes."""
+
+    def __init__(self, table: ClassTable, running: list[Request], leaving: list[Request]) -> None:
+        self.running, self.leaving, self._table = running, leaving, table
+        self._of_class: Counter[str] = Counter()
+        self._large: Counter[int] = Counter()
+        for request in (*running, *leaving):
+            self.add(request, len(request.pes))
+
+    def add(self, request: Request, pes: int) -> None:
+        """It is loaded on so many PEs from now on."""
+        self._of_class[name_of(request, self._table.gang)] += pes
+        if self._table.is_large(pes):
+            self._large[self._table.of(request).priority] += pes
+
+    def limit(self, request: Request, kind: JobClass, without: tuple[Request, ...] = ()) -> Reason | None:
+        """The limit that keeps it from being loaded now, ``without`` those."""
+        pes, gang = request.spec.ask.pes, self._table.gang
+        gone = [each for each in without if name_of(each, gang) == name_of(request, gang)]
+        held = self._of_class[name_of(request, gang)] - sum(len(each.pes) for each in gone)
+        if kind.pe_limit is not None and held + pes > kind.pe_limit:
+            return _LIMITED(f"class {kind.name}", kind.pe_limit, held)
+        if gang.job_limit is not None and pes > gang.job_limit:
+            return _LIMITED("gang", gang.job_limit, 0)
+        large = self._large_beside(kind, without)
+        if gang.large_limit is not None and self._table.is_large(pes) and large + pes > gang.large_limit:
+            return _LIMITED("gang, large jobs", gang.large_limit, large)
+        return None
+
+    def _large_beside(self, kind: JobClass, without: tuple[Request, ...]) -> int:
+        """PEs of large jobs that count for one of that class: those of lower classes do not, for they have
+        to give way to it."""
+        counted = self._large.copy()
+        for request in without:
+            if self._table.is_large(len(request.pes)):
+                counted[self._table.of(request).priority] -= len(request.pes)
+        return sum(pes for priority, pes in counted.items() if priority >= kind.priority)

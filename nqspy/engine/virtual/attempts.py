@@ -1,0 +1,127 @@
+"""Attempts on the invented machine: what they would do, how far they are, how they end."""
+
+from dataclasses import dataclass
+from math import ceil
+
+from msgspec import Struct
+
+from nqspy.engine.virtual.processors import Key
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.observations import ObservedEnded
+from nqspy.model.requests import Ending, EndReason, Request, State, Used
+
+ENDLESS = 1 << 62
+"""Wall time (ms) of a run whose end nobody knows."""
+
+
+class Run(Struct, frozen=True):
+    """What an attempt would do if it had the machine for itself: wall and CPU time in ms (the difference is
+    its wait for disks), exit status, memory in bytes; ``unlimited``: no limit ends it before; ``ending``:
+    what is told of its end where nothing ends it before. A wall time of `ENDLESS`: it never ends by
+    itself."""
+
+    wall: int
+    cpu: int | None = None
+    status: int = 0
+    memory: int = 0
+    unlimited: bool = False
+    ending: Ending | None = None
+
+
+@dataclass(slots=True)
+class VirtualAttempt:
+    """One on the invented machine. ``done``: how far its run is (ms of the wall time it takes at full speed),
+    ``wall``: wall time it has had, without that in which it was suspended; both as of ``since``. ``target``:
+    how far it gets, ``reason`` what stops it there. ``number`` is that of its end in the heap. ``more``: CPU
+    time (ms) it was told to have used beyond what its run says. ``away``: it has left its PEs, or leaves
+    them; ``coming``: it comes back, and makes no progress yet."""
+
+    seq: Seq
+    attempt: int
+    run: Run
+    demand: float
+    target: int
+    reason: EndReason
+    wall_limit: int | None
+    until: Instant | None
+    since: Instant
+    runs: bool = True
+    rate: float = 0.0
+    done: float = 0.0
+    wall: int = 0
+    end: ObservedEnded | None = None
+    number: int = -1
+    more: int = 0
+    away: bool = False
+    coming: bool = False
+
+    @property
+    def key(self) -> Key:
+        """Request and number."""
+        return self.seq, self.attempt
+
+    @property
+    def memory(self) -> int:
+        """Memory it takes, bytes."""
+        return self.run.memory
+
+    def settle(self, now: Instant) -> float:
+        """Takes stock at an instant; returns the CPU time (ms) used since the last time."""
+        passed, self.since = now - self.since, now
+        if not self.runs:
+            return 0.0
+        self.wall += passed
+        self.done += self.rate * passed
+        return self.demand * self.rate * passed
+
+    def go_on_from(self, request: Request, told: Used | None, now: Instant) -> None:
+        """It runs since its start, or is suspended, and has used what was told last."""
+        used = request.used if told is None else told.most(request.used)
+        self.runs = request.state is not State.SUSPENDED
+        self.wall = request.run.ran(now)
+        self.done = float(min(self.wall, self.target))
+        self.more = used.cpu - cpu_at(self.run, used.wall) if used.wall else 0
+
+    def used(self, now: Instant) -> Used:
+        """What it has used up to an instant."""
+        passed = now - self.since if self.runs else 0
+        return self._used(self.done + self.rate * passed, self.wall + passed)
+
+    def _used(self, done: float, wall: int) -> Used:
+        return Used(cpu_at(self.run, done) + self.more, wall, self.run.memory)
+
+    def next_end(self) -> tuple[int, Ending] | None:
+        """How long it goes on at its rate, and how it ends then; None: it does not get on at all."""
+        left = max(0.0, self.target - self.done)
+        needs = ceil(left / self.rate) if self.rate > 0 else 0 if left == 0 else None
+        limit = None if self.wall_limit is None else max(0, self.wall_limit - self.wall)
+        if self.until is not None:
+            hole = self.hole_end()
+            if hole is not None and all(each is None or hole[0] < each for each in (limit, needs)):
+                return hole
+        if limit is not None and (needs is None or limit < needs):
+            used = self._used(self.done + self.rate * limit, self.wall + limit)
+            return limit, Ending("wall_limit", None, 15, used)
+        if needs is None or self.run.wall >= ENDLESS:
+            return None
+        if self.reason == "exit" and self.run.ending is not None:
+            return needs, self.run.ending
+        used = self._used(self.target, self.wall + needs)
+        if self.reason == "exit":
+            return needs, Ending("exit", self.run.status, None, used)
+        return needs, Ending(self.reason, None, 15, used)
+
+    def hole_end(self) -> tuple[int, Ending] | None:
+        """The same of its hole, which goes by while it is suspended; None: it was started in none."""
+        if self.until is None:
+            return None
+        left = max(0, self.until - self.since)
+        ran = left if self.runs else 0
+        used = Used(cpu_at(self.run, self.done + self.rate * ran), self.wall + ran, self.run.memory)
+        return left, Ending("contract", None, 15, used)
+
+
+def cpu_at(run: Run, done: float) -> int:
+    """CPU time (ms) that a run has used when it is so far."""
+    cpu = run.wall if run.cpu is None else run.cpu
+    return cpu if done >= run.wall else round(cpu * done / run.wall)
