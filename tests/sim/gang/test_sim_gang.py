@@ -138,9 +138,9 @@ def test_the_command_prints_what_programs_read():
     words = [sys.executable, "-m", "nqspy.sim.command", "gang", "--jobs", "60"]
     said = subprocess.run([*words, "--run", "gang", "--json"], capture_output=True, text=True, check=True)
     found = json.loads(said.stdout)
-    assert set(found) >= {"utilisation", "interactive64", "swapping_s"}
-    assert set(found["utilisation"]) >= {"week", "hours"}
-    assert set(found["interactive64"]) >= {"within_60s", "mean_s", "p95_s"}
+    assert set(found) == {"utilisation", "interactive64", "swapping_s", "preempted", "jobs"}
+    assert set(found["utilisation"]) == {"week", "hours", "weeks"}
+    assert set(found["interactive64"]) == {"within_60s", "mean_s", "p95_s", "jobs"}
     table = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     assert "space" in table
     assert "working hours" in table
