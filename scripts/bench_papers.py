@@ -1,5 +1,5 @@
-"""scripts/bench papers [--seeds N] [--from SEED] [--judged]: the papers' results that are repeated so far: the
-Gang Scheduler on the T3D (seed 000), five weeks of the recipe, by space sharing and by class, the same
+"""scripts/bench papers [--seeds N] [--from SEED] [--judged]: the papers' results that are repeated so far,
+the Gang Scheduler on the T3D (seed 000): five weeks of the recipe, by space sharing and by class, the same
 submissions. ``--judged``: only the three orders that the issue judges."""
 
 import argparse
