@@ -32,7 +32,6 @@ from nqspy.rpc import server as rpc
 
 SLICE = 1_000
 """Requests looked at between two looks at the inbox."""
-
 A_FEW = 5
 """Requests of which it is told why they wait, between two looks at the inbox."""
 
