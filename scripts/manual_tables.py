@@ -100,7 +100,9 @@ def wire_table() -> str:
 
 
 def _fields(cls: Any) -> str:
-    return " ".join(f"`{name}`" for name in cls.__struct_fields__) or "none"
+    """The fields that are given in order; those given by name alone are said once for all."""
+    given = inspect.signature(cls).parameters.values()
+    return " ".join(f"`{each.name}`" for each in given if each.kind is not each.KEYWORD_ONLY) or "none"
 
 
 def _sentence(cls: type) -> str:
