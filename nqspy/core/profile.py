@@ -144,14 +144,21 @@ class Profile:
         """Whether these amounts are free from now on for so long."""
         return self.earliest(claims, length) == self.now
 
-    def earliest(self, claims: Claims, length: int) -> int | None:
-        """The first instant from which all of these are free for ``length`` ms; None: never."""
+    def earliest(self, claims: Claims, length: int, kept_on: Claims | None = None) -> int | None:
+        """The first instant from which all of these are free for ``length`` ms, and those ``kept_on`` for
+        ever; None: never."""
         found, moved = self.now, True
-        wanted = [(self._steps[a], n) for a, n in claims.items() if n and a in self._steps]
+        spans = (claims, length), (kept_on or {}, FOREVER)
+        wanted = [
+            (self._steps[a], n, span)
+            for some, span in spans
+            for a, n in some.items()
+            if n and a in self._steps
+        ]
         while moved:
             moved = False
-            for steps, count in wanted:
-                begin = steps.earliest(count, length, found)
+            for steps, count, span in wanted:
+                begin = steps.earliest(count, span, found)
                 if begin is None or begin >= FOREVER:
                     return None
                 moved, found = moved or begin > found, begin

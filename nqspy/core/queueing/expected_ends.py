@@ -25,6 +25,12 @@ def end_of(site: Site, now: Instant, request: Request) -> int:
     return max(end, now + 1)
 
 
+def is_suspended(site: Site, request: Request, begin: int, until: int) -> bool:
+    """Whether a shift will suspend one that runs from ``begin`` to ``until``, if it may."""
+    stop = site.upcoming_stops.get(request.queue)
+    return stop is not None and stop.spill == "suspend" and begin < stop.at < until
+
+
 def planned_end(site: Site, now: Instant, request: Request) -> int:
     """When one that runs, or would begin now, has run as long as was planned; that may be over."""
     began, attempt = request.started if request.started is not None else now, request.attempt

@@ -1,15 +1,17 @@
 """What runs, and what was promised, laid out over time (time-ahead.md 1), for one pass.
 
 A request is reckoned to run as long as it may (`runtime.planned_wall`). What runs without a wall limit has no
-known end: who waits for that has a promise without a time (`untimed`).
+known end: who waits for that has a promise without a time (`untimed`). Nor is it known when one goes on whose
+queue a shift has stopped: what a suspended request does not give back (memory, units) it keeps for ever.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from nqspy.core.profile import FOREVER, Amount, Claims, Profile
-from nqspy.core.queueing.expected_ends import end_of, length_of
+from nqspy.core.queueing.expected_ends import end_of, is_suspended, length_of, planned_end
 from nqspy.core.queueing.limit_rules import LimitRule
-from nqspy.core.queueing.untimed import Turn, Untimed, spare
+from nqspy.core.queueing.untimed import Turn, Untimed, spare, spare_of
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.molded import sized
 from nqspy.model.requests import Request, State
@@ -19,8 +21,24 @@ from nqspy.model.site import Site
 Rules = Callable[[str], Sequence[LimitRule]]
 """What holds for the requests of a queue."""
 
-Held = tuple[int, int, Claims]
+Span = tuple[int, int, Claims]
 """From when until when somebody has which amounts."""
+
+
+class Held(NamedTuple):
+    """What somebody has from ``begin`` until ``end``; ``kept_on``: and of it for ever."""
+
+    begin: int
+    end: int
+    claims: Claims
+    kept_on: Claims
+
+    def spans(self) -> tuple[Span, ...]:
+        """The same, one after the other."""
+        first = self.begin, self.end, self.claims
+        return (first, (self.end, FOREVER, self.kept_on)) if self.kept_on else (first,)
+
+
 _NEVER: Turn = 1 << 62, Seq(0)
 
 
@@ -53,20 +71,18 @@ class LaidOut:
         slots: dict[Amount, int] = {("pes", name): site.board(name).slots() for name in self._domains}
         for amount, most in slots.items():
             self.profile.provide(amount, most)
-        ends = [(end_of(site, now, request), request) for request in site.started.values()]
-        self.running = [(end, request.seq) for end, request in ends if request.pes]
+        ends = [(self._end(request), request) for request in site.started.values()]
+        self.running = [(end, request.seq) for end, request in ends if request.pes or self._rests_on(request)]
         going = [(end, request) for end, request in ends if request.state is not State.EXITING]
         going += [(now + length_of(site, request), request) for request in started]
-        taken: list[Held] = [
-            (now, min(end, FOREVER), self.claims(each, _is_passing(each))) for end, each in going
-        ]
+        taken = [span for end, request in going for span in self._has(request, end).spans()]
         taken += self._coming_back(Profile(now, slots), taken, going) if site.paused else ()
         self.kept: dict[Seq, Held] = {}
         self._put_promised(taken)
 
     def _coming_back(
-        self, free: Profile, taken: Sequence[Held], going: Sequence[tuple[int, Request]]
-    ) -> Iterator[Held]:
+        self, free: Profile, taken: Sequence[Span], going: Sequence[tuple[int, Request]]
+    ) -> Iterator[Span]:
         """What those have who stand still and wait for PEs which others have: they go on, before all that
         wait, when enough are ``free`` of what is taken, and have so much longer what they did not give back.
         For one that could go on now nothing is kept, as nobody knows when it does, nor for one of a stopped
@@ -82,12 +98,59 @@ class LaidOut:
                 until = min(at + rest, FOREVER)
                 free.hold(at, until, pes)
                 yield at, until, pes
-                yield min(end, FOREVER), until, self.claims(request, _is_passing(request))
+                if not (held := self._has(request, end)).kept_on:
+                    yield held.end, until, held.claims
 
     def _stands_still(self, request: Request) -> bool:
         return request.pes_released and request.seq not in self._returning
 
-    def _put_promised(self, taken: Iterable[Held]) -> None:
+    def _is_resting(self, request: Request) -> bool:
+        """Whether it has given back its PEs, or does in this pass."""
+        return self._stands_still(request) or request.seq in self._leaving
+
+    def _rests_on(self, request: Request) -> bool:
+        """Whether it is suspended until its queue is started again."""
+        return self._is_resting(request) and not self._is_open(request)
+
+    def _end(self, request: Request) -> int:
+        """When one that runs, or is suspended, is reckoned to leave what it has by now."""
+        return FOREVER if self._rests_on(request) else end_of(self._site, self._now, request)
+
+    def _has(self, request: Request, end: int) -> Held:
+        """What one has that runs, or is suspended, from now on."""
+        claims = self.claims(request, _is_passing(request))
+        planned = planned_end(self._site, self._now, request)
+        return self._span(request, self._now, min(end, FOREVER), claims, planned)
+
+    def _span(self, request: Request, begin: int, end: int, claims: Claims, planned: int) -> Held:
+        rests = end < FOREVER and is_suspended(self._site, request, begin, planned)
+        return Held(begin, end, claims, self._kept_on(request, claims) if rests else {})
+
+    def _kept_on(self, request: Request, claims: Claims) -> Claims:
+        """What one that is suspended keeps of that."""
+        rules = [rule for rule in self._rules(request.queue) if rule.kept_on]
+        amounts = {amount for rule in rules for amount, _, _ in rule.claims(request)}
+        amounts |= set(map(spare_of, amounts))
+        return {amount: count for amount, count in claims.items() if amount in amounts}
+
+    def earliest(self, request: Request, claims: Claims) -> int | None:
+        """The first instant from which one may run that claims these; None: never. Of what it keeps when a
+        shift suspends it, it wants as much for ever."""
+        length = length_of(self._site, request)
+        found = self.profile.earliest(claims, length)
+        if found is None or not is_suspended(self._site, request, found, found + length):
+            return found
+        return self.profile.earliest(claims, length, self._kept_on(request, claims))
+
+    def until(self, request: Request, claims: Claims) -> int:
+        """Up to which instant these are free from now on for one that is ended then; now where a shift
+        suspends it before, and it would keep of them what others are to have."""
+        end, length = self.profile.until(claims), length_of(self._site, request)
+        if not is_suspended(self._site, request, self._now, min(end, self._now + length)):
+            return end
+        return end if self.profile.until(self._kept_on(request, claims)) >= FOREVER else self._now
+
+    def _put_promised(self, taken: Iterable[Span]) -> None:
         """Those whose time is to come, beside what is taken; those told none, those whose time is over. For
         those of a stopped queue nothing is kept: nobody knows when it is started."""
         promised = [self._site.requests[seq] for seq in self._site.reserved]
@@ -96,7 +159,8 @@ class LaidOut:
         timed = [each for each in requests if time_of(each) < FOREVER and not self._is_over(each)]
         first = min((turn_of(each) for each in requests if time_of(each) == FOREVER), default=_NEVER)
         self.kept = {each.seq: self._held(each, time_of(each), first < turn_of(each)) for each in timed}
-        self.profile.begin([*taken, *self.kept.values()])  # of these promises none begins now
+        promises = [span for held in self.kept.values() for span in held.spans()]
+        self.profile.begin([*taken, *promises])  # of these promises none begins now
         self.idle = {name: self.profile.free(("pes", name), self._now) for name in self._domains}
         for request in requests:
             if request.reservation is not None and request.reservation.at is None:
@@ -116,7 +180,7 @@ class LaidOut:
 
     def _put_overdue(self, request: Request) -> None:
         """At the first start there can be beside all others: they were promised theirs with it in mind."""
-        found = self.profile.earliest(self.claims(request), length_of(self._site, request))
+        found = self.earliest(request, self.claims(request))
         at = None if found is None else Instant(found)
         self.put(request, Reservation(at, turn=turn_of(request)[0]))
 
@@ -124,11 +188,11 @@ class LaidOut:
         """What a request holds while it runs, and where it passes those without a time, of what is spare
         beside them as well; the profile learns how much of it there is."""
         claims: dict[object, int] = {}
-        resting = self._stands_still(request) or request.seq in self._leaving
+        resting = self._is_resting(request)
         if not resting:
             claims["pes", self._site.domain_of(request.queue).name] = self._site.held_by(request)
         for rule in self._rules(request.queue):
-            if resting and not rule.shared:
+            if resting and not rule.kept_on:
                 continue
             for amount, count, most in rule.claims(request):
                 self.profile.provide(amount, most)
@@ -137,8 +201,8 @@ class LaidOut:
 
     def _held(self, request: Request, begin: int, passing: bool) -> Held:
         begin = max(begin, self._now)
-        until = min(begin + length_of(self._site, request), FOREVER)
-        return begin, until, self.claims(request, passing)
+        end = min(begin + length_of(self._site, request), FOREVER)
+        return self._span(request, begin, end, self.claims(request, passing), end)
 
     # ------------------------------------------------------------ changes
 
@@ -151,15 +215,18 @@ class LaidOut:
     def keep(self, turn: Turn, held: Held) -> None:
         """This is kept for one of that turn."""
         self.kept[turn[1]] = held
-        if held[0] < FOREVER:
-            return self.profile.hold(*held)
-        return self.untimed.add(self.profile, turn, held[2])
+        if held.begin < FOREVER:
+            for span in held.spans():
+                self.profile.hold(*span)
+            return None
+        return self.untimed.add(self.profile, turn, held.claims)
 
     def lift(self, seq: Seq) -> Held | None:
         """What is kept for one is free, as far as it is concerned itself; answers what that was."""
         held = self.kept.pop(seq, None)
-        if held is not None and held[0] < FOREVER:
-            self.profile.release(*held)
+        if held is not None and held.begin < FOREVER:
+            for span in held.spans():
+                self.profile.release(*span)
         elif held is not None:
             self.untimed.remove(self.profile, seq)
         return held
@@ -167,7 +234,8 @@ class LaidOut:
     def take(self, request: Request, until: int, passing: bool) -> None:
         """It runs from now to then."""
         claims = self.claims(request, passing)
-        self.profile.hold(self._now, min(until, FOREVER), claims)
+        for span in self._span(request, self._now, min(until, FOREVER), claims, until).spans():
+            self.profile.hold(*span)
         domain = self._site.domain_of(request.queue).name
         self.idle[domain] = self.idle.get(domain, 0) - claims.get(("pes", domain), 0)
 

@@ -110,11 +110,13 @@ class LimitRule(ABC):
     The rows that `mask` gives for what all rules of a class leave together are those of the requests to which
     one of these rules gives a `reason`. ``for_forced``: it holds for forced requests too. ``shared``: it
     counts what is taken from all others, such as memory: who waits for it may have a start reserved.
+    ``kept_on``: it counts one who is suspended and gave back his PEs, too.
     """
 
     whose: ClassVar[str] = ""
     for_forced: ClassVar[bool] = False
     shared: ClassVar[bool] = False
+    kept_on: ClassVar[bool] = False
 
     @abstractmethod
     def left(self, ever: bool) -> Left | None:
@@ -247,7 +249,7 @@ class MemoryLimit(_AmountRule):
     """Requested memory of all running requests."""
 
     word, column, short, never = "memory", "memory", _NO_MEMORY, _TOO_LARGE
-    shared = True
+    shared = kept_on = True
     _asked = staticmethod(memory_counted)
 
 

@@ -134,7 +134,11 @@ class Reservations:
         if probable is not None:
             return profile.fits(claims, probable) and self._takes_chances(claims)
         wanted = hole_wanted(queue, request, length)
-        if wanted is None or (end := profile.until(claims)) >= FOREVER or end - self._now < wanted:
+        if (
+            wanted is None
+            or (end := self._time.until(request, claims)) >= FOREVER
+            or end - self._now < wanted
+        ):
             return False
         self._holes[request.seq] = Instant(end)
         return True
@@ -228,11 +232,11 @@ class Reservations:
 
     def _earliest(self, request: Request, former: Reservation | None) -> Instant | None:
         """The first start there can be. Who passes moves to an earlier one only as what is spare allows."""
-        profile, length = self._time.profile, length_of(self._site, request)
+        time = self._time
         told, passing = None if former is None else former.at, self._passes_untimed(request)
-        found = profile.earliest(self._time.claims(request, passing), length)
+        found = time.earliest(request, time.claims(request, passing))
         if passing and told is not None and (found is None or found > told):
-            found = profile.earliest(self._time.claims(request), length)
+            found = time.earliest(request, time.claims(request))
             found = None if found is None else max(found, told)
         return None if found is None else Instant(found)
 
@@ -395,10 +399,10 @@ class Reservations:
         time, told = self._time, self._told(request)
         if self._site.held_by(request) > time.idle.get(self._site.domain_of(request.queue).name, 0):
             return None
-        claims, length = self._may_take(request), length_of(self._site, request)
+        claims = self._may_take(request)
         own = time.lift(request.seq)
         self._holes.pop(request.seq, None)
-        fits = time.profile.fits(claims, length) or self._passes(request, claims)
+        fits = time.earliest(request, claims) == self._now or self._passes(request, claims)
         if own is not None and told is not None:
             time.keep((told.turn, request.seq), own)
         return None if fits else self._in_the_way(request)

@@ -57,6 +57,8 @@ def _wanted(key: str) -> tuple[tuple[str, int], ...]:
 class _UnitRule(LimitRule):
     """What is left is kept by the consumable's name, and where it is another for somebody by both."""
 
+    kept_on = True
+
     @classmethod
     def mask(cls, site: Site, left: Left, queue: str, columns: Columns) -> Mask | None:
         """Rows that ask for more of something than all are left of it, or their own people."""
