@@ -227,8 +227,8 @@ class _Selection:
                 break
             self._look(line, row)
             closed = self._tally.closed(line.queue.name)
-        if closed is not None:
-            self._close(line.queue, closed)
+        if (closed := closed or self._closed_before(line.queue)) is not None:
+            self._kept.close(line.queue, closed)  # as the next pass would, which looks at nobody
         elif (row := self._foremost(line)) is not None:
             self._look(line, row)
             self._close(line.queue, words.no_pes(self._draft, line.queue.name))

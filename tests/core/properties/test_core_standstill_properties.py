@@ -72,3 +72,18 @@ def test_who_comes_behind_one_that_waits_is_not_looked_at():
     ends(house, first)
     assert house.go().starts == [wide, narrow, late]
     assert house.decided_again == 1
+
+
+def test_who_comes_to_a_queue_whose_last_start_filled_the_machine_is_told_what_a_whole_pass_tells_him():
+    house = House().machine(pes=6)
+    house.queue("front", order="fcfs", priority=1).queue("back", order="fcfs", priority=2)
+    house.submit("anne pes=5 wall=9:00", queue="front")
+    house.go()
+    house.submit("anne pes=2 wall=1:00", queue="back")
+    narrow, waiting = house.submit("ben wall=9:00", "cleo wall=1:00", queue="front")
+    assert house.go().starts == [narrow]
+    (late,) = house.submit("dora wall=1:00", queue="front")
+    assert house.go().starts == []
+    assert house.decided_again == 1
+    told = {house.why(seq).text for seq in (waiting, late)}
+    assert told == {"it asks for 1 PE, none of 6 PEs is free"}, "nobody is looked at, so nobody is counted"
