@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 PAST = 124
 """Exit status of one that was ended at its limit, as that of timeout(1)."""
+NOT_RUN = 127
+"""Exit status of one that was given its PEs, and could not be run."""
 LOOK = 300
 """Seconds after which one that still waits asks whether it still does: a daemon may die before it tells."""
 _LIMITS = ("wall_limit", "cpu_limit", "contract")
@@ -195,7 +197,7 @@ class Application:
             return None
         why = (row["reason"] or {}).get("text") or row["end_reason"]
         self._say(f"application {self._id} ended before it began: {why}")
-        return 1
+        return NOT_RUN if row["end_reason"] == "not_started" else 1
 
     def _row(self, cmd: str, more: "dict[str, object]") -> "dict[str, Any] | None":
         """What the daemon knows of it, None where it does not answer."""

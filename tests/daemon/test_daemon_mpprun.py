@@ -30,10 +30,10 @@ WAITS = "echo $$ > {0}.pid; while [ ! -e {0}.go ]; do sleep 0.05; done"
 class Called:
     """An `mpprun` that was called and goes on."""
 
-    def __init__(self, live: Live, *words: str, **more):
+    def __init__(self, live: Live, *words: str, folder=None, **more):
         self.process = subprocess.Popen(
-            [*command("mpprun"), *words], cwd=live.work, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True, env=live.environment | more,
+            [*command("mpprun"), *words], cwd=folder or live.work, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=live.environment | more,
         )  # fmt: skip
 
     def sent(self, number: int) -> None:
@@ -63,10 +63,10 @@ def site(tmp_path_factory):
 def call():
     """Has somebody call `mpprun`; nobody stays behind, nor what one that is killed leaves."""
     called = []
-    with tempfile.TemporaryDirectory(prefix="nqspy-apps-") as folder:
+    with tempfile.TemporaryDirectory(prefix="nqspy-apps-") as place:
 
-        def begin(live: Live, *words: str) -> Called:
-            called.append(Called(live, *words, TMPDIR=folder))
+        def begin(live: Live, *words: str, **more) -> Called:
+            called.append(Called(live, *words, TMPDIR=place, **more))
             return called[-1]
 
         yield begin
@@ -230,6 +230,20 @@ def test_who_is_killed_while_it_runs_has_the_program_ended(site, call):
     one.sent(signal.SIGKILL)
     until(lambda: not alive(mine), "it is hung up on")
     gone(site)
+
+
+def test_whose_folder_goes_while_it_waits_is_told_that_it_could_not_be_run(site, call, tmp_path):
+    one = call(site, "-n", "2", *sh(WAITS.format("folderless")))
+    pid(site, "folderless")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    two = call(site, "true", folder=folder)
+    waiting(site)
+    folder.rmdir()
+    go(site, "folderless")
+    assert (one.ends(), two.ends()) == (0, 127)
+    [said] = two.err.splitlines()
+    assert str(folder) in said
 
 
 def test_one_that_is_deleted_while_it_waits_says_so(site, call):

@@ -5,6 +5,7 @@ from engine.harness import ANNE, MAX, Centre, item
 from msgspec.structs import replace
 
 from nqspy.model import commands as cm
+from nqspy.model import observations as ob
 from nqspy.model.configure import apply_changes
 from nqspy.model.people import Caller
 from nqspy.model.settings import Settings
@@ -50,6 +51,16 @@ def test_its_account_is_that_of_the_request_around_it_if_that_is_its_owners():
     assert handed_in(centre, inside).spec.account == "deep-sea"
     assert handed_in(centre, inside, BEN).spec.account is None
     assert handed_in(centre, application(centre, within="99.nowhere")).spec.account is None
+
+
+def test_one_that_could_not_be_started_ends_for_somebody_waits_for_it():
+    centre = Centre().qmgr(APPS)
+    seq = handed_in(centre, application(centre)).seq
+    centre.sim.feed([ob.ObservedNotStarted(seq, 1, "its folder /home/anne/run is gone")])
+    centre.is_sound()
+    assert centre.state(seq) == "ended"
+    ended = centre.end_of(seq)
+    assert (ended.end_reason, ended.text) == ("not_started", "its folder /home/anne/run is gone")
 
 
 def test_one_that_its_class_can_never_load_is_refused_and_a_batch_request_waits():

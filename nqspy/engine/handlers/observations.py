@@ -177,8 +177,12 @@ def _how(ending: Ending) -> str:
 
 def _not_started(tx: Transaction, request: Request, observation: ob.ObservedNotStarted) -> None:
     """It would fail the same way again: it waits, held, until its owner (or an operator) has mended what is
-    wrong and releases it."""
+    wrong and releases it. An application ends: who waits for it looks at no queue."""
     seq, deleter = request.seq, _deleter(request)
+    if deleter is None and request.spec.caller is not None:
+        finish(tx, request, Ending("not_started", text=observation.text))
+        _done(tx, request, observation)
+        return
     tx.emit(ev.Requeued(seq, request.attempts, observation.text))
     if deleter is not None:
         tx.emit(ev.Deleted(seq, deleter))
