@@ -120,9 +120,12 @@ def _check_program(name: str) -> None:
 
 
 def _number(pes: str) -> int:
-    """How many PEs ``4-7,9`` names."""
+    """How many PEs ``4-7,9`` names. Raises Failure: the variable is its caller's to change."""
     spans = [part.partition("-") for part in pes.split(",")]
-    return sum([int(high or low) - int(low) + 1 for low, _, high in spans])
+    try:
+        return sum([int(high or low) - int(low) + 1 for low, _, high in spans])
+    except ValueError:
+        raise Failure(f"NQSPY_PES is {pes!r}, which names no PEs; leave it as the request has it") from None
 
 
 def _run_here(options: MpprunOptions, pes: int) -> "NoReturn":

@@ -125,6 +125,13 @@ def test_on_the_pes_of_a_request_it_has_the_largest_of_its_sizes_that_these_are(
     assert "mpprun: -n 6-9: request 17.ymp has 5 PEs" in done.stderr
 
 
+@pytest.mark.parametrize("pes", ["abc", ",", "4-x,9"])
+def test_a_list_of_pes_that_is_none_is_told_in_one_line(desk, pes):
+    done = called(desk.home, "true", QSUB_REQID="17.host", NQSPY_PES=pes)
+    said = f"mpprun: NQSPY_PES is {pes!r}, which names no PEs; leave it as the request has it"
+    assert (done.returncode, done.stderr.splitlines()[0]) == (1, said)
+
+
 def test_what_means_nothing_on_the_pes_of_a_request_is_told_and_units_are_refused(desk):
     inside = {"QSUB_REQID": "17.ymp", "NQSPY_PES": "4-7,9"}
     done = called(desk.home, "-class", "production", "-T", "60", "echo", "ran", **inside)
