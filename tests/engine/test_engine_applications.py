@@ -63,6 +63,15 @@ def test_one_that_could_not_be_started_ends_for_somebody_waits_for_it():
     assert (ended.end_reason, ended.text) == ("not_started", "its folder /home/anne/run is gone")
 
 
+def test_nobody_makes_one_that_could_be_run_again_without_its_caller():
+    centre = Centre().qmgr(APPS)
+    made = handed_in(centre, application(centre, rerunnable=False))
+    again = cm.ModifyRequest((str(made.seq),), {"rerunnable": True})
+    [failed] = centre.ask(again)["failed"]
+    assert failed["code"] == "not_rerunnable"
+    assert not centre.request(made.seq).spec.rerunnable
+
+
 def test_one_that_its_class_can_never_load_is_refused_and_a_batch_request_waits():
     centre = Centre().qmgr(APPS)
     large = application(centre, "anne pes=2", job_class="interactive")

@@ -103,6 +103,13 @@ def need_to_stay(tx: Transaction, request: Request, owner: Any, caller: Caller) 
 # ---------------------------------------------------------------- holds
 
 
+def need_one_run(tx: Transaction, request: Request, values: dict[str, Any]) -> None:
+    """Raises Refusal where an application shall be run again if need be: its caller serves one run only, and
+    another one would hold PEs and wait for him."""
+    if request.spec.caller is not None and values.get("rerunnable"):
+        raise Refusal("not_rerunnable", id=tx.site.id_of(request.seq))
+
+
 def check_letters(tx: Transaction, letters: Any, caller: Caller) -> None:
     """Raises Refusal unless these are letters of holds that the caller may put on and take off."""
     if letters is None:

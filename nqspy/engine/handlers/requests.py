@@ -208,6 +208,7 @@ def modify(tx: Transaction, command: cm.ModifyRequest, caller: Caller) -> Any:
     def one(request: Request) -> None:
         need_owner(tx.site, caller, request, "modify")
         alter.need_to_stay(tx, request, owner, caller)
+        alter.need_one_run(tx, request, values)
         started = request.state in STARTED
         if started:
             alter.need_alterable(tx, request, command.values)
