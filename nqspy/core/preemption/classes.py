@@ -58,7 +58,10 @@ def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]
     known, default = CLASSES.all(settings), GANG.one(settings).default_class
     if known and default not in known:
         names = ", ".join(known)
-        yield f"gang: there is no class {default}; classes: {names} (create class {default} first)"
+        yield (
+            f"gang: its default_class is {default}, and there is no such class; classes: {names}"
+            f" (create class {default} or set gang default_class= first)"
+        )
 
 
 CLASSES: SettingsObject[JobClass] = declare(
