@@ -185,3 +185,8 @@ def undisturbed_until(request: Request, kind: JobClass) -> Instant | None:
     if kind.do_not_disturb is None:
         return None
     return Instant(goes_since(request) + kind.do_not_disturb * len(request.pes))
+
+
+def class_in(site: Site, queue: str, named: str) -> str:
+    """The class of a request of the queue that names that class, or none (empty); empty: it goes by none."""
+    return (named or GANG.one(site.settings).default_class) if is_served(site, queue) else ""
