@@ -30,6 +30,9 @@ SAID = {
         "class standby", (64, 60),
         "class standby: 64 PEs are the most at a time, and 60 of them are given",
     ),
+    "class_shut": (
+        "class standby", (64, 65), "class standby: 64 PEs are the most at a time, and it asks for 65"
+    ),
     "cap_never": (
         "group d3", (12.5, 1, 8, 0, 2),
         "limit 12.5% of group d3 is 1 of 8 PEs, it holds 0, this asks for 2: "
