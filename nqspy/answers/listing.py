@@ -13,7 +13,7 @@ from nqspy.answers.named import seqs_of
 from nqspy.answers.serving import Serving
 from nqspy.answers.slow import Work
 from nqspy.answers.visibility import Visibility, promise_for
-from nqspy.core.preemption.classes import is_served
+from nqspy.core.preemption.classes import class_in
 from nqspy.core.queueing.passing import promises_times
 from nqspy.decider.estimates import PATIENCE, outlooks
 from nqspy.engine.explain import Places, chain, reasons_of
@@ -377,7 +377,7 @@ def _add_needed(serving: Serving, found: Objects) -> None:
     reasons = reasons_of(serving.engine, keys)
     for each, key in zip(found, keys, strict=True):
         each["needed"] = reasons[key].needed if key in reasons else None
-        each["by_class"] = is_served(serving.engine.site, each["queue"])
+        each["by_class"] = class_in(serving.engine.site, each["queue"], each.get("class", ""))
 
 
 def _chain(serving: Serving, seq: Seq, sight: Visibility) -> Objects:

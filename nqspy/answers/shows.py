@@ -71,7 +71,8 @@ def _known(serving: Serving, asked: cm.ShowObject) -> tuple[str, ...]:
     there = kind.names(serving.engine.site.settings) if kind is not None else asked.names
     for name in asked.names:
         if name not in there:
-            raise Refusal("unknown_object", what=asked.what.removesuffix("s"), name=name)
+            head = asked.what.removesuffix("s") if kind is None else kind.head
+            raise Refusal("unknown_object", what=head, name=name)
     return asked.names
 
 

@@ -15,17 +15,16 @@ def why_text(each: Mapping[str, Any]) -> str:
 
     ``each`` is an object of ``qstat --json`` with ``estimate`` (`eta.Estimate` or null), ``chain`` and
     ``redated`` ({at who cause} or null) besides, ``needed``: what its reason says must happen, and ``hint``:
-    what its owner is told of its wall limit; ``by_class``: its queue goes by classes.
+    what its owner is told of its wall limit; ``by_class``: its class where its queue goes by classes.
     """
     state, domain = each["state"], each["domain"]
     where = f"queue {each['queue']}" + ("" if domain == APPLICATION else f", domain {domain}")
+    where += f", class {each['by_class']}" if each.get("by_class") else ""
     lines = [f"{each['id']}  {each['name']}  {each['owner']} ({each['group']})  {state} in {where}"]
     if state == "ended":
         lines += _why_ended(each)
     elif each["started"] is not None:
-        base = f", base {each['base']} ({written(each['coordinate'])})" if each.get("coordinate") else ""
-        pes = ",".join(spans(sorted(each["pes"])))
-        lines.append(f"  it was started at {each['started']} on PEs {pes}{base}")
+        lines.append(f"  it was started at {each['started']}{_on_pes(each)}")
         lines += _why_contract(each)
         lines += _why_size(each)
         lines += _why_moved(each)
@@ -33,6 +32,15 @@ def why_text(each: Mapping[str, Any]) -> str:
     else:
         lines += _why_waiting(each)
     return "".join(f"{line}\n" for line in lines)
+
+
+def _on_pes(each: Mapping[str, Any]) -> str:
+    """Its PEs; of one that left some for others they need not be those that it was started on."""
+    word = " on"
+    if each.get("moved"):
+        word = ", now on" if each["state"] == "running" else ", last on"
+    base = f", base {each['base']} ({written(each['coordinate'])})" if each.get("coordinate") else ""
+    return f"{word} PEs {','.join(spans(sorted(each['pes'])))}{base}"
 
 
 def _why_started(each: Mapping[str, Any]) -> Iterable[str]:

@@ -52,6 +52,19 @@ def test_a_block_does_not_reach_over_one_and_each_domain_counts_its_own(two):
     assert two.request(wide).pes == (5, 6, 7)
 
 
+@pytest.mark.parametrize(("pes", "needed"), [(5, "set machine offline=()"), (3, "must become free")])
+def test_what_helps_one_for_whom_too_few_are_left_is_that_pes_come_back(two, pes, needed):
+    two.submit("anne pes=2", queue="night")
+    two.go()
+    two.set("machine/offline", ("4",))
+    (wide,) = two.submit(f"ben pes={pes}", queue="night")
+    told = two.go()
+    assert told.reason(wide).text.startswith(
+        f"it asks for {pes} PEs, 2 of 5 PEs of domain application are free"
+    )
+    assert needed in told.reason(wide).needed
+
+
 def test_what_gave_its_pes_away_does_not_come_back_on_one(two):
     (seq,) = two.submit("anne pes=5", queue="night")
     two.go()

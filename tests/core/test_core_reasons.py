@@ -30,6 +30,9 @@ SAID = {
         "class standby", (64, 60),
         "class standby: 64 PEs are the most at a time, and 60 of them are given",
     ),
+    "class_shut": (
+        "class standby", (64, 65), "class standby: 64 PEs are the most at a time, and it asks for 65"
+    ),
     "cap_never": (
         "group d3", (12.5, 1, 8, 0, 2),
         "limit 12.5% of group d3 is 1 of 8 PEs, it holds 0, this asks for 2: "
@@ -48,6 +51,10 @@ SAID = {
         "exits", (), "the process of the user exits is begun again in a moment; nothing starts before"
     ),
     "few_pes_free": ("machine", (None, 1, 8, None, None, 2), "1 of 8 PEs is free; 2 are offline"),
+    "pes_offline": (
+        "domain big", (7, 6, 7, "big", 1),
+        "it asks for 7 PEs, 6 of 7 PEs of domain big are free; 1 is offline",
+    ),
     "few_units_free": (
         "consumable gpu", (2, "gpu", 1, 4, "1.ymp, 2.ymp", "3"),
         "it asks for 2 gpu, 1 of 4 is free; held by 1.ymp, 2.ymp; offline: 3",

@@ -167,6 +167,13 @@ def test_a_manager_gives_a_request_a_class_that_is_not_open_to_its_owner():
     assert centre.request(seq).spec.job_class == "benchmark"
 
 
+def test_a_class_that_is_taken_back_is_the_sites_default_again():
+    centre = Centre().qmgr(APPS)
+    [seq] = centre.submit("anne class=interactive")
+    centre.qmgr(f"modify request {centre.id(seq)} job_class=none")
+    assert centre.request(seq).spec.job_class == ""
+
+
 @pytest.mark.parametrize("text", [APPS, APPS + "set default batch_request queue apps\n"])
 def test_the_queue_is_named_once_there_are_queues(text):
     def built(text: str) -> Settings:

@@ -4,7 +4,7 @@ import pytest
 from engine.harness import Centre, moment
 from engine.test_engine_look_ahead_classes import site_of
 
-from nqspy.core.preemption.classes import GANG
+from nqspy.core.preemption.classes import GANG, class_in
 from nqspy.report.json_objects import AnswerContext, request_object
 from nqspy.report.night import Bounds, night_report
 from nqspy.report.pages import night_text
@@ -33,14 +33,19 @@ def seen(centre: Centre, seq: int) -> dict:
 def test_a_request_says_how_often_it_left_its_pes_and_what_that_took():
     centre, long = twice_bumped()
     assert centre.state(long) == "suspended"
+    assert ", last on PEs " in why_text(seen(centre, long))
     assert seen(centre, long)["moved"] == {"times": 1, "took_s": 12, "paged_bytes": 0}
     centre.later(minutes=5)
     assert centre.state(long) == "running"
     found = seen(centre, long)
+    assert ", now on PEs " in why_text(found)
     assert found["moved"] == {"times": 2, "took_s": 24, "paged_bytes": 0}
     assert "moved:    it left its PEs 2 times, which took 24 s in all; 0 MB left the memory" in why_text(
         found
     )
+    classes = {queue: class_in(centre.site, queue, found["class"]) for queue in ("apps", "plain")}
+    assert classes == {"apps": "production", "plain": ""}
+    assert "queue apps, class production\n" in why_text(found | {"by_class": classes["apps"]})
     [other] = centre.submit("anne queue=plain wall=1000")
     assert "moved" not in seen(centre, other)
 

@@ -58,7 +58,10 @@ def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]
     known, default = CLASSES.all(settings), GANG.one(settings).default_class
     if known and default not in known:
         names = ", ".join(known)
-        yield f"gang: there is no class {default}; classes: {names} (create class {default} first)"
+        yield (
+            f"gang: its default_class is {default}, and there is no such class; classes: {names}"
+            f" (create class {default} or set gang default_class= first)"
+        )
 
 
 CLASSES: SettingsObject[JobClass] = declare(
@@ -182,3 +185,8 @@ def undisturbed_until(request: Request, kind: JobClass) -> Instant | None:
     if kind.do_not_disturb is None:
         return None
     return Instant(goes_since(request) + kind.do_not_disturb * len(request.pes))
+
+
+def class_in(site: Site, queue: str, named: str) -> str:
+    """The class of a request of the queue that names that class, or none (empty); empty: it goes by none."""
+    return (named or GANG.one(site.settings).default_class) if is_served(site, queue) else ""

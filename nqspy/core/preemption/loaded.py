@@ -11,7 +11,13 @@ from nqspy.model.requests import Request
 
 (_LIMITED,) = reason_kinds(
     ReasonCode.NO_PES,
+    "a job that counts against this limit must end or give way, or the limit be raised",
     class_limit="{who}: {pes} PEs are the most at a time, and {held} of them are given",
+)
+(_SHUT,) = reason_kinds(
+    ReasonCode.NO_PES,
+    "the limit must be raised, or it must ask for less",
+    class_shut="{who}: {pes} PEs are the most at a time, and it asks for {asked}",
 )
 
 
@@ -55,12 +61,12 @@ class LoadedJobs:
         gone = [each for each in without if name_of(each, gang) == name_of(request, gang)]
         held = self._of_class[name_of(request, gang)] - sum(len(each.pes) for each in gone)
         if kind.pe_limit is not None and held + pes > kind.pe_limit:
-            return _LIMITED(f"class {kind.name}", kind.pe_limit, held)
+            return _kept_back(f"class {kind.name}", kind.pe_limit, held, pes)
         if gang.job_limit is not None and pes > gang.job_limit:
-            return _LIMITED("gang", gang.job_limit, 0)
+            return _SHUT("gang", gang.job_limit, pes)
         large = self._large_beside(kind, without)
         if gang.large_limit is not None and self._table.is_large(pes) and large + pes > gang.large_limit:
-            return _LIMITED("gang, large jobs", gang.large_limit, large)
+            return _kept_back("gang, large jobs", gang.large_limit, large, pes)
         return None
 
     def _large_beside(self, kind: JobClass, without: tuple[Request, ...]) -> int:
@@ -71,3 +77,8 @@ class LoadedJobs:
             if self._table.is_large(len(request.pes)):
                 counted[self._table.of(request).priority] -= len(request.pes)
         return sum(pes for priority, pes in counted.items() if priority >= kind.priority)
+
+
+def _kept_back(who: str, most: int, held: int, asked: int) -> Reason:
+    """The limit that ``most`` is: it would bind it alone, or does so beside those that have its PEs."""
+    return _SHUT(who, most, asked) if asked > most else _LIMITED(who, most, held)

@@ -27,6 +27,11 @@ _NONE_FREE, _SOME_FREE = reason_kinds(
     few_pes_free=_ASKS + "{free} of {size} PEs{domain: of domain *} {free:is|are} free"
     "{block:, * of them in one block}" + _AWAY,
 )
+(_ALL_AWAY,) = reason_kinds(
+    ReasonCode.NO_PES,
+    "PEs must come back: set machine offline=(), or those whose CPU is gone",
+    pes_offline=_ASKS + "{free} of {size} PEs{domain: of domain *} {free:is|are} free" + _AWAY,
+)
 
 (_BEHIND,) = reason_kinds(
     ReasonCode.RESERVED, kept_ahead="those ahead of it would hold what is kept for {request}"
@@ -47,24 +52,36 @@ def behind(reason: Reason) -> Reason:
     return _BEHIND(reason.who, reason.values[-1], until=reason.until)
 
 
-def no_pes(draft: Draft, queue: str, asked: int | str | None = None) -> Reason:
-    """All of a queue wait for PEs; ``asked``: said of one of them, which asks for so many."""
-    return _short(draft.site, draft.board(queue), draft.room(queue), asked)
+def no_pes(draft: Draft, queue: str) -> Reason:
+    """All of a queue wait for PEs."""
+    return _short(draft.site, draft.board(queue), draft.room(queue), None)
 
 
 def lacking(site: Site, board: Board, request: Request) -> Reason | None:
     """That there are too few PEs for one beside what runs; None: there are enough."""
     room = policy_of(board.domain).room(board)
-    return _short(site, board, room, _asked(request)) if request.spec.ask.pes > room else None
+    return _short_for(site, board, room, request) if request.spec.ask.pes > room else None
+
+
+def _short_for(site: Site, board: Board, room: int, request: Request) -> Reason:
+    if board.size - board.away < request.spec.ask.pes <= board.size:
+        who, domain = _whose(site, board)
+        return _ALL_AWAY(who, _asked(request), board.free, board.size, domain, board.away)
+    return _short(site, board, room, _asked(request))
 
 
 def _short(site: Site, board: Board, room: int, asked: int | str | None) -> Reason:
-    domain = board.domain.name if site.is_divided() else None
-    who = f"domain {domain}" if domain else "machine"
+    who, domain = _whose(site, board)
     if not board.free:
         return _NONE_FREE(who, asked, board.size, domain, board.away or None)
     block = room if room < board.free else None
     return _SOME_FREE(who, asked, board.free, board.size, domain, block, board.away or None)
+
+
+def _whose(site: Site, board: Board) -> tuple[str, str | None]:
+    """Who says so, and the domain where there are several."""
+    domain = board.domain.name if site.is_divided() else None
+    return (f"domain {domain}" if domain else "machine"), domain
 
 
 def _asked(request: Request) -> int | str:
@@ -75,7 +92,7 @@ def _asked(request: Request) -> int | str:
 
 def too_few(draft: Draft, request: Request) -> Reason:
     """One that waits only for PEs."""
-    return no_pes(draft, request.queue, _asked(request))
+    return _short_for(draft.site, draft.board(request.queue), draft.room(request.queue), request)
 
 
 def asking(request: Request, reason: Reason) -> Reason:

@@ -269,7 +269,7 @@ def _modified(site: Site, spec: Spec, values: dict[str, Any]) -> Spec:
     for path, value in values.items():
         head, _, rest = path.partition("/")
         if head in _SPEC_FIELDS and not rest:
-            spec = alter.having(spec, head, value)
+            spec = alter.having(spec, head, value or "" if head == "job_class" else value)
             spec = replace(spec, name_given=True) if head == "name" else spec
         elif head == "ask" and rest in _ASK_FIELDS:
             spec = replace(spec, ask=alter.having(spec.ask, rest, value))
