@@ -7,6 +7,7 @@ not loaded but their halves in C: their enumerations would take as long as all t
 
 import _signal as signal  # type: ignore[import-not-found]
 import _socket as socket
+import _struct  # type: ignore[import-not-found]
 import os
 import select
 import sys
@@ -23,6 +24,8 @@ def main(place: str) -> None:
     link = socket.socket(socket.AF_UNIX)
     try:
         link.connect(place)
+        if _owner(link) != os.getuid():
+            sys.exit(f"{place} is not the door of the mpprun that called for this application")
         fds, body = _received(link)
     except OSError as error:
         sys.exit(f"the mpprun that called for this application is gone ({error.strerror})")
@@ -47,6 +50,12 @@ def main(place: str) -> None:
     except OSError:
         pass
     _end_like(status)
+
+
+def _owner(link: socket.socket) -> int:
+    """The user who waits there: in a folder that is everybody's another may have put his own door."""
+    uid: int = _struct.unpack("3i", link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1]
+    return uid
 
 
 def _received(link: socket.socket) -> "tuple[list[int], bytes]":

@@ -55,10 +55,9 @@ def _charge(site: Site, domain: str, found: Collection[tuple[Request, Used]], at
     balance = site.balance_of(domain)
     balance.advance(at, dict.fromkeys([request.spec.group for request, _ in found]))
     missing: dict[tuple[str, str], float] = {}
-    charge = site.settings.usage.charge
     for request, used in found:
         spec = request.spec
-        more = amount(used, spec.ask.pes, charge) - request.run.charged
+        more = _amount(site, request, used) - request.run.charged
         key = (spec.group, spec.owner)
         missing[key] = missing.get(key, 0.0) + more - counted(request, at)
         _book(site, domain, request, used, more, at)

@@ -25,7 +25,7 @@ Span = tuple[int, int, Claims]
 """From when until when somebody has which amounts."""
 
 
-class Held(NamedTuple):
+class HeldSpans(NamedTuple):
     """What somebody has from ``begin`` until ``end``; ``kept_on``: and of it for ever."""
 
     begin: int
@@ -77,7 +77,7 @@ class LaidOut:
         going += [(now + length_of(site, request), request) for request in started]
         taken = [span for end, request in going for span in self._has(request, end).spans()]
         taken += self._coming_back(Profile(now, slots), taken, going) if site.paused else ()
-        self.kept: dict[Seq, Held] = {}
+        self.kept: dict[Seq, HeldSpans] = {}
         self._put_promised(taken)
 
     def _coming_back(
@@ -116,15 +116,15 @@ class LaidOut:
         """When one that runs, or is suspended, is reckoned to leave what it has by now."""
         return FOREVER if self._rests_on(request) else end_of(self._site, self._now, request)
 
-    def _has(self, request: Request, end: int) -> Held:
+    def _has(self, request: Request, end: int) -> HeldSpans:
         """What one has that runs, or is suspended, from now on."""
         claims = self.claims(request, _is_passing(request))
         planned = planned_end(self._site, self._now, request)
         return self._span(request, self._now, min(end, FOREVER), claims, planned)
 
-    def _span(self, request: Request, begin: int, end: int, claims: Claims, planned: int) -> Held:
+    def _span(self, request: Request, begin: int, end: int, claims: Claims, planned: int) -> HeldSpans:
         rests = end < FOREVER and is_suspended(self._site, request, begin, planned)
-        return Held(begin, end, claims, self._kept_on(request, claims) if rests else {})
+        return HeldSpans(begin, end, claims, self._kept_on(request, claims) if rests else {})
 
     def _kept_on(self, request: Request, claims: Claims) -> Claims:
         """What one that is suspended keeps of that."""
@@ -199,7 +199,7 @@ class LaidOut:
                 claims[amount] = claims.get(amount, 0) + count
         return {**claims, **spare(self.profile, claims)} if passing else claims
 
-    def _held(self, request: Request, begin: int, passing: bool) -> Held:
+    def _held(self, request: Request, begin: int, passing: bool) -> HeldSpans:
         begin = max(begin, self._now)
         end = min(begin + length_of(self._site, request), FOREVER)
         return self._span(request, begin, end, self.claims(request, passing), end)
@@ -212,7 +212,7 @@ class LaidOut:
         passing = begin < FOREVER and self.untimed.is_before(turn)
         self.keep(turn, self._held(request, begin, passing))
 
-    def keep(self, turn: Turn, held: Held) -> None:
+    def keep(self, turn: Turn, held: HeldSpans) -> None:
         """This is kept for one of that turn."""
         self.kept[turn[1]] = held
         if held.begin < FOREVER:
@@ -221,7 +221,7 @@ class LaidOut:
             return None
         return self.untimed.add(self.profile, turn, held.claims)
 
-    def lift(self, seq: Seq) -> Held | None:
+    def lift(self, seq: Seq) -> HeldSpans | None:
         """What is kept for one is free, as far as it is concerned itself; answers what that was."""
         held = self.kept.pop(seq, None)
         if held is not None and held.begin < FOREVER:
