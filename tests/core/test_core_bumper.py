@@ -253,6 +253,40 @@ def test_what_is_reserved_is_given_to_nobody_else(gang):
     assert gang.request(small).state is State.QUEUED
 
 
+def test_the_room_of_a_bumper_under_its_class_limit_is_taken_by_nobody_who_gave_way_to_it(gang):
+    gang.set("class/production/pe_limit", 2)
+    first, second = gang.submit("anne class=production pes=1", "ben class=production pes=1")
+    gang.go()
+    gang.submit("cleo class=benchmark pes=5")
+    gang.go()
+    bumper = gang.later(hours=1).submit("dora class=production pes=2")[0]
+    gang.later(minutes=30)
+    for _ in range(2):
+        (leaves,) = suspended(gang.go())
+        gang.moved_out(leaves)
+    assert gang.go().starts == [bumper]
+    assert gang.request(first).state is gang.request(second).state is State.SUSPENDED
+
+
+def test_the_room_of_a_bumper_under_the_limit_of_large_jobs_is_taken_by_nobody_else(gang):
+    gang.set("gang/large_size", 3).set("gang/large_limit", 4)
+    gang.set("class/standby/do_not_disturb", 3_600_000)
+    victim = gang.submit("anne class=standby pes=4")[0]
+    gang.go()
+    gang.submit("ben class=benchmark pes=1")
+    gang.go()
+    bumper = gang.submit("cleo class=production pes=4")[0]
+    gang.later(minutes=30)
+    late = gang.submit("dora class=production pes=3")[0]
+    assert gang.go().starts == []
+    assert made(gang.site, "bumper")["application"]["seq"] == bumper
+    assert "large jobs" in gang.why(late).text
+    gang.later(hours=4)
+    assert suspended(gang.go()) == [victim]
+    gang.moved_out(victim)
+    assert gang.go().starts == [bumper]
+
+
 def test_nobody_gives_way_where_nothing_goes_by_class(gang):
     gang.queue("night")
     gang.submit("anne pes=8")

@@ -119,6 +119,7 @@ class _DomainPass:
                 refused.add(job.request.seq)
             else:
                 self._kept, self._cleared_for = pes, job.request
+                self._loaded.keep(self._least(job), tuple(self._on(pes)))
                 if not job.parked:
                     self._tally.add(self._least(job))  # others leave it its units, and room under limits
                 self._clear(job, pes)

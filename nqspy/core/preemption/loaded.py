@@ -49,6 +49,16 @@ class LoadedJobs:
         if self._table.is_large(pes):
             self._large[self._table.of(request).priority] += pes
 
+    def keep(self, request: Request, bumped: tuple[Request, ...]) -> None:
+        """The others leave a bumper room under the limits, beyond what those leave it who give way to it."""
+        pes, name = request.spec.ask.pes, name_of(request, self._table.gang)
+        own = [each for each in bumped if name_of(each, self._table.gang) == name]
+        self._of_class[name] += max(0, pes - sum(len(each.pes) for each in own))
+        if self._table.is_large(pes):
+            rank = self._table.of(request).priority
+            large = [len(each.pes) for each in bumped if self._table.of(each).priority == rank]
+            self._large[rank] += max(0, pes - sum(filter(self._table.is_large, large)))
+
     def limit(self, request: Request, kind: JobClass, without: tuple[Request, ...] = ()) -> Reason | None:
         """The limit that keeps it from being loaded now, ``without`` those."""
         pes, gang = request.spec.ask.pes, self._table.gang
