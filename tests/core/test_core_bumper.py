@@ -169,6 +169,30 @@ def test_there_is_one_bumper_at_a_time_unless_a_higher_class_comes(gang):
     assert made(gang.site, "bumper")["application"]["seq"] == interactive
 
 
+def test_one_loaded_a_moment_ago_is_cleared_for_the_next_bumper_when_his_time_is_over(gang):
+    before = gang.submit("anne class=production pes=8")[0]
+    gang.go()
+    first = gang.later(seconds=1).submit("ben class=production pes=8")[0]
+    second = gang.later(seconds=1).submit("cleo class=production pes=8")[0]
+    gang.later(minutes=31)
+    gang.go()
+    gang.end(before)
+    told = gang.go()
+    assert told.starts == [first]
+    assert made(gang.site, "bumper")["application"]["seq"] == second
+    assert told.plan.wake_at == gang.request(first).started + 80_000
+
+
+def test_who_need_not_be_left_alone_at_all_is_not_bumped_as_he_is_loaded(gang):
+    gang.set("class/standby/do_not_disturb", 0).set("class/standby/wait", 60_000)
+    first, _ = gang.submit("anne class=standby pes=8", "ben class=standby pes=8")
+    gang.later(minutes=2)
+    told = gang.go()
+    assert (told.starts, suspended(told)) == ([first], [])
+    gang.later(told.plan.wake_at - gang.now)
+    assert suspended(gang.go()) == [first]
+
+
 def test_whom_a_limit_of_its_class_forbids_is_no_bumper(gang):
     gang.submit("anne class=standby pes=8")
     gang.go()

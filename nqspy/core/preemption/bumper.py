@@ -216,8 +216,8 @@ class _DomainPass:
                 continue
             until = undisturbed_until(holder, self._table.of(holder))
             assert until is not None
-            if until > self._now:
-                self._dues.append(until)
+            if until > self._now or holder.seq in self._loaded.new:
+                self._dues.append(max(until, Instant(self._now + 1)))
                 continue
             if moving:
                 continue
@@ -261,7 +261,7 @@ class _DomainPass:
             draft.take(request, pes)
             draft.choose(starts, False, pes, request).lacked = lacked
             self._tally.add(starts)
-        self._loaded.add(request, len(pes))
+        self._loaded.load(request if job.parked else starts, pes, self._now, job.parked)
         if job.parked or not (request.array is not None and draft.left_of(request)):
             self._waiting.remove(job)
 

@@ -3,11 +3,12 @@
 from collections import Counter
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nqspy.core.preemption.classes import ClassTable, JobClass, name_of
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
-from nqspy.model.requests import Request
+from nqspy.model.requests import Attempt, Request, State
 
 (_LIMITED,) = reason_kinds(
     ReasonCode.NO_PES,
@@ -38,13 +39,22 @@ class LoadedJobs:
 
     def __init__(self, table: ClassTable, running: list[Request], leaving: list[Request]) -> None:
         self.running, self.leaving, self._table = running, leaving, table
+        self.new: set[Seq] = set()
         self._of_class: Counter[str] = Counter()
         self._large: Counter[int] = Counter()
         for request in (*running, *leaving):
-            self.add(request, len(request.pes))
+            self._count(request, len(request.pes))
 
-    def add(self, request: Request, pes: int) -> None:
-        """It is loaded on so many PEs from now on."""
+    def load(self, request: Request, pes: tuple[int, ...], now: Instant, back: bool) -> None:
+        """It is loaded on these PEs from now on; ``back``: it was before. Whoever waits sees it there as he
+        does those who run, and that it is ``new``."""
+        before = request.run if back else Attempt(request.attempts + 1, pes, now)
+        run = replace(before, pes=pes, pause=None, resumed=now if back else None)
+        self.running.append(replace(request, state=State.RUNNING, attempt=run))
+        self.new.add(request.seq)
+        self._count(request, len(pes))
+
+    def _count(self, request: Request, pes: int) -> None:
         self._of_class[name_of(request, self._table.gang)] += pes
         if self._table.is_large(pes):
             self._large[self._table.of(request).priority] += pes
