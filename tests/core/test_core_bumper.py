@@ -223,6 +223,23 @@ def test_large_jobs_of_lower_classes_do_not_count_for_one_that_may_bump_them(gan
     assert "large jobs" in gang.why(two).text
 
 
+def test_large_jobs_of_lower_classes_that_never_give_way_count_for_everybody(gang):
+    gang.set("gang/large_size", 3).set("gang/large_limit", 4)
+    gang.submit("anne class=benchmark pes=4")
+    gang.go()
+    interactive = gang.submit("ben class=interactive pes=4")[0]
+    assert gang.go().starts == []
+    assert "large jobs" in gang.why(interactive).text
+
+
+def test_large_jobs_of_lower_classes_count_for_one_whose_class_bumps_nobody(gang):
+    gang.set("gang/large_size", 3).set("gang/large_limit", 4)
+    gang.submit("anne class=production pes=4")
+    gang.go()
+    gang.submit("ben class=benchmark pes=4")
+    assert gang.go().starts == []
+
+
 def test_of_a_block_one_leaves_after_the_other_and_the_others_go_on(gang):
     first, second = gang.submit("anne class=standby pes=4", "ben class=standby pes=4")
     gang.go()

@@ -41,7 +41,7 @@ class LoadedJobs:
         self.running, self.leaving, self._table = running, leaving, table
         self.new: set[Seq] = set()
         self._of_class: Counter[str] = Counter()
-        self._large: Counter[int] = Counter()
+        self._large: Counter[str] = Counter()
         for request in (*running, *leaving):
             self._count(request, len(request.pes))
 
@@ -57,7 +57,7 @@ class LoadedJobs:
     def _count(self, request: Request, pes: int) -> None:
         self._of_class[name_of(request, self._table.gang)] += pes
         if self._table.is_large(pes):
-            self._large[self._table.of(request).priority] += pes
+            self._large[name_of(request, self._table.gang)] += pes
 
     def keep(self, request: Request, bumped: tuple[Request, ...]) -> None:
         """The others leave a bumper room under the limits, beyond what those leave it who give way to it."""
@@ -67,7 +67,7 @@ class LoadedJobs:
         if self._table.is_large(pes):
             rank = self._table.of(request).priority
             large = [len(each.pes) for each in bumped if self._table.of(each).priority == rank]
-            self._large[rank] += max(0, pes - sum(filter(self._table.is_large, large)))
+            self._large[name] += max(0, pes - sum(filter(self._table.is_large, large)))
 
     def limit(self, request: Request, kind: JobClass, without: tuple[Request, ...] = ()) -> Reason | None:
         """The limit that keeps it from being loaded now, ``without`` those."""
@@ -84,10 +84,15 @@ class LoadedJobs:
         return None
 
     def _large_beside(self, kind: JobClass, without: tuple[Request, ...]) -> int:
-        """PEs of large jobs that count for one of that class: those of lower classes do not, for they have
+        """PEs of large jobs that count for one of that class: those of lower classes do not where they have
         to give way to it."""
         counted = self._large.copy()
         for request in without:
             if self._table.is_large(len(request.pes)):
-                counted[self._table.of(request).priority] -= len(request.pes)
-        return sum(pes for priority, pes in counted.items() if priority >= kind.priority)
+                counted[name_of(request, self._table.gang)] -= len(request.pes)
+        return sum(pes for name, pes in counted.items() if not self._yields(self._table.named(name), kind))
+
+    def _yields(self, lower: JobClass, kind: JobClass) -> bool:
+        """Whether jobs of one class are of a lower one, and will give way to those of the other."""
+        bumps = kind.wait is not None and lower.preempted and lower.do_not_disturb is not None
+        return bumps and lower.priority < kind.priority
