@@ -204,6 +204,20 @@ def test_whom_a_limit_of_its_class_forbids_is_no_bumper(gang):
     assert made(gang.site, "bumper") == {}
 
 
+@pytest.mark.parametrize("placement", ["contiguous", "lowest"])
+def test_of_a_class_at_its_limit_one_gives_way_though_pes_are_free(gang, placement):
+    gang.set("domain/application/placement", placement).set("class/production/pe_limit", 2)
+    first, second = gang.submit("anne class=production pes=1", "ben class=production pes=1")
+    gang.submit("cleo class=standby pes=3")
+    gang.go()
+    bumper = gang.submit("dora class=production pes=1")[0]
+    gang.later(minutes=30)
+    leaves = suspended(gang.go())
+    assert leaves in ([first], [second])
+    gang.moved_out(leaves[0])
+    assert gang.go().starts == [bumper]
+
+
 def test_large_jobs_together_have_no_more_than_their_limit(gang):
     gang.set("gang/large_size", 3).set("gang/large_limit", 4)
     one, two, small = gang.submit("anne pes=4", "ben pes=4", "cleo pes=2")

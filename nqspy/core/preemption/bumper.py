@@ -167,7 +167,8 @@ class _DomainPass:
         least = self._least(job)
         found = self._as_promised(job, promised, tenants)
         if found is None or len(found) != least.spec.ask.pes:
-            found = blocks.cheapest(self._board, tenants, least.spec.ask.pes, self._contiguous)
+            short = self._loaded.short(least, job.kind)
+            found = blocks.cheapest(self._board, tenants, least.spec.ask.pes, self._contiguous, short)
         if found is None:
             return None
         bumped = tuple(self._on(found))
@@ -194,13 +195,15 @@ class _DomainPass:
     def _tenant(self, job: WaitingJob, holder: Request) -> blocks.Tenant:
         """A holder as this bumper sees him."""
         pes = tuple(sorted(holder.pes))
+        gives = self._loaded.gives(holder, job.request)
         if self._gives_way(holder):
-            return blocks.Tenant(pes, 0.0)
+            return blocks.Tenant(pes, 0.0, gives)
         kind = self._table.of(holder)
         until = undisturbed_until(holder, kind)
         if until is None or not may_bump(job.kind, kind):
             return blocks.Tenant(pes, None)
-        return blocks.Tenant(pes, blocks.weight(kind.priority, job.kind.priority, until - self._now))
+        price = blocks.weight(kind.priority, job.kind.priority, until - self._now)
+        return blocks.Tenant(pes, price, gives)
 
     def _on(self, pes: tuple[int, ...]) -> Iterator[Request]:
         """Who would be bumped from these PEs."""

@@ -83,6 +83,16 @@ class LoadedJobs:
             return _LIMITED("gang, large jobs", gang.large_limit, large)
         return None
 
+    def short(self, request: Request, kind: JobClass) -> int:
+        """How many PEs too many its class would have with it."""
+        held = self._of_class[name_of(request, self._table.gang)]
+        return 0 if kind.pe_limit is None else max(0, held + request.spec.ask.pes - kind.pe_limit)
+
+    def gives(self, holder: Request, request: Request) -> int:
+        """How many its class has less once that holder has left."""
+        gang = self._table.gang
+        return len(holder.pes) if name_of(holder, gang) == name_of(request, gang) else 0
+
     def _large_beside(self, kind: JobClass, without: tuple[Request, ...]) -> int:
         """PEs of large jobs that count for one of that class: those of lower classes do not where they have
         to give way to it."""
