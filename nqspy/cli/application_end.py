@@ -7,7 +7,7 @@ not loaded but their halves in C: their enumerations would take as long as all t
 
 import _signal as signal  # type: ignore[import-not-found]
 import _socket as socket
-import _struct  # type: ignore[import-not-found]
+import _struct
 import os
 import select
 import sys

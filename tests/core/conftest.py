@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from core.harness import House
+from core.harness import DAYTIME, House
 
 
 @pytest.fixture
@@ -12,3 +12,12 @@ def house() -> Iterator[House]:
     place = House()
     yield place
     place.site.check()
+
+
+@pytest.fixture
+def gang(house):
+    """A machine of 8 PEs in a row, whose only queue goes by the seed's classes."""
+    house.machine(pes=8).set("domain/application/placement", "contiguous")
+    for name, settings in DAYTIME.items():
+        house.job_class(name, **settings)
+    return house.queue("apps", order="class")

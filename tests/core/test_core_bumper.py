@@ -4,26 +4,8 @@ import pytest
 
 from nqspy.core.preemption.turn import move_rank
 from nqspy.model import actions as ac
-from nqspy.model.events import Change
 from nqspy.model.promises import made
 from nqspy.model.requests import State
-
-DAYTIME = {
-    "interactive": {"priority": 4, "wait": "0", "do_not_disturb": "10", "pe_limit": 256},
-    "benchmark": {"priority": 3, "do_not_disturb": None, "pe_limit": 64, "preempted": False},
-    "production": {"priority": 2, "wait": "30:00", "do_not_disturb": "10", "pe_limit": 256},
-    "standby": {"priority": 1, "do_not_disturb": "3", "pe_limit": 256},
-}
-"""The seed's table: scheduling parameters during the daytime on weekdays."""
-
-
-@pytest.fixture
-def gang(house):
-    """A machine of 8 PEs in a row, whose only queue goes by the seed's classes."""
-    house.machine(pes=8).set("domain/application/placement", "contiguous")
-    for name, settings in DAYTIME.items():
-        house.job_class(name, **settings)
-    return house.queue("apps", order="class")
 
 
 def suspended(told):
@@ -169,6 +151,30 @@ def test_there_is_one_bumper_at_a_time_unless_a_higher_class_comes(gang):
     assert made(gang.site, "bumper")["application"]["seq"] == interactive
 
 
+def test_one_loaded_a_moment_ago_is_cleared_for_the_next_bumper_when_his_time_is_over(gang):
+    before = gang.submit("anne class=production pes=8")[0]
+    gang.go()
+    first = gang.later(seconds=1).submit("ben class=production pes=8")[0]
+    second = gang.later(seconds=1).submit("cleo class=production pes=8")[0]
+    gang.later(minutes=31)
+    gang.go()
+    gang.end(before)
+    told = gang.go()
+    assert told.starts == [first]
+    assert made(gang.site, "bumper")["application"]["seq"] == second
+    assert told.plan.wake_at == gang.request(first).started + 80_000
+
+
+def test_who_need_not_be_left_alone_at_all_is_not_bumped_as_he_is_loaded(gang):
+    gang.set("class/standby/do_not_disturb", 0).set("class/standby/wait", 60_000)
+    first, _ = gang.submit("anne class=standby pes=8", "ben class=standby pes=8")
+    gang.later(minutes=2)
+    told = gang.go()
+    assert (told.starts, suspended(told)) == ([first], [])
+    gang.later(told.plan.wake_at - gang.now)
+    assert suspended(gang.go()) == [first]
+
+
 def test_whom_a_limit_of_its_class_forbids_is_no_bumper(gang):
     gang.submit("anne class=standby pes=8")
     gang.go()
@@ -178,6 +184,20 @@ def test_whom_a_limit_of_its_class_forbids_is_no_bumper(gang):
     told = gang.go()
     assert suspended(told) == []
     assert made(gang.site, "bumper") == {}
+
+
+@pytest.mark.parametrize("placement", ["contiguous", "lowest"])
+def test_of_a_class_at_its_limit_one_gives_way_though_pes_are_free(gang, placement):
+    gang.set("domain/application/placement", placement).set("class/production/pe_limit", 2)
+    first, second = gang.submit("anne class=production pes=1", "ben class=production pes=1")
+    gang.submit("cleo class=standby pes=3")
+    gang.go()
+    bumper = gang.submit("dora class=production pes=1")[0]
+    gang.later(minutes=30)
+    leaves = suspended(gang.go())
+    assert leaves in ([first], [second])
+    gang.moved_out(leaves[0])
+    assert gang.go().starts == [bumper]
 
 
 def test_large_jobs_together_have_no_more_than_their_limit(gang):
@@ -212,6 +232,23 @@ def test_large_jobs_of_lower_classes_do_not_count_for_one_that_may_bump_them(gan
     assert told.pes(interactive) == (4, 5, 6, 7)
     assert suspended(told) == []
     assert "large jobs" in gang.why(two).text
+
+
+def test_large_jobs_of_lower_classes_that_never_give_way_count_for_everybody(gang):
+    gang.set("gang/large_size", 3).set("gang/large_limit", 4)
+    gang.submit("anne class=benchmark pes=4")
+    gang.go()
+    interactive = gang.submit("ben class=interactive pes=4")[0]
+    assert gang.go().starts == []
+    assert "large jobs" in gang.why(interactive).text
+
+
+def test_large_jobs_of_lower_classes_count_for_one_whose_class_bumps_nobody(gang):
+    gang.set("gang/large_size", 3).set("gang/large_limit", 4)
+    gang.submit("anne class=production pes=4")
+    gang.go()
+    gang.submit("ben class=benchmark pes=4")
+    assert gang.go().starts == []
 
 
 def test_of_a_block_one_leaves_after_the_other_and_the_others_go_on(gang):
@@ -268,6 +305,40 @@ def test_what_is_reserved_is_given_to_nobody_else(gang):
     assert gang.request(small).state is State.QUEUED
 
 
+def test_the_room_of_a_bumper_under_its_class_limit_is_taken_by_nobody_who_gave_way_to_it(gang):
+    gang.set("class/production/pe_limit", 2)
+    first, second = gang.submit("anne class=production pes=1", "ben class=production pes=1")
+    gang.go()
+    gang.submit("cleo class=benchmark pes=5")
+    gang.go()
+    bumper = gang.later(hours=1).submit("dora class=production pes=2")[0]
+    gang.later(minutes=30)
+    for _ in range(2):
+        (leaves,) = suspended(gang.go())
+        gang.moved_out(leaves)
+    assert gang.go().starts == [bumper]
+    assert gang.request(first).state is gang.request(second).state is State.SUSPENDED
+
+
+def test_the_room_of_a_bumper_under_the_limit_of_large_jobs_is_taken_by_nobody_else(gang):
+    gang.set("gang/large_size", 3).set("gang/large_limit", 4)
+    gang.set("class/standby/do_not_disturb", 3_600_000)
+    victim = gang.submit("anne class=standby pes=4")[0]
+    gang.go()
+    gang.submit("ben class=benchmark pes=1")
+    gang.go()
+    bumper = gang.submit("cleo class=production pes=4")[0]
+    gang.later(minutes=30)
+    late = gang.submit("dora class=production pes=3")[0]
+    assert gang.go().starts == []
+    assert made(gang.site, "bumper")["application"]["seq"] == bumper
+    assert "large jobs" in gang.why(late).text
+    gang.later(hours=4)
+    assert suspended(gang.go()) == [victim]
+    gang.moved_out(victim)
+    assert gang.go().starts == [bumper]
+
+
 def test_nobody_gives_way_where_nothing_goes_by_class(gang):
     gang.queue("night")
     gang.submit("anne pes=8")
@@ -275,123 +346,3 @@ def test_nobody_gives_way_where_nothing_goes_by_class(gang):
     gang.later(hours=2)
     gang.submit("ben class=interactive pes=1", queue="apps")
     assert suspended(gang.go()) == []
-
-
-# ------------------------------------------------------------ several sizes
-
-
-def test_one_of_several_sizes_is_loaded_on_the_largest_that_fits_and_told_what_did_not(gang):
-    gang.submit("anne class=production pes=3")
-    gang.go()
-    ben = gang.submit("ben class=production sizes=2,4,6")[0]
-    assert gang.go().pes(ben) == (3, 4, 5, 6)
-    assert gang.request(ben).spec.ask.pes == 4
-    assert gang.request(ben).run.lacked == ((6, "NO_PES"),)
-
-
-def test_its_size_is_under_the_limits_of_its_class_of_gang_and_of_its_queue(gang):
-    gang.job_class("narrow", priority=2, wait=None, do_not_disturb="0", pe_limit=5)
-    ben = gang.submit("ben class=narrow sizes=1,2,3,4,5,6,7,8")[0]
-    assert len(gang.go().pes(ben)) == 5
-    gang.end(ben)
-    gang.set("gang/job_limit", 4)
-    ben = gang.submit("ben class=narrow sizes=1,2,3,4,5,6,7,8")[0]
-    assert len(gang.go().pes(ben)) == 4
-    gang.end(ben)
-    gang.set("queue/apps/per_request/pe_limit", 3)
-    ben = gang.submit("ben class=narrow sizes=1,2,3,4,5,6,7,8")[0]
-    assert len(gang.go().pes(ben)) == 3
-
-
-def test_a_bumper_has_its_least_size_cleared_and_takes_more_if_more_is_free_by_then(gang):
-    first, second = gang.submit("anne class=production pes=4", "ben class=standby pes=4")
-    gang.go()
-    gang.later(hours=1)
-    bumper = gang.submit("cleo class=interactive sizes=2,3,8")[0]
-    assert suspended(gang.go()) == [second]
-    assert made(gang.site, "bumper")["application"] == {"seq": bumper, "pes": ["4-5"]}
-    gang.moved_out(second)
-    assert gang.go().pes(bumper) == (4, 5, 6)
-    assert gang.request(first).state is State.RUNNING
-
-
-def test_who_was_bumped_comes_back_on_the_size_that_it_has(gang):
-    victim = gang.submit("anne class=standby sizes=4,8")[0]
-    gang.go()
-    gang.later(minutes=1)
-    bumper = gang.submit("ben class=interactive pes=2")[0]
-    gang.go()
-    gang.moved_out(victim)
-    gang.go()
-    assert resumed(gang.go()) == {}
-    gang.end(bumper)
-    assert resumed(gang.go()) == {victim: ()}
-    assert len(gang.request(victim).pes) == 8
-
-
-# ------------------------------------------------------------ barrier circuits
-
-
-@pytest.fixture
-def wired(gang):
-    """The same with four barrier circuits, given round robin."""
-    return gang.change(Change("create", "consumable/barrier", {"count": 4, "policy": "round_robin"}))
-
-
-def circuit(gang, seq):
-    """The circuit that one holds."""
-    return dict(gang.request(seq).units)["barrier"]
-
-
-def test_circuits_are_given_round_robin_to_those_who_ask(wired):
-    ask = "class=production pes=1 barrier=1"
-    first, plain, second = wired.submit(f"anne {ask}", "ben class=production pes=1", f"cleo {ask}")
-    wired.go()
-    assert (circuit(wired, first), circuit(wired, second)) == (("0",), ("1",))
-    assert wired.request(plain).units == ()
-    wired.end(first)
-    third, fourth, fifth = wired.submit(f"anne {ask}", f"anne {ask}", f"anne {ask}")
-    wired.go()
-    assert [circuit(wired, seq) for seq in (third, fourth, fifth)] == [("2",), ("3",), ("0",)]
-    sixth = wired.submit(f"dora {ask}")[0]
-    assert wired.go().starts == []
-    assert wired.why(sixth).code == "NO_UNITS"
-
-
-def test_a_preempted_job_keeps_its_circuit(wired):
-    victim = wired.submit("anne class=standby pes=8 barrier=1")[0]
-    wired.go()
-    wired.later(minutes=1)
-    bumper = wired.submit("ben class=interactive pes=2 barrier=1")[0]
-    wired.go()
-    wired.moved_out(victim)
-    wired.go()
-    assert circuit(wired, victim) == ("0",)
-    assert circuit(wired, bumper) == ("1",)
-    wired.end(bumper)
-    assert resumed(wired.go()) == {victim: ()}
-    assert circuit(wired, victim) == ("0",)
-
-
-def test_nobody_gives_way_to_one_that_lacks_a_circuit(wired):
-    wired.set("consumable/barrier/count", 1)
-    first, second = wired.submit("anne class=production pes=2 barrier=1", "ben class=standby pes=6")
-    wired.go()
-    wired.later(hours=1)
-    wired.submit("cleo class=interactive pes=4 barrier=1")
-    assert suspended(wired.go()) == []
-    wired.end(first)
-    assert suspended(wired.go()) == [second]
-
-
-def test_the_circuit_of_one_that_is_being_cleared_for_is_taken_by_nobody_else(wired):
-    wired.set("consumable/barrier/count", 1)
-    wired.submit("anne class=production pes=4", "ben class=benchmark pes=2")
-    wired.go()
-    wired.later(seconds=1)
-    bumper, late = wired.submit(
-        "cleo class=interactive pes=4 barrier=1", "dora class=standby pes=1 barrier=1"
-    )
-    assert wired.go().starts == []
-    assert made(wired.site, "bumper")["application"]["seq"] == bumper
-    assert wired.why(late).code == "NO_UNITS"

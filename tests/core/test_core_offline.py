@@ -1,7 +1,8 @@
 """PEs that an operator has set offline: nobody is given them, whoever holds one keeps it."""
 
 import pytest
-from core.test_core_bumper import DAYTIME, suspended
+from core.harness import DAYTIME
+from core.test_core_bumper import suspended
 
 from nqspy.core.domains import rows
 from nqspy.core.domains import text as shown

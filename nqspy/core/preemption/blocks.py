@@ -27,10 +27,12 @@ _ROUNDING = 1e-9
 
 class Tenant(Struct, frozen=True):
     """Who holds PEs of a domain, as a bumper sees him. ``pes``: in ascending order; ``weight``: what each of
-    them costs; None: he is not to be bumped."""
+    them costs; None: he is not to be bumped. ``gives``: PEs that he gives back under the limit
+    of the bumper's class."""
 
     pes: tuple[int, ...]
     weight: float | None
+    gives: int = 0
 
 
 def weight(priority: int, bumper: int, left: int) -> float:
@@ -54,13 +56,16 @@ def nearest(free: Mask, count: int, contiguous: bool) -> tuple[int, ...] | None:
     return tuple(range(begin, begin + count))
 
 
-def cheapest(board: Board, tenants: Sequence[Tenant], count: int, contiguous: bool) -> tuple[int, ...] | None:
+def cheapest(
+    board: Board, tenants: Sequence[Tenant], count: int, contiguous: bool, short: int = 0
+) -> tuple[int, ...] | None:
     """The PEs that are cleared at the least cost for a bumper of ``count`` PEs; None where there is no
-    place. On a PE with a free slot nobody is bumped, nor is anybody from one that is offline."""
+    place. On a PE with a free slot nobody is bumped, nor is anybody from one that is offline. Those on them
+    give at least as many PEs back under the limit of the bumper's class as it is ``short`` of there."""
     barred, free = _barred(board, tenants), board.having_room
     if contiguous:
-        return _cheapest_row(barred, free, tenants, count)
-    return _cheapest_few(barred, free, tenants, count)
+        return _cheapest_row(barred, free, tenants, count, short)
+    return _cheapest_few(barred, free, tenants, count, short)
 
 
 def _barred(board: Board, tenants: Iterable[Tenant]) -> Mask:
@@ -77,7 +82,9 @@ def _barred(board: Board, tenants: Iterable[Tenant]) -> Mask:
     return barred
 
 
-def _cheapest_few(barred: Mask, free: Mask, tenants: Iterable[Tenant], count: int) -> tuple[int, ...] | None:
+def _cheapest_few(
+    barred: Mask, free: Mask, tenants: Sequence[Tenant], count: int, short: int
+) -> tuple[int, ...] | None:
     costs, sizes = np.zeros(len(barred)), np.zeros(len(barred), dtype=np.int64)
     for each in tenants:
         pes = list(each.pes)
@@ -85,39 +92,55 @@ def _cheapest_few(barred: Mask, free: Mask, tenants: Iterable[Tenant], count: in
         sizes[pes] = len(pes)
     costs[free] = 0.0
     costs[barred] = np.inf
+    costs[_of_those_who_give(costs, tenants, short)] = -1.0
     order = np.lexsort((-sizes, costs))[:count]
     if len(order) < count or not np.isfinite(costs[order]).all():
         return None
     return tuple(sorted(order.tolist()))
 
 
-def _cheapest_row(barred: Mask, free: Mask, tenants: Sequence[Tenant], count: int) -> tuple[int, ...] | None:
+def _of_those_who_give(costs: Floats, tenants: Iterable[Tenant], short: int) -> list[int]:
+    """A PE of each of those who cost least and make up for what the bumper is ``short`` of."""
+    found: list[int] = []
+    for each in sorted(tenants, key=lambda each: each.weight or 0.0):
+        bumped = [pe for pe in each.pes if 0 < costs[pe] < np.inf]
+        if bumped and short > 0 < each.gives:
+            short -= each.gives
+            found.append(bumped[0])
+    return found
+
+
+def _cheapest_row(
+    barred: Mask, free: Mask, tenants: Sequence[Tenant], count: int, short: int
+) -> tuple[int, ...] | None:
     if count > len(barred):
         return None
     whole = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(barred)))
     places = np.flatnonzero(whole[count:] == whole[:-count])
     if not len(places):
         return None
-    costs, holders = _of_rows(places, free, tenants, count, len(barred))
+    costs, holders, given = _of_rows(places, free, tenants, count, len(barred))
+    enough = given >= short
+    if not enough.any():
+        return None
+    places, costs, holders = places[enough], costs[enough], holders[enough]
     least = costs.min()
     cheap = costs <= least + _ROUNDING * max(1.0, least)
     begin = int(places[cheap & (holders == holders[cheap].min())][0])
     return tuple(range(begin, begin + count))
 
 
-def _of_rows(
-    places: Ints, free: Mask, tenants: Sequence[Tenant], count: int, total: int
-) -> tuple[Floats, Floats]:
-    """What each row of ``count`` PEs costs, and how many hold some of it, by its first PE: who begins before
-    its end, less who ends before its beginning."""
-    begins, ends = np.zeros((2, 2, total + 1))
+def _of_rows(places: Ints, free: Mask, tenants: Sequence[Tenant], count: int, total: int) -> Floats:
+    """What each row of ``count`` PEs costs, how many hold some of it, and what these give back under
+    the limit, by its first PE: who begins before its end, less who ends before its beginning."""
+    begins, ends = np.zeros((2, 3, total + 1))
     for each in tenants:
         pes = np.array(each.pes, dtype=np.int64)
         crowded = pes[~free[pes]]
-        if each.weight and len(crowded):
+        if each.weight is not None and (each.weight or each.gives) and len(crowded):
             first, sizes = blocks(crowded)
-            of_each = np.array([[each.weight * len(pes)], [1.0]])
+            of_each = np.array([[each.weight * len(pes)], [bool(each.weight)], [each.gives]])
             begins[:, first] += of_each
             ends[:, first + sizes] += of_each
-    found = begins.cumsum(axis=1)[:, places + count - 1] - ends.cumsum(axis=1)[:, places]
-    return found[0], found[1]
+    found: Floats = begins.cumsum(axis=1)[:, places + count - 1] - ends.cumsum(axis=1)[:, places]
+    return found

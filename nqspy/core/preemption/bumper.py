@@ -119,6 +119,7 @@ class _DomainPass:
                 refused.add(job.request.seq)
             else:
                 self._kept, self._cleared_for = pes, job.request
+                self._loaded.keep(self._least(job), tuple(self._on(pes)))
                 if not job.parked:
                     self._tally.add(self._least(job))  # others leave it its units, and room under limits
                 self._clear(job, pes)
@@ -166,7 +167,8 @@ class _DomainPass:
         least = self._least(job)
         found = self._as_promised(job, promised, tenants)
         if found is None or len(found) != least.spec.ask.pes:
-            found = blocks.cheapest(self._board, tenants, least.spec.ask.pes, self._contiguous)
+            short = self._loaded.short(least, job.kind)
+            found = blocks.cheapest(self._board, tenants, least.spec.ask.pes, self._contiguous, short)
         if found is None:
             return None
         bumped = tuple(self._on(found))
@@ -193,13 +195,15 @@ class _DomainPass:
     def _tenant(self, job: WaitingJob, holder: Request) -> blocks.Tenant:
         """A holder as this bumper sees him."""
         pes = tuple(sorted(holder.pes))
+        gives = self._loaded.gives(holder, job.request)
         if self._gives_way(holder):
-            return blocks.Tenant(pes, 0.0)
+            return blocks.Tenant(pes, 0.0, gives)
         kind = self._table.of(holder)
         until = undisturbed_until(holder, kind)
         if until is None or not may_bump(job.kind, kind):
             return blocks.Tenant(pes, None)
-        return blocks.Tenant(pes, blocks.weight(kind.priority, job.kind.priority, until - self._now))
+        price = blocks.weight(kind.priority, job.kind.priority, until - self._now)
+        return blocks.Tenant(pes, price, gives)
 
     def _on(self, pes: tuple[int, ...]) -> Iterator[Request]:
         """Who would be bumped from these PEs."""
@@ -215,8 +219,8 @@ class _DomainPass:
                 continue
             until = undisturbed_until(holder, self._table.of(holder))
             assert until is not None
-            if until > self._now:
-                self._dues.append(until)
+            if until > self._now or holder.seq in self._loaded.new:
+                self._dues.append(max(until, Instant(self._now + 1)))
                 continue
             if moving:
                 continue
@@ -260,7 +264,7 @@ class _DomainPass:
             draft.take(request, pes)
             draft.choose(starts, False, pes, request).lacked = lacked
             self._tally.add(starts)
-        self._loaded.add(request, len(pes))
+        self._loaded.load(request if job.parked else starts, pes, self._now, job.parked)
         if job.parked or not (request.array is not None and draft.left_of(request)):
             self._waiting.remove(job)
 

@@ -128,7 +128,11 @@ class ClassTable:
 
     def of(self, request: Request) -> JobClass:
         """The class of a job; one that is gone counts as one without bounds and of the lowest priority."""
-        return self._known.get(name_of(request, self.gang)) or _PLAIN
+        return self.named(name_of(request, self.gang))
+
+    def named(self, name: str) -> JobClass:
+        """The class of that name, in the same way."""
+        return self._known.get(name) or _PLAIN
 
     def is_large(self, pes: int) -> bool:
         """Whether a job of so many PEs is large."""

@@ -3,11 +3,12 @@
 from collections import Counter
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nqspy.core.preemption.classes import ClassTable, JobClass, name_of
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
-from nqspy.model.requests import Request
+from nqspy.model.requests import Attempt, Request, State
 
 (_LIMITED,) = reason_kinds(
     ReasonCode.NO_PES,
@@ -44,16 +45,35 @@ class LoadedJobs:
 
     def __init__(self, table: ClassTable, running: list[Request], leaving: list[Request]) -> None:
         self.running, self.leaving, self._table = running, leaving, table
+        self.new: set[Seq] = set()
         self._of_class: Counter[str] = Counter()
-        self._large: Counter[int] = Counter()
+        self._large: Counter[str] = Counter()
         for request in (*running, *leaving):
-            self.add(request, len(request.pes))
+            self._count(request, len(request.pes))
 
-    def add(self, request: Request, pes: int) -> None:
-        """It is loaded on so many PEs from now on."""
+    def load(self, request: Request, pes: tuple[int, ...], now: Instant, back: bool) -> None:
+        """It is loaded on these PEs from now on; ``back``: it was before. Whoever waits sees it there as he
+        does those who run, and that it is ``new``."""
+        before = request.run if back else Attempt(request.attempts + 1, pes, now)
+        run = replace(before, pes=pes, pause=None, resumed=now if back else None)
+        self.running.append(replace(request, state=State.RUNNING, attempt=run))
+        self.new.add(request.seq)
+        self._count(request, len(pes))
+
+    def _count(self, request: Request, pes: int) -> None:
         self._of_class[name_of(request, self._table.gang)] += pes
         if self._table.is_large(pes):
-            self._large[self._table.of(request).priority] += pes
+            self._large[name_of(request, self._table.gang)] += pes
+
+    def keep(self, request: Request, bumped: tuple[Request, ...]) -> None:
+        """The others leave a bumper room under the limits, beyond what those leave it who give way to it."""
+        pes, name = request.spec.ask.pes, name_of(request, self._table.gang)
+        own = [each for each in bumped if name_of(each, self._table.gang) == name]
+        self._of_class[name] += max(0, pes - sum(len(each.pes) for each in own))
+        if self._table.is_large(pes):
+            rank = self._table.of(request).priority
+            large = [len(each.pes) for each in bumped if self._table.of(each).priority == rank]
+            self._large[name] += max(0, pes - sum(filter(self._table.is_large, large)))
 
     def limit(self, request: Request, kind: JobClass, without: tuple[Request, ...] = ()) -> Reason | None:
         """The limit that keeps it from being loaded now, ``without`` those."""
@@ -69,14 +89,29 @@ class LoadedJobs:
             return _kept_back("gang, large jobs", gang.large_limit, large, pes)
         return None
 
+    def short(self, request: Request, kind: JobClass) -> int:
+        """How many PEs too many its class would have with it."""
+        held = self._of_class[name_of(request, self._table.gang)]
+        return 0 if kind.pe_limit is None else max(0, held + request.spec.ask.pes - kind.pe_limit)
+
+    def gives(self, holder: Request, request: Request) -> int:
+        """How many its class has less once that holder has left."""
+        gang = self._table.gang
+        return len(holder.pes) if name_of(holder, gang) == name_of(request, gang) else 0
+
     def _large_beside(self, kind: JobClass, without: tuple[Request, ...]) -> int:
-        """PEs of large jobs that count for one of that class: those of lower classes do not, for they have
+        """PEs of large jobs that count for one of that class: those of lower classes do not where they have
         to give way to it."""
         counted = self._large.copy()
         for request in without:
             if self._table.is_large(len(request.pes)):
-                counted[self._table.of(request).priority] -= len(request.pes)
-        return sum(pes for priority, pes in counted.items() if priority >= kind.priority)
+                counted[name_of(request, self._table.gang)] -= len(request.pes)
+        return sum(pes for name, pes in counted.items() if not self._yields(self._table.named(name), kind))
+
+    def _yields(self, lower: JobClass, kind: JobClass) -> bool:
+        """Whether jobs of one class are of a lower one, and will give way to those of the other."""
+        bumps = kind.wait is not None and lower.preempted and lower.do_not_disturb is not None
+        return bumps and lower.priority < kind.priority
 
 
 def _kept_back(who: str, most: int, held: int, asked: int) -> Reason:
