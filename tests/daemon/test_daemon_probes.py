@@ -5,13 +5,13 @@ import socket
 import socketserver
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 from daemon.live import ONE_QUEUE, alive, until
 from daemon.test_daemon_idle import switches
-from msgspec.structs import replace
 from stillness import stands_still
 
 from nqspy.daemon.probes import Probes

@@ -2,12 +2,12 @@
 
 import os
 import subprocess
+from dataclasses import replace
 
 import pytest
 from daemon.everybody import NOBODY, interpreter, packages
 from daemon.live import ONE_QUEUE, until
 from daemon.person import submit_as
-from msgspec.structs import replace
 
 HEAD = "from nqspy.userexit import userexit\n@userexit\n"
 FAILS = HEAD + "def {hook}(request):\n    raise RuntimeError('no way')\n"
