@@ -118,6 +118,9 @@ def test_orders_that_may_not_have_been_obeyed_are_given_again_after_a_restart():
         def scan(self, expected):
             return [ob.ObservedRunning(seq, attempt) for seq, attempt in expected.items()]
 
+        def order_moves(self, rank, now):
+            """Nothing is moved here."""
+
     centre = Centre(pes=4)
     centre.submit("anne", "ben", "cleo", "dora")
     centre.ask(cm.SuspendRequests(("2", "4")))
@@ -186,6 +189,9 @@ def test_what_was_used_while_the_daemon_was_down_is_known_after_a_restart():
             return [
                 ob.ObservedRunning(seq, attempt, Used(70_000, 80_000)) for seq, attempt in expected.items()
             ]
+
+        def order_moves(self, rank, now):
+            """Nothing is moved here."""
 
     centre = Centre()
     centre.submit("anne")
