@@ -28,7 +28,8 @@ def test_a_night_with_classes_is_the_same_and_goes_to_its_end_under_other_settin
     was, would = course(centre, "set class production wait=1:00", "set class interactive do_not_disturb=3")
     assert not was.differences
     would.site.check()
-    assert not would.behind, "nobody waits for ever who was started then"
+    if takes <= int(keep) * 1000:  # else they may do nothing but move: `show gang` warns of that
+        assert not would.behind, "nobody waits for ever who was started then"
 
 
 def moves(made) -> dict[int, tuple[Instant, int]]:
