@@ -203,7 +203,7 @@ class Answer(Struct, frozen=True):
     alike: tuple[str, ...] | None = None
 
 
-class Known(msgspec.Struct, frozen=True):
+class Known(Struct, frozen=True):
     """An answer of jobselect that rests on nothing that has changed since it was given."""
 
     answer: Answer | None

@@ -143,14 +143,14 @@ def unused(settings: Settings, pes: int) -> list[str]:
         return []
     wrong: dict[str, str] = {}
     for name in names(settings.domains):
+        if _is_command(settings, name):
+            continue
         size = int(pes_of(settings.domains, name, pes).sum())
         least = settings.domains[name].smallest if name in settings.domains else 1
         if not size:
             wrong[name] = f"domain {name} has no PE"
         elif size < least:
             wrong[name] = f"domain {name} takes requests of {least} PEs and more, and has {size}"
-        if _is_command(settings, name):
-            wrong.pop(name, None)
     batch = (queue for queue in settings.queues.values() if queue.kind == "batch") if wrong else ()
     return [f"queue {queue.name}: {wrong[queue.domain]}" for queue in batch if queue.domain in wrong]
 
@@ -212,7 +212,7 @@ def _bound(requests: int | None) -> str:
 
 def text(site: Site, chosen: Collection[str] = ()) -> str:
     """The same for people."""
-    lines = []
+    lines, torus = [], torus_of(site.settings.machine)
     for row in rows(site):
         if chosen and row["name"] not in chosen:
             continue
@@ -223,7 +223,7 @@ def text(site: Site, chosen: Collection[str] = ()) -> str:
             f"  PEs {ranges(row['pes'])}: {len(row['pes'])}, {row['free']} free, {row['held']} held{away}",
             f"  placement={row['placement']} depth={row['depth']}{_bound(row['requests'])}",
             f"  takes {rules(site.domain(row['name']))}",
-            *(_told(each, torus_of(site.settings.machine)) for each in row["holders"][:_SHOWN]),
+            *(_told(each, torus) for each in row["holders"][:_SHOWN]),
         ]
         if more := row["holders"][_SHOWN:]:
             lines.append(f"  and {len(more)} holders more: qmgr --json")

@@ -15,7 +15,7 @@ from nqspy.model.outputs import fill, in_folder, suffix
 from nqspy.model.queues import PROCESSES, Queue
 from nqspy.model.requests import Request, Spec, finite
 from nqspy.model.site import Site
-from nqspy.model.torus import torus_of, written
+from nqspy.model.torus import base_in, torus_of, written
 
 KEEP_LOG = "keep_joblog"
 """The attribute that ``-kj`` gives a request: its job log stays in its owner's home."""
@@ -227,8 +227,8 @@ def _of_torus(start: Start, site: Site) -> dict[str, str]:
     torus = torus_of(site.settings.machine)
     if torus is None:
         return {}
-    base = min(start.pes, default=None)
-    where = {} if base is None else {"NQSPY_BASE": str(base), "NQSPY_COORDINATE": written(torus.at(base))}
+    found = base_in(torus, start.pes)
+    where = {} if found is None else {"NQSPY_BASE": str(found[0]), "NQSPY_COORDINATE": written(found[1])}
     return where | {"NQSPY_SHAPE": str(torus), "NQSPY_PES_PER_NODE": str(torus.per_node)}
 
 

@@ -8,7 +8,6 @@ that have not begun stands in the array.
 
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -24,7 +23,7 @@ class ArraySpec(Struct, frozen=True):
     limit: int | None = None
 
 
-class HeldIndices(msgspec.Struct, frozen=True, omit_defaults=True):
+class HeldIndices(Struct, frozen=True, omit_defaults=True):
     """Indices that are held, by these letters and for that reason; ``never``: why what they await can never
     come about."""
 
@@ -34,7 +33,7 @@ class HeldIndices(msgspec.Struct, frozen=True, omit_defaults=True):
     never: str = ""
 
 
-class ArrayState(msgspec.Struct, frozen=True, omit_defaults=True):
+class ArrayState(Struct, frozen=True, omit_defaults=True):
     """Where the indices of an array stand.
 
     ``left`` have not begun; of them ``ready`` may start as soon as the array may, the others are ``held`` or

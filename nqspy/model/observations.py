@@ -3,7 +3,6 @@ finds."""
 
 from typing import ClassVar
 
-import msgspec
 from msgspec import Struct
 
 from nqspy.model.health import Health, Level
@@ -12,9 +11,9 @@ from nqspy.model.machine import Device
 from nqspy.model.requests import Ending, Used
 
 
-class Observation(msgspec.Struct, frozen=True):
+class Observation(Struct, frozen=True):
     """Base of all observations: they name request and attempt; one that names an attempt no longer in force
-    is ignored. (Structs, as `Attempt` is: each running attempt tells of its use all the time.)"""
+    is ignored."""
 
     kind: ClassVar[str] = ""
     seq: Seq

@@ -136,7 +136,7 @@ ALIKE = ("owner", "group", "name", "queue", "cpu", "memory", "wall", "pes")
 alike in them. ``name``: the same name, given by the owner in both cases or in neither."""
 
 
-class Reach(msgspec.Struct, frozen=True):
+class Reach(Struct, frozen=True):
     """A reason that holds for all waiting requests of a queue whose ``fields`` have these values."""
 
     queue: str

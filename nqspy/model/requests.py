@@ -3,7 +3,6 @@
 from enum import StrEnum
 from typing import Literal
 
-import msgspec
 from msgspec import Struct
 
 from nqspy.model import indices
@@ -176,7 +175,7 @@ class Spec(Struct, frozen=True):
     within: str = ""
 
 
-class Used(msgspec.Struct, frozen=True):
+class Used(Struct, frozen=True):
     """What an attempt has used so far: CPU and wall time in ms of the site's clock, most memory in bytes."""
 
     cpu: int = 0
@@ -190,7 +189,7 @@ class Used(msgspec.Struct, frozen=True):
         return Used(max(self.cpu, other.cpu), max(self.wall, other.wall), max(self.memory, other.memory))
 
 
-class Ending(msgspec.Struct, frozen=True):
+class Ending(Struct, frozen=True):
     """How an attempt ended: ``status`` 0..255 or ``signal``, the reason in one word; ``text`` for people."""
 
     reason: EndReason
@@ -241,7 +240,7 @@ class EndOrder(Struct, frozen=True):
 NOT_USED = Used()
 
 
-class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
+class Attempt(Struct, frozen=True, omit_defaults=True):
     """What there is of a request while PEs are, or were, held for it. ``number`` counts from 1; ``pes`` is
     empty once its processes have ended. (A Struct is made anew in a thirtieth of a dataclass's time.)
 
@@ -281,7 +280,7 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
         return (now if self.pause is None else self.pause.at) - self.started - self.suspended_time
 
 
-class Request(msgspec.Struct):
+class Request(Struct):
     """A request that has not ended: what was asked, and where it stands now. (A Struct: it is copied often.)
 
     ``queue`` is where it is (``spec.queue`` is what was asked for); ``date_in_queue`` orders it; ``attempts``

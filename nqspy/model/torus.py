@@ -65,12 +65,16 @@ def torus_of(machine: Machine) -> Torus | None:
 _read_once = cache(read)
 
 
+def base_in(torus: Torus, pes: Collection[int]) -> tuple[int, Coordinate] | None:
+    """BASE: the lowest of some PEs, and where it lies; None where there are no PEs."""
+    base = min(pes, default=None)
+    return None if base is None else (base, torus.at(base))
+
+
 def base_of(pes: Collection[int], torus: Torus | None) -> str | None:
-    """BASE for people: the lowest of some PEs and where it lies, ``64 (0,0,1)``; None where there are no PEs
-    or no shape is said."""
-    if torus is None or not pes:
-        return None
-    return f"{min(pes)} ({written(torus.at(min(pes)))})"
+    """The same for people, ``64 (0,0,1)``; None also where no shape is said."""
+    found = None if torus is None else base_in(torus, pes)
+    return None if found is None else f"{found[0]} ({written(found[1])})"
 
 
 def written(coordinate: Coordinate) -> str:

@@ -14,7 +14,7 @@ from nqspy.model.outputs import fill, streams, suffix
 from nqspy.model.reasons import Reason, ReasonCode, told
 from nqspy.model.requests import Request, Spec, State, Used
 from nqspy.model.reservation import Reservation
-from nqspy.model.torus import Torus
+from nqspy.model.torus import Torus, base_in
 from nqspy.ports import EndedRow
 from nqspy.report.event_objects import requested, used_object
 from nqspy.report.time_text import Zone
@@ -126,8 +126,8 @@ def _base(request: Request, torus: Torus | None) -> dict[str, Any]:
     """``base coordinate[]`` where the machine has a shape: the lowest of its PEs, and where it lies."""
     if torus is None:
         return {}
-    base = min(request.pes, default=None)
-    return {"base": base, "coordinate": None if base is None else list(torus.at(base))}
+    base, coordinate = base_in(torus, request.pes) or (None, None)
+    return {"base": base, "coordinate": None if coordinate is None else list(coordinate)}
 
 
 def _lacked(request: Request) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from core.harness import DAYTIME, House
+from core.harness import House
 
 
 @pytest.fixture
@@ -12,6 +12,15 @@ def house() -> Iterator[House]:
     place = House()
     yield place
     place.site.check()
+
+
+DAYTIME = {
+    "interactive": {"priority": 4, "wait": "0", "do_not_disturb": "10", "pe_limit": 256},
+    "benchmark": {"priority": 3, "do_not_disturb": None, "pe_limit": 64, "preempted": False},
+    "production": {"priority": 2, "wait": "30:00", "do_not_disturb": "10", "pe_limit": 256},
+    "standby": {"priority": 1, "do_not_disturb": "3", "pe_limit": 256},
+}
+"""The seed's table: scheduling parameters during the daytime on weekdays."""
 
 
 @pytest.fixture

@@ -42,14 +42,6 @@ CONSUMABLES = ("barrier", "gpu", "matlab")
 """Consumables that a line of `House.submit` may ask for."""
 _FACTORS = ("share", "cpu", "memory", "time")
 
-DAYTIME = {
-    "interactive": {"priority": 4, "wait": "0", "do_not_disturb": "10", "pe_limit": 256},
-    "benchmark": {"priority": 3, "do_not_disturb": None, "pe_limit": 64, "preempted": False},
-    "production": {"priority": 2, "wait": "30:00", "do_not_disturb": "10", "pe_limit": 256},
-    "standby": {"priority": 1, "do_not_disturb": "3", "pe_limit": 256},
-}
-"""The seed's table: scheduling parameters during the daytime on weekdays."""
-
 
 class Exits(NoExits):
     """Plain Python functions as user exits, by hook name; ``calls`` notes every call. ``may_force``:

@@ -1,7 +1,6 @@
 """PEs that an operator has set offline: nobody is given them, whoever holds one keeps it."""
 
 import pytest
-from core.harness import DAYTIME
 from core.test_core_bumper import suspended
 
 from nqspy.core.domains import rows
@@ -77,15 +76,6 @@ def test_what_gave_its_pes_away_does_not_come_back_on_one(two):
     two.go()
     assert not two.request(seq).pes_released
     assert two.request(seq).pes == (0, 1, 2, 3, 4)
-
-
-@pytest.fixture
-def gang(house):
-    """Eight PEs in a row, whose only queue goes by the seed's classes."""
-    house.machine(pes=8).set("domain/application/placement", "contiguous")
-    for name, settings in DAYTIME.items():
-        house.job_class(name, **settings)
-    return house.queue("apps", order="class")
 
 
 def test_nobody_is_bumped_for_a_block_with_one(gang):

@@ -126,9 +126,13 @@ class ClassTable:
         self._known: Mapping[str, JobClass] = CLASSES.all(settings)
         self.gang = GANG.one(settings)
 
+    def name(self, request: Request) -> str:
+        """The name of a job's class."""
+        return request.spec.job_class or self.gang.default_class
+
     def of(self, request: Request) -> JobClass:
         """The class of a job; one that is gone counts as one without bounds and of the lowest priority."""
-        return self.named(name_of(request, self.gang))
+        return self.named(self.name(request))
 
     def named(self, name: str) -> JobClass:
         """The class of that name, in the same way."""
@@ -170,11 +174,6 @@ def too_large(site: Site, spec: Spec, queue: str) -> Refusal | None:
     if spec.caller is None or not is_served(site, queue) or spec.ask.pes <= most:
         return None
     return Refusal("class_too_small", pes=spec.ask.pes, name=spec.job_class, most=most)
-
-
-def name_of(request: Request, gang: GangParameters) -> str:
-    """The name of a job's class."""
-    return request.spec.job_class or gang.default_class
 
 
 def is_served(site: Site, queue: str) -> bool:

@@ -5,7 +5,7 @@ from collections import Counter
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nqspy.core.preemption.classes import ClassTable, JobClass, name_of
+from nqspy.core.preemption.classes import ClassTable, JobClass
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Attempt, Request, State
@@ -61,15 +61,15 @@ class LoadedJobs:
         self._count(request, len(pes))
 
     def _count(self, request: Request, pes: int) -> None:
-        self._of_class[name_of(request, self._table.gang)] += pes
+        name = self._table.name(request)
+        self._of_class[name] += pes
         if self._table.is_large(pes):
-            self._large[name_of(request, self._table.gang)] += pes
+            self._large[name] += pes
 
     def keep(self, request: Request, bumped: tuple[Request, ...]) -> None:
         """The others leave a bumper room under the limits, beyond what those leave it who give way to it."""
-        pes, name = request.spec.ask.pes, name_of(request, self._table.gang)
-        own = [each for each in bumped if name_of(each, self._table.gang) == name]
-        self._of_class[name] += max(0, pes - sum(len(each.pes) for each in own))
+        pes, name = request.spec.ask.pes, self._table.name(request)
+        self._of_class[name] += max(0, pes - sum(self.gives(each, request) for each in bumped))
         if self._table.is_large(pes):
             rank = self._table.of(request).priority
             large = [len(each.pes) for each in bumped if self._table.of(each).priority == rank]
@@ -78,8 +78,7 @@ class LoadedJobs:
     def limit(self, request: Request, kind: JobClass, without: tuple[Request, ...] = ()) -> Reason | None:
         """The limit that keeps it from being loaded now, ``without`` those."""
         pes, gang = request.spec.ask.pes, self._table.gang
-        gone = [each for each in without if name_of(each, gang) == name_of(request, gang)]
-        held = self._of_class[name_of(request, gang)] - sum(len(each.pes) for each in gone)
+        held = self._of_class[self._table.name(request)] - sum(self.gives(each, request) for each in without)
         if kind.pe_limit is not None and held + pes > kind.pe_limit:
             return _kept_back(f"class {kind.name}", kind.pe_limit, held, pes)
         if gang.job_limit is not None and pes > gang.job_limit:
@@ -91,13 +90,12 @@ class LoadedJobs:
 
     def short(self, request: Request, kind: JobClass) -> int:
         """How many PEs too many its class would have with it."""
-        held = self._of_class[name_of(request, self._table.gang)]
+        held = self._of_class[self._table.name(request)]
         return 0 if kind.pe_limit is None else max(0, held + request.spec.ask.pes - kind.pe_limit)
 
     def gives(self, holder: Request, request: Request) -> int:
         """How many its class has less once that holder has left."""
-        gang = self._table.gang
-        return len(holder.pes) if name_of(holder, gang) == name_of(request, gang) else 0
+        return len(holder.pes) if self._table.name(holder) == self._table.name(request) else 0
 
     def _large_beside(self, kind: JobClass, without: tuple[Request, ...]) -> int:
         """PEs of large jobs that count for one of that class: those of lower classes do not where they have
@@ -105,7 +103,7 @@ class LoadedJobs:
         counted = self._large.copy()
         for request in without:
             if self._table.is_large(len(request.pes)):
-                counted[name_of(request, self._table.gang)] -= len(request.pes)
+                counted[self._table.name(request)] -= len(request.pes)
         return sum(pes for name, pes in counted.items() if not self._yields(self._table.named(name), kind))
 
     def _yields(self, lower: JobClass, kind: JobClass) -> bool:

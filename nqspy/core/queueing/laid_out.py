@@ -119,7 +119,8 @@ class LaidOut:
     def _has(self, request: Request, end: int) -> HeldSpans:
         """What one has that runs, or is suspended, from now on."""
         claims = self.claims(request, _is_passing(request))
-        planned = planned_end(self._site, self._now, request)
+        stops = request.queue in self._site.upcoming_stops
+        planned = planned_end(self._site, self._now, request) if stops else end
         return self._span(request, self._now, min(end, FOREVER), claims, planned)
 
     def _span(self, request: Request, begin: int, end: int, claims: Claims, planned: int) -> HeldSpans:
