@@ -162,3 +162,16 @@ def test_one_whose_caller_went_with_its_request_need_not_begin(story):
     story.ledger.violations.clear()
     story.events[-2] = (940, ended(3, 0))
     assert "not run" in story.verdict()
+
+
+def test_a_shepherd_may_be_killed_when_its_program_has_told_its_end(story):
+    story.ledger.counts["fault shepherd killed"] = 1
+    story.events[-1] = (900, ended(1, None, "lost"))
+    assert story.verdict() == []
+
+
+def test_what_had_not_come_to_its_end_is_not_told_to_have_ended_well(story):
+    story.ledger.counts["fault shepherd killed"] = 1
+    story.events[-1] = (900, ended(1, None, "lost"))
+    del story.ticks["low"][-1]
+    assert story.verdict() == ["told otherwise"]
