@@ -269,7 +269,7 @@ class GangJudge:
             right = status == PAST
         elif end.end_reason == "signal":
             right = status == 128 + (end.exit_signal or 0)
-        else:  # one that came to its end told its caller so, and the shepherd may be killed before it notes it
+        else:  # one that came to its end told its caller so; its shepherd may be killed before it notes it
             ended = any(trace.what == "end" for trace in self.traces.get(token, []))
             right = status != 0 or (end.end_reason == "lost" and ended)
         if not right:
