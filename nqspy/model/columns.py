@@ -123,10 +123,18 @@ def needs_key(names: tuple[str, ...], wanted: Wanted = ()) -> str:
 
 
 def turn_of(request: Request) -> int:
-    """What orders a request among those of one date: its number; an array's is that of the next index that
-    may start."""
+    """What orders a request among those of one date: its number, or that of another whose place it was
+    given."""
+    return rank_of(place_of(request))
+
+
+def place_of(request: Request) -> Seq:
+    """The number where it stands among those of one date: an array's is that of the next index that may
+    start."""
+    if request.redated is not None and request.redated.place is not None:
+        return request.redated.place
     ready = () if request.array is None else request.array.ready
-    return rank_of(member(request.seq, ready[0][0]) if ready else request.seq)
+    return member(request.seq, ready[0][0]) if ready else request.seq
 
 
 class Columns:
@@ -234,9 +242,10 @@ class Columns:
         self.version += 1
 
     def redate(self, requests: list[Request], date: int) -> None:
-        """Sets the date in queue of many at once."""
+        """Sets the date in queue of many at once, and their places among those of that date."""
         rows = [request.slot for request in requests]
         self._arrays["date"][rows] = date
+        self._arrays["turn"][rows] = [turn_of(request) for request in requests]
         self._changed()
 
     def renumber(self, name: str, table: Ints) -> None:

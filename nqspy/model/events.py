@@ -156,13 +156,14 @@ class Released(Event, frozen=True):
 
 
 class Redated(Event, frozen=True):
-    """Waiting requests got a new date in queue, one event however many."""
+    """Waiting requests got a new date in queue, one event however many. ``place`` as in `Redating`."""
 
     kind: ClassVar[str] = "redated"
     seqs: tuple[Seq, ...]
     date: Instant
     cause: Seq | None
     who: str
+    place: Seq | None = None
 
 
 class DependencyMet(Event, frozen=True):

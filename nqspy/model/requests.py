@@ -202,11 +202,13 @@ class Ending(Struct, frozen=True):
 
 
 class Redating(Struct, frozen=True):
-    """A date in queue that submission did not give: set at ``at`` by an exit ``who`` as ``cause`` started."""
+    """A date in queue that submission did not give: set at ``at`` by an exit ``who`` as ``cause`` started.
+    ``place``: among those of that date it stands where this number stands (None: its own)."""
 
     at: Instant
     who: str
     cause: Seq | None = None
+    place: Seq | None = None
 
 
 class Pause(Struct, frozen=True):

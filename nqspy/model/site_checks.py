@@ -5,7 +5,7 @@ from typing import Protocol
 from nqspy.model import board, consumables
 from nqspy.model.array_checks import check_array, ensure
 from nqspy.model.board import Holders
-from nqspy.model.columns import Columns
+from nqspy.model.columns import Columns, turn_of
 from nqspy.model.domains import Domain
 from nqspy.model.ids import Instant, Seq, array_of, number_of
 from nqspy.model.outputs import files
@@ -69,6 +69,7 @@ def _check_request(site: Linked, seq: Seq, request: Request) -> None:
         there = request.slot < len(columns) and columns.request(request.slot) is request
         ensure(there, f"{seq} is not in its row")
         ensure(int(columns.date[request.slot]) == request.date_in_queue, f"{seq} has another date in its row")
+        ensure(int(columns.turn[request.slot]) == turn_of(request), f"{seq} has another place in its row")
     if request.state in STARTED:
         ensure(0 < request.run.number == request.attempts, f"{seq} runs without an attempt")
         asked = site.domain_of(request.queue).held_by(request.spec.ask.pes)

@@ -212,7 +212,8 @@ def _let_wait(request: Request, at: Instant, anew: bool = False) -> None:
 
 
 def _redate(request: Request, event: ev.Redated, at: Instant, ages: Ages) -> None:
-    request.date_in_queue, request.redated = event.date, Redating(at, event.who, event.cause)
+    request.date_in_queue = event.date
+    request.redated = Redating(at, event.who, event.cause, event.place)
 
 
 def _reserve(request: Request, event: ev.Reserved, at: Instant, ages: Ages) -> None:

@@ -18,6 +18,7 @@ _INSTANTS = {"date", "fired", "until", "since", "last", "taken", "began"}
 
 _SHOWN: dict[type[ev.Event], tuple[str, ...]] = {
     ev.Submitted: ("seq", "queue", "state", "spec", "after", "key"),
+    ev.Redated: ("seqs", "date", "cause", "who"),
     ev.Decided: ("as_of", "short_of_pes", "samples", "failures", "wait"),
 }
 """The fields that are shown of an event, in their order, where these are not all."""

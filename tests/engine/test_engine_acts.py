@@ -349,6 +349,19 @@ def test_requests_of_the_same_instant_exchange_their_places_too():
     assert centre.starts() == [three, two, one]
 
 
+def test_nobody_of_the_same_instant_as_one_of_them_comes_between():
+    centre = Centre(PLAIN + "stop queue batch\n", pes=1)
+    first = centre.submit("anne")[0]
+    centre.later(seconds=1)
+    left, middle, right = centre.submit("anne", "anne", "anne")
+    centre.later(seconds=1)
+    for pair in ((first, right), (right, middle), (left, middle)):
+        centre.ask(cm.ExchangeRequests(tuple(map(str, pair))), ANNE)
+    centre.qmgr("start queue batch")
+    centre.later(hours=1)
+    assert centre.starts() == [left, middle, right, first]
+
+
 def test_an_exchange_is_done_for_both_or_for_none():
     centre = Centre(OTHER, pes=1)
     centre.submit("eva", "anne", "ben", "anne queue=other", "anne")

@@ -12,9 +12,8 @@ from nqspy.engine.handlers.requests import SIGNALS
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.actions import Signal, WriteOutput
-from nqspy.model.columns import turn_of
+from nqspy.model.columns import place_of
 from nqspy.model.errors import Refusal
-from nqspy.model.ids import Instant
 from nqspy.model.indices import Runs
 from nqspy.model.people import Caller
 from nqspy.model.requests import Request, State
@@ -95,20 +94,11 @@ def _exchange(tx: Transaction, one: Request, other: Request, caller: Caller) -> 
         raise Refusal("other_queue", id=ids["id"], other=ids["other"], queue=one.queue, there=other.queue)
     if one.rank != other.rank:
         raise Refusal("other_rank", id=ids["id"], other=ids["other"])
-    dates = _dates(one, other, tx.now)
-    for request, date in zip((one, other), dates, strict=True):
-        tx.emit(ev.Redated((request.seq,), date, None, caller.user))
+    places = [(each.date_in_queue, place_of(each)) for each in (other, one)]
+    for request, (date, place) in zip((one, other), places, strict=True):
+        tx.emit(ev.Redated((request.seq,), date, None, caller.user, place))
     priorities = one.spec.priority, other.spec.priority
     if one.owner == other.owner and priorities[0] != priorities[1]:
         for request, priority in zip((one, other), reversed(priorities), strict=True):
             tx.emit(ev.Modified(request.seq, replace(request.spec, priority=priority), caller.user))
     tx.dirty()
-
-
-def _dates(one: Request, other: Request, now: Instant) -> tuple[Instant, Instant]:
-    """The dates in queue that they get: each other's; where these are equal a ms tells who is first now."""
-    mine, theirs = one.date_in_queue, other.date_in_queue
-    if mine != theirs:
-        return theirs, mine
-    before, after = Instant(mine - 1), Instant(min(mine + 1, now))
-    return (after, before) if turn_of(one) < turn_of(other) else (before, after)

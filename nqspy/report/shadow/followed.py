@@ -213,9 +213,11 @@ def is_apart(kind: Kind) -> bool:
 
 
 def place_of(request: Request) -> ShadowPlace:
-    """Its place; an array has that of its next index."""
+    """Its place; an array has that of its next index, one that exchanged its place the other's."""
     ready = request.array.ready if request.array is not None else ()
     number = member(request.seq, indices.nth(ready, 0)) if ready else request.seq
+    if request.redated is not None and request.redated.place is not None:
+        number = request.redated.place
     return ShadowPlace(request.date_in_queue, rank_of(number), request.seq)
 
 
