@@ -1,20 +1,18 @@
 """The command ``nqsd``: init, start, run, stop, status."""
 
-import contextlib
-import gc
 import os
 import select
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 
-from nqspy.daemon.blank import NotTold, blank
-from nqspy.daemon.home import Home, HomeError, announce, init, init_if_new, running_pid
+from nqspy.daemon.blank import blank
+from nqspy.daemon.home import Home, init, init_if_new, running_pid
 from nqspy.daemon.options import StartOptions
+from nqspy.daemon.process import become, begin
 from nqspy.daemon.systemd import unit
 from nqspy.model.errors import NqspyError
 from nqspy.rpc.client import Client
@@ -79,12 +77,6 @@ def init_command(home: HomeOption = None, site: SiteOption = None) -> None:
     print(f"{where.path} is a new home (site {chosen}); start it with: nqsd start --home {where.path}")
 
 
-def _options(queues: str | None, exits: str | None, clock: str | None) -> list[str]:
-    """The options again for the process in the background, which runs in another folder."""
-    pairs = (("--queues", _absolute(queues)), ("--exits", _absolute(exits)), ("--clock", clock))
-    return [word for name, value in pairs if value is not None for word in (name, value)]
-
-
 def _absolute(path: str | None) -> str | None:
     try:
         return None if path is None else os.path.abspath(path)
@@ -112,64 +104,16 @@ def start(
     """Start in the background; returns 0 once the socket answers."""
     _standard_descriptors()
     where, chosen = _home(home), _site(site)
-    options = _options(queues, exits, clock)
+    options = StartOptions(_absolute(queues), _absolute(exits), clock, background=True)
     try:
-        _check(where, StartOptions(queues, exits, clock))
+        _check(where, options)
         with blank(where).else_taken_back():
             init_if_new(where, chosen)
-            _start(where, options)
+            text = begin(where, options)
     except NqspyError as error:
         _fail(error)
-
-
-def _start(where: Home, options: list[str]) -> None:
-    """Starts the daemon and waits until it serves. Raises HomeError with what it says otherwise."""
-    announce(where, coming=True)
-    try:
-        text = _await_ready(_spawn(where, options), where)
-    except OSError as error:
-        announce(where, coming=False)
-        raise HomeError(f"no daemon can be started: {error.strerror or error}") from None
-    except HomeError:
-        announce(where, coming=False)
-        raise
     if text:
         print(f"nqsd: {text}", file=sys.stderr)
-
-
-def _spawn(where: Home, options: list[str]) -> int:
-    """A daemon of its own; gives the pipe in which it says how it came up. Raises OSError."""
-    read, write = os.pipe()
-    # -P: what lies where one stands is no module of ours, nor of Python.
-    command = [sys.executable, "-P", "-m", "nqspy.daemon.command", "run"]
-    try:
-        subprocess.Popen(
-            [*command, "--home", str(where.path), "--ready", str(write), *options],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            start_new_session=True, close_fds=True, pass_fds=(write,),
-        )  # fmt: skip
-    except OSError:
-        os.close(read)
-        raise
-    finally:
-        os.close(write)
-    return read
-
-
-def _await_ready(read: int, where: Home) -> str:
-    """What people should know of a daemon that has come up. Raises HomeError when it has not."""
-    said = b""
-    while select.select([read], [], [], 120)[0]:
-        more = os.read(read, 65536)
-        if not more:
-            break
-        said += more
-    word, _, text = said.decode(errors="replace").partition("\n")
-    if word == "ok":
-        return text.strip()
-    if said.strip():
-        raise HomeError(said.decode(errors="replace").strip())
-    raise NotTold(f"the daemon did not come up; see {where.log}")
 
 
 @app.command()
@@ -179,47 +123,18 @@ def run(
     exits: ExitsOption = None,
     clock: ClockOption = None,
     site: SiteOption = None,
-    ready: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Serve in the foreground, log on stderr (systemd: Type=notify)."""
     _standard_descriptors()
     where, chosen = _home(home), _site(site)
-    if ready is not None:
-        os.chdir("/")
-    options = StartOptions(queues, exits, clock, background=ready is not None)
-    _without_threads()
+    options = StartOptions(queues, exits, clock)
     try:
         _check(where, options)
         with blank(where).else_taken_back():
             init_if_new(where, chosen)
-            _serve(where, options, ready)
+            become(where, options, lambda text: None)
     except NqspyError as error:
-        if ready is None:
-            _fail(error)
-        _say(ready, str(error))
-        raise SystemExit(1) from None
-
-
-def _without_threads() -> None:
-    """Threads of a numeric library would be lost in forked children, which may begin none."""
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = "1"
-
-
-def _serve(where: Home, options: StartOptions, ready: int | None) -> None:
-    gc.disable()  # all that is loaded stays: to look for circles in it is a seventh of a start
-    from nqspy.daemon.running import serve
-
-    gc.enable()
-    serve(where, options, lambda text: _say(ready, f"ok\n{text}"))
-
-
-def _say(ready: int | None, text: str) -> None:
-    """Tells ``nqsd start``, which may have gone meanwhile."""
-    if ready is not None:
-        with contextlib.suppress(OSError):
-            os.write(ready, text.encode())
-            os.close(ready)
+        _fail(error)
 
 
 @app.command()
