@@ -86,7 +86,7 @@ class CandidateOrder:
         needing = resource_health.blocked_mask(self._draft.site, self.columns)
         if needing is not None:
             base[needing] = NEVER
-        behind_their_own(base, self.columns)
+        behind_their_own(base, self.columns, self._dates, self._turn)
         return base
 
     def _by_order(self, rows: Ints | None, dates: Ints) -> Floats:
@@ -194,7 +194,7 @@ class CandidateOrder:
         dates = np.minimum(self._dates[rows], self._draft.now)
         self._base[rows] = self._by_order(rows, dates) + self.columns.rank[rows] * self._step
         self._base[self._draft.gone(self.queue.name)] = NEVER
-        behind_their_own(self._base, self.columns)
+        behind_their_own(self._base, self.columns, self._dates, self._turn)
         self.refresh()
 
     # ------------------------------------------------------------ scores
