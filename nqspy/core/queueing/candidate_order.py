@@ -112,6 +112,18 @@ class CandidateOrder:
         self._base[gone] = NEVER
         self.refresh()
 
+    def look_again(self, rows: Sequence[int]) -> None:
+        """These rows, which were taken, are in the line again; it goes by the queue's own order again."""
+        gone = self._base == NEVER
+        gone[list(rows)] = False
+        self.looked -= len(rows)
+        if self._shortest:
+            self._shortest = False
+            self.__dict__.pop("shares")
+        self._base = self._in_turn()
+        self._base[gone] = NEVER
+        self.refresh()
+
     @property
     def is_by_length(self) -> bool:
         """Whether who may run shortest comes first by now."""
