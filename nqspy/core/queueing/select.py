@@ -245,15 +245,16 @@ class _Selection:
 
     def _close_by_limits(self, line: CandidateOrder) -> None:
         """Closes a queue where limits and promises keep back all that are left: for the reason of the first
-        of them."""
-        row = line.foremost(everybody=True)
+        of them; where they are not served in order, as `_is_closed_for_all` would."""
+        in_order = is_served_in_order(line.queue) or self._offers.asking
+        row = line.foremost(everybody=True) if in_order else line.oldest()
         if row is not None:
             request = line.columns.request(row)
             line.take(row)
             kept = self._kept.keeping(request)
             if kept is not None:
                 self._kept.keep(request, kept)
-                self._close(line.queue, kept, request)
+                self._kept.close(line.queue, kept, line.ahead if in_order else 0, request)
 
     # ------------------------------------------------------------ with jobselect
 

@@ -102,3 +102,17 @@ def test_who_comes_to_a_queue_whose_last_start_filled_the_machine_is_told_what_a
     assert house.decided_again == 1
     told = {house.why(seq).text for seq in (waiting, late)}
     assert told == {"it asks for 1 PE, none of 6 PEs is free"}, "nobody is looked at, so nobody is counted"
+
+
+def test_whom_a_promise_keeps_back_beside_those_at_their_limits_is_told_what_a_whole_pass_tells_him():
+    house = House().machine(pes=7).change(ev.Change("create", "consumable/gpu", {"units": ("0",)}))
+    house.queue("limited", user_limit=1, priority=1)
+    house.queue("strict", order="fcfs", backfill="none", reserve=1)
+    house.submit("ben gpu=1 wall=10:00", "ben gpu=1 pes=5 wall=1:00", queue="strict")
+    house.go()
+    wide, _, long = house.submit("cleo pes=6 wall=3:00", "cleo", "anne pes=4 wall=12:00", queue="limited")
+    assert house.go().starts == [wide]
+    house.submit("ben", queue="strict")
+    assert house.go().starts == []
+    assert house.decided_again == 1
+    assert house.why(long).text == "user limit 1 of queue limited is reached for cleo"
