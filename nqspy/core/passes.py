@@ -85,8 +85,10 @@ class PassRunner:
         last = self._last
         if last is None or site.stirs != self._stirs or (last.wake_at is not None and last.wake_at <= now):
             return None
-        came = (queue for queue, n in site.came.items() if n > last.as_of)
+        came = [queue for queue, n in site.came.items() if n > last.as_of]
         if any(map(self._exits.has, _ASKED)) or not last.still.issuperset(came):
+            return None
+        if any(site.columns(queue).prioritised for queue in came):  # who came may stand before others
             return None
         dates = (last.wake_at, site.next_date())
         return Plan(

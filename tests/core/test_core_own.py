@@ -37,6 +37,13 @@ def test_ties_of_one_instant_are_parted_too(house):
     assert house.go().starts == [second]
 
 
+def test_who_stands_behind_his_owners_better_one_already_is_not_put_back(house):
+    house.machine(pes=1).queue("night", order="fcfs")
+    better, low, cleo = house.submit("anne", "anne p=-3", "cleo")
+    house.later(minutes=1)
+    assert house.standing().line() == [better, low, cleo]
+
+
 def test_shares_count_as_before(house):
     house.machine(pes=1).queue("night", share=20, time=1)
     old, new = house.submit("anne p=1", "anne p=2")
@@ -84,13 +91,13 @@ def test_values_only_sink_and_each_owners_are_in_his_order(rows):
         columns.add(Request(seq, spec, "q", State.QUEUED, 0, 0), numbers)
     before = np.array([value if there else -np.inf for *_, value, there in rows], dtype=np.float64)
     base = before.copy()
-    behind_their_own(base, columns)
+    behind_their_own(base, columns, columns.date, columns.turn)
     assert (base <= before).all()
     assert ((base == -np.inf) == (before == -np.inf)).all()
     for one, (owner, high, _, there) in enumerate(rows):
         for other, (whose, low, _, also) in enumerate(rows):
             if owner == whose and high > low and there and also:
-                assert base[one] > base[other]
+                assert base[one] > base[other] or (base[one] == base[other] and one < other)
     again = base.copy()
-    behind_their_own(again, columns)
+    behind_their_own(again, columns, columns.date, columns.turn)
     assert again == pytest.approx(base, abs=1e-6)

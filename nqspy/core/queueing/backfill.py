@@ -115,6 +115,11 @@ class Backfill:
         """Whether one who waits in front lets nobody of it pass."""
         return queue in self._barred
 
+    def unbar(self, queue: str) -> None:
+        """It is served again."""
+        self._barred.discard(queue)
+        self._kept.closed.pop(queue, None)
+
     def serve_due(self, line: CandidateOrder, look: Look) -> None:
         """In a queue that is barred, those whose promised time has come start all the same: who is in front
         of them by now waits for the room that is kept for them. So do those without a time, once something

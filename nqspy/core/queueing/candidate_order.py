@@ -53,10 +53,9 @@ class CandidateOrder:
         self._term: Floats | None = None
         self._former: Floats | None = None
         self._batch: list[int] = []
-        self._picked = False
         self._startable: int | None = None
         self._turns: Ints | None = None
-        self._sought = self._thinned = self._shortest = False
+        self._picked = self._sought = self._thinned = self._shortest = False
 
     @cached_property
     def terms(self) -> FactorTerms:
@@ -86,7 +85,7 @@ class CandidateOrder:
         needing = resource_health.blocked_mask(self._draft.site, self.columns)
         if needing is not None:
             base[needing] = NEVER
-        behind_their_own(base, self.columns)
+        behind_their_own(base, self.columns, self._dates, self._turn)
         return base
 
     def _by_order(self, rows: Ints | None, dates: Ints) -> Floats:
@@ -108,6 +107,17 @@ class CandidateOrder:
         """From now on who may run shortest comes first; what was taken stays so."""
         gone = self._base == NEVER
         self._shortest, self.shares = True, None
+        self._base = self._in_turn()
+        self._base[gone] = NEVER
+        self.refresh()
+
+    def look_again(self, rows: Sequence[int]) -> None:
+        """These rows, which were taken, are in the line again; it goes by the queue's own order again."""
+        gone = self._base == NEVER
+        gone[list(rows)] = False
+        self.looked -= len(rows)
+        self._shortest = False
+        self.__dict__.pop("shares", None)
         self._base = self._in_turn()
         self._base[gone] = NEVER
         self.refresh()
@@ -194,7 +204,7 @@ class CandidateOrder:
         dates = np.minimum(self._dates[rows], self._draft.now)
         self._base[rows] = self._by_order(rows, dates) + self.columns.rank[rows] * self._step
         self._base[self._draft.gone(self.queue.name)] = NEVER
-        behind_their_own(self._base, self.columns)
+        behind_their_own(self._base, self.columns, self._dates, self._turn)
         self.refresh()
 
     # ------------------------------------------------------------ scores
@@ -298,10 +308,15 @@ class CandidateOrder:
         return row if left[row] else None
 
     def oldest_if_all_kept(self) -> int | None:
-        """The row with the earliest date where limits keep back every row; None where they do not. Cheap: no
-        priority is computed."""
+        """The first row by date where limits keep back every row; None where they do not. Cheap: no priority
+        is computed."""
         kept = self.kept()
-        return int(self._dates.argmin()) if kept is not None and bool(kept.all()) else None
+        return self.oldest(kept) if kept is not None and bool(kept.all()) else None
+
+    def oldest(self, rows: Mask | None = None) -> int | None:
+        """The first by date of these rows (None: of those that were not taken); None if there is none."""
+        places = (self._base != NEVER if rows is None else rows).nonzero()[0]
+        return int(_first(places, (self._dates, self._turn), 1)[0]) if len(places) else None
 
     def first_left(self) -> int | None:
         """The best row that was not taken, whatever keeps it back; None when all were."""
@@ -369,7 +384,7 @@ class CandidateOrder:
         if not ties:
             return None
         found = ties[0] if len(ties) == 1 else np.concatenate(ties)
-        return int(found[0] if len(found) == 1 else _first(found, (self._dates, self._turn), 1)[0])
+        return int(_first(found, (self._dates, self._turn), 1)[0])
 
     def _first_of(self, score: Floats) -> int | None:
         """The row with the best of these scores."""
@@ -377,7 +392,7 @@ class CandidateOrder:
         if top == NEVER:
             return None
         ties = (score == top).nonzero()[0]
-        return int(ties[0] if len(ties) == 1 else _first(ties, (self._dates, self._turn), 1)[0])
+        return int(_first(ties, (self._dates, self._turn), 1)[0])
 
 
 def _guess(score: Floats, most: int) -> float:

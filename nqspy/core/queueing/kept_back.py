@@ -1,13 +1,15 @@
 """Who was looked at in a pass and not started, which queues were closed, and why: put into words at the end,
 as it stands after all that the pass proposed."""
 
+from collections.abc import Collection
+
 from msgspec import Struct
 from msgspec.structs import replace
 
 from nqspy.core.draft import Draft
 from nqspy.core.queueing import words
 from nqspy.core.queueing.candidate_order import NOW
-from nqspy.core.queueing.limits import RunningCounts
+from nqspy.core.queueing.limits import RunningCounts, too_wide
 from nqspy.core.queueing.offers import Offers
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason, ReasonCode
@@ -66,6 +68,31 @@ class KeptBack:
         """It does not start, for this reason."""
         self._draft.own[request.seq] = reason
         self._kept.append(_Kept(request, forced, narrow, self._draft.proposals))
+
+    def of(self, queue: str) -> list[Request]:
+        """Those of a queue who were looked at and wait still."""
+        gone = set(self._draft.gone(queue))
+        found = {each.request.seq: each.request for each in self._kept if each.request.queue == queue}
+        return [request for request in found.values() if request.slot not in gone]
+
+    def forget(self, requests: Collection[Request]) -> None:
+        """They are to be looked at again."""
+        seqs = {request.seq for request in requests}
+        self._kept = [each for each in self._kept if each.request.seq not in seqs]
+        for seq in seqs:
+            self._draft.own.pop(seq, None)
+
+    def refuse_what_never_fits(self, queue: Queue) -> None:
+        """Says of those who ask for more PEs than their queue's domain has that they can never start."""
+        site = self._draft.site
+        columns = site.waiting[queue.name]
+        if columns.most("pes") > (size := site.size(queue.name)):
+            wide = (columns.pes > size).nonzero()[0][: site.settings.global_.offers_per_pass]
+            for row in wide.tolist():
+                request = columns.request(row)
+                never = too_wide(site, queue.name, request.spec.ask.pes)
+                if never is not None:
+                    self._draft.own[request.seq] = never
 
     def close(
         self, queue: Queue, reason: Reason, ahead: int = 0, of: Request | None = None, barring: bool = False

@@ -5,6 +5,7 @@ known end: who waits for that has a promise without a time (`untimed`). Nor is i
 queue a shift has stopped: what a suspended request does not give back (memory, units) it keeps for ever.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -39,6 +40,8 @@ class HeldSpans(NamedTuple):
         return (first, (self.end, FOREVER, self.kept_on)) if self.kept_on else (first,)
 
 
+SHOWN = 3
+"""So many are named as those that hold up another."""
 _NEVER: Turn = 1 << 62, Seq(0)
 
 
@@ -57,7 +60,8 @@ def time_of(request: Request) -> int:
 class LaidOut:
     """``profile``: what is free when; ``kept``: what for whom who is promised a start, ``untimed``: for whom
     without a time; ``running``: who holds PEs, and until when; ``idle``: PEs by domain that nobody holds;
-    command domains, of which requests hold none, are in neither.
+    command domains, of which requests hold none, are in neither. ``opened``: how often requests of a queue
+    have left to others what was kept for later.
     ``started``: who starts besides, ``leaving``: who gives way, ``returning``: who goes on again."""
 
     def __init__(
@@ -78,6 +82,7 @@ class LaidOut:
         taken = [span for end, request in going for span in self._has(request, end).spans()]
         taken += self._coming_back(Profile(now, slots), taken, going) if site.paused else ()
         self.kept: dict[Seq, HeldSpans] = {}
+        self.opened = Counter[str]()
         self._put_promised(taken)
 
     def _coming_back(
@@ -231,6 +236,26 @@ class LaidOut:
         elif held is not None:
             self.untimed.remove(self.profile, seq)
         return held
+
+    def give_up(self, request: Request) -> None:
+        """Nothing is kept for one any more; if that was for later, it is left to others."""
+        held = self.lift(request.seq)
+        if held is not None and held.begin > self._now:
+            self.opened[request.queue] += 1
+
+    def cause_of_delay(self, promised: Instant | None) -> str:
+        """Why a promise cannot be kept, in words."""
+        over = [r for r in self._site.started.values() if planned_end(self._site, self._now, r) <= self._now]
+        if over:
+            return f"{self._ids(r.seq for r in over)} still running beyond what was planned"
+        late = [seq for end, seq in self.running if promised is not None and end > promised]
+        if late:
+            return f"what it needs is held by {self._ids(late)}"
+        away = self._site.offline()
+        return f"PE {away[0]} is offline" if away else "limits, settings or the machine were changed"
+
+    def _ids(self, seqs: Iterable[Seq]) -> str:
+        return ", ".join([self._site.id_of(seq) for seq in seqs][:SHOWN])
 
     def take(self, request: Request, until: int, passing: bool) -> None:
         """It runs from now to then."""

@@ -6,7 +6,7 @@ without a wall limit has a promise without a time; until the time is known, all 
 together no more than is spare beside what he needs (`untimed`).
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from functools import cache, cached_property
 
 import numpy as np
@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from nqspy.core.profile import FOREVER, Amount, Claims, held_up_by
 from nqspy.core.queueing import mold
-from nqspy.core.queueing.expected_ends import length_of, planned_end
-from nqspy.core.queueing.laid_out import LaidOut, Rules, time_of, turn_of
+from nqspy.core.queueing.expected_ends import length_of
+from nqspy.core.queueing.laid_out import SHOWN, LaidOut, Rules, time_of, turn_of
 from nqspy.core.queueing.limit_rules import Mask
 from nqspy.core.queueing.passing import hole_wanted, passing_walls, probable_length, promises_times
 from nqspy.core.queueing.untimed import spare_of
@@ -36,8 +36,6 @@ _DELAYS, _ENDLESS = reason_kinds(
 )
 
 _NEVER = "as things are it can never start"
-SHOWN = 3
-"""So many are named as those that hold up another."""
 MOMENT = 1_000
 """What starting may take, ms: limits count from then. So much more is no delay that anybody is told of."""
 
@@ -69,6 +67,11 @@ class Reservations:
     def is_begun(self) -> bool:
         """Whether one who was promised a start has it in this pass."""
         return not self._begun.isdisjoint(self._site.reserved)
+
+    def opened_beside(self, queue: str) -> int:
+        """How often those of other queues have left to others what was kept for later."""
+        opened = self._time.opened if self._is_laid_out else {}
+        return sum(opened.values()) - opened.get(queue, 0)
 
     def count(self, queue: str) -> int:
         """How many of a queue have a promise."""
@@ -105,7 +108,7 @@ class Reservations:
         return self._is_told_late(request) or self.is_due(request)
 
     def _is_told_late(self, request: Request) -> bool:
-        told = self._told(request)
+        told = self.told(request)
         return told is not None and bool(told.late)
 
     def _waits_for_luck(self, request: Request, former: Reservation) -> bool:
@@ -166,17 +169,17 @@ class Reservations:
 
     def _passes_untimed(self, request: Request) -> bool:
         """Whether its start passes some who were promised one before, but no time (`untimed`)."""
-        told = self._told(request)
+        told = self.told(request)
         return self._time.untimed.is_before(None if told is None else (told.turn, request.seq))
 
-    def _told(self, request: Request) -> Reservation | None:
+    def told(self, request: Request) -> Reservation | None:
         """What it is promised by now."""
         return None if request.seq in self._begun else self.changes.get(request.seq, request.reservation)
 
     def _may_take(self, request: Request) -> Claims:
         """What must be free for it: of what is spare too, unless its time has come; it was promised that
         beside all who were promised a start before."""
-        told = self._told(request)
+        told = self.told(request)
         due = told is not None and told.at is not None and told.at <= self._now
         return self._time.claims(request, not due and self._passes_untimed(request))
 
@@ -201,6 +204,7 @@ class Reservations:
         made = Reservation(at, self._awaited(at), turn=turn, pes=pes)
         if former is None or former.at != at or not is_same:
             self.changes[request.seq] = made
+            time.opened[request.queue] += former is not None
         return time.put(request, made)
 
     def _shaped(self, request: Request, former: Reservation | None) -> Request:
@@ -223,7 +227,7 @@ class Reservations:
 
     def soonest(self, request: Request) -> tuple[Request, int] | None:
         """Where a moldable request would end soonest: the size, and its start, no later than promised."""
-        time, told = self._time, self._told(request)
+        time, told = self._time, self.told(request)
         own = time.lift(request.seq)
         found = self._soonest(request, told)
         if own is not None and told is not None:
@@ -248,22 +252,8 @@ class Reservations:
         told = former.at if former.at is not None else self._now
         is_late = at is None or at > told + MOMENT or self._now >= told
         if is_late and at != former.at and not former.late:
-            self.changes[request.seq] = replace(former, late=self._cause(former.at))
+            self.changes[request.seq] = replace(former, late=self._time.cause_of_delay(former.at))
         return self._time.put(request, Reservation(at, turn=former.turn))
-
-    def _cause(self, promised: Instant | None) -> str:
-        """Why a promise cannot be kept, in words."""
-        over = [r for r in self._site.started.values() if planned_end(self._site, self._now, r) <= self._now]
-        if over:
-            return f"{self._ids(r.seq for r in over)} still running beyond what was planned"
-        late = [seq for end, seq in self._time.running if promised is not None and end > promised]
-        if late:
-            return f"what it needs is held by {self._ids(late)}"
-        away = self._site.offline()
-        return f"PE {away[0]} is offline" if away else "limits, settings or the machine were changed"
-
-    def _ids(self, seqs: Iterable[Seq]) -> str:
-        return ", ".join([self._site.id_of(seq) for seq in seqs][:SHOWN])
 
     def _is_shut_by_then(self, request: Request, start: int | None) -> bool:
         """Whether a shift will have stopped its queue: when it starts then nobody knows."""
@@ -295,7 +285,7 @@ class Reservations:
 
     def drop(self, request: Request, cause: str) -> None:
         """It is promised nothing any more."""
-        self._time.lift(request.seq)
+        self._time.give_up(request)
         if request.reservation is not None:
             self.changes[request.seq], self.causes[request.seq] = None, cause
 
@@ -320,7 +310,7 @@ class Reservations:
             return
         if passing := self._passes_untimed(of):
             self._passing.add(request.seq)
-        self._time.lift(of.seq)
+        self._time.give_up(of)
         self.changes.pop(of.seq, None)
         self._begun.add(of.seq)
         end = self._now + length_of(self._site, request)
@@ -396,7 +386,7 @@ class Reservations:
         any case."""
         if not self._is_kept():
             return None
-        time, told = self._time, self._told(request)
+        time, told = self._time, self.told(request)
         if self._site.held_by(request) > time.idle.get(self._site.domain_of(request.queue).name, 0):
             return None
         claims = self._may_take(request)

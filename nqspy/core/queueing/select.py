@@ -7,7 +7,6 @@ the end, as it stands after the pass.
 """
 
 from functools import partial
-from typing import Any
 
 from nqspy.core import domains, resource_health, sight
 from nqspy.core.draft import Draft
@@ -16,8 +15,8 @@ from nqspy.core.queueing import mold, words
 from nqspy.core.queueing.backfill import Backfill, is_served_in_order
 from nqspy.core.queueing.candidate_order import FIRST, NOW, CandidateOrder
 from nqspy.core.queueing.kept_back import KeptBack
-from nqspy.core.queueing.limits import too_wide
 from nqspy.core.queueing.offers import Offers, Walk
+from nqspy.core.queueing.second_look import SecondLook
 from nqspy.core.queueing.startable import is_plain, tallied
 from nqspy.model.actions import Action, Hold, Move, Redate, Reserving, Start
 from nqspy.model.ids import Instant
@@ -78,6 +77,7 @@ class _Selection:
         self._promised.leaving = draft.leaving
         self._promised.returning = {request.seq for request in draft.resumed}
         self._backfill = Backfill(self._promised, self._kept)
+        self._again = SecondLook(self._promised, self._kept, self._backfill, self._lines, draft.room)
         self._fits: tuple[str, int, bool] | None = None
 
     def run(self) -> None:
@@ -85,11 +85,12 @@ class _Selection:
         served = [queue for queue, _ in self._draft.waiting if queue.kind == "batch"]
         self._promised.look_after()
         for queue in served:
-            self._refuse_what_never_fits(queue)
+            self._kept.refuse_what_never_fits(queue)
         started = [queue for queue in served if queue.started and not self._is_shut(queue)]
         self._serve_urgent(started)
         most = self._draft.site.settings.global_.offers_per_pass
         for place, queue in enumerate(started):
+            self._again.begin(queue)
             if queue.name not in self._kept.closed:
                 if self._offers.asking:
                     part = -(-most // (len(started) - place))
@@ -98,11 +99,13 @@ class _Selection:
                     self._serve(queue)
             if self._backfill.is_barred(queue.name):
                 self._backfill.serve_due(self._line(queue), self._look)
+            self._serve_again()
         for queue in started:
             self._backfill.tell_overdue(queue.name, self._draft.site.waiting[queue.name])
         for queue in served:
             if not queue.started:
                 self._close(queue, words.STOPPED(f"queue {queue.name}"))
+        self._kept.freed = self._offers.asking and self._again.due() is not None
         self._kept.put_into_words()
         changing = self._kept.freed or self._tally.is_capped or self._promised.is_begun
         if not (self._offers.asking or self._electing or changing):
@@ -155,17 +158,6 @@ class _Selection:
             self._lines[queue.name] = CandidateOrder(self._draft, queue, self._tally)
         return self._lines[queue.name]
 
-    def _refuse_what_never_fits(self, queue: Queue) -> None:
-        site = self._draft.site
-        columns = site.waiting[queue.name]
-        if columns.most("pes") > (size := site.size(queue.name)):
-            wide = (columns.pes > size).nonzero()[0][: site.settings.global_.offers_per_pass]
-            for row in wide.tolist():
-                request = columns.request(row)
-                never = too_wide(site, queue.name, request.spec.ask.pes)
-                if never is not None:
-                    self._draft.own[request.seq] = never
-
     # ------------------------------------------------------------ ranked requests
 
     def _serve_urgent(self, started: list[Queue]) -> None:
@@ -175,7 +167,8 @@ class _Selection:
             columns = self._draft.site.waiting[queue.name]
             if columns.most("rank") >= FIRST:
                 line = self._line(queue)
-                ranked = [row for row in line.in_order(_ranked(columns.rank)) if columns.rank[row] >= FIRST]
+                most = int((columns.rank >= FIRST).sum())
+                ranked = [row for row in line.in_order(most) if columns.rank[row] >= FIRST]
                 found += [(-int(columns.rank[row]), place, i, line, row) for i, row in enumerate(ranked)]
         for _, _, _, line, row in sorted(found, key=lambda each: each[:3]):
             before = -1  # of an array index after index is looked at, as long as they start
@@ -185,6 +178,16 @@ class _Selection:
 
     def _is_in_line(self, queue: str, row: int) -> bool:
         return queue not in self._kept.closed and row not in self._draft.gone(queue)
+
+    def _serve_again(self, before: Queue | None = None) -> None:
+        """Serves queues again to which a promised start has left something."""
+        while not self._offers.asking and (queue := self._again.due(before)) is not None:
+            for row in self._again.put_back(queue):
+                self._look(self._line(queue), row)
+            if self._backfill.is_barred(queue.name):
+                self._backfill.serve_due(self._line(queue), self._look)
+            else:
+                self._serve(queue)
 
     # ------------------------------------------------------------ without jobselect
 
@@ -242,15 +245,16 @@ class _Selection:
 
     def _close_by_limits(self, line: CandidateOrder) -> None:
         """Closes a queue where limits and promises keep back all that are left: for the reason of the first
-        of them."""
-        row = line.foremost(everybody=True)
+        of them; where they are not served in order, as `_is_closed_for_all` would."""
+        in_order = is_served_in_order(line.queue) or self._offers.asking
+        row = line.foremost(everybody=True) if in_order else line.oldest()
         if row is not None:
             request = line.columns.request(row)
             line.take(row)
             kept = self._kept.keeping(request)
             if kept is not None:
                 self._kept.keep(request, kept)
-                self._close(line.queue, kept, request)
+                self._kept.close(line.queue, kept, line.ahead if in_order else 0, request)
 
     # ------------------------------------------------------------ with jobselect
 
@@ -273,7 +277,8 @@ class _Selection:
                 break
             self._offer(line, row, walk)
         if walk.cut:
-            self._close(queue, self._tally.closed(queue.name) or self._bounded())
+            bounded = words.BOUNDED("global", self._draft.site.settings.global_.offers_per_pass)
+            self._close(queue, self._tally.closed(queue.name) or bounded)
         return walk.most
 
     def _is_full(self, queue: str) -> bool:
@@ -331,9 +336,6 @@ class _Selection:
             self._close(
                 line.queue, self._kept.held_by(line.queue, request, self._draft.own[request.seq]), request
             )
-
-    def _bounded(self) -> Reason:
-        return words.BOUNDED("global", self._draft.site.settings.global_.offers_per_pass)
 
     # ------------------------------------------------------------ one candidate
 
@@ -402,14 +404,11 @@ class _Selection:
             draft.exits.stir([request, starts, *changed])
         for other in self._lines.values():
             other.refresh()
+        self._serve_again(line.queue)
 
     def _close(self, queue: Queue, reason: Reason, of: Request | None = None) -> None:
         line = self._lines.get(queue.name)
         self._kept.close(queue, reason, line.ahead if line is not None else 0, of)
-
-
-def _ranked(ranks: Any) -> int:
-    return int((ranks >= FIRST).sum())
 
 
 def stands(site: Site, action: Action) -> bool:

@@ -15,7 +15,7 @@ from nqspy.model.requests import Request, State
 from nqspy.model.reservation import Reservation
 from nqspy.report.shadow.followed import NEXT, Followed, Kind, ShadowAsked, ShadowPlace, is_apart, place_of
 from nqspy.report.shadow.places import BY_CLASS, ShadowBoards
-from nqspy.report.shadow.promises import Plans
+from nqspy.report.shadow.promises import FOREVER, Plans
 from nqspy.report.shadow.rules import NOW, PassMoment, RoomKept, kept_back, waits_for_room_alone
 from nqspy.report.shadow.turns import ShadowTurns
 
@@ -70,6 +70,8 @@ class PassLook:
         self.moved: set[Seq] = set()
         self._out: dict[str, list[Request]] = {}
         self._begun: list[Seq] = []
+        found = {seq: followed.requests[seq] for seq in followed.promised}
+        self._found = {seq: (each.queue, each.reservation) for seq, each in found.items()}
         self._turns: dict[str, ShadowTurns] = {}
         queues = followed.site.settings.queues.values()
         self._served = sorted(
@@ -82,6 +84,7 @@ class PassLook:
         """Something of the pass has happened: all is looked at anew."""
         self._moments: dict[bool, PassMoment] = {}
         self._laid: dict[bool, Sequence[Plans]] = {}
+        self._swept: dict[str, Plans] = {}
         self._known: dict[tuple[str, Kind], RoomKept | None] = {}
 
     # ------------------------------------------------------------ a start
@@ -296,7 +299,8 @@ class PassLook:
         kept = kept_back(self._moment(unseen), request, forced)
         if (kept is not None and kept.sure) or forced or request.rank == NOW:
             return kept
-        for plans in self._plans(unseen):
+        swept = [self._as_found(request.queue)] if unseen and self._is_early(request) else []
+        for plans in (*self._plans(unseen), *swept):
             kept = plans.delayed(request) or kept
             if kept is not None and kept.sure:
                 return kept
@@ -304,10 +308,15 @@ class PassLook:
             kept = self._barred(self._queue(request), request)
         return kept
 
+    def _is_early(self, request: Request) -> bool:
+        """Whether one was promised a start before, of which the time has not come."""
+        _, told = self._found.get(request.seq, ("", None))
+        return told is not None and (told.at is None or told.at > self._decision.last)
+
     def _barred(self, queue: Queue, request: Request) -> RoomKept | None:
         """Who stands before it and waits for room, where nobody may pass (``backfill=none``)."""
         if request.reservation is not None:
-            return None
+            return self._barred_by_promises(queue, request) if self._is_early(request) else None
         perhaps = None
         for kind, line in self._followed.waiting.get(queue.name, {}).items():
             kept = self._alone(queue.name, kind, line)
@@ -324,6 +333,17 @@ class PassLook:
                     )
                     break
         return perhaps
+
+    def _barred_by_promises(self, queue: Queue, request: Request) -> RoomKept | None:
+        """The same of one with a promise: those stand before it who were promised an earlier start."""
+        for kind, line in self._followed.waiting.get(queue.name, {}).items():
+            other = self._followed.requests[line[0].seq]
+            if other.reservation is None or _promise_of(other) >= _promise_of(request):
+                continue
+            kept = self._alone(queue.name, kind, line)
+            if kept is not None and kept.room and waits_for_room_alone(self._moment(True), other):
+                return RoomKept("another one that waited for room stood before it")
+        return None
 
     # ------------------------------------------------------------ what is looked at
 
@@ -346,6 +366,20 @@ class PassLook:
             sets = ([found, found | dict(decision.made)] if decision.made else [found]) if unseen else [left]
             self._laid[unseen] = [Plans(self._moment(unseen), each, not unseen) for each in sets]
         return self._laid[unseen]
+
+    def _as_found(self, queue: str) -> Plans:
+        """What was kept for those of a queue when the pass began, beside what is kept for others: promises
+        are gone through once, in the order of their queue, so nobody there gains by what another one left
+        after his turn."""
+        if queue not in self._swept:
+            requests, last = self._followed.requests, self._decision.last
+            told = {seq: requests[seq].reservation for seq in self._followed.promised}
+            own = {
+                seq: each for seq, (name, each) in self._found.items() if name == queue and each is not None
+            }
+            early = {seq: each for seq, each in own.items() if each.at is None or each.at > last}
+            self._swept[queue] = Plans(self._moment(True), told | early, False, early)
+        return self._swept[queue]
 
     def _queue(self, request: Request) -> Queue:
         return self._followed.site.settings.queues[request.queue]
@@ -372,6 +406,13 @@ class PassLook:
         for queue in self._served:
             if self._followed.waiting.get(queue.name):
                 self._turns_of(queue.name)
+
+
+def _promise_of(request: Request) -> tuple[int, int, Seq]:
+    """What orders promises: their time, then who was promised before."""
+    told = request.reservation
+    at, turn = (None, 0) if told is None else (told.at, told.turn)
+    return FOREVER if at is None else at, turn, request.seq
 
 
 def _passes(queue: Queue) -> bool:

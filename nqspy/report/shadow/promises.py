@@ -2,7 +2,7 @@
 by his wall limit, waits. A plan: what runs, to its wall limit, beside each promise from its instant on."""
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from itertools import accumulate, islice
 
@@ -31,15 +31,21 @@ def length_of(settings: Settings, request: Request) -> int:
 class Plans:
     """The plans of one moment. ``promised``: who has which promise. For a start (``starts``) time is reckoned
     from the beginning of the moment, for one that was left out from its end: so nobody is blamed for what
-    may have been right."""
+    may have been right. ``begun``: of these for whom a place is kept though they have started."""
 
-    def __init__(self, moment: PassMoment, promised: Mapping[Seq, Reservation | None], starts: bool) -> None:
+    def __init__(
+        self,
+        moment: PassMoment,
+        promised: Mapping[Seq, Reservation | None],
+        starts: bool,
+        begun: Collection[Seq] = (),
+    ) -> None:
         self._site, self._taken = moment.followed.site, moment.followed.taken
         requests, queues = moment.followed.requests, self._site.settings.queues
         self._promised = [
             (sized(requests[seq], each.pes), each)
             for seq, each in promised.items()
-            if each is not None and seq in requests and requests[seq].state == "queued"
+            if each is not None and seq in requests and (requests[seq].state == "queued" or seq in begun)
             if queues[requests[seq].queue].started  # for others nothing is kept
         ]
         self._now = moment.first if starts else moment.last

@@ -91,10 +91,17 @@ class ShadowTurns:
     def _put_back(self, request: Request) -> Request:
         """Behind whom of his owner's own it is put back (``qsub -p``): that one, else itself."""
         place = request
-        for each in self._own if request.rank == 0 else ():
-            if _pair(each) == _pair(request) and _own(each) > _own(request) and self._plainly(place, each):
+        better = [each for each in self._own if _pair(each) == _pair(request) and _own(each) > _own(request)]
+        for each in better if request.rank == 0 else ():
+            if self._plainly(place, each) or (place is request and self._is_with_others(request, each)):
                 place = each
         return place
+
+    def _is_with_others(self, request: Request, better: Request) -> bool:
+        """Whether it stands close behind a better one, and others of the same word are put back behind that:
+        it stays behind those."""
+        alike = (each for each in self._own if _pair(each) == _pair(request) and _own(each) == _own(request))
+        return self._is_close(better, request) and any(self._plainly(each, better) for each in alike)
 
     def _is_close(self, one: Request, other: Request) -> bool:
         """Whether one that is put back behind the one may come to stand on either side of the other."""

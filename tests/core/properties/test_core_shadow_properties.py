@@ -5,7 +5,7 @@ from core.course import course
 from core.harness import House
 from core.properties.test_core_promise_properties import QUEUE, REQUEST, asked_for, built
 from core.properties.worlds import live, worlds
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -43,8 +43,25 @@ def test_no_start_differs_from_the_rules_and_nobody_is_left_who_could_start(worl
     assert {text[:6] for text in verdict.partly} <= {"shares", "two st"}
 
 
+PLAIN = {
+    "order": "fcfs",
+    "backfill": "limit",
+    "backfill_order": "order",
+    "user_limit": None,
+    "pe_limit": None,
+}
+SMALL = {"queue": "front", "owner": "anne", "early": 0, "after": 0, "gpu": 0, "mem": 1}
+SECOND_TURN = [  # when the first ends early the second does, so that the last must go before the third
+    (SMALL | {"pes": 5, "wall": 5, "early": 4}, 0),
+    (SMALL | {"pes": 2, "wall": 3}, 0),
+    (SMALL | {"pes": 4, "wall": 1}, 0),
+    (SMALL | {"pes": 1, "wall": 5, "queue": "back", "after": 1}, 0),
+]
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.lists(QUEUE, min_size=3, max_size=3), st.lists(st.tuples(REQUEST, OWN), min_size=2, max_size=18))
+@example([PLAIN | {"reserve": None}, PLAIN | {"reserve": 0}, PLAIN | {"reserve": 0}], SECOND_TURN)
 def test_nor_do_promised_starts_nor_who_passes_them(queues, requests):
     house, each = built(queues), [asked | {"p": own} for asked, own in requests]
     for _ in course(house, each, lambda one: asked_for(one) + f" p={one['p']}", House.end):

@@ -19,6 +19,7 @@ REQUEST = st.fixed_dictionaries(
         "early": st.sampled_from([0, 1, 6]),
         "after": st.sampled_from([0, 0, 1, 2]),
         "gpu": st.sampled_from([0, 0, 0, 1, 2]),
+        "p": st.sampled_from([0, 0, 0, 0, 1, -3]),
     }
 )
 QUEUE = st.fixed_dictionaries(
@@ -46,6 +47,10 @@ def built(queues: list[dict], capped: bool) -> House:
     return house.set("queue/apart/domain", "wide")
 
 
+def asked_for(each: dict) -> str:
+    return f" p={each['p']}" + (f" gpu={each['gpu']}" if each["gpu"] else "")
+
+
 def ends(house: House, seq: int) -> None:
     run = house.request(seq).run
     house._event(ev.Ended(seq, run.number, "exit", 0, used=Used(0, house.now - run.started)))
@@ -55,7 +60,7 @@ def ends(house: House, seq: int) -> None:
 @given(st.lists(QUEUE, min_size=3, max_size=3), st.lists(REQUEST, min_size=2, max_size=25), st.booleans())
 def test_a_pass_that_decides_the_same_again_is_a_pass(queues, requests, capped):
     house = built(queues, capped)
-    for _ in course(house, requests, lambda each: f" gpu={each['gpu']}" if each["gpu"] else "", ends):
+    for _ in course(house, requests, asked_for, ends):
         pass
 
 
@@ -74,6 +79,16 @@ def test_who_comes_behind_one_that_waits_is_not_looked_at():
     assert house.decided_again == 1
 
 
+def test_whom_his_owner_puts_before_the_one_that_waits_is_looked_at():
+    house = House().machine(pes=4)
+    house.queue("strict", order="fcfs", backfill="none")
+    house.submit("anne pes=3 wall=10:00", "ben pes=2 wall=1:00")
+    house.go()
+    (urgent,) = house.submit("ben p=1 wall=1:00")
+    assert house.go().starts == [urgent]
+    assert house.decided_again == 0
+
+
 def test_who_comes_to_a_queue_whose_last_start_filled_the_machine_is_told_what_a_whole_pass_tells_him():
     house = House().machine(pes=6)
     house.queue("front", order="fcfs", priority=1).queue("back", order="fcfs", priority=2)
@@ -87,3 +102,17 @@ def test_who_comes_to_a_queue_whose_last_start_filled_the_machine_is_told_what_a
     assert house.decided_again == 1
     told = {house.why(seq).text for seq in (waiting, late)}
     assert told == {"it asks for 1 PE, none of 6 PEs is free"}, "nobody is looked at, so nobody is counted"
+
+
+def test_whom_a_promise_keeps_back_beside_those_at_their_limits_is_told_what_a_whole_pass_tells_him():
+    house = House().machine(pes=7).change(ev.Change("create", "consumable/gpu", {"units": ("0",)}))
+    house.queue("limited", user_limit=1, priority=1)
+    house.queue("strict", order="fcfs", backfill="none", reserve=1)
+    house.submit("ben gpu=1 wall=10:00", "ben gpu=1 pes=5 wall=1:00", queue="strict")
+    house.go()
+    wide, _, long = house.submit("cleo pes=6 wall=3:00", "cleo", "anne pes=4 wall=12:00", queue="limited")
+    assert house.go().starts == [wide]
+    house.submit("ben", queue="strict")
+    assert house.go().starts == []
+    assert house.decided_again == 1
+    assert house.why(long).text == "user limit 1 of queue limited is reached for cleo"

@@ -1,0 +1,107 @@
+"""A promised start that comes before its time leaves something to those whom it kept back: who stands before
+it, in a queue that was served already, has his turn again, and nobody behind goes before him."""
+
+import pytest
+from core.harness import House, promised
+
+from nqspy.model import events as ev
+from nqspy.model.reasons import ReasonCode
+
+
+@pytest.fixture
+def two(house) -> House:
+    """Six PEs, a GPU, a licence, and a queue in front of one in which everybody is promised a start."""
+    for name in ("gpu", "matlab"):
+        house.change(ev.Change("create", f"consumable/{name}", {"units": ("0",)}))
+    house.machine(pes=6).queue("front", priority=1, order="fcfs")
+    return house.queue("behind", order="fcfs", reserve=None)
+
+
+def waits(house: House, running: str, *waiting: str) -> list[int]:
+    """Starts one, and has others wait behind it."""
+    house.submit(running)
+    house.go()
+    seqs = house.submit(*waiting)
+    assert house.go().starts == []
+    return seqs
+
+
+def after_a_minute(house: House, *ended: int) -> None:
+    house.later(minutes=1)
+    for seq in ended:
+        house.end(seq)
+
+
+def test_who_stands_in_front_starts_before_the_second_that_could_come_early(two):
+    first, second = waits(two, "anne pes=5 wall=5:00", "anne pes=2 wall=3:00", "anne pes=4 wall=1:00")
+    assert [promised(two, seq) for seq in (first, second)] == [5, 5]
+    after_a_minute(two, 1)
+    (narrow,) = two.submit("ben wall=5:00", queue="front")
+    assert two.go().starts == [first, narrow], "beside both it would have held what is kept for the second"
+    assert promised(two, second) == 4, "it comes no later for that, and earlier than it was told"
+
+
+def test_nobody_is_left_beside_free_pes_until_something_else_ends(two):
+    waits(two, "anne pes=1 gpu=1 wall=5:00")
+    first, second = waits(two, "anne pes=5 wall=5:00", "anne pes=2 wall=3:00", "anne pes=4 gpu=1 wall=1:00")
+    after_a_minute(two, 2)
+    (narrow,) = two.submit("ben wall=5:00", queue="front")
+    assert two.go().starts == [first, narrow]
+    assert promised(two, second) == 5
+
+
+def test_so_does_one_in_front_who_has_a_promise_himself(two):
+    two.set("queue/front/reserve", None)
+    waits(two, "anne gpu=1 wall=20:00")
+    first, second = waits(two, "anne pes=4 wall=5:00", "anne pes=2 wall=3:00", "anne pes=3 wall=1:00")
+    (third,) = two.submit("ben pes=2 gpu=1 wall=5:00", queue="front")
+    two.go()
+    assert [promised(two, seq) for seq in (first, second, third)] == [5, 5, 20]
+    after_a_minute(two, 1, 2)
+    assert two.go().starts == [first, third]
+    assert promised(two, second) == 4
+
+
+def test_a_promise_that_only_moves_leaves_something_too(two):
+    two.submit("anne pes=3 wall=4:00", "anne gpu=1 wall=9:00", "anne matlab=1 wall=9:00")
+    two.go()
+    moves, stays = two.submit("anne pes=3 gpu=1 wall=2:00", "anne pes=2 matlab=1 wall=2:00")
+    two.go()
+    (long,) = two.submit("ben pes=2 wall=20:00", queue="front")
+    assert two.go().starts == []
+    assert [promised(two, seq) for seq in (moves, stays)] == [9, 9]
+    after_a_minute(two, 2)
+    assert two.go().starts == [long]
+    assert [promised(two, seq) for seq in (moves, stays)] == [4, 9]
+
+
+def test_one_that_lets_nobody_pass_lets_others_pass_once_it_starts(two):
+    two.set("queue/front/backfill", "none")
+    first, second = waits(two, "anne pes=5 wall=5:00", "anne pes=2 wall=3:00", "anne pes=4 wall=1:00")
+    after_a_minute(two, 1)
+    bars, behind, last = two.submit("ben wall=5:00", "ben wall=1:00", "ben pes=4", queue="front")
+    assert two.go().starts == [first, bars, behind]
+    assert {two.why(seq).code for seq in (second, last)} == {ReasonCode.NO_PES}
+
+
+def test_where_exits_are_asked_the_next_pass_comes_at_once(two):
+    waits(two, "anne pes=1 gpu=1 wall=5:00")
+    first, _ = waits(two, "anne pes=5 wall=5:00", "anne pes=2 wall=3:00", "anne pes=4 gpu=1 wall=1:00")
+    after_a_minute(two, 2)
+    two.exits(jobselect=lambda request, view: None)
+    (narrow,) = two.submit("ben wall=5:00", queue="front")
+    assert two.go().starts == [first]
+    assert two.plan.wake_at == two.now + 1
+    two.later(ms=1)
+    assert two.go().starts == [narrow]
+
+
+def test_in_a_queue_promises_are_gone_through_once_in_its_order(two):
+    two.submit("anne gpu=1 wall=12:00", "anne pes=3 wall=5:00", "anne pes=2 wall=5:00")
+    two.go()
+    long, wide, short = two.submit("anne pes=2 gpu=1 wall=7:00", "anne pes=4 wall=3:00", "anne wall=2:00")
+    two.go()
+    assert [promised(two, seq) for seq in (long, wide, short)] == [12, 5, 5]
+    after_a_minute(two, 1, 3)
+    assert two.go().starts == [short], "conservative backfilling: one sweep, all other promises in place"
+    assert [promised(two, seq) for seq in (long, wide)] == [7, 5]
