@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,25 @@ def test_every_start_is_as_the_reference_gives_it(trace, policy):
 @pytest.mark.parametrize("trace", ["kth", "sdsc", "nasa", "lublin"])
 def test_so_it_is_in_the_logs_that_are_not_ours_to_copy(trace, policy):
     assert starts_of(MORE / f"{trace}.swf", policy) == expected(MORE / "expected" / f"{trace}.{policy}.txt")
+
+
+def whole_logs() -> list[tuple[str, str, str]]:
+    """Each log and policy with the checksum of its starts; none where the logs are not."""
+    table = MORE / "logs" / "metrics.tsv"
+    if not table.exists():
+        return []
+    with table.open(encoding="utf-8") as file:
+        rows = csv.DictReader(file, delimiter="\t")
+        return [(row["log"], row["policy"], row["sha256_of_starts"]) for row in rows]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize(("log", "policy", "checksum"), whole_logs())
+def test_every_start_of_a_whole_log_is_as_the_reference_gives_it(log, policy, checksum):
+    starts = starts_of(MORE / "logs" / f"{log}.swf.gz", policy)
+    lines = "".join(f"{number} {seconds(round(start * 1000))}\n" for number, start in starts)
+    assert sha256(lines.encode()).hexdigest() == checksum
 
 
 def test_who_knows_run_times_exactly_plans_by_them_and_chances_need_a_past(tmp_path):
