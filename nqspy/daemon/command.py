@@ -104,12 +104,12 @@ def start(
     """Start in the background; returns 0 once the socket answers."""
     _standard_descriptors()
     where, chosen = _home(home), _site(site)
-    options = StartOptions(_absolute(queues), _absolute(exits), clock, background=True)
+    there = StartOptions(_absolute(queues), _absolute(exits), clock, background=True)
     try:
-        _check(where, options)
+        _check(where, StartOptions(queues, exits, clock))
         with blank(where).else_taken_back():
             init_if_new(where, chosen)
-            text = begin(where, options)
+            text = begin(where, there)
     except NqspyError as error:
         _fail(error)
     if text:
