@@ -71,6 +71,7 @@ class LaidOut:
         self._site, self._now, self._rules = site, now, rules
         self._leaving, self._returning = leaving, returning
         self.profile, self.untimed = Profile(now), Untimed()
+        self._claimed: dict[Seq, Claims] = {}
         self._domains = [name for name in site.domains() if not site.domain(name).is_command]
         slots: dict[Amount, int] = {("pes", name): site.board(name).slots() for name in self._domains}
         for amount, most in slots.items():
@@ -193,6 +194,14 @@ class LaidOut:
     def claims(self, request: Request, passing: bool = False) -> Claims:
         """What a request holds while it runs, and where it passes those without a time, of what is spare
         beside them as well; the profile learns how much of it there is."""
+        claims = self._claimed.get(request.seq)
+        if claims is None:
+            claims = self._add_up(request)
+            if request.state is State.QUEUED and request.spec.mold is None:  # asked for again and again
+                self._claimed[request.seq] = claims
+        return {**claims, **spare(self.profile, claims)} if passing else claims
+
+    def _add_up(self, request: Request) -> Claims:
         claims: dict[object, int] = {}
         resting = self._is_resting(request)
         if not resting:
@@ -203,7 +212,7 @@ class LaidOut:
             for amount, count, most in rule.claims(request):
                 self.profile.provide(amount, most)
                 claims[amount] = claims.get(amount, 0) + count
-        return {**claims, **spare(self.profile, claims)} if passing else claims
+        return claims
 
     def _held(self, request: Request, begin: int, passing: bool) -> HeldSpans:
         begin = max(begin, self._now)
