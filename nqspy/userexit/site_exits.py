@@ -219,7 +219,7 @@ class SiteExits:
             return Answer("refuse", f"exit {hook.who} failed {on}{said.text}", hook.who)
         if hook.exit.down and self._calls.really is None:
             return Failed(f"exit {hook.who} failed on another request; it is asked in the next pass")
-        answer = None if said is None else Answer(said.verdict, said.text, hook.who, said.alike)
+        answer = None if said is None else Answer(said.verdict, said.text, hook.who, said.alike, said.within)
         if keeping and hook.lasting and not seen.reads.fleeting:
             self._memory.put(hook, seq, answer, seen.reads.keys)
         return answer
