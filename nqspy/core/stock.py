@@ -21,10 +21,10 @@ from typing import Protocol
 import numpy as np
 
 from nqspy.core.totals import ALL
-from nqspy.model.balance import Level, Standing
 from nqspy.model.columns import Floats
 from nqspy.model.domains import APPLICATION
 from nqspy.model.ids import Instant
+from nqspy.model.level import Level, Standing
 from nqspy.model.owed import Terms, Work
 from nqspy.model.pairs import Pairs
 from nqspy.model.requests import Request, State

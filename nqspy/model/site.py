@@ -10,7 +10,7 @@ from typing import Any
 
 from nqspy.model import consumables
 from nqspy.model.accounts import Account, DomainPast, account_of
-from nqspy.model.balance import Balance, Level
+from nqspy.model.balance import Balance
 from nqspy.model.board import Board, Holders, Mask, blocks, give, pes_of, take
 from nqspy.model.columns import Columns, Dictionary
 from nqspy.model.domains import APPLICATION, Domain, account_key, names, split_key
@@ -409,7 +409,7 @@ def _balance_of(site: Site, domain: str) -> Balance:
 
 def _set_clocks(site: Site, balance: Balance, accounts: Iterable[tuple[str, Account]]) -> None:
     """Each level's clock stands where the accounts of those in W do."""
-    latest: dict[Level, Instant] = {}
+    latest = {balance.groups: Instant(0)}
     for key, account in accounts:
         kind, group, _ = (*key.split(":", 2), "")[:3]
         level = balance.groups if kind == "g" else balance.users(group)
@@ -417,4 +417,3 @@ def _set_clocks(site: Site, balance: Balance, accounts: Iterable[tuple[str, Acco
         latest[level] = max(latest.get(level, Instant(0)), at)
     for level, at in latest.items():
         level.at = at or site.at
-    balance.groups.at = balance.groups.at or site.at

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from nqspy.model import events as ev
-from nqspy.model.balance import Level
 from nqspy.model.charging import amount, begun, charged, counted, uncharged
 from nqspy.model.division import Division
 from nqspy.model.domains import APPLICATION
 from nqspy.model.ids import MINUTE, Instant, Seq
+from nqspy.model.level import Level
 from nqspy.model.owed import Entry, Work
 from nqspy.model.requests import Attempt, Request, Spec, State, Used
 from nqspy.model.site import Site
