@@ -189,14 +189,12 @@ class Deficit(Rule):
         super().__init__(standing, terms, uses, name, is_bare)
         self._mean = sum(self._present.values()) / len(self._present) if self._present else 0.0
 
-    def owed(self, name: str) -> float:
-        """K: what it is owed, what is committed included; who has no work, as who begins to have some."""
-        present, target = self.terms_of(name)
-        return self.terms.clipped(present + target * self.together() - self.own(name), 2)
-
     def _value(self, name: str) -> float:
-        bound = self.terms.bound
-        return (2 * bound + self.owed(name)) / (4 * bound)
+        # K: what it is owed, what is committed included; who has no work, as who begins to have some.
+        committed_by, bound = self.uses.committed_by, self.terms.bound
+        present, target = self._present.get(name, self._mean), self.targets.get(name, 0.0)
+        owed = present + target * committed_by(self.name) - committed_by(self.name, name)
+        return (2 * bound + min(2 * bound, max(-2 * bound, owed))) / (4 * bound)
 
     def terms_of(self, name: str) -> tuple[float, float]:
         """S and a."""

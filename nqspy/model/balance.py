@@ -101,16 +101,21 @@ class Balance:
         """Lets time pass for everybody: before the terms change."""
         self.advance(at, list(self._users))
 
+    def recharge(self, group: str, owner: str, rate: int) -> None:
+        """What an owner in a group is charged changes by so much (thousandths of a PE); time has passed
+        before."""
+        groups, users = self.groups, self.users(group)
+        if group in groups.members() and owner in users.members():  # they stay in W
+            groups.work[group].rate += rate
+            users.work[owner].rate += rate
+        else:
+            self.change(group, owner, rate)
+
     def change(self, group: str, owner: str, rate: int = 0, pes: int = 0, ready: int = 0) -> None:
         """What an owner in a group does changes by so much; time has passed before."""
-        users, terms = self.users(group), self.terms
-        if pes or ready:
-            more = Work(rate, pes, ready)
-            self.groups.change({group: more}, terms)
-            users.change({owner: more}, terms)
-        else:
-            self.groups.recharge(group, rate, terms)
-            users.recharge(owner, rate, terms)
+        more, users = Work(rate, pes, ready), self.users(group)
+        self.groups.change({group: more}, self.terms)
+        users.change({owner: more}, self.terms)
         if pes:
             users.forget()
         self.changed.update((f"g:{group}", f"u:{group}:{owner}"))
@@ -136,17 +141,15 @@ class Balance:
         """What a pass said last: PEs by ``GROUP:USER``; who is left out has none."""
         return self._ready
 
-    def correct(self, amounts: Mapping[tuple[str, str], float]) -> None:
-        """So much more was used than was counted, by (group, owner); time has passed before."""
+    def charge(self, at: Instant, amounts: Mapping[tuple[str, str], float]) -> None:
+        """Lets time pass, in which so much more was used than was counted, by (group, owner)."""
         by_group: dict[str, dict[str, float]] = {}
         for (group, owner), more in amounts.items():
             by_group.setdefault(group, {})[owner] = more
-        changed = self.groups.correct(
-            {group: sum(each.values()) for group, each in by_group.items()}, self.terms
-        )
-        self.changed.update(changed)
+        of_groups = {group: sum(each.values()) for group, each in by_group.items()}
+        self.changed.update(self.groups.charge(at, of_groups, self.terms))
         for group, each in by_group.items():
-            self.changed.update(self.users(group).correct(each, self.terms))
+            self.changed.update(self.users(group).charge(at, each, self.terms))
 
     def begin_period(self, keys: Iterable[str]) -> None:
         """Another shift is in force: what each was entitled to and got is counted anew; time has passed

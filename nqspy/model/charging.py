@@ -23,8 +23,10 @@ def uncharged(attempt: Attempt, at: Instant) -> int:
 
 def counted(request: Request, at: Instant) -> float:
     """What a running attempt counts as having used (ms) since it was last charged."""
+    if request.state is not State.RUNNING:
+        return 0.0
     run = request.run
-    return run.rate * uncharged(run, at) / PE if request.state is State.RUNNING else 0.0
+    return run.rate * uncharged(run, at) / PE
 
 
 def begun(request: Request, pes: int, at: Instant) -> Attempt:

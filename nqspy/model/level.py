@@ -258,14 +258,43 @@ class Level:
                 entry.present = most if present > most else -most if present < -most else present
         return keys
 
-    # ------------------------------------------------------------ who has work
+    def charge(self, to: Instant, amounts: Mapping[str, float], terms: Terms) -> Collection[str]:
+        """Lets time pass and corrects it by these amounts, as `advance` and `correct` one after the other do;
+        in one go where that is a single step. Answers the keys of accounts that changed."""
+        span = to - self.at
+        if not 0 < span <= PIECE or len(self._entries) < 2 or not self._owes or not self.rate():
+            passed = self.advance(to, terms)
+            return self.correct(amounts, terms) or (self.keys() if passed else ())
+        if self._within != terms.bound:
+            self._clip(terms)
+        self.at = to
+        members, targets = self._side_by_side(), self._bent(terms)
+        self._held = held = _Held(self.parts(), members, self._each, targets)
+        amounts = {name: more for name, more in amounts.items() if name in held.parts}
+        self._charge(span, amounts, held, terms)
+        return members.keys
 
-    def recharge(self, name: str, rate: int, terms: Terms) -> None:
-        """What one is charged changes by so much (thousandths of a PE)."""
-        if name in self._entries:  # it stays in W
-            self.work[name].rate += rate
-        else:
-            self.change({name: Work(rate)}, terms)
+    def _charge(self, span: int, amounts: Mapping[str, float], held: _Held, terms: Terms) -> None:
+        at, rate, most, whole_more = self.at, self.rate(), terms.bound, sum(amounts.values())
+        whole, left, spread = rate * span / PE, 2.0 ** (-span / terms.half_life), faded(span, terms.half_life)
+        if self.spent is not None:
+            self.spent += whole
+        for name, entry, work, part, target in zip(
+            held.members.names, held.members.entries, held.members.work, held.each, held.targets, strict=True
+        ):
+            used, due = work.rate * span / PE, part * whole
+            more, due_more = amounts.get(name, 0.0), part * whole_more
+            entry.entitled = entry.entitled + due + due_more
+            entry.got = entry.got + used + more
+            entry.whole = entry.whole + whole + whole_more
+            entry.asof = at
+            entry.past = entry.past * left + (due - used) * spread + (due_more - more)
+            present = entry.present + target * whole - used
+            present = most if present > most else -most if present < -most else present
+            present = present + target * whole_more - more
+            entry.present = most if present > most else -most if present < -most else present
+
+    # ------------------------------------------------------------ who has work
 
     def change(self, more: Mapping[str, Work], terms: Terms) -> None:
         """What these do changes by so much, from the instant on to which time has passed."""

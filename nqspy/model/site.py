@@ -186,7 +186,7 @@ class Site:
     def domain_of(self, queue: str) -> Domain:
         """The domain from which a queue's requests get their PEs."""
         found = self.settings.queues.get(queue)
-        return self.domain(found.domain) if found is not None else self.domain()
+        return self.domain(APPLICATION if found is None else found.domain)
 
     def held_by(self, request: Request) -> int:
         """How many PEs a request holds while it runs, and is charged for."""

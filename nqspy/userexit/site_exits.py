@@ -246,14 +246,15 @@ class SiteExits:
         found = []
         with self._guard:
             for pair in pairs:
-                if pair[1] in of_group:
-                    found.append(of_group[pair[1]])
-                    continue
-                found.append(self._share(pair, hooks, view))
-                if all(_is_of_group(hook) for hook, _ in hooks):
-                    of_group[pair[1]] = found[-1]
+                group = pair[1]
+                if group not in of_group:
+                    found.append(self._share(pair, hooks, view))
+                    if all(_is_of_group(hook) for hook, _ in hooks):
+                        of_group[group] = found[-1]
+                    else:
+                        of_group.clear()
                 else:
-                    of_group.clear()
+                    found.append(of_group[group])
         return found
 
     def _share(
