@@ -164,7 +164,7 @@ class FairShare:
         used, run = self._samples.get(request.seq), request.attempt
         if used is not None or run is None or run.charged_at is None:
             known = request.used if used is None else used
-            return amount(known, self._site.held_by(request), self._site.settings.usage.charge)
+            return amount(known, self._site.settings.usage.charge, request, self._site.held_by)
         return run.charged + counted(request, self.now)
 
     def _faded(self, run: Attempt | None, more: float) -> float:

@@ -67,7 +67,7 @@ def _charge(site: Site, domain: str, found: Collection[tuple[Request, Used]], at
 
 
 def _amount(site: Site, request: Request, used: Used) -> int:
-    return amount(used, site.held_by(request), site.settings.usage.charge)
+    return amount(used, site.settings.usage.charge, request, site.held_by)
 
 
 def _book(site: Site, domain: str, request: Request, used: Used, more: int, at: Instant) -> None:

@@ -1,6 +1,8 @@
 """What attempts are charged, and what they count as having used until it is told: the one definition of the
 scheduler's accounts (`books`) and of the reports that follow these again."""
 
+from collections.abc import Callable
+
 from msgspec import structs
 
 from nqspy.model.ids import Instant
@@ -11,9 +13,10 @@ MEASURABLE = 1_000
 """Over so long a time (ms) the rate at which an attempt uses CPU time is measured."""
 
 
-def amount(used: Used, pes: int, charge: str) -> int:
-    """What is charged for that use of ``pes`` PEs (`Usage.charge`), ms of CPU or of PE time."""
-    return used.cpu if charge == "cpu" else used.wall * pes
+def amount(used: Used, charge: str, request: Request, held_by: Callable[[Request], int]) -> int:
+    """What is charged for that use by a request (`Usage.charge`), ms of CPU or of PE time; ``held_by`` knows
+    how many PEs it holds."""
+    return used.cpu if charge == "cpu" else used.wall * held_by(request)
 
 
 def uncharged(attempt: Attempt, at: Instant) -> int:

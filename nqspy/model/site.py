@@ -181,7 +181,7 @@ class Site:
         """A domain's settings; those of ``application`` where there is none of that name: before there were
         domains a queue could name any."""
         domains = self.settings.domains
-        return domains.get(name) or domains.get(APPLICATION) or _STANDARD
+        return (domains.get(name) or domains.get(APPLICATION) or _STANDARD) if domains else _STANDARD
 
     def domain_of(self, queue: str) -> Domain:
         """The domain from which a queue's requests get their PEs."""
@@ -203,7 +203,7 @@ class Site:
     def size(self, queue: str) -> int:
         """How many PEs one request of a queue can get at most: those of its domain, or of the largest block
         without a gap where that gives no others."""
-        domain = self.domain_of(queue)
+        domain = self.domain_of(queue) if self.settings.domains else _STANDARD
         if domain.is_command or not self.is_divided():
             return self.pes()
         own = self.pes_of(domain)

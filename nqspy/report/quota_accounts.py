@@ -202,7 +202,7 @@ class QuotaAccounts(Steps):
     def _booked(self, request: Request, used: Used, at: Instant) -> Attempt:
         """Corrects what was counted of its use by what it was."""
         run, mine = request.run, self._of(request)
-        more = amount(used, self._then.site.held_by(request), self._charge) - run.charged
+        more = amount(used, self._charge, request, self._then.site.held_by) - run.charged
         missing = {request.group: more - counted(request, at)}
         since = Instant(at - uncharged(run, at))
         passed = self.reached > 0 and self.marks[self.reached - 1] > since
