@@ -7,7 +7,7 @@ expected to make. What was not charged yet counts as if it had been used evenly 
 of it, as the request's rate says. The stock share term is `stock`'s.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from math import fsum
 from weakref import proxy
@@ -36,6 +36,30 @@ def entitlements(groups: Mapping[str, Group]) -> dict[str, float]:
     return people.entitlements(people.with_default(groups))
 
 
+Booked = tuple[str, str, Attempt | None, float, float]
+"""Of a running or chosen request: its group and owner, the attempt that was charged (None: it has none yet),
+what it has used since, and what it is still expected to use."""
+
+
+class _Committed:
+    """What is committed at a level, ``whole`` and by name, as far as it was ``read`` of what is booked."""
+
+    __slots__ = ("each", "level", "read", "whole")
+
+    def __init__(self, level: str) -> None:
+        self.level, self.read, self.whole = level, 0, 0.0
+        self.each: dict[str, float] = {}
+
+    def add(self, booked: Sequence[Booked]) -> None:
+        """Reads on to the end."""
+        for group, owner, _, _, left in booked[self.read :]:
+            if self.level in (ALL, group):
+                name = group if self.level == ALL else owner
+                self.each[name] = self.each.get(name, 0.0) + left
+                self.whole += left
+        self.read = len(booked)
+
+
 class FairShare:
     """Use (ms of CPU, or of PE time where ``set usage charge=pe_wall``) and entitlement, by group and by
     user.
@@ -59,11 +83,11 @@ class FairShare:
         self._site = site
         self._samples = samples
         self._sums: Totals | None = None
-        self._unsummed: list[tuple[str, str, Attempt | None, float, float]] = []
+        self._booked: list[Booked] = []
+        self._summed = 0  # so many of them are in the totals
         self._more: dict[Seq, float] = {}  # what was used since the last charge, by running request
         self._means: dict[str, float | None] = {}
-        self._expected: dict[tuple[str, str], float] = {}
-        self._all_expected: dict[str, float] = {}
+        self._levels: dict[str, _Committed] = {}
         self._startable = startable
         self.committed: list[tuple[str, str]] = []
         for request in site.started.values():
@@ -145,20 +169,16 @@ class FairShare:
         # The deficit rule asks for none of them: they are added up when somebody does, in the same order.
         if self._sums is None:
             self._sums = Totals(self._site, self.now, self.domain)
+        new, self._summed = self._booked[self._summed :], len(self._booked)
         self._sums.book(
-            (group, owner, self._faded(run, more) + left) for group, owner, run, more, left in self._unsummed
+            (group, owner, self._faded(run, more) + left) for group, owner, run, more, left in new
         )
-        self._unsummed.clear()
         return self._sums
 
     def _book(self, request: Request, run: Attempt | None, more: float, left: float) -> None:
         """``more`` was used of it since its attempt ``run`` was charged, and so much is ``left``."""
-        group, owner = request.spec.group, request.spec.owner
-        expected, all_expected = self._expected, self._all_expected
-        for level, each in ((ALL, group), (group, owner)):
-            expected[level, each] = expected.get((level, each), 0.0) + left
-            all_expected[level] = all_expected.get(level, 0.0) + left
-        self._unsummed.append((group, owner, run, more, left))
+        spec = request.spec
+        self._booked.append((spec.group, spec.owner, run, more, left))
 
     def _so_far(self, request: Request) -> float:
         used, run = self._samples.get(request.seq), request.attempt
@@ -229,9 +249,12 @@ class FairShare:
     def committed_by(self, level: str, name: str | None = None) -> float:
         """What is committed: of a group (`ALL`) or of a user of the group ``level``; without a name: of all
         of them."""
-        if name is None:
-            return self._all_expected.get(level, 0.0)
-        return self._expected.get((level, name), 0.0)
+        found = self._levels.get(level)
+        if found is None:
+            found = self._levels[level] = _Committed(level)
+        if found.read < len(self._booked):
+            found.add(self._booked)
+        return found.whole if name is None else found.each.get(name, 0.0)
 
     def used_by(self, level: str, name: str) -> float:
         """Use, committed use included: of a group itself (`ALL`), or of a user of the group ``level``."""
