@@ -41,7 +41,7 @@ Booked = tuple[str, str, Attempt | None, float, float]
 what it has used since, and what it is still expected to use."""
 
 
-class _Committed:
+class Committed:
     """What is committed at a level, ``whole`` and by name, as far as it was ``read`` of what is booked."""
 
     __slots__ = ("each", "level", "read", "whole")
@@ -87,7 +87,7 @@ class FairShare:
         self._summed = 0  # so many of them are in the totals
         self._more: dict[Seq, float] = {}  # what was used since the last charge, by running request
         self._means: dict[str, float | None] = {}
-        self._levels: dict[str, _Committed] = {}
+        self._levels: dict[str, Committed] = {}
         self._startable = startable
         self.committed: list[tuple[str, str]] = []
         for request in site.started.values():
@@ -249,12 +249,17 @@ class FairShare:
     def committed_by(self, level: str, name: str | None = None) -> float:
         """What is committed: of a group (`ALL`) or of a user of the group ``level``; without a name: of all
         of them."""
+        found = self.committed_at(level)
+        return found.whole if name is None else found.each.get(name, 0.0)
+
+    def committed_at(self, level: str) -> Committed:
+        """The same of all at once."""
         found = self._levels.get(level)
         if found is None:
-            found = self._levels[level] = _Committed(level)
+            found = self._levels[level] = Committed(level)
         if found.read < len(self._booked):
             found.add(self._booked)
-        return found.whole if name is None else found.each.get(name, 0.0)
+        return found
 
     def used_by(self, level: str, name: str) -> float:
         """Use, committed use included: of a group itself (`ALL`), or of a user of the group ``level``."""

@@ -37,6 +37,15 @@ OWN = 0.1
 """Part of a user's value that is his own; the rest is his group's."""
 
 
+class Sums(Protocol):
+    """What is committed at a level: in all, and of each."""
+
+    @property
+    def whole(self) -> float: ...
+    @property
+    def each(self) -> Mapping[str, float]: ...
+
+
 class Uses(Protocol):
     """What the rules ask of a ledger; ``level``: `ALL` for the groups, a group for its users."""
 
@@ -46,6 +55,9 @@ class Uses(Protocol):
 
     def committed_by(self, level: str, name: str | None = None) -> float:
         """What of it is committed; without a name: of all of that level."""
+
+    def committed_at(self, level: str) -> "Sums":
+        """The same of all at once."""
 
     def used_by(self, level: str, name: str) -> float:
         """Use with what is committed."""
@@ -191,9 +203,9 @@ class Deficit(Rule):
 
     def _value(self, name: str) -> float:
         # K: what it is owed, what is committed included; who has no work, as who begins to have some.
-        committed_by, bound = self.uses.committed_by, self.terms.bound
+        committed, bound = self.uses.committed_at(self.name), self.terms.bound
         present, target = self._present.get(name, self._mean), self.targets.get(name, 0.0)
-        owed = present + target * committed_by(self.name) - committed_by(self.name, name)
+        owed = present + target * committed.whole - committed.each.get(name, 0.0)
         return (2 * bound + min(2 * bound, max(-2 * bound, owed))) / (4 * bound)
 
     def terms_of(self, name: str) -> tuple[float, float]:

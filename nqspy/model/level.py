@@ -139,10 +139,12 @@ class Level:
         parts, payback = self._each, terms.payback
         if not payback or len(parts) < 2 or not self._owes:
             return parts
-        unit, bent = max(1, terms.pes) * HOUR, []
-        for entry, part in zip(self._side_by_side().entries, parts, strict=True):
-            past = entry.past * left / unit
-            bent.append(part * (1 + payback * (1.0 if past > 1.0 else -1.0 if past < -1.0 else past)))
+        unit, each = max(1, terms.pes) * HOUR, zip(self._side_by_side().entries, parts, strict=True)
+        bent = [
+            part * (1 + payback * (past if -1.0 <= past <= 1.0 else 1.0 if past > 0.0 else -1.0))
+            for entry, part in each
+            for past in (entry.past * left / unit,)
+        ]
         whole = sum(bent)
         return [part / whole for part in bent] if whole else parts
 
@@ -241,13 +243,10 @@ class Level:
         amounts = {name: more for name, more in amounts.items() if more and name in held.parts}
         if not amounts:
             return ()
-        whole, most, owes, (names, keys, entries, _) = (
-            sum(amounts.values()),
-            terms.bound,
-            self._owes,
-            held.members,
-        )
-        for name, entry, part, target in zip(names, entries, held.each, held.targets, strict=True):
+        whole, most, owes, members = sum(amounts.values()), terms.bound, self._owes, held.members
+        for name, entry, part, target in zip(
+            members.names, members.entries, held.each, held.targets, strict=True
+        ):
             used, due = amounts.get(name, 0.0), part * whole
             entry.entitled += due
             entry.got += used
@@ -256,7 +255,7 @@ class Level:
                 entry.past += due - used
                 present = entry.present + target * whole - used
                 entry.present = most if present > most else -most if present < -most else present
-        return keys
+        return members.keys
 
     def charge(self, to: Instant, amounts: Mapping[str, float], terms: Terms) -> Collection[str]:
         """Lets time pass and corrects it by these amounts, as `advance` and `correct` one after the other do;
