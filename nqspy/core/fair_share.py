@@ -7,7 +7,8 @@ expected to make. What was not charged yet counts as if it had been used evenly 
 of it, as the request's rate says. The stock share term is `stock`'s.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from math import fsum
 from weakref import proxy
@@ -42,22 +43,18 @@ what it has used since, and what it is still expected to use."""
 
 
 class Committed:
-    """What is committed at a level, ``whole`` and by name, as far as it was ``read`` of what is booked."""
+    """What is committed at a level, ``whole`` and by name."""
 
-    __slots__ = ("each", "level", "read", "whole")
+    __slots__ = ("each", "whole")
 
-    def __init__(self, level: str) -> None:
-        self.level, self.read, self.whole = level, 0, 0.0
+    def __init__(self) -> None:
+        self.whole = 0.0
         self.each: dict[str, float] = {}
 
-    def add(self, booked: Sequence[Booked]) -> None:
-        """Reads on to the end."""
-        for group, owner, _, _, left in booked[self.read :]:
-            if self.level in (ALL, group):
-                name = group if self.level == ALL else owner
-                self.each[name] = self.each.get(name, 0.0) + left
-                self.whole += left
-        self.read = len(booked)
+    def add(self, name: str, more: float) -> None:
+        """So much more of one."""
+        self.each[name] = self.each.get(name, 0.0) + more
+        self.whole += more
 
 
 class FairShare:
@@ -87,7 +84,8 @@ class FairShare:
         self._summed = 0  # so many of them are in the totals
         self._more: dict[Seq, float] = {}  # what was used since the last charge, by running request
         self._means: dict[str, float | None] = {}
-        self._levels: dict[str, Committed] = {}
+        self._groups, self._users = Committed(), defaultdict[str, Committed](Committed)
+        self._read = self._read_of_users = 0  # so many of what is booked are in them
         self._startable = startable
         self.committed: list[tuple[str, str]] = []
         for request in site.started.values():
@@ -254,12 +252,16 @@ class FairShare:
 
     def committed_at(self, level: str) -> Committed:
         """The same of all at once."""
-        found = self._levels.get(level)
-        if found is None:
-            found = self._levels[level] = Committed(level)
-        if found.read < len(self._booked):
-            found.add(self._booked)
-        return found
+        booked, many = self._booked, len(self._booked)
+        if level == ALL:
+            for group, _, _, _, left in booked[self._read :] if self._read < many else ():
+                self._groups.add(group, left)
+            self._read = many
+            return self._groups
+        for group, owner, _, _, left in booked[self._read_of_users :] if self._read_of_users < many else ():
+            self._users[group].add(owner, left)
+        self._read_of_users = many
+        return self._users[level]
 
     def used_by(self, level: str, name: str) -> float:
         """Use, committed use included: of a group itself (`ALL`), or of a user of the group ``level``."""
