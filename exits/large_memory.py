@@ -21,31 +21,32 @@ def submit(request: Request, view: View) -> Answer | None:
 @userexit
 def jobselect(request: Request, view: View) -> Answer | None:
     size = memory(request, view)
-    why = never_fits(request.queue, size) or (does_not_fit(size, view) if rule.value else None)
+    why = never_fits(request.queue, size) or (does_not_fit(request, size, view) if rule.value else None)
     if rule.value and why is None and is_large(size):
         for other, said in view.ahead(request):
             if said and said.who == view.exit and said.verdict == "refuse" and in_line(other, view):
                 text = f"large: waits behind {other.id}, which is large too and does not fit yet"
-                return refuse(text, alike="memory")
+                return refuse(text, within={"memory": (int(hmax.value // nproc.value) + 1, hmax.value)})
     return why
 
 
 def never_fits(queue: str, size: float) -> Answer | None:
-    if queue in queues.value and size > hmax.value:
-        return never(f"it asks for more memory than the {hmax.text} that large requests may use together")
-    return None
+    if queue not in queues.value or size <= hmax.value:
+        return None
+    return never(f"it asks for more memory than the {hmax.text} that large requests may use together")
 
 
-def does_not_fit(size: float, view: View) -> Answer | None:
+def does_not_fit(request: Request, size: float, view: View) -> Answer | None:
     running, used, by_large = view.once(sizes)
     if running >= nproc.value + 2:
         return refuse(f"{running} requests are running, the most for {nproc.text} processors", alike=())
     if size + used > 2 * hmax.value:
-        return refuse(f"the running requests leave too little of twice {hmax.text} of memory", alike="memory")
-    if is_large(size) and size + by_large > hmax.value:
+        text = f"the running requests leave too little of twice {hmax.text} of memory"
+    elif is_large(size) and size + by_large > hmax.value:
         text = f"large: the large requests running leave too little of {hmax.text} of memory"
-        return refuse(text, alike="memory")
-    return None
+    else:
+        return None
+    return refuse(text, within={"memory": (request.memory, hmax.value)})
 
 
 def sizes(view: View) -> tuple[int, float, float]:

@@ -13,6 +13,7 @@ from nqspy.model.actions import Action, ExitFailure, Plan
 from nqspy.model.events import Deleted, Ended, Recorded
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.observations import Observation
+from nqspy.model.reasons import Bounds
 from nqspy.model.requests import Request, Spec, Used
 from nqspy.model.site import Site
 
@@ -194,13 +195,14 @@ class PassView(Protocol):
 class Answer(Struct, frozen=True):
     """What jobselect answers: ``force``, ``refuse``, ``never`` or ``hold_line`` with a text, and which exit
     said so. None: the standard rules. ``alike``: fields in which others of its queue are alike that the
-    refusal reaches too (`reasons.ALIKE`; none of them: all); None: it reaches nobody else. (A Struct: a pass
-    makes dozens.)"""
+    refusal reaches too (`reasons.ALIKE`; none of them: all), those of them whose numbers lie ``within`` these
+    bounds; None: it reaches nobody else. (A Struct: a pass makes dozens.)"""
 
     verdict: str
     text: str = ""
     who: str = ""
     alike: tuple[str, ...] | None = None
+    within: tuple[Bounds, ...] = ()
 
 
 class Known(Struct, frozen=True):

@@ -144,8 +144,8 @@ def _exits_trace(serving: Serving, asked: rpc.Asked) -> Any:
 
 
 def _reached(serving: Serving, seq: Seq) -> list[dict[str, Any]]:
-    """The refusal of another request that keeps back this one too, as the exit said (``alike``); none where
-    it was asked about itself."""
+    """The refusal of another request that keeps back this one too, as the exit said (``alike``, ``within``);
+    none where it was asked about itself."""
     engine = serving.engine
     request, reasons = engine.site.requests.get(seq), engine.plan.reasons
     if request is None or request.state is not State.QUEUED or seq in reasons.own:
@@ -156,7 +156,8 @@ def _reached(serving: Serving, seq: Seq) -> list[dict[str, Any]]:
     said = "never" if found.reason.code is ReasonCode.NEVER else "refuse"
     row = {"at": int(serving.clock.now()), "exit": found.reason.who, "hook": "jobselect", "error": None}
     named = [name for name, _ in found.fields if name in ALIKE]
-    return [row | {"answer": f"{said}({found.reason.text!r})", "alike": named}]
+    bounded = [name for name, *_ in found.within]
+    return [row | {"answer": f"{said}({found.reason.text!r})", "alike": named, "within": bounded}]
 
 
 QUESTIONS: dict[str, Callable[[Serving, rpc.Asked], Any]] = {

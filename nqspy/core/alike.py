@@ -6,9 +6,9 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from nqspy.model.columns import Columns, Dictionary, Numbers
+from nqspy.model.columns import Columns, Dictionary, Floats, Numbers
 from nqspy.model.ids import Seq
-from nqspy.model.reasons import Reach, Reason, Reasons
+from nqspy.model.reasons import BOUNDED, Bounds, Reach, Reason, Reasons
 from nqspy.model.requests import Request, finite
 from nqspy.model.site import Site
 
@@ -30,6 +30,16 @@ _OF: dict[str, Callable[[Request], Value]] = {
 NAMES = frozenset(_OF)
 """The fields that a reach may name."""
 
+INFINITE = float("inf")
+"""Unlimited, in the columns."""
+
+
+def is_sound(reach: Reach) -> bool:
+    """Whether it names fields that there are."""
+    return NAMES.issuperset([name for name, _ in reach.fields]) and all(
+        name in BOUNDED for name, _, _ in reach.within
+    )
+
 
 def fields_of(request: Request, alike: Iterable[str]) -> Fields:
     """What a request has in the fields that an exit named (`reasons.ALIKE`)."""
@@ -44,7 +54,19 @@ def _read(alike: tuple[str, ...]) -> tuple[tuple[str, Callable[[Request], Value]
 
 def covers(reach: Reach, request: Request) -> bool:
     """Whether a reason holds for this request too."""
-    return reach.queue == request.queue and all(_OF[name](request) == value for name, value in reach.fields)
+    alike = reach.queue == request.queue and all(_OF[name](request) == value for name, value in reach.fields)
+    return alike and lies_within(request, reach.within)
+
+
+def lies_within(request: Request, bounds: Iterable[Bounds]) -> bool:
+    """Whether its numbers lie within all these bounds."""
+    return all(_is_between(_OF[name](request), least, most) for name, least, most in bounds)
+
+
+def _is_between(value: Value, least: int | None, most: int | None) -> bool:
+    if least is None or not isinstance(value, int):
+        return least is value is None
+    return least <= value and (most is None or value <= most)
 
 
 def reason_of(reasons: Reasons, request: Request) -> Reason | None:
@@ -52,13 +74,24 @@ def reason_of(reasons: Reasons, request: Request) -> Reason | None:
     return next((reach.reason for reach in reasons.reach if covers(reach, request)), None)
 
 
-def rows(site: Site, columns: Columns, fields: Fields) -> Mask:
-    """Which rows of a queue have these values."""
+def rows(site: Site, columns: Columns, fields: Fields, within: Iterable[Bounds] = ()) -> Mask:
+    """Which rows of a queue have these values, and lie within these bounds."""
     found: Mask | None = None
     for name, value in fields:
         equal: Mask = getattr(columns, name) == _number(site, name, value)
         found = equal if found is None else found & equal
+    for name, least, most in within:
+        between = _between(getattr(columns, name), least, most)
+        found = between if found is None else found & between
     return np.ones(len(columns), dtype=bool) if found is None else found
+
+
+def _between(column: Floats, least: int | None, most: int | None) -> Mask:
+    if least is None:
+        found: Mask = column == INFINITE
+    else:
+        found = (column >= least) & (column < INFINITE if most is None else column <= most)
+    return found
 
 
 _NUMBERS: dict[str, Callable[[Dictionary], Numbers]] = {
@@ -73,7 +106,7 @@ def _number(site: Site, name: str, value: Value) -> float:
     if known is not None:
         number = known(site.numbers).known(str(value))
         return -1 if number is None else number
-    return float("inf") if value is None else float(value)
+    return INFINITE if value is None else float(value)
 
 
 def reached(site: Site, reasons: Reasons, queue: str) -> Iterator[tuple[Seq, Reason]]:
@@ -81,6 +114,6 @@ def reached(site: Site, reasons: Reasons, queue: str) -> Iterator[tuple[Seq, Rea
     columns = site.columns(queue)
     for reach in reasons.reach if len(columns) else ():
         if reach.queue == queue:
-            for seq in columns.seq[rows(site, columns, reach.fields)].tolist():
+            for seq in columns.seq[rows(site, columns, reach.fields, reach.within)].tolist():
                 if seq not in reasons.own:
                     yield seq, reach.reason

@@ -7,6 +7,7 @@ expected to make. What was not charged yet counts as if it had been used evenly 
 of it, as the request's rate says. The stock share term is `stock`'s.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from math import fsum
@@ -36,6 +37,26 @@ def entitlements(groups: Mapping[str, Group]) -> dict[str, float]:
     return people.entitlements(people.with_default(groups))
 
 
+Booked = tuple[str, str, Attempt | None, float, float]
+"""Of a running or chosen request: its group and owner, the attempt that was charged (None: it has none yet),
+what it has used since, and what it is still expected to use."""
+
+
+class Committed:
+    """What is committed at a level, ``whole`` and by name."""
+
+    __slots__ = ("each", "whole")
+
+    def __init__(self) -> None:
+        self.whole = 0.0
+        self.each: dict[str, float] = {}
+
+    def add(self, name: str, more: float) -> None:
+        """So much more of one."""
+        self.each[name] = self.each.get(name, 0.0) + more
+        self.whole += more
+
+
 class FairShare:
     """Use (ms of CPU, or of PE time where ``set usage charge=pe_wall``) and entitlement, by group and by
     user.
@@ -59,11 +80,12 @@ class FairShare:
         self._site = site
         self._samples = samples
         self._sums: Totals | None = None
-        self._unsummed: list[tuple[str, str, Attempt | None, float, float]] = []
+        self._booked: list[Booked] = []
+        self._summed = 0  # so many of them are in the totals
         self._more: dict[Seq, float] = {}  # what was used since the last charge, by running request
         self._means: dict[str, float | None] = {}
-        self._expected: dict[tuple[str, str], float] = {}
-        self._all_expected: dict[str, float] = {}
+        self._groups, self._users = Committed(), defaultdict[str, Committed](Committed)
+        self._read = self._read_of_users = 0  # so many of what is booked are in them
         self._startable = startable
         self.committed: list[tuple[str, str]] = []
         for request in site.started.values():
@@ -145,26 +167,22 @@ class FairShare:
         # The deficit rule asks for none of them: they are added up when somebody does, in the same order.
         if self._sums is None:
             self._sums = Totals(self._site, self.now, self.domain)
+        new, self._summed = self._booked[self._summed :], len(self._booked)
         self._sums.book(
-            (group, owner, self._faded(run, more) + left) for group, owner, run, more, left in self._unsummed
+            (group, owner, self._faded(run, more) + left) for group, owner, run, more, left in new
         )
-        self._unsummed.clear()
         return self._sums
 
     def _book(self, request: Request, run: Attempt | None, more: float, left: float) -> None:
         """``more`` was used of it since its attempt ``run`` was charged, and so much is ``left``."""
-        group, owner = request.spec.group, request.spec.owner
-        expected, all_expected = self._expected, self._all_expected
-        for level, each in ((ALL, group), (group, owner)):
-            expected[level, each] = expected.get((level, each), 0.0) + left
-            all_expected[level] = all_expected.get(level, 0.0) + left
-        self._unsummed.append((group, owner, run, more, left))
+        spec = request.spec
+        self._booked.append((spec.group, spec.owner, run, more, left))
 
     def _so_far(self, request: Request) -> float:
         used, run = self._samples.get(request.seq), request.attempt
         if used is not None or run is None or run.charged_at is None:
             known = request.used if used is None else used
-            return amount(known, self._site.held_by(request), self._site.settings.usage.charge)
+            return amount(known, self._site.settings.usage.charge, request, self._site.held_by)
         return run.charged + counted(request, self.now)
 
     def _faded(self, run: Attempt | None, more: float) -> float:
@@ -229,9 +247,21 @@ class FairShare:
     def committed_by(self, level: str, name: str | None = None) -> float:
         """What is committed: of a group (`ALL`) or of a user of the group ``level``; without a name: of all
         of them."""
-        if name is None:
-            return self._all_expected.get(level, 0.0)
-        return self._expected.get((level, name), 0.0)
+        found = self.committed_at(level)
+        return found.whole if name is None else found.each.get(name, 0.0)
+
+    def committed_at(self, level: str) -> Committed:
+        """The same of all at once."""
+        booked, many = self._booked, len(self._booked)
+        if level == ALL:
+            for group, _, _, _, left in booked[self._read :] if self._read < many else ():
+                self._groups.add(group, left)
+            self._read = many
+            return self._groups
+        for group, owner, _, _, left in booked[self._read_of_users :] if self._read_of_users < many else ():
+            self._users[group].add(owner, left)
+        self._read_of_users = many
+        return self._users[level]
 
     def used_by(self, level: str, name: str) -> float:
         """Use, committed use included: of a group itself (`ALL`), or of a user of the group ``level``."""

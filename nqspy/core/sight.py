@@ -334,6 +334,8 @@ class SiteView:
     def running(self, *, queue: str | None = None, owner: str | None = None, group: str | None = None,
                 name: str | None = None) -> Sequence[RequestView]:  # fmt: skip
         """Started requests, and those this pass has chosen, narrowed by what is given."""
+        if queue is owner is group is name is None:
+            return list(self._all_running())
         return [
             r for r in self._all_running()
             if (queue is None or r.queue == queue) and (owner is None or r.owner == owner)

@@ -21,10 +21,10 @@ from typing import Protocol
 import numpy as np
 
 from nqspy.core.totals import ALL
-from nqspy.model.balance import Level, Standing
 from nqspy.model.columns import Floats
 from nqspy.model.domains import APPLICATION
 from nqspy.model.ids import Instant
+from nqspy.model.level import Level, Standing
 from nqspy.model.owed import Terms, Work
 from nqspy.model.pairs import Pairs
 from nqspy.model.requests import Request, State
@@ -37,6 +37,15 @@ OWN = 0.1
 """Part of a user's value that is his own; the rest is his group's."""
 
 
+class Sums(Protocol):
+    """What is committed at a level: in all, and of each."""
+
+    @property
+    def whole(self) -> float: ...
+    @property
+    def each(self) -> Mapping[str, float]: ...
+
+
 class Uses(Protocol):
     """What the rules ask of a ledger; ``level``: `ALL` for the groups, a group for its users."""
 
@@ -46,6 +55,9 @@ class Uses(Protocol):
 
     def committed_by(self, level: str, name: str | None = None) -> float:
         """What of it is committed; without a name: of all of that level."""
+
+    def committed_at(self, level: str) -> "Sums":
+        """The same of all at once."""
 
     def used_by(self, level: str, name: str) -> float:
         """Use with what is committed."""
@@ -189,14 +201,12 @@ class Deficit(Rule):
         super().__init__(standing, terms, uses, name, is_bare)
         self._mean = sum(self._present.values()) / len(self._present) if self._present else 0.0
 
-    def owed(self, name: str) -> float:
-        """K: what it is owed, what is committed included; who has no work, as who begins to have some."""
-        present, target = self.terms_of(name)
-        return self.terms.clipped(present + target * self.together() - self.own(name), 2)
-
     def _value(self, name: str) -> float:
-        bound = self.terms.bound
-        return (2 * bound + self.owed(name)) / (4 * bound)
+        # K: what it is owed, what is committed included; who has no work, as who begins to have some.
+        committed, bound = self.uses.committed_at(self.name), self.terms.bound
+        present, target = self._present.get(name, self._mean), self.targets.get(name, 0.0)
+        owed = present + target * committed.whole - committed.each.get(name, 0.0)
+        return (2 * bound + min(2 * bound, max(-2 * bound, owed))) / (4 * bound)
 
     def terms_of(self, name: str) -> tuple[float, float]:
         """S and a."""

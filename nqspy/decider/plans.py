@@ -7,7 +7,7 @@ from typing import TypeGuard, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from nqspy.core.alike import NAMES
+from nqspy.core.alike import is_sound
 from nqspy.decider.messages import BadWorkerMessage, Listing, PlanMade, Samples, packed
 from nqspy.model.actions import (
     Action,
@@ -78,7 +78,7 @@ def _known(reach: Sequence[Reach]) -> Iterator[Reach]:
     """Those that name fields which there are. Raises BadWorkerMessage."""
     _check(each.reason for each in reach)
     for each in reach:
-        if all(name in NAMES for name, _ in each.fields):
+        if is_sound(each):
             yield replace(each, reason=replace(each.reason, until=None))
 
 

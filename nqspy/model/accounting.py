@@ -53,32 +53,35 @@ def _domain(site: Site, request: Request) -> str:
 
 def _charge(site: Site, domain: str, found: Collection[tuple[Request, Used]], at: Instant) -> None:
     balance = site.balance_of(domain)
-    balance.advance(at, dict.fromkeys([request.spec.group for request, _ in found]))
     missing: dict[tuple[str, str], float] = {}
+    amounts = []
     for request, used in found:
         spec = request.spec
         more = _amount(site, request, used) - request.run.charged
         key = (spec.group, spec.owner)
         missing[key] = missing.get(key, 0.0) + more - counted(request, at)
+        amounts.append(more)
+    balance.charge(at, missing)
+    for (request, used), more in zip(found, amounts, strict=True):
         _book(site, domain, request, used, more, at)
-    balance.correct(missing)
 
 
 def _amount(site: Site, request: Request, used: Used) -> int:
-    return amount(used, site.held_by(request), site.settings.usage.charge)
+    return amount(used, site.settings.usage.charge, request, site.held_by)
 
 
 def _book(site: Site, domain: str, request: Request, used: Used, more: int, at: Instant) -> None:
     former, usage, group, owner = request.run, site.settings.usage, request.spec.group, request.spec.owner
-    ran, span = used.wall - former.used.wall, uncharged(former, at)
     site.touched.requests.add(request.seq)
     if more:
+        ran, span = used.wall - former.used.wall, uncharged(former, at)
         more_now = more * faded(min(span, ran) if ran > 0 else span, usage.half_life)
-        for key in (f"g:{group}", f"u:{group}:{owner}"):
-            _account(site, account_key(domain, key)).add(more_now, at, usage.half_life)
+        place = account_key(domain, "")
+        for key in (f"{place}g:{group}", f"{place}u:{group}:{owner}"):
+            _account(site, key).add(more_now, at, usage.half_life)
     request.attempt = made = charged(request, used, more, at, usage.charge)
     if made.rate != former.rate:
-        site.balance_of(domain).change(group, owner, made.rate - former.rate)
+        site.balance_of(domain).recharge(group, owner, made.rate - former.rate)
 
 
 def _note(site: Site, domain: str) -> None:

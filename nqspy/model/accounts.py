@@ -32,9 +32,9 @@ class Account:
 
     def add(self, more: float, at: Instant, half_life: int) -> None:
         """So much more was used by then."""
-        self.value = self.at_time(at, half_life) + more
         if at > self.at:
-            self.at = at
+            self.value, self.at = self.at_time(at, half_life), at
+        self.value += more
 
 
 RECENT = 20

@@ -1,6 +1,8 @@
 """What attempts are charged, and what they count as having used until it is told: the one definition of the
 scheduler's accounts (`books`) and of the reports that follow these again."""
 
+from collections.abc import Callable
+
 from msgspec import structs
 
 from nqspy.model.ids import Instant
@@ -11,9 +13,10 @@ MEASURABLE = 1_000
 """Over so long a time (ms) the rate at which an attempt uses CPU time is measured."""
 
 
-def amount(used: Used, pes: int, charge: str) -> int:
-    """What is charged for that use of ``pes`` PEs (`Usage.charge`), ms of CPU or of PE time."""
-    return used.cpu if charge == "cpu" else used.wall * pes
+def amount(used: Used, charge: str, request: Request, held_by: Callable[[Request], int]) -> int:
+    """What is charged for that use by a request (`Usage.charge`), ms of CPU or of PE time; ``held_by`` knows
+    how many PEs it holds."""
+    return used.cpu if charge == "cpu" else used.wall * held_by(request)
 
 
 def uncharged(attempt: Attempt, at: Instant) -> int:
@@ -23,8 +26,10 @@ def uncharged(attempt: Attempt, at: Instant) -> int:
 
 def counted(request: Request, at: Instant) -> float:
     """What a running attempt counts as having used (ms) since it was last charged."""
+    if request.state is not State.RUNNING:
+        return 0.0
     run = request.run
-    return run.rate * uncharged(run, at) / PE if request.state is State.RUNNING else 0.0
+    return run.rate * uncharged(run, at) / PE
 
 
 def begun(request: Request, pes: int, at: Instant) -> Attempt:

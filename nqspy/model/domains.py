@@ -56,7 +56,7 @@ class Domain:
 
     def held_by(self, asked: int) -> int:
         """How many PEs a request that asks for so many holds while it runs."""
-        return 0 if self.is_command else asked
+        return 0 if self.kind == "command" else asked
 
 
 @cache

@@ -19,9 +19,10 @@ SHORTEST = 1_000
 """The mean run time is taken for so long at least, ms: the bound must not become 0."""
 
 
-class Entry(msgspec.Struct):
-    """Both accounts of one group, or of one user in a group, in the unit that is charged (ms). (A Struct:
-    each pass reckons on with a copy of all groups'.)
+@dataclass(slots=True)
+class Entry:
+    """Both accounts of one group, or of one user in a group, in the unit that is charged (ms). (No Struct:
+    it is written to whenever time passes, which takes a Struct twice as long.)
 
     ``past`` (L) and ``present`` (S) as of ``asof``, both frozen while it is away; ``away``: since when it is
     not in W, None while it is; ``ready``: PEs for which its requests could start (users only). ``entitled``,

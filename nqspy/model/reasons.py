@@ -136,12 +136,22 @@ ALIKE = ("owner", "group", "name", "queue", "cpu", "memory", "wall", "pes")
 alike in them. ``name``: the same name, given by the owner in both cases or in neither."""
 
 
+BOUNDED = ("cpu", "memory", "wall", "pes")
+"""Those of them that are numbers, for which it may name bounds."""
+
+Bounds = tuple[str, int | None, int | None]
+"""A field of `BOUNDED` with the least and the greatest number (None: any) that are meant, unlimited left out;
+without a least number unlimited alone is meant."""
+
+
 class Reach(Struct, frozen=True):
-    """A reason that holds for all waiting requests of a queue whose ``fields`` have these values."""
+    """A reason that holds for all waiting requests of a queue whose ``fields`` have these values and lie
+    ``within`` these bounds."""
 
     queue: str
     fields: tuple[tuple[str, str | int | None], ...]
     reason: Reason
+    within: tuple[Bounds, ...] = ()
 
 
 class Reasons(Struct, frozen=True):

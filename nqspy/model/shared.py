@@ -1,6 +1,7 @@
 """Equal parts of many requests as one object: those of one list differ in a name and a date."""
 
 import typing
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgspec
@@ -11,6 +12,7 @@ T = TypeVar("T")
 
 _hints = typing.get_type_hints(Spec)
 _PARTS = tuple((f.name, f.default) for f in msgspec.structs.fields(Spec) if _hints[f.name] not in (int, bool))
+_values = attrgetter(*(name for name, _ in _PARTS))
 
 
 class Shared:
@@ -28,8 +30,7 @@ class Shared:
         """The same specification, its parts shared. It must be fresh: nobody else has it yet, so that equal
         parts put into it change nothing but memory."""
         share = self._parts.setdefault
-        for name, default in _PARTS:
-            value = getattr(spec, name)
+        for (name, default), value in zip(_PARTS, _values(spec), strict=True):
             if value is not default:
                 msgspec.structs.force_setattr(spec, name, share(value, value))
         return spec

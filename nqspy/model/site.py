@@ -10,7 +10,7 @@ from typing import Any
 
 from nqspy.model import consumables
 from nqspy.model.accounts import Account, DomainPast, account_of
-from nqspy.model.balance import Balance, Level
+from nqspy.model.balance import Balance
 from nqspy.model.board import Board, Holders, Mask, blocks, give, pes_of, take
 from nqspy.model.columns import Columns, Dictionary
 from nqspy.model.domains import APPLICATION, Domain, account_key, names, split_key
@@ -181,12 +181,12 @@ class Site:
         """A domain's settings; those of ``application`` where there is none of that name: before there were
         domains a queue could name any."""
         domains = self.settings.domains
-        return domains.get(name) or domains.get(APPLICATION) or _STANDARD
+        return (domains.get(name) or domains.get(APPLICATION) or _STANDARD) if domains else _STANDARD
 
     def domain_of(self, queue: str) -> Domain:
         """The domain from which a queue's requests get their PEs."""
         found = self.settings.queues.get(queue)
-        return self.domain(found.domain) if found is not None else self.domain()
+        return self.domain(APPLICATION if found is None else found.domain)
 
     def held_by(self, request: Request) -> int:
         """How many PEs a request holds while it runs, and is charged for."""
@@ -203,7 +203,7 @@ class Site:
     def size(self, queue: str) -> int:
         """How many PEs one request of a queue can get at most: those of its domain, or of the largest block
         without a gap where that gives no others."""
-        domain = self.domain_of(queue)
+        domain = self.domain_of(queue) if self.settings.domains else _STANDARD
         if domain.is_command or not self.is_divided():
             return self.pes()
         own = self.pes_of(domain)
@@ -409,7 +409,7 @@ def _balance_of(site: Site, domain: str) -> Balance:
 
 def _set_clocks(site: Site, balance: Balance, accounts: Iterable[tuple[str, Account]]) -> None:
     """Each level's clock stands where the accounts of those in W do."""
-    latest: dict[Level, Instant] = {}
+    latest = {balance.groups: Instant(0)}
     for key, account in accounts:
         kind, group, _ = (*key.split(":", 2), "")[:3]
         level = balance.groups if kind == "g" else balance.users(group)
@@ -417,4 +417,3 @@ def _set_clocks(site: Site, balance: Balance, accounts: Iterable[tuple[str, Acco
         latest[level] = max(latest.get(level, Instant(0)), at)
     for level, at in latest.items():
         level.at = at or site.at
-    balance.groups.at = balance.groups.at or site.at

@@ -106,7 +106,7 @@ def _followed(
         event = recorded.event
         if isinstance(event, ev.Ended) and event.seq in replay.histories and not is_array(event.seq):
             history = replay.histories[event.seq]
-            group, more = history.request.group, amount(event.used, site.held_by(history.request), charge)
+            group, more = history.request.group, amount(event.used, charge, history.request, site.held_by)
             for start, sums in ((begun.day, day), (begun.week, week)):
                 if recorded.at >= start:
                     sums[group] = sums.get(group, 0) + more
@@ -118,7 +118,7 @@ def _running(site: Site, samples: Mapping[Seq, Used]) -> dict[str, int]:
     found: dict[str, int] = {}
     for seq, request in site.started.items():
         known = (request.used, samples.get(seq, request.used))
-        more = max(amount(each, site.held_by(request), site.settings.usage.charge) for each in known)
+        more = max(amount(each, site.settings.usage.charge, request, site.held_by) for each in known)
         found[request.group] = found.get(request.group, 0) + more
     return found
 
@@ -132,7 +132,7 @@ def _unseen(site: Site, replay: HistoryReplay, begin: Instant, now: Instant) -> 
             continue
         span = max(1, now - request.started)
         part = min(1.0, max(0, now - begin) / span)
-        whole = amount(request.used, site.held_by(request), site.settings.usage.charge)
+        whole = amount(request.used, site.settings.usage.charge, request, site.held_by)
         found[request.group] = found.get(request.group, 0.0) + part * whole
     return found
 

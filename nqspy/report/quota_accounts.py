@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from nqspy.model import events as ev
-from nqspy.model.balance import Level
 from nqspy.model.charging import amount, begun, charged, counted, uncharged
 from nqspy.model.division import Division
 from nqspy.model.domains import APPLICATION
 from nqspy.model.ids import MINUTE, Instant, Seq
+from nqspy.model.level import Level
 from nqspy.model.owed import Entry, Work
 from nqspy.model.requests import Attempt, Request, Spec, State, Used
 from nqspy.model.site import Site
@@ -202,7 +202,7 @@ class QuotaAccounts(Steps):
     def _booked(self, request: Request, used: Used, at: Instant) -> Attempt:
         """Corrects what was counted of its use by what it was."""
         run, mine = request.run, self._of(request)
-        more = amount(used, self._then.site.held_by(request), self._charge) - run.charged
+        more = amount(used, self._charge, request, self._then.site.held_by) - run.charged
         missing = {request.group: more - counted(request, at)}
         since = Instant(at - uncharged(run, at))
         passed = self.reached > 0 and self.marks[self.reached - 1] > since

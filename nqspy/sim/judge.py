@@ -164,6 +164,7 @@ class Judge:
                 self._submitted(event)
             elif isinstance(event, ev.Decided):
                 self._decided = event
+                continue  # nothing is asked here of what was used when
             elif isinstance(event, ev.Starting):
                 self._starting(event, recorded.at)
             elif isinstance(event, ev.Ended):

@@ -1,5 +1,6 @@
 """Accounts as rows: what groups and users have used, and what they are owed."""
 
+from dataclasses import fields
 from operator import attrgetter
 from typing import Any, get_type_hints
 
@@ -9,7 +10,7 @@ from nqspy.model.accounts import Account
 from nqspy.model.ids import Instant
 from nqspy.model.owed import Entry
 
-_fields = msgspec.structs.fields(Entry)
+_fields = fields(Entry)
 _types = get_type_hints(Entry)
 _owed = attrgetter(*(f.name for f in _fields))
 Owed = msgspec.defstruct(

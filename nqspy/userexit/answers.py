@@ -1,7 +1,7 @@
 """What an exit may answer: the functions that site code builds answers with, and the check of each answer."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from nqspy.model.actions import Redate
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.reasons import ALIKE
+from nqspy.model.reasons import ALIKE, BOUNDED, Bounds
 from nqspy.model.units import parse_size, parse_time
 from nqspy.ports import Answer, RequestView, Selection, is_change
 from nqspy.userexit.errors import sayable
@@ -30,20 +30,43 @@ def force() -> Answer:
     return Answer("force")
 
 
-def refuse(text: str, alike: Iterable[str] | None = None) -> Answer:
+def refuse(
+    text: str,
+    alike: Iterable[str] | None = None,
+    within: Mapping[str, tuple[float | None, float | None]] | None = None,
+) -> Answer:
     """jobselect: not now; submit: not at all. The text tells the owner why.
 
     ``alike`` (jobselect) says how far the answer reaches: all waiting requests of the same queue that are
     alike in these fields (`reasons.ALIKE`; ``()``: all of them) are passed over with it for the rest of the
-    pass.
+    pass. ``within`` narrows that (without ``alike`` all of the queue) to those whose numbers lie within
+    bounds, both included: ``{"memory": (least, most)}``; whole numbers, of cpu and wall ms, of memory bytes.
+    ``most`` None: however much, but not unlimited; ``least`` None, as of a request without a limit: those
+    without one.
     """
-    if alike is None:
+    if alike is None and not within:
         return Answer("refuse", _sentence(text))
-    names = (alike,) if isinstance(alike, str) else tuple(alike)
+    names = (alike,) if isinstance(alike, str) else tuple(alike or ())
     unknown = [name for name in names if name not in ALIKE]
     if unknown:
         raise ValueError(f"refuse() knows alike= of {', '.join(ALIKE)}, not {unknown[0]!r}")
-    return Answer("refuse", _sentence(text), alike=names)
+    return Answer("refuse", _sentence(text), alike=names, within=_bounds(within) if within else ())
+
+
+def _bounds(within: Mapping[str, tuple[float | None, float | None]]) -> tuple[Bounds, ...]:
+    return tuple([(_bounded(name), *_pair(name, pair)) for name, pair in within.items()])
+
+
+def _bounded(name: str) -> str:
+    if name not in BOUNDED:
+        raise ValueError(f"refuse() knows within= of {', '.join(BOUNDED)}, not {name!r}")
+    return name
+
+
+def _pair(name: str, pair: Any) -> tuple[int | None, int | None]:
+    if type(pair) is not tuple or len(pair) != 2 or not all(n is None or type(n) is int for n in pair):
+        raise TypeError(f"refuse() takes as within= of {name} two whole numbers, not {pair!r}")
+    return pair
 
 
 def never(text: str) -> Answer:

@@ -222,9 +222,6 @@ def _execute(path: Path, tree: ast.Module, module: ModuleType) -> None:
 
 
 def _verified(path: Path, tree: ast.Module, module: ModuleType) -> Module:
-    lines = {
-        n.name: n.lineno for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))
-    }
     found = Module(path.stem, path, _first_line(module.__doc__))
     for name, value in list(module.__dict__.items()):
         if isinstance(value, Setting):
@@ -232,11 +229,10 @@ def _verified(path: Path, tree: ast.Module, module: ModuleType) -> Module:
                 raise LoadError(path, value.line, f"setting {value.name} is declared twice")
             found.settings[value.name] = value
         elif callable(value) and hasattr(value, specs.MARK):
-            line = lines.get(getattr(value, "__name__", name))
             if (wrong := _wrong(name, value)) is not None:
-                raise LoadError(path, line, wrong)
+                raise LoadError(path, _line_of(tree, getattr(value, "__name__", name)), wrong)
         elif name in specs.ARGUMENTS and isinstance(value, FunctionType):
-            raise LoadError(path, lines.get(name), f"{name} is not marked; write @userexit above it")
+            raise LoadError(path, _line_of(tree, name), f"{name} is not marked; write @userexit above it")
     _register(path, module, found)
     if not found.hooks:
         raise LoadError(path, None, "holds no exit; mark a function with @userexit")
@@ -245,6 +241,11 @@ def _verified(path: Path, tree: ast.Module, module: ModuleType) -> Module:
     found.forces = purity.imports_force(tree) if said is None else said
     found.pure = purity.is_pure(tree, module.__dict__)
     return found
+
+
+def _line_of(tree: ast.Module, name: str) -> int | None:
+    functions = (n for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    return {each.name: each.lineno for each in functions}.get(name)
 
 
 def _register(path: Path, module: ModuleType, found: Module) -> None:

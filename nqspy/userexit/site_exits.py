@@ -34,6 +34,7 @@ from nqspy.userexit.loader import Module, Source, load_sources, loaded, misfits,
 from nqspy.userexit.memory import Memory
 from nqspy.userexit.seats import Exit, Failed, Hook, entry
 from nqspy.userexit.shadows import shadows
+from nqspy.userexit.view import View
 from nqspy.userexit.watch import UNWATCHED, CallWatch
 
 NOTICE_WALL = 30_000
@@ -219,7 +220,7 @@ class SiteExits:
             return Answer("refuse", f"exit {hook.who} failed {on}{said.text}", hook.who)
         if hook.exit.down and self._calls.really is None:
             return Failed(f"exit {hook.who} failed on another request; it is asked in the next pass")
-        answer = None if said is None else Answer(said.verdict, said.text, hook.who, said.alike)
+        answer = None if said is None else Answer(said.verdict, said.text, hook.who, said.alike, said.within)
         if keeping and hook.lasting and not seen.reads.fleeting:
             self._memory.put(hook, seq, answer, seen.reads.keys)
         return answer
@@ -241,28 +242,30 @@ class SiteExits:
 
     def shrpris(self, pairs: Sequence[tuple[str, str]], view: PassView) -> list[float | None]:
         """The same of many; an exit is asked once about those who differ in nothing that it takes."""
-        hooks = [(hook, dict[Any, Any]()) for hook in self._active["shrpri"]]
+        seen = self._calls.seen
+        hooks = [(hook, seen(hook.exit, view), dict[Any, Any]()) for hook in self._active["shrpri"]]
         of_group: dict[str, float | None] = {}
         found = []
         with self._guard:
             for pair in pairs:
-                if pair[1] in of_group:
-                    found.append(of_group[pair[1]])
-                    continue
-                found.append(self._share(pair, hooks, view))
-                if all(_is_of_group(hook) for hook, _ in hooks):
-                    of_group[pair[1]] = found[-1]
+                group = pair[1]
+                if group not in of_group:
+                    found.append(self._share(pair, hooks, view.now))
+                    if all(_is_of_group(hook) for hook, *_ in hooks):
+                        of_group[group] = found[-1]
+                    else:
+                        of_group.clear()
                 else:
-                    of_group.clear()
+                    found.append(of_group[group])
         return found
 
     def _share(
-        self, pair: tuple[str, str], hooks: Iterable[tuple[Hook, dict[Any, Any]]], view: PassView
+        self, pair: tuple[str, str], hooks: Iterable[tuple[Hook, View, dict[Any, Any]]], now: Instant
     ) -> float | None:
-        for hook, said in hooks:
+        for hook, seen, said in hooks:
             about = pair[1] if hook.of_group else pair
             if about not in said or hook.exit.down or hook.record.marked or not hook.lasting:
-                args = (*pair, self._calls.seen(hook.exit, view), view.now)
+                args = (*pair, seen, now)
                 said[about] = self._calls.ask(hook, pair, None, args)
             answer = said[about]
             if answer is not None and type(answer) is not Failed:

@@ -6,6 +6,7 @@ from core.harness import refuse
 
 from nqspy.model.reasons import ReasonCode
 from nqspy.ports import Answer
+from nqspy.sim.workloads.nights import MW
 
 
 def alike(*fields, text="not now"):
@@ -126,6 +127,40 @@ def test_reach_compares_the_field_that_it_names(house, field):
     assert (third in starts) == (field != "queue")
 
 
+SIZES = ("", "mem=8mw", "mem=4mw", "mem=16mw", "mem=32mw")
+
+
+@pytest.mark.parametrize(
+    ("words", "bounds", "started"),
+    [
+        ("mem=8mw", (8 * MW, None), ["", "mem=4mw"]),
+        ("mem=8mw", (8 * MW, 16 * MW), ["", "mem=4mw", "mem=32mw"]),
+        ("mem=8mw", (4 * MW, 8 * MW), ["", "mem=16mw", "mem=32mw"]),
+        ("", (None, 16 * MW), ["mem=8mw", "mem=4mw", "mem=16mw", "mem=32mw"]),
+    ],
+)
+def test_a_refusal_reaches_whose_number_lies_within_its_bounds(house, words, bounds, started):
+    house.machine(pes=99).queue("night")
+    first, *others = house.submit(*[f"anne {each}" for each in (words, *SIZES)])
+    said = Answer("refuse", "too large", "exits/test", (), (("memory", *bounds),))
+    exits = house.exits(may_force=False, jobselect=lambda r, v: said if r.seq == first else None)
+    told = house.run_pass()
+    assert [SIZES[others.index(seq)] for seq in told.starts] == started
+    assert exits.called("jobselect") == [first, *told.starts, first], (
+        "again after the starts, as it stands then"
+    )
+    house.apply(told)
+    assert {house.why(seq).text for seq in others if seq not in told.starts} == {"too large"}
+
+
+def test_bounds_narrow_what_is_alike(house):
+    house.machine(pes=99).queue("night")
+    first, _, less, other = house.submit("anne cpu=60", "anne cpu=90", "anne cpu=30", "ben cpu=90")
+    said = Answer("refuse", "too long", "exits/test", ("owner",), (("cpu", 60_000, None),))
+    house.exits(may_force=False, jobselect=lambda r, v: said if r.seq == first else None)
+    assert house.run_pass().starts == [less, other]
+
+
 # ---------------------------------------------------------------- reasons, as it stands after the pass
 
 
@@ -178,6 +213,23 @@ def test_whom_a_refusal_after_the_last_start_reaches_is_not_asked_again(house):
     assert exits.called("jobselect") == [ben, cleo, anne, dora, ben], "he speaks for cleo"
     assert [told.reason(seq).text for seq in (ben, cleo)] == ["enough is running"] * 2
     assert told.reason(dora).text == "too wide", "she was refused after the start: that holds"
+
+
+def test_whom_the_bounds_of_such_a_refusal_reach_is_not_asked_again(house):
+    house.machine(pes=5).queue("night")
+    ben, cleo, anne, dora = house.submit("ben mem=2mw", "cleo mem=3mw", "anne mem=9mw", "dora mem=1mw")
+
+    def says(request, view):
+        if not view.running():
+            return None if request.seq == anne else refuse("not first")
+        return Answer("refuse", "too much", "exits/test", (), (("memory", request.memory, None),))
+
+    exits = house.exits(may_force=False, jobselect=says)
+    told = house.run_pass()
+    assert told.starts == [anne]
+    assert exits.called("jobselect") == [ben, cleo, anne, dora, ben], "he speaks for cleo, who asks for more"
+    house.apply(told)
+    assert {house.why(seq).text for seq in (ben, cleo, dora)} == {"too much"}
 
 
 def test_a_refusal_that_later_starts_of_the_pass_make_void_is_looked_at_again_at_once(house):

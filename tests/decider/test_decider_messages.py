@@ -85,6 +85,13 @@ def test_a_reason_that_makes_no_sentence_is_not_taken(reason):
             plans.plan_of(messages.message_of(body), 1, (), [])
 
 
+@pytest.mark.parametrize(("field", "taken"), [("memory", True), ("owner", False), ("nonsense", False)])
+def test_bounds_are_taken_of_numbers_that_there_are(field, taken):
+    reach = Reach("night", (), told(ReasonCode.EXIT, "exits/test", "too large"), ((field, 1, None),))
+    body = messages.encode(plans.plan_made(1, Plan((), Reasons({}, {}, (reach,))), []))[4:]
+    assert plans.plan_of(messages.message_of(body), 1, (), []).reasons.reach == ((reach,) if taken else ())
+
+
 @settings(max_examples=40)
 @given(worlds())
 def test_the_reasons_of_any_pass_come_out_as_they_went_in(world):

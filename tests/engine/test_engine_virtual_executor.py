@@ -242,3 +242,13 @@ def test_after_a_power_cut_what_ran_is_lost():
     bench.executor.fail()
     assert not [each for each in bench.all() if isinstance(each[1], ObservedEnded)]
     assert bench.executor.scan({1: 1}) == [ObservedLost(1, 1)]
+
+
+@pytest.mark.parametrize("look", [Heap.next_at, Heap.entries, lambda heap: heap.sure])
+def test_what_is_put_off_is_there_for_whoever_looks_and_only_what_was_put_off_last(look):
+    heap = Heap()
+    heap.put_off(lambda: heap.push(Instant(7), "first thought"))
+    heap.put_off(lambda: heap.push(Instant(9), "second thought"))
+    assert look(heap)
+    assert heap.sure == 1
+    assert heap.pop() == (9, ["second thought"])

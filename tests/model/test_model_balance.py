@@ -3,6 +3,8 @@
 from math import exp, log
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nqspy.model.balance import Balance
 from nqspy.model.ids import DAY, HOUR, MINUTE, Instant
@@ -101,11 +103,31 @@ def test_what_turns_out_to_have_been_used_is_corrected_for_all():
     for group in ("d1", "d2"):
         books.run(group, 4)
         books.ready(group, 8)
-    books.later(MINUTE)
-    books.balance.correct({("d2", "anne"): -4.0 * MINUTE})
+    books.now += MINUTE
+    books.balance.charge(books.now, {("d2", "anne"): -4.0 * MINUTE})
     assert (books["d1"].entitled, books["d1"].got, books["d1"].whole) == (3 * MINUTE, 4 * MINUTE, 4 * MINUTE)
     assert books["d2"].got == 0
     assert books["d1"].present == pytest.approx(-MINUTE, rel=0.01)
+
+
+@given(
+    st.dictionaries(st.sampled_from(("d1", "d2", "d3")), st.integers(0, 8), min_size=1),
+    st.integers(0, 30 * MINUTE),
+    st.dictionaries(st.sampled_from(("d1", "d2", "d3", "d4")), st.floats(-HOUR, HOUR)),
+)
+def test_charging_in_one_go_gives_the_digits_of_letting_time_pass_and_correcting(pes, span, amounts):
+    one, two = (Books(d1=3, d2=1, d3=2, d4=1) for _ in range(2))
+    for books in (one, two):
+        for group, held in pes.items():
+            books.ready(group, 8)
+            books.run(group, held)
+        books.later(7 * MINUTE)
+    groups, to = two.balance.groups, Instant(two.now + span)
+    one.balance.groups.charge(to, amounts, one.balance.terms)
+    groups.advance(to, two.balance.terms)
+    groups.correct(amounts, two.balance.terms)
+    assert one.entries == two.entries
+    assert (one.balance.groups.at, one.balance.groups.spent) == (groups.at, groups.spent)
 
 
 def test_many_steps_or_one_give_the_same_to_a_hundredth():

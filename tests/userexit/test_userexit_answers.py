@@ -48,6 +48,27 @@ def test_half_characters_in_what_an_exit_says_are_spelled_out(put, load, house, 
     assert all(each.encode() for each in (failure.text, failure.traceback)), "it can be sent"
 
 
+def test_a_refusal_says_within_which_bounds_it_reaches(put, load, house, req):
+    put("a", says("refuse('no', within={'memory': (request.memory, None), 'pes': (1, 4)})"))
+    answer = load().jobselect(req(1, memory=7), house)
+    assert answer.within == (("memory", 7, None), ("pes", 1, 4))
+    assert answer.alike == ()
+
+
+@pytest.mark.parametrize(
+    ("within", "told"),
+    [
+        ("{'owner': (1, 2)}", "refuse() knows within= of cpu, memory, wall, pes, not 'owner'"),
+        ("{'memory': 7}", "refuse() takes as within= of memory two whole numbers, not 7"),
+        ("{'memory': (7.5, None)}", "refuse() takes as within= of memory two whole numbers, not (7.5, None)"),
+        ("{'memory': (1, 2, 3)}", "refuse() takes as within= of memory two whole numbers, not (1, 2, 3)"),
+    ],
+)
+def test_bounds_of_what_is_no_number_are_told(put, load, house, req, within, told):
+    put("a", says(f"refuse('no', within={within})"))
+    assert told in load().jobselect(req(1), house).text
+
+
 @pytest.mark.parametrize(
     "answer", ["True", "False", "'no'", "refuse", "0", "refuse('')", "changes(queue='x')"]
 )

@@ -10,7 +10,7 @@ from nqspy.userexit.loader import load_source, read_file
 from nqspy.userexit.site_exits import SiteExits
 
 MW = 8 * 1024**2
-LINES = {"dependency": 50, "large_memory": 70, "machine_gun": 10, "shrpri": 10}
+LINES = {"dependency": 50, "large_memory": 71, "machine_gun": 10, "shrpri": 10}
 
 
 @pytest.fixture
@@ -101,6 +101,16 @@ def test_a_large_one_that_does_not_fit_closes_the_line_for_large_ones_only(only,
     exits = large(only)
     assert offers(house, exits, *sized(req, 60, 60, 30, 20)) == [None, "refuse", "refuse", None]
     assert house.offered[2][1].text == "large: waits behind 2.host, which is large too and does not fit yet"
+
+
+def test_one_refusal_speaks_for_all_that_ask_for_more(only, house, req):
+    exits = large(only)
+    small, large_one, later = sized(req, 60, 60, 30)
+    assert offers(house, exits, small, large_one, later) == [None, "refuse", "refuse"]
+    assert [answer.within for _, answer in house.offered[1:]] == [
+        (("memory", 60 * MW, 100 * MW),),
+        (("memory", 25 * MW + 1, 100 * MW),),
+    ]
 
 
 def test_the_line_is_closed_in_its_own_queue_only(only, house, req):

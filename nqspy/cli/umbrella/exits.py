@@ -1,5 +1,6 @@
 """``nqspy exits``: what is loaded, what it answered, and candidate files."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -62,10 +63,16 @@ def _trace_text(data: dict[str, Any], zone: Any) -> str:
     lines = [f"{data['id']}:"]
     for each in rows:
         said = f"failed: {each['error']}" if each["error"] else each["answer"] or "the standard rules"
-        alike = each.get("alike")
-        said += f" (of another request, alike in {', '.join(alike)})" if alike else ""
+        said += _of_another(each.get("alike") or (), each.get("within") or ())
         lines.append(f"  {zone.text(each['at'])}  {each['exit']}.{each['hook']}: {said}")
     return "\n".join(lines) + "\n"
+
+
+def _of_another(alike: Sequence[str], within: Sequence[str]) -> str:
+    """Of a refusal that reaches a request from another one: by what."""
+    reached = [f"alike in {', '.join(alike)}"] if alike else []
+    reached += [f"by its {' and '.join(within)}"] if within else []
+    return f" (of another request, {', '.join(reached)})" if reached else ""
 
 
 @exits.command("check")

@@ -10,6 +10,8 @@ reached.
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from nqspy.core import alike, sight
 from nqspy.core.draft import Draft
 from nqspy.core.queueing.candidate_order import CandidateOrder
@@ -60,12 +62,18 @@ class Reached:
     def __init__(self) -> None:
         self._alike: dict[tuple[str, ...], None] = {}
         self._answers: dict[tuple[str, alike.Fields], Answer] = {}
+        self._bounded: list[tuple[str, alike.Fields, Answer]] = []
 
     def note(self, request: Request, answer: Answer | None) -> None:
         """That was answered about a request."""
-        if answer is not None and answer.alike is not None:
+        if answer is None or answer.alike is None:
+            return
+        fields = alike.fields_of(request, answer.alike)
+        if answer.within:
+            self._bounded.append((request.queue, fields, answer))
+        else:
             self._alike[answer.alike] = None
-            self._answers[request.queue, alike.fields_of(request, answer.alike)] = answer
+            self._answers[request.queue, fields] = answer
 
     def of(self, request: Request) -> Answer | None:
         """What reaches a request; None: nothing does."""
@@ -73,6 +81,10 @@ class Reached:
             found = self._answers.get((request.queue, alike.fields_of(request, names)))
             if found is not None:
                 return found
+        for queue, fields, answer in self._bounded:
+            inside = queue == request.queue and alike.lies_within(request, answer.within)
+            if inside and fields == alike.fields_of(request, answer.alike or ()):
+                return answer
         return None
 
 
@@ -131,8 +143,8 @@ class Offers:
         if answer.alike is not None:
             fields = alike.fields_of(request, answer.alike)
             place = len(self.reach)
-            self.reach.append(Reach(request.queue, fields, reason))
-            line.pass_over(alike.rows(draft.site, line.columns, fields))
+            self.reach.append(Reach(request.queue, fields, reason, answer.within))
+            line.pass_over(alike.rows(draft.site, line.columns, fields, answer.within))
         offered = len(draft.offered[request.queue]) - 1
         self._refused.append((request, answer, offered, place, draft.proposals))
 
@@ -171,11 +183,9 @@ class Offers:
             self._draft.own[request.seq] = reason
         if reach is not None:
             reached = self.reach[reach]
-            stays = reason is not None and answer is not None and answer.alike == before.alike
             assert reached is not None
-            self.reach[reach] = (
-                Reach(reached.queue, reached.fields, reason) if stays and reason is not None else None
-            )
+            stays = answer is not None and (answer.alike, answer.within) == (before.alike, before.within)
+            self.reach[reach] = replace(reached, reason=reason) if stays and reason is not None else None
 
     # ------------------------------------------------------------ what stays
 

@@ -20,7 +20,7 @@ from nqspy.model.columns import Columns, Floats, Ints
 def shrpris(draft: Draft, domain: str, pairs: Sequence[tuple[str, str]]) -> list[float]:
     """The share terms of owners, each in a group, in this round, before normalising; never negative."""
     known = draft.priorities.setdefault(domain, {})
-    unknown = [pair for pair in pairs if pair not in known]
+    unknown = [pair for pair in pairs if pair not in known] if known else pairs
     if unknown:
         known.update(zip(unknown, _ask(draft, domain, unknown), strict=True))
     return [known[pair] for pair in pairs]
@@ -31,10 +31,10 @@ def _ask(draft: Draft, domain: str, pairs: Sequence[tuple[str, str]]) -> list[fl
     said: Sequence[float | None] = [None] * len(pairs)
     if draft.exits.has("shrpri"):
         said = draft.exits.shrpris(pairs, draft.view)
+    # Many are told the same: those of a group, or of no exit at all.
+    sound = {each: max(0.0, float(each)) for each in {*said} if each is not None and isfinite(each)}
     return [
-        max(0.0, float(value))
-        if value is not None and isfinite(value)
-        else max(0.0, draft.ledger_of(domain).stock(*pair))
+        sound[value] if value in sound else max(0.0, draft.ledger_of(domain).stock(*pair))
         for pair, value in zip(pairs, said, strict=True)
     ]
 

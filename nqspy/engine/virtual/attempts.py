@@ -1,6 +1,6 @@
 """Attempts on the invented machine: what they would do, how far they are, how they end."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil
 
 from msgspec import Struct
@@ -54,11 +54,11 @@ class VirtualAttempt:
     more: int = 0
     away: bool = False
     coming: bool = False
+    key: Key = field(init=False)
+    """Request and number."""
 
-    @property
-    def key(self) -> Key:
-        """Request and number."""
-        return self.seq, self.attempt
+    def __post_init__(self) -> None:
+        self.key = self.seq, self.attempt
 
     @property
     def memory(self) -> int:

@@ -29,7 +29,8 @@ class VirtualExecutor:
     """Attempts run side by side, as fast as ``processors`` let them; a suspended one makes no progress.
 
     ``lengths`` invents each attempt's `Run`; ends come back through the heap, and move there whenever rates
-    change. ``moves`` says how long those take that leave their PEs or come back.
+    change (`_endless`: whose end is still to be put there). ``moves`` says how long those take that leave
+    their PEs or come back.
     ``begun``: the last attempts that began, as (request, attempt), in order; ``moved``: how often one began
     to leave its PEs.
     """
@@ -46,9 +47,11 @@ class VirtualExecutor:
         self._processors: Processors = processors or FullSpeed()
         self._moves: StateMoves = moves or NothingToMove()
         self._attempts: dict[Seq, VirtualAttempt] = {}
+        self._endless: dict[Seq, VirtualAttempt] = {}
         self._ends: dict[tuple[Seq, int], ObservedEnded] = {}
         self._latest: dict[Seq, int] = {}
         self._lost: set[tuple[Seq, int]] = set()
+        self._endless_at = Instant(0)
         self._spent = 0.0
         self._next_move: Instant | None = None
         self.begun = Recent[Key]()
@@ -107,14 +110,28 @@ class VirtualExecutor:
 
     def _share_out(self, now: Instant, touched: Sequence[VirtualAttempt] = ()) -> None:
         """Who runs has changed, among them those ``touched`` that still do: rates are asked for anew, and
-        the ends of those that have another one now are put where they belong."""
+        the ends of those that have another one now are put where they belong, at the end of the instant where
+        each depends on all: who ends is often followed by another one at once."""
         attempts = touched if self._processors.apart else list(self._attempts.values())
         self._spent += sum([each.settle(now) for each in attempts])
         rates = self._processors.rates(attempts, now)
+        if self._endless and self._endless_at != now:
+            self._put_ends()
         for attempt, rate in zip(attempts, rates, strict=True):
-            if rate != attempt.rate or attempt.end is None:
+            if rate != attempt.rate or (attempt.end is None and attempt.seq not in self._endless):
                 attempt.rate = rate
-                self._schedule(attempt, now)
+                self._take_back(attempt)
+                self._endless[attempt.seq] = attempt
+        self._endless_at = now
+        if self._processors.apart:
+            self._put_ends()
+        elif self._endless:
+            self._heap.put_off(self._put_ends)
+
+    def _put_ends(self) -> None:
+        endless, self._endless = self._endless, {}
+        for attempt in endless.values():
+            self._schedule(attempt, self._endless_at)
 
     def _schedule(self, attempt: VirtualAttempt, now: Instant) -> None:
         self._take_back(attempt)
@@ -124,6 +141,7 @@ class VirtualExecutor:
             attempt.number = self._heap.push(Instant(now + found[0]), attempt.end)
 
     def _take_back(self, attempt: VirtualAttempt) -> None:
+        self._endless.pop(attempt.seq, None)
         if attempt.end is not None:
             self._heap.drop(attempt.number)
             attempt.end = None
@@ -247,7 +265,7 @@ class VirtualExecutor:
 
     def use(self, now: Instant, but: Container[Key] = ()) -> dict[Seq, tuple[int, Used]]:
         """(attempt, what it has used so far) of what runs, ``but`` not of these attempts."""
-        going = [a for a in self._attempts.values() if a.runs and (a.seq, a.attempt) not in but]
+        going = [a for a in self._attempts.values() if a.runs and a.key not in but]
         return {a.seq: (a.attempt, a.used(now)) for a in going}
 
     def spent(self, now: Instant) -> float:

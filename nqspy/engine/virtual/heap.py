@@ -2,7 +2,7 @@
 happens."""
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
@@ -34,6 +34,7 @@ class Heap:
         self._dropped: set[int] = set()
         self._by_themselves: set[int] = set()
         self._streams: dict[int, _Stream] = {}
+        self._put_off: Callable[[], object] | None = None
 
     def push(self, at: Instant, item: Any) -> int:
         """Adds an input for an instant; returns its number, by which it can be taken back."""
@@ -42,6 +43,16 @@ class Heap:
             self._by_themselves.add(number)
         heapq.heappush(self._items, (at, number, item))
         return number
+
+    def put_off(self, push: Callable[[], object]) -> None:
+        """Has something pushed as soon as anybody looks at what is to come: what changes again at the same
+        instant is not pushed each time. There is one at a time; another is put in its place."""
+        self._put_off = push
+
+    def _catch_up(self) -> None:
+        if (push := self._put_off) is not None:
+            self._put_off = None
+            push()
 
     def stream(self, items: Iterator[tuple[Instant, Any]]) -> None:
         """Adds inputs that come in the order of their instants: each is asked for when the one before it has
@@ -59,17 +70,19 @@ class Heap:
         self._dropped.add(number)
         self._by_themselves.discard(number)
         if len(self._dropped) > _FEW and 2 * len(self._dropped) > len(self._items):
-            self._items = self.entries()
+            self._items = self._entries()
             heapq.heapify(self._items)
             self._dropped.clear()
 
     @property
     def sure(self) -> int:
         """How many inputs are still to come that are sure to happen."""
+        self._catch_up()
         return len(self._items) - len(self._by_themselves) - len(self._dropped)
 
     def next_at(self) -> Instant | None:
         """The next instant at which something happens."""
+        self._catch_up()
         while self._items and self._items[0][1] in self._dropped:
             self._dropped.discard(self._pop()[1])
         return self._items[0][0] if self._items else None
@@ -93,4 +106,8 @@ class Heap:
 
     def entries(self) -> list[tuple[Instant, int, Any]]:
         """All that is still to come, in no particular order."""
+        self._catch_up()
+        return self._entries()
+
+    def _entries(self) -> list[tuple[Instant, int, Any]]:
         return [entry for entry in self._items if entry[1] not in self._dropped]

@@ -103,8 +103,9 @@ class TimeShared:
         return inside
 
     def _count(self, keyed: Sequence[tuple[Key, Load]], inside: set[Key]) -> None:
-        for key, each in keyed:
-            if key in self._known and (key in inside) != (key in self._inside):
+        moved = (inside ^ self._inside) & self._known
+        for key, each in keyed if moved else ():
+            if key in moved:
                 self.swaps += 1
                 self.swapped_bytes += each.memory
         self._known = {key for key, _ in keyed}
