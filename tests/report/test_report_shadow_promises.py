@@ -95,3 +95,14 @@ def test_those_whom_one_instant_and_their_owners_word_put_behind_one_are_not_tol
     units.later(minutes=2).end(1)
     units.go()
     assert found(units.events) == []
+
+
+def test_where_nobody_passes_one_that_waits_for_another_size_may_be_in_front(units):
+    units.queue("night", order="fcfs", backfill="none", reserve=1)
+    units.submit("anne pes=3 wall=1:00")
+    units.go()
+    moldable, behind = units.submit("anne sizes=1,4 walls=3:00,1:00", "ben wall=1:00")
+    assert units.go().starts == [], "on four PEs it ends sooner, and nobody passes it"
+    after_a_minute(units, 1)
+    assert units.go().starts == [moldable, behind]
+    assert found(units.events) == []

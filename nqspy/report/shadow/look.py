@@ -13,6 +13,7 @@ from nqspy.model.molded import sized
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Request, State
 from nqspy.model.reservation import Reservation
+from nqspy.report.shadow.doubts import BEFORE, BLIND, CLASSES, CLOSE, SHARES, SIZES
 from nqspy.report.shadow.followed import NEXT, Followed, Kind, ShadowAsked, ShadowPlace, is_apart, place_of
 from nqspy.report.shadow.places import BY_CLASS, ShadowBoards
 from nqspy.report.shadow.promises import FOREVER, Plans
@@ -21,11 +22,6 @@ from nqspy.report.shadow.turns import ShadowTurns
 
 LATE = 2 * SECOND
 """ms after its promised instant from which a start is late."""
-_BLIND = ("the journal does not say which exits were asked", "an exit had a say in who starts (jobselect)")
-"""Doubts beside which there is nothing more to find."""
-_CLASSES = "job classes decided who was loaded"
-_CLOSE = "two stood too close, or the shortest was tried first"
-_SHARES = ("shares decided who was first", "shares decided who was first (shrpri)")
 _REFUSED = ("EXIT", "NEVER", "LINE_CLOSED")
 """Codes of the reasons that an exit gives."""
 
@@ -103,7 +99,7 @@ class PassLook:
             self.doubts.add(kept.text)
         self._look_at_places(request, event)
         if self._queue(request).order == BY_CLASS:
-            self.doubts.add(_CLASSES)
+            self.doubts.add(CLASSES)
         elif request.state is State.QUEUED and not event.forced:
             self._begun += [event.seq] if request.rank < NOW else []
             self._look_at_turn(request, event.seq)
@@ -172,13 +168,13 @@ class PassLook:
 
     def _tells_nothing(self, queue: Queue, kind: Kind, request: Request) -> bool:
         """Whether shares decide between one of another kind and a request, which is noted already."""
-        if queue.name != request.queue or self.doubts.isdisjoint(_SHARES):
+        if queue.name != request.queue or self.doubts.isdisjoint(SHARES):
             return False
         return not self._turns_of(queue.name).tells(str(kind[0]), str(kind[1]), request)
 
     def _is_blind(self) -> bool:
         """Whether nothing more can be said of who had to start: exits had a say in it."""
-        return not self.doubts.isdisjoint(_BLIND)
+        return not self.doubts.isdisjoint(BLIND)
 
     def _ahead_of(
         self, request: Request, queue: Queue, kind: Kind, line: Sequence[ShadowPlace]
@@ -223,12 +219,12 @@ class PassLook:
         if kept is not None:
             return kept.text
         if other.spec.mold is not None:
-            return "one that may run on several numbers of PEs may have waited for another size"
+            return SIZES
         if exits is None or "jobselect" in exits:
-            return _BLIND[exits is not None]
+            return BLIND[exits is not None]
         if ahead is None:
             shares = self._followed.site.settings.weights(other.queue).share
-            return _SHARES["shrpri" in exits] if shares else _CLOSE
+            return SHARES["shrpri" in exits] if shares else CLOSE
         return None
 
     def _is_unseen(self, other: Request) -> bool:
@@ -322,15 +318,15 @@ class PassLook:
             kept = self._alone(queue.name, kind, line)
             first = self._followed.requests[line[0].seq]
             waits = kept is not None and kept.room and waits_for_room_alone(self._moment(True), first)
-            for place in line if waits else ():
+            chooses = kept is None and first.spec.mold is not None
+            for place in line if waits or chooses else ():
                 other = self._followed.requests[place.seq]
                 if other.seq != request.seq and not self._is_unseen(other):
                     ahead = self._is_ahead(other, request)
-                    if ahead:
+                    if ahead and waits:
                         return RoomKept("another one that waited for room stood before it")
-                    perhaps = perhaps or (
-                        RoomKept("somebody may have stood before it", False) if ahead is None else None
-                    )
+                    if ahead is not False:
+                        perhaps = perhaps or RoomKept(SIZES if chooses else BEFORE, False)
                     break
         return perhaps
 
