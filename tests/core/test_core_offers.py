@@ -161,6 +161,21 @@ def test_bounds_narrow_what_is_alike(house):
     assert house.run_pass().starts == [less, other]
 
 
+def test_whom_a_later_answer_does_not_reach_were_passed_over_for_the_former_one(house):
+    house.machine(pes=99).queue("night")
+    first, reached, small = house.submit("anne cpu=60", "anne cpu=90", "anne cpu=30")
+    before = Answer("refuse", "too long", "exits/test", (), (("cpu", 60_000, None),))
+    after = Answer("refuse", "one is running", "exits/test", (), (("cpu", 30_000, 60_000),))
+    house.exits(
+        may_force=False,
+        jobselect=lambda r, v: (after if v.running() else before) if r.seq == first else None,
+    )
+    told = house.run_pass()
+    assert told.starts == [small]
+    house.apply(told)
+    assert [house.why(seq).text for seq in (first, reached)] == ["one is running", "too long"]
+
+
 # ---------------------------------------------------------------- reasons, as it stands after the pass
 
 

@@ -177,15 +177,18 @@ class Offers:
         return freed
 
     def _renew(self, each: Refusal, answer: Answer | None) -> None:
+        """Another answer of one; whom a refusal of the same ones reached has its reason too. Those whom the
+        new one does not reach were passed over for the old one, which stays theirs."""
         request, before, _, reach, _ = each
-        reason = None if answer is None or answer.verdict == "force" else self._reason(answer)
-        if reason is not None:
-            self._draft.own[request.seq] = reason
-        if reach is not None:
+        if answer is None or answer.verdict == "force":
+            if reach is not None:
+                self.reach[reach] = None
+            return
+        reason = self._draft.own[request.seq] = self._reason(answer)
+        if reach is not None and (answer.alike, answer.within) == (before.alike, before.within):
             reached = self.reach[reach]
             assert reached is not None
-            stays = answer is not None and (answer.alike, answer.within) == (before.alike, before.within)
-            self.reach[reach] = replace(reached, reason=reason) if stays and reason is not None else None
+            self.reach[reach] = replace(reached, reason=reason)
 
     # ------------------------------------------------------------ what stays
 
