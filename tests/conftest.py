@@ -4,13 +4,14 @@ side by side: `scripts/test` uses four workers, each takes file by file.
 xdist's own ``loadgroup`` does nothing under pytest 9.2 (pytest-xdist issue 1386): its scheduler is told here.
 """
 
-import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import leftovers
 import pytest
+from examples import BUILD, PROFILE, examples
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
@@ -22,8 +23,15 @@ from nqspy.model.site import Site
 # No test is timed: the machine may be busy. A build server draws the same examples each time, so that no
 # landing hangs on a die; whoever runs the tests himself draws others, and finds what is left.
 settings.register_profile("nqspy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("build", settings.get_profile("nqspy"), derandomize=True, database=None)
-settings.load_profile(os.environ.get("NQSPY_TEST_EXAMPLES", "nqspy"))
+settings.register_profile(
+    BUILD, settings.get_profile("nqspy"), derandomize=True, database=None, max_examples=examples(100)
+)
+settings.load_profile(PROFILE)
+
+# Whoever begins a run in the background has it ignore these; what the tests begin must not.
+for _number in (signal.SIGHUP, signal.SIGQUIT):
+    signal.signal(_number, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MEMORY = {
     "tests/decider/test_decider_process.py",

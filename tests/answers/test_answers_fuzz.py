@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from daemon.inner import item
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -64,7 +65,7 @@ def stage(inner):
     return inner
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(MESSAGES, st.sampled_from(("root", "operator", "owner", "unknown uid")))
 def test_any_fields_of_any_command_are_answered_and_change_nothing(stage, message, by):
     if message["cmd"] in ("wait", "events") and message.get("wait"):
@@ -86,7 +87,7 @@ SPEC_FIELDS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.dictionaries(st.sampled_from(SPEC_FIELDS), WILD, min_size=1, max_size=4))
 def test_any_submission_is_taken_or_refused_in_one_line_and_shown_without_harm(stage, spec):
     answer = stage.ask("owner", "submit", items=[item(**spec)])

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -151,13 +152,13 @@ def _here(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("NQSPY_HOME", os.getcwd())
 
 
-@settings(max_examples=2000)
+@settings(max_examples=examples(2000))
 @given(CASES)
 def test_any_script_and_any_options_are_taken_or_refused_in_one_line(case):
     check("qsub", *case)
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(scripts_of("slurm"), st.lists(words_of("slurm"), max_size=6), st.booleans())
 def test_so_are_those_of_a_submission_in_the_words_of_slurm(script, words, named):
     check("nqspy submit", "slurm", script, words, named)

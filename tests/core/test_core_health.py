@@ -5,6 +5,7 @@ from time import process_time
 import pytest
 from core.harness import House, force, spec_of
 from core.properties.worlds import live, worlds
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -203,7 +204,7 @@ def test_what_is_parked_already_is_queued_again_when_that_is_the_stronger_wish()
 # ---------------------------------------------------------------- whatever comes
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(worlds(), st.lists(st.sampled_from(("a", "b", "c")), max_size=3), st.data())
 def test_what_needs_something_broken_never_starts(world, down, data):
     site = world.house

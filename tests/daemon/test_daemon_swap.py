@@ -1,11 +1,13 @@
 """Swap control on the living machine: the marks are set around what is in use now, and real memory crosses
 them."""
 
+import contextlib
 import os
 import re
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -50,6 +52,27 @@ class People:
         self.child.wait()
 
 
+@contextlib.contextmanager
+def crowded(live, id):
+    """People take memory until a request gives way: also what others on the machine give back meanwhile."""
+    there = [People(live, PEOPLE)]
+    try:
+        while not _comes(lambda: live.job(id)["state"] == "suspended", 15):
+            assert len(there) < 6, f"{id} should give way"
+            there.append(People(live, int(TOTAL * STEP / 100) // MB))
+        yield
+    finally:
+        for each in there:
+            each.go()
+
+
+def _comes(condition, seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while not (found := condition()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return found
+
+
 def marks() -> str:
     """Swap control with the upper mark a little above what is in use now."""
     used = memory.look().used
@@ -84,9 +107,7 @@ def test_a_request_gives_way_to_people_and_comes_back_when_they_have_gone(live, 
     id, pid = hog
     live.set(marks())
     assert not stands_still(pid)
-    people = People(live, PEOPLE)
-    try:
-        live.until(id, lambda job: job["state"] == "suspended", "give way")
+    with crowded(live, id):
         until(lambda: stands_still(pid), "its process is stopped")
         why = live.why(id)
         assert why["reason"]["code"] == "MEMORY"
@@ -99,8 +120,6 @@ def test_a_request_gives_way_to_people_and_comes_back_when_they_have_gone(live, 
         live.restart()
         assert (live.job(id)["state"], live.job(late)["state"]) == ("suspended", "queued")
         assert stands_still(pid)
-    finally:
-        people.go()
     live.until(id, lambda job: job["state"] == "running", "come back")
     until(lambda: not stands_still(pid), "its process goes on")
     live.ended(late)
@@ -119,12 +138,8 @@ def test_a_daemon_that_may_not_page_out_says_so_once(make_live):
     id = live.submit(f"exec {hold(BATCH, 'batch')}")
     live.text("batch")
     live.set(marks())
-    people = People(live, PEOPLE)
-    try:
-        live.until(id, lambda job: job["state"] == "suspended", "give way")
+    with crowded(live, id):
         until(lambda: "paging out needs CAP_SYS_NICE" in live.log, "the log says so")
-    finally:
-        people.go()
     live.until(id, lambda job: job["state"] == "running", "come back")
     assert live.log.count("CAP_SYS_NICE") == 1
 

@@ -4,6 +4,7 @@ import tracemalloc
 
 import pytest
 from core.properties.worlds import live, worlds
+from examples import examples
 from hypothesis import given, settings
 
 from nqspy.decider import backoff, messages, plans, process
@@ -92,7 +93,7 @@ def test_bounds_are_taken_of_numbers_that_there_are(field, taken):
     assert plans.plan_of(messages.message_of(body), 1, (), []).reasons.reach == ((reach,) if taken else ())
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(worlds())
 def test_the_reasons_of_any_pass_come_out_as_they_went_in(world):
     def check(told):

@@ -4,6 +4,7 @@ runs twice but by order."""
 from collections import Counter
 
 from engine.harness import ANNE, PLAIN, ROOT, Centre, Failpoint
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -51,7 +52,7 @@ def _insist(centre: Centre, command: cm.Command) -> None:
             centre.later(seconds=3)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(_LINES, _STEPS, st.integers(1, 40))
 def test_no_index_is_lost_or_run_twice(lines: list[tuple[str, bool]], steps: list[tuple[str, int, str]],
                                        failing: int) -> None:  # fmt: skip

@@ -4,6 +4,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from engine.harness import moment
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -170,7 +171,7 @@ CRONS = st.builds(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.lists(CRONS, min_size=1, max_size=3, unique=True),
     st.sampled_from(("2026-03-29T00:00:00+01:00", "2026-10-25T00:00:00+02:00", "2026-06-01T00:00:00+02:00")),

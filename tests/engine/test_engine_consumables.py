@@ -4,6 +4,7 @@ import pytest
 from engine.harness import ANNE, OLGA, PLAIN, ROOT, Centre, asked, item
 from engine.test_engine_forged_plans import plan
 from engine.test_engine_late_plans import Late
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -332,7 +333,7 @@ class Watcher:
             self.held = {unit: seq for unit, seq in self.held.items() if seq != event.seq}
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(STORY)
 def test_units_are_never_given_twice_and_offline_ones_never(story):
     centre = Centre(LAB + "create probe check units=gpu command=true running=requeue\n", pes=6, length=400)

@@ -2,6 +2,7 @@
 
 import pytest
 from engine.harness import Centre, Failpoint, observable
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -93,7 +94,7 @@ graphs = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     graph=graphs,
     policy=st.sampled_from(("hold", "delete", "run")),

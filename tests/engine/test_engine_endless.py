@@ -2,6 +2,7 @@
 
 import pytest
 from engine.harness import PLAIN, Centre
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -49,7 +50,7 @@ def test_of_those_without_a_time_the_first_starts(backfill):
     assert not centre.site.requests
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.sampled_from(FILLS),
     st.sampled_from(MANY),

@@ -4,6 +4,7 @@ while nothing happens none is made, however often somebody looks."""
 from engine.harness import Centre
 from engine.test_engine_look_ahead_properties import FACTORS, QUEUE, REQUEST, SHIFT, built, put
 from engine.test_engine_properties import SETTINGS, live, steps
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -59,7 +60,7 @@ class Watched:
         assert (self.passes, self.engine.commits, centre.site.n) == (passes, commits, events)
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(steps, MOMENTS)
 def test_whatever_people_and_hands_do_each_pass_follows_an_event_or_a_look_that_was_told(happenings, moments):
     centre = Centre(SETTINGS, length=100, pes=3)
@@ -68,7 +69,7 @@ def test_whatever_people_and_hands_do_each_pass_follows_an_event_or_a_look_that_
     watched.is_idle(centre, moments)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.lists(QUEUE, min_size=3, max_size=3), FACTORS, SHIFT, st.lists(REQUEST, min_size=3, max_size=15),
     st.integers(0, 4_000), MOMENTS,

@@ -5,6 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from engine.harness import MAX, PLAIN, Centre, moment
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -122,7 +123,7 @@ def _on_the_clock(wall: datetime, zone: ZoneInfo) -> datetime:
     return wall.replace(tzinfo=zone, fold=0)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(CRONS, st.sampled_from(WEEKS), st.sets(st.integers(0, 15), max_size=6))
 def test_a_site_with_holidays_is_one_on_whose_calendar_they_are_sundays(fields, week, numbers):
     monday = date.fromisoformat(week)

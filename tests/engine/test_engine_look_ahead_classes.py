@@ -3,6 +3,7 @@ takes."""
 
 from engine.harness import Centre
 from engine.test_engine_look_ahead_properties import by_its_limit, each_is_foreseen
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -80,7 +81,7 @@ def has_moved(centre: Centre) -> Centre:
 def test_each_start_is_foreseen_where_others_give_way():
     moved = 0
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=examples(150), deadline=None)
     @given(
         st.lists(JOB, min_size=3, max_size=18),
         st.sampled_from([0, 700, 20_000]),

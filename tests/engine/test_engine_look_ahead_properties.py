@@ -3,6 +3,7 @@ fills by contract), and nobody comes later, each start is foreseen to the millis
 chances are taken."""
 
 from engine.harness import Centre, item, observable
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -138,7 +139,7 @@ def each_is_foreseen(centre: Centre) -> int:
     return sum(isinstance(each.event, ev.Starting) and each.event.until is not None for each in events)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(
     st.lists(QUEUE, min_size=3, max_size=3),
     FACTORS,
@@ -187,7 +188,7 @@ HOLE = [
 def test_each_start_is_foreseen_where_holes_are_filled_by_contract():
     filled = 0
 
-    @settings(max_examples=120, deadline=None)
+    @settings(max_examples=examples(120), deadline=None)
     @given(st.lists(HOLES, min_size=3, max_size=3), st.lists(FILLING, min_size=3, max_size=20), st.booleans())
     def foreseen(queues, requests, sampled):
         nonlocal filled

@@ -2,6 +2,7 @@
 
 import pytest
 from engine.harness import Centre
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -52,7 +53,7 @@ def free_then(site, starts, request):
     return None
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(REQUESTS, min_size=2, max_size=14), st.randoms(use_true_random=False))
 def test_who_is_too_wide_when_its_turn_comes_lacks_pes_and_all_others_their_limit(requests, chance):
     centre = Centre(DIVIDED, pes=12)

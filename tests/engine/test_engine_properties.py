@@ -2,6 +2,7 @@
 journal gives the same site again."""
 
 from engine.harness import ANNE, BEN, MAX, OLGA, PLAIN, Centre, asked, item, observable
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -161,7 +162,7 @@ def live(centre: Centre, happenings) -> None:
     assert not [line for line in centre.sim.log if "internal error" in line]
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(steps)
 def test_no_sequence_of_inputs_raises_or_leaves_a_broken_site(happenings):
     centre = Centre(SETTINGS, length=100, pes=3)
@@ -181,7 +182,7 @@ def test_the_rows_give_the_same_site_as_the_events(tmp_path_factory, happenings)
         assert observable(journal.load()) == observable(centre.site)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(steps, st.sets(st.integers(1, 40), max_size=4))
 def test_commits_that_fail_anywhere_lose_nothing_but_what_was_refused(happenings, numbers):
     centre = Centre(SETTINGS, length=100, pes=3)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from engine.harness import Centre, moment
 from engine.test_engine_properties import SETTINGS, live, steps
+from examples import examples
 from hypothesis import given, settings
 
 from nqspy.core.no_exits import NoExits
@@ -32,7 +33,7 @@ def unlike(journal: Any) -> list:
     return follower.differences
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(steps)
 def test_whatever_happened_happens_again_to_the_event(happenings):
     centre = Centre(SETTINGS, length=100, pes=3)
@@ -54,7 +55,7 @@ def course(centre: Centre, *lines: str) -> tuple[Follower, OtherCourse]:
     return was, would
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(steps)
 def test_a_change_that_changes_nothing_leaves_the_night_as_it_was(happenings):
     centre = Centre(SETTINGS, length=100, pes=3)
@@ -65,7 +66,7 @@ def test_a_change_that_changes_nothing_leaves_the_night_as_it_was(happenings):
     assert would.left is None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(steps)
 def test_a_night_under_other_settings_goes_to_its_end(happenings):
     centre = Centre(SETTINGS, length=100, pes=3)

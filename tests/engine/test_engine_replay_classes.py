@@ -4,6 +4,7 @@ other, and elsewhere moves take what they took."""
 from engine.harness import Centre
 from engine.test_engine_look_ahead_classes import JOB, LAST, hand_in, site_of
 from engine.test_engine_replay import course, unlike
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,7 +13,7 @@ from nqspy.model.ids import Instant
 from nqspy.model.moved_out import MovedOut
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(JOB, min_size=2, max_size=12),
     st.sampled_from([0, 700, 20_000]),

@@ -4,6 +4,7 @@ away for ever."""
 import pytest
 from engine.harness import MAX, PLAIN, Centre, moment
 from engine.test_engine_late_plans import Late
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -385,7 +386,7 @@ nights = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(nights)
 def test_on_any_night_giving_way_is_fair_and_everything_ends(night):
     jobs = dict(enumerate(night["jobs"], 1))

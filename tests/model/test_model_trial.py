@@ -1,6 +1,7 @@
 """Changes are tried on what is shared with the settings that stand, and only what they may have made wrong is
 looked at."""
 
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,7 +33,7 @@ CHANGES = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(st.lists(CHANGES, min_size=1, max_size=3), max_size=12))
 def test_looking_at_what_was_touched_finds_what_looking_at_all_finds(steps):
     site = Settings()

@@ -4,6 +4,7 @@ import contextlib
 
 import msgspec
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,7 +26,7 @@ PIECES = st.sampled_from([*WORDS, *ODD]) | st.text(max_size=8)
 TEXTS = st.lists(PIECES, max_size=14).map(" ".join) | st.text(max_size=120)
 
 
-@settings(max_examples=600)
+@settings(max_examples=examples(600))
 @given(TEXTS)
 def test_any_text_is_read_or_refused_at_a_place(text):
     try:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -244,7 +245,7 @@ def sites(draw) -> Settings:
     return site
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(sites())
 def test_settings_printed_and_read_again_are_the_same(site):
     text = print_settings(site)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from engine.harness import ANNE, PLAIN, ROOT, Centre
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -296,7 +297,7 @@ def test_who_is_too_wide_beside_what_another_queue_starts_is_passed_over_too():
     assert overtakings(centre) == []
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from((0, 0, 1, 500, 50_000)), HAPPENINGS), max_size=16), st.integers(1, 2)
 )

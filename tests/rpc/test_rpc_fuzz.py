@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -64,7 +65,7 @@ def test_texts_for_people_hold_no_control_characters_and_stay_what_they_are_as_j
     assert json.loads(messages.plain(encoded)) == text
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(LINES, max_size=6))
 def test_a_server_answers_each_line_once_and_serves_the_next_client(fuzzed, lines):
     desk, peer = fuzzed

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from core.harness import House
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -185,7 +186,7 @@ def step(house, what, value):
     house.later(seconds=1 + (value if what == "later" else 0))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.integers(1, 5), st.lists(steps, min_size=3, max_size=14))
 def test_a_pass_with_kept_answers_decides_what_one_without_any_decides(folder, pes, story):
     house, warm, cold = build(pes), SiteExits(folder), Forgetful(folder)

@@ -3,6 +3,7 @@ keeps it, also beside those; who takes a hole by contract delays nobody."""
 
 from core.course import MINUTE, course
 from core.harness import House
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -65,7 +66,7 @@ def ends_at(house: House, seq: Seq, end: Instant) -> Instant:
     return end if until is None else min(end, until)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(QUEUE, min_size=3, max_size=3), st.lists(REQUEST, min_size=2, max_size=22))
 def test_nobody_starves_and_promised_times_are_kept_beside_chances(queues, requests):
     house = built(queues)

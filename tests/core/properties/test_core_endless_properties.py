@@ -3,6 +3,7 @@ loses nothing to all that pass him together, and whoever was promised a time kee
 
 from core.course import course
 from core.harness import House
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -72,7 +73,7 @@ def look(house: House, before: dict[Seq, set[Seq]], told: dict[Seq, Instant]) ->
             assert request.started <= told.pop(seq), f"{seq} starts later than it was promised"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(QUEUE, min_size=2, max_size=2), st.lists(REQUEST, min_size=3, max_size=22))
 def test_all_that_pass_together_leave_what_is_kept_for_one_without_a_time(queues, requests):
     house = built(queues)

@@ -2,6 +2,7 @@
 
 from core.harness import House
 from core.properties.worlds import GROUPS, QUEUES, World, limits, requests
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,7 +13,7 @@ from nqspy.core.queueing.limits import RunningCounts, blocked_mask
 from nqspy.model.ids import HOUR
 from nqspy.model.shifts import UpcomingStop
 
-SOME = settings(max_examples=100)
+SOME = settings(max_examples=examples(100))
 RULES = [rule for rule in (*LIMITS, Caps, ShiftDrain) if rule is not RunLimit]
 WALLS = ("", "", " wall=1:00:00", " wall=3:00:00", " wall=unlimited")
 

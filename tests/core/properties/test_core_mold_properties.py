@@ -4,6 +4,7 @@ than it was promised, a replay of the journal makes the same of it, and the shad
 from core.course import course
 from core.harness import START, House, spec_of
 from core.properties.test_core_promise_properties import QUEUE, REQUEST, asked_for, built
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -106,7 +107,7 @@ def test_where_nothing_is_promised_it_starts_on_the_fastest_size_that_is_free(ta
 # ------------------------------------------------------------ whole courses
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(QUEUES, MOLDED)
 def test_a_promised_start_comes_no_later_and_moves_only_forward(queues, requests):
     house = built(queues)
@@ -128,7 +129,7 @@ def test_a_promised_start_comes_no_later_and_moves_only_forward(queues, requests
     assert not house.site.requests, "somebody never started"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(QUEUES, MOLDED)
 def test_a_replay_of_the_journal_gives_the_same_sizes_and_the_shadow_finds_nothing(queues, requests):
     house, again = built(queues), Site(host="ymp")

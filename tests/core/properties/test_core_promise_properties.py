@@ -3,6 +3,7 @@ was planned and no operator or exit has a hand in it."""
 
 from core.course import course
 from core.harness import House
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,7 +48,7 @@ def asked_for(each: dict) -> str:
     return f" mem={each['mem']}mb" + (f" gpu={each['gpu']}" if each["gpu"] else "")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(QUEUE, min_size=3, max_size=3), st.lists(REQUEST, min_size=2, max_size=18))
 def test_a_promised_start_comes_no_later_and_moves_only_forward(queues, requests):
     house = built(queues)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from core.harness import House
 from core.properties.worlds import GROUPS, live, worlds
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ from nqspy.core import runtime
 from nqspy.model.queues import LIMIT_NAMES, Weights
 from nqspy.model.requests import finite
 
-few = settings(max_examples=40)
+few = settings(max_examples=examples(40))
 
 
 def holders(site, queue):
@@ -162,7 +163,7 @@ def _priority(house, queue, waiting, request, top):
     )
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(worlds())
 def test_a_pass_starts_what_a_plain_walk_over_the_rules_would(world):
     world.submit_all()

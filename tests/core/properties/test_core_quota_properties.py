@@ -2,6 +2,7 @@
 
 from core.harness import House
 from core.properties.worlds import GROUPS, World, requests
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -9,7 +10,7 @@ from nqspy.core.fair_share import FairShare
 from nqspy.core.queueing.caps import Cap
 from nqspy.model.people import capped_pes, capped_use, lineage
 
-few = settings(max_examples=60)
+few = settings(max_examples=examples(60))
 
 
 @st.composite

@@ -5,6 +5,7 @@ from core.course import course
 from core.harness import House
 from core.properties.test_core_promise_properties import QUEUE, REQUEST, asked_for, built
 from core.properties.worlds import live, worlds
+from examples import examples
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -34,7 +35,7 @@ def told(verdict):
     return [(each.seq, each.before, each.text) for each in verdict.differences]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(worlds())
 def test_no_start_differs_from_the_rules_and_nobody_is_left_who_could_start(world):
     live(world, 12, lambda plan: None)
@@ -59,7 +60,7 @@ SECOND_TURN = [  # when the first ends early the second does, so that the last m
 ]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(QUEUE, min_size=3, max_size=3), st.lists(st.tuples(REQUEST, OWN), min_size=2, max_size=18))
 @example([PLAIN | {"reserve": None}, PLAIN | {"reserve": 0}, PLAIN | {"reserve": 0}], SECOND_TURN)
 def test_nor_do_promised_starts_nor_who_passes_them(queues, requests):
@@ -69,7 +70,7 @@ def test_nor_do_promised_starts_nor_who_passes_them(queues, requests):
     assert not told(judged(house.events))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(worlds(), st.data())
 def test_a_start_that_is_left_out_of_a_journal_is_found(world, data):
     live(world, 12, lambda plan: None)
@@ -87,7 +88,7 @@ def queue_of(events, seq):
     return next(e.event.queue for e in events if isinstance(e.event, ev.Submitted) and e.event.seq == seq)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(worlds(), st.data())
 def test_so_is_a_start_on_other_pes(world, data):
     live(world, 12, lambda plan: None)

@@ -3,6 +3,7 @@ looked at everything (`House.run_pass` compares each)."""
 
 from core.course import MINUTE, course
 from core.harness import House
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -56,7 +57,7 @@ def ends(house: House, seq: int) -> None:
     house._event(ev.Ended(seq, run.number, "exit", 0, used=Used(0, house.now - run.started)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(QUEUE, min_size=3, max_size=3), st.lists(REQUEST, min_size=2, max_size=25), st.booleans())
 def test_a_pass_that_decides_the_same_again_is_a_pass(queues, requests, capped):
     house = built(queues, capped)

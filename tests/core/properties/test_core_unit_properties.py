@@ -3,6 +3,7 @@
 from core.harness import House
 from core.properties.test_core_limit_properties import masked, rows
 from core.properties.worlds import GROUPS, OWNERS, QUEUES, World
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +14,7 @@ from nqspy.model.consumables import wanted_in
 from nqspy.model.events import Change
 from nqspy.model.queues import CONSUMABLE_LIMITS
 
-SOME = settings(max_examples=150)
+SOME = settings(max_examples=examples(150))
 
 
 @st.composite
