@@ -45,13 +45,19 @@ APART = {"tests/sim/test_sim_batch.py"}
 """Files of long tests that share nothing: each goes to whoever is free, for they come late in a run."""
 
 
+HOUSE = "tests/house/"
+"""Its tests read the same files: on one worker each is parsed once."""
+
+
 class ByFile(LoadFileScheduling):
-    """A file's tests stay together but for those of `APART`, and so do the files of `MEMORY`."""
+    """A file's tests stay together but for those of `APART`, and so do the files of `MEMORY` and `HOUSE`."""
 
     def _split_scope(self, nodeid: str) -> str:
         path = super()._split_scope(nodeid)
         if path in APART:
             return nodeid
+        if path.startswith(HOUSE):
+            return HOUSE
         return "memory" if path in MEMORY else path
 
 

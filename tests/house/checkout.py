@@ -2,7 +2,6 @@
 
 import ast
 import subprocess
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -45,11 +44,19 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(), str(path))
 
 
-def functions(path: Path) -> Iterator[Function]:
+@cache
+def functions(path: Path) -> tuple[Function, ...]:
     """All functions of a file, inner ones too."""
-    for node in ast.walk(parsed(path)):
+    left: list[ast.AST] = [parsed(path)]
+    found: list[Function] = []
+    for node in left:
         if isinstance(node, Function):
-            yield node
+            found.append(node)
+        left += [each for each in ast.iter_child_nodes(node) if isinstance(each, _WITH_STATEMENTS)]
+    return tuple(found)
+
+
+_WITH_STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
 
 
 def place(path: Path, node: ast.AST | None = None) -> str:
