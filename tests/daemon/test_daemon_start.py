@@ -404,8 +404,14 @@ def test_queues_that_cannot_be_applied_leave_no_database_of_a_first_start(make_l
     assert "2020-03-02" in first
 
 
-def test_whoever_starts_or_stops_it_waits_for_nothing_heavy():
-    heavy = {"numpy", "peewee", "apscheduler"}
-    code = f"import nqspy.daemon.command, sys; print(sorted({heavy} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+def test_whoever_starts_or_stops_it_waits_for_nothing_heavy(tmp_path):
+    heavy = {"numpy", "peewee", "apscheduler", "pydantic"}
+    told = f"atexit.register(lambda: print(sorted({heavy} & set(sys.modules))))"
+    code = f"import atexit, sys; {told}; from nqspy.daemon.command import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "status", "--home", tmp_path],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "[]\n")
