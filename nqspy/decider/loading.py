@@ -31,6 +31,8 @@ class Loading:
         self._said: messages.ExitsLoaded | None = None
         found, self.problems = read_folder(client.folder, owner_of(client.folder))
         self.sources = tuple(found)
+        if strict and not client.folder.is_dir():  # taken away by mistake: no reason to let all rules go
+            self.problems.append(f"{client.folder} is no folder")
         client.loading = self
         self._begin()
 

@@ -41,8 +41,8 @@ def refuse(
     alike in these fields (`reasons.ALIKE`; ``()``: all of them) are passed over with it for the rest of the
     pass. ``within`` narrows that (without ``alike`` all of the queue) to those whose numbers lie within
     bounds, both included: ``{"memory": (least, most)}``; whole numbers, of cpu and wall ms, of memory bytes.
-    ``most`` None: however much, but not unlimited; ``least`` None, as of a request without a limit: those
-    without one.
+    ``most`` None, or infinity as of a setting that is ``unlimited``: however much, but not unlimited;
+    ``least`` None, as of a request without a limit: those without one.
     """
     if alike is None and not within:
         return Answer("refuse", _sentence(text))
@@ -54,6 +54,8 @@ def refuse(
 
 
 def _bounds(within: Mapping[str, tuple[float | None, float | None]]) -> tuple[Bounds, ...]:
+    if not isinstance(within, Mapping):
+        raise TypeError(f'refuse() takes as within= {{"memory": (least, most)}} and its like, not {within!r}')
     return tuple([(_bounded(name), *_pair(name, pair)) for name, pair in within.items()])
 
 
@@ -64,9 +66,11 @@ def _bounded(name: str) -> str:
 
 
 def _pair(name: str, pair: Any) -> tuple[int | None, int | None]:
-    if type(pair) is not tuple or len(pair) != 2 or not all(n is None or type(n) is int for n in pair):
-        raise TypeError(f"refuse() takes as within= of {name} two whole numbers, not {pair!r}")
-    return pair
+    if type(pair) is tuple and len(pair) == 2:
+        least, most = [None if n == math.inf else n for n in pair]
+        if all(n is None or type(n) is int for n in (least, most)):
+            return least, most
+    raise TypeError(f"refuse() takes as within= of {name} two whole numbers, not {pair!r}")
 
 
 def never(text: str) -> Answer:

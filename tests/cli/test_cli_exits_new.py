@@ -95,6 +95,8 @@ def test_the_command_tells_what_it_wrote_and_overwrites_nothing(folder):
         (["jobselct"], "jobselct is no exit (did you mean jobselect?); exits are elected, jobend, "),
         (["submit", "9lives"], "'9lives' cannot be an exit's name"),
         (["jobselect", "json"], "'json' is a module of Python's"),
+        (["submit", ""], "'' cannot be an exit's name"),
+        (["submit", "my.rule"], "'my.rule' cannot be an exit's name"),
         (["submit", "nowhere/x"], "nowhere/x.py cannot be written: No such file or directory"),
         ([], "missing argument 'KIND'"),
     ],

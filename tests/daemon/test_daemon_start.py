@@ -380,6 +380,7 @@ def test_a_client_that_hangs_up_costs_nothing(office):
         (("--queues", "/nope"), "/nope is no folder"),
         (("--exits", "/nope"), "/nope is no folder"),
         (("--clock", "nonsense"), "is no clock"),
+        (("--clock", "9999-12-31T23:59:59+01:00 x360"), "it needs a year from 1971 to 2999"),
     ],
 )
 @pytest.mark.parametrize("command", ["start", "run"])

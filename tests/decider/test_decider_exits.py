@@ -79,6 +79,15 @@ def test_a_broken_file_leaves_the_old_set_in_force(make_live):
         live.waits(never, "not never")
 
 
+def test_a_folder_that_is_gone_leaves_the_old_set_in_force(make_live):
+    live = make_live().site(ONE_QUEUE, {"picky": PICKY}).start()
+    (live.home / "exits").rename(live.home / "elsewhere")
+    live.qmgr("reload exits").refused("exits is no folder", "stay in force")
+    live.waits(live.submit("true", name="never"), "not never")
+    (live.home / "exits").mkdir()
+    assert "no exits loaded" in live.qmgr("reload exits").ok().out
+
+
 ENDLESS = """\
 from nqspy.userexit import refuse, userexit
 

@@ -7,10 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from nqspy.model.ids import Instant
 from nqspy.model.site import Site
+from nqspy.report.time_text import zone_of
 from nqspy.sim.replay import texts
 from nqspy.sim.replay.apart import apart
-from nqspy.sim.replay.command import read_commands
+from nqspy.sim.replay.command import read_commands, time_asked
 from nqspy.sim.replay.exits import PATIENCE, RecordedExits, files_in
 from nqspy.sim.replay.wrong import NotReplayed
 from nqspy.sim.trying import texts as trial_texts
@@ -115,3 +117,18 @@ def test_where_only_passes_saw_something_else_nobody_reads_of_0_other_events() -
     told = texts.text_of(DIFFERENT | {"differences": 0}, "the exits of here")
     assert "the exits of here: nothing would have been different" in told
     assert "other ones" not in told
+
+
+@pytest.mark.parametrize(
+    ("span", "since", "until"), [("1s..1h", None, None), (None, "1h", "2h"), (None, "7d", "30d")]
+)
+def test_a_time_that_ends_before_it_begins_is_told(span, since, until):
+    past = SimpleNamespace(zone=zone_of("UTC"), last=Instant(40 * 86_400_000))
+    with pytest.raises(NotReplayed, match=r"nothing lies between \w+ and \w+"):
+        time_asked(past, span, since, until)
+
+
+def test_a_clock_time_before_the_beginning_is_that_of_the_next_day():
+    past = SimpleNamespace(zone=zone_of("UTC"), last=Instant(40 * 86_400_000))
+    begin, end = time_asked(past, "21:00..06:00", None, None)
+    assert end - begin == 9 * 3_600_000

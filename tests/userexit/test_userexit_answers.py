@@ -55,9 +55,18 @@ def test_a_refusal_says_within_which_bounds_it_reaches(put, load, house, req):
     assert answer.alike == ()
 
 
+def test_a_bound_may_be_a_setting_that_is_unlimited(put, load, house, req):
+    declared = "hmax = setting('hmax', 'memory', 'unlimited', 'what all may have')\n"
+    put("a", declared + says("refuse('no', within={'memory': (request.memory, hmax.value)})"))
+    answer = load().jobselect(req(1, memory=7), house)
+    assert answer.within == (("memory", 7, None),)
+
+
 @pytest.mark.parametrize(
     ("within", "told"),
     [
+        ("7", 'refuse() takes as within= {"memory": (least, most)} and its like, not 7'),
+        ("[('memory', 1, 2)]", "and its like, not [('memory', 1, 2)]"),
         ("{'owner': (1, 2)}", "refuse() knows within= of cpu, memory, wall, pes, not 'owner'"),
         ("{'memory': 7}", "refuse() takes as within= of memory two whole numbers, not 7"),
         ("{'memory': (7.5, None)}", "refuse() takes as within= of memory two whole numbers, not (7.5, None)"),

@@ -28,7 +28,8 @@ def new(kind: str, name: str | None) -> None:
         near = difflib.get_close_matches(kind, known, 1)
         meant = f" (did you mean {near[0]}?)" if near else ""
         fail(f"{kind} is no exit{meant}; exits are {', '.join(known)}", 2)
-    path = Path(kind if name is None else name.removesuffix(".py")).with_suffix(".py")
+    named = Path(kind if name is None else name.removesuffix(".py"))
+    path = named.with_name(f"{named.name}.py") if named.name else named
     if not _NAME.fullmatch(path.stem) or path.stem.endswith("_test"):
         fail(f"{path.stem!r} cannot be an exit's name: letters, digits, - and _ only, a letter first", 2)
     if path.stem in sys.stdlib_module_names:

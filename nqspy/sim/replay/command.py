@@ -81,7 +81,7 @@ def replay(
         if drawn is not None:
             picture.check(drawn)
         past = RecordedPast(Path(resolve_home(home)))
-        begin, end = _time(past, span, since, until)
+        begin, end = time_asked(past, span, since, until)
         other = _other(exits, queues, commands or [], file)
         if show_steps:
             _show_steps(past, begin, end, as_json, other)
@@ -112,17 +112,17 @@ def _compared(what: Gathered, other: Other, drawn: Path | None) -> dict[str, Any
     return {"data": data_of(comparison), "picture": content}
 
 
-def _time(
+def time_asked(
     past: RecordedPast, span: str | None, since: str | None, until: str | None
 ) -> tuple[Instant | None, Instant | None]:
-    """Raises BadValue, NotReplayed."""
+    """From when on and up to when. Raises BadValue, NotReplayed."""
     if span is not None:
         if since is not None or until is not None or ".." not in span:
             raise NotReplayed(f"{span!r} is no time: write it like 03:10..03:20, without --since and --until")
         since, _, until = span.partition("..")
     begin = parse_since(since, past.zone, past.last) if since else None
     end = parse_since(until, past.zone, past.last) if until else None
-    if until and begin is not None and end is not None and end <= begin:
+    if until and ":" in until and begin is not None and end is not None and end <= begin:
         # A clock time is the next one after the beginning, which may lie behind the last event.
         end = parse_since(until, past.zone, Instant(end + _NEXT_DAY))
     if begin is not None and end is not None and begin >= end:
