@@ -69,8 +69,16 @@ def _pair(name: str, pair: Any) -> tuple[int | None, int | None]:
     if type(pair) is tuple and len(pair) == 2:
         least, most = [None if n == math.inf else n for n in pair]
         if all(n is None or type(n) is int for n in (least, most)):
-            return least, most
+            return _in_reach(least), _in_reach(most)
     raise TypeError(f"refuse() takes as within= of {name} two whole numbers, not {pair!r}")
+
+
+def _in_reach(number: int | None) -> int | None:
+    """No request has a number beyond: nor could one be compared in the columns, or told to the daemon."""
+    return None if number is None else max(-_GREATEST, min(number, _GREATEST))
+
+
+_GREATEST = (1 << 63) - 1
 
 
 def never(text: str) -> Answer:

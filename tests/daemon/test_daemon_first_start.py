@@ -1,5 +1,9 @@
 """Starts that cannot be: one line says why, and a home that was none is none again."""
 
+import os
+import signal
+import sys
+
 import pytest
 from daemon.live import until
 
@@ -64,3 +68,16 @@ def test_closed_standard_descriptors_are_no_pipes_of_ours(make_live):
     assert live.run("nqsd", "start", before=closed).status == 0
     live.run("nqsd", "status").ok()
     assert live.run("nqsd", "start", before=closed).status == 1
+
+
+def test_signals_that_the_caller_ignores_or_blocks_are_the_daemons_own(make_live):
+    live = make_live().site()
+    deaf = (
+        "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); "
+        "signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()); "
+        "os.execvp(sys.argv[1], sys.argv[1:])"
+    )
+    live.run("nqsd", "start", before=[sys.executable, "-c", deaf]).ok()
+    live.ended(live.submit("true"))
+    os.kill(live.pid, signal.SIGTERM)
+    until(lambda: "INFO stopped" in live.log, "SIGTERM has ended it")

@@ -1,5 +1,6 @@
 """How the answers of several exits become one, and what counts as no answer at all."""
 
+import msgspec
 import pytest
 
 from nqspy.model.actions import Redate
@@ -244,3 +245,9 @@ def test_what_is_wrong_is_told_in_the_words_of_who_writes_exits():
         changes(output=3)
     with pytest.raises(TypeError, match="as attributes a list of texts, not 3"):
         changes(attributes=3)
+
+
+def test_bounds_beyond_all_numbers_come_to_the_greatest_there_is():
+    answer = refuse("too much", within={"memory": (-(10**400), 10**400)})
+    assert answer.within == (("memory", -(2**63) + 1, 2**63 - 1),)
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(answer), type=type(answer)) == answer
