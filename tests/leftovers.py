@@ -36,7 +36,10 @@ def _look(folder: bytes) -> Iterator[tuple[int, str]]:
                 if _belongs(Path("/proc", entry), folder):
                     yield (
                         int(entry),
-                        Path("/proc", entry, "cmdline").read_bytes().replace(b"\0", b" ").decode(),
+                        Path("/proc", entry, "cmdline")
+                        .read_bytes()
+                        .replace(b"\0", b" ")
+                        .decode(errors="replace"),
                     )
             except OSError:  # it has gone, or is another user's
                 continue

@@ -30,16 +30,17 @@ def _status(serving: Serving, asked: rpc.Asked) -> dict[str, Any]:
     clock = zone.text(serving.clock.now())
     sight = Visibility(serving, asked.caller)
     alarms = [sight.masked(text) for text in serving.alarms()]
+    home = str(serving.home.path).encode("utf-8", "backslashreplace").decode()  # bytes that are no text
+    count = len(site.requests)
     words = [
-        f"nqsd serves {serving.home.path}: {len(site.requests)} requests, {running} started, "
-        f"{site.pes()} PEs",
+        f"nqsd serves {home}: {count} request{'s' * (count != 1)}, {running} started, {site.pes()} PEs",
         f"clock {clock}{f' (accelerated: {serving.clock.text})' if serving.clock.accelerated else ''}",
         f"shift {site.shift.current or 'none'}{' (switched by hand)' if site.shift.manual else ''}",
         serving.decider.state(),
         *(f"ALARM {text}" for text in alarms),
     ]
     return {
-        "text": "\n".join(words), "host": site.name, "requests": len(site.requests), "started": running,
+        "text": "\n".join(words), "host": site.name, "requests": count, "started": running,
         "pes": site.pes(), "clock": clock, "shift": site.shift.current, "alarms": alarms, "events": site.n,
         "commits": serving.engine.commits, "decider": serving.decider.state(),
     }  # fmt: skip

@@ -81,3 +81,12 @@ def test_signals_that_the_caller_ignores_or_blocks_are_the_daemons_own(make_live
     live.ended(live.submit("true"))
     os.kill(live.pid, signal.SIGTERM)
     until(lambda: "INFO stopped" in live.log, "SIGTERM has ended it")
+
+
+def test_a_home_whose_name_is_no_text_is_served_and_told(make_live, tmp_path):
+    live = make_live()
+    live.home = tmp_path / os.fsdecode(b"b\xff")
+    live.environment["NQSPY_HOME"] = str(live.home)
+    live.site().start()
+    assert "nqsd serves" in live.run("nqsd", "status").ok().out
+    assert r"b\xff: 0 requests" in live.run("nqsd", "status").ok().out
