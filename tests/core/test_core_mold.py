@@ -96,8 +96,22 @@ def test_where_a_start_is_promised_it_waits_for_a_size_that_ends_sooner_still(ea
     assert easy.go().starts == []  # in 40 minutes on the 2 PEs that are free, in 15 on all 8
     assert (promised(easy, anne), easy.request(anne).reservation.pes) == (5, 8)
     assert easy.why(anne).text == (
-        "it could start on 2 PEs and waits for 8, on which it ends sooner: in 15:00 instead of 40:00"
+        "it could start on 2 PEs and waits for 8, on which it ends sooner: there it takes 10:00 instead of 40:00"
     )
+
+
+def test_what_it_is_told_holds_as_time_goes_by(easy):
+    easy.set("queue/night/backfill", "none")
+    easy.submit("ben pes=6 wall=5:00")
+    easy.go()
+    (anne,) = easy.submit(f"anne {SIZES}")
+    easy.go()
+    told = easy.why(anne).text
+    for _ in range(2):
+        easy.later(minutes=1).submit("cleo pes=4 wall=1:00")
+        assert easy.go().starts == []
+    assert easy.decided_again == 1, "compared with a pass that looks at all"
+    assert easy.why(anne).text == told
 
 
 def test_it_waits_for_no_size_for_which_a_shift_would_have_stopped_its_queue_by_then(easy):
