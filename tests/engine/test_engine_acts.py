@@ -377,6 +377,19 @@ def test_indices_of_an_array_that_was_given_a_place_share_it_and_go_in_their_ord
     centre.is_sound()
 
 
+def test_who_had_a_date_of_his_own_keeps_the_place_that_he_exchanged():
+    centre = Centre(PLAIN + "stop queue batch\n", pes=1)
+    first, second, dated = centre.submit("anne", "ben", "anne at=+30")
+    alter(centre, {"priority": -3}, str(dated))
+    centre.later(minutes=1)
+    centre.ask(cm.ExchangeRequests((str(dated), str(first))), ANNE)
+    alter(centre, {"name": "mine"}, str(dated))
+    centre.qmgr("start queue batch")
+    centre.later(hours=1)
+    assert centre.starts() == [dated, second, first]
+    centre.is_sound()
+
+
 def test_an_exchange_is_done_for_both_or_for_none():
     centre = Centre(OTHER, pes=1)
     centre.submit("eva", "anne", "ben", "anne queue=other", "anne")
