@@ -100,6 +100,17 @@ def test_where_a_start_is_promised_it_waits_for_a_size_that_ends_sooner_still(ea
     )
 
 
+@pytest.mark.parametrize("asked", ["pes=2 wall=2:00", "sizes=2,4 walls=2:00,1:00"])
+def test_whom_a_limit_of_his_own_keeps_back_lets_others_pass_on_whichever_sizes(easy, asked):
+    easy.set("queue/night/backfill", "none").set("queue/night/reserve", None).set("queue/night/user_limit", 1)
+    easy.submit("ben pes=4 wall=1:00:00", "anne pes=3 wall=1:00:00")
+    easy.go()
+    (second,) = easy.submit(f"anne {asked}")
+    (cleo,) = easy.submit("cleo wall=1:00")
+    assert easy.go().starts == [cleo]
+    assert easy.why(second).text == "user limit 1 of queue night is reached for anne"
+
+
 def test_what_it_is_told_holds_as_time_goes_by(easy):
     easy.set("queue/night/backfill", "none")
     easy.submit("ben pes=6 wall=5:00")
