@@ -96,7 +96,8 @@ def test_where_a_start_is_promised_it_waits_for_a_size_that_ends_sooner_still(ea
     assert easy.go().starts == []  # in 40 minutes on the 2 PEs that are free, in 15 on all 8
     assert (promised(easy, anne), easy.request(anne).reservation.pes) == (5, 8)
     assert easy.why(anne).text == (
-        "it could start on 2 PEs and waits for 8, on which it ends sooner: there it takes 10:00 instead of 40:00"
+        "it could start on 2 PEs and waits for 8, on which it ends sooner: there it takes 10:00 "
+        "instead of 40:00"
     )
 
 
