@@ -200,14 +200,14 @@ def _await(request: Request, unmet: tuple[Dependency, ...], at: Instant, anew: b
 
 def _let_wait(request: Request, at: Instant, anew: bool = False) -> None:
     """Queued, held or waiting for its date, as its spec and holds say; the time before its date is no time in
-    queue, nor is the time before it could start where its age begins ``anew``: what was handed in as a list
-    keeps the list's order."""
+    queue (unless it was given another's place), nor is the time before it could start where its age begins
+    ``anew``: what was handed in as a list keeps the list's order."""
     request.state, eligible = wait_state(request, at), request.spec.eligible
     if request.state is not State.QUEUED:
         return
     if anew and not request.spec.listed:
         request.date_in_queue, request.redated = at, None
-    elif eligible is not None:
+    elif eligible is not None and request.redated is None:
         request.date_in_queue = max(request.date_in_queue, eligible)
 
 

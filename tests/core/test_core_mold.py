@@ -96,8 +96,34 @@ def test_where_a_start_is_promised_it_waits_for_a_size_that_ends_sooner_still(ea
     assert easy.go().starts == []  # in 40 minutes on the 2 PEs that are free, in 15 on all 8
     assert (promised(easy, anne), easy.request(anne).reservation.pes) == (5, 8)
     assert easy.why(anne).text == (
-        "it could start on 2 PEs and waits for 8, on which it ends sooner: in 15:00 instead of 40:00"
+        "it could start on 2 PEs and waits for 8, on which it ends sooner: there it takes 10:00 "
+        "instead of 40:00"
     )
+
+
+@pytest.mark.parametrize("asked", ["pes=2 wall=2:00", "sizes=2,4 walls=2:00,1:00"])
+def test_whom_a_limit_of_his_own_keeps_back_lets_others_pass_on_whichever_sizes(easy, asked):
+    easy.set("queue/night/backfill", "none").set("queue/night/reserve", None).set("queue/night/user_limit", 1)
+    easy.submit("ben pes=4 wall=1:00:00", "anne pes=3 wall=1:00:00")
+    easy.go()
+    (second,) = easy.submit(f"anne {asked}")
+    (cleo,) = easy.submit("cleo wall=1:00")
+    assert easy.go().starts == [cleo]
+    assert easy.why(second).text == "user limit 1 of queue night is reached for anne"
+
+
+def test_what_it_is_told_holds_as_time_goes_by(easy):
+    easy.set("queue/night/backfill", "none")
+    easy.submit("ben pes=6 wall=5:00")
+    easy.go()
+    (anne,) = easy.submit(f"anne {SIZES}")
+    easy.go()
+    told = easy.why(anne).text
+    for _ in range(2):
+        easy.later(minutes=1).submit("cleo pes=4 wall=1:00")
+        assert easy.go().starts == []
+    assert easy.decided_again == 1, "compared with a pass that looks at all"
+    assert easy.why(anne).text == told
 
 
 def test_it_waits_for_no_size_for_which_a_shift_would_have_stopped_its_queue_by_then(easy):

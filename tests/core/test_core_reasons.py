@@ -155,7 +155,8 @@ SAID = {
     "kept_ahead": ("scheduler", ("17.ymp",), "those ahead of it would hold what is kept for 17.ymp"),
     "ends_sooner": (
         "scheduler", (4, 16, 3_600_000, 7_200_000),
-        "it could start on 4 PEs and waits for 16, on which it ends sooner: in 1:00:00 instead of 2:00:00",
+        "it could start on 4 PEs and waits for 16, on which it ends sooner: there it takes 1:00:00 instead "
+        "of 2:00:00",
     ),
     "would_delay": (
         "scheduler", (3_600_000, "17.ymp"),

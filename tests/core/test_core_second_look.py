@@ -105,3 +105,16 @@ def test_in_a_queue_promises_are_gone_through_once_in_its_order(two):
     after_a_minute(two, 1, 3)
     assert two.go().starts == [short], "conservative backfilling: one sweep, all other promises in place"
     assert [promised(two, seq) for seq in (long, wide)] == [7, 5]
+
+
+def test_who_comes_to_a_limit_of_his_own_by_a_start_of_another_queue_lets_others_pass(house):
+    house.machine(pes=6).limit(user_limit=2)
+    house.queue("strict", order="fcfs", backfill="none", priority=1).queue("other", order="fcfs")
+    house.submit("cleo", "ben pes=2", queue="other")
+    house.go()
+    wide, narrow = house.submit("ben pes=6", "anne", queue="strict")
+    (second,) = house.submit("ben", queue="other")
+    assert house.go().starts == [second, narrow]
+    assert house.why(wide).text == "global user limit 2 is reached for ben"
+    house.submit("dora pes=5", queue="strict")
+    assert house.go().starts == []

@@ -6,6 +6,7 @@ from engine.harness import ANNE, MAX, OLGA, PLAIN, ROOT, Centre
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.actions import Action, Adjust, Kill, Signal, WriteOutput
+from nqspy.model.ids import member
 from nqspy.model.observations import ObservedExiting
 from nqspy.model.requests import Used
 
@@ -360,6 +361,33 @@ def test_nobody_of_the_same_instant_as_one_of_them_comes_between():
     centre.qmgr("start queue batch")
     centre.later(hours=1)
     assert centre.starts() == [left, middle, right, first]
+
+
+def test_indices_of_an_array_that_was_given_a_place_share_it_and_go_in_their_order():
+    centre = Centre(PLAIN + "stop queue batch\n", pes=1)
+    array, other = centre.submit("anne array=1-3", "anne")
+    centre.later(seconds=1)
+    centre.ask(cm.ExchangeRequests((centre.id(array), "2")), ANNE)
+    centre.qmgr("start queue batch")
+    centre.later(minutes=11)
+    assert centre.starts() == [other, member(1, 1)]
+    centre.ask(cm.RerunRequests((centre.id(member(1, 1)),)), ANNE)
+    centre.later(hours=1)
+    assert centre.starts()[2:] == [member(1, index) for index in (1, 2, 3)]
+    centre.is_sound()
+
+
+def test_who_had_a_date_of_his_own_keeps_the_place_that_he_exchanged():
+    centre = Centre(PLAIN + "stop queue batch\n", pes=1)
+    first, second, dated = centre.submit("anne", "ben", "anne at=+30")
+    alter(centre, {"priority": -3}, str(dated))
+    centre.later(minutes=1)
+    centre.ask(cm.ExchangeRequests((str(dated), str(first))), ANNE)
+    alter(centre, {"name": "mine"}, str(dated))
+    centre.qmgr("start queue batch")
+    centre.later(hours=1)
+    assert centre.starts() == [dated, second, first]
+    centre.is_sound()
 
 
 def test_an_exchange_is_done_for_both_or_for_none():

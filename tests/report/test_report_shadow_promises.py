@@ -106,3 +106,14 @@ def test_where_nobody_passes_one_that_waits_for_another_size_may_be_in_front(uni
     after_a_minute(units, 1)
     assert units.go().starts == [moldable, behind]
     assert found(units.events) == []
+
+
+def test_where_nobody_passes_one_kept_back_by_a_promise_without_a_time_may_be_in_front(units):
+    units.change(ev.Change("create", "domain/wide", {"pes": ("4-5",)}))
+    units.queue("strict", order="fcfs", backfill="none").set("queue/strict/domain", "wide")
+    units.queue("low", order="fcfs", reserve=1)
+    units.submit("ben pes=3", "cleo pes=4 gpu=1 wall=9:00", queue="low")
+    units.go()
+    units.submit("anne gpu=3 wall=9:00", "ben wall=9:00", queue="strict")
+    assert units.go().starts == [], "the first waits for what is kept, and nobody passes it"
+    assert found(units.events) == []

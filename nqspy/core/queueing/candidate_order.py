@@ -316,7 +316,7 @@ class CandidateOrder:
     def oldest(self, rows: Mask | None = None) -> int | None:
         """The first by date of these rows (None: of those that were not taken); None if there is none."""
         places = (self._base != NEVER if rows is None else rows).nonzero()[0]
-        return int(_first(places, (self._dates, self._turn), 1)[0]) if len(places) else None
+        return int(_first(places, (self._dates, self._turn, self.columns.seq), 1)[0]) if len(places) else None
 
     def first_left(self) -> int | None:
         """The best row that was not taken, whatever keeps it back; None when all were."""
@@ -347,7 +347,7 @@ class CandidateOrder:
         rows = (score >= _guess(score, most)).nonzero()[0]
         if len(rows) < most:
             rows = (score != NEVER).nonzero()[0]
-        keys = (-score[rows], self._dates[rows], self._turn[rows])
+        keys = (-score[rows], self._dates[rows], self._turn[rows], self.columns.seq[rows])
         places = _first(np.arange(len(rows)), keys, most)
         order = np.lexsort(tuple(key[places] for key in reversed(keys)))
         found: list[int] = rows[places[order]].tolist()
@@ -384,7 +384,7 @@ class CandidateOrder:
         if not ties:
             return None
         found = ties[0] if len(ties) == 1 else np.concatenate(ties)
-        return int(_first(found, (self._dates, self._turn), 1)[0])
+        return int(_first(found, (self._dates, self._turn, self.columns.seq), 1)[0])
 
     def _first_of(self, score: Floats) -> int | None:
         """The row with the best of these scores."""
@@ -392,7 +392,7 @@ class CandidateOrder:
         if top == NEVER:
             return None
         ties = (score == top).nonzero()[0]
-        return int(_first(ties, (self._dates, self._turn), 1)[0])
+        return int(_first(ties, (self._dates, self._turn, self.columns.seq), 1)[0])
 
 
 def _guess(score: Floats, most: int) -> float:

@@ -19,8 +19,8 @@ from nqspy.model.site import Site
 
 (_ENDS_SOONER,) = reason_kinds(
     ReasonCode.RESERVED,
-    ends_sooner="it could start on {pes} PEs and waits for {later}, on which it ends sooner: in {time:time} "
-    "instead of {asked:time}",
+    ends_sooner="it could start on {pes} PEs and waits for {later}, on which it ends sooner: there it takes "
+    "{time:time} instead of {asked:time}",
 )
 
 Keeping = Callable[[Request], Reason | None]
@@ -111,5 +111,5 @@ def waits_for(site: Site, now: int, one: Request, later: tuple[Request, int] | N
     """Why one that could start now waits for another size; None: it does not."""
     if later is None or ending(site, later[0], later[1]) >= ending(site, one, now) or later[1] <= now:
         return None
-    ends = ending(site, later[0], later[1]).end - now, ending(site, one, now).end - now
-    return _ENDS_SOONER("scheduler", one.spec.ask.pes, later[0].spec.ask.pes, *ends)
+    lengths = length_on(site, later[0]), length_on(site, one)  # not when: that changes from pass to pass
+    return _ENDS_SOONER("scheduler", one.spec.ask.pes, later[0].spec.ask.pes, *lengths)

@@ -4,6 +4,9 @@ once, so that nobody who stands there and could start by now waits for one who i
 
 Its own queue is not: there promises are gone through once, in its order (as conservative backfilling is
 defined), and who has none has his turn behind them.
+
+So has a queue in which one that waited for room let nobody pass, once a start of another queue has brought
+his own people to their limit: whom that keeps back lets others pass.
 """
 
 from collections.abc import Callable, Mapping
@@ -45,7 +48,7 @@ class SecondLook:
             if queue is before:
                 break
             opened = self._promised.opened_beside(queue.name)
-            if opened > self._known[queue.name]:
+            if opened > self._known[queue.name] or self._bars_no_more(queue):
                 self._known[queue.name] = opened
                 if self._could_start(queue):
                     return queue
@@ -53,7 +56,7 @@ class SecondLook:
 
     def _could_start(self, queue: Queue) -> bool:
         room = self._room(queue.name)
-        if self._backfill.is_barred(queue.name):
+        if self._backfill.is_barred(queue.name) and not self._bars_no_more(queue):
             return bool(self._past_the_bar(queue))
         line = self._lines.get(queue.name)
         return line is not None and (bool(self._able(queue)) or (room > 0 and line.some(room) is not None))
@@ -70,7 +73,14 @@ class SecondLook:
 
     def _lets_pass(self, queue: Queue, able: list[Request]) -> bool:
         bars = self._kept.closed[queue.name].of if self._backfill.is_barred(queue.name) else None
-        return bars is None or any(each.seq == bars.seq for each in able)
+        return bars is None or self._bars_no_more(queue) or any(each.seq == bars.seq for each in able)
+
+    def _bars_no_more(self, queue: Queue) -> bool:
+        """Whether by what started since its own people's limit keeps back the one that lets nobody pass."""
+        bars = self._kept.closed[queue.name].of if self._backfill.is_barred(queue.name) else None
+        if bars is None or self._kept.limited(bars, False) is None:
+            return False
+        return not self._promised.is_shared(bars)
 
     def put_back(self, queue: Queue) -> list[int]:
         """Puts back into the line of a queue who could start now, and, where nobody bars it, who has no

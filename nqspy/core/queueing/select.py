@@ -372,6 +372,7 @@ class _Selection:
             kept = mold.waits_for(draft.site, draft.now, one, self._promised.soonest(request))
         if one is not None and kept is None:
             return self._start(line, request, forced, one.spec.ask.pes, lacked)
+        kept = kept or self._kept.limited(request, forced)  # limits count first, as for others
         if narrow := kept is None:
             draft.say_short(request.queue)
             kept = words.too_few(draft, request)

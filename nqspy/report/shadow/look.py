@@ -319,7 +319,7 @@ class PassLook:
             first = self._followed.requests[line[0].seq]
             waits = kept is not None and kept.room and waits_for_room_alone(self._moment(True), first)
             chooses = kept is None and first.spec.mold is not None
-            for place in line if waits or chooses else ():
+            for place in line if waits or chooses or (kept is not None and not kept.sure) else ():
                 other = self._followed.requests[place.seq]
                 if other.seq != request.seq and not self._is_unseen(other):
                     ahead = self._is_ahead(other, request)
