@@ -14,7 +14,7 @@ PATIENCE = 30.0
 def of(folder: Path) -> dict[int, str]:
     """Number and command of each process that is still there after a while."""
     end = time.monotonic() + PATIENCE
-    while (found := dict(_look(str(folder).encode()))) and time.monotonic() < end:
+    while (found := dict(_look(os.fsencode(folder)))) and time.monotonic() < end:
         time.sleep(0.1)
     return found
 

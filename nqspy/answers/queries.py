@@ -30,7 +30,7 @@ def _status(serving: Serving, asked: rpc.Asked) -> dict[str, Any]:
     clock = zone.text(serving.clock.now())
     sight = Visibility(serving, asked.caller)
     alarms = [sight.masked(text) for text in serving.alarms()]
-    home = str(serving.home.path).encode("utf-8", "backslashreplace").decode()  # bytes that are no text
+    home = str(serving.home.path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     count = len(site.requests)
     words = [
         f"nqsd serves {home}: {count} request{'s' * (count != 1)}, {running} started, {site.pes()} PEs",

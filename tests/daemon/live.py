@@ -266,7 +266,7 @@ class Live:
 
     def leftovers(self) -> list[int]:
         """Processes of this home: daemon, starter, shepherds, jobs, commands."""
-        mark = f"NQSPY_HOME={self.home}".encode()
+        mark = os.fsencode(f"NQSPY_HOME={self.home}")
         return [int(entry) for entry in os.listdir("/proc") if entry.isdigit() and _has(entry, mark)]
 
     def close(self) -> None:
