@@ -171,12 +171,9 @@ class Rule(ABC):
         """The same, before the least that everybody with a share has."""
 
     @abstractmethod
-    def terms_of(self, name: str) -> tuple[float, float]:
-        """What the value of one rests on that no start changes."""
-
-    @abstractmethod
     def terms_of_many(self, names: Collection[str]) -> tuple[list[float], list[float]]:
-        """The same of many: first of all of them the one, then the other."""
+        """What the values of many rest on that no start changes: first of all of them the one, then the
+        other."""
 
     @abstractmethod
     def together(self) -> float:
@@ -189,7 +186,7 @@ class Rule(ABC):
     @staticmethod
     @abstractmethod
     def of_many(first: Floats, second: Floats, whole: Floats, own: Floats, bound: float) -> Floats:
-        """The values of many: `terms_of`, `together` and `own` of each."""
+        """The values of many: `terms_of_many`, `together` and `own` of each."""
 
 
 class Deficit(Rule):
@@ -206,11 +203,7 @@ class Deficit(Rule):
         committed, bound = self.uses.committed_at(self.name), self.terms.bound
         present, target = self._present.get(name, self._mean), self.targets.get(name, 0.0)
         owed = present + target * committed.whole - committed.each.get(name, 0.0)
-        return (2 * bound + min(2 * bound, max(-2 * bound, owed))) / (4 * bound)
-
-    def terms_of(self, name: str) -> tuple[float, float]:
-        """S and a."""
-        return self._present.get(name, self._mean), self.targets.get(name, 0.0)
+        return (2 * bound + self.terms.clipped(owed, 2)) / (4 * bound)
 
     def terms_of_many(self, names: Collection[str]) -> tuple[list[float], list[float]]:
         """S and a of many."""
@@ -239,10 +232,6 @@ class Decayed(Rule):
         whole, entitled = self.together(), self.parts.get(name, 0.0)
         used = self.own(name) / whole if whole > 0 else 0.0
         return entitled / (entitled + used) if entitled + used > 0 else 1.0
-
-    def terms_of(self, name: str) -> tuple[float, float]:
-        """E, twice."""
-        return self.parts.get(name, 0.0), self.parts.get(name, 0.0)
 
     def terms_of_many(self, names: Collection[str]) -> tuple[list[float], list[float]]:
         """E of many, twice."""

@@ -58,9 +58,8 @@ def _live(home: Home, options: StartOptions, ready: Callable[[str], None], clean
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: daemon.inbox.put(Stop()))
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    signal.signal(
-        signal.SIGCHLD, signal.SIG_DFL
-    )  # whoever begins it may ignore it: no child could be waited for
+    # Whoever begins it may ignore or block these: no child could be waited for then, and none would end it.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     try:
         daemon.start(clean)

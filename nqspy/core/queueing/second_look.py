@@ -67,17 +67,21 @@ class SecondLook:
         return [each for each in kept.of(queue.name) if each.spec.ask.pes <= room and not kept.keeping(each)]
 
     def _past_the_bar(self, queue: Queue) -> list[Request]:
-        """The same where one lets nobody pass: whose time has come; all, if that one could start."""
+        """The same; where one lets nobody pass only whose time has come, unless that one could start."""
         able = self._able(queue)
         return able if self._lets_pass(queue, able) else list(filter(self._promised.is_due, able))
 
     def _lets_pass(self, queue: Queue, able: list[Request]) -> bool:
-        bars = self._kept.closed[queue.name].of if self._backfill.is_barred(queue.name) else None
+        bars = self._bar_of(queue)
         return bars is None or self._bars_no_more(queue) or any(each.seq == bars.seq for each in able)
+
+    def _bar_of(self, queue: Queue) -> Request | None:
+        """Who waits in front and lets nobody pass."""
+        return self._kept.closed[queue.name].of if self._backfill.is_barred(queue.name) else None
 
     def _bars_no_more(self, queue: Queue) -> bool:
         """Whether by what started since its own people's limit keeps back the one that lets nobody pass."""
-        bars = self._kept.closed[queue.name].of if self._backfill.is_barred(queue.name) else None
+        bars = self._bar_of(queue)
         if bars is None or self._kept.limited(bars, False) is None:
             return False
         return not self._promised.is_shared(bars)
@@ -87,7 +91,7 @@ class SecondLook:
         promise. Answers the rows of those whom this pass itself has promised a start: they come first."""
         kept, promised = self._kept, self._promised
         barred = self._backfill.is_barred(queue.name)
-        again = self._past_the_bar(queue) if barred else self._able(queue)
+        again = self._past_the_bar(queue)
         if not barred:
             seqs = {each.seq for each in again}
             again += [r for r in kept.of(queue.name) if r.seq not in seqs and promised.told(r) is None]
