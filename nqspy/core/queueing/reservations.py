@@ -305,7 +305,7 @@ class Reservations:
         hole = None if forced else self._holes.get(request.seq, self._holes.get(of.seq))
         former = of.reservation
         self.early = self.early or (former is not None and (former.at is None or former.at > self._now))
-        if not self._is_kept() and not self._is_laid_out:
+        if not self.keeps_any and not self._is_laid_out:
             self._starts.append(request)
             return
         if passing := self._passes_untimed(of):
@@ -358,7 +358,7 @@ class Reservations:
 
     def mask(self, queue: str, columns: Columns) -> Mask | None:
         """Rows of a queue that would hold what is kept for others, as far as PEs tell; None: none would."""
-        if not self._is_kept():
+        if not self.keeps_any:
             return None
         time, pes = self._time, ("pes", self._site.domain_of(queue).name)
         ends = self._now + self._walls(queue, columns, pes)
@@ -378,13 +378,15 @@ class Reservations:
             return planned_walls(self._site.settings, queue, columns.wall)
         return passing_walls(self._site, queue, columns, lambda: self._takes_chances([pes]))
 
-    def _is_kept(self) -> bool:
+    @property
+    def keeps_any(self) -> bool:
+        """Whether something is kept for somebody."""
         return bool(self._site.reserved or (self._is_laid_out and self._time.kept))
 
     def delaying(self, request: Request) -> Reason | None:
         """Who is promised what it would hold; None where it delays nobody, or there are too few PEs for it in
         any case."""
-        if not self._is_kept():
+        if not self.keeps_any:
             return None
         time, told = self._time, self.told(request)
         if self._site.held_by(request) > time.idle.get(self._site.domain_of(request.queue).name, 0):

@@ -50,8 +50,7 @@ def act(draft: Draft, now: Instant) -> Instant | None:
         draft.after += choice.follow
     if (promise := selection.promises()) is not None:
         draft.after.append(promise)
-    dues = (draft.site.next_date(), selection.opens(), selection.goes_on(), selection.next_promised())
-    return min((due for due in dues if due is not None), default=None)
+    return min((due for due in selection.dues() if due is not None), default=None)
 
 
 NAME = "select"
@@ -118,6 +117,8 @@ class _Selection:
         closed = self._kept.closed.get(queue.name)
         if closed is None or queue.order != "fcfs":
             return False
+        if self._draft.chosen and self._promised.keeps_any:  # the next pass looks at others, in front
+            return False
         if self._backfill.is_barred(queue.name):
             return True
         full = closed.reason.code is ReasonCode.NO_PES and self._is_full(queue.name)
@@ -129,15 +130,16 @@ class _Selection:
             self._close(queue, reason)
         return reason is not None
 
-    def goes_on(self) -> Instant | None:
+    def dues(self) -> tuple[Instant | None, ...]:
+        """What the next pass may wait for: a date in queue, that a group's cap lets it start again, those who
+        are left over, the next promised start."""
+        return self._draft.site.next_date(), self._tally.opens(), self._goes_on(), self._promised.next_at()
+
+    def _goes_on(self) -> Instant | None:
         """When the next pass goes on with those that this one could not offer, or would let pass now: at
         once, where PEs are free."""
         goes_on = self._offers.go_on() or self._kept.freed
         return Instant(self._draft.now + 1) if goes_on and any(map(self._draft.room, self._lines)) else None
-
-    def opens(self) -> Instant | None:
-        """When a group's cap will let it start again."""
-        return self._tally.opens()
 
     def promises(self) -> Reserving | None:
         """What this pass promises, or takes back."""
@@ -148,10 +150,6 @@ class _Selection:
         promised."""
         promised, seq = self._promised, request.seq
         return promised.hole_of(seq), promised.is_passing(seq)
-
-    def next_promised(self) -> Instant | None:
-        """When the next promised start is due."""
-        return self._promised.next_at()
 
     def _line(self, queue: Queue) -> CandidateOrder:
         if queue.name not in self._lines:
