@@ -15,6 +15,7 @@ from nqspy.model.arrays import ArraySpec
 from nqspy.model.events import (
     Change,
     Decided,
+    Ended,
     Event,
     MachineFound,
     Recorded,
@@ -25,7 +26,7 @@ from nqspy.model.events import (
 )
 from nqspy.model.ids import Instant, array_key
 from nqspy.model.lifecycle import apply
-from nqspy.model.requests import Ask, Spec
+from nqspy.model.requests import Ask, Spec, Used
 from nqspy.model.site import Site
 from nqspy.ports import Answer
 from nqspy.userexit.guard import Guard
@@ -182,13 +183,33 @@ def promising(count: int, reserve: int | None) -> Site:
 
 
 def bench_promises(figure: Callable[..., Any], count: int) -> Iterator[Any]:
-    """A pass in which nothing starts: without promises, with one, with as many as there may be."""
+    """A pass for those who came, in which nothing starts: without promises, with one, with as many as there
+    may be. Besides, not judged: the first one after something else has happened, which lays out anew, and the
+    one in which somebody has ended, which goes through all promises."""
     without, one, most = (promising(count, reserve) for reserve in (0, 1, None))
-    floor = _median(lambda: run_pass(without, NOW, NoExits()))
+    floor = _median(lambda: _came_one(without))
     for site, said in ((one, "one promised start"), (most, f"{len(most.reserved)} promised starts")):
-        ours = _median(lambda site=site: run_pass(site, NOW, NoExits()))
+        ours = _median(lambda site=site: _came_one(site))
         name = f"pass, {count} waiting: {said}"
         yield figure(name, ours, "ms", floor, "the same without promises", "<= 5 x", ours <= 5 * floor)
+    anew = _median(lambda: _laid_out_anew(most))
+    yield figure("... laid out anew", anew, "ms", floor, "the same without promises", "", None)
+    for site in (without, most):
+        happen(site, Ended(1, 1, "exit", 0, used=Used(0, 60_000)), NOW)
+    floor, ended = (_median(lambda site=site: run_pass(site, NOW, NoExits()), 5) for site in (without, most))
+    yield figure("... one has ended", ended, "ms", floor, "the same without promises", "", None)
+
+
+def _came_one(site: Site) -> None:
+    """One comes, and the pass for it."""
+    spec = Spec("u1", 0, "job", "q", "", "", "/", ask=Ask(pes=41, wall=600_000))
+    happen(site, Submitted(site.next_seq, spec, "q", "queued"), NOW)
+    assert not run_pass(site, NOW, NoExits()).starts
+
+
+def _laid_out_anew(site: Site) -> None:
+    site.memos.clear()
+    run_pass(site, NOW, NoExits())
 
 
 CALLS = 2_000

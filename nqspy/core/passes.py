@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from nqspy.core import alike, features
 from nqspy.core.draft import Draft
 from nqspy.core.queueing import depend, startable, words
+from nqspy.core.queueing.layout import holds
 from nqspy.core.queueing.limits import RunningCounts, too_wide
 from nqspy.core.runtime import goes_since
 from nqspy.model.actions import Plan, Start
@@ -84,6 +85,8 @@ class PassRunner:
         submissions to queues that stand still; None where more has happened, or time has come."""
         last = self._last
         if last is None or site.stirs != self._stirs or (last.wake_at is not None and last.wake_at <= now):
+            return None
+        if site.reserved and not holds(site, now):  # who is promised when may be another matter by now
             return None
         came = [queue for queue, n in site.came.items() if n > last.as_of]
         if any(map(self._exits.has, _ASKED)) or not last.still.issuperset(came):

@@ -9,9 +9,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from nqspy.model.columns import Floats
+from nqspy.model.columns import Floats, Ints
 
 FOREVER = 1 << 62
 """The instant of what has no known end, ms."""
@@ -26,10 +25,25 @@ class _Steps:
     """How much of one amount is free from each instant to the next. The last step lasts for ever: then all
     that is held has ended."""
 
-    __slots__ = ("free", "times")
+    __slots__ = ("_least", "free", "times")
 
     def __init__(self, now: int, free: int) -> None:
         self.times, self.free = [now], [free]
+        self._least: tuple[Floats, Ints] | None = None
+
+    def copy(self, now: int) -> "_Steps":
+        """The same for whoever begins at a later instant of the first step."""
+        made = _Steps(now, 0)
+        made.times, made.free, made._least = [now, *self.times[1:]], self.free.copy(), self._least
+        return made
+
+    def least(self) -> tuple[Floats, Ints]:
+        """The instants, and how much is free all the time from the first to each of them and on to the
+        next."""
+        if self._least is None:
+            least = np.minimum.accumulate(np.array(self.free, dtype=np.int64))
+            self._least = np.array(self.times, dtype=np.float64), least
+        return self._least
 
     def at(self, instant: int) -> int:
         """The place of the step in which an instant lies."""
@@ -48,6 +62,7 @@ class _Steps:
         begin = max(begin, self.times[0])
         if begin >= end:
             return
+        self._least = None
         first, last = self._cut(begin), self._cut(end)
         for place in range(first, last):
             self.free[place] += amount
@@ -58,6 +73,7 @@ class _Steps:
     def begin(self, held: Iterable[tuple[int, int, int]]) -> None:
         """All that is held, each from when until when how much, of an amount of which nothing was before."""
         now, free, changes = self.times[0], self.free[0], dict[int, int]()
+        self._least = None
         for begin, end, amount in held:
             if max(begin, now) >= end:
                 continue
@@ -100,6 +116,12 @@ class Profile:
         self._steps: dict[Amount, _Steps] = {}
         for amount, most in (capacities or {}).items():
             self.provide(amount, most)
+
+    def copy(self, now: int) -> "Profile":
+        """The same from a later instant on, before anything that is held begins or ends."""
+        made = Profile(now)
+        made._steps = {amount: steps.copy(now) for amount, steps in self._steps.items()}
+        return made
 
     def provide(self, amount: Amount, most: int) -> None:
         """There is so much of it in all; nothing where it is known already."""
@@ -175,15 +197,18 @@ class Profile:
         wanted = [(self._steps[a], n) for a, n in claims.items() if n and a in self._steps]
         return min((steps.lasts(count) for steps, count in wanted), default=FOREVER)
 
-    def least_until(self, amount: Amount, ends: Floats) -> npt.NDArray[np.int64] | None:
-        """How much is free all the time from now to each of these instants; None where the amount is not
-        provided."""
-        steps = self._steps.get(amount)
-        if steps is None:
-            return None
-        least = np.minimum.accumulate(np.array(steps.free, dtype=np.int64))
-        times = np.array(steps.times, dtype=np.float64)
-        found: npt.NDArray[np.int64] = least[np.maximum(np.searchsorted(times, ends, side="left") - 1, 0)]
+    def has(self, amount: Amount) -> bool:
+        """Whether somebody provides it."""
+        return amount in self._steps
+
+    def least(self, amount: Amount) -> int:
+        """How much of it is free at every instant from now on."""
+        return int(self._steps[amount].least()[1][-1])
+
+    def least_until(self, amount: Amount, ends: Floats) -> Ints:
+        """How much of it is free all the time from now to each of these instants."""
+        times, least = self._steps[amount].least()
+        found: Ints = least[np.maximum(np.searchsorted(times, ends, side="left") - 1, 0)]
         return found
 
 

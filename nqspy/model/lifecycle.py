@@ -37,11 +37,11 @@ _NOTHING: Sequence[Transition] = ()
 def apply(site: Site, recorded: ev.Recorded) -> Sequence[Transition]:
     """Changes the site by one event and notes in ``site.touched`` which rows that concerns; what became of
     which requests. An event about a request that is no longer there changes nothing."""
-    site.n = recorded.n
-    site.at = recorded.at
+    site.n, site.at = recorded.n, recorded.at
     event, kind = recorded.event, type(recorded.event)
-    if kind not in _STILL:
-        site.stirs += 1
+    if kind not in _MERE:
+        site.memos.clear()
+        site.stirs += kind is not ev.Started
     if kind in _OF_THE_SITE:
         if kind in _GENERAL:
             site.news.general += 1
@@ -376,8 +376,8 @@ _GENERAL = {
 }
 """What changes more than requests."""
 
-_STILL = {ev.Submitted, ev.Started, ev.Decided, ev.Alarm, ev.DaemonStarted, ev.Reported}
-"""What neither frees anything nor puts anybody in front of others (`Site.stirs`)."""
+_MERE = {ev.Submitted, ev.Decided, ev.Alarm, ev.DaemonStarted, ev.Reported}
+"""What (as `Started`) neither frees anything nor puts anybody in front of others (`Site.stirs`)."""
 _FREEING = {*_GENERAL, ev.ResourceChanged}
 _OF_REQUESTS: dict[type[ev.Event], Callable[[Site, Any, Instant], Sequence[Transition]]] = {
     ev.Submitted: _submitted,

@@ -271,6 +271,7 @@ class House:
         again = self._passes.again(self.site, self.now, self.samples)
         plan = run_pass(self.site, self.now, self.door, self.samples)
         assert _picture(self.site) == before, "a pass changed the site"
+        self._decide_anew(plan)
         if again is not None:
             self.decided_again += 1
             assert self._what_counts(again) == self._what_counts(plan), "more has happened than was seen"
@@ -278,6 +279,13 @@ class House:
         self.plan = plan
         self.site.check()
         return Told(plan, self)
+
+    def _decide_anew(self, plan: ac.Plan) -> None:
+        """What is known of the last passes says nothing else than what is worked out anew."""
+        if self.site.memos and not any(map(self.door.has, ("jobselect", "elected", "shrpri"))):
+            self.site.memos.clear()
+            anew = run_pass(self.site, self.now, self.door, self.samples)
+            assert self._what_counts(anew) == self._what_counts(plan), "what was remembered holds no more"
 
     def _what_counts(self, plan: ac.Plan) -> tuple[Any, ...]:
         why = explain(self.site, self.site.requests, plan.reasons)

@@ -12,7 +12,6 @@ from nqspy.core.queueing.candidate_order import CandidateOrder
 from nqspy.core.queueing.kept_back import KeptBack
 from nqspy.core.queueing.laid_out import time_of, turn_of
 from nqspy.core.queueing.reservations import Reservations
-from nqspy.model.columns import Columns
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Request
@@ -131,18 +130,15 @@ class Backfill:
         for row in self._turns(line, due):
             look(line, row)
 
-    def tell_overdue(self, queue: str, columns: Columns) -> None:
+    def tell_overdue(self, queue: str) -> None:
         """Of those whose promised time has come nobody looks at one whose queue a limit has closed: that its
         promise is not kept, and why, is told all the same."""
-        if queue in self._kept.closed:
-            for request in map(columns.request, self._promised.rows(queue)):
-                seen = request.seq in self._promised.changes or self._promised.has_begun(request)
-                if self._promised.is_due(request) and not seen:
-                    self._promised.reserve(request)
+        for request in self._promised.due(queue) if queue in self._kept.closed else ():
+            if request.seq not in self._promised.changes and not self._promised.has_begun(request):
+                self._promised.reserve(request)
 
     def _due(self, line: CandidateOrder) -> set[int]:
-        rows = self._promised.rows(line.queue.name)
-        return {row for row in rows if self._promised.is_due(line.columns.request(row))}
+        return {request.slot for request in self._promised.due(line.queue.name)}
 
     def missed(self, line: CandidateOrder, request: Request, reason: Reason) -> None:
         """It was looked at and does not start. A start is promised to it where its queue promises some and it

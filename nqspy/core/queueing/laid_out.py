@@ -7,10 +7,10 @@ queue a shift has stopped: what a suspended request does not give back (memory, 
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from nqspy.core.profile import FOREVER, Amount, Claims, Profile
 from nqspy.core.queueing.expected_ends import end_of, is_suspended, length_of, planned_end
+from nqspy.core.queueing.layout import HeldSpans, Kept, Layout, Span, recall, remember
 from nqspy.core.queueing.limit_rules import LimitRule
 from nqspy.core.queueing.untimed import Turn, Untimed, spare, spare_of
 from nqspy.model.ids import Instant, Seq
@@ -21,24 +21,6 @@ from nqspy.model.site import Site
 
 Rules = Callable[[str], Sequence[LimitRule]]
 """What holds for the requests of a queue."""
-
-Span = tuple[int, int, Claims]
-"""From when until when somebody has which amounts."""
-
-
-class HeldSpans(NamedTuple):
-    """What somebody has from ``begin`` until ``end``; ``kept_on``: and of it for ever."""
-
-    begin: int
-    end: int
-    claims: Claims
-    kept_on: Claims
-
-    def spans(self) -> tuple[Span, ...]:
-        """The same, one after the other."""
-        first = self.begin, self.end, self.claims
-        return (first, (self.end, FOREVER, self.kept_on)) if self.kept_on else (first,)
-
 
 SHOWN = 3
 """So many are named as those that hold up another."""
@@ -58,10 +40,8 @@ def time_of(request: Request) -> int:
 
 
 class LaidOut:
-    """``profile``: what is free when; ``kept``: what for whom who is promised a start, ``untimed``: for whom
-    without a time; ``running``: who holds PEs, and until when; ``idle``: PEs by domain that nobody holds;
-    command domains, of which requests hold none, are in neither. ``opened``: how often requests of a queue
-    have left to others what was kept for later.
+    """A `Layout` of a site, to be changed; command domains, of which requests hold no PEs, are not in it.
+    ``opened``: how often requests of a queue have left to others what was kept for later.
     ``started``: who starts besides, ``leaving``: who gives way, ``returning``: who goes on again."""
 
     def __init__(
@@ -70,21 +50,39 @@ class LaidOut:
     ) -> None:  # fmt: skip
         self._site, self._now, self._rules = site, now, rules
         self._leaving, self._returning = leaving, returning
-        self.profile, self.untimed = Profile(now), Untimed()
-        self._claimed: dict[Seq, Claims] = {}
-        self._domains = [name for name in site.domains() if not site.domain(name).is_command]
-        slots: dict[Amount, int] = {("pes", name): site.board(name).slots() for name in self._domains}
+        self.opened = Counter[str]()
+        as_it_is = not (started or leaving or returning)
+        found = recall(site, now) if as_it_is else None
+        if found is not None:
+            self._take_over(found)
+            return
+        self._take_over(Layout(Profile(now), Untimed(), Kept(), [], {}, {}))
+        until = self._lay_out(started)
+        if as_it_is:
+            remember(site, now, self._layout, until)
+
+    def _take_over(self, layout: Layout) -> None:
+        self._layout, self.kept, self.running = layout, layout.kept, layout.running
+        self.profile, self.untimed, self.idle = layout.profile, layout.untimed, layout.idle
+        self._claimed = layout.claimed
+
+    def _lay_out(self, started: Sequence[Request]) -> int:
+        """Lays out what runs and is promised; answers until when that holds, as time goes by."""
+        site, now = self._site, self._now
+        domains = [name for name in site.domains() if not site.domain(name).is_command]
+        slots: dict[Amount, int] = {("pes", name): site.board(name).slots() for name in domains}
         for amount, most in slots.items():
             self.profile.provide(amount, most)
         ends = [(self._end(request), request) for request in site.started.values()]
-        self.running = [(end, request.seq) for end, request in ends if request.pes or self._rests_on(request)]
+        self.running += [
+            (end, request.seq) for end, request in ends if request.pes or self._rests_on(request)
+        ]
         going = [(end, request) for end, request in ends if request.state is not State.EXITING]
         going += [(now + length_of(site, request), request) for request in started]
         taken = [span for end, request in going for span in self._has(request, end).spans()]
         taken += self._coming_back(Profile(now, slots), taken, going) if site.paused else ()
-        self.kept: dict[Seq, HeldSpans] = {}
-        self.opened = Counter[str]()
-        self._put_promised(taken)
+        until = self._put_promised(taken, domains)
+        return min([until, *(end for end, _ in ends)])
 
     def _coming_back(
         self, free: Profile, taken: Sequence[Span], going: Sequence[tuple[int, Request]]
@@ -157,23 +155,25 @@ class LaidOut:
             return end
         return end if self.profile.until(self._kept_on(request, claims)) >= FOREVER else self._now
 
-    def _put_promised(self, taken: Iterable[Span]) -> None:
+    def _put_promised(self, taken: Iterable[Span], domains: Iterable[str]) -> int:
         """Those whose time is to come, beside what is taken; those told none, those whose time is over. For
-        those of a stopped queue nothing is kept: nobody knows when it is started."""
+        those of a stopped queue nothing is kept: nobody knows when it is started. Answers when the first time
+        comes; at once where one is over."""
         promised = [self._site.requests[seq] for seq in self._site.reserved]
         requests = [_as_promised(each) for each in promised if self._is_open(each)]
         over = [each for each in requests if self._is_over(each)]
         timed = [each for each in requests if time_of(each) < FOREVER and not self._is_over(each)]
         first = min((turn_of(each) for each in requests if time_of(each) == FOREVER), default=_NEVER)
-        self.kept = {each.seq: self._held(each, time_of(each), first < turn_of(each)) for each in timed}
+        self.kept.update({each.seq: self._held(each, time_of(each), first < turn_of(each)) for each in timed})
         promises = [span for held in self.kept.values() for span in held.spans()]
         self.profile.begin([*taken, *promises])  # of these promises none begins now
-        self.idle = {name: self.profile.free(("pes", name), self._now) for name in self._domains}
+        self.idle.update({name: self.profile.free(("pes", name), self._now) for name in domains})
         for request in requests:
             if request.reservation is not None and request.reservation.at is None:
                 self.put(request, request.reservation)
         for request in sorted(over, key=lambda each: (time_of(each), each.seq)):
             self._put_overdue(request)
+        return self._now if over else min(map(time_of, promised), default=FOREVER)
 
     def _is_open(self, request: Request) -> bool:
         queue = self._site.settings.queues.get(request.queue)

@@ -7,7 +7,7 @@ together no more than is spare beside what he needs (`untimed`).
 """
 
 from collections.abc import Collection
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
 from msgspec.structs import replace
@@ -15,9 +15,10 @@ from msgspec.structs import replace
 from nqspy.core.profile import FOREVER, Amount, Claims, held_up_by
 from nqspy.core.queueing import mold
 from nqspy.core.queueing.expected_ends import length_of
-from nqspy.core.queueing.laid_out import SHOWN, LaidOut, Rules, time_of, turn_of
+from nqspy.core.queueing.laid_out import SHOWN, LaidOut, Rules
 from nqspy.core.queueing.limit_rules import Mask
 from nqspy.core.queueing.passing import hole_wanted, passing_walls, probable_length, promises_times
+from nqspy.core.queueing.promised import PassPromises
 from nqspy.core.queueing.untimed import spare_of
 from nqspy.core.runtime import planned_walls
 from nqspy.model.actions import Reserving, Start
@@ -40,20 +41,17 @@ MOMENT = 1_000
 """What starting may take, ms: limits count from then. So much more is no delay that anybody is told of."""
 
 
-class Reservations:
-    """The promises of one pass. ``changes``: promises made or moved in this pass, ``causes`` why some are
-    taken back, ``early``: whether a start came before its promise; ``leaving``: requests that give way in
-    it, ``returning``: suspended ones that go on in it."""
+class Reservations(PassPromises):
+    """The promises of one pass. ``early``: whether a start came before its promise; ``leaving``: requests
+    that give way in it, ``returning``: suspended ones that go on in it."""
 
     def __init__(self, site: Site, now: Instant, rules: Rules) -> None:
-        self._site, self._now, self._rules = site, now, rules
+        super().__init__(site, now)
+        self._rules = rules
         self._holes: dict[Seq, Instant] = {}
         self._until: dict[Seq, Instant] = {}
         self._passing: set[Seq] = set()
         self._starts: list[Request] = []
-        self._begun: set[Seq] = set()
-        self.changes: dict[Seq, Reservation | None] = {}
-        self.causes: dict[Seq, str] = {}
         self.early = False
         self.leaving: set[Seq] = set()
         self.returning: set[Seq] = set()
@@ -63,26 +61,10 @@ class Reservations:
         """Whether something has become free since all promises were last gone through."""
         return self._site.freed > self._site.swept
 
-    @property
-    def is_begun(self) -> bool:
-        """Whether one who was promised a start has it in this pass."""
-        return not self._begun.isdisjoint(self._site.reserved)
-
     def opened_beside(self, queue: str) -> int:
         """How often those of other queues have left to others what was kept for later."""
         opened = self._time.opened if self._is_laid_out else {}
         return sum(opened.values()) - opened.get(queue, 0)
-
-    def count(self, queue: str) -> int:
-        """How many of a queue have a promise."""
-        requests = self._site.requests
-        return sum(requests[seq].queue == queue for seq in self._promised())
-
-    def _promised(self) -> dict[Seq, Reservation]:
-        """Who has a promise, with those of this pass."""
-        requests, gone = self._site.requests, self._begun
-        kept = {seq: requests[seq].reservation for seq in self._site.reserved if seq not in gone}
-        return {seq: each for seq, each in (kept | self.changes).items() if each is not None}
 
     @cached_property
     def _time(self) -> LaidOut:
@@ -172,10 +154,6 @@ class Reservations:
         told = self.told(request)
         return self._time.untimed.is_before(None if told is None else (told.turn, request.seq))
 
-    def told(self, request: Request) -> Reservation | None:
-        """What it is promised by now."""
-        return None if request.seq in self._begun else self.changes.get(request.seq, request.reservation)
-
     def _may_take(self, request: Request) -> Claims:
         """What must be free for it: of what is spare too, unless its time has come; it was promised that
         beside all who were promised a start before."""
@@ -203,7 +181,7 @@ class Reservations:
         turn = self._next_turn() if former is None else former.turn
         made = Reservation(at, self._awaited(at), turn=turn, pes=pes)
         if former is None or former.at != at or not is_same:
-            self.changes[request.seq] = made
+            self._change(request, made)
             time.opened[request.queue] += former is not None
         return time.put(request, made)
 
@@ -252,7 +230,7 @@ class Reservations:
         told = former.at if former.at is not None else self._now
         is_late = at is None or at > told + MOMENT or self._now >= told
         if is_late and at != former.at and not former.late:
-            self.changes[request.seq] = replace(former, late=self._time.cause_of_delay(former.at))
+            self._change(request, replace(former, late=self._time.cause_of_delay(former.at)))
         return self._time.put(request, Reservation(at, turn=former.turn))
 
     def _is_shut_by_then(self, request: Request, start: int | None) -> bool:
@@ -262,15 +240,6 @@ class Reservations:
             return False
         drains = stop is not None and stop.spill == "drain" and stop.at == closing
         return start is None or start + (length_of(self._site, request) if drains else 1) > closing
-
-    def _next_turn(self) -> int:
-        self._last_turn += 1
-        return self._last_turn
-
-    @cached_property
-    def _last_turn(self) -> int:
-        """The last one that was given."""
-        return max((turn_of(self._site.requests[seq])[0] for seq in self._site.reserved), default=0)
 
     def _awaited(self, at: Instant | None) -> tuple[Seq, ...]:
         running = self._time.running
@@ -287,41 +256,38 @@ class Reservations:
         """It is promised nothing any more."""
         self._time.give_up(request)
         if request.reservation is not None:
-            self.changes[request.seq], self.causes[request.seq] = None, cause
+            self._change(request, None, cause)
 
     def look_after(self) -> None:
         """Takes back the promises of those that ask for more PEs than there are any more, and tells that
         those cannot be kept whose queues are stopped when their time has come."""
-        size, queues = cache(self._site.size), self._site.settings.queues
-        for request in [self._site.requests[seq] for seq in self._site.reserved]:
-            queue, told = queues.get(request.queue), request.reservation
-            if request.spec.ask.pes > size(request.queue):
-                self.drop(request, _NEVER)
-            elif told is not None and not told.late and self.is_due(request) and queue and not queue.started:
-                self.changes[request.seq] = replace(told, late=f"queue {queue.name} is stopped")
+        for name, those in self._known.of.items():
+            if those.widest > (size := self._site.size(name)):
+                for request in those.requests:
+                    if request.spec.ask.pes > size:
+                        self.drop(request, _NEVER)
+        for request in self._known.due(self._now):
+            queue, told = self._site.settings.queues.get(request.queue), self.told(request)
+            if told is not None and not told.late and queue is not None and not queue.started:
+                self._change(request, replace(told, late=f"queue {queue.name} is stopped"))
 
     def start(self, request: Request, of: Request, forced: bool = False) -> None:
         """It is started; ``of``: the array whose index it is, or itself; ``forced``: whatever is kept."""
         hole = None if forced else self._holes.get(request.seq, self._holes.get(of.seq))
         former = of.reservation
         self.early = self.early or (former is not None and (former.at is None or former.at > self._now))
-        if not self.keeps_any and not self._is_laid_out:
+        if not self._is_kept() and not self._is_laid_out:
             self._starts.append(request)
             return
         if passing := self._passes_untimed(of):
             self._passing.add(request.seq)
         self._time.give_up(of)
-        self.changes.pop(of.seq, None)
-        self._begun.add(of.seq)
+        self._begin(of)
         end = self._now + length_of(self._site, request)
         if hole is not None:
             self._until[request.seq] = hole
             end = min(end, hole)
         self._time.take(request, end, passing)
-
-    def has_begun(self, request: Request) -> bool:
-        """Whether this pass starts it (of an array an index of it)."""
-        return request.seq in self._begun
 
     def made(self) -> Reserving | None:
         """What this pass promises or takes back, as an action."""
@@ -329,47 +295,38 @@ class Reservations:
             return None
         return Reserving(self.changes, self._site.freed if self.is_moving else 0, self.causes)
 
-    def rows(self, queue: str) -> list[int]:
-        """Rows of a queue's columns that have a promise from an earlier pass."""
-        requests = (self._site.requests[seq] for seq in self._site.reserved)
-        return [request.slot for request in requests if request.queue == queue and request.slot >= 0]
-
-    def for_now(self, queue: str) -> list[int]:
-        """Rows of a queue to which this pass promised to start at once, and that it has not started."""
-        made = (seq for seq, each in self.changes.items() if each is not None and each.at == self._now)
-        requests = (self._site.requests[seq] for seq in made)
-        return [request.slot for request in requests if request.queue == queue and request.slot >= 0]
-
     def is_shared(self, request: Request) -> bool:
         """Whether the first limit that keeps it back counts what is taken from all."""
         rules = self._rules(request.queue)
         return next((rule.shared for rule in rules if rule.reason(request) is not None), False)
 
-    def next_at(self) -> Instant | None:
-        """When the next promised start is due."""
-        times = (each.at for each in self._promised().values())
-        return min((at for at in times if at is not None and at > self._now), default=None)
-
-    def is_due(self, request: Request) -> bool:
-        """Whether its promised time has come."""
-        return time_of(request) <= self._now
-
     # ------------------------------------------------------------ who would delay whom
 
     def mask(self, queue: str, columns: Columns) -> Mask | None:
         """Rows of a queue that would hold what is kept for others, as far as PEs tell; None: none would."""
-        if not self.keeps_any:
+        if not self._is_kept():
             return None
-        time, pes = self._time, ("pes", self._site.domain_of(queue).name)
-        ends = self._now + self._walls(queue, columns, pes)
-        least, spared = time.profile.least_until(pes, ends), time.profile.least_until(spare_of(pes), ends)
-        if least is None:
+        pes = "pes", self._site.domain_of(queue).name
+        if not self._time.profile.has(pes):
             return None
-        if time.untimed.count and spared is not None:
-            least = np.minimum(least, spared)
-        rows: Mask = columns.pes > least
-        for row in self.rows(queue):  # who is promised a start is judged by itself
-            rows[row] = not (self.is_moving or self.is_due(columns.request(row)))
+        rows = self._holding(queue, columns, pes)
+        known = self._known.of[queue]
+        if known.rows:  # who is promised a start is judged by itself
+            rows[known.places] = not self.is_moving
+            rows[[request.slot for request in self.due(queue)]] = False
+        return rows
+
+    def _holding(self, queue: str, columns: Columns, pes: Amount) -> Mask:
+        """Who asks for more PEs than are free for as long as he runs."""
+        profile, amounts = self._time.profile, [pes]
+        if self._time.untimed.count and profile.has(spare_of(pes)):
+            amounts.append(spare_of(pes))
+        rows: Mask = columns.pes > min(profile.free(each, self._now) for each in amounts)
+        open_ = np.flatnonzero(~rows & (columns.pes > min(map(profile.least, amounts))))
+        if len(open_):
+            ends = self._now + self._walls(queue, columns, pes)[open_]
+            least = np.minimum.reduce([profile.least_until(each, ends) for each in amounts])
+            rows[open_] = columns.pes[open_] > least
         return rows
 
     def _walls(self, queue: str, columns: Columns, pes: Amount) -> Floats:
@@ -378,15 +335,13 @@ class Reservations:
             return planned_walls(self._site.settings, queue, columns.wall)
         return passing_walls(self._site, queue, columns, lambda: self._takes_chances([pes]))
 
-    @property
-    def keeps_any(self) -> bool:
-        """Whether something is kept for somebody."""
+    def _is_kept(self) -> bool:
         return bool(self._site.reserved or (self._is_laid_out and self._time.kept))
 
     def delaying(self, request: Request) -> Reason | None:
         """Who is promised what it would hold; None where it delays nobody, or there are too few PEs for it in
         any case."""
-        if not self.keeps_any:
+        if not self._is_kept():
             return None
         time, told = self._time, self.told(request)
         if self._site.held_by(request) > time.idle.get(self._site.domain_of(request.queue).name, 0):
@@ -400,10 +355,10 @@ class Reservations:
         return None if fits else self._in_the_way(request)
 
     def _in_the_way(self, request: Request) -> Reason | None:
-        others = [(held[0], seq) for seq, held in self._time.kept.items() if seq != request.seq]
-        if not others:
+        first = self._time.kept.first(request.seq)
+        if first is None:
             return None
-        at, seq = min(others)
+        at, seq = first
         id, until = self._site.id_of(seq), None if at >= FOREVER else Instant(at)
         length = length_of(self._site, request)
         if length >= FOREVER:

@@ -100,7 +100,7 @@ class _Selection:
                 self._backfill.serve_due(self._line(queue), self._look)
             self._serve_again()
         for queue in started:
-            self._backfill.tell_overdue(queue.name, self._draft.site.waiting[queue.name])
+            self._backfill.tell_overdue(queue.name)
         for queue in served:
             if not queue.started:
                 self._close(queue, words.STOPPED(f"queue {queue.name}"))
@@ -116,8 +116,6 @@ class _Selection:
         first of them lets nobody pass, or there is no room for anybody."""
         closed = self._kept.closed.get(queue.name)
         if closed is None or queue.order != "fcfs":
-            return False
-        if self._draft.chosen and self._promised.keeps_any:  # the next pass looks at others, in front
             return False
         if self._backfill.is_barred(queue.name):
             return True

@@ -24,6 +24,12 @@ class Untimed:
         self._line: list[Turn] = []
         self._in_line: set[Seq] = set()
 
+    def copy(self) -> "Untimed":
+        """The same, to be changed by whoever asks."""
+        made = Untimed()
+        made._claims, made._line, made._in_line = self._claims.copy(), self._line.copy(), self._in_line.copy()
+        return made
+
     @property
     def count(self) -> int:
         """How many there are."""

@@ -1,0 +1,170 @@
+"""Who has a promised start: as a pass begins, by queue and by time, gone through once and known for as long
+as nothing but submissions happens (`Site.memos`); and by now, with what the pass has changed."""
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from functools import cached_property
+
+import numpy as np
+
+from nqspy.core.profile import FOREVER
+from nqspy.core.queueing.laid_out import time_of, turn_of
+from nqspy.model.columns import Ints
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.requests import Request
+from nqspy.model.reservation import Reservation
+from nqspy.model.site import Site
+
+
+class QueuePromises:
+    """Those of one queue. ``rows``: theirs, in the queue's columns; ``widest``: PEs that one asks for at
+    most."""
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+        self.widest = 0
+
+    def add(self, request: Request) -> None:
+        """One more has a promise."""
+        self.requests.append(request)
+        self.widest = max(self.widest, request.spec.ask.pes)
+
+    @cached_property
+    def rows(self) -> list[int]:
+        """Where they stand in the queue's columns."""
+        return [request.slot for request in self.requests if request.slot >= 0]
+
+    @cached_property
+    def places(self) -> Ints:
+        """The same as an array."""
+        return np.array(self.rows, dtype=np.int64)
+
+
+class Promised:
+    """``of``: the promises by queue; ``last_turn``: the last that was given (`Reservation.turn`)."""
+
+    def __init__(self, site: Site) -> None:
+        requests = [site.requests[seq] for seq in site.reserved]
+        self.of: defaultdict[str, QueuePromises] = defaultdict(QueuePromises)
+        for request in requests:
+            self.of[request.queue].add(request)
+        self.last_turn = max((turn_of(request)[0] for request in requests), default=0)
+        timed = sorted((at, n) for n, request in enumerate(requests) if (at := time_of(request)) < FOREVER)
+        self._times = [at for at, _ in timed]
+        self._by_time = [requests[n] for _, n in timed]
+
+    def due(self, now: Instant) -> list[Request]:
+        """Those whose promised time has come."""
+        return self._by_time[: bisect_right(self._times, now)]
+
+    def next_at(self, now: Instant) -> Instant | None:
+        """The first time that is to come."""
+        place = bisect_right(self._times, now)
+        return Instant(self._times[place]) if place < len(self._times) else None
+
+
+def promised_of(site: Site) -> Promised:
+    """Those of a site as it is."""
+    found: Promised | None = site.memos.get(_NAME)
+    if found is None:
+        found = site.memos[_NAME] = Promised(site)
+    return found
+
+
+_NAME = "promised"
+
+
+class PassPromises:
+    """``changes``: promises made or moved in this pass (None: taken back), ``causes``: why some are."""
+
+    def __init__(self, site: Site, now: Instant) -> None:
+        self._site, self._now = site, now
+        self._begun: set[Seq] = set()
+        self._more = Counter[str]()
+        self.changes: dict[Seq, Reservation | None] = {}
+        self.causes: dict[Seq, str] = {}
+
+    @cached_property
+    def _known(self) -> Promised:
+        """Those of earlier passes."""
+        return promised_of(self._site)
+
+    @cached_property
+    def _last_turn(self) -> int:
+        return self._known.last_turn
+
+    def _next_turn(self) -> int:
+        self._last_turn += 1
+        return self._last_turn
+
+    # ------------------------------------------------------------ changes
+
+    def _change(self, request: Request, made: Reservation | None, cause: str = "") -> None:
+        """That is promised to it now; None: nothing any more, for this cause."""
+        self._more[request.queue] += (made is not None) - self._is_promised(request.seq)
+        self.changes[request.seq] = made
+        if cause:
+            self.causes[request.seq] = cause
+
+    def _begin(self, request: Request) -> None:
+        """It starts (of an array an index of it)."""
+        self._more[request.queue] -= self._is_promised(request.seq)
+        self.changes.pop(request.seq, None)
+        self._begun.add(request.seq)
+
+    # ------------------------------------------------------------ what is promised by now
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether one who was promised a start has it in this pass."""
+        return any(seq in self._site.reserved for seq in self._begun)
+
+    def has_begun(self, request: Request) -> bool:
+        """Whether this pass starts it (of an array an index of it)."""
+        return request.seq in self._begun
+
+    def told(self, request: Request) -> Reservation | None:
+        """What it is promised by now."""
+        return None if request.seq in self._begun else self.changes.get(request.seq, request.reservation)
+
+    def is_due(self, request: Request) -> bool:
+        """Whether the time that it was promised before has come."""
+        return time_of(request) <= self._now
+
+    def _is_promised(self, seq: Seq) -> bool:
+        if seq in self.changes:
+            return self.changes[seq] is not None
+        return seq in self._site.reserved and seq not in self._begun
+
+    def count(self, queue: str) -> int:
+        """How many of a queue have a promise."""
+        return len(self._known.of[queue].requests) + self._more[queue]
+
+    def _promised(self) -> dict[Seq, Reservation]:
+        """What is promised to whom."""
+        requests, gone = self._site.requests, self._begun
+        kept = {seq: requests[seq].reservation for seq in self._site.reserved if seq not in gone}
+        return {seq: each for seq, each in (kept | self.changes).items() if each is not None}
+
+    def next_at(self) -> Instant | None:
+        """When the next promised start is due."""
+        if not (self.changes or self._begun):
+            return self._known.next_at(self._now)
+        times = (each.at for each in self._promised().values())
+        return min((at for at in times if at is not None and at > self._now), default=None)
+
+    # ------------------------------------------------------------ of one queue
+
+    def rows(self, queue: str) -> list[int]:
+        """Rows of a queue's columns that have a promise from an earlier pass."""
+        return self._known.of[queue].rows
+
+    def due(self, queue: str) -> list[Request]:
+        """Those of them whose promised time has come."""
+        return [each for each in self._known.due(self._now) if each.queue == queue and each.slot >= 0]
+
+    def for_now(self, queue: str) -> list[int]:
+        """Rows of a queue to which this pass promised to start at once, and that it has not started."""
+        made = (seq for seq, each in self.changes.items() if each is not None and each.at == self._now)
+        requests = (self._site.requests[seq] for seq in made)
+        return [request.slot for request in requests if request.queue == queue and request.slot >= 0]

@@ -1,0 +1,75 @@
+"""What was laid out over time for one pass serves the next ones, as long as it holds: each pass of a `House`
+is compared with one that knows nothing of those before. Nobody ends here: requests come, time goes by, and
+what runs goes on beyond what was planned."""
+
+from core.harness import House
+from examples import examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nqspy.model import events as ev
+from nqspy.model.shifts import UpcomingStop
+
+MINUTE = 60_000
+QUEUE = st.fixed_dictionaries(
+    {
+        "order": st.sampled_from(["fcfs", "sjf", "priority"]),
+        "backfill": st.sampled_from(["limit", "limit", "none"]),
+        "reserve": st.sampled_from([1, 2, None]),
+    }
+)
+REQUEST = st.tuples(
+    st.sampled_from(["front", "back"]),
+    st.sampled_from([1, 1, 2, 3, 5, 8]),
+    st.sampled_from(["1:00", "2:00", "3:00", "5:00", "9:00", "unlimited"]),
+    st.sampled_from([0, 0, 0, 1, 2]),
+)
+COMING = st.tuples(st.sampled_from([0, 1, 20, 30, 60, 60, 90]), st.lists(REQUEST, max_size=3))
+STOP = st.none() | st.tuples(st.integers(1, 12), st.sampled_from(["drain", "suspend", "requeue"]))
+
+
+def built(queues: list[dict]) -> House:
+    house = House().machine(pes=8)
+    house.change(ev.Change("create", "consumable/gpu", {"units": ("0", "1")}))
+    for priority, (name, wanted) in enumerate(zip(("front", "back"), queues, strict=True)):
+        house.queue(name, priority=priority, **wanted)
+    return house
+
+
+def come(house: House, requests: list[tuple]) -> None:
+    for queue, pes, wall, gpu in requests:
+        house.submit(f"anne pes={pes} wall={wall}" + (f" gpu={gpu}" if gpu else ""), queue=queue)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.lists(QUEUE, min_size=2, max_size=2), st.lists(REQUEST, min_size=3, max_size=9),
+       st.lists(COMING, min_size=2, max_size=12), STOP)  # fmt: skip
+def test_a_pass_that_goes_on_with_what_was_laid_out_decides_what_one_decides_that_lays_it_out(
+    queues, first, coming, stop
+):
+    house = built(queues)
+    if stop is not None:
+        at = house.now + stop[0] * MINUTE
+        house.site.upcoming_stops = {"back": UpcomingStop(at, "day", stop[1], "8:00")}
+        house.site.closings = {"back": at}
+    come(house, first)
+    house.go()
+    for seconds, requests in coming:
+        house.later(seconds=seconds)
+        come(house, requests)
+        house.go()
+
+
+def test_what_runs_beyond_its_plan_is_not_taken_to_end_when_it_should_have():
+    house = House().machine(pes=2)
+    house.queue("easy", order="fcfs", reserve=1)
+    house.submit("anne pes=2 wall=1:00", "ben pes=2 wall=1:00")
+    house.go()
+    (first,) = house.submit("cleo wall=5:00")
+    house.go()
+    assert house.request(first).reservation is None
+    house.later(minutes=2)
+    house.submit("cleo wall=5:00")
+    told = house.go()
+    assert told.starts == []
+    assert house.site.requests[2].reservation.late
