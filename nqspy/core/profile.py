@@ -93,6 +93,15 @@ class _Steps:
         lacking = (at for at, free in zip(self.times, self.free, strict=True) if free < amount)
         return next(lacking, FOREVER)
 
+    def has(self, amount: int, until: int) -> bool:
+        """Whether so much is free from the first instant until another."""
+        for at, free in zip(self.times, self.free, strict=True):
+            if at >= until:
+                break
+            if free < amount:
+                return False
+        return True
+
     def earliest(self, amount: int, length: int, after: int) -> int | None:
         """The first instant from ``after`` on from which so much is free for ``length``; None: never."""
         times, free, place = self.times, self.free, self.at(after)
@@ -164,7 +173,8 @@ class Profile:
 
     def fits(self, claims: Claims, length: int) -> bool:
         """Whether these amounts are free from now on for so long."""
-        return self.earliest(claims, length) == self.now
+        until = min(self.now + length, FOREVER)
+        return all(steps.has(n, until) for a, n in claims.items() if n and (steps := self._steps.get(a)))
 
     def earliest(self, claims: Claims, length: int, kept_on: Claims | None = None) -> int | None:
         """The first instant from which all of these are free for ``length`` ms, and those ``kept_on`` for

@@ -42,6 +42,21 @@ def test_of_several_amounts_all_must_be_free_at_once(pes, gpus, wanted, length):
     assert profile.earliest({"pes": wanted, "gpu": wanted}, length) == next(starts)
 
 
+@given(
+    st.lists(SPAN, max_size=8),
+    st.lists(SPAN, max_size=8),
+    st.integers(0, 5),
+    st.integers(1, HORIZON) | st.just(FOREVER),
+)
+def test_what_fits_now_is_what_could_start_at_the_earliest_now(pes, gpus, wanted, length):
+    profile = Profile(0, {"pes": 6, "gpu": 6})
+    for amount, spans in (("pes", pes), ("gpu", gpus)):
+        for begin, last, count in spans:
+            profile.hold(begin, begin + last, {amount: count})
+    claims = {"pes": wanted, "gpu": 2, "nobody's": 9}
+    assert profile.fits(claims, length) == (profile.earliest(claims, length) == 0)
+
+
 @given(st.lists(SPAN, max_size=10), st.lists(st.integers(0, 9), max_size=10))
 def test_what_is_given_back_leaves_no_trace(spans, order):
     profile, without = Profile(0, {"pes": 9}), Profile(0, {"pes": 9})

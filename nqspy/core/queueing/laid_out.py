@@ -147,6 +147,15 @@ class LaidOut:
             return found
         return self.profile.earliest(claims, length, self._kept_on(request, claims))
 
+    def fits(self, request: Request, claims: Claims) -> bool:
+        """Whether that is now."""
+        length = length_of(self._site, request)
+        if not self.profile.fits(claims, length):
+            return False
+        if not is_suspended(self._site, request, self._now, self._now + length):
+            return True
+        return self.profile.fits(self._kept_on(request, claims), FOREVER)
+
     def until(self, request: Request, claims: Claims) -> int:
         """Up to which instant these are free from now on for one that is ended then; now where a shift
         suspends it before, and it would keep of them what others are to have."""

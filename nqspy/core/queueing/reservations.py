@@ -349,7 +349,7 @@ class Reservations(PassPromises):
         claims = self._may_take(request)
         own = time.lift(request.seq)
         self._holes.pop(request.seq, None)
-        fits = time.earliest(request, claims) == self._now or self._passes(request, claims)
+        fits = time.fits(request, claims) or self._passes(request, claims)
         if own is not None and told is not None:
             time.keep((told.turn, request.seq), own)
         return None if fits else self._in_the_way(request)
