@@ -14,6 +14,7 @@ from nqspy.core.consumables import UnitBoard
 from nqspy.core.fair_share import FairShare
 from nqspy.core.placement import policy_of
 from nqspy.core.sight import Seen, SiteView
+from nqspy.core.stock import Stock
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Resume, Suspend
 from nqspy.model.board import Board
 from nqspy.model.cause import Cause
@@ -101,6 +102,7 @@ class Draft:
         self.startable: Callable[[str], Mapping[str, int]] | None = None
         self.tally: Callable[[], RunningTally] | None = None
         self._ledgers: dict[str, FairShare] = {}
+        self._stocks: dict[str, Stock] = {}
         self._dates: dict[str, Ints] = {}
         self._gone: dict[str, list[int]] = {}
         self._started: set[Seq] = set()
@@ -140,6 +142,13 @@ class Draft:
         if domain not in self._ledgers:
             self._ledgers[domain] = self._make_ledger(domain)
         return self._ledgers[domain]
+
+    def stocks_of(self, domain: str) -> Stock:
+        """The stock share terms in a domain."""
+        found = self._stocks.get(domain)
+        if found is None:
+            found = self._stocks[domain] = self.ledger_of(domain).stocks
+        return found
 
     def _make_ledger(self, domain: str | None) -> FairShare:
         chosen = (each.request for each in self.chosen)

@@ -62,8 +62,9 @@ class FairShare:
     user.
 
     ``now`` is the instant it is made for; ``committed``: (group, owner) of each start debited so far;
-    ``domain``: the only one of which it tells (None: of all, added up). A group that is not defined is
-    entitled to nothing; ``default`` always exists.
+    ``uncounted``: group, owner and how much of what running requests are known to have used since they were
+    charged, beyond what they count as; ``domain``: the only one of which it tells (None: of all, added up). A
+    group that is not defined is entitled to nothing; ``default`` always exists.
     """
 
     def __init__(
@@ -82,14 +83,15 @@ class FairShare:
         self._sums: Totals | None = None
         self._booked: list[Booked] = []
         self._summed = 0  # so many of them are in the totals
-        self._more: dict[Seq, float] = {}  # what was used since the last charge, by running request
         self._means: dict[str, float | None] = {}
-        self._groups, self._users = Committed(), defaultdict[str, Committed](Committed)
-        self._read = self._read_of_users = 0  # so many of what is booked are in them
+        self._by_cpu = site.settings.usage.charge == "cpu"
+        self._groups = Committed()
+        self._users: defaultdict[str, Committed] | None = None  # added up from when somebody asks for them
         self._startable = startable
         self.committed: list[tuple[str, str]] = []
+        self.uncounted: list[tuple[str, str, float]] = []
         for request in site.started.values():
-            if self.tells_of(request):
+            if domain is None or self.tells_of(request):
                 self._take_running(request)
         for request in chosen:
             self.commit(request)
@@ -111,15 +113,13 @@ class FairShare:
     def expected(self, request: Request) -> float:
         """What a run of this request is expected to use: the mean of its group's last ended requests, else
         of all groups', else what it asks for; at most its limit."""
-        limit = self._limit(request)
-        mean = self._mean(request.spec.group)
+        limit, group = self._limit(request), request.spec.group
+        mean = self._means[group] if group in self._means else self._mean(group)
         if mean is None:
             mean = limit if limit is not None else EXPECTED_MS * self._per_ms(request)
-        return mean if limit is None else min(mean, limit)
+        return mean if limit is None or mean <= limit else limit
 
     def _mean(self, group: str) -> float | None:
-        if group in self._means:
-            return self._means[group]
         recent = self._recent(group)
         found = self._means[group] = sum(recent) / len(recent) if recent else self._mean_of_all
         return found
@@ -133,10 +133,14 @@ class FairShare:
 
     def _take_running(self, request: Request) -> None:
         """Books what one that runs has used since it was charged, and is still expected to use."""
-        so_far, run = self._so_far(request), request.run
-        more = self._more[request.seq] = so_far - run.charged
-        left = 0.0 if request.state is State.EXITING else max(0.0, self.expected(request) - so_far)
+        run, told = request.run, self._samples.get(request.seq)
+        so_far = self._so_far(request, run, told)
+        more, left = so_far - run.charged, 0.0
+        if request.state is not State.EXITING and (expected := self.expected(request)) > so_far:
+            left = expected - so_far
         self._book(request, run, more, left)
+        if told is not None and request.state is State.RUNNING:
+            self.uncounted.append((request.spec.group, request.spec.owner, more - counted(request, self.now)))
 
     def usage(self, group: str | None = None, owner: str | None = None) -> float:
         """Use as a fraction of the whole: of a group with all below it, of a user, of a user in a group."""
@@ -175,27 +179,22 @@ class FairShare:
 
     def _book(self, request: Request, run: Attempt | None, more: float, left: float) -> None:
         """``more`` was used of it since its attempt ``run`` was charged, and so much is ``left``."""
-        spec = request.spec
-        self._booked.append((spec.group, spec.owner, run, more, left))
+        group, owner = request.spec.group, request.spec.owner
+        self._booked.append((group, owner, run, more, left))
+        self._groups.add(group, left)
+        if self._users is not None:
+            self._users[group].add(owner, left)
 
-    def _so_far(self, request: Request) -> float:
-        used, run = self._samples.get(request.seq), request.attempt
-        if used is not None or run is None or run.charged_at is None:
-            known = request.used if used is None else used
-            return amount(known, self._site.settings.usage.charge, request, self._site.held_by)
-        return run.charged + counted(request, self.now)
+    def _so_far(self, request: Request, run: Attempt, told: Used | None) -> float:
+        if told is None and run.charged_at is not None:
+            return run.charged + counted(request, self.now)
+        known = run.used if told is None else told
+        return amount(known, self._site.settings.usage.charge, request, self._site.held_by)
 
     def _faded(self, run: Attempt | None, more: float) -> float:
         if run is None or more <= 0:
             return 0.0
         return more * faded(uncharged(run, self.now), self._site.settings.usage.half_life)
-
-    def uncounted(self, request: Request) -> float:
-        """What a running request is known to have used since it was charged, beyond what it counts as; 0
-        where nobody has told of it."""
-        if request.seq not in self._samples:
-            return 0.0
-        return self._more[request.seq] - counted(request, self.now)
 
     def _limit(self, request: Request) -> float | None:
         settings, ask = self._site.settings, request.spec.ask
@@ -206,10 +205,6 @@ class FairShare:
 
     def _per_ms(self, request: Request) -> int:
         return 1 if self._by_cpu else self._site.held_by(request)
-
-    @cached_property
-    def _by_cpu(self) -> bool:
-        return self._site.settings.usage.charge == "cpu"
 
     @cached_property
     def _mean_of_all(self) -> float | None:
@@ -244,23 +239,15 @@ class FairShare:
         startable = partial(self._startable, domain) if self._startable is not None else None
         return Stock(self._site, domain, self.now, proxy(self), startable)  # no circle: it goes with the pass
 
-    def committed_by(self, level: str, name: str | None = None) -> float:
-        """What is committed: of a group (`ALL`) or of a user of the group ``level``; without a name: of all
-        of them."""
-        found = self.committed_at(level)
-        return found.whole if name is None else found.each.get(name, 0.0)
-
     def committed_at(self, level: str) -> Committed:
-        """The same of all at once."""
-        booked, many = self._booked, len(self._booked)
+        """What is committed by now: of groups (`ALL`), or of the users of the group ``level``; what is
+        committed later is in it too."""
         if level == ALL:
-            for group, _, _, _, left in booked[self._read :] if self._read < many else ():
-                self._groups.add(group, left)
-            self._read = many
             return self._groups
-        for group, owner, _, _, left in booked[self._read_of_users :] if self._read_of_users < many else ():
-            self._users[group].add(owner, left)
-        self._read_of_users = many
+        if self._users is None:
+            self._users = defaultdict(Committed)
+            for group, owner, _, _, left in self._booked:
+                self._users[group].add(owner, left)
         return self._users[level]
 
     def used_by(self, level: str, name: str) -> float:

@@ -10,6 +10,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from nqspy.core.fair_share import FairShare
+from nqspy.core.stock import Stock
 from nqspy.model.columns import Columns, Ints
 from nqspy.model.ids import Instant, Seq, array_of, index_of
 from nqspy.model.machine import Machine
@@ -36,7 +37,7 @@ class Proposal(Protocol):
     def asked(self) -> str: ...
     @property
     def proposals(self) -> int: ...
-    def ledger_of(self, domain: str) -> FairShare: ...
+    def stocks_of(self, domain: str) -> Stock: ...
     def dates(self, queue: str) -> Ints: ...
     def gone(self, queue: str) -> list[int]: ...
     def is_chosen(self, seq: Seq) -> bool: ...
@@ -370,4 +371,5 @@ class SiteView:
 
     def stock_shrpri(self, owner: str | None, group: str) -> float:
         """What the stock share rule gives a user in a group; without a user the group."""
-        return self._draft.ledger_of(self._draft.asked).stock(owner, group)
+        draft = self._draft
+        return draft.stocks_of(draft.asked).value(owner, group)

@@ -14,6 +14,7 @@ A user has 0.9 of his group's value and 0.1 of the same rule among the users of 
 """
 
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
@@ -22,12 +23,10 @@ import numpy as np
 
 from nqspy.core.totals import ALL
 from nqspy.model.columns import Floats
-from nqspy.model.domains import APPLICATION
 from nqspy.model.ids import Instant
 from nqspy.model.level import Level, Standing
 from nqspy.model.owed import Terms, Work
 from nqspy.model.pairs import Pairs
-from nqspy.model.requests import Request, State
 from nqspy.model.site import Site
 
 LEAST = 0.01
@@ -38,7 +37,7 @@ OWN = 0.1
 
 
 class Sums(Protocol):
-    """What is committed at a level: in all, and of each."""
+    """What is committed at a level by now: in all, and of each."""
 
     @property
     def whole(self) -> float: ...
@@ -53,17 +52,16 @@ class Uses(Protocol):
     def committed(self) -> Sequence[tuple[str, str]]:
         """(group, owner) of each start debited so far."""
 
-    def committed_by(self, level: str, name: str | None = None) -> float:
-        """What of it is committed; without a name: of all of that level."""
+    @property
+    def uncounted(self) -> Sequence[tuple[str, str, float]]:
+        """Group, owner and how much of what running requests are known to have used since they were charged,
+        beyond what they count as."""
 
     def committed_at(self, level: str) -> "Sums":
-        """The same of all at once."""
+        """What is committed; what is later is in it too."""
 
     def used_by(self, level: str, name: str) -> float:
         """Use with what is committed."""
-
-    def uncounted(self, request: Request) -> float:
-        """What a running request is known to have used since it was charged, beyond what it counts as."""
 
 
 class Stock:
@@ -77,7 +75,7 @@ class Stock:
         uses: Uses,
         startable: Callable[[], Mapping[str, int]] | None,
     ) -> None:
-        self._site, self._domain, self._now, self.uses = site, domain, now, uses
+        self._site, self._now, self.uses = site, now, uses
         self._balance = site.balance_of(domain)
         self._startable = startable
         self._rules: dict[str, Rule] = {}
@@ -85,7 +83,7 @@ class Stock:
 
     def value(self, owner: str | None, group: str) -> float:
         """The value of a user in a group, or of the group."""
-        of_group = self.rule(ALL).value(group)
+        of_group = (self._rules.get(ALL) or self.rule(ALL)).value(group)
         if owner is None or not of_group:
             return of_group
         return (1 - OWN) * of_group + OWN * self.rule(group).value(owner)
@@ -96,7 +94,8 @@ class Stock:
         if found is None:
             make = Deficit if self._site.settings.global_.share_rule == "deficit" else Decayed
             balance, standing = self._balance, self._standing(level)
-            found = self._rules[level] = make(standing, balance.terms, self.uses, level, balance.is_bare)
+            is_bare = balance.is_bare if level == ALL else None
+            found = self._rules[level] = make(standing, balance.terms, self.uses, level, is_bare)
         return found
 
     def _standing(self, level: str) -> Standing:
@@ -137,15 +136,12 @@ class Stock:
     @cached_property
     def _missing(self) -> Mapping[str, Mapping[str, float]]:
         """What was used and not counted, by level and group or user; where anything was."""
-        found: dict[str, dict[str, float]] = {}
-        site, alone = self._site, self._domain == APPLICATION and not self._site.is_divided()
-        for request in site.started.values():
-            mine = alone or site.domain_of(request.queue).name == self._domain
-            if request.state is State.RUNNING and mine and (more := self.uses.uncounted(request)):
-                spec = request.spec
-                for level, name in ((ALL, spec.group), (spec.group, spec.owner)):
-                    of_level = found.setdefault(level, {})
-                    of_level[name] = of_level.get(name, 0.0) + more
+        found = defaultdict[str, dict[str, float]](dict)
+        for group, owner, more in self.uses.uncounted:
+            if more:
+                groups, users = found[ALL], found[group]
+                groups[group] = groups.get(group, 0.0) + more
+                users[owner] = users.get(owner, 0.0) + more
         return found
 
 
@@ -154,7 +150,7 @@ class Rule(ABC):
     the past."""
 
     def __init__(
-        self, standing: Standing, terms: Terms, uses: Uses, name: str, is_bare: Callable[[str], bool]
+        self, standing: Standing, terms: Terms, uses: Uses, name: str, is_bare: Callable[[str], bool] | None
     ) -> None:
         self.parts, self.targets, self._present = standing
         self.terms, self.uses, self.name = terms, uses, name
@@ -162,9 +158,10 @@ class Rule(ABC):
 
     def value(self, name: str) -> float:
         """Of one group or user."""
-        if self.name == ALL and self._is_bare(name):
+        if self._is_bare is not None and self._is_bare(name):
             return 0.0
-        return max(LEAST, self._value(name))
+        found = self._value(name)
+        return found if found > LEAST else LEAST
 
     @abstractmethod
     def _value(self, name: str) -> float:
@@ -193,17 +190,18 @@ class Deficit(Rule):
     """What a group was entitled to while it had work, less what it got."""
 
     def __init__(
-        self, standing: Standing, terms: Terms, uses: Uses, name: str, is_bare: Callable[[str], bool]
+        self, standing: Standing, terms: Terms, uses: Uses, name: str, is_bare: Callable[[str], bool] | None
     ) -> None:
         super().__init__(standing, terms, uses, name, is_bare)
         self._mean = sum(self._present.values()) / len(self._present) if self._present else 0.0
+        self._committed, self._most = uses.committed_at(name), 2 * terms.bound
 
     def _value(self, name: str) -> float:
         # K: what it is owed, what is committed included; who has no work, as who begins to have some.
-        committed, bound = self.uses.committed_at(self.name), self.terms.bound
+        committed, most = self._committed, self._most
         present, target = self._present.get(name, self._mean), self.targets.get(name, 0.0)
         owed = present + target * committed.whole - committed.each.get(name, 0.0)
-        return (2 * bound + self.terms.clipped(owed, 2)) / (4 * bound)
+        return (most + (most if owed > most else -most if owed < -most else owed)) / (2 * most)
 
     def terms_of_many(self, names: Collection[str]) -> tuple[list[float], list[float]]:
         """S and a of many."""
@@ -212,11 +210,11 @@ class Deficit(Rule):
 
     def together(self) -> float:
         """The sum of C."""
-        return self.uses.committed_by(self.name)
+        return self._committed.whole
 
     def own(self, name: str) -> float:
         """C."""
-        return self.uses.committed_by(self.name, name)
+        return self._committed.each.get(name, 0.0)
 
     @staticmethod
     def of_many(first: Floats, second: Floats, whole: Floats, own: Floats, bound: float) -> Floats:

@@ -207,8 +207,8 @@ def check_elected(answer: Any, args: tuple[Any, ...]) -> tuple[Redate, ...]:
 
 def check_shrpri(answer: Any, _: tuple[Any, ...]) -> float | None:
     """A finite number from 0, or None. Raises Nonsense."""
-    if answer is None:
-        return None
+    if answer is None or (type(answer) is float and 0 <= answer < math.inf):
+        return answer
     if isinstance(answer, bool) or not isinstance(answer, (int, float)):
         raise Nonsense(f"shrpri answers a number from 0 or None, not {_shown(answer)}")
     if not math.isfinite(answer) or answer < 0:

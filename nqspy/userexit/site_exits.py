@@ -242,34 +242,34 @@ class SiteExits:
 
     def shrpris(self, pairs: Sequence[tuple[str, str]], view: PassView) -> list[float | None]:
         """The same of many; an exit is asked once about those who differ in nothing that it takes."""
-        seen = self._calls.seen
-        hooks = [(hook, seen(hook.exit, view), dict[Any, Any]()) for hook in self._active["shrpri"]]
+        seen, hooks, now = self._calls.seen, self._active["shrpri"], view.now
+        asked = [(hook, seen(hook.exit, view), dict[Any, Any]()) for hook in hooks]
         of_group: dict[str, float | None] = {}
         found = []
         with self._guard:
             for pair in pairs:
                 group = pair[1]
-                if group not in of_group:
-                    found.append(self._share(pair, hooks, view.now))
-                    if all(_is_of_group(hook) for hook, *_ in hooks):
-                        of_group[group] = found[-1]
-                    else:
-                        of_group.clear()
-                else:
+                if group in of_group:
                     found.append(of_group[group])
+                    continue
+                share = self._share(pair, asked, now)
+                found.append(share)
+                if all(map(_is_of_group, hooks)):
+                    of_group[group] = share
+                else:
+                    of_group.clear()
         return found
 
     def _share(
-        self, pair: tuple[str, str], hooks: Iterable[tuple[Hook, View, dict[Any, Any]]], now: Instant
+        self, pair: tuple[str, str], asked: Iterable[tuple[Hook, View, dict[Any, Any]]], now: Instant
     ) -> float | None:
-        for hook, seen, said in hooks:
+        for hook, seen, said in asked:
             about = pair[1] if hook.of_group else pair
             if about not in said or hook.exit.down or hook.record.marked or not hook.lasting:
-                args = (*pair, seen, now)
-                said[about] = self._calls.ask(hook, pair, None, args)
-            answer = said[about]
-            if answer is not None and type(answer) is not Failed:
-                return float(answer)
+                said[about] = self._calls.ask(hook, pair, None, (*pair, seen, now))
+            answer: float | Failed | None = said[about]
+            if answer is not None and not isinstance(answer, Failed):
+                return answer
         return None
 
     def submit(self, request: RequestView, view: PassView) -> SubmitAnswer | None:

@@ -19,22 +19,31 @@ from nqspy.model.columns import Columns, Floats, Ints
 
 def shrpris(draft: Draft, domain: str, pairs: Sequence[tuple[str, str]]) -> list[float]:
     """The share terms of owners, each in a group, in this round, before normalising; never negative."""
-    known = draft.priorities.setdefault(domain, {})
-    unknown = [pair for pair in pairs if pair not in known] if known else pairs
-    if unknown:
+    known = draft.priorities.get(domain)
+    if known is None:
+        found = _ask(draft, domain, pairs)
+        draft.priorities[domain] = dict(zip(pairs, found, strict=True))
+        return found
+    if unknown := [pair for pair in pairs if pair not in known]:
         known.update(zip(unknown, _ask(draft, domain, unknown), strict=True))
     return [known[pair] for pair in pairs]
 
 
 def _ask(draft: Draft, domain: str, pairs: Sequence[tuple[str, str]]) -> list[float]:
     draft.asked = domain
-    said: Sequence[float | None] = [None] * len(pairs)
-    if draft.exits.has("shrpri"):
-        said = draft.exits.shrpris(pairs, draft.view)
+    if not draft.exits.has("shrpri"):
+        return [max(0.0, draft.stocks_of(domain).value(*pair)) for pair in pairs]
+    said = draft.exits.shrpris(pairs, draft.view)
     # Many are told the same: those of a group, or of no exit at all.
-    sound = {each: max(0.0, float(each)) for each in {*said} if each is not None and isfinite(each)}
+    answers = {*said}
+    sound: dict[float | None, float] = {
+        each: max(0.0, float(each)) for each in answers if each is not None and isfinite(each)
+    }
+    if len(sound) == len(answers):
+        return list(map(sound.__getitem__, said))
+    stocks = draft.stocks_of(domain)
     return [
-        sound[value] if value in sound else max(0.0, draft.ledger_of(domain).stock(*pair))
+        sound[value] if value in sound else max(0.0, stocks.value(*pair))
         for pair, value in zip(pairs, said, strict=True)
     ]
 
@@ -53,9 +62,7 @@ class Shares:
         self._present, self._keys = self._pairs.numbers, self._pairs.keys
         self._values: Floats | None = None
         self._of = 0
-        self._stock = (
-            None if draft.exits.has("shrpri") else Many(draft.ledger_of(self._domain).stocks, self._pairs)
-        )
+        self._stock = None if draft.exits.has("shrpri") else Many(draft.stocks_of(self._domain), self._pairs)
         self.frozen = False
         self._counts = self._waiting.copy()
         self._kept: Mask | None = None
