@@ -5,11 +5,11 @@ was taken scores minus infinity.
 """
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 
 from nqspy.core import resource_health
+from nqspy.core.cached import cached_property
 from nqspy.core.draft import Draft
 from nqspy.core.queueing.factors import FactorTerms, blocks
 from nqspy.core.queueing.limit_rules import Headroom, Mask

@@ -7,11 +7,11 @@ measure: PEs x half-life / ln 2 (`people.capped_use`). A forced request goes pas
 """
 
 from collections.abc import Callable, Iterable
-from functools import cached_property
 from math import ceil, log2
 
 from msgspec import Struct
 
+from nqspy.core.cached import cached_property
 from nqspy.core.fair_share import FairShare
 from nqspy.core.queueing.limit_rules import LESS, Claim, Left, LimitRule, Mask
 from nqspy.model.columns import Columns

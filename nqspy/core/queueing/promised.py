@@ -3,10 +3,10 @@ as nothing but submissions happens (`Site.memos`); and by now, with what the pas
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from functools import cached_property
 
 import numpy as np
 
+from nqspy.core.cached import cached_property
 from nqspy.core.profile import FOREVER
 from nqspy.core.queueing.laid_out import time_of, turn_of
 from nqspy.model.columns import Ints

@@ -7,11 +7,11 @@ together no more than is spare beside what he needs (`untimed`).
 """
 
 from collections.abc import Collection
-from functools import cached_property
 
 import numpy as np
 from msgspec.structs import replace
 
+from nqspy.core.cached import cached_property
 from nqspy.core.profile import FOREVER, Amount, Claims, held_up_by
 from nqspy.core.queueing import mold
 from nqspy.core.queueing.expected_ends import length_of

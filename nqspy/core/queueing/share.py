@@ -6,11 +6,11 @@ changes who is furthest behind. Within a round the exit is called once for each 
 """
 
 from collections.abc import Sequence
-from functools import cached_property
 from math import isfinite
 
 import numpy as np
 
+from nqspy.core.cached import cached_property
 from nqspy.core.draft import Draft
 from nqspy.core.queueing.limit_rules import Mask
 from nqspy.core.stock import Many
