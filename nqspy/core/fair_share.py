@@ -85,9 +85,12 @@ class FairShare:
         self._booked: list[Booked] = []
         self._summed = 0  # so many of them are in the totals
         self._means: dict[str, float | None] = {}
+        shared = site.shared() if domain is None else [domain]
+        self._only = shared[0] if len(shared) == 1 else None  # the only domain, if there is but one
         self._by_cpu = site.settings.usage.charge == "cpu"
-        self._groups = Committed()
-        self._users: defaultdict[str, Committed] | None = None  # added up from when somebody asks for them
+        # Added up when somebody asks for them, and from then on with each start.
+        self._groups: Committed | None = None
+        self._users: defaultdict[str, Committed] | None = None
         self._startable = startable
         self.committed: list[tuple[str, str]] = []
         self.uncounted: list[tuple[str, str, float]] = []
@@ -108,8 +111,13 @@ class FairShare:
         use."""
         if not self.tells_of(request):
             return
-        self._book(request, None, 0.0, self.expected(request))
-        self.committed.append((request.group, request.owner))
+        group, owner, left = request.spec.group, request.spec.owner, self.expected(request)
+        self._booked.append((group, owner, None, 0.0, left))
+        self.committed.append((group, owner))
+        if self._groups is not None:
+            self._groups.add(group, left)
+        if self._users is not None:
+            self._users[group].add(owner, left)
 
     def expected(self, request: Request) -> float:
         """What a run of this request is expected to use: the mean of its group's last ended requests, else
@@ -127,21 +135,20 @@ class FairShare:
 
     def _recent(self, group: str) -> list[int]:
         """What the last requests of a group used."""
-        accounts = self._site.own_accounts(group, self.domain)
+        accounts = self._site.own_accounts(group, self._only)
         if len(accounts) == 1:
             return accounts[0].recent
         return [value for account in accounts for value in account.recent]
 
     def _take_running(self, request: Request) -> None:
         """Books what one that runs has used since it was charged, and is still expected to use."""
-        run, told = request.run, self._samples.get(request.seq)
+        run, spec, told = request.run, request.spec, self._samples.get(request.seq)
         so_far = self._so_far(request, run, told)
-        more, left = so_far - run.charged, 0.0
-        if request.state is not State.EXITING and (expected := self.expected(request)) > so_far:
-            left = expected - so_far
-        self._book(request, run, more, left)
+        more = so_far - run.charged
+        left = 0.0 if request.state is State.EXITING else max(0.0, self.expected(request) - so_far)
+        self._booked.append((spec.group, spec.owner, run, more, left))
         if told is not None and request.state is State.RUNNING:
-            self.uncounted.append((request.spec.group, request.spec.owner, more - counted(request, self.now)))
+            self.uncounted.append((spec.group, spec.owner, more - counted(request, self.now)))
 
     def usage(self, group: str | None = None, owner: str | None = None) -> float:
         """Use as a fraction of the whole: of a group with all below it, of a user, of a user in a group."""
@@ -177,14 +184,6 @@ class FairShare:
             (group, owner, self._faded(run, more) + left) for group, owner, run, more, left in new
         )
         return self._sums
-
-    def _book(self, request: Request, run: Attempt | None, more: float, left: float) -> None:
-        """``more`` was used of it since its attempt ``run`` was charged, and so much is ``left``."""
-        group, owner = request.spec.group, request.spec.owner
-        self._booked.append((group, owner, run, more, left))
-        self._groups.add(group, left)
-        if self._users is not None:
-            self._users[group].add(owner, left)
 
     def _so_far(self, request: Request, run: Attempt, told: Used | None) -> float:
         if told is None and run.charged_at is not None:
@@ -244,6 +243,10 @@ class FairShare:
         """What is committed by now: of groups (`ALL`), or of the users of the group ``level``; what is
         committed later is in it too."""
         if level == ALL:
+            if self._groups is None:
+                self._groups = Committed()
+                for group, _, _, _, left in self._booked:
+                    self._groups.add(group, left)
             return self._groups
         if self._users is None:
             self._users = defaultdict(Committed)

@@ -79,12 +79,12 @@ _MADE: dict[str, Callable[[Request, Proposal], Any]] = {
 }
 """What is made of it, and stays as it is for the whole pass."""
 
-_MOVING: dict[str, Callable[[Request, Proposal], Any]] = {
-    "state": lambda r, d: _WORDS[State.RUNNING if d.is_chosen(r.seq) else r.state],
-    "date_in_queue": lambda r, d: d.date_of(r),
-    "started": lambda r, d: d.now if d.is_chosen(r.seq) else r.started,
-    "count": lambda r, d: d.left_of(r),
-    "consumables": lambda r, d: dict(r.spec.ask.consumables),
+_MOVING: dict[str, Callable[["Seen"], Any]] = {
+    "state": lambda s: _WORDS[State.RUNNING if s._draft.is_chosen(s._request.seq) else s._request.state],
+    "date_in_queue": lambda s: s._draft.date_of(s._request),
+    "started": lambda s: s._draft.now if s._draft.is_chosen(s._request.seq) else s._request.started,
+    "count": lambda s: s._draft.left_of(s._request),
+    "consumables": lambda s: dict(s._request.spec.ask.consumables),
 }
 """What the pass itself may change, and what whoever reads it could."""
 
@@ -120,8 +120,7 @@ def _there(name: str) -> Any:
 
 
 def _moving(name: str) -> Any:
-    read = _MOVING[name]
-    return property(lambda seen: read(seen._request, seen._draft))
+    return property(_MOVING[name])
 
 
 class Seen:

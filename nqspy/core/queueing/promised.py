@@ -129,7 +129,7 @@ class PassPromises:
 
     def is_due(self, request: Request) -> bool:
         """Whether the time that it was promised before has come."""
-        return time_of(request) <= self._now
+        return request.reservation is not None and time_of(request) <= self._now
 
     def _is_promised(self, seq: Seq) -> bool:
         if seq in self.changes:
@@ -149,7 +149,7 @@ class PassPromises:
     def next_at(self) -> Instant | None:
         """When the next promised start is due."""
         if not (self.changes or self._begun):
-            return self._known.next_at(self._now)
+            return self._known.next_at(self._now) if self._site.reserved else None
         times = (each.at for each in self._promised().values())
         return min((at for at in times if at is not None and at > self._now), default=None)
 
@@ -161,7 +161,8 @@ class PassPromises:
 
     def due(self, queue: str) -> list[Request]:
         """Those of them whose promised time has come."""
-        return [each for each in self._known.due(self._now) if each.queue == queue and each.slot >= 0]
+        known = self._known.due(self._now) if self._site.reserved else ()
+        return [each for each in known if each.queue == queue and each.slot >= 0]
 
     def for_now(self, queue: str) -> list[int]:
         """Rows of a queue to which this pass promised to start at once, and that it has not started."""

@@ -261,6 +261,8 @@ class Reservations(PassPromises):
     def look_after(self) -> None:
         """Takes back the promises of those that ask for more PEs than there are any more, and tells that
         those cannot be kept whose queues are stopped when their time has come."""
+        if not self._site.reserved:
+            return
         for name, those in self._known.of.items():
             if those.widest > (size := self._site.size(name)):
                 for request in those.requests:

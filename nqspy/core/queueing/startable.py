@@ -56,7 +56,7 @@ def startable(draft: Draft, tally: RunningCounts, domain: str) -> Pairs:
     rows = queued.nonzero()[0]
     total = _both(np.zeros(len(queued), dtype=np.int64), total) if len(total) < len(queued) else total
     pes = np.minimum(total[rows], site.balance_of(domain).terms.pes).tolist()
-    return dict(zip([names[number] for number in rows.tolist()], pes, strict=True))
+    return dict(zip(map(names.__getitem__, rows.tolist()), pes, strict=True))
 
 
 _NONE = np.zeros(0, dtype=np.int64)
@@ -88,8 +88,8 @@ def changes(draft: Draft) -> tuple[tuple[str, int], ...]:
         known = site.balance_of(domain).startable()
         now = _now(draft, domain) if waits or any(known.values()) else {}
         if now != known:
-            told = [pair for pair in now.items() if known.get(pair[0]) != pair[1]]
-            told += [(name, 0) for name, pes in known.items() if pes and name not in now]
+            told = now.items() - known.items()
+            told |= {(name, 0) for name in known.keys() - now.keys() if known[name]}
             found += [(account_key(domain, name), pes) for name, pes in sorted(told)]
     return tuple(found)
 
