@@ -94,9 +94,7 @@ class FairShare:
         self._startable = startable
         self.committed: list[tuple[str, str]] = []
         self.uncounted: list[tuple[str, str, float]] = []
-        for request in site.started.values():
-            if domain is None or self.tells_of(request):
-                self._take_running(request)
+        self._take_running(site.started.values())
         for request in chosen:
             self.commit(request)
 
@@ -122,8 +120,12 @@ class FairShare:
     def expected(self, request: Request) -> float:
         """What a run of this request is expected to use: the mean of its group's last ended requests, else
         of all groups', else what it asks for; at most its limit."""
-        limit, group = self._limit(request), request.spec.group
-        mean = self._means[group] if group in self._means else self._mean(group)
+        spec = request.spec
+        if self._by_cpu:
+            limit: float | None = cpu_limit(self._site.settings, request.queue, spec.ask)
+        else:
+            limit = self._pe_time_limit(request)
+        mean = self._means[spec.group] if spec.group in self._means else self._mean(spec.group)
         if mean is None:
             mean = limit if limit is not None else EXPECTED_MS * self._per_ms(request)
         return mean if limit is None or mean <= limit else limit
@@ -140,15 +142,24 @@ class FairShare:
             return accounts[0].recent
         return [value for account in accounts for value in account.recent]
 
-    def _take_running(self, request: Request) -> None:
-        """Books what one that runs has used since it was charged, and is still expected to use."""
-        run, spec, told = request.run, request.spec, self._samples.get(request.seq)
-        so_far = self._so_far(request, run, told)
-        more = so_far - run.charged
-        left = 0.0 if request.state is State.EXITING else max(0.0, self.expected(request) - so_far)
-        self._booked.append((spec.group, spec.owner, run, more, left))
-        if told is not None and request.state is State.RUNNING:
-            self.uncounted.append((spec.group, spec.owner, more - counted(request, self.now)))
+    def _take_running(self, started: Iterable[Request]) -> None:
+        """Books what those that run have used since they were charged, and are still expected to use."""
+        site, now, samples = self._site, self.now, self._samples
+        charge, held_by, tells_of_all = site.settings.usage.charge, site.held_by, self.domain is None
+        for request in started:
+            if not (tells_of_all or self.tells_of(request)):
+                continue
+            run, spec, told = request.run, request.spec, samples.get(request.seq)
+            if told is None and run.charged_at is not None:
+                so_far = run.charged + counted(request, now)
+            else:
+                so_far = amount(run.used if told is None else told, charge, request, held_by)
+            more, left = so_far - run.charged, 0.0
+            if request.state is not State.EXITING and (expected := self.expected(request)) > so_far:
+                left = expected - so_far
+            self._booked.append((spec.group, spec.owner, run, more, left))
+            if told is not None and request.state is State.RUNNING:
+                self.uncounted.append((spec.group, spec.owner, more - counted(request, now)))
 
     def usage(self, group: str | None = None, owner: str | None = None) -> float:
         """Use as a fraction of the whole: of a group with all below it, of a user, of a user in a group."""
@@ -185,22 +196,13 @@ class FairShare:
         )
         return self._sums
 
-    def _so_far(self, request: Request, run: Attempt, told: Used | None) -> float:
-        if told is None and run.charged_at is not None:
-            return run.charged + counted(request, self.now)
-        known = run.used if told is None else told
-        return amount(known, self._site.settings.usage.charge, request, self._site.held_by)
-
     def _faded(self, run: Attempt | None, more: float) -> float:
         if run is None or more <= 0:
             return 0.0
         return more * faded(uncharged(run, self.now), self._site.settings.usage.half_life)
 
-    def _limit(self, request: Request) -> float | None:
-        settings, ask = self._site.settings, request.spec.ask
-        if self._by_cpu:
-            return cpu_limit(settings, request.queue, ask)
-        wall = wall_limit(settings, request.queue, ask)
+    def _pe_time_limit(self, request: Request) -> float | None:
+        wall = wall_limit(self._site.settings, request.queue, request.spec.ask)
         return None if wall is None else wall * self._site.held_by(request)
 
     def _per_ms(self, request: Request) -> int:

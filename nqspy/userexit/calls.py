@@ -10,7 +10,7 @@ from nqspy.userexit.call_stats import Subject, Trace
 from nqspy.userexit.errors import described
 from nqspy.userexit.guard import Guard, is_ctrl_c
 from nqspy.userexit.resting import told, whose
-from nqspy.userexit.seats import Exit, Failed, Hook
+from nqspy.userexit.seats import Failed, Hook
 from nqspy.userexit.view import View
 from nqspy.userexit.watch import UNWATCHED, CallWatch
 
@@ -49,15 +49,14 @@ class Calls:
         self._view = None
         self._views.clear()
 
-    def seen(self, one: Exit, view: PassView) -> View:
-        """What an exit sees of it."""
+    def seen(self, who: str, view: PassView) -> View:
+        """What the exit of that name sees of it."""
         if view is not self._view:
             self._view = view
             self._views.clear()
-        name = one.module.name
-        found = self._views.get(name)
+        found = self._views.get(who)
         if found is None:
-            found = self._views[name] = View(view, name, self.guard.shielded)
+            found = self._views[who] = View(view, who, self.guard.shielded)
         return found
 
     def ask(self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...]) -> Any:

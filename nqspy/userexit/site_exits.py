@@ -212,7 +212,7 @@ class SiteExits:
     def _select(self, hook: Hook, request: RequestView, view: PassView, keeping: bool) -> Said:
         """What one exit answers; Failed: it is not asked any more in this pass. ``keeping``: as long as
         nothing changes that its answer rests on it is not asked again."""
-        seq, seen = request.seq, self._calls.seen(hook.exit, view)
+        seq, seen = request.seq, self._calls.seen(hook.who, view)
         seen.reads.begin()
         said = self._calls.ask(hook, seq, seq, (request, seen, view.now))
         if type(said) is Failed:
@@ -230,7 +230,7 @@ class SiteExits:
         actions: list[Action] = []
         with self._guard:
             for hook in self._active["elected"]:
-                args = (request, self._calls.seen(hook.exit, view), view.now)
+                args = (request, self._calls.seen(hook.who, view), view.now)
                 answer = self._calls.ask(hook, request.seq, request.seq, args)
                 if answer and type(answer) is not Failed:
                     actions += [dataclasses.replace(action, who=hook.who) for action in answer]
@@ -243,7 +243,7 @@ class SiteExits:
     def shrpris(self, pairs: Sequence[tuple[str, str]], view: PassView) -> list[float | None]:
         """The same of many; an exit is asked once about those who differ in nothing that it takes."""
         seen, hooks, now = self._calls.seen, self._active["shrpri"], view.now
-        asked = [(hook, seen(hook.exit, view), dict[Any, Any]()) for hook in hooks]
+        asked = [(hook, seen(hook.who, view), dict[Any, Any]()) for hook in hooks]
         of_group: dict[str, float | None] = {}
         found = []
         with self._guard:
@@ -278,7 +278,7 @@ class SiteExits:
         who: list[str] = []
         with self._guard:
             for hook in self._active["submit"]:
-                args = (request, self._calls.seen(hook.exit, view), view.now)
+                args = (request, self._calls.seen(hook.who, view), view.now)
                 # No subject: the number may be another's yet.
                 answer = self._calls.ask(hook, None, request.seq or None, args)
                 if type(answer) is Answer:
@@ -293,7 +293,7 @@ class SiteExits:
         """The destinations to try, in the order of the first exit that has one; else as they are."""
         with self._guard:
             for hook in self._active["route"]:
-                args = (request, destinations, self._calls.seen(hook.exit, view), view.now)
+                args = (request, destinations, self._calls.seen(hook.who, view), view.now)
                 subject = None if request.state == State.ARRIVING else request.seq or None  # as in `submit`
                 answer = self._calls.ask(hook, subject, request.seq or None, args)
                 if answer is not None and type(answer) is not Failed:
