@@ -54,12 +54,11 @@ class Feature(Struct, frozen=True):
 
     def propose(self, draft: Draft, now: Instant) -> Instant | None:
         """Acts, and puts its name on what it proposed."""
-        before, after = len(draft.before), len(draft.after)
+        signed = len(draft.before) + len(draft.after)
         due = self.act(draft, now)
-        if len(draft.before) > before:
-            draft.before[before:] = map(self._signed, draft.before[before:])
-        if len(draft.after) > after:
-            draft.after[after:] = map(self._signed, draft.after[after:])
+        if len(draft.before) + len(draft.after) > signed:
+            draft.before[:] = map(self._signed, draft.before)
+            draft.after[:] = map(self._signed, draft.after)
         return due
 
     def _signed(self, action: Action) -> Action:

@@ -347,8 +347,9 @@ class SiteView:
         if found is None:
             started = draft.site.started.values()
             found = self._running = [seen(r, draft) for r in started if r.state in STARTED]
-        found += [seen(request, draft) for request in draft.started[self._seen :]]
-        self._seen = len(draft.started)
+        if self._seen < len(draft.started):
+            found += [seen(request, draft) for request in draft.started[self._seen :]]
+            self._seen = len(draft.started)
         return found
 
     def ahead(self, request: RequestView) -> Sequence[tuple[RequestView, Answer | None]]:

@@ -47,13 +47,14 @@ class Mark(Struct, frozen=True):
 @dataclass(slots=True)
 class Record:
     """One hook of one exit. Times in ns of real time; ``changes``: how often its row of failures became
-    another one."""
+    another one; ``marked``: whether `rests` and `spared` need to be asked at all."""
 
     calls: int = 0
     failures: int = 0
     total: int = 0
     longest: int = 0
     changes: int = 0
+    marked: bool = False
     _row: list[tuple[Subject, str]] = field(default_factory=list)
     _spared: dict[Subject, Mark] = field(default_factory=dict)
     _resting: dict[str, Mark] = field(default_factory=dict)
@@ -90,35 +91,35 @@ class Record:
         self._forget(now)
         if subject is not None:
             self._spared[subject] = Mark(now, text)
+            self.marked = True
         if len(self._row) < IN_A_ROW:
             return False
         if len({who for _, who in self._row if who}) > 1:  # of older rows the owners are not known
             return True
         self._resting[owner] = Mark(now)
+        self.marked = True
         return False
 
     def _forget(self, now: Instant) -> None:
         self._spared = {subject: mark for subject, mark in self._spared.items() if mark.holds(now)}
         self._resting = {owner: mark for owner, mark in self._resting.items() if mark.holds(now)}
+        self.marked = bool(self._spared or self._resting)
 
     def rest(self, owner: str, mark: Mark) -> None:
         """It is not asked about anything of this owner for a while: of several marks, in whatever order of
         time they come, the latest counts."""
         _later(self._resting, owner, mark)
+        self.marked = True
 
     def rests(self, owner: str, now: Instant, really: Instant | None = None) -> Mark | None:
         """Since when and why it is not asked about anything of this owner; None: it is. Instants: `Mark`."""
         mark = self._resting.get(owner)
         return mark if mark is not None and mark.holds(now, really) else None
 
-    @property
-    def marked(self) -> bool:
-        """Whether `rests` and `spared` need to be asked at all."""
-        return bool(self._resting or self._spared)
-
     def spare(self, subject: Subject, mark: Mark) -> None:
         """It is not asked about this subject for a while, what it failed with counts; marks as in `rest`."""
         _later(self._spared, subject, mark)
+        self.marked = True
 
     def spared(self, subject: Subject, now: Instant, really: Instant | None = None) -> str | None:
         """What it failed with on this subject, while it is not asked about it again; else None."""
@@ -149,6 +150,7 @@ class Record:
         self._row.clear()
         self._spared.clear()
         self._resting.clear()
+        self.marked = False
 
 
 K = TypeVar("K")

@@ -7,7 +7,7 @@ rests on it. An answer made of anything else (time, use, shares, the candidates 
 remember things of its own (`purity`) is never kept.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from nqspy.model.ids import Seq
 from nqspy.model.news import Stir
@@ -92,10 +92,12 @@ class Memory:
                 for hook, seq in self._index.pop(key, ()):
                     hook.kept.pop(seq, None)
 
-    def _keys(self, stir: Stir) -> Iterator[Key]:
+    def _keys(self, stir: Stir) -> list[Key]:
         _, queue, owner, group, name = stir
-        for q, o, g, n in self._shapes:
-            yield queue if q else None, owner if o else None, group if g else None, name if n else None
+        return [
+            (queue if q else None, owner if o else None, group if g else None, name if n else None)
+            for q, o, g, n in self._shapes
+        ]
 
     def known(self, seq: Seq, hooks: tuple[Hook, ...]) -> Known | None:
         """What all exits together would answer again; None where one of them must be asked."""

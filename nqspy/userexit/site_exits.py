@@ -201,12 +201,14 @@ class SiteExits:
             for hook in hooks:
                 kept = keeping and seq in hook.kept
                 answer: Said = hook.kept[seq] if kept else self._select(hook, request, view, keeping)
+                if answer is None:
+                    continue
                 if isinstance(answer, Failed):
                     unasked = unasked or Answer("refuse", answer.text, hook.who)
-                    continue
-                if answer is not None and answer.verdict != "force":
+                elif answer.verdict != "force":
                     return answer
-                first = first or answer
+                else:
+                    first = first or answer
         return unasked or first
 
     def _select(self, hook: Hook, request: RequestView, view: PassView, keeping: bool) -> Said:

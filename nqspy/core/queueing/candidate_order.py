@@ -316,7 +316,7 @@ class CandidateOrder:
     def oldest(self, rows: Mask | None = None) -> int | None:
         """The first by date of these rows (None: of those that were not taken); None if there is none."""
         places = (self._base != NEVER if rows is None else rows).nonzero()[0]
-        return int(_first(places, (self._dates, self._turn, self.columns.seq), 1)[0]) if len(places) else None
+        return self._first_in_line(places) if len(places) else None
 
     def first_left(self) -> int | None:
         """The best row that was not taken, whatever keeps it back; None when all were."""
@@ -383,16 +383,20 @@ class CandidateOrder:
                 best = top
         if not ties:
             return None
-        found = ties[0] if len(ties) == 1 else np.concatenate(ties)
-        return int(_first(found, (self._dates, self._turn, self.columns.seq), 1)[0])
+        return self._first_in_line(ties[0] if len(ties) == 1 else np.concatenate(ties))
+
+    def _first_in_line(self, rows: Ints) -> int:
+        """Of rows, of which none is before the others by priority, the first by date."""
+        if len(rows) == 1:
+            return rows.item()
+        return int(_first(rows, (self._dates, self._turn, self.columns.seq), 1)[0])
 
     def _first_of(self, score: Floats) -> int | None:
         """The row with the best of these scores."""
         top = score[int(score.argmax())]
         if top == NEVER:
             return None
-        ties = (score == top).nonzero()[0]
-        return int(_first(ties, (self._dates, self._turn, self.columns.seq), 1)[0])
+        return self._first_in_line((score == top).nonzero()[0])
 
 
 def _guess(score: Floats, most: int) -> float:

@@ -6,7 +6,7 @@ unlimited or omitted value counts as the queue's limit if finite, else as the la
 factor whose divisor is 0 is 0 for all.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,10 @@ BLOCK = 16_000
 the kernel's."""
 
 
-def blocks(count: int) -> Iterator[slice]:
+def blocks(count: int) -> Iterable[slice]:
     """All rows in blocks."""
+    if 0 < count <= BLOCK:
+        return (slice(0, count),)
     return (slice(start, min(start + BLOCK, count)) for start in range(0, count, BLOCK))
 
 

@@ -166,6 +166,8 @@ def _drop_indices(
 
 def _drop_people(site: Site, queue: str, headroom: Headroom, found: Ints) -> None:
     """Users and groups that may start nothing more have nothing that could start."""
+    if headroom.keys().isdisjoint((UserLimit, GroupLimit, Caps)):
+        return
     users, groups, caps = (headroom.get(rule, Left()) for rule in (UserLimit, GroupLimit, Caps))
     owners, spent = users.full(), groups.full() | caps.full(site.domain_of(queue).held_by(1))
     if min(users.others, groups.others) < 1:
