@@ -67,14 +67,15 @@ class Choice:
 class Draft:
     """Proposals of one pass over ``site`` at ``now``.
 
-    ``chosen``: starts in order, ``started`` their requests; ``own``, ``closing`` and ``reach``: reasons so
-    far; ``offered``: candidates offered to jobselect, by queue; ``sights``: requests as exits see them
-    (`sight.seen`); ``short``: domains in which some request waits only for PEs; ``resumed``: suspended
-    requests that go on; ``shut``: why queues start nothing in this pass, by name, and ``barred``: why none
-    does; ``still`` and ``plain``: as a `Plan` has them; ``startable``: what could start in a domain when it
-    began (None: what the last pass said); ``tally`` counts what runs; ``asked``: the domain of whose shares
-    exits are asked at the moment; ``priorities``: share terms of this round, by domain and pair of owner and
-    group, ``rounds`` how many ended; ``proposals`` counts starts and changes of waiting requests so far.
+    ``chosen``: starts in order, ``started`` their requests, ``starting`` their numbers; ``own``, ``closing``
+    and ``reach``: reasons so far; ``offered``: candidates offered to jobselect, by queue; ``sights``:
+    requests as exits see them (`sight.seen`); ``short``: domains in which some request waits only for PEs;
+    ``resumed``: suspended requests that go on; ``shut``: why queues start nothing in this pass, by name, and
+    ``barred``: why none does; ``still`` and ``plain``: as a `Plan` has them; ``startable``: what could start
+    in a domain when it began (None: what the last pass said); ``tally`` counts what runs; ``asked``: the
+    domain of whose shares exits are asked at the moment; ``priorities``: share terms of this round, by domain
+    and pair of owner and group, ``rounds`` how many ended; ``proposals`` counts starts and changes of waiting
+    requests so far.
     """
 
     def __init__(self, site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]) -> None:
@@ -105,7 +106,7 @@ class Draft:
         self._stocks: dict[str, Stock] = {}
         self._dates: dict[str, Ints] = {}
         self._gone: dict[str, list[int]] = {}
-        self._started: set[Seq] = set()
+        self.starting: set[Seq] = set()
         self._taken: dict[Seq, int] = {}  # indices started, by array
         self._leaving: set[Seq] = set()
 
@@ -223,7 +224,7 @@ class Draft:
         self.chosen.append(choice)
         self.started.append(request)
         self.proposals += 1
-        self._started.add(request.seq)
+        self.starting.add(request.seq)
         if of is not None and of is not request:
             self._taken[of.seq] = self._taken.get(of.seq, 0) + 1
         if of is None or not self.left_of(of) or of is request:
@@ -237,7 +238,7 @@ class Draft:
         changed: list[Request] = []
         for action in actions:
             if isinstance(action, Redate):
-                seqs = tuple(seq for seq in action.seqs if seq not in self._started)
+                seqs = tuple(seq for seq in action.seqs if seq not in self.starting)
                 if seqs:
                     action = replace(action, seqs=seqs, cause=choice.request.seq)
                     choice.follow.append(action)
@@ -345,10 +346,6 @@ class Draft:
     def gone(self, queue: str) -> list[int]:
         """Rows of a queue that wait no more: chosen in this pass, held or moved by it."""
         return self._gone.get(queue, [])
-
-    def is_chosen(self, seq: Seq) -> bool:
-        """Whether this pass starts it."""
-        return seq in self._started
 
     def date_of(self, request: Request) -> Instant:
         """Date in queue of one request, re-datings of this pass included."""

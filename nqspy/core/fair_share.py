@@ -48,9 +48,12 @@ class Committed:
 
     __slots__ = ("each", "whole")
 
-    def __init__(self) -> None:
-        self.whole = 0.0
-        self.each: dict[str, float] = {}
+    def __init__(self, amounts: Iterable[tuple[str, float]] = ()) -> None:
+        whole, each = 0.0, dict[str, float]()
+        for name, more in amounts:
+            each[name] = each.get(name, 0.0) + more
+            whole += more
+        self.whole, self.each = whole, each
 
     def add(self, name: str, more: float) -> None:
         """So much more of one."""
@@ -120,12 +123,12 @@ class FairShare:
     def expected(self, request: Request) -> float:
         """What a run of this request is expected to use: the mean of its group's last ended requests, else
         of all groups', else what it asks for; at most its limit."""
-        spec = request.spec
+        spec, means = request.spec, self._means
         if self._by_cpu:
             limit: float | None = cpu_limit(self._site.settings, request.queue, spec.ask)
         else:
             limit = self._pe_time_limit(request)
-        mean = self._means[spec.group] if spec.group in self._means else self._mean(spec.group)
+        mean = means[spec.group] if spec.group in means else self._mean(spec.group)
         if mean is None:
             mean = limit if limit is not None else EXPECTED_MS * self._per_ms(request)
         return mean if limit is None or mean <= limit else limit
@@ -144,21 +147,19 @@ class FairShare:
 
     def _take_running(self, started: Iterable[Request]) -> None:
         """Books what those that run have used since they were charged, and are still expected to use."""
-        site, now, samples = self._site, self.now, self._samples
-        charge, held_by, tells_of_all = site.settings.usage.charge, site.held_by, self.domain is None
-        for request in started:
-            if not (tells_of_all or self.tells_of(request)):
-                continue
-            run, spec, told = request.run, request.spec, samples.get(request.seq)
+        now, sample, held_by = self.now, self._samples.get, self._site.held_by
+        charge, book = self._site.settings.usage.charge, self._booked.append
+        for request in started if self.domain is None else filter(self.tells_of, started):
+            run, spec, state, told = request.run, request.spec, request.state, sample(request.seq)
             if told is None and run.charged_at is not None:
                 so_far = run.charged + counted(request, now)
             else:
                 so_far = amount(run.used if told is None else told, charge, request, held_by)
             more, left = so_far - run.charged, 0.0
-            if request.state is not State.EXITING and (expected := self.expected(request)) > so_far:
+            if state is not State.EXITING and (expected := self.expected(request)) > so_far:
                 left = expected - so_far
-            self._booked.append((spec.group, spec.owner, run, more, left))
-            if told is not None and request.state is State.RUNNING:
+            book((spec.group, spec.owner, run, more, left))
+            if told is not None and state is State.RUNNING:
                 self.uncounted.append((spec.group, spec.owner, more - counted(request, now)))
 
     def usage(self, group: str | None = None, owner: str | None = None) -> float:
@@ -246,9 +247,7 @@ class FairShare:
         committed later is in it too."""
         if level == ALL:
             if self._groups is None:
-                self._groups = Committed()
-                for group, _, _, _, left in self._booked:
-                    self._groups.add(group, left)
+                self._groups = Committed([(group, left) for group, _, _, _, left in self._booked])
             return self._groups
         if self._users is None:
             self._users = defaultdict(Committed)

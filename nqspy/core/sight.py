@@ -26,6 +26,7 @@ class Proposal(Protocol):
     now: Instant
     offered: defaultdict[str, list[tuple[RequestView, Answer | None]]]
     sights: dict[Seq, "Seen"]
+    starting: set[Seq]
 
     @property
     def ledger(self) -> FairShare: ...
@@ -40,7 +41,6 @@ class Proposal(Protocol):
     def stocks_of(self, domain: str) -> Stock: ...
     def dates(self, queue: str) -> Ints: ...
     def gone(self, queue: str) -> list[int]: ...
-    def is_chosen(self, seq: Seq) -> bool: ...
     def date_of(self, request: Request) -> Instant: ...
     def left_of(self, request: Request) -> int: ...
 
@@ -80,9 +80,9 @@ _MADE: dict[str, Callable[[Request, Proposal], Any]] = {
 """What is made of it, and stays as it is for the whole pass."""
 
 _MOVING: dict[str, Callable[["Seen"], Any]] = {
-    "state": lambda s: _WORDS[State.RUNNING if s._draft.is_chosen(s._request.seq) else s._request.state],
+    "state": lambda s: _WORDS[State.RUNNING if s._request.seq in s._draft.starting else s._request.state],
     "date_in_queue": lambda s: s._draft.date_of(s._request),
-    "started": lambda s: s._draft.now if s._draft.is_chosen(s._request.seq) else s._request.started,
+    "started": lambda s: s._draft.now if s._request.seq in s._draft.starting else s._request.started,
     "count": lambda s: s._draft.left_of(s._request),
     "consumables": lambda s: dict(s._request.spec.ask.consumables),
 }

@@ -136,13 +136,14 @@ class Stock:
     @cached_property
     def _missing(self) -> Mapping[str, Mapping[str, float]]:
         """What was used and not counted, by level and group or user; where anything was."""
-        found = defaultdict[str, dict[str, float]](dict)
+        groups: dict[str, float] = {}
+        users = defaultdict[str, dict[str, float]](dict)
         for group, owner, more in self.uses.uncounted:
             if more:
-                groups, users = found[ALL], found[group]
                 groups[group] = groups.get(group, 0.0) + more
-                users[owner] = users.get(owner, 0.0) + more
-        return found
+                of_group = users[group]
+                of_group[owner] = of_group.get(owner, 0.0) + more
+        return {ALL: groups, **users} if groups else {}
 
 
 class Rule(ABC):
