@@ -225,9 +225,8 @@ class CandidateOrder:
 
     def share_factor(self) -> Floats | None:
         """Share factors by pair number in this round; None where the queue gives share no weight."""
-        if self.shares is None:
-            return None
-        return self.shares.by_pair(self.kept(), self._draft.gone(self.queue.name))
+        shares, gone = self.shares, self._draft.gone(self.queue.name)
+        return None if shares is None else shares.by_pair(self.kept(), gone)
 
     def _share_term(self) -> Floats | None:
         """What share adds to the priorities of each pair's rows, in this round."""
@@ -381,9 +380,7 @@ class CandidateOrder:
             if top >= best and top != NEVER:
                 ties = [*(ties if top == best else ()), (score == top).nonzero()[0] + rows.start]
                 best = top
-        if not ties:
-            return None
-        return self._first_in_line(ties[0] if len(ties) == 1 else np.concatenate(ties))
+        return self._first_in_line(ties[0] if len(ties) == 1 else np.concatenate(ties)) if ties else None
 
     def _first_in_line(self, rows: Ints) -> int:
         """Of rows, of which none is before the others by priority, the first by date."""
@@ -394,9 +391,7 @@ class CandidateOrder:
     def _first_of(self, score: Floats) -> int | None:
         """The row with the best of these scores."""
         top = score[int(score.argmax())]
-        if top == NEVER:
-            return None
-        return self._first_in_line((score == top).nonzero()[0])
+        return None if top == NEVER else self._first_in_line((score == top).nonzero()[0])
 
 
 def _guess(score: Floats, most: int) -> float:
