@@ -9,6 +9,7 @@ from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
+from nqspy.core.cached import cached_property
 from nqspy.core.fair_share import FairShare
 from nqspy.core.stock import Stock
 from nqspy.model.columns import Columns, Ints
@@ -45,10 +46,11 @@ class Proposal(Protocol):
     def left_of(self, request: Request) -> int: ...
 
 
-def _array(request: Request, draft: Proposal) -> str | None:
+def _array(seen: "Seen") -> str | None:
     """The identifier of the array that it is, or is one index of."""
+    request = seen._request
     array = request.seq if request.array is not None else array_of(request.seq)
-    return None if array is None else draft.site.id_of(array)
+    return None if array is None else seen._draft.site.id_of(array)
 
 
 _WORDS: Mapping[State, str] = {state: state.value for state in State}
@@ -68,14 +70,14 @@ _THERE: Mapping[str, str] = {
 }
 """What a request has of itself, and where."""
 
-_MADE: dict[str, Callable[[Request, Proposal], Any]] = {
-    "id": lambda r, d: d.site.id_of(r.seq),
-    "cpu": lambda r, d: finite(r.spec.ask.cpu_wanted()),
-    "memory": lambda r, d: finite(r.spec.ask.memory_wanted()),
-    "wall": lambda r, d: finite(r.spec.ask.wall),
-    "arguments": lambda r, d: _bounded(r.spec.args),
+_MADE: dict[str, Callable[["Seen"], Any]] = {
+    "id": lambda s: s._draft.site.id_of(s._request.seq),
+    "cpu": lambda s: finite(s._request.spec.ask.cpu_wanted()),
+    "memory": lambda s: finite(s._request.spec.ask.memory_wanted()),
+    "wall": lambda s: finite(s._request.spec.ask.wall),
+    "arguments": lambda s: _bounded(s._request.spec.args),
     "array": _array,
-    "index": lambda r, d: index_of(r.seq),
+    "index": lambda s: index_of(s._request.seq),
 }
 """What is made of it, and stays as it is for the whole pass."""
 
@@ -119,6 +121,10 @@ def _there(name: str) -> Any:
     return property(attrgetter(f"_request.{_THERE[name]}"))
 
 
+def _made(name: str) -> Any:
+    return cached_property(_MADE[name])
+
+
 def _moving(name: str) -> Any:
     return property(_MOVING[name])
 
@@ -127,9 +133,9 @@ class Seen:
     """A request as exits see it (`ports.RequestView`): read only. What is made of it is made when it is first
     read, what the pass may change each time. Of one request a pass makes but one (`seen`)."""
 
-    __slots__ = ("_draft", "_request", *_MADE)
+    __slots__ = ("__dict__", "_draft", "_request")
 
-    id: str
+    id: str = _made("id")
     seq: Seq = _there("seq")
     name: str = _there("name")
     name_given: bool = _there("name_given")
@@ -138,15 +144,15 @@ class Seen:
     account: str | None = _there("account")
     queue: str = _there("queue")
     submitted: Instant = _there("submitted")
-    cpu: int | None
-    memory: int | None
+    cpu: int | None = _made("cpu")
+    memory: int | None = _made("memory")
     pes: int = _there("pes")
-    wall: int | None
+    wall: int | None = _made("wall")
     priority: int | None = _there("priority")
     attributes: tuple[str, ...] = _there("attributes")
-    arguments: tuple[str, ...]
-    array: str | None
-    index: int | None
+    arguments: tuple[str, ...] = _made("arguments")
+    array: str | None = _made("array")
+    index: int | None = _made("index")
     state: str = _moving("state")
     date_in_queue: Instant = _moving("date_in_queue")
     started: Instant | None = _moving("started")
@@ -159,13 +165,8 @@ class Seen:
         _put(self, "_request", request)
         _put(self, "_draft", draft)
 
-    def __getattr__(self, name: str) -> Any:
-        read = _MADE.get(name)
-        if read is None:
-            raise AttributeError(f"a request has no {name}; it has {', '.join(FIELDS)}")
-        value = read(self._request, self._draft)
-        _put(self, name, value)
-        return value
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a request has no {name}; it has {', '.join(FIELDS)}")
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError("a request is read only")
