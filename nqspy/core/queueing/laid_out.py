@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from nqspy.core.profile import FOREVER, Amount, Claims, Profile
 from nqspy.core.queueing.expected_ends import end_of, is_suspended, length_of, planned_end
-from nqspy.core.queueing.layout import HeldSpans, Kept, Layout, Span, recall, remember
+from nqspy.core.queueing.layout import HeldSpans, KeptSpans, Span, TimeLayout, recall, remember
 from nqspy.core.queueing.limit_rules import LimitRule
 from nqspy.core.queueing.untimed import Turn, Untimed, spare, spare_of
 from nqspy.model.ids import Instant, Seq
@@ -40,7 +40,7 @@ def time_of(request: Request) -> int:
 
 
 class LaidOut:
-    """A `Layout` of a site, to be changed; command domains, of which requests hold no PEs, are not in it.
+    """A `TimeLayout` of a site, to be changed; command domains, of which requests hold no PEs, are not in it.
     ``opened``: how often requests of a queue have left to others what was kept for later.
     ``started``: who starts besides, ``leaving``: who gives way, ``returning``: who goes on again."""
 
@@ -56,12 +56,12 @@ class LaidOut:
         if found is not None:
             self._take_over(found)
             return
-        self._take_over(Layout(Profile(now), Untimed(), Kept(), [], {}, {}))
+        self._take_over(TimeLayout(Profile(now), Untimed(), KeptSpans(), [], {}, {}))
         until = self._lay_out(started)
         if as_it_is:
             remember(site, now, self._layout, until)
 
-    def _take_over(self, layout: Layout) -> None:
+    def _take_over(self, layout: TimeLayout) -> None:
         self._layout, self.kept, self.running = layout, layout.kept, layout.running
         self.profile, self.untimed, self.idle = layout.profile, layout.untimed, layout.idle
         self._claimed = layout.claimed

@@ -29,16 +29,16 @@ class HeldSpans(NamedTuple):
         return (first, (self.end, FOREVER, self.kept_on)) if self.kept_on else (first,)
 
 
-class Kept(dict[Seq, HeldSpans]):
+class KeptSpans(dict[Seq, HeldSpans]):
     """What is kept for whom."""
 
     def __init__(self, kept: Mapping[Seq, HeldSpans] | None = None) -> None:
         super().__init__(kept or {})
         self._line: list[tuple[int, Seq]] | None = None
 
-    def copy(self) -> "Kept":
+    def copy(self) -> "KeptSpans":
         """The same, to be changed by whoever asks."""
-        made = Kept(self)
+        made = KeptSpans(self)
         made._line = None if self._line is None else self._line.copy()
         return made
 
@@ -66,29 +66,29 @@ class Kept(dict[Seq, HeldSpans]):
 
 
 @dataclass(slots=True)
-class Layout:
+class TimeLayout:
     """``profile``: what is free when; ``kept``: what for whom who is promised a start, ``untimed``: for whom
     without a time; ``running``: until when who holds PEs, and who that is; ``idle``: PEs by domain that
     nobody holds; ``claimed``: what those that wait would hold."""
 
     profile: Profile
     untimed: Untimed
-    kept: Kept
+    kept: KeptSpans
     running: list[tuple[int, Seq]]
     idle: dict[str, int]
     claimed: dict[Seq, Claims]
 
-    def copy(self, now: Instant) -> "Layout":
+    def copy(self, now: Instant) -> "TimeLayout":
         """The same, to be changed by whoever asks."""
         profile, untimed, kept = self.profile.copy(now), self.untimed.copy(), self.kept.copy()
-        return Layout(profile, untimed, kept, self.running, self.idle.copy(), self.claimed.copy())
+        return TimeLayout(profile, untimed, kept, self.running, self.idle.copy(), self.claimed.copy())
 
 
 @dataclass(slots=True)
 class _Note:
     """A layout made at ``made``, that holds before ``until`` while the same shifts are to come."""
 
-    layout: Layout
+    layout: TimeLayout
     made: Instant
     until: int
     shifts: tuple[object, object]
@@ -100,13 +100,13 @@ def holds(site: Site, now: Instant) -> bool:
     return note is not None and note.made <= now < note.until and note.shifts == _shifts(site)
 
 
-def recall(site: Site, now: Instant) -> Layout | None:
+def recall(site: Site, now: Instant) -> TimeLayout | None:
     """What was laid out of a site as it is, if it still holds."""
-    found: Layout | None = site.memos[_NAME].layout.copy(now) if holds(site, now) else None
+    found: TimeLayout | None = site.memos[_NAME].layout.copy(now) if holds(site, now) else None
     return found
 
 
-def remember(site: Site, now: Instant, layout: Layout, until: int) -> None:
+def remember(site: Site, now: Instant, layout: TimeLayout, until: int) -> None:
     """Notes what was laid out and holds until then, but for who stands still: when he goes on changes with
     time."""
     if not site.paused:

@@ -40,7 +40,7 @@ class QueuePromises:
         return np.array(self.rows, dtype=np.int64)
 
 
-class Promised:
+class EarlierPromises:
     """``of``: the promises by queue; ``last_turn``: the last that was given (`Reservation.turn`)."""
 
     def __init__(self, site: Site) -> None:
@@ -63,11 +63,11 @@ class Promised:
         return Instant(self._times[place]) if place < len(self._times) else None
 
 
-def promised_of(site: Site) -> Promised:
+def promised_of(site: Site) -> EarlierPromises:
     """Those of a site as it is."""
-    found: Promised | None = site.memos.get(_NAME)
+    found: EarlierPromises | None = site.memos.get(_NAME)
     if found is None:
-        found = site.memos[_NAME] = Promised(site)
+        found = site.memos[_NAME] = EarlierPromises(site)
     return found
 
 
@@ -85,7 +85,7 @@ class PassPromises:
         self.causes: dict[Seq, str] = {}
 
     @cached_property
-    def _known(self) -> Promised:
+    def _known(self) -> EarlierPromises:
         """Those of earlier passes."""
         return promised_of(self._site)
 
