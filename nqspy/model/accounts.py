@@ -28,7 +28,8 @@ class Account:
         """Its value at ``now``: half is forgotten after each half-life."""
         if not self.value or now <= self.at:
             return self.value
-        return float(self.value * 2.0 ** (-(now - self.at) / half_life))
+        left: float = 2.0 ** (-(now - self.at) / half_life)
+        return self.value * left
 
     def add(self, more: float, at: Instant, half_life: int) -> None:
         """So much more was used by then."""

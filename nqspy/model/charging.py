@@ -21,7 +21,8 @@ def amount(used: Used, charge: str, request: Request, held_by: Callable[[Request
 
 def uncharged(attempt: Attempt, at: Instant) -> int:
     """How long ago (ms) an attempt was last charged; 0 for one that never was."""
-    return 0 if attempt.charged_at is None else max(0, at - attempt.charged_at)
+    last = attempt.charged_at
+    return at - last if last is not None and last < at else 0
 
 
 def counted(request: Request, at: Instant) -> float:
@@ -46,5 +47,5 @@ def charged(request: Request, used: Used, more: int, at: Instant, charge: str) -
     span = uncharged(former, at)
     measured = span >= MEASURABLE and charge == "cpu" and request.state is State.RUNNING
     rate = max(0, round(more * PE / span)) if measured else former.rate
-    last = at if former.charged_at is None else max(former.charged_at, at)
+    last = at if span or former.charged_at is None else former.charged_at
     return structs.replace(former, used=used, charged=former.charged + more, charged_at=last, rate=rate)
