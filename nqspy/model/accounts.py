@@ -34,7 +34,8 @@ class Account:
     def add(self, more: float, at: Instant, half_life: int) -> None:
         """So much more was used by then."""
         if at > self.at:
-            self.value, self.at = self.at_time(at, half_life), at
+            self.value *= 2.0 ** (-(at - self.at) / half_life)
+            self.at = at
         self.value += more
 
 

@@ -168,31 +168,17 @@ class Level:
 
     def advance(self, to: Instant, terms: Terms) -> bool:
         """Lets time pass at the rates that hold; whether any account has changed."""
-        if self._within != terms.bound:
-            self._clip(terms)
-        return to > self.at and bool(self._elapse(to, {}, terms))
+        return bool(self.charge(to, {}, terms))
 
     def charge(self, to: Instant, amounts: Mapping[str, float], terms: Terms) -> Collection[str]:
         """Lets time pass and corrects it by these amounts, as `advance` and `correct` one after the other do.
         Answers the keys of accounts that changed."""
-        if to <= self.at:
-            return self.correct(amounts, terms)
         if self._within != terms.bound:
             self._clip(terms)
-        return self._elapse(to, amounts, terms)
-
-    def _clip(self, terms: Terms) -> None:
-        """S stays within b also when that has become less: an end changes the mean run."""
-        most = terms.bound
-        within, self._within = self._within, most
-        if within is not None and within <= most:
-            return
-        for entry in self._entries.values():
-            if abs(entry.present) > most:
-                entry.present = terms.clipped(entry.present)
-
-    def _elapse(self, to: Instant, amounts: Mapping[str, float], terms: Terms) -> Collection[str]:
-        span, self.at = to - self.at, to
+        span = to - self.at
+        if span <= 0:
+            return self.correct(amounts, terms) if amounts else ()
+        self.at = to
         if not self._entries:
             self._held = None
             return ()
@@ -206,16 +192,25 @@ class Level:
             self.correct(amounts, terms)
             return rows.keys
         pieces = 1 if span <= PIECE else min(PIECES, ceil(span / PIECE))
-        piece = span / pieces
         for _ in range(pieces - 1):
-            self._pass(rows, rates, targets, piece, terms)
+            self._pass(rows, rates, targets, span / pieces, terms)
             targets = self._bent(rows, terms)
         if amounts and self._owes:
-            self._charge(rows, rates, targets, piece, amounts, terms)
+            self._charge(rows, rates, targets, span / pieces, amounts, terms)
         else:
-            self._pass(rows, rates, targets, piece, terms)
+            self._pass(rows, rates, targets, span / pieces, terms)
             self.correct(amounts, terms)
         return rows.keys
+
+    def _clip(self, terms: Terms) -> None:
+        """S stays within b also when that has become less: an end changes the mean run."""
+        most = terms.bound
+        within, self._within = self._within, most
+        if within is not None and within <= most:
+            return
+        for entry in self._entries.values():
+            if abs(entry.present) > most:
+                entry.present = terms.clipped(entry.present)
 
     def _pass(self, rows: _Rows, rates: list[int], targets: list[float], span: float, terms: Terms) -> None:
         """A piece of time."""
