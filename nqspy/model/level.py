@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import ceil
 from typing import NamedTuple
 
-from nqspy.model.ids import HOUR, MINUTE, Instant
+from nqspy.model.ids import MINUTE, Instant
 from nqspy.model.owed import PE, Entry, Terms, Work, faded
 
 PIECE = 10 * MINUTE
@@ -137,11 +137,11 @@ class Level:
         parts, payback = rows.each, terms.payback
         if not payback or len(parts) < 2 or not self._owes:
             return parts
-        unit = max(1, terms.pes) * HOUR
+        hour = terms.hour
         bent = [
             part * (1 + payback * (past if -1.0 <= past <= 1.0 else 1.0 if past > 0.0 else -1.0))
             for entry, part in zip(rows.entries, parts, strict=True)
-            for past in (entry.past * left / unit,)
+            for past in (entry.past * left / hour,)
         ]
         whole = sum(bent)
         return [part / whole for part in bent] if whole else parts
@@ -297,7 +297,7 @@ class Level:
     def change(self, more: Mapping[str, Work], terms: Terms) -> None:
         """What these do changes by so much, from the instant on to which time has passed."""
         coming: list[str] = []
-        most = max(1, terms.pes)
+        most = max(1, terms.pes) if self._cuts else None
         for name, change in more.items():
             work = self.work.get(name)
             if work is None:
@@ -305,7 +305,7 @@ class Level:
             before = work.pes + work.ready
             work.add(change)
             wanted = work.pes + work.ready
-            if wanted != before and not (self._cuts and wanted >= most and before >= most):
+            if wanted != before and (most is None or wanted < most or before < most):
                 self._rows = None
             if wanted > 0 and name not in self._entries:
                 coming.append(name)
