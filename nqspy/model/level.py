@@ -33,9 +33,12 @@ class Standing(NamedTuple):
     present: dict[str, float]
 
 
+_Members = tuple[list[str], list[str], list[Entry], list[Work]]
+"""Who is in W, in the order of names, side by side: names, keys, entries, work."""
+
+
 class _Rows(NamedTuple):
-    """Who is in W, in the order of names, side by side: names, keys, entries, work and entitlements
-    (``parts`` has these by name). Made anew when somebody enters or leaves or other parts hold."""
+    """The same with their entitlements, which ``parts`` has by name."""
 
     names: list[str]
     keys: list[str]
@@ -71,7 +74,8 @@ class Level:
         self.at = Instant(0)
         self.spent: float | None = None
         self._entries: dict[str, Entry] = {}
-        self._rows: _Rows | None = None
+        self._members: _Members | None = None  # until somebody enters or leaves
+        self._rows: _Rows | None = None  # until other parts hold
         self._held: _Held | None = None
         # S of all members lies within this; None: not known.
         self._within: float | None = None
@@ -86,21 +90,17 @@ class Level:
 
     def _side_by_side(self) -> _Rows:
         if self._rows is None:
-            entries = self._entries
-            work = [self.work[name] for name in entries]
-            parts = self._divide({n: each.pes + each.ready for n, each in zip(entries, work, strict=True)})
-            self._rows = _Rows(
-                list(entries),
-                [self._key + name for name in entries],
-                list(entries.values()),
-                work,
-                [parts[name] for name in entries],
-                parts,
-            )
+            if self._members is None:
+                names = list(self._entries)
+                keys, work = [self._key + name for name in names], [self.work[name] for name in names]
+                self._members = names, keys, list(self._entries.values()), work
+            names, _, _, work = self._members
+            parts = self._divide({name: each.wanted for name, each in zip(names, work, strict=True)})
+            self._rows = _Rows(*self._members, [parts[name] for name in names], parts)
         return self._rows
 
     def _entered_or_left(self, entries: dict[str, Entry]) -> None:
-        self._entries, self._rows = entries, None
+        self._entries, self._members, self._rows = entries, None, None
 
     def copy(self) -> "Level":
         """A copy that can go on by itself."""
@@ -115,7 +115,8 @@ class Level:
         made._entries = {name: entry.copy() for name, entry in self._entries.items()}
         if (rows := self._rows) is not None:
             work = [made.work[name] for name in rows.names]
-            made._rows = rows._replace(entries=list(made._entries.values()), work=work)
+            made._members = rows.names, rows.keys, list(made._entries.values()), work
+            made._rows = _Rows(*made._members, rows.each, rows.parts)
         if (held := self._held) is not None:
             then, targets = held
             entries = [made._entries.get(name) or find(name) for name in then.names]
@@ -209,7 +210,7 @@ class Level:
         if within is not None and within <= most:
             return
         for entry in self._entries.values():
-            if abs(entry.present) > most:
+            if not -most <= entry.present <= most:
                 entry.present = terms.clipped(entry.present)
 
     def _pass(self, rows: _Rows, rates: list[int], targets: list[float], span: float, terms: Terms) -> None:
@@ -276,12 +277,12 @@ class Level:
         if not any(amounts.values()):
             return ()
         rows, targets = self._held or ((now := self._side_by_side()), self._bent(now, terms))
-        amounts = _of_those(rows, amounts)
-        if not any(amounts.values()):
+        theirs = _of_those(rows, amounts)
+        if theirs is not amounts and not any(theirs.values()):
             return ()
-        whole, most, least, owes = sum(amounts.values()), terms.bound, -terms.bound, self._owes
+        whole, most, least, owes = sum(theirs.values()), terms.bound, -terms.bound, self._owes
         for name, entry, part, target in zip(rows.names, rows.entries, rows.each, targets, strict=True):
-            used = amounts.get(name, 0.0)
+            used = theirs.get(name, 0.0)
             due = part * whole
             entry.entitled += due
             entry.got += used
