@@ -111,7 +111,7 @@ class Stock:
             kept = self._kept(level)
             kept.parts()  # reckoned once, not by each pass's copy
             found = self._accounts[level] = kept.copy()
-            found.advance(self._now, terms, corrected=bool(missing))
+            found.advance(self._now, terms)
             found.change(self._newly.get(level, {}), terms)
             if self._site.settings.global_.share_rule == "deficit":
                 found.correct(missing, terms)

@@ -16,7 +16,7 @@ from nqspy.model.accounts import RECENT, Account, account_of
 from nqspy.model.charging import amount, begun, charged, counted, uncharged
 from nqspy.model.configure import apply_changes, renamed
 from nqspy.model.consumables import away_now, resources_of
-from nqspy.model.domains import APPLICATION, account_key
+from nqspy.model.domains import APPLICATION, account_key, account_keys
 from nqspy.model.health import Pressure, ResourceState
 from nqspy.model.ids import Instant
 from nqspy.model.lifetimes import key_of, run_of
@@ -52,14 +52,14 @@ def _domain(site: Site, request: Request) -> str:
 
 
 def _charge(site: Site, domain: str, found: Collection[tuple[Request, Used]], at: Instant) -> None:
-    balance = site.balance_of(domain)
-    missing: dict[tuple[str, str], float] = {}
+    balance, measure, held_by = site.balance_of(domain), site.settings.usage.charge, site.held_by
+    missing: dict[str, dict[str, float]] = {}
     amounts = []
     for request, used in found:
         spec = request.spec
-        more = _amount(site, request, used) - request.run.charged
-        key = (spec.group, spec.owner)
-        missing[key] = missing.get(key, 0.0) + more - counted(request, at)
+        more = amount(used, measure, request, held_by) - request.run.charged
+        of_group = missing.setdefault(spec.group, {})
+        of_group[spec.owner] = of_group.get(spec.owner, 0.0) + more - counted(request, at)
         amounts.append(more)
     balance.charge(at, missing)
     for (request, used), more in zip(found, amounts, strict=True):
@@ -71,17 +71,18 @@ def _amount(site: Site, request: Request, used: Used) -> int:
 
 
 def _book(site: Site, domain: str, request: Request, used: Used, more: int, at: Instant) -> None:
-    former, usage, group, owner = request.run, site.settings.usage, request.spec.group, request.spec.owner
-    site.touched.requests.add(request.seq)
+    former, usage, spec, touched = request.run, site.settings.usage, request.spec, site.touched
+    touched.requests.add(request.seq)
     if more:
-        ran, span = used.wall - former.used.wall, uncharged(former, at)
-        more_now = more * faded(min(span, ran) if ran > 0 else span, usage.half_life)
-        place = account_key(domain, "")
-        for key in (f"{place}g:{group}", f"{place}u:{group}:{owner}"):
-            _account(site, key).add(more_now, at, usage.half_life)
+        ran, span, half_life = used.wall - former.used.wall, uncharged(former, at), usage.half_life
+        more_now = more * faded(ran if 0 < ran < span else span, half_life)
+        keys = account_keys(domain, spec.group, spec.owner)
+        touched.accounts.update(keys)
+        for key in keys:
+            account_of(site.accounts, key).add(more_now, at, half_life)
     request.attempt = made = charged(request, used, more, at, usage.charge)
     if made.rate != former.rate:
-        site.balance_of(domain).recharge(group, owner, made.rate - former.rate)
+        site.balance_of(domain).recharge(spec.group, spec.owner, made.rate - former.rate)
 
 
 def _note(site: Site, domain: str) -> None:

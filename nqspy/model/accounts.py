@@ -28,12 +28,14 @@ class Account:
         """Its value at ``now``: half is forgotten after each half-life."""
         if not self.value or now <= self.at:
             return self.value
-        return float(self.value * 2.0 ** (-(now - self.at) / half_life))
+        left: float = 2.0 ** (-(now - self.at) / half_life)
+        return self.value * left
 
     def add(self, more: float, at: Instant, half_life: int) -> None:
         """So much more was used by then."""
         if at > self.at:
-            self.value, self.at = self.at_time(at, half_life), at
+            self.value *= 2.0 ** (-(at - self.at) / half_life)
+            self.at = at
         self.value += more
 
 

@@ -141,15 +141,13 @@ class Balance:
         """What a pass said last: PEs by ``GROUP:USER``; who is left out has none."""
         return self._ready
 
-    def charge(self, at: Instant, amounts: Mapping[tuple[str, str], float]) -> None:
-        """Lets time pass, in which so much more was used than was counted, by (group, owner)."""
-        by_group: dict[str, dict[str, float]] = {}
-        for (group, owner), more in amounts.items():
-            by_group.setdefault(group, {})[owner] = more
-        of_groups = {group: sum(each.values()) for group, each in by_group.items()}
-        self.changed.update(self.groups.charge(at, of_groups, self.terms))
-        for group, each in by_group.items():
-            self.changed.update(self.users(group).charge(at, each, self.terms))
+    def charge(self, at: Instant, amounts: Mapping[str, Mapping[str, float]]) -> None:
+        """Lets time pass, in which so much more was used than was counted, by group and owner."""
+        terms, changed = self.terms, self.changed
+        of_groups = {group: sum(of_users.values()) for group, of_users in amounts.items()}
+        changed.update(self.groups.charge(at, of_groups, terms))
+        for group, of_users in amounts.items():
+            changed.update(self.users(group).charge(at, of_users, terms))
 
     def begin_period(self, keys: Iterable[str]) -> None:
         """Another shift is in force: what each was entitled to and got is counted anew; time has passed

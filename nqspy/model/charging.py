@@ -21,14 +21,15 @@ def amount(used: Used, charge: str, request: Request, held_by: Callable[[Request
 
 def uncharged(attempt: Attempt, at: Instant) -> int:
     """How long ago (ms) an attempt was last charged; 0 for one that never was."""
-    return 0 if attempt.charged_at is None else max(0, at - attempt.charged_at)
+    last = attempt.charged_at
+    return at - last if last is not None and last < at else 0
 
 
 def counted(request: Request, at: Instant) -> float:
     """What a running attempt counts as having used (ms) since it was last charged."""
-    if request.state is not State.RUNNING:
+    run = request.attempt
+    if run is None or request.state is not State.RUNNING:
         return 0.0
-    run = request.run
     return run.rate * uncharged(run, at) / PE
 
 
@@ -45,6 +46,8 @@ def charged(request: Request, used: Used, more: int, at: Instant, charge: str) -
     former = request.run
     span = uncharged(former, at)
     measured = span >= MEASURABLE and charge == "cpu" and request.state is State.RUNNING
-    rate = max(0, round(more * PE / span)) if measured else former.rate
-    last = at if former.charged_at is None else max(former.charged_at, at)
+    rate = former.rate
+    if measured:
+        rate = round(more * PE / span) if more > 0 else 0
+    last = at if span or former.charged_at is None else former.charged_at
     return structs.replace(former, used=used, charged=former.charged + more, charged_at=last, rate=rate)

@@ -149,13 +149,14 @@ class Columns:
     """
 
     __slots__ = (
-        "_arrays", "_counted", "_cut", "_least", "_length", "_most", "_pairs", "_rows", "_summed",
+        "_arrays", "_asked", "_counted", "_cut", "_least", "_length", "_most", "_pairs", "_rows", "_summed",
         "prioritised", "version", *(name for name, _ in _COLUMNS),
     )  # fmt: skip
 
     def __init__(self, capacity: int = 16) -> None:
         self._arrays = {name: np.zeros(capacity, kind) for name, kind in _COLUMNS}
-        self._cut: list[str] = []  # columns that are cut to the length of today, as attributes
+        self._asked: list[str] = []  # columns that anybody has looked at,
+        self._cut = False  # and whether they are there as attributes, cut to the length of today
         self._length = 0
         self._rows: list[Request] = []
         self._counted: Ints | None = None
@@ -169,19 +170,23 @@ class Columns:
         return self._length
 
     def __getattr__(self, name: str) -> Any:
-        """A column that is looked at for the first time since there were more or fewer rows."""
+        """A column that is looked at for the first time since there were more or fewer rows; with it those
+        that were looked at before, as whoever misses one misses all and a miss is dear."""
         if name not in _NAMES:
             raise AttributeError(name)
-        column = self._arrays[name][: self._length]
-        setattr(self, name, column)
-        self._cut.append(name)
-        return column
+        if name not in self._asked:
+            self._asked.append(name)
+        for each in self._asked:
+            setattr(self, each, self._arrays[each][: self._length])
+        self._cut = True
+        return getattr(self, name)
 
     def _resize(self, length: int) -> None:
         self._length = length
-        for name in self._cut:
-            delattr(self, name)
-        self._cut.clear()
+        if self._cut:
+            for name in self._asked:
+                delattr(self, name)
+            self._cut = False
 
     def request(self, row: int) -> Request:
         """The request of one row."""

@@ -62,16 +62,16 @@ class Division:
             if name not in self._groups:
                 self._groups[name] = Group(name, share=0)
                 self._below.setdefault(None, []).append(name)
-        bare = without_share(self._groups, wanted)
+        bare = {name for name in wanted if self.is_bare(name)}
         found: dict[str, float] = {}
         own: dict[str, float] = {}
         left = float(self._pes)
         for those in (False, True):
-            self._share_among(
-                {n: pes for n, pes in wanted.items() if (n in bare) is those}, left, found, own, those
-            )
-            left = self._pes - self._given(found)
-            left = left if left > ROUNDING else 0.0
+            theirs = {name: pes for name, pes in wanted.items() if (name in bare) is those}
+            if theirs:
+                self._share_among(theirs, left, found, own, those)
+                left = self._pes - self._given(found)
+                left = left if left > ROUNDING else 0.0
         found[""] = self._given(found)
         for name in wanted:
             own.setdefault(name, 0.0)

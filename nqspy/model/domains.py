@@ -6,7 +6,7 @@ machine.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from nqspy.model.errors import BadValue
 from nqspy.model.tree import setting
@@ -89,6 +89,12 @@ def spans(pes: Iterable[int]) -> list[str]:
 def account_key(domain: str, key: str) -> str:
     """The key of an account (``g:GROUP``, ``u:GROUP:USER``) of a domain."""
     return key if domain == APPLICATION else f"{domain}/{key}"
+
+
+@lru_cache(1024)  # those of whoever runs are asked for again and again
+def account_keys(domain: str, group: str, owner: str) -> tuple[str, str]:
+    """The keys of the accounts of a group in a domain and of one of its users."""
+    return account_key(domain, f"g:{group}"), account_key(domain, f"u:{group}:{owner}")
 
 
 def split_key(key: str) -> tuple[str, str]:

@@ -2,14 +2,14 @@
 (`balance` has the rule).
 
 What is done for all who have work is done many times a second of a busy site, so they stand side by side in
-`_Members`, and nothing is looked up by name in a loop.
+`_Rows`, and nothing is looked up by name in a loop.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import ceil
 from typing import NamedTuple
 
-from nqspy.model.ids import HOUR, MINUTE, Instant
+from nqspy.model.ids import MINUTE, Instant
 from nqspy.model.owed import PE, Entry, Terms, Work, faded
 
 PIECE = 10 * MINUTE
@@ -33,22 +33,23 @@ class Standing(NamedTuple):
     present: dict[str, float]
 
 
-class _Members(NamedTuple):
-    """Who is in W, in the order of names: their keys, entries and work, side by side."""
+_Members = tuple[list[str], list[str], list[Entry], list[Work]]
+"""Who is in W, in the order of names, side by side: names, keys, entries, work."""
+
+
+class _Rows(NamedTuple):
+    """The same with their entitlements, which ``parts`` has by name."""
 
     names: list[str]
     keys: list[str]
     entries: list[Entry]
     work: list[Work]
+    each: list[float]
+    parts: dict[str, float]
 
 
-class _Held(NamedTuple):
-    """Entitlements and targets as they were in the time that passed last, of those who were in W then."""
-
-    parts: Mapping[str, float]
-    members: _Members
-    each: Sequence[float]
-    targets: Sequence[float]
+_Held = tuple[_Rows, list[float]]
+"""Who was in W in the time that passed last, with the entitlements and targets of then."""
 
 
 class Level:
@@ -73,9 +74,8 @@ class Level:
         self.at = Instant(0)
         self.spent: float | None = None
         self._entries: dict[str, Entry] = {}
-        self._members: _Members | None = None
-        self._parts: dict[str, float] | None = None
-        self._each: Sequence[float] = ()
+        self._members: _Members | None = None  # until somebody enters or leaves
+        self._rows: _Rows | None = None  # until other parts hold
         self._held: _Held | None = None
         # S of all members lies within this; None: not known.
         self._within: float | None = None
@@ -88,19 +88,19 @@ class Level:
         """Keys of their accounts."""
         return self._side_by_side().keys
 
-    def _side_by_side(self) -> _Members:
-        if self._members is None:
-            entries = self._entries
-            self._members = _Members(
-                list(entries),
-                [self._key + name for name in entries],
-                list(entries.values()),
-                [self.work[name] for name in entries],
-            )
-        return self._members
+    def _side_by_side(self) -> _Rows:
+        if self._rows is None:
+            if self._members is None:
+                names = list(self._entries)
+                keys, work = [self._key + name for name in names], [self.work[name] for name in names]
+                self._members = names, keys, list(self._entries.values()), work
+            names, _, _, work = self._members
+            parts = self._divide({name: each.wanted for name, each in zip(names, work, strict=True)})
+            self._rows = _Rows(*self._members, [parts[name] for name in names], parts)
+        return self._rows
 
     def _entered_or_left(self, entries: dict[str, Entry]) -> None:
-        self._entries, self._members, self._parts = entries, None, None
+        self._entries, self._members, self._rows = entries, None, None
 
     def copy(self) -> "Level":
         """A copy that can go on by itself."""
@@ -111,46 +111,45 @@ class Level:
 
         made = Level(find, find, self._divide, self._cuts, self._owes, self._key)
         made.work = {name: Work(work.rate, work.pes, work.ready) for name, work in self.work.items()}
-        made.at, made.spent, made._parts, made._each = self.at, self.spent, self._parts, self._each
-        made._within = self._within
+        made.at, made.spent, made._within = self.at, self.spent, self._within
         made._entries = {name: entry.copy() for name, entry in self._entries.items()}
+        if (rows := self._rows) is not None:
+            work = [made.work[name] for name in rows.names]
+            made._members = rows.names, rows.keys, list(made._entries.values()), work
+            made._rows = _Rows(*made._members, rows.each, rows.parts)
         if (held := self._held) is not None:
-            entries = [made._entries.get(name) or find(name) for name in held.members.names]
-            made._held = held._replace(members=held.members._replace(entries=entries))
+            then, targets = held
+            entries = [made._entries.get(name) or find(name) for name in then.names]
+            made._held = then._replace(entries=entries), targets
         return made
 
     # ------------------------------------------------------------ what holds
 
     def parts(self) -> dict[str, float]:
         """e: the entitlement of each member, of the whole."""
-        if self._parts is None:
-            wanted = {name: self.work[name].wanted for name in self._entries}
-            self._parts = found = self._divide(wanted) if wanted else {}
-            self._each = [found[name] for name in wanted]
-        return self._parts
+        return self._side_by_side().parts
 
     def targets(self, terms: Terms, left: float = 1.0) -> dict[str, float]:
         """a: the entitlements, bent by so much of the past."""
-        return dict(zip(self._entries, self._bent(terms, left), strict=True))
+        return dict(zip(self._entries, self._bent(self._side_by_side(), terms, left), strict=True))
 
-    def _bent(self, terms: Terms, left: float = 1.0) -> Sequence[float]:
+    def _bent(self, rows: _Rows, terms: Terms, left: float = 1.0) -> list[float]:
         """The same, side by side."""
-        self.parts()
-        parts, payback = self._each, terms.payback
+        parts, payback = rows.each, terms.payback
         if not payback or len(parts) < 2 or not self._owes:
             return parts
-        unit, each = max(1, terms.pes) * HOUR, zip(self._side_by_side().entries, parts, strict=True)
+        hour = terms.hour
         bent = [
             part * (1 + payback * (past if -1.0 <= past <= 1.0 else 1.0 if past > 0.0 else -1.0))
-            for entry, part in each
-            for past in (entry.past * left / unit,)
+            for entry, part in zip(rows.entries, parts, strict=True)
+            for past in (entry.past * left / hour,)
         ]
         whole = sum(bent)
         return [part / whole for part in bent] if whole else parts
 
     def rate(self) -> int:
         """R: what all are charged (thousandths of a PE)."""
-        return sum([each.rate for each in self._side_by_side().work])
+        return sum([work.rate for work in self._side_by_side().work])
 
     def standing(self, terms: Terms) -> "Standing":
         """How the members stand."""
@@ -168,35 +167,41 @@ class Level:
 
     # ------------------------------------------------------------ time
 
-    def advance(self, to: Instant, terms: Terms, corrected: bool = True) -> bool:
-        """Lets time pass at the rates that hold; whether any account has changed. ``corrected`` False: nobody
-        will `correct` that time."""
+    def advance(self, to: Instant, terms: Terms) -> bool:
+        """Lets time pass at the rates that hold; whether any account has changed."""
+        return bool(self.charge(to, {}, terms))
+
+    def charge(self, to: Instant, amounts: Mapping[str, float], terms: Terms) -> Collection[str]:
+        """Lets time pass and corrects it by these amounts, as `advance` and `correct` one after the other do.
+        Answers the keys of accounts that changed."""
         if self._within != terms.bound:
             self._clip(terms)
         span = to - self.at
-        self.at = max(self.at, to)
         if span <= 0:
-            return False
+            return self.correct(amounts, terms) if amounts else ()
+        self.at = to
         if not self._entries:
             self._held = None
-            return False
-        targets, members = self._bent(terms), self._side_by_side()
-        self._held = _Held(self.parts(), members, self._each, targets) if corrected else None
-        rate = self.rate()
+            return ()
+        rows = self._rows or self._side_by_side()
+        targets, rates = self._bent(rows, terms), [work.rate for work in rows.work]
+        self._held, rate = (rows, targets), sum(rates)
         if self.spent is not None:
             self.spent += rate * span / PE
-        alone = not rate or len(members.entries) == 1
-        pieces = 1 if alone else min(PIECES, ceil(span / PIECE))
-        piece = span / pieces
-        left = 2.0 ** (-piece / terms.half_life)
-        if alone:
-            self._alone(rate * span / PE, left)
-            return True
-        spread = faded(piece, terms.half_life)
-        self._pass(piece, rate, left, spread, terms.bound, targets)
+        if not rate or len(rates) == 1:
+            self._alone(rate * span / PE, 2.0 ** (-span / terms.half_life))
+            self.correct(amounts, terms)
+            return rows.keys
+        pieces = 1 if span <= PIECE else min(PIECES, ceil(span / PIECE))
         for _ in range(pieces - 1):
-            self._pass(piece, rate, left, spread, terms.bound, self._bent(terms))
-        return True
+            self._pass(rows, rates, targets, span / pieces, terms)
+            targets = self._bent(rows, terms)
+        if amounts and self._owes:
+            self._charge(rows, rates, targets, span / pieces, amounts, terms)
+        else:
+            self._pass(rows, rates, targets, span / pieces, terms)
+            self.correct(amounts, terms)
+        return rows.keys
 
     def _clip(self, terms: Terms) -> None:
         """S stays within b also when that has become less: an end changes the mean run."""
@@ -205,15 +210,16 @@ class Level:
         if within is not None and within <= most:
             return
         for entry in self._entries.values():
-            if abs(entry.present) > most:
+            if not -most <= entry.present <= most:
                 entry.present = terms.clipped(entry.present)
 
-    def _pass(
-        self, span: float, rate: int, left: float, spread: float, most: float, targets: Sequence[float]
-    ) -> None:
-        whole, at, owes, members = rate * span / PE, self.at, self._owes, self._side_by_side()
-        for entry, work, part, target in zip(members.entries, members.work, self._each, targets, strict=True):
-            used, due = work.rate * span / PE, part * whole
+    def _pass(self, rows: _Rows, rates: list[int], targets: list[float], span: float, terms: Terms) -> None:
+        """A piece of time."""
+        whole, at, owes, most, least = sum(rates) * span / PE, self.at, self._owes, terms.bound, -terms.bound
+        left, spread = 2.0 ** (-span / terms.half_life), faded(span, terms.half_life)
+        for entry, rate, part, target in zip(rows.entries, rates, rows.each, targets, strict=True):
+            used = rate * span / PE
+            due = part * whole
             entry.entitled += due
             entry.got += used
             entry.whole += whole
@@ -221,7 +227,38 @@ class Level:
                 entry.asof = at
                 entry.past = entry.past * left + (due - used) * spread
                 present = entry.present + target * whole - used
-                entry.present = most if present > most else -most if present < -most else present
+                entry.present = most if present > most else least if present < least else present
+
+    def _charge(
+        self,
+        rows: _Rows,
+        rates: list[int],
+        targets: list[float],
+        span: float,
+        amounts: Mapping[str, float],
+        terms: Terms,
+    ) -> None:
+        """The last piece, as `_pass`, and the correction of the whole time, as `correct`, in one go."""
+        at, most, least, (_, held) = self.at, terms.bound, -terms.bound, self._held or (rows, targets)
+        left, spread = 2.0 ** (-span / terms.half_life), faded(span, terms.half_life)
+        amounts = _of_those(rows, amounts)
+        whole, whole_more = sum(rates) * span / PE, sum(amounts.values())
+        for name, entry, rate, part, target, then in zip(
+            rows.names, rows.entries, rates, rows.each, targets, held, strict=True
+        ):
+            used = rate * span / PE
+            more = amounts.get(name, 0.0)
+            due = part * whole
+            due_more = part * whole_more
+            entry.entitled = entry.entitled + due + due_more
+            entry.got = entry.got + used + more
+            entry.whole = entry.whole + whole + whole_more
+            entry.asof = at
+            entry.past = entry.past * left + (due - used) * spread + (due_more - more)
+            present = entry.present + target * whole - used
+            present = most if present > most else least if present < least else present
+            present = present + then * whole_more - more
+            entry.present = most if present > most else least if present < least else present
 
     def _alone(self, amount: float, left: float) -> None:
         """Who is the only member is entitled to what he gets; where nobody is charged only time passes."""
@@ -239,66 +276,29 @@ class Level:
             self._clip(terms)
         if not any(amounts.values()):
             return ()
-        held = self._held or _Held(self.parts(), self._side_by_side(), self._each, self._bent(terms))
-        amounts = {name: more for name, more in amounts.items() if more and name in held.parts}
-        if not amounts:
+        rows, targets = self._held or ((now := self._side_by_side()), self._bent(now, terms))
+        theirs = _of_those(rows, amounts)
+        if theirs is not amounts and not any(theirs.values()):
             return ()
-        whole, most, owes, members = sum(amounts.values()), terms.bound, self._owes, held.members
-        for name, entry, part, target in zip(
-            members.names, members.entries, held.each, held.targets, strict=True
-        ):
-            used, due = amounts.get(name, 0.0), part * whole
+        whole, most, least, owes = sum(theirs.values()), terms.bound, -terms.bound, self._owes
+        for name, entry, part, target in zip(rows.names, rows.entries, rows.each, targets, strict=True):
+            used = theirs.get(name, 0.0)
+            due = part * whole
             entry.entitled += due
             entry.got += used
             entry.whole += whole
             if owes:
                 entry.past += due - used
                 present = entry.present + target * whole - used
-                entry.present = most if present > most else -most if present < -most else present
-        return members.keys
-
-    def charge(self, to: Instant, amounts: Mapping[str, float], terms: Terms) -> Collection[str]:
-        """Lets time pass and corrects it by these amounts, as `advance` and `correct` one after the other do;
-        in one go where that is a single step. Answers the keys of accounts that changed."""
-        span = to - self.at
-        if not 0 < span <= PIECE or len(self._entries) < 2 or not self._owes or not self.rate():
-            passed = self.advance(to, terms)
-            return self.correct(amounts, terms) or (self.keys() if passed else ())
-        if self._within != terms.bound:
-            self._clip(terms)
-        self.at = to
-        members, targets = self._side_by_side(), self._bent(terms)
-        self._held = held = _Held(self.parts(), members, self._each, targets)
-        amounts = {name: more for name, more in amounts.items() if name in held.parts}
-        self._charge(span, amounts, held, terms)
-        return members.keys
-
-    def _charge(self, span: int, amounts: Mapping[str, float], held: _Held, terms: Terms) -> None:
-        at, rate, most, whole_more = self.at, self.rate(), terms.bound, sum(amounts.values())
-        whole, left, spread = rate * span / PE, 2.0 ** (-span / terms.half_life), faded(span, terms.half_life)
-        if self.spent is not None:
-            self.spent += whole
-        for name, entry, work, part, target in zip(
-            held.members.names, held.members.entries, held.members.work, held.each, held.targets, strict=True
-        ):
-            used, due = work.rate * span / PE, part * whole
-            more, due_more = amounts.get(name, 0.0), part * whole_more
-            entry.entitled = entry.entitled + due + due_more
-            entry.got = entry.got + used + more
-            entry.whole = entry.whole + whole + whole_more
-            entry.asof = at
-            entry.past = entry.past * left + (due - used) * spread + (due_more - more)
-            present = entry.present + target * whole - used
-            present = most if present > most else -most if present < -most else present
-            present = present + target * whole_more - more
-            entry.present = most if present > most else -most if present < -most else present
+                entry.present = most if present > most else least if present < least else present
+        return rows.keys
 
     # ------------------------------------------------------------ who has work
 
     def change(self, more: Mapping[str, Work], terms: Terms) -> None:
         """What these do changes by so much, from the instant on to which time has passed."""
         coming: list[str] = []
-        most = max(1, terms.pes)
+        most = max(1, terms.pes) if self._cuts else None
         for name, change in more.items():
             work = self.work.get(name)
             if work is None:
@@ -306,8 +306,8 @@ class Level:
             before = work.pes + work.ready
             work.add(change)
             wanted = work.pes + work.ready
-            if wanted != before and not (self._cuts and wanted >= most and before >= most):
-                self._parts = None
+            if wanted != before and (most is None or wanted < most or before < most):
+                self._rows = None
             if wanted > 0 and name not in self._entries:
                 coming.append(name)
             elif wanted <= 0 and name in self._entries:
@@ -343,4 +343,11 @@ class Level:
 
     def forget(self) -> None:
         """What divides the whole has changed."""
-        self._parts = None
+        self._rows = None
+
+
+def _of_those(rows: _Rows, amounts: Mapping[str, float]) -> Mapping[str, float]:
+    """The amounts of those who are in W."""
+    if amounts.keys() <= rows.parts.keys():
+        return amounts
+    return {name: more for name, more in amounts.items() if name in rows.parts}

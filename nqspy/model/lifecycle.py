@@ -355,8 +355,8 @@ def _has_left(site: Site, request: Request, event: ev.Ended | ev.Deleted) -> Non
 
 
 def _decided(site: Site, event: ev.Decided, at: Instant) -> None:
-    told = ((site.started.get(seq), used) for seq, used in event.samples)
-    accounting.charge(site, [(r, used) for r, used in told if r is not None and not r.run.starting], at)
+    told = [(r, used) for seq, used in event.samples if (r := site.started.get(seq)) and not r.run.starting]
+    accounting.charge(site, told, at)
     accounting.ready(site, event.ready, at)
 
 

@@ -59,15 +59,18 @@ class Terms:
     run: float = UNKNOWN_RUN
     machine: int = 0
     bound: float = field(init=False)
-    """b: what all PEs do in the time of a mean run; asked for with each event."""
+    """b: what all PEs do in the time of a mean run; asked for with each event, as is ``hour``."""
+    hour: int = field(init=False)
+    """What all PEs do in an hour: of so long a past x is 1."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bound", max(1, self.pes) * max(self.run, SHORTEST))
+        object.__setattr__(self, "hour", max(1, self.pes) * HOUR)
 
     def clipped(self, present: float, times: int = 1) -> float:
         """Within ``times`` b."""
         most = times * self.bound
-        return min(most, max(-most, present))
+        return most if present > most else -most if present < -most else present
 
 
 @lru_cache(256)  # what ran over one span is told of at one instant

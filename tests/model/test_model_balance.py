@@ -104,7 +104,7 @@ def test_what_turns_out_to_have_been_used_is_corrected_for_all():
         books.run(group, 4)
         books.ready(group, 8)
     books.now += MINUTE
-    books.balance.charge(books.now, {("d2", "anne"): -4.0 * MINUTE})
+    books.balance.charge(books.now, {"d2": {"anne": -4.0 * MINUTE}})
     assert (books["d1"].entitled, books["d1"].got, books["d1"].whole) == (3 * MINUTE, 4 * MINUTE, 4 * MINUTE)
     assert books["d2"].got == 0
     assert books["d1"].present == pytest.approx(-MINUTE, rel=0.01)
