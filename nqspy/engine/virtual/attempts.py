@@ -56,14 +56,12 @@ class VirtualAttempt:
     coming: bool = False
     key: Key = field(init=False)
     """Request and number."""
+    memory: int = field(init=False)
+    """Memory it takes, bytes."""
 
     def __post_init__(self) -> None:
         self.key = self.seq, self.attempt
-
-    @property
-    def memory(self) -> int:
-        """Memory it takes, bytes."""
-        return self.run.memory
+        self.memory = self.run.memory
 
     def settle(self, now: Instant) -> float:
         """Takes stock at an instant; returns the CPU time (ms) used since the last time."""
@@ -85,15 +83,16 @@ class VirtualAttempt:
     def used(self, now: Instant) -> Used:
         """What it has used up to an instant."""
         passed = now - self.since if self.runs else 0
-        return self._used(self.done + self.rate * passed, self.wall + passed)
+        cpu = cpu_at(self.run, self.done + self.rate * passed)
+        return Used(cpu + self.more, self.wall + passed, self.memory)
 
     def _used(self, done: float, wall: int) -> Used:
-        return Used(cpu_at(self.run, done) + self.more, wall, self.run.memory)
+        return Used(cpu_at(self.run, done) + self.more, wall, self.memory)
 
     def next_end(self) -> tuple[int, Ending] | None:
         """How long it goes on at its rate, and how it ends then; None: it does not get on at all."""
-        left = max(0.0, self.target - self.done)
-        needs = ceil(left / self.rate) if self.rate > 0 else 0 if left == 0 else None
+        left = self.target - self.done
+        needs = 0 if left <= 0 else ceil(left / self.rate) if self.rate > 0 else None
         limit = None if self.wall_limit is None else max(0, self.wall_limit - self.wall)
         if self.until is not None:
             hole = self.hole_end()
@@ -117,7 +116,7 @@ class VirtualAttempt:
             return None
         left = max(0, self.until - self.since)
         ran = left if self.runs else 0
-        used = Used(cpu_at(self.run, self.done + self.rate * ran), self.wall + ran, self.run.memory)
+        used = Used(cpu_at(self.run, self.done + self.rate * ran), self.wall + ran, self.memory)
         return left, Ending("contract", None, 15, used)
 
 

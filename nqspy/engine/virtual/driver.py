@@ -2,6 +2,7 @@
 it that any such run is made of."""
 
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any
 
 from nqspy.core.preemption.turn import move_rank
@@ -21,6 +22,7 @@ from nqspy.model.requests import Request
 from nqspy.model.site import Site
 from nqspy.ports import Decider, Exits, Journal
 
+_number = itemgetter(0)
 SILENCE = 8 * DAY
 """`VirtualDriver.run` without an end gives up when for so long nothing has happened but shifts."""
 
@@ -139,7 +141,7 @@ class VirtualRun:
             self._sampled_at = self.now
             self._samples.clear()
         running = self.executor.use(self.now, self._samples)
-        self._samples.update((seq, attempt) for seq, (attempt, _) in running.items())
+        self._samples.update(zip(running, map(_number, running.values()), strict=True))
         return [ObservedUse(seq, attempt, used) for seq, (attempt, used) in running.items()]
 
     def _settle(self, outcome: Outcome) -> None:

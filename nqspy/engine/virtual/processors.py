@@ -5,7 +5,7 @@ CPUs than requests, a memory that does not hold them all, and waits for the disk
 use the CPU.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Protocol
 
 from nqspy.model.ids import Instant, Seq
@@ -73,7 +73,7 @@ class TimeShared:
         self.swaps = 0
         self.swapped_bytes = 0
         self._inside: set[Key] = set()
-        self._known: set[Key] = set()
+        self._known: Set[Key] = set()
         self._outside = 0
         self._out_ms = 0
         self._last = Instant(0)
@@ -81,33 +81,35 @@ class TimeShared:
     def rates(self, loads: Sequence[Load], now: Instant) -> Sequence[float]:
         """The same rate for all that are in memory, 0 for the others."""
         self._out_ms, self._last = self.swapped_out(now), now
-        keyed = [(each.key, each) for each in loads]
+        keyed = {each.key: each for each in loads}
         inside = self._first_fit(keyed)
         self._count(keyed, inside)
-        demand = sum([each.demand for key, each in keyed if key in inside])
+        demand = sum([each.demand for key, each in keyed.items() if key in inside])
         rate = min(1.0, self.cpus / demand) if demand > 0 else 1.0
-        return [rate if key in inside else 0.0 for key, _ in keyed]
+        return [rate if key in inside else 0.0 for key in keyed]
 
     def swapped_out(self, now: Instant) -> int:
         """Time (ms, summed over requests) in which one that could have run was swapped out, up to now."""
         return self._out_ms + self._outside * (now - self._last)
 
-    def _first_fit(self, keyed: Sequence[tuple[Key, Load]]) -> set[Key]:
-        room, inside = self.memory, set[Key]()
+    def _first_fit(self, keyed: Mapping[Key, Load]) -> set[Key]:
+        """Who is in memory; how many are kept out of it is noted."""
+        room, inside, outside = self.memory, set[Key](), 0
+        ordered: Iterable[tuple[Key, Load]] = keyed.items()
         if self.small_first:
-            keyed = sorted(keyed, key=lambda each: each[1].memory)
-        for key, each in keyed:
-            if each.runs and (memory := each.memory) <= room:
-                room -= memory
-                inside.add(key)
+            ordered = sorted(ordered, key=lambda each: each[1].memory)
+        for key, each in ordered:
+            if each.runs:
+                if (memory := each.memory) <= room:
+                    room -= memory
+                    inside.add(key)
+                else:
+                    outside += 1
+        self._outside = outside
         return inside
 
-    def _count(self, keyed: Sequence[tuple[Key, Load]], inside: set[Key]) -> None:
-        moved = (inside ^ self._inside) & self._known
-        for key, each in keyed if moved else ():
-            if key in moved:
-                self.swaps += 1
-                self.swapped_bytes += each.memory
-        self._known = {key for key, _ in keyed}
-        self._inside = inside
-        self._outside = len([key for key, each in keyed if each.runs]) - len(inside)
+    def _count(self, keyed: Mapping[Key, Load], inside: set[Key]) -> None:
+        for key in (inside ^ self._inside) & self._known & keyed.keys():
+            self.swaps += 1
+            self.swapped_bytes += keyed[key].memory
+        self._known, self._inside = keyed.keys(), inside
