@@ -32,6 +32,8 @@ from nqspy.model.requests import Used
 from nqspy.model.site import Site
 from nqspy.ports import CommitFailed, Decider, Executor, Exits, Journal
 
+_MOVES = (Move, Suspend, Resume)
+"""Actions after which others may be started."""
 _TOLD_ALREADY = (Notify, Redate, Reserving, Move, Hold, Promise)
 """Actions of which the executor has nothing to do."""
 
@@ -356,7 +358,7 @@ class Engine:
         tx.emit(decided(plan, wait, self.exits, self._asked_earlier(tx)))
         exits_desk.tell_failures(tx, plan.failures)
         for order in enact(self.site, plan, tx.now, tx.emit, lambda a: self._stands(a, recheck)):
-            if isinstance(order, Move | Suspend | Resume):
+            if isinstance(order, _MOVES):
                 self._mark()
             tx.act(order)
             if isinstance(order, Start):

@@ -106,7 +106,8 @@ class VirtualRun:
             return False
         self.now, items = self.heap.pop()
         inputs = [each for item in items for each in self._told(item)]
-        inputs.sort(key=_is_asked)
+        if len(inputs) > 1:
+            inputs.sort(key=_is_asked)
         self._busy = self.now if inputs else self._busy
         self.feed(inputs)
         return True
