@@ -55,12 +55,20 @@ class Observed:
     events: tuple[ev.Event, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """What running attempts have used by now, by request with the attempt's number: many `ObservedUse` in
+    one."""
+
+    uses: Mapping[Seq, tuple[int, Used]]
+
+
 class PassDue(Struct, frozen=True):
     """A pass is asked for now, whatever has changed since the last one; for drivers that say when
     (`Engine.by_hand`)."""
 
 
-Input = CommandAsked | Decision | Observation | SiteObservation | Observed | PassDue
+Input = CommandAsked | Decision | Observation | SiteObservation | Observed | Sampled | PassDue
 
 
 def noted(asked: Iterable[CommandAsked], taken: list[Input]) -> Iterator[CommandAsked]:

@@ -18,7 +18,7 @@ from nqspy.engine.handlers import observations as observations
 from nqspy.engine.handlers import recorded as recorded_desk
 from nqspy.engine.handlers.context import CommitGroup, Reply, Transaction
 from nqspy.engine.handlers.served import HANDLERS, SETTLING
-from nqspy.engine.inputs import Between, CommandAsked, Decision, Input, Observed, Outcome, PassDue, noted
+from nqspy.engine.inputs import Between, CommandAsked, Decision, Input, Observed, Outcome, PassDue, Sampled, noted
 from nqspy.engine.outage import Outage
 from nqspy.engine.passed_over import passed_over
 from nqspy.engine.recheck import Recheck
@@ -136,8 +136,12 @@ class Engine:
         depend.settle(tx)
         self._watch(events, before)
         for each in inputs:
-            if isinstance(each, ob.ObservedUse):  # no event comes of it
-                self._sample(each, each.used)
+            if isinstance(each, Sampled):  # no event comes of it
+                for seq, (attempt, used) in each.uses.items():
+                    self._sample(seq, attempt, used)
+                continue
+            if isinstance(each, ob.ObservedUse):
+                self._sample(each.seq, each.attempt, each.used)
                 continue
             before = len(events)
             self._take(tx, each)
@@ -216,7 +220,9 @@ class Engine:
     # ------------------------------------------------------------ one input
 
     def _take(self, tx: Transaction, each: Input) -> None:
-        if isinstance(each, CommandAsked):
+        if isinstance(each, ob.Observation):
+            self._sight(tx, each, observations.take)
+        elif isinstance(each, CommandAsked):
             self._answer(tx, each)
         elif isinstance(each, Decision):
             self._decided(tx, each.plan)
@@ -226,8 +232,6 @@ class Engine:
             self._again(tx, each)
         elif isinstance(each, PassDue):
             self._pass(tx)
-        else:
-            self._sight(tx, each, observations.take)
 
     def _again(self, tx: Transaction, seen: Observed) -> None:
         if recorded_desk.take(tx, seen.events):
@@ -245,7 +249,7 @@ class Engine:
     def adopt(self, tx: Transaction, observation: ob.Observation) -> None:
         """Takes an observation of a scan after a restart, or one whose commit failed."""
         if isinstance(observation, ob.ObservedRunning) and observation.used != Used():
-            self._sample(observation, observation.used)
+            self._sample(observation.seq, observation.attempt, observation.used)
         self._sight(tx, observation, observations.adopt)
 
     def _sight(
@@ -261,11 +265,11 @@ class Engine:
         if observation.seq not in self.site.started:
             self.samples.pop(observation.seq, None)
 
-    def _sample(self, observation: ob.Observation, used: Used) -> None:
-        request = self.site.started.get(observation.seq)
-        if request is not None and request.attempts == observation.attempt:
-            last = self.samples.get(observation.seq) or request.used
-            self.samples[observation.seq] = last.most(used)
+    def _sample(self, seq: Seq, attempt: int, used: Used) -> None:
+        request = self.site.started.get(seq)
+        if request is not None and request.attempts == attempt:
+            last = self.samples.get(seq) or request.used
+            self.samples[seq] = last.most(used)
 
     def _answer(self, tx: Transaction, asked: CommandAsked) -> None:
         handler = HANDLERS.get(type(asked.command))

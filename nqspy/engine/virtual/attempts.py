@@ -58,10 +58,12 @@ class VirtualAttempt:
     """Request and number."""
     memory: int = field(init=False)
     """Memory it takes, bytes."""
+    in_all: int = field(init=False)
+    """CPU time (ms) that its run says it has used at its target."""
 
     def __post_init__(self) -> None:
         self.key = self.seq, self.attempt
-        self.memory = self.run.memory
+        self.memory, self.in_all = self.run.memory, cpu_at(self.run, self.target)
 
     def settle(self, now: Instant) -> float:
         """Takes stock at an instant; returns the CPU time (ms) used since the last time."""
@@ -86,9 +88,6 @@ class VirtualAttempt:
         cpu = cpu_at(self.run, self.done + self.rate * passed)
         return Used(cpu + self.more, self.wall + passed, self.memory)
 
-    def _used(self, done: float, wall: int) -> Used:
-        return Used(cpu_at(self.run, done) + self.more, wall, self.memory)
-
     def next_end(self) -> tuple[int, Ending] | None:
         """How long it goes on at its rate, and how it ends then; None: it does not get on at all."""
         left = self.target - self.done
@@ -99,16 +98,16 @@ class VirtualAttempt:
             if hole is not None and all(each is None or hole[0] < each for each in (limit, needs)):
                 return hole
         if limit is not None and (needs is None or limit < needs):
-            used = self._used(self.done + self.rate * limit, self.wall + limit)
+            cpu = cpu_at(self.run, self.done + self.rate * limit)
+            used = Used(cpu + self.more, self.wall + limit, self.memory)
             return limit, Ending("wall_limit", None, 15, used)
-        if needs is None or self.run.wall >= ENDLESS:
+        run = self.run
+        if needs is None or run.wall >= ENDLESS:
             return None
-        if self.reason == "exit" and self.run.ending is not None:
-            return needs, self.run.ending
-        used = self._used(self.target, self.wall + needs)
-        if self.reason == "exit":
-            return needs, Ending("exit", self.run.status, None, used)
-        return needs, Ending(self.reason, None, 15, used)
+        used = Used(self.in_all + self.more, self.wall + needs, self.memory)
+        if self.reason != "exit":
+            return needs, Ending(self.reason, None, 15, used)
+        return needs, run.ending or Ending("exit", run.status, None, used)
 
     def hole_end(self) -> tuple[int, Ending] | None:
         """The same of its hole, which goes by while it is suspended; None: it was started in none."""

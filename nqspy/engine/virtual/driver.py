@@ -7,7 +7,7 @@ from typing import Any
 
 from nqspy.core.preemption.turn import move_rank
 from nqspy.engine import restart
-from nqspy.engine.inputs import CommandAsked, Outcome
+from nqspy.engine.inputs import CommandAsked, Outcome, Sampled
 from nqspy.engine.loop import Engine
 from nqspy.engine.virtual.attempts import Run
 from nqspy.engine.virtual.executor import VirtualExecutor
@@ -17,7 +17,7 @@ from nqspy.engine.virtual.processors import Key, Processors
 from nqspy.engine.virtual.recent import Recent
 from nqspy.model.ids import DAY, Instant
 from nqspy.model.machine import Found
-from nqspy.model.observations import ObservedEnded, ObservedUse
+from nqspy.model.observations import ObservedEnded
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
 from nqspy.ports import Decider, Exits, Journal
@@ -133,17 +133,17 @@ class VirtualRun:
         if ends:
             self.executor.ended(ends, self.now)
         if self._sampled:
-            inputs = [*self._use(), *inputs]
+            inputs = (self._sample(), *inputs)
         self._settle(self.engine.feed(inputs, self.now))
 
-    def _use(self) -> list[ObservedUse]:
+    def _sample(self) -> Sampled:
         """What running attempts have used by now, each told once an instant."""
         if self._sampled_at != self.now:
             self._sampled_at = self.now
             self._samples.clear()
         running = self.executor.use(self.now, self._samples)
         self._samples.update(zip(running, map(_number, running.values()), strict=True))
-        return [ObservedUse(seq, attempt, used) for seq, (attempt, used) in running.items()]
+        return Sampled(running)
 
     def _settle(self, outcome: Outcome) -> None:
         self._take(outcome)
