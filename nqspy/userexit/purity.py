@@ -49,7 +49,16 @@ def is_pure(nodes: Iterable[ast.AST], module: Mapping[str, Any]) -> bool:
 
 
 _TELLING = frozenset(
-    (ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.ClassDef, ast.Name, ast.Attribute, ast.arguments)
+    (
+        ast.Import,
+        ast.ImportFrom,
+        ast.Global,
+        ast.Nonlocal,
+        ast.ClassDef,
+        ast.Name,
+        ast.Attribute,
+        ast.arguments,
+    )
 )
 """Kinds of nodes that `_is_loud` has something to say of."""
 

@@ -195,10 +195,11 @@ def settle(tx: Transaction) -> None:
     while group.settled < len(events):
         event = events[group.settled].event
         group.settled += 1
-        if isinstance(event, _AWAITED):
-            if event.seq in dependants or array_of(event.seq) is not None or is_array(event.seq):
-                what = what or Consequences()
-                _settle_one(tx, event, what)
+        if isinstance(event, _AWAITED) and (
+            event.seq in dependants or array_of(event.seq) is not None or is_array(event.seq)
+        ):
+            what = what or Consequences()
+            _settle_one(tx, event, what)
     if what is not None:
         what.tell(tx)
 

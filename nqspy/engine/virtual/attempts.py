@@ -90,24 +90,31 @@ class VirtualAttempt:
 
     def next_end(self) -> tuple[int, Ending] | None:
         """How long it goes on at its rate, and how it ends then; None: it does not get on at all."""
-        left = self.target - self.done
-        needs = 0 if left <= 0 else ceil(left / self.rate) if self.rate > 0 else None
-        limit = None if self.wall_limit is None else max(0, self.wall_limit - self.wall)
-        if self.until is not None:
-            hole = self.hole_end()
-            if hole is not None and all(each is None or hole[0] < each for each in (limit, needs)):
-                return hole
-        if limit is not None and (needs is None or limit < needs):
-            cpu = cpu_at(self.run, self.done + self.rate * limit)
-            used = Used(cpu + self.more, self.wall + limit, self.memory)
-            return limit, Ending("wall_limit", None, 15, used)
-        run = self.run
+        rate, left, run = self.rate, self.target - self.done, self.run
+        needs = 0 if left <= 0 else ceil(left / rate) if rate > 0 else None
+        if self.wall_limit is not None or self.until is not None:
+            cut = self._cut_off(needs)
+            if cut is not None:
+                return cut
         if needs is None or run.wall >= ENDLESS:
             return None
         used = Used(self.in_all + self.more, self.wall + needs, self.memory)
         if self.reason != "exit":
             return needs, Ending(self.reason, None, 15, used)
         return needs, run.ending or Ending("exit", run.status, None, used)
+
+    def _cut_off(self, needs: int | None) -> tuple[int, Ending] | None:
+        """The same of its wall limit or its hole, whichever comes first; None: it needs no longer than to
+        there."""
+        limit = None if self.wall_limit is None else max(0, self.wall_limit - self.wall)
+        hole = self.hole_end()
+        if hole is not None and all(each is None or hole[0] < each for each in (limit, needs)):
+            return hole
+        if limit is None or (needs is not None and limit >= needs):
+            return None
+        cpu = cpu_at(self.run, self.done + self.rate * limit)
+        used = Used(cpu + self.more, self.wall + limit, self.memory)
+        return limit, Ending("wall_limit", None, 15, used)
 
     def hole_end(self) -> tuple[int, Ending] | None:
         """The same of its hole, which goes by while it is suspended; None: it was started in none."""

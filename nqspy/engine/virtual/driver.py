@@ -7,7 +7,7 @@ from typing import Any
 
 from nqspy.core.preemption.turn import move_rank
 from nqspy.engine import restart
-from nqspy.engine.inputs import CommandAsked, Outcome, Sampled
+from nqspy.engine.inputs import CommandAsked, Outcome, Use
 from nqspy.engine.loop import Engine
 from nqspy.engine.virtual.attempts import Run
 from nqspy.engine.virtual.executor import VirtualExecutor
@@ -136,14 +136,14 @@ class VirtualRun:
             inputs = (self._sample(), *inputs)
         self._settle(self.engine.feed(inputs, self.now))
 
-    def _sample(self) -> Sampled:
+    def _sample(self) -> Use:
         """What running attempts have used by now, each told once an instant."""
         if self._sampled_at != self.now:
             self._sampled_at = self.now
             self._samples.clear()
         running = self.executor.use(self.now, self._samples)
         self._samples.update(zip(running, map(_number, running.values()), strict=True))
-        return Sampled(running)
+        return Use(running)
 
     def _settle(self, outcome: Outcome) -> None:
         self._take(outcome)
