@@ -101,10 +101,11 @@ class Transaction(Struct):
         """Something happened: applied at once, committed with the group."""
         if self._trying:
             raise _WouldChange
-        recorded, misfits = Recorded(self.site.n + 1, self.now, event), self.site.misfits
-        lifecycle.apply(self.site, recorded)
-        if self.site.misfits != misfits:
-            self.group.alarms.append(self.site.misfit)
+        site = self.site
+        recorded, misfits = Recorded(site.n + 1, self.now, event), site.misfits
+        lifecycle.apply(site, recorded)
+        if site.misfits != misfits:
+            self.group.alarms.append(site.misfit)
         self.group.batch.events.append(recorded)
         self.decider.follow((recorded,))
 

@@ -298,8 +298,10 @@ class VirtualExecutor:
         self._attempts.clear()
 
 
-def _least(*limits: int | None) -> int | None:
-    return min((each for each in limits if each is not None), default=None)
+def _least(one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
 
 
 def _limits(request: Request, site: Site) -> tuple[int | None, int | None]:
