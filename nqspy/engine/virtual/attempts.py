@@ -28,7 +28,7 @@ class Run(Struct, frozen=True):
     ending: Ending | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class VirtualAttempt:
     """One on the invented machine. ``done``: how far its run is (ms of the wall time it takes at full speed),
     ``wall``: wall time it has had, without that in which it was suspended; both as of ``since``. ``target``:
@@ -58,12 +58,12 @@ class VirtualAttempt:
     """Request and number."""
     memory: int = field(init=False)
     """Memory it takes, bytes."""
-    in_all: int = field(init=False)
-    """CPU time (ms) that its run says it has used at its target."""
+    whole: int = field(init=False)
+    """CPU time (ms) of its run, of which each part of the run takes its part."""
 
     def __post_init__(self) -> None:
         self.key = self.seq, self.attempt
-        self.memory, self.in_all = self.run.memory, cpu_at(self.run, self.target)
+        self.memory, self.whole = self.run.memory, cpu_at(self.run, self.run.wall)
 
     def settle(self, now: Instant) -> float:
         """Takes stock at an instant; returns the CPU time (ms) used since the last time."""
@@ -85,7 +85,8 @@ class VirtualAttempt:
     def used(self, now: Instant) -> Used:
         """What it has used up to an instant."""
         passed = now - self.since if self.runs else 0
-        cpu = cpu_at(self.run, self.done + self.rate * passed)
+        done, whole, wall = self.done + self.rate * passed, self.whole, self.run.wall
+        cpu = whole if done >= wall else round(whole * done / wall)
         return Used(cpu + self.more, self.wall + passed, self.memory)
 
     def next_end(self) -> tuple[int, Ending] | None:
@@ -98,7 +99,8 @@ class VirtualAttempt:
                 return cut
         if needs is None or run.wall >= ENDLESS:
             return None
-        used = Used(self.in_all + self.more, self.wall + needs, self.memory)
+        cpu = self.whole if self.reason == "exit" else cpu_at(run, self.target)
+        used = Used(cpu + self.more, self.wall + needs, self.memory)
         if self.reason != "exit":
             return needs, Ending(self.reason, None, 15, used)
         return needs, run.ending or Ending("exit", run.status, None, used)

@@ -125,7 +125,10 @@ class VirtualExecutor:
         for attempt, rate in zip(attempts, rates, strict=True):
             if rate != attempt.rate or (attempt.end is None and attempt.seq not in endless):
                 attempt.rate = rate
-                self._take_back(attempt)
+                if attempt.end is not None:
+                    self._take_back(attempt)
+                else:
+                    endless.pop(attempt.seq, None)  # it goes to the end of the line
                 endless[attempt.seq] = attempt
         self._endless_at = now
         if apart:

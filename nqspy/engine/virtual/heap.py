@@ -84,9 +84,10 @@ class Heap:
         """The next instant at which something happens."""
         if self._put_off is not None:
             self._catch_up()
-        while self._items and self._items[0][1] in self._dropped:
-            self._dropped.discard(self._pop()[1])
-        return self._items[0][0] if self._items else None
+        items, dropped = self._items, self._dropped
+        while items and items[0][1] in dropped:
+            dropped.remove(heapq.heappop(items)[1])
+        return items[0][0] if items else None
 
     def pop(self) -> tuple[Instant, list[Any]]:
         """The next instant and everything that happens then. Raises IndexError when nothing is left."""
