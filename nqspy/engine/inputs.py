@@ -1,7 +1,7 @@
 """What the engine is fed, and what a call leaves for its driver."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from msgspec import Struct
@@ -55,12 +55,20 @@ class Observed:
     events: tuple[ev.Event, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What running attempts have used by now, by request with the attempt's number: many `ObservedUse` in
+    one."""
+
+    uses: Mapping[Seq, tuple[int, Used]]
+
+
 class PassDue(Struct, frozen=True):
     """A pass is asked for now, whatever has changed since the last one; for drivers that say when
     (`Engine.by_hand`)."""
 
 
-Input = CommandAsked | Decision | Observation | SiteObservation | Observed | PassDue
+Input = CommandAsked | Decision | Observation | SiteObservation | Observed | Use | PassDue
 
 
 def noted(asked: Iterable[CommandAsked], taken: list[Input]) -> Iterator[CommandAsked]:
@@ -70,8 +78,7 @@ def noted(asked: Iterable[CommandAsked], taken: list[Input]) -> Iterator[Command
         yield each
 
 
-@dataclass(slots=True)
-class Outcome:
+class Outcome(Struct):
     """What a call of `Engine.feed` leaves for its driver: replies to send, notices to give, and when to
     call again.
 
@@ -80,8 +87,8 @@ class Outcome:
     ``happened``: what was committed.
     """
 
-    replies: list[tuple[Any, Reply]] = field(default_factory=list)
-    notices: list[Notify] = field(default_factory=list)
+    replies: list[tuple[Any, Reply]] = []
+    notices: list[Notify] = []
     again: bool = False
     wake_at: Instant | None = None
     pending: bool = False

@@ -5,7 +5,7 @@ It never sleeps and never asks the time. Its drivers are the daemon (an inbox, t
 simulator (a heap, a virtual clock).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from traceback import format_exc
 from typing import Any
@@ -18,7 +18,7 @@ from nqspy.engine.handlers import observations as observations
 from nqspy.engine.handlers import recorded as recorded_desk
 from nqspy.engine.handlers.context import CommitGroup, Reply, Transaction
 from nqspy.engine.handlers.served import HANDLERS, SETTLING
-from nqspy.engine.inputs import Between, CommandAsked, Decision, Input, Observed, Outcome, PassDue, noted
+from nqspy.engine.inputs import Between, CommandAsked, Decision, Input, Observed, Outcome, PassDue, Use, noted
 from nqspy.engine.outage import Outage
 from nqspy.engine.passed_over import passed_over
 from nqspy.engine.recheck import Recheck
@@ -32,6 +32,7 @@ from nqspy.model.requests import Used
 from nqspy.model.site import Site
 from nqspy.ports import CommitFailed, Decider, Executor, Exits, Journal
 
+_SEEN = (ob.Observation, ob.SiteObservation)
 _TOLD_ALREADY = (Notify, Redate, Reserving, Move, Hold, Promise)
 """Actions of which the executor has nothing to do."""
 
@@ -134,13 +135,11 @@ class Engine:
         depend.settle(tx)
         self._watch(events, before)
         for each in inputs:
-            if isinstance(each, ob.ObservedUse):  # no event comes of it
-                self._sample(each, each.used)
-                continue
             before = len(events)
             self._take(tx, each)
-            depend.settle(tx)
-            self._watch(events, before)
+            if len(events) > before:
+                depend.settle(tx)
+                self._watch(events, before)
         if self._pass_is_due() and (self._patient or not tx.group.replies) and not waits:
             self._pass(tx)
 
@@ -214,7 +213,13 @@ class Engine:
     # ------------------------------------------------------------ one input
 
     def _take(self, tx: Transaction, each: Input) -> None:
-        if isinstance(each, CommandAsked):
+        if isinstance(each, Use):  # no event comes of it, nor of the next
+            self._sample(each.uses)
+        elif isinstance(each, ob.ObservedUse):
+            self._sample({each.seq: (each.attempt, each.used)})
+        elif isinstance(each, ob.Observation):
+            self._sight(tx, each, observations.take)
+        elif isinstance(each, CommandAsked):
             self._answer(tx, each)
         elif isinstance(each, Decision):
             self._decided(tx, each.plan)
@@ -224,8 +229,6 @@ class Engine:
             self._again(tx, each)
         elif isinstance(each, PassDue):
             self._pass(tx)
-        else:
-            self._sight(tx, each, observations.take)
 
     def _again(self, tx: Transaction, seen: Observed) -> None:
         if recorded_desk.take(tx, seen.events):
@@ -243,7 +246,7 @@ class Engine:
     def adopt(self, tx: Transaction, observation: ob.Observation) -> None:
         """Takes an observation of a scan after a restart, or one whose commit failed."""
         if isinstance(observation, ob.ObservedRunning) and observation.used != Used():
-            self._sample(observation, observation.used)
+            self._sample({observation.seq: (observation.attempt, observation.used)})
         self._sight(tx, observation, observations.adopt)
 
     def _sight(
@@ -259,11 +262,12 @@ class Engine:
         if observation.seq not in self.site.started:
             self.samples.pop(observation.seq, None)
 
-    def _sample(self, observation: ob.Observation, used: Used) -> None:
-        request = self.site.started.get(observation.seq)
-        if request is not None and request.attempts == observation.attempt:
-            last = self.samples.get(observation.seq) or request.used
-            self.samples[observation.seq] = last.most(used)
+    def _sample(self, uses: Mapping[Seq, tuple[int, Used]]) -> None:
+        started, samples = self.site.started, self.samples
+        for seq, (attempt, used) in uses.items():
+            request = started.get(seq)
+            if request is not None and request.attempts == attempt:
+                samples[seq] = (samples.get(seq) or request.used).most(used)
 
     def _answer(self, tx: Transaction, asked: CommandAsked) -> None:
         handler = HANDLERS.get(type(asked.command))
@@ -356,7 +360,7 @@ class Engine:
         tx.emit(decided(plan, wait, self.exits, self._asked_earlier(tx)))
         exits_desk.tell_failures(tx, plan.failures)
         for order in enact(self.site, plan, tx.now, tx.emit, lambda a: self._stands(a, recheck)):
-            if isinstance(order, Move | Suspend | Resume):
+            if isinstance(order, (Move, Suspend, Resume)):
                 self._mark()
             tx.act(order)
             if isinstance(order, Start):
@@ -387,11 +391,7 @@ class Engine:
         that they ask again, where it is ``passing``), observations come again, but one that broke its
         handler."""
         self.log(text)
-        untold = [
-            e
-            for e in inputs
-            if isinstance(e, ob.Observation | ob.SiteObservation) and not isinstance(e, ob.ObservedUse)
-        ]
+        untold = [e for e in inputs if isinstance(e, _SEEN) and not isinstance(e, ob.ObservedUse)]
         seen = {id(each): each for each in (*self._group.observations, *self._retry, *untold)}
         self._retry = [each for each in seen.values() if each is not self._taking]
         self._taking = None

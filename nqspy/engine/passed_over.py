@@ -2,9 +2,9 @@
 the night report can tell whether a list's order was kept (semantics.md 1)."""
 
 from collections import defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from nqspy.core.passes import explain
+from nqspy.core.passes import explain, of_itself
 from nqspy.core.placement import policy_of
 from nqspy.core.queueing.limits import RunningCounts
 from nqspy.model.actions import Plan, Start
@@ -30,20 +30,33 @@ def passed_over(site: Site, plan: Plan) -> tuple[Kept, ...]:
     """The requests of the lists (queue and group) that a plan starts something of, which stand before what
     it starts; to be asked before the plan is carried out."""
     latest: dict[_List, Request] = {}
-    for seq in plan.starts:
+    starts = dict.fromkeys(plan.starts)
+    for seq in starts:
         request = _in_line(site, seq)
         if request is not None and request.slot >= 0:
-            latest[_list(request)] = max(latest.get(_list(request), request), request, key=_place)
-    starts = set(plan.starts)
+            last = latest.get(_list(request))
+            if last is None or _place(last) < _place(request):
+                latest[_list(request)] = request
     seqs = [seq for last in latest.values() for seq in _earlier(site, last) if seq not in starts]
-    if not seqs:
-        return ()
-    counts = RunningCounts(site)
-    found = explain(site, seqs[:MOST], plan.reasons, counts)
-    unsure = [site.requests[seq] for seq, why in found.items() if why.code in _CHANGED_BY_STARTS]
-    turns = _in_their_turns(site, plan, unsure, counts) if unsure else {}
+    return _told(site, plan, seqs[:MOST]) if seqs else ()
+
+
+def _told(site: Site, plan: Plan, seqs: Sequence[Seq]) -> tuple[Kept, ...]:
+    """What keeps these back. What runs is counted only where it matters to one of them."""
+    requests, turns = site.requests, dict[Seq, tuple[str, str, str]]()
+    found = {seq: of_itself(site, requests[seq], plan.reasons) for seq in seqs}
+    others = [seq for seq, why in found.items() if why is None]
+    unsure = {seq for seq, why in found.items() if why is not None and why.code in _CHANGED_BY_STARTS}
+    if others or unsure:
+        counts = RunningCounts(site)
+        more = explain(site, others, plan.reasons, counts)
+        unsure.update(seq for seq, why in more.items() if why.code in _CHANGED_BY_STARTS)
+        found |= more
+        turns = _in_their_turns(site, plan, [requests[seq] for seq in unsure], counts) if unsure else turns
     return tuple(
-        (seq, *(turns.get(seq) or (why.code.value, why.who, why.text))) for seq, why in found.items()
+        (seq, *(turns.get(seq) or (why.code.value, why.who, why.text)))
+        for seq, why in found.items()
+        if why is not None
     )
 
 
@@ -95,6 +108,8 @@ def _earlier(site: Site, last: Request) -> list[Seq]:
     columns, group = site.columns(last.queue), site.numbers.groups.known(last.group)
     date, turn = columns.date, columns.turn
     before = (date < last.date_in_queue) | ((date == last.date_in_queue) & (turn < turn_of(last)))
-    rows = before & (columns.group == group)
+    [rows] = (before & (columns.group == group)).nonzero()
+    if not rows.size:
+        return []
     places = sorted(zip(date[rows].tolist(), turn[rows].tolist(), columns.seq[rows].tolist(), strict=True))
     return [seq for _, _, seq in places[: 2 * MOST]]

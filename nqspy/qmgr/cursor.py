@@ -118,6 +118,8 @@ class Cursor:
         token = self.peek(ahead)
         if not _is_plain(token):
             return None
+        if (exact := keywords.get(token.text.lower())) is not None:
+            return exact.means
         found = resolve(token.text, keywords.values())
         return found[0].means if len(found) == 1 else None
 

@@ -17,6 +17,8 @@ _COMMENT = "#!"
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 _INDICES = re.compile(r"\d+\[[\d,:-]*\]")
 """What an identifier like ``17[1-9:2,20].ymp`` begins with: its commas are its own."""
+_WORD = re.compile(rf"""(?:[^{_BLANKS}{re.escape("".join(_SIGNS))}"'\\]|\\(?!\Z))*""")
+"""A word goes on to a blank, a sign, a quote, or the ``\\`` that ends the line."""
 _SHOWN = 6
 
 
@@ -124,12 +126,9 @@ def read_row(text: str, line: int) -> Row:
 
 def _bare(text: str, line: int, start: int) -> tuple[Token, int]:
     indices = _INDICES.match(text, start)
-    at = indices.end() if indices is not None else start
-    while at < len(text) and text[at] not in _BLANKS and text[at] not in _SIGNS and text[at] not in "\"'":
-        if text[at] == "\\" and at == len(text) - 1:
-            break
-        at += 1
-    return Token("word", text[start:at], line, start + 1), at
+    found = _WORD.match(text, indices.end() if indices is not None else start)
+    assert found is not None  # nothing is a match too
+    return Token("word", text[start : found.end()], line, start + 1), found.end()
 
 
 def _quoted(text: str, line: int, start: int) -> tuple[Token, int]:

@@ -2,10 +2,9 @@
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from nqspy.model import events as ev
 from nqspy.model import indices, transitions
@@ -19,8 +18,7 @@ from nqspy.report.attempts import AttemptHistory
 _WAITS = (*transitions.WAITING, State.ROUTING, State.ARRIVING)
 
 
-@dataclass(slots=True)
-class RequestHistory:
+class RequestHistory(Struct):
     """One request's way: the request as the events have it so far, and when it held PEs. A date in queue that
     an exit gave it (`Redated`) is not followed: the list keeps its order for the report. ``since`` is the
     number of the event since which it is queued; ``counts``: whether it belongs to the period that is looked
@@ -29,7 +27,7 @@ class RequestHistory:
     request: Request
     counts: bool = True
     since: int = 0
-    attempts: list[AttemptHistory] = field(default_factory=list)
+    attempts: list[AttemptHistory] = []
     ended: Instant | None = None
     ending: ev.Ended | ev.Deleted | None = None
 

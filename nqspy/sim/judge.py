@@ -2,6 +2,7 @@
 found from the journal and the machine; nothing is asked of the scheduler."""
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from msgspec import Struct
 
@@ -97,7 +98,7 @@ def deviation(used: Mapping[str, float], working: frozenset[str]) -> float | Non
 
 class Judge:
     """Follows a journal and counts. ``jobs`` is what each request really is; ``hmax`` in bytes, more than an
-    eighth of it is large."""
+    eighth of it is large; ``ended``: CPU ms used by those that have ended, by department."""
 
     def __init__(self, jobs: Mapping[Seq, Job], hmax: int) -> None:
         self._jobs = jobs
@@ -107,9 +108,11 @@ class Judge:
         self._live = dict.fromkeys(DEPARTMENTS, 0)
         self._open: dict[tuple[str, str, str], list[Seq]] = {}
         self._running: set[Seq] = set()
+        self._memory = self._large = 0  # bytes of those that run, and of the large ones among them
         self._due: dict[Seq, Instant] = {}
         self._waits: list[tuple[float, bool]] = []
         self._working: set[str] = set()
+        self.ended = dict.fromkeys(DEPARTMENTS, 0.0)
         self._events = self._order = self._dependencies = self._started = 0
         self.breaches = dict.fromkeys(RULES, 0)
 
@@ -159,15 +162,16 @@ class Judge:
         """Takes what happened, in its order."""
         for recorded in events:
             self._events += 1
-            event = recorded.event
-            if isinstance(event, ev.Submitted):
+            event: Any = recorded.event
+            kind = type(event)
+            if kind is ev.Submitted:
                 self._submitted(event)
-            elif isinstance(event, ev.Decided):
+            elif kind is ev.Decided:
                 self._decided = event
                 continue  # nothing is asked here of what was used when
-            elif isinstance(event, ev.Starting):
+            elif kind is ev.Starting:
                 self._starting(event, recorded.at)
-            elif isinstance(event, ev.Ended):
+            elif kind is ev.Ended:
                 self._ended(event)
             self._replay.take(recorded)
 
@@ -182,21 +186,26 @@ class Judge:
         self._order += len(overtaken(self._replay, event, self._decided))
         earlier = self._open[job.owner, job.group, job.name][0]
         self._dependencies += earlier != event.seq
+        large = self._is_large(job)
+        self._waits.append(((at - self._due[event.seq]) / HOUR, large))
         self._running.add(event.seq)
-        self._waits.append(((at - self._due[event.seq]) / HOUR, self._is_large(job)))
-        self._weigh(job)
+        self._memory += job.memory
+        self._large += job.memory * large
+        self._weigh(large)
 
-    def _weigh(self, started: Job) -> None:
-        """Looks at the memory rules after a start."""
-        running = [self._jobs[seq] for seq in self._running]
-        large = sum(job.memory for job in running if self._is_large(job))
-        self.breaches["large"] += self._is_large(started) and large > self._hmax
-        self.breaches["all"] += sum(job.memory for job in running) > 2 * self._hmax
-        self.breaches["running"] += len(running) > CPUS + 2
+    def _weigh(self, large: bool) -> None:
+        """Looks at the memory rules after a start of a ``large`` one, or another."""
+        self.breaches["large"] += large and self._large > self._hmax
+        self.breaches["all"] += self._memory > 2 * self._hmax
+        self.breaches["running"] += len(self._running) > CPUS + 2
 
     def _ended(self, event: ev.Ended) -> None:
         job = self._jobs[event.seq]
-        self._running.discard(event.seq)
+        self.ended[job.group] += event.used.cpu
+        if event.seq in self._running:
+            self._running.remove(event.seq)
+            self._memory -= job.memory
+            self._large -= job.memory * self._is_large(job)
         self._open[job.owner, job.group, job.name].remove(event.seq)
         self._live[job.group] -= 1
         if not self._live[job.group]:

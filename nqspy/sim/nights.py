@@ -10,7 +10,6 @@ from pathlib import Path
 from nqspy.engine.virtual.attempts import Run
 from nqspy.engine.virtual.processors import TimeShared
 from nqspy.model import commands as cm
-from nqspy.model import events as ev
 from nqspy.model.ids import HOUR, Instant, Seq, request_named
 from nqspy.model.requests import Ask, Request, Spec
 from nqspy.report.time_text import zone_of
@@ -21,7 +20,6 @@ from nqspy.sim.running import calm
 from nqspy.sim.watched import Watched
 from nqspy.sim.workloads.nights import (
     CPUS,
-    DEPARTMENTS,
     MEMORY,
     MW,
     NIGHT,
@@ -53,8 +51,7 @@ class Centre:
         self.journal = MemoryJournal()
         self.jobs: dict[Seq, Job] = {}
         self.judge = Judge(self.jobs, hmax)
-        self._taken = self._added = 0
-        self._ended = dict.fromkeys(DEPARTMENTS, 0.0)
+        self._taken = 0
         self.sim = Simulation(
             self.journal,
             self._run,
@@ -105,12 +102,9 @@ class Centre:
         return Moment(at, spent, self.used(), shared.swaps, shared.swapped_bytes, out, queued)
 
     def used(self) -> dict[str, float]:
-        """CPU time (ms) that each department has used so far."""
-        for recorded in self.journal.events(after=self._added):
-            self._added = recorded.n
-            if isinstance(recorded.event, ev.Ended):
-                self._ended[self.jobs[recorded.event.seq].group] += recorded.event.used.cpu
-        found = dict(self._ended)
+        """CPU time (ms) that each department has used, as far as the judge has looked and those that run now
+        have come."""
+        found = dict(self.judge.ended)
         for seq, (_, used) in self.sim.executor.use(self.sim.now).items():
             found[self.jobs[seq].group] += used.cpu
         return found

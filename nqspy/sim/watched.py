@@ -29,8 +29,8 @@ class Watched(SiteExits):
 
     def jobselect(self, request: RequestView, view: PassView) -> Answer | None:
         """What the exits say."""
-        answer = super().jobselect(request, view)
-        if request.memory is not None and self.large[0] < request.memory <= self.large[1]:
+        answer, memory = super().jobselect(request, view), request.memory
+        if memory is not None and self.large[0] < memory <= self.large[1]:
             if answer is None or answer.verdict == "force":
                 if request.queue in self._refused:
                     self.passed_by.append((request.seq, self._refused[request.queue]))

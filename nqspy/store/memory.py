@@ -41,7 +41,8 @@ class MemoryJournal:
         for digest, body in batch.blobs.items():
             self._blobs.setdefault(digest, body)
         self._keep_keys(batch.events)
-        self._keep_ended(batch.events, site)
+        if site.touched.ended:
+            self._keep_ended(batch.events, site)
         site.touched.clear()
 
     def _keep_keys(self, events: list[ev.Recorded]) -> None:
@@ -108,11 +109,9 @@ class MemoryJournal:
     ) -> Iterator[ev.Recorded]:
         """Events numbered above ``after``, of instant ``since`` or later, at most ``limit``, in order."""
         first = bisect_right(self._events, after, key=_number)
-        found = (
-            each
-            for each in islice(self._events, first, len(self._events))
-            if since is None or each.at >= since
-        )
+        found: Iterator[ev.Recorded] = islice(self._events, first, len(self._events))
+        if since is not None:
+            found = (each for each in found if each.at >= since)
         return islice(found, limit)
 
     def close(self) -> None:

@@ -123,14 +123,15 @@ def _load(source: Source, printed: Callable[[str, str], None]) -> Module:
     text = source.text.decode("utf-8", "replace")
     linecache.cache[str(path)] = (len(text), None, text.splitlines(keepends=True), str(path))
     tree = _parse(path, source.text)
-    for line, text in _misplaced(tree):
+    nodes = list(ast.walk(tree))
+    for line, text in _misplaced(tree, nodes):
         raise LoadError(path, line, text)
     # Never a name that something else could import: an exit may be called as a module of Python.
     module = ModuleType(f"nqspy_exit_{path.stem}", ast.get_docstring(tree))
     module.__file__ = str(path)
     module.__dict__["print"] = functools.partial(_print, path.stem, printed)
     _execute(path, tree, module)
-    return _verified(path, tree, module)
+    return _verified(path, nodes, module)
 
 
 def writable_by_others(of: os.stat_result, owner: int) -> str | None:
@@ -179,14 +180,15 @@ def _parse(path: Path, source: bytes) -> ast.Module:
         raise LoadError(path, None, f"is no Python: {error}") from None
 
 
-def _misplaced(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def _misplaced(tree: ast.Module, nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
     """What can be seen without running it: forbidden imports, functions defined twice."""
-    for node in ast.walk(tree):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+    for node in nodes:
+        if not isinstance(node, (ast.Import, ast.ImportFrom)):
+            continue
+        names = [each.name for each in node.names] if isinstance(node, ast.Import) else [node.module or ""]
         for name in names:
             if name.split(".")[0] == "nqspy" and name != "nqspy.userexit":
-                yield node.lineno, f"imports {name}; an exit imports from nqspy.userexit only"  # type: ignore[attr-defined]
+                yield node.lineno, f"imports {name}; an exit imports from nqspy.userexit only"
     seen: dict[str, int] = {}
     for node in tree.body:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -221,7 +223,7 @@ def _execute(path: Path, tree: ast.Module, module: ModuleType) -> None:
         sys.modules.pop(module.__name__, None)
 
 
-def _verified(path: Path, tree: ast.Module, module: ModuleType) -> Module:
+def _verified(path: Path, nodes: Sequence[ast.AST], module: ModuleType) -> Module:
     found = Module(path.stem, path, _first_line(module.__doc__))
     for name, value in list(module.__dict__.items()):
         if isinstance(value, Setting):
@@ -230,21 +232,21 @@ def _verified(path: Path, tree: ast.Module, module: ModuleType) -> Module:
             found.settings[value.name] = value
         elif callable(value) and hasattr(value, specs.MARK):
             if (wrong := _wrong(name, value)) is not None:
-                raise LoadError(path, _line_of(tree, getattr(value, "__name__", name)), wrong)
+                raise LoadError(path, _line_of(nodes, getattr(value, "__name__", name)), wrong)
         elif name in specs.ARGUMENTS and isinstance(value, FunctionType):
-            raise LoadError(path, _line_of(tree, name), f"{name} is not marked; write @userexit above it")
+            raise LoadError(path, _line_of(nodes, name), f"{name} is not marked; write @userexit above it")
     _register(path, module, found)
     if not found.hooks:
         raise LoadError(path, None, "holds no exit; mark a function with @userexit")
     select = found.hooks["jobselect"][0] if "jobselect" in found.hooks else None
     said = getattr(select, specs.FORCES, None)
-    found.forces = purity.imports_force(tree) if said is None else said
-    found.pure = purity.is_pure(tree, module.__dict__)
+    found.forces = purity.imports_force(nodes) if said is None else said
+    found.pure = purity.is_pure(nodes, module.__dict__)
     return found
 
 
-def _line_of(tree: ast.Module, name: str) -> int | None:
-    functions = (n for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)))
+def _line_of(nodes: Iterable[ast.AST], name: str) -> int | None:
+    functions = (n for n in nodes if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)))
     return {each.name: each.lineno for each in functions}.get(name)
 
 

@@ -7,7 +7,7 @@ again at each pass.
 """
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -27,9 +27,9 @@ _PLAIN = (str, bytes, int, float, complex, bool, type(None), frozenset)
 _STILL = (*_PLAIN, FunctionType, ModuleType, type, Setting)
 
 
-def imports_force(tree: ast.Module) -> bool:
-    """Whether the file imports ``force`` (or everything, or the package as a whole)."""
-    for node in ast.walk(tree):
+def imports_force(nodes: Iterable[ast.AST]) -> bool:
+    """Whether the file (all its nodes) imports ``force``, or everything, or the package as a whole."""
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module == "nqspy.userexit":
             if any(alias.name in ("force", "*") for alias in node.names):
                 return True
@@ -40,32 +40,31 @@ def imports_force(tree: ast.Module) -> bool:
     return False
 
 
-def is_pure(tree: ast.Module, module: Mapping[str, Any]) -> bool:
-    """Whether what its functions answer can rest on nothing but their arguments and its settings."""
-    quiet = all(name in QUIET for name in _imported(tree))
-    return (
-        quiet
-        and not any(_is_loud(node) for node in ast.walk(tree))
-        and all(
-            _is_still(value)
-            for name, value in module.items()
-            if not name.startswith("__") and name != "print"
-        )
+def is_pure(nodes: Iterable[ast.AST], module: Mapping[str, Any]) -> bool:
+    """Whether what the functions of a file (all its nodes) answer can rest on nothing but their arguments and
+    its settings."""
+    return not any(type(node) in _TELLING and _is_loud(node) for node in nodes) and all(
+        _is_still(value) for name, value in module.items() if not name.startswith("__") and name != "print"
     )
 
 
-def _imported(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield node.module or ""
+_TELLING = frozenset(
+    (
+        ast.Import,
+        ast.ImportFrom,
+        ast.Global,
+        ast.Nonlocal,
+        ast.ClassDef,
+        ast.Name,
+        ast.Attribute,
+        ast.arguments,
+    )
+)
+"""Kinds of nodes that `_is_loud` has something to say of."""
 
 
 def _is_loud(node: ast.AST) -> bool:
     """Whether this may remember something, or look elsewhere."""
-    if isinstance(node, (ast.Global, ast.Nonlocal, ast.ClassDef)):
-        return True
     if isinstance(node, ast.Name):
         return node.id in _LOUD
     if isinstance(node, ast.Attribute):
@@ -75,7 +74,11 @@ def _is_loud(node: ast.AST) -> bool:
     if isinstance(node, ast.arguments):
         defaults = [*node.defaults, *(each for each in node.kw_defaults if each is not None)]
         return not all(isinstance(each, ast.Constant) for each in defaults)
-    return False
+    if isinstance(node, ast.Import):
+        return not all(alias.name in QUIET for alias in node.names)
+    if isinstance(node, ast.ImportFrom):
+        return (node.module or "") not in QUIET
+    return True
 
 
 def _is_still(value: Any) -> bool:

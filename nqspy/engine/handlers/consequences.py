@@ -1,7 +1,7 @@
 """What a failed prerequisite brings about for those that waited for it, told once: one mail for each person
 and failure, however many requests and however long the chain behind it."""
 
-from dataclasses import dataclass, field
+from msgspec import Struct
 
 from nqspy.engine.handlers.context import Transaction
 from nqspy.model.actions import Notify
@@ -12,14 +12,13 @@ NAMED = 20
 """Requests that a mail names; the others are counted."""
 
 
-@dataclass(slots=True)
-class Consequences:
+class Consequences(Struct):
     """Gathers what is told at the end. ``roots``: what began it all, for each request that was deleted with
     its prerequisite; ``held`` and ``deleted``: names of requests by whom to tell and what began it."""
 
-    roots: dict[Seq, str] = field(default_factory=dict)
-    held: dict[tuple[str, str], list[tuple[Seq, str]]] = field(default_factory=dict)
-    deleted: dict[tuple[str, str], list[tuple[Seq, str]]] = field(default_factory=dict)
+    roots: dict[Seq, str] = {}
+    held: dict[tuple[str, str], list[tuple[Seq, str]]] = {}
+    deleted: dict[tuple[str, str], list[tuple[Seq, str]]] = {}
 
     def holds(self, request: Request, prerequisite: Seq, text: str) -> None:
         """A request stays held as its prerequisite did what ``text`` says; its owner is always told."""

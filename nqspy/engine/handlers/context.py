@@ -2,10 +2,9 @@
 answer."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from nqspy.engine.handlers.people import may_see
 from nqspy.model import lifecycle
@@ -38,11 +37,10 @@ class Reply(Struct, frozen=True):
     refusal: Refusal | None = None
 
 
-@dataclass(slots=True)
-class KeptBlobs:
+class KeptBlobs(Struct):
     """Scripts and environments by content hash, each once, and their bytes together."""
 
-    sizes: dict[str, int] = field(default_factory=dict)
+    sizes: dict[str, int] = {}
     total: int = 0
 
     def add(self, digest: str, size: int) -> None:
@@ -52,8 +50,7 @@ class KeptBlobs:
             self.total += size
 
 
-@dataclass(slots=True)
-class CommitGroup:
+class CommitGroup(Struct):
     """What is committed together or not at all: what one call of `Engine.feed` gathers, and what earlier
     calls left because nobody waited for it.
 
@@ -65,18 +62,17 @@ class CommitGroup:
     """
 
     batch: Batch = field(default_factory=Batch)
-    actions: list[Action] = field(default_factory=list)
-    replies: list[tuple[Any, Reply]] = field(default_factory=list)
-    keys: dict[tuple[str, str], tuple[str, tuple[Seq, ...]]] = field(default_factory=dict)
-    observations: list[Observation | SiteObservation] = field(default_factory=list)
-    alarms: list[str] = field(default_factory=list)
+    actions: list[Action] = []
+    replies: list[tuple[Any, Reply]] = []
+    keys: dict[tuple[str, str], tuple[str, tuple[Seq, ...]]] = {}
+    observations: list[Observation | SiteObservation] = []
+    alarms: list[str] = []
     settled: int = 0
-    looked: dict[Seq, EndedRow | None] = field(default_factory=dict)
-    kept: dict[str, KeptBlobs] = field(default_factory=dict)
+    looked: dict[Seq, EndedRow | None] = {}
+    kept: dict[str, KeptBlobs] = {}
 
 
-@dataclass(slots=True)
-class Transaction:
+class Transaction(Struct):
     """One command's (or observation's) view of the engine. ``emit`` applies an event at once; the commit
     comes later. ``dirty`` asks for a pass; ``samples``: use of running attempts as last told."""
 
@@ -87,7 +83,7 @@ class Transaction:
     journal: Journal
     dirty: Callable[[], None]
     decider: Decider
-    samples: dict[Seq, Used] = field(default_factory=dict)
+    samples: dict[Seq, Used] = {}
     _trying: bool = False
 
     def would(self, act: Callable[[], object]) -> bool:
@@ -105,10 +101,11 @@ class Transaction:
         """Something happened: applied at once, committed with the group."""
         if self._trying:
             raise _WouldChange
-        recorded, misfits = Recorded(self.site.n + 1, self.now, event), self.site.misfits
-        lifecycle.apply(self.site, recorded)
-        if self.site.misfits != misfits:
-            self.group.alarms.append(self.site.misfit)
+        site = self.site
+        recorded, misfits = Recorded(site.n + 1, self.now, event), site.misfits
+        lifecycle.apply(site, recorded)
+        if site.misfits != misfits:
+            self.group.alarms.append(site.misfit)
         self.group.batch.events.append(recorded)
         self.decider.follow((recorded,))
 

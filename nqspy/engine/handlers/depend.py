@@ -191,16 +191,25 @@ def settle(tx: Transaction) -> None:
     group, events = tx.group, tx.group.batch.events
     if group.settled == len(events):
         return
-    what, dependants = Consequences(), tx.site.dependants
+    what, dependants = None, tx.site.dependants
     while group.settled < len(events):
         event = events[group.settled].event
         group.settled += 1
-        if isinstance(event, _AWAITED):
-            if event.seq in dependants and not (isinstance(event, Deleted) and event.indices):
-                _tell_dependants(tx, event.seq, judge(event, tx.request_that_was(event.seq)), what)
-            if array_of(event.seq) is not None or is_array(event.seq):
-                _settle_array(tx, event, what)
-    what.tell(tx)
+        if isinstance(event, _AWAITED) and (
+            event.seq in dependants or array_of(event.seq) is not None or is_array(event.seq)
+        ):
+            what = what or Consequences()
+            _settle_one(tx, event, what)
+    if what is not None:
+        what.tell(tx)
+
+
+def _settle_one(tx: Transaction, event: Started | Ended | Deleted, what: Consequences) -> None:
+    """What a start or an end means for those that awaited it, and for its array."""
+    if event.seq in tx.site.dependants and not (isinstance(event, Deleted) and event.indices):
+        _tell_dependants(tx, event.seq, judge(event, tx.request_that_was(event.seq)), what)
+    if array_of(event.seq) is not None or is_array(event.seq):
+        _settle_array(tx, event, what)
 
 
 def _tell_dependants(tx: Transaction, prerequisite: Seq, said: Judgement, what: Consequences) -> None:

@@ -1,7 +1,7 @@
 """What a request may say of itself, whoever hands it in: words, paths and amounts, before any queue is
 asked."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable
 from operator import attrgetter
 
 from nqspy.core.consumables import check_wanted
@@ -39,14 +39,15 @@ LAST_DATE = 253_402_300_799_999
 def check_spec(site: Site, spec: Spec) -> None:
     """Raises Refusal unless the request's own words, paths and amounts make sense on this machine."""
     _check_name(spec.name)
-    for path in _paths(spec):
-        if path is not None and ("\0" in path or "\n" in path or not path.startswith("/")):
+    paths = _paths(spec)
+    for path in paths:
+        if "\0" in path or "\n" in path or not path.startswith("/"):
             raise Refusal("bad_path", path=path[:80])
-    if any("\0" in word for word in (*spec.args, spec.shell or "")):
+    if "\0" in "".join((*spec.args, spec.shell or "")):
         raise Refusal("nul_word")
     if spec.shell is not None and not spec.shell.startswith("/"):
         raise Refusal("bad_shell", shell=spec.shell[:40])
-    _check_words(spec)
+    _check_words(spec, paths)
     _check_ask(site, spec.ask, site.settings.queues.get(spec.queue))
     if spec.layout is not None:
         _check_layout(spec.layout)
@@ -113,36 +114,38 @@ def routed(
     return target if target is not None and pipe.started else pipe.name
 
 
-def _paths(spec: Spec) -> tuple[str | None, ...]:
+def _paths(spec: Spec) -> list[str]:
     output = spec.output
-    return spec.workdir, spec.start_in, output.stdout, output.stderr, output.log_path
+    named = (spec.workdir, spec.start_in, output.stdout, output.stderr, output.log_path)
+    return [path for path in named if path is not None]
 
 
-def _check_words(spec: Spec) -> None:
+def _check_words(spec: Spec, paths: Iterable[str]) -> None:
     """What else is printed or handed on: short, printable words."""
     for what, word in _words(spec):
         if len(word) > WORD_MAX or not word.isprintable():
             raise Refusal("bad_word", what=what, word=word[:40], most=WORD_MAX)
     if spec.mail.to is not None and spec.mail.to.startswith("-"):
         raise Refusal("bad_address", address=spec.mail.to)
-    for path in (spec.shell, *_paths(spec)):
-        if path is not None and len(path) > PATH_MAX:
+    for path in (spec.shell or "", *paths):
+        if len(path) > PATH_MAX:
             raise Refusal("long_path", path=path[:40], most=PATH_MAX)
 
 
-def _words(spec: Spec) -> Iterator[tuple[str, str]]:
-    named = {
-        "account": spec.account,
-        "queue": spec.queue,
-        "host": spec.host,
-        "mail address": spec.mail.to,
-        "request around": spec.within,
-    }
-    if spec.layout is not None:
-        named |= {"layout": spec.layout.text, "placement": spec.layout.place}
-    yield from ((what, word) for what, word in named.items() if word)
-    yield from (("attribute", word) for word in spec.attributes)
-    yield from (("resource", word) for word in (*spec.ask.needs, *(name for name, _ in spec.ask.others)))
+def _words(spec: Spec) -> list[tuple[str, str]]:
+    layout, others = spec.layout, spec.ask.others
+    named = (
+        ("account", spec.account),
+        ("queue", spec.queue),
+        ("host", spec.host),
+        ("mail address", spec.mail.to),
+        ("request around", spec.within),
+        ("layout", "" if layout is None else layout.text),
+        ("placement", "" if layout is None else layout.place),
+    )
+    found = [(what, word) for what, word in named if word]
+    found += [("attribute", word) for word in spec.attributes]
+    return found + [("resource", word) for word in (*spec.ask.needs, *(name for name, _ in others))]
 
 
 def _check_name(name: str) -> None:
@@ -163,14 +166,15 @@ def _check_ask(site: Site, ask: Ask, queue: Queue | None) -> None:
             raise Refusal("no_such_limit", limit=name[:80])
         if 0 <= value < LIMITS[name]:
             raise Refusal("small_limit", limit=name.rpartition("/")[2], least=LIMITS[name], value=value)
-    for what, limit in (("CPU time", ask.cpu), ("wall time", ask.wall), ("memory", ask.memory)):
-        if limit == 0:
-            raise Refusal("asks_nothing", what=what)
+    if 0 in (ask.cpu, ask.wall, ask.memory):
+        what = "CPU time" if ask.cpu == 0 else "wall time" if ask.wall == 0 else "memory"
+        raise Refusal("asks_nothing", what=what)
     if ask.best_guess is not None:
         _check_guess(ask.best_guess, finite(ask.wall))
-    for name, value in _amounts(ask):
-        if value != UNLIMITED and not 0 <= value <= GREATEST:
-            raise Refusal("bad_amount", name=name, value=value)
+    amounts = (*zip(_AMOUNTS, _amounts_of(ask), strict=True), *ask.others)
+    for name, amount in amounts:
+        if amount is not None and amount != UNLIMITED and not 0 <= amount <= GREATEST:
+            raise Refusal("bad_amount", name=name, value=amount)
 
 
 def _check_guess(guess: int, limit: int | None) -> None:
@@ -200,10 +204,3 @@ def local_queue(site: Site, named: str) -> str:
 
 _AMOUNTS = tuple(each for each in Ask.__struct_fields__ if each not in ("others", "needs", "consumables"))
 _amounts_of = attrgetter(*_AMOUNTS)
-
-
-def _amounts(ask: Ask) -> Iterator[tuple[str, int]]:
-    for name, value in zip(_AMOUNTS, _amounts_of(ask), strict=True):
-        if value is not None:
-            yield name, value
-    yield from ask.others

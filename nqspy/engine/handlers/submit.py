@@ -55,8 +55,7 @@ NAMED_MAX = 200_000
 _encode = msgspec.json.Encoder().encode
 
 
-@dataclass(slots=True)
-class Accepted:
+class Accepted(msgspec.Struct):
     """One request that may be accepted: its specification, the queue it was handed to and the one it lands
     in; script and environment as bytes."""
 

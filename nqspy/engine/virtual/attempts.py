@@ -28,7 +28,7 @@ class Run(Struct, frozen=True):
     ending: Ending | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class VirtualAttempt:
     """One on the invented machine. ``done``: how far its run is (ms of the wall time it takes at full speed),
     ``wall``: wall time it has had, without that in which it was suspended; both as of ``since``. ``target``:
@@ -56,14 +56,14 @@ class VirtualAttempt:
     coming: bool = False
     key: Key = field(init=False)
     """Request and number."""
+    memory: int = field(init=False)
+    """Memory it takes, bytes."""
+    whole: int = field(init=False)
+    """CPU time (ms) of its run, of which each part of the run takes its part."""
 
     def __post_init__(self) -> None:
         self.key = self.seq, self.attempt
-
-    @property
-    def memory(self) -> int:
-        """Memory it takes, bytes."""
-        return self.run.memory
+        self.memory, self.whole = self.run.memory, cpu_at(self.run, self.run.wall)
 
     def settle(self, now: Instant) -> float:
         """Takes stock at an instant; returns the CPU time (ms) used since the last time."""
@@ -85,31 +85,38 @@ class VirtualAttempt:
     def used(self, now: Instant) -> Used:
         """What it has used up to an instant."""
         passed = now - self.since if self.runs else 0
-        return self._used(self.done + self.rate * passed, self.wall + passed)
-
-    def _used(self, done: float, wall: int) -> Used:
-        return Used(cpu_at(self.run, done) + self.more, wall, self.run.memory)
+        done, whole, wall = self.done + self.rate * passed, self.whole, self.run.wall
+        cpu = whole if done >= wall else round(whole * done / wall)
+        return Used(cpu + self.more, self.wall + passed, self.memory)
 
     def next_end(self) -> tuple[int, Ending] | None:
         """How long it goes on at its rate, and how it ends then; None: it does not get on at all."""
-        left = max(0.0, self.target - self.done)
-        needs = ceil(left / self.rate) if self.rate > 0 else 0 if left == 0 else None
-        limit = None if self.wall_limit is None else max(0, self.wall_limit - self.wall)
-        if self.until is not None:
-            hole = self.hole_end()
-            if hole is not None and all(each is None or hole[0] < each for each in (limit, needs)):
-                return hole
-        if limit is not None and (needs is None or limit < needs):
-            used = self._used(self.done + self.rate * limit, self.wall + limit)
-            return limit, Ending("wall_limit", None, 15, used)
-        if needs is None or self.run.wall >= ENDLESS:
+        rate, left, run = self.rate, self.target - self.done, self.run
+        needs = 0 if left <= 0 else ceil(left / rate) if rate > 0 else None
+        if self.wall_limit is not None or self.until is not None:
+            cut = self._cut_off(needs)
+            if cut is not None:
+                return cut
+        if needs is None or run.wall >= ENDLESS:
             return None
-        if self.reason == "exit" and self.run.ending is not None:
-            return needs, self.run.ending
-        used = self._used(self.target, self.wall + needs)
-        if self.reason == "exit":
-            return needs, Ending("exit", self.run.status, None, used)
-        return needs, Ending(self.reason, None, 15, used)
+        cpu = self.whole if self.reason == "exit" else cpu_at(run, self.target)
+        used = Used(cpu + self.more, self.wall + needs, self.memory)
+        if self.reason != "exit":
+            return needs, Ending(self.reason, None, 15, used)
+        return needs, run.ending or Ending("exit", run.status, None, used)
+
+    def _cut_off(self, needs: int | None) -> tuple[int, Ending] | None:
+        """The same of its wall limit or its hole, whichever comes first; None: it needs no longer than to
+        there."""
+        limit = None if self.wall_limit is None else max(0, self.wall_limit - self.wall)
+        hole = self.hole_end()
+        if hole is not None and all(each is None or hole[0] < each for each in (limit, needs)):
+            return hole
+        if limit is None or (needs is not None and limit >= needs):
+            return None
+        cpu = cpu_at(self.run, self.done + self.rate * limit)
+        used = Used(cpu + self.more, self.wall + limit, self.memory)
+        return limit, Ending("wall_limit", None, 15, used)
 
     def hole_end(self) -> tuple[int, Ending] | None:
         """The same of its hole, which goes by while it is suspended; None: it was started in none."""
@@ -117,7 +124,7 @@ class VirtualAttempt:
             return None
         left = max(0, self.until - self.since)
         ran = left if self.runs else 0
-        used = Used(cpu_at(self.run, self.done + self.rate * ran), self.wall + ran, self.run.memory)
+        used = Used(cpu_at(self.run, self.done + self.rate * ran), self.wall + ran, self.memory)
         return left, Ending("contract", None, 15, used)
 
 

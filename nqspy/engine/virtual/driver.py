@@ -2,11 +2,12 @@
 it that any such run is made of."""
 
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any
 
 from nqspy.core.preemption.turn import move_rank
 from nqspy.engine import restart
-from nqspy.engine.inputs import CommandAsked, Outcome
+from nqspy.engine.inputs import CommandAsked, Outcome, Use
 from nqspy.engine.loop import Engine
 from nqspy.engine.virtual.attempts import Run
 from nqspy.engine.virtual.executor import VirtualExecutor
@@ -16,11 +17,12 @@ from nqspy.engine.virtual.processors import Key, Processors
 from nqspy.engine.virtual.recent import Recent
 from nqspy.model.ids import DAY, Instant
 from nqspy.model.machine import Found
-from nqspy.model.observations import ObservedEnded, ObservedUse
+from nqspy.model.observations import ObservedEnded
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
 from nqspy.ports import Decider, Exits, Journal
 
+_number = itemgetter(0)
 SILENCE = 8 * DAY
 """`VirtualDriver.run` without an end gives up when for so long nothing has happened but shifts."""
 
@@ -104,7 +106,8 @@ class VirtualRun:
             return False
         self.now, items = self.heap.pop()
         inputs = [each for item in items for each in self._told(item)]
-        inputs.sort(key=_is_asked)
+        if len(inputs) > 1:
+            inputs.sort(key=_is_asked)
         self._busy = self.now if inputs else self._busy
         self.feed(inputs)
         return True
@@ -130,17 +133,17 @@ class VirtualRun:
         if ends:
             self.executor.ended(ends, self.now)
         if self._sampled:
-            inputs = [*self._use(), *inputs]
+            inputs = (self._sample(), *inputs)
         self._settle(self.engine.feed(inputs, self.now))
 
-    def _use(self) -> list[ObservedUse]:
+    def _sample(self) -> Use:
         """What running attempts have used by now, each told once an instant."""
         if self._sampled_at != self.now:
             self._sampled_at = self.now
             self._samples.clear()
         running = self.executor.use(self.now, self._samples)
-        self._samples.update((seq, attempt) for seq, (attempt, _) in running.items())
-        return [ObservedUse(seq, attempt, used) for seq, (attempt, used) in running.items()]
+        self._samples.update(zip(running, map(_number, running.values()), strict=True))
+        return Use(running)
 
     def _settle(self, outcome: Outcome) -> None:
         self._take(outcome)

@@ -52,6 +52,7 @@ class VirtualExecutor:
         self._latest: dict[Seq, int] = {}
         self._lost: set[tuple[Seq, int]] = set()
         self._endless_at = Instant(0)
+        self._settled_at: Instant | None = None
         self._spent = 0.0
         self._next_move: Instant | None = None
         self.begun = Recent[Key]()
@@ -112,20 +113,27 @@ class VirtualExecutor:
         """Who runs has changed, among them those ``touched`` that still do: rates are asked for anew, and
         the ends of those that have another one now are put where they belong, at the end of the instant where
         each depends on all: who ends is often followed by another one at once."""
-        attempts = touched if self._processors.apart else list(self._attempts.values())
-        self._spent += sum([each.settle(now) for each in attempts])
+        apart = self._processors.apart
+        attempts = touched if apart else list(self._attempts.values())
+        if apart or self._settled_at != now:  # else all are as of now
+            self._spent += sum([each.settle(now) for each in attempts])
+            self._settled_at = now
         rates = self._processors.rates(attempts, now)
         if self._endless and self._endless_at != now:
             self._put_ends()
+        endless = self._endless
         for attempt, rate in zip(attempts, rates, strict=True):
-            if rate != attempt.rate or (attempt.end is None and attempt.seq not in self._endless):
+            if rate != attempt.rate or (attempt.end is None and attempt.seq not in endless):
                 attempt.rate = rate
-                self._take_back(attempt)
-                self._endless[attempt.seq] = attempt
+                if attempt.end is not None:
+                    self._take_back(attempt)
+                else:
+                    endless.pop(attempt.seq, None)  # it goes to the end of the line
+                endless[attempt.seq] = attempt
         self._endless_at = now
-        if self._processors.apart:
+        if apart:
             self._put_ends()
-        elif self._endless:
+        elif endless:
             self._heap.put_off(self._put_ends)
 
     def _put_ends(self) -> None:
@@ -134,7 +142,7 @@ class VirtualExecutor:
             self._schedule(attempt, self._endless_at)
 
     def _schedule(self, attempt: VirtualAttempt, now: Instant) -> None:
-        self._take_back(attempt)
+        """Puts the end of one that has none in its place."""
         found = attempt.next_end() if attempt.runs else attempt.hole_end()
         if found is not None:
             attempt.end = ObservedEnded(attempt.seq, attempt.attempt, found[1])
@@ -150,6 +158,7 @@ class VirtualExecutor:
         """It is ended at another wall time from now on."""
         self._spent += attempt.settle(now)
         attempt.wall_limit = None if attempt.run.unlimited else _limits(request, site)[0]
+        self._take_back(attempt)
         self._schedule(attempt, now)
 
     def _pause(
@@ -265,8 +274,8 @@ class VirtualExecutor:
 
     def use(self, now: Instant, but: Container[Key] = ()) -> dict[Seq, tuple[int, Used]]:
         """(attempt, what it has used so far) of what runs, ``but`` not of these attempts."""
-        going = [a for a in self._attempts.values() if a.runs and a.key not in but]
-        return {a.seq: (a.attempt, a.used(now)) for a in going}
+        attempts = self._attempts.values()
+        return {a.seq: (a.attempt, a.used(now)) for a in attempts if a.runs and a.key not in but}
 
     def spent(self, now: Instant) -> float:
         """CPU time (ms) that all attempts together have used up to now: the processors' busy time."""
@@ -292,8 +301,10 @@ class VirtualExecutor:
         self._attempts.clear()
 
 
-def _least(*limits: int | None) -> int | None:
-    return min((each for each in limits if each is not None), default=None)
+def _least(one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
 
 
 def _limits(request: Request, site: Site) -> tuple[int | None, int | None]:

@@ -50,8 +50,8 @@ class Heap:
         self._put_off = push
 
     def _catch_up(self) -> None:
-        if (push := self._put_off) is not None:
-            self._put_off = None
+        push, self._put_off = self._put_off, None
+        if push is not None:
             push()
 
     def stream(self, items: Iterator[tuple[Instant, Any]]) -> None:
@@ -82,17 +82,19 @@ class Heap:
 
     def next_at(self) -> Instant | None:
         """The next instant at which something happens."""
-        self._catch_up()
-        while self._items and self._items[0][1] in self._dropped:
-            self._dropped.discard(self._pop()[1])
-        return self._items[0][0] if self._items else None
+        if self._put_off is not None:
+            self._catch_up()
+        items, dropped = self._items, self._dropped
+        while items and items[0][1] in dropped:
+            dropped.remove(heapq.heappop(items)[1])
+        return items[0][0] if items else None
 
     def pop(self) -> tuple[Instant, list[Any]]:
         """The next instant and everything that happens then. Raises IndexError when nothing is left."""
         at = self.next_at()
         if at is None:
             raise IndexError("nothing is left to happen")
-        items = []
+        items = [self._pop()[2]]
         while self.next_at() == at:
             items.append(self._pop()[2])
         return at, items

@@ -6,6 +6,7 @@ use the CPU.
 """
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Protocol
 
 from nqspy.model.ids import Instant, Seq
@@ -15,14 +16,12 @@ Key = tuple[Seq, int]
 
 
 class Load(Protocol):
-    """An attempt as the processors see it.
+    """An attempt as the processors see it, always the same object.
 
     ``demand``: CPUs it keeps busy at full speed (0.95 for a request of one CPU that waits for the disk 5 %
     of its time); ``memory`` in bytes; ``runs``: it is not suspended.
     """
 
-    @property
-    def key(self) -> Key: ...
     @property
     def demand(self) -> float: ...
     @property
@@ -40,6 +39,9 @@ class Processors(Protocol):
     def rates(self, loads: Sequence[Load], now: Instant) -> Sequence[float]:
         """How fast each makes progress from now on, until the next call: 1.0 is full speed, a suspended one
         has 0. ``loads``: all attempts, in the order of their starts."""
+
+
+_memory = attrgetter("memory")
 
 
 class FullSpeed:
@@ -72,8 +74,8 @@ class TimeShared:
         self.small_first = small_first
         self.swaps = 0
         self.swapped_bytes = 0
-        self._inside: set[Key] = set()
-        self._known: set[Key] = set()
+        self._inside: set[Load] = set()
+        self._known: set[Load] = set()
         self._outside = 0
         self._out_ms = 0
         self._last = Instant(0)
@@ -81,33 +83,32 @@ class TimeShared:
     def rates(self, loads: Sequence[Load], now: Instant) -> Sequence[float]:
         """The same rate for all that are in memory, 0 for the others."""
         self._out_ms, self._last = self.swapped_out(now), now
-        keyed = [(each.key, each) for each in loads]
-        inside = self._first_fit(keyed)
-        self._count(keyed, inside)
-        demand = sum([each.demand for key, each in keyed if key in inside])
+        inside = self._first_fit(loads)
+        self._count(set(loads), inside)
+        demand = sum([each.demand for each in loads if each in inside])
         rate = min(1.0, self.cpus / demand) if demand > 0 else 1.0
-        return [rate if key in inside else 0.0 for key, _ in keyed]
+        return [rate if each in inside else 0.0 for each in loads]
 
     def swapped_out(self, now: Instant) -> int:
         """Time (ms, summed over requests) in which one that could have run was swapped out, up to now."""
         return self._out_ms + self._outside * (now - self._last)
 
-    def _first_fit(self, keyed: Sequence[tuple[Key, Load]]) -> set[Key]:
-        room, inside = self.memory, set[Key]()
-        if self.small_first:
-            keyed = sorted(keyed, key=lambda each: each[1].memory)
-        for key, each in keyed:
-            if each.runs and (memory := each.memory) <= room:
-                room -= memory
-                inside.add(key)
+    def _first_fit(self, loads: Sequence[Load]) -> set[Load]:
+        """Who is in memory; how many are kept out of it is noted."""
+        room, inside, outside = self.memory, set[Load](), 0
+        for each in sorted(loads, key=_memory) if self.small_first else loads:
+            if each.runs:
+                if (memory := each.memory) <= room:
+                    room -= memory
+                    inside.add(each)
+                else:
+                    outside += 1
+        self._outside = outside
         return inside
 
-    def _count(self, keyed: Sequence[tuple[Key, Load]], inside: set[Key]) -> None:
-        moved = (inside ^ self._inside) & self._known
-        for key, each in keyed if moved else ():
-            if key in moved:
-                self.swaps += 1
-                self.swapped_bytes += each.memory
-        self._known = {key for key, _ in keyed}
-        self._inside = inside
-        self._outside = len([key for key, each in keyed if each.runs]) - len(inside)
+    def _count(self, loads: set[Load], inside: set[Load]) -> None:
+        """Counts who was there before and has gone into memory or out of it."""
+        for each in (inside ^ self._inside) & self._known & loads:
+            self.swaps += 1
+            self.swapped_bytes += each.memory
+        self._known, self._inside = loads, inside
