@@ -108,6 +108,15 @@ def test_where_nobody_passes_one_that_waits_for_another_size_may_be_in_front(uni
     assert found(units.events) == []
 
 
+def test_one_that_could_never_start_on_a_size_that_its_queue_takes_stands_in_front_of_nobody(units):
+    units.queue("night", order="fcfs", backfill="none", max_wall="5:00").limit(pe_limit=5)
+    units.submit("anne pes=4 wall=1:00")
+    units.go()
+    _, narrow = units.submit("anne sizes=2,6 walls=9:00,1:00", "ben wall=1:00")
+    assert units.go().starts == [narrow]
+    assert found(units.events) == []
+
+
 def test_where_nobody_passes_one_kept_back_by_a_promise_without_a_time_may_be_in_front(units):
     units.change(ev.Change("create", "domain/wide", {"pes": ("4-5",)}))
     units.queue("strict", order="fcfs", backfill="none").set("queue/strict/domain", "wide")
