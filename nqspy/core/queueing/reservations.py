@@ -299,9 +299,10 @@ class Reservations(PassPromises):
         return Reserving(self.changes, self._site.freed if self.is_moving else 0, self.causes)
 
     def is_shared(self, request: Request) -> bool:
-        """Whether the first limit that keeps it back counts what is taken from all."""
+        """Whether some limit keeps it back, and each that does counts what is taken from all."""
         rules, least = self._rules(request.queue), mold.least_of(self._site, request)
-        return next((rule.shared for rule in rules if rule.reason(least) is not None), False)
+        found = [rule.shared for rule in rules if rule.reason(least) is not None]
+        return bool(found) and all(found)
 
     # ------------------------------------------------------------ who would delay whom
 
