@@ -97,6 +97,17 @@ def test_those_whom_one_instant_and_their_owners_word_put_behind_one_are_not_tol
     assert found(units.events) == []
 
 
+def test_whom_his_word_puts_back_behind_a_moldable_one_stands_there_by_its_time_as_it_waited(units):
+    units.queue("night", order="sjf").set("queue/night/pe_limit", 4)
+    (last,) = units.submit("anne wall=10:00")
+    sizes = "sizes=1,5 walls=13:00,2:36"
+    moldable, behind = units.submit(f"ben {sizes}", "ben p=-3 pes=3 wall=8:00")
+    assert units.go().starts == [moldable, behind]
+    assert found(units.events) == []
+    units.later(minutes=13).end(moldable)
+    assert units.go().starts == [last]
+
+
 def test_where_nobody_passes_one_that_waits_for_another_size_may_be_in_front(units):
     units.queue("night", order="fcfs", backfill="none", reserve=1)
     units.submit("anne pes=3 wall=1:00")
