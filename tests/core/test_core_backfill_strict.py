@@ -51,6 +51,16 @@ def test_who_was_put_first_waits_for_the_room_of_a_promise_and_does_not_bar_it(s
     assert strict.why(urgent).code is ReasonCode.RESERVED
 
 
+def test_whom_a_limit_of_his_own_keeps_back_beside_one_of_all_lets_others_pass(house):
+    house.machine(pes=8).limit(user_limit=1)
+    house.queue("night", order="fcfs", backfill="none", reserve=None, pe_limit=6)
+    house.submit("anne pes=4 wall=10:00")
+    house.go()
+    second, other = house.submit("anne pes=3 wall=1:00", "ben pes=2 wall=20:00")
+    assert house.go().starts == [other]
+    assert promised(house, second) == 10
+
+
 @pytest.mark.parametrize(
     ("path", "value", "asked"),
     [

@@ -112,6 +112,17 @@ def test_whom_a_limit_of_his_own_keeps_back_lets_others_pass_on_whichever_sizes(
     assert easy.why(second).text == "user limit 1 of queue night is reached for anne"
 
 
+def test_it_lets_nobody_pass_where_a_limit_of_all_keeps_back_the_sizes_that_its_queue_takes(easy):
+    easy.set("queue/night/backfill", "none").set("queue/night/reserve", 0)
+    easy.set("queue/night/per_request/wall_limit", 12 * MINUTE).limit(pe_limit=5)
+    easy.submit("ben pes=2 wall=10:00")
+    easy.go()
+    wide, narrow = easy.submit("anne sizes=2,4 walls=13:00,3:00", "cleo wall=1:00")
+    assert easy.go().starts == []
+    assert easy.why(wide).text == "global PE limit 5 leaves 3, it asks for 4"
+    assert easy.why(narrow).text.startswith(f"{easy.site.id_of(wide)} waits in front of it")
+
+
 def test_what_it_is_told_holds_as_time_goes_by(easy):
     easy.set("queue/night/backfill", "none")
     easy.submit("ben pes=6 wall=5:00")

@@ -75,6 +75,18 @@ def test_a_promise_that_only_moves_leaves_something_too(two):
     assert [promised(two, seq) for seq in (moves, stays)] == [4, 9]
 
 
+def test_who_stands_behind_one_that_it_leaves_nothing_has_his_turn_all_the_same(two):
+    two.submit("anne pes=3 wall=4:00", "anne gpu=1 wall=9:00", "anne matlab=1 wall=9:00")
+    two.go()
+    two.submit("anne pes=3 gpu=1 wall=2:00", "anne pes=2 matlab=1 wall=2:00")
+    two.go()
+    drawing, long = two.submit("ben pes=2 gpu=1 wall=20:00", "ben pes=2 wall=20:00", queue="front")
+    assert two.go().starts == []
+    after_a_minute(two, 2)
+    assert two.go().starts == [long]
+    assert two.why(drawing).code is ReasonCode.RESERVED, "the unit is kept for the one that moved"
+
+
 def test_one_that_lets_nobody_pass_lets_others_pass_once_it_starts(two):
     two.set("queue/front/backfill", "none")
     first, second = waits(two, "anne pes=5 wall=5:00", "anne pes=2 wall=3:00", "anne pes=4 wall=1:00")

@@ -97,6 +97,17 @@ def test_those_whom_one_instant_and_their_owners_word_put_behind_one_are_not_tol
     assert found(units.events) == []
 
 
+def test_whom_his_word_puts_back_behind_a_moldable_one_stands_there_by_its_time_as_it_waited(units):
+    units.queue("night", order="sjf").set("queue/night/pe_limit", 4)
+    (last,) = units.submit("anne wall=10:00")
+    sizes = "sizes=1,5 walls=13:00,2:36"
+    moldable, behind = units.submit(f"ben {sizes}", "ben p=-3 pes=3 wall=8:00")
+    assert units.go().starts == [moldable, behind]
+    assert found(units.events) == []
+    units.later(minutes=13).end(moldable)
+    assert units.go().starts == [last]
+
+
 def test_where_nobody_passes_one_that_waits_for_another_size_may_be_in_front(units):
     units.queue("night", order="fcfs", backfill="none", reserve=1)
     units.submit("anne pes=3 wall=1:00")
@@ -105,6 +116,15 @@ def test_where_nobody_passes_one_that_waits_for_another_size_may_be_in_front(uni
     assert units.go().starts == [], "on four PEs it ends sooner, and nobody passes it"
     after_a_minute(units, 1)
     assert units.go().starts == [moldable, behind]
+    assert found(units.events) == []
+
+
+def test_one_that_could_never_start_on_a_size_that_its_queue_takes_stands_in_front_of_nobody(units):
+    units.queue("night", order="fcfs", backfill="none", max_wall="5:00").limit(pe_limit=5)
+    units.submit("anne pes=4 wall=1:00")
+    units.go()
+    _, narrow = units.submit("anne sizes=2,6 walls=9:00,1:00", "ben wall=1:00")
+    assert units.go().starts == [narrow]
     assert found(units.events) == []
 
 

@@ -180,7 +180,7 @@ class LaidOut:
         for request in requests:
             if request.reservation is not None and request.reservation.at is None:
                 self.put(request, request.reservation)
-        for request in sorted(over, key=lambda each: (time_of(each), each.seq)):
+        for request in sorted(over, key=_due_first):
             self._put_overdue(request)
         return self._now if over else min(map(time_of, promised), default=FOREVER)
 
@@ -289,6 +289,13 @@ def _as_promised(request: Request) -> Request:
     if request.spec.mold is None or request.reservation is None:
         return request
     return sized(request, request.reservation.pes)
+
+
+def _due_first(request: Request) -> tuple[bool, int, Seq]:
+    """What orders those whose time is over: whoever was late before was so when a start was promised to those
+    whose time comes now, beside what was kept for him."""
+    told = request.reservation
+    return told is not None and bool(told.late), time_of(request), request.seq
 
 
 def _is_passing(request: Request) -> bool:

@@ -71,6 +71,13 @@ def sizes_of(site: Site, request: Request) -> Sequence[Request]:
     return sorted(found or every, key=lambda one: ending(site, one, 0))
 
 
+def least_of(site: Site, request: Request) -> Request:
+    """A request on the least of the sizes that its queue takes; itself where it has one."""
+    if request.spec.mold is None:
+        return request
+    return min(sizes_of(site, request), key=lambda one: one.spec.ask.pes)
+
+
 def choose(site: Site, request: Request, room: int, keeping: Keeping) -> SizeChoice:
     """The size on which it takes least time, of those for which there is ``room`` (PEs) and which nothing
     keeps back. The reason is that of its smallest size."""

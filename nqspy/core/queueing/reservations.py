@@ -193,7 +193,7 @@ class Reservations(PassPromises):
             return found[0]
         if former is not None and former.pes:
             return sized(request, former.pes)
-        return min(mold.sizes_of(self._site, request), key=lambda one: one.spec.ask.pes)
+        return mold.least_of(self._site, request)
 
     def _soonest(self, request: Request, former: Reservation | None) -> tuple[Request, int] | None:
         def start_of(one: Request) -> int | None:
@@ -249,7 +249,8 @@ class Reservations(PassPromises):
 
     def is_too_much(self, request: Request) -> bool:
         """Whether it asks for more than a limit leaves when nobody else has anything."""
-        claims = (claim for rule in self._rules(request.queue) for claim in rule.claims(request))
+        least = mold.least_of(self._site, request)
+        claims = (claim for rule in self._rules(request.queue) for claim in rule.claims(least))
         return any(count > most for _, count, most in claims)
 
     def drop(self, request: Request, cause: str) -> None:
@@ -298,9 +299,10 @@ class Reservations(PassPromises):
         return Reserving(self.changes, self._site.freed if self.is_moving else 0, self.causes)
 
     def is_shared(self, request: Request) -> bool:
-        """Whether the first limit that keeps it back counts what is taken from all."""
-        rules = self._rules(request.queue)
-        return next((rule.shared for rule in rules if rule.reason(request) is not None), False)
+        """Whether some limit keeps it back, and each that does counts what is taken from all."""
+        rules, least = self._rules(request.queue), mold.least_of(self._site, request)
+        found = [rule.shared for rule in rules if rule.reason(least) is not None]
+        return bool(found) and all(found)
 
     # ------------------------------------------------------------ who would delay whom
 

@@ -59,7 +59,10 @@ class SecondLook:
         if self._backfill.is_barred(queue.name) and not self._bars_no_more(queue):
             return bool(self._past_the_bar(queue))
         line = self._lines.get(queue.name)
-        return line is not None and (bool(self._able(queue)) or (room > 0 and line.some(room) is not None))
+        if line is None:
+            return False
+        line.refresh()  # a promise that moved without a start: what it leaves is not masked any more
+        return bool(self._able(queue)) or (room > 0 and line.some(room) is not None)
 
     def _able(self, queue: Queue) -> list[Request]:
         """Who was looked at, and could start now."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from nqspy.model.consumables import offline_of, units_of
 from nqspy.model.health import ResourceState
 from nqspy.model.ids import Instant
+from nqspy.model.molded import sized
 from nqspy.model.requests import Request, State, finite
 from nqspy.model.settings import Settings
 from nqspy.report.shadow.claims import FOR_ALL, PEOPLE
@@ -151,9 +152,23 @@ def kept_back(moment: PassMoment, request: Request, forced: bool = False) -> Roo
 
 def waits_for_room_alone(moment: PassMoment, request: Request) -> bool:
     """Whether nothing surely keeps it back but a want of what all share: whom a limit of his own people keeps
-    back lets others pass, whatever else he lacks (manual: `backfill`)."""
-    found = (rule(moment, request, False) for rule in RULES)
+    back lets others pass, whatever else he lacks (manual: `backfill`), and so does who can never start."""
+    least = on_least(moment.followed.site.settings, request)
+    found = (rule(moment, least, False) for rule in RULES)
     return all(kept is None or kept.room or not kept.sure for kept in found)
+
+
+def on_least(settings: Settings, request: Request) -> Request:
+    """A moldable request on the least of its sizes within the limits of its queue (manual: `moldable`)."""
+    mold, queue = request.spec.mold, settings.queues.get(request.queue)
+    if mold is None or queue is None:
+        return request
+    most, longest = finite(queue.per_request.pe_limit), finite(queue.per_request.wall_limit)
+    for one in (sized(request, pes) for pes in mold.sizes):
+        pes, wall = one.spec.ask.pes, finite(one.spec.ask.wall)
+        if (most is None or pes <= most) and (longest is None or wall is None or wall <= longest):
+            return one
+    return request
 
 
 def wall_limit(settings: Settings, request: Request) -> int | None:

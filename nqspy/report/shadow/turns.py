@@ -2,8 +2,11 @@
 
 from collections.abc import Collection, Sequence
 
+from msgspec import structs
+
 from nqspy.model.division import without_share
 from nqspy.model.ids import SECOND, Instant
+from nqspy.model.molded import while_waiting
 from nqspy.model.requests import Request, finite
 from nqspy.model.site import Site
 from nqspy.report.shadow.claims import limit_of
@@ -106,8 +109,7 @@ class ShadowTurns:
     def _is_close(self, one: Request, other: Request) -> bool:
         """Whether one that is put back behind the one may come to stand on either side of the other."""
         if self._queue.order == "sjf":
-            settings = self._site.settings
-            return abs(length_of(settings, one) - length_of(settings, other)) <= NEAR
+            return abs(self._length(one) - self._length(other)) <= NEAR
         near = abs(one.date_in_queue - other.date_in_queue) <= NEAR
         if self._queue.order == "fcfs" or not self._by_sum:
             return near or (self._weights.share > 0 and not self._weights.time)
@@ -117,12 +119,17 @@ class ShadowTurns:
         """By the queue's order alone."""
         places = place_of(one) < place_of(other)
         if self._queue.order == "sjf":
-            settings = self._site.settings
-            walls = length_of(settings, one), length_of(settings, other)
+            walls = self._length(one), self._length(other)
             return walls[0] < walls[1] if walls[0] != walls[1] else places
         if self._queue.order == "fcfs":
             return places
         return self._by_priority(one, other, places)
+
+    def _length(self, request: Request) -> int:
+        """How long (ms) it may run as it waited: a moldable one that is out by now has but one of its
+        sizes."""
+        waiting = structs.replace(request, spec=while_waiting(request.spec))
+        return length_of(self._site.settings, waiting)
 
     def _by_priority(self, one: Request, other: Request, places: bool) -> bool | None:
         weights, same = self._weights, _pair(one) == _pair(other)

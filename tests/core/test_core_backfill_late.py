@@ -1,0 +1,26 @@
+"""A start that came too late for its promise: room is kept for it beside what others were promised."""
+
+from core.harness import promised
+
+from nqspy.model import events as ev
+
+
+def test_one_whose_start_an_operator_made_late_makes_no_other_start_late(house):
+    house.change(ev.Change("create", "consumable/gpu", {"units": ("0",)}))
+    house.machine(pes=6).queue("night", order="fcfs", reserve=None)
+    short, drawing = house.submit("anne pes=3 wall=5:00", "anne gpu=1 wall=16:00")
+    house.go()
+    late, sure = house.submit("ben pes=5 wall=11:00", "cleo pes=5 gpu=1 wall=11:00")
+    house.go()
+    assert (promised(house, late), promised(house, sure)) == (5, 16)
+    house.later(minutes=1)
+    (forced,) = house.submit("dora wall=17:00")
+    house.schedule(forced, "now")
+    assert house.go().starts == [forced]
+    house.later(minutes=4).end(short)
+    assert house.go().starts == []
+    assert house.request(late).reservation.late
+    house.later(minutes=11).end(drawing)
+    assert house.go().starts == [sure], "as it was promised beside what was kept for the other one"
+    house.later(minutes=11).end(sure)
+    assert house.go().starts == [late]
