@@ -204,8 +204,7 @@ class Site:
     def size(self, queue: str) -> int:
         """How many PEs one request of a queue can get at most: those of its domain, or of the largest block
         without a gap where that gives no others."""
-        domain = self.domain_of(queue)
-        if domain.is_command or not self.is_divided():
+        if not self.is_divided() or (domain := self.domain_of(queue)).is_command:
             return self.pes()
         own = self.pes_of(domain)
         if domain.placement == "contiguous":
