@@ -100,7 +100,7 @@ class Stock:
 
     def _standing(self, level: str) -> Standing:
         kept, terms = self._kept(level), self._balance.terms
-        if kept.rate() or level in self._newly or level in self._missing:
+        if level in self._newly or level in self._missing or kept.rate():
             return self.accounts(level).standing(terms)
         return kept.resting(self._now, terms)
 
@@ -108,9 +108,7 @@ class Stock:
         """The accounts of a level as they stand now: a copy."""
         if level not in self._accounts:
             terms, missing = self._balance.terms, self._missing.get(level, {})
-            kept = self._kept(level)
-            kept.parts()  # reckoned once, not by each pass's copy
-            found = self._accounts[level] = kept.copy()
+            found = self._accounts[level] = self._kept(level).copy()
             found.advance(self._now, terms)
             found.change(self._newly.get(level, {}), terms)
             if self._site.settings.global_.share_rule == "deficit":
@@ -136,13 +134,12 @@ class Stock:
     @cached_property
     def _missing(self) -> Mapping[str, Mapping[str, float]]:
         """What was used and not counted, by level and group or user; where anything was."""
-        groups: dict[str, float] = {}
-        users = defaultdict[str, dict[str, float]](dict)
+        groups = defaultdict[str, float](float)
+        users = defaultdict[str, dict[str, float]](lambda: defaultdict(float))
         for group, owner, more in self.uses.uncounted:
             if more:
-                groups[group] = groups.get(group, 0.0) + more
-                of_group = users[group]
-                of_group[owner] = of_group.get(owner, 0.0) + more
+                groups[group] += more
+                users[group][owner] += more
         return {ALL: groups, **users} if groups else {}
 
 

@@ -113,14 +113,15 @@ class Level:
         made.work = {name: Work(work.rate, work.pes, work.ready) for name, work in self.work.items()}
         made.at, made.spent, made._within = self.at, self.spent, self._within
         made._entries = {name: entry.copy() for name, entry in self._entries.items()}
-        if (rows := self._rows) is not None:
-            work = [made.work[name] for name in rows.names]
-            made._members = rows.names, rows.keys, list(made._entries.values()), work
-            made._rows = _Rows(*made._members, rows.each, rows.parts)
-        if (held := self._held) is not None:
-            then, targets = held
-            entries = [made._entries.get(name) or find(name) for name in then.names]
-            made._held = then._replace(entries=entries), targets
+        rows = self._side_by_side()
+        entries, work = list(made._entries.values()), [made.work[name] for name in rows.names]
+        made._members = rows.names, rows.keys, entries, work
+        made._rows = _Rows(*made._members, rows.each, rows.parts)
+        if self._held is not None:
+            then, targets = self._held
+            if then.names is not rows.names:  # others were in W
+                entries = [made._entries.get(name) or find(name) for name in then.names]
+            made._held = _Rows(then.names, then.keys, entries, then.work, then.each, then.parts), targets
         return made
 
     # ------------------------------------------------------------ what holds
@@ -140,7 +141,7 @@ class Level:
             return parts
         hour = terms.hour
         bent = [
-            part * (1 + payback * (past if -1.0 <= past <= 1.0 else 1.0 if past > 0.0 else -1.0))
+            part * (1.0 + payback * (past if -1.0 <= past <= 1.0 else 1.0 if past > 0.0 else -1.0))
             for entry, part in zip(rows.entries, parts, strict=True)
             for past in (entry.past * left / hour,)
         ]

@@ -42,10 +42,11 @@ class Entry:
 
     def copy(self) -> "Entry":
         """A copy of its own."""
-        return Entry(
-            self.past, self.present, self.asof, self.away, self.ready, self.entitled, self.got, self.whole,
-            self.left,
-        )  # fmt: skip
+        made = Entry.__new__(Entry)  # a pass copies many
+        made.past, made.present, made.asof, made.away = self.past, self.present, self.asof, self.away
+        made.ready, made.entitled, made.got = self.ready, self.entitled, self.got
+        made.whole, made.left = self.whole, self.left
+        return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +61,12 @@ class Terms:
     machine: int = 0
     bound: float = field(init=False)
     """b: what all PEs do in the time of a mean run; asked for with each event, as is ``hour``."""
-    hour: int = field(init=False)
+    hour: float = field(init=False)
     """What all PEs do in an hour: of so long a past x is 1."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bound", max(1, self.pes) * max(self.run, SHORTEST))
-        object.__setattr__(self, "hour", max(1, self.pes) * HOUR)
+        object.__setattr__(self, "hour", float(max(1, self.pes) * HOUR))
 
     def clipped(self, present: float, times: int = 1) -> float:
         """Within ``times`` b."""
