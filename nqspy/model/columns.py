@@ -21,30 +21,6 @@ from nqspy.model.units import UNLIMITED
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-_COLUMNS: tuple[tuple[str, Any], ...] = (
-    ("seq", np.int64),
-    ("date", np.int64),
-    ("cpu", np.float64),
-    ("memory", np.float64),
-    ("wall", np.float64),
-    ("pes", np.int64),
-    ("count", np.int64),
-    ("turn", np.int64),
-    ("owner", np.int64),
-    ("group", np.int64),
-    ("name", np.int64),
-    ("given", np.int64),
-    ("pair", np.int64),
-    ("rank", np.int64),
-    ("needs", np.int64),
-    ("priority", np.int64),
-    ("contract", np.int64),
-)
-
-
-_NAMES = frozenset(name for name, _ in _COLUMNS)
-
-
 class Numbers:
     """Numbers for names, from 0 upward: names become columns."""
 
@@ -137,6 +113,21 @@ def place_of(request: Request) -> Seq:
     return member(request.seq, ready[0][0]) if ready else request.seq
 
 
+class _Column:
+    """A column of values of a kind: an array of as many as there are rows, cut when it is looked at for the
+    first time since there were more or fewer. (No ``__getattr__``: all else of such an object takes longer.)"""
+
+    def __init__(self, kind: Any) -> None:
+        self.kind = kind
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, columns: "Columns", owner: type) -> Any:
+        found = columns.__dict__[self._name] = columns.cut(self._name)
+        return found
+
+
 class Columns:
     """Columns over the queued requests of one queue; each property is an array of ``len(self)`` values.
 
@@ -149,14 +140,30 @@ class Columns:
     """
 
     __slots__ = (
-        "_arrays", "_asked", "_counted", "_cut", "_least", "_length", "_most", "_pairs", "_rows", "_summed",
-        "prioritised", "version", *(name for name, _ in _COLUMNS),
+        "__dict__", "_arrays", "_counted", "_least", "_length", "_most", "_pairs", "_rows", "_summed",
+        "prioritised", "version",
     )  # fmt: skip
 
+    seq = _Column(np.int64)
+    date = _Column(np.int64)
+    cpu = _Column(np.float64)
+    memory = _Column(np.float64)
+    wall = _Column(np.float64)
+    pes = _Column(np.int64)
+    count = _Column(np.int64)
+    turn = _Column(np.int64)
+    owner = _Column(np.int64)
+    group = _Column(np.int64)
+    name = _Column(np.int64)
+    given = _Column(np.int64)
+    pair = _Column(np.int64)
+    rank = _Column(np.int64)
+    needs = _Column(np.int64)
+    priority = _Column(np.int64)
+    contract = _Column(np.int64)
+
     def __init__(self, capacity: int = 16) -> None:
-        self._arrays = {name: np.zeros(capacity, kind) for name, kind in _COLUMNS}
-        self._asked: list[str] = []  # columns that anybody has looked at,
-        self._cut = False  # and whether they are there as attributes, cut to the length of today
+        self._arrays = {name: np.zeros(capacity, kind) for name, kind in _KINDS.items()}
         self._length = 0
         self._rows: list[Request] = []
         self._counted: Ints | None = None
@@ -169,24 +176,13 @@ class Columns:
     def __len__(self) -> int:
         return self._length
 
-    def __getattr__(self, name: str) -> Any:
-        """A column that is looked at for the first time since there were more or fewer rows; with it those
-        that were looked at before, as whoever misses one misses all and a miss is dear."""
-        if name not in _NAMES:
-            raise AttributeError(name)
-        if name not in self._asked:
-            self._asked.append(name)
-        for each in self._asked:
-            setattr(self, each, self._arrays[each][: self._length])
-        self._cut = True
-        return getattr(self, name)
+    def cut(self, name: str) -> Any:
+        """A column, as long as there are rows."""
+        return self._arrays[name][: self._length]
 
     def _resize(self, length: int) -> None:
         self._length = length
-        if self._cut:
-            for name in self._asked:
-                delattr(self, name)
-            self._cut = False
+        self.__dict__.clear()  # columns of the former length
 
     def request(self, row: int) -> Request:
         """The request of one row."""
@@ -368,6 +364,9 @@ class Columns:
         """Sequence numbers in row order."""
         found: list[Seq] = self._arrays["seq"][: self._length].tolist()
         return found
+
+
+_KINDS = {name: each.kind for name, each in vars(Columns).items() if isinstance(each, _Column)}
 
 
 def compact(numbers: Dictionary, every: Iterable[Columns]) -> None:
