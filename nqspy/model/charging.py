@@ -38,8 +38,8 @@ def counted(request: Request, at: Instant) -> float:
 def begun(request: Request, pes: int, at: Instant) -> Attempt:
     """Its attempt, which begins or goes on: it is charged from now on, until more is known as if it kept the
     ``pes`` that it holds busy."""
-    rate = request.run.rate or pes * PE
-    return structs.replace(request.run, rate=rate, charged_at=at)
+    run = request.run
+    return structs.replace(run, rate=run.rate or pes * PE, charged_at=at)
 
 
 def charged(request: Request, used: Used, more: int, at: Instant, span: int, charge: str) -> Attempt:

@@ -230,7 +230,7 @@ class Columns:
         """Takes a request out; the last row moves into its place."""
         row, last = request.slot, self._length - 1
         self._gone(row)
-        self.prioritised -= bool(self._arrays["priority"][row])
+        self.prioritised -= bool(self._arrays["priority"].item(row))
         if row != last:
             moved = self._rows[last]
             self._rows[row] = moved
@@ -277,13 +277,14 @@ class Columns:
     def _count(self, row: int, sign: int) -> None:
         pair = self._arrays["pair"].item(row)
         if self._counted is not None:
-            self._counted = _longer(self._counted, pair)
-            self._counted[pair] += sign
-            if self._counted.item(pair) == (sign > 0):
+            counted = self._counted = _longer(self._counted, pair)
+            counted[pair] = now = counted.item(pair) + sign
+            if now == (sign > 0):
                 self._pairs = None  # its first came, or its last has gone
         if self._summed is not None:
-            self._summed = _longer(self._summed, pair)
-            self._summed[pair] += sign * self._arrays["pes"].item(row) * self._arrays["count"].item(row)
+            summed = self._summed = _longer(self._summed, pair)
+            more = sign * self._arrays["pes"].item(row) * self._arrays["count"].item(row)
+            summed[pair] = summed.item(pair) + more
 
     def _write(self, row: int, request: Request, numbers: Dictionary) -> None:
         arrays, spec = self._arrays, request.spec

@@ -355,7 +355,12 @@ def _has_left(site: Site, request: Request, event: ev.Ended | ev.Deleted) -> Non
 
 
 def _decided(site: Site, event: ev.Decided, at: Instant) -> None:
-    told = [(r, used) for seq, used in event.samples if (r := site.started.get(seq)) and not r.run.starting]
+    started = site.started
+    told = [
+        (request, used)
+        for seq, used in event.samples
+        if (request := started.get(seq)) and (run := request.attempt) and not run.starting
+    ]
     accounting.charge(site, told, at)
     accounting.ready(site, event.ready, at)
 
