@@ -193,13 +193,14 @@ class Deficit(Rule):
         super().__init__(standing, terms, uses, name, is_bare)
         self._mean = sum(self._present.values()) / len(self._present) if self._present else 0.0
         self._committed, self._most = uses.committed_at(name), 2 * terms.bound
+        self._range = 2 * self._most
 
     def _value(self, name: str) -> float:
         # K: what it is owed, what is committed included; who has no work, as who begins to have some.
         committed, most = self._committed, self._most
         present, target = self._present.get(name, self._mean), self.targets.get(name, 0.0)
         owed = present + target * committed.whole - committed.each.get(name, 0.0)
-        return (most + (most if owed > most else -most if owed < -most else owed)) / (2 * most)
+        return (most + (most if owed > most else -most if owed < -most else owed)) / self._range
 
     def terms_of_many(self, names: Collection[str]) -> tuple[list[float], list[float]]:
         """S and a of many."""

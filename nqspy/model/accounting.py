@@ -74,8 +74,8 @@ _Booked = tuple[Request, Attempt, Used, int]
 
 
 def _book(site: Site, domain: str, booked: Iterable[_Booked], at: Instant) -> None:
-    usage, accounts, touched, balance = site.settings.usage, site.accounts, site.touched, site.balance_of(domain)
-    half_life = usage.half_life
+    accounts, touched, balance = site.accounts, site.touched, site.balance_of(domain)
+    charge, half_life = site.settings.usage.charge, site.settings.usage.half_life
     for request, former, used, more in booked:
         spec, span = request.spec, uncharged(former, at)
         touched.requests.add(request.seq)
@@ -84,8 +84,9 @@ def _book(site: Site, domain: str, booked: Iterable[_Booked], at: Instant) -> No
             more_now = more * faded(ran if 0 < ran < span else span, half_life)
             for key in account_keys(domain, spec.group, spec.owner):
                 touched.accounts.add(key)
-                account_of(accounts, key).add(more_now, at, half_life)
-        request.attempt = made = charged(request, used, more, at, span, usage.charge)
+                account = accounts.get(key) or account_of(accounts, key)
+                account.add(more_now, at, half_life)
+        request.attempt = made = charged(request, used, more, at, span, charge)
         if made.rate != former.rate:
             balance.recharge(spec.group, spec.owner, made.rate - former.rate)
 

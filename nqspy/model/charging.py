@@ -43,8 +43,8 @@ def begun(request: Request, pes: int, at: Instant) -> Attempt:
 
 
 def charged(request: Request, used: Used, more: int, at: Instant, span: int, charge: str) -> Attempt:
-    """Its attempt, which has ``used`` so much, now that ``more`` (ms) is charged, ``span`` (`uncharged`) after
-    it was last; where CPU time is charged, at the rate measured by that."""
+    """Its attempt, which has ``used`` so much, now that ``more`` (ms) is charged, a ``span`` (`uncharged`)
+    after it was last; where CPU time is charged, at the rate measured by that."""
     former = request.run
     rate = former.rate
     if span >= MEASURABLE and charge == "cpu" and request.state is _RUNNING:

@@ -21,6 +21,7 @@ from nqspy.model.units import UNLIMITED
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
+
 class Numbers:
     """Numbers for names, from 0 upward: names become columns."""
 
@@ -115,7 +116,8 @@ def place_of(request: Request) -> Seq:
 
 class _Column:
     """A column of values of a kind: an array of as many as there are rows, cut when it is looked at for the
-    first time since there were more or fewer. (No ``__getattr__``: all else of such an object takes longer.)"""
+    first time since there were more or fewer. (With ``__getattr__`` all other attributes would take longer.)
+    """
 
     def __init__(self, kind: Any) -> None:
         self.kind = kind
@@ -335,16 +337,15 @@ class Columns:
 
     def most(self, name: str) -> float:
         """The greatest value of a column, 0 where there is no row."""
-        return self._extreme(self._most, name)
+        found = self._most.known.get(name)
+        return self._extreme(self._most, name) if found is None else found[0]
 
     def least(self, name: str) -> float:
         """The least value of a column, 0 where there is no row."""
-        return self._extreme(self._least, name)
+        found = self._least.known.get(name)
+        return self._extreme(self._least, name) if found is None else found[0]
 
     def _extreme(self, extremes: Extremes, name: str) -> float:
-        found = extremes.known.get(name)
-        if found is not None:
-            return found[0]
         return extremes.of(name, getattr(self, name)) if self._length else 0
 
     def copy(self, requests: Mapping[Seq, Request]) -> "Columns":

@@ -40,8 +40,8 @@ _Members = tuple[list[str], list[str], list[Entry], list[Work]]
 
 
 class _Rows(msgspec.Struct, frozen=True):
-    """The same with their entitlements, which ``parts`` has by name. (A Struct: a field of a named tuple takes
-    ten times as long to read.)"""
+    """The same with their entitlements, which ``parts`` has by name. (A Struct: to read a field of a named
+    tuple takes several times as long.)"""
 
     names: list[str]
     keys: list[str]
@@ -98,7 +98,8 @@ class Level:
                 keys, work = [self._key + name for name in names], [self.work[name] for name in names]
                 self._members = names, keys, list(self._entries.values()), work
             names, _, _, work = self._members
-            parts = self._divide({name: each.pes + each.ready for name, each in zip(names, work, strict=True)})
+            wanted = {name: each.pes + each.ready for name, each in zip(names, work, strict=True)}
+            parts = self._divide(wanted)
             self._rows = _Rows(*self._members, [parts[name] for name in names], parts)
         return self._rows
 
