@@ -100,7 +100,7 @@ class Stock:
 
     def _standing(self, level: str) -> Standing:
         kept, terms = self._kept(level), self._balance.terms
-        if kept.rate() or level in self._newly or level in self._missing:
+        if level in self._newly or level in self._missing or kept.rate():
             return self.accounts(level).standing(terms)
         return kept.resting(self._now, terms)
 
@@ -108,9 +108,7 @@ class Stock:
         """The accounts of a level as they stand now: a copy."""
         if level not in self._accounts:
             terms, missing = self._balance.terms, self._missing.get(level, {})
-            kept = self._kept(level)
-            kept.parts()  # reckoned once, not by each pass's copy
-            found = self._accounts[level] = kept.copy()
+            found = self._accounts[level] = self._kept(level).copy()
             found.advance(self._now, terms)
             found.change(self._newly.get(level, {}), terms)
             if self._site.settings.global_.share_rule == "deficit":
@@ -136,13 +134,12 @@ class Stock:
     @cached_property
     def _missing(self) -> Mapping[str, Mapping[str, float]]:
         """What was used and not counted, by level and group or user; where anything was."""
-        groups: dict[str, float] = {}
-        users = defaultdict[str, dict[str, float]](dict)
+        groups = defaultdict[str, float](float)
+        users = defaultdict[str, dict[str, float]](lambda: defaultdict(float))
         for group, owner, more in self.uses.uncounted:
             if more:
-                groups[group] = groups.get(group, 0.0) + more
-                of_group = users[group]
-                of_group[owner] = of_group.get(owner, 0.0) + more
+                groups[group] += more
+                users[group][owner] += more
         return {ALL: groups, **users} if groups else {}
 
 
@@ -196,13 +193,14 @@ class Deficit(Rule):
         super().__init__(standing, terms, uses, name, is_bare)
         self._mean = sum(self._present.values()) / len(self._present) if self._present else 0.0
         self._committed, self._most = uses.committed_at(name), 2 * terms.bound
+        self._range = 2 * self._most
 
     def _value(self, name: str) -> float:
         # K: what it is owed, what is committed included; who has no work, as who begins to have some.
         committed, most = self._committed, self._most
         present, target = self._present.get(name, self._mean), self.targets.get(name, 0.0)
         owed = present + target * committed.whole - committed.each.get(name, 0.0)
-        return (most + (most if owed > most else -most if owed < -most else owed)) / (2 * most)
+        return (most + (most if owed > most else -most if owed < -most else owed)) / self._range
 
     def terms_of_many(self, names: Collection[str]) -> tuple[list[float], list[float]]:
         """S and a of many."""

@@ -5,7 +5,7 @@ Called by `lifecycle.apply` only.
 """
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from msgspec import structs
 from msgspec.structs import replace
@@ -23,7 +23,7 @@ from nqspy.model.lifetimes import key_of, run_of
 from nqspy.model.machine import Found
 from nqspy.model.moved_out import with_move
 from nqspy.model.owed import PE, faded
-from nqspy.model.requests import STARTED, Request, State, Used
+from nqspy.model.requests import STARTED, Attempt, Request, State, Used
 from nqspy.model.shifts import ShiftState
 from nqspy.model.site import Site
 from nqspy.model.wall_limits import planned_wall
@@ -54,35 +54,41 @@ def _domain(site: Site, request: Request) -> str:
 def _charge(site: Site, domain: str, found: Collection[tuple[Request, Used]], at: Instant) -> None:
     balance, measure, held_by = site.balance_of(domain), site.settings.usage.charge, site.held_by
     missing: dict[str, dict[str, float]] = {}
-    amounts = []
+    booked: list[_Booked] = []
     for request, used in found:
-        spec = request.spec
-        more = amount(used, measure, request, held_by) - request.run.charged
+        spec, run = request.spec, request.run
+        more = amount(used, measure, request, held_by) - run.charged
         of_group = missing.setdefault(spec.group, {})
         of_group[spec.owner] = of_group.get(spec.owner, 0.0) + more - counted(request, at)
-        amounts.append(more)
+        booked.append((request, run, used, more))
     balance.charge(at, missing)
-    for (request, used), more in zip(found, amounts, strict=True):
-        _book(site, domain, request, used, more, at)
+    _book(site, domain, booked, at)
 
 
 def _amount(site: Site, request: Request, used: Used) -> int:
     return amount(used, site.settings.usage.charge, request, site.held_by)
 
 
-def _book(site: Site, domain: str, request: Request, used: Used, more: int, at: Instant) -> None:
-    former, usage, spec, touched = request.run, site.settings.usage, request.spec, site.touched
-    touched.requests.add(request.seq)
-    if more:
-        ran, span, half_life = used.wall - former.used.wall, uncharged(former, at), usage.half_life
-        more_now = more * faded(ran if 0 < ran < span else span, half_life)
-        keys = account_keys(domain, spec.group, spec.owner)
-        touched.accounts.update(keys)
-        for key in keys:
-            account_of(site.accounts, key).add(more_now, at, half_life)
-    request.attempt = made = charged(request, used, more, at, usage.charge)
-    if made.rate != former.rate:
-        site.balance_of(domain).recharge(spec.group, spec.owner, made.rate - former.rate)
+_Booked = tuple[Request, Attempt, Used, int]
+"""A request with its attempt, what that has used, and how much of it (ms) is not charged yet."""
+
+
+def _book(site: Site, domain: str, booked: Iterable[_Booked], at: Instant) -> None:
+    accounts, touched, balance = site.accounts, site.touched, site.balance_of(domain)
+    charge, half_life = site.settings.usage.charge, site.settings.usage.half_life
+    for request, former, used, more in booked:
+        spec, span = request.spec, uncharged(former, at)
+        touched.requests.add(request.seq)
+        if more:
+            ran = used.wall - former.used.wall
+            more_now = more * faded(ran if 0 < ran < span else span, half_life)
+            for key in account_keys(domain, spec.group, spec.owner):
+                touched.accounts.add(key)
+                account = accounts.get(key) or account_of(accounts, key)
+                account.add(more_now, at, half_life)
+        request.attempt = made = charged(request, used, more, at, span, charge)
+        if made.rate != former.rate:
+            balance.recharge(spec.group, spec.owner, made.rate - former.rate)
 
 
 def _note(site: Site, domain: str) -> None:
@@ -118,7 +124,8 @@ def rest(site: Site, request: Request, at: Instant) -> None:
     if request.state is State.RUNNING:
         domain = _domain(site, request)
         site.balance_of(domain).advance(at, (request.group,))
-        _book(site, domain, request, request.used, round(counted(request, at)), at)
+        more = round(counted(request, at))
+        _book(site, domain, [(request, request.run, request.used, more)], at)
         _leave(site, domain, request)
         _note(site, domain)
 

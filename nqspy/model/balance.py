@@ -58,9 +58,10 @@ class Balance:
     def _divide(self, wanted: Mapping[str, int]) -> dict[str, float]:
         return self._division.parts(wanted)
 
-    def is_bare(self, group: str) -> bool:
-        """Whether a group has no share."""
-        return self._division.is_bare(group)
+    @property
+    def is_bare(self) -> Callable[[str], bool]:
+        """Tells whether a group has no share, until the shares change."""
+        return self._division.is_bare
 
     def users(self, group: str) -> Level:
         """The level of a group's users."""

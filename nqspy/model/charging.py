@@ -9,6 +9,8 @@ from nqspy.model.ids import Instant
 from nqspy.model.owed import PE
 from nqspy.model.requests import Attempt, Request, State, Used
 
+_RUNNING = State.RUNNING  # asked of each sample: to look up a member costs as much as the rest
+
 MEASURABLE = 1_000
 """Over so long a time (ms) the rate at which an attempt uses CPU time is measured."""
 
@@ -28,7 +30,7 @@ def uncharged(attempt: Attempt, at: Instant) -> int:
 def counted(request: Request, at: Instant) -> float:
     """What a running attempt counts as having used (ms) since it was last charged."""
     run = request.attempt
-    if run is None or request.state is not State.RUNNING:
+    if run is None or request.state is not _RUNNING:
         return 0.0
     return run.rate * uncharged(run, at) / PE
 
@@ -36,18 +38,16 @@ def counted(request: Request, at: Instant) -> float:
 def begun(request: Request, pes: int, at: Instant) -> Attempt:
     """Its attempt, which begins or goes on: it is charged from now on, until more is known as if it kept the
     ``pes`` that it holds busy."""
-    rate = request.run.rate or pes * PE
-    return structs.replace(request.run, rate=rate, charged_at=at)
+    run = request.run
+    return structs.replace(run, rate=run.rate or pes * PE, charged_at=at)
 
 
-def charged(request: Request, used: Used, more: int, at: Instant, charge: str) -> Attempt:
-    """Its attempt, which has ``used`` so much, now that ``more`` (ms) is charged; where CPU time is, at the
-    rate measured by that."""
+def charged(request: Request, used: Used, more: int, at: Instant, span: int, charge: str) -> Attempt:
+    """Its attempt, which has ``used`` so much, now that ``more`` (ms) is charged, a ``span`` (`uncharged`)
+    after it was last; where CPU time is charged, at the rate measured by that."""
     former = request.run
-    span = uncharged(former, at)
-    measured = span >= MEASURABLE and charge == "cpu" and request.state is State.RUNNING
     rate = former.rate
-    if measured:
+    if span >= MEASURABLE and charge == "cpu" and request.state is _RUNNING:
         rate = round(more * PE / span) if more > 0 else 0
     last = at if span or former.charged_at is None else former.charged_at
     return structs.replace(former, used=used, charged=former.charged + more, charged_at=last, rate=rate)

@@ -21,29 +21,6 @@ from nqspy.model.units import UNLIMITED
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-_COLUMNS: tuple[tuple[str, Any], ...] = (
-    ("seq", np.int64),
-    ("date", np.int64),
-    ("cpu", np.float64),
-    ("memory", np.float64),
-    ("wall", np.float64),
-    ("pes", np.int64),
-    ("count", np.int64),
-    ("turn", np.int64),
-    ("owner", np.int64),
-    ("group", np.int64),
-    ("name", np.int64),
-    ("given", np.int64),
-    ("pair", np.int64),
-    ("rank", np.int64),
-    ("needs", np.int64),
-    ("priority", np.int64),
-    ("contract", np.int64),
-)
-
-
-_NAMES = frozenset(name for name, _ in _COLUMNS)
-
 
 class Numbers:
     """Numbers for names, from 0 upward: names become columns."""
@@ -137,6 +114,22 @@ def place_of(request: Request) -> Seq:
     return member(request.seq, ready[0][0]) if ready else request.seq
 
 
+class _Column:
+    """A column of values of a kind: an array of as many as there are rows, cut when it is looked at for the
+    first time since there were more or fewer. (With ``__getattr__`` all other attributes would take longer.)
+    """
+
+    def __init__(self, kind: Any) -> None:
+        self.kind = kind
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, columns: "Columns", owner: type) -> Any:
+        found = columns.__dict__[self._name] = columns.cut(self._name)
+        return found
+
+
 class Columns:
     """Columns over the queued requests of one queue; each property is an array of ``len(self)`` values.
 
@@ -149,14 +142,30 @@ class Columns:
     """
 
     __slots__ = (
-        "_arrays", "_asked", "_counted", "_cut", "_least", "_length", "_most", "_pairs", "_rows", "_summed",
-        "prioritised", "version", *(name for name, _ in _COLUMNS),
+        "__dict__", "_arrays", "_counted", "_least", "_length", "_most", "_pairs", "_rows", "_summed",
+        "prioritised", "version",
     )  # fmt: skip
 
+    seq = _Column(np.int64)
+    date = _Column(np.int64)
+    cpu = _Column(np.float64)
+    memory = _Column(np.float64)
+    wall = _Column(np.float64)
+    pes = _Column(np.int64)
+    count = _Column(np.int64)
+    turn = _Column(np.int64)
+    owner = _Column(np.int64)
+    group = _Column(np.int64)
+    name = _Column(np.int64)
+    given = _Column(np.int64)
+    pair = _Column(np.int64)
+    rank = _Column(np.int64)
+    needs = _Column(np.int64)
+    priority = _Column(np.int64)
+    contract = _Column(np.int64)
+
     def __init__(self, capacity: int = 16) -> None:
-        self._arrays = {name: np.zeros(capacity, kind) for name, kind in _COLUMNS}
-        self._asked: list[str] = []  # columns that anybody has looked at,
-        self._cut = False  # and whether they are there as attributes, cut to the length of today
+        self._arrays = {name: np.zeros(capacity, kind) for name, kind in _KINDS.items()}
         self._length = 0
         self._rows: list[Request] = []
         self._counted: Ints | None = None
@@ -169,24 +178,13 @@ class Columns:
     def __len__(self) -> int:
         return self._length
 
-    def __getattr__(self, name: str) -> Any:
-        """A column that is looked at for the first time since there were more or fewer rows; with it those
-        that were looked at before, as whoever misses one misses all and a miss is dear."""
-        if name not in _NAMES:
-            raise AttributeError(name)
-        if name not in self._asked:
-            self._asked.append(name)
-        for each in self._asked:
-            setattr(self, each, self._arrays[each][: self._length])
-        self._cut = True
-        return getattr(self, name)
+    def cut(self, name: str) -> Any:
+        """A column, as long as there are rows."""
+        return self._arrays[name][: self._length]
 
     def _resize(self, length: int) -> None:
         self._length = length
-        if self._cut:
-            for name in self._asked:
-                delattr(self, name)
-            self._cut = False
+        self.__dict__.clear()  # columns of the former length
 
     def request(self, row: int) -> Request:
         """The request of one row."""
@@ -234,7 +232,7 @@ class Columns:
         """Takes a request out; the last row moves into its place."""
         row, last = request.slot, self._length - 1
         self._gone(row)
-        self.prioritised -= bool(self._arrays["priority"][row])
+        self.prioritised -= bool(self._arrays["priority"].item(row))
         if row != last:
             moved = self._rows[last]
             self._rows[row] = moved
@@ -281,13 +279,14 @@ class Columns:
     def _count(self, row: int, sign: int) -> None:
         pair = self._arrays["pair"].item(row)
         if self._counted is not None:
-            self._counted = _longer(self._counted, pair)
-            self._counted[pair] += sign
-            if self._counted.item(pair) == (sign > 0):
+            counted = self._counted = _longer(self._counted, pair)
+            counted[pair] = now = counted.item(pair) + sign
+            if now == (sign > 0):
                 self._pairs = None  # its first came, or its last has gone
         if self._summed is not None:
-            self._summed = _longer(self._summed, pair)
-            self._summed[pair] += sign * self._arrays["pes"].item(row) * self._arrays["count"].item(row)
+            summed = self._summed = _longer(self._summed, pair)
+            more = sign * self._arrays["pes"].item(row) * self._arrays["count"].item(row)
+            summed[pair] = summed.item(pair) + more
 
     def _write(self, row: int, request: Request, numbers: Dictionary) -> None:
         arrays, spec = self._arrays, request.spec
@@ -338,16 +337,15 @@ class Columns:
 
     def most(self, name: str) -> float:
         """The greatest value of a column, 0 where there is no row."""
-        return self._extreme(self._most, name)
+        found = self._most.known.get(name)
+        return self._extreme(self._most, name) if found is None else found[0]
 
     def least(self, name: str) -> float:
         """The least value of a column, 0 where there is no row."""
-        return self._extreme(self._least, name)
+        found = self._least.known.get(name)
+        return self._extreme(self._least, name) if found is None else found[0]
 
     def _extreme(self, extremes: Extremes, name: str) -> float:
-        found = extremes.known.get(name)
-        if found is not None:
-            return found[0]
         return extremes.of(name, getattr(self, name)) if self._length else 0
 
     def copy(self, requests: Mapping[Seq, Request]) -> "Columns":
@@ -368,6 +366,9 @@ class Columns:
         """Sequence numbers in row order."""
         found: list[Seq] = self._arrays["seq"][: self._length].tolist()
         return found
+
+
+_KINDS = {name: each.kind for name, each in vars(Columns).items() if isinstance(each, _Column)}
 
 
 def compact(numbers: Dictionary, every: Iterable[Columns]) -> None:

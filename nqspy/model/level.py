@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import ceil
 from typing import NamedTuple
 
+import msgspec
+
 from nqspy.model.ids import MINUTE, Instant
 from nqspy.model.owed import PE, Entry, Terms, Work, faded
 
@@ -37,8 +39,9 @@ _Members = tuple[list[str], list[str], list[Entry], list[Work]]
 """Who is in W, in the order of names, side by side: names, keys, entries, work."""
 
 
-class _Rows(NamedTuple):
-    """The same with their entitlements, which ``parts`` has by name."""
+class _Rows(msgspec.Struct, frozen=True):
+    """The same with their entitlements, which ``parts`` has by name. (A Struct: to read a field of a named
+    tuple takes several times as long.)"""
 
     names: list[str]
     keys: list[str]
@@ -95,7 +98,8 @@ class Level:
                 keys, work = [self._key + name for name in names], [self.work[name] for name in names]
                 self._members = names, keys, list(self._entries.values()), work
             names, _, _, work = self._members
-            parts = self._divide({name: each.wanted for name, each in zip(names, work, strict=True)})
+            wanted = {name: each.pes + each.ready for name, each in zip(names, work, strict=True)}
+            parts = self._divide(wanted)
             self._rows = _Rows(*self._members, [parts[name] for name in names], parts)
         return self._rows
 
@@ -113,14 +117,15 @@ class Level:
         made.work = {name: Work(work.rate, work.pes, work.ready) for name, work in self.work.items()}
         made.at, made.spent, made._within = self.at, self.spent, self._within
         made._entries = {name: entry.copy() for name, entry in self._entries.items()}
-        if (rows := self._rows) is not None:
-            work = [made.work[name] for name in rows.names]
-            made._members = rows.names, rows.keys, list(made._entries.values()), work
-            made._rows = _Rows(*made._members, rows.each, rows.parts)
-        if (held := self._held) is not None:
-            then, targets = held
-            entries = [made._entries.get(name) or find(name) for name in then.names]
-            made._held = then._replace(entries=entries), targets
+        rows = self._side_by_side()
+        entries, work = list(made._entries.values()), [made.work[name] for name in rows.names]
+        made._members = rows.names, rows.keys, entries, work
+        made._rows = _Rows(*made._members, rows.each, rows.parts)
+        if self._held is not None:
+            then, targets = self._held
+            if then.names is not rows.names:  # others were in W
+                entries = [made._entries.get(name) or find(name) for name in then.names]
+            made._held = _Rows(then.names, then.keys, entries, then.work, then.each, then.parts), targets
         return made
 
     # ------------------------------------------------------------ what holds
@@ -140,7 +145,7 @@ class Level:
             return parts
         hour = terms.hour
         bent = [
-            part * (1 + payback * (past if -1.0 <= past <= 1.0 else 1.0 if past > 0.0 else -1.0))
+            part * (1.0 + payback * (past if -1.0 <= past <= 1.0 else 1.0 if past > 0.0 else -1.0))
             for entry, part in zip(rows.entries, parts, strict=True)
             for past in (entry.past * left / hour,)
         ]

@@ -333,7 +333,6 @@ def _parted(site: Site, event: Parted, at: Instant) -> Sequence[Transition]:
 
 def _dropped(site: Site, event: ev.Deleted, at: Instant) -> Sequence[Transition]:
     """Indices of an array that have not begun are deleted: it goes on with the others."""
-
     return _change(site, event, at, _leave, _enter)
 
 
@@ -355,7 +354,8 @@ def _has_left(site: Site, request: Request, event: ev.Ended | ev.Deleted) -> Non
 
 
 def _decided(site: Site, event: ev.Decided, at: Instant) -> None:
-    told = [(r, used) for seq, used in event.samples if (r := site.started.get(seq)) and not r.run.starting]
+    started, samples = site.started.get, event.samples
+    told = [(r, u) for seq, u in samples if (r := started(seq)) and (run := r.attempt) and not run.starting]
     accounting.charge(site, told, at)
     accounting.ready(site, event.ready, at)
 

@@ -1,11 +1,12 @@
 """What the accounts of the deficit rule are made of (`balance`): an entry of one group or user, the terms,
 what one does, and how an even use fades."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from math import expm1, log
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from nqspy.model.ids import HOUR, Instant
 
@@ -42,14 +43,14 @@ class Entry:
 
     def copy(self) -> "Entry":
         """A copy of its own."""
-        return Entry(
-            self.past, self.present, self.asof, self.away, self.ready, self.entitled, self.got, self.whole,
-            self.left,
-        )  # fmt: skip
+        made = Entry.__new__(Entry)  # a pass copies many
+        made.past, made.present, made.asof, made.away = self.past, self.present, self.asof, self.away
+        made.ready, made.entitled, made.got = self.ready, self.entitled, self.got
+        made.whole, made.left = self.whole, self.left
+        return made
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(msgspec.Struct, frozen=True):
     """What the rule depends on: PEs, half-life (ms), ``payback`` p (a fraction), ``run``: mean run time of
     the last requests that ended (ms), ``machine``: PEs of all domains (0: these)."""
 
@@ -58,14 +59,15 @@ class Terms:
     payback: float = 0.2
     run: float = UNKNOWN_RUN
     machine: int = 0
-    bound: float = field(init=False)
+    bound: float = 0.0
     """b: what all PEs do in the time of a mean run; asked for with each event, as is ``hour``."""
-    hour: int = field(init=False)
+    hour: float = 0.0
     """What all PEs do in an hour: of so long a past x is 1."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bound", max(1, self.pes) * max(self.run, SHORTEST))
-        object.__setattr__(self, "hour", max(1, self.pes) * HOUR)
+        pes = max(1, self.pes)
+        force_setattr(self, "bound", pes * max(self.run, SHORTEST))
+        force_setattr(self, "hour", float(pes * HOUR))
 
     def clipped(self, present: float, times: int = 1) -> float:
         """Within ``times`` b."""
@@ -94,8 +96,3 @@ class Work(msgspec.Struct):
         self.rate += more.rate
         self.pes += more.pes
         self.ready += more.ready
-
-    @property
-    def wanted(self) -> int:
-        """PEs it can use."""
-        return self.pes + self.ready

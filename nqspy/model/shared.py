@@ -31,6 +31,6 @@ class Shared:
         parts put into it change nothing but memory."""
         share = self._parts.setdefault
         for (name, default), value in zip(_PARTS, _values(spec), strict=True):
-            if value is not default:
-                msgspec.structs.force_setattr(spec, name, share(value, value))
+            if value is not default and (known := share(value, value)) is not value:
+                msgspec.structs.force_setattr(spec, name, known)
         return spec

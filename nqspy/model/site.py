@@ -134,8 +134,9 @@ class Site:
 
     def own_accounts(self, group: str, domain: str | None) -> list[Account]:
         """The accounts that a group itself has in a domain (None: in all)."""
-        keys = [account_key(each, f"g:{group}") for each in (self.shared() if domain is None else [domain])]
-        return [self.accounts[key] for key in keys if key in self.accounts]
+        key, domains = f"g:{group}", self.shared() if domain is None else [domain]
+        found = [self.accounts.get(account_key(each, key)) for each in domains]
+        return [account for account in found if account is not None]
 
     def past_of(self, domain: str) -> DomainPast:
         """What was in a domain."""
@@ -167,7 +168,7 @@ class Site:
 
     def pes(self) -> int:
         """How many PEs there are."""
-        return self.settings.machine.pes if self.settings.machine.pes is not None else len(self.found.cpus)
+        return len(self.found.cpus) if (pes := self.settings.machine.pes) is None else pes
 
     def domains(self) -> list[str]:
         """The domains there are, ``application`` first."""
@@ -176,7 +177,7 @@ class Site:
     def is_divided(self) -> bool:
         """Whether there is a domain besides ``application``."""
         domains = self.settings.domains
-        return len(domains) > (APPLICATION in domains)
+        return bool(domains) and len(domains) > (APPLICATION in domains)
 
     def domain(self, name: str = APPLICATION) -> Domain:
         """A domain's settings; those of ``application`` where there is none of that name: before there were
@@ -204,8 +205,7 @@ class Site:
     def size(self, queue: str) -> int:
         """How many PEs one request of a queue can get at most: those of its domain, or of the largest block
         without a gap where that gives no others."""
-        domain = self.domain_of(queue)
-        if domain.is_command or not self.is_divided():
+        if not self.is_divided() or (domain := self.domain_of(queue)).is_command:
             return self.pes()
         own = self.pes_of(domain)
         if domain.placement == "contiguous":

@@ -251,9 +251,10 @@ def _start(request: Request, event: ev.Starting, at: Instant, ages: Ages) -> Non
 
 
 def _begin(request: Request, event: ev.Started, at: Instant, ages: Ages) -> None:
-    if request.run.starting:
+    run = request.run
+    if run.starting:
         began = at if event.began is None else event.began
-        request.attempt = replace(request.run, starting=False, started=began)
+        request.attempt = replace(run, starting=False, started=began)
 
 
 def _suspend(request: Request, event: ev.Suspended, at: Instant, ages: Ages) -> None:

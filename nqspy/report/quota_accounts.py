@@ -149,8 +149,8 @@ class QuotaAccounts(Steps):
             if isinstance(event, _ENDS):
                 request.attempt = self._booked(request, event.used, at)
             else:
-                more = round(counted(request, at))
-                request.attempt = charged(request, run.used, more, at, self._charge)
+                more, span = round(counted(request, at)), uncharged(run, at)
+                request.attempt = charged(request, run.used, more, at, span, self._charge)
             if request.state is State.RUNNING:
                 gone = Work(-run.rate, -spec.ask.pes)
         self._gone = mine, spec.group, gone
@@ -202,15 +202,16 @@ class QuotaAccounts(Steps):
     def _booked(self, request: Request, used: Used, at: Instant) -> Attempt:
         """Corrects what was counted of its use by what it was."""
         run, mine = request.run, self._of(request)
+        span = uncharged(run, at)
         more = amount(used, self._charge, request, self._then.site.held_by) - run.charged
         missing = {request.group: more - counted(request, at)}
-        since = Instant(at - uncharged(run, at))
+        since = Instant(at - span)
         passed = self.reached > 0 and self.marks[self.reached - 1] > since
         before = self._now() if passed else {}
         mine.level.correct(missing, mine.terms)
         if passed:
             self._spread(before, since, at)
-        return charged(request, used, more, at, self._charge)
+        return charged(request, used, more, at, span, self._charge)
 
     def _spread(self, before: Mapping[str, QuotaSums], since: Instant, at: Instant) -> None:
         """What was corrected just now belongs to all the time since then: without that a part could be
