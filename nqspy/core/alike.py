@@ -65,7 +65,8 @@ def covers(reach: Reach, request: Request) -> bool:
 def lies_within(request: Request, bounds: Iterable[Bounds]) -> bool:
     """Whether its numbers lie within all these bounds."""
     for name, least, most in bounds:
-        if not _is_between(_OF[name](request), least, most):
+        value = _OF[name](request)
+        if not _is_between(value, least, most):
             return False
     return True
 

@@ -53,10 +53,10 @@ def _told(site: Site, plan: Plan, seqs: Sequence[Seq]) -> tuple[Kept, ...]:
         unsure.update(seq for seq, why in more.items() if why.code in _CHANGED_BY_STARTS)
         found |= more
         turns = _in_their_turns(site, plan, [requests[seq] for seq in unsure], counts) if unsure else turns
+    given = {id(why): why for why in found.values() if why is not None}  # one is often many's
+    words = {key: (str(why.code), why.who, why.text) for key, why in given.items()}
     return tuple(
-        (seq, *(turns.get(seq) or (str(why.code), why.who, why.text)))
-        for seq, why in found.items()
-        if why is not None
+        [(seq, *(turns.get(seq) or words[id(why)])) for seq, why in found.items() if why is not None]
     )
 
 

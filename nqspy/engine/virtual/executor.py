@@ -135,8 +135,9 @@ class VirtualExecutor:
 
     def _put_ends(self) -> None:
         endless, self._endless = self._endless, {}
+        schedule, at = self._schedule, self._endless_at
         for attempt in endless.values():
-            self._schedule(attempt, self._endless_at)
+            schedule(attempt, at)
 
     def _schedule(self, attempt: VirtualAttempt, now: Instant) -> None:
         """Puts the end of one that has none in its place."""
