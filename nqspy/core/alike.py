@@ -54,13 +54,21 @@ def _read(alike: tuple[str, ...]) -> tuple[tuple[str, Callable[[Request], Value]
 
 def covers(reach: Reach, request: Request) -> bool:
     """Whether a reason holds for this request too."""
-    alike = reach.queue == request.queue and all(_OF[name](request) == value for name, value in reach.fields)
-    return alike and lies_within(request, reach.within)
+    if reach.queue != request.queue:
+        return False
+    for name, value in reach.fields:
+        if _OF[name](request) != value:
+            return False
+    return lies_within(request, reach.within)
 
 
 def lies_within(request: Request, bounds: Iterable[Bounds]) -> bool:
     """Whether its numbers lie within all these bounds."""
-    return all(_is_between(_OF[name](request), least, most) for name, least, most in bounds)
+    for name, least, most in bounds:
+        value = _OF[name](request)
+        if not _is_between(value, least, most):
+            return False
+    return True
 
 
 def _is_between(value: Value, least: int | None, most: int | None) -> bool:
@@ -71,7 +79,10 @@ def _is_between(value: Value, least: int | None, most: int | None) -> bool:
 
 def reason_of(reasons: Reasons, request: Request) -> Reason | None:
     """The reason that reaches a waiting request from another one, if any does."""
-    return next((reach.reason for reach in reasons.reach if covers(reach, request)), None)
+    for reach in reasons.reach:
+        if covers(reach, request):
+            return reach.reason
+    return None
 
 
 def rows(site: Site, columns: Columns, fields: Fields, within: Iterable[Bounds] = ()) -> Mask:

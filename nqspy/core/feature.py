@@ -24,7 +24,8 @@ def _never(site: Site, action: Action) -> bool:
     return False
 
 
-def _says_nothing(site: Site, request: Request) -> Reason | None:
+def says_nothing(site: Site, request: Request) -> Reason | None:
+    """What features explain that keep nothing where it is."""
     return None
 
 
@@ -49,7 +50,7 @@ class Feature(Struct, frozen=True):
     settings: tuple[SettingsObject[Any], ...] = ()
     verify: Callable[[Settings, Site], list[str]] = _all_is_well
     stands: Callable[[Site, Action], bool] = _never
-    explain: Callable[[Site, Request], Reason | None] = _says_nothing
+    explain: Callable[[Site, Request], Reason | None] = says_nothing
     outlook: Callable[[Site, Request, Instant], Reason | None] = _leaves_it_alone
 
     def propose(self, draft: Draft, now: Instant) -> Instant | None:

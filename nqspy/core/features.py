@@ -7,7 +7,7 @@ another.
 from collections.abc import Mapping
 from importlib import import_module
 
-from nqspy.core.feature import Feature
+from nqspy.core.feature import Feature, says_nothing
 from nqspy.model.actions import Action
 from nqspy.model.ids import Instant
 from nqspy.model.reasons import Reason
@@ -27,6 +27,7 @@ FILES = (
 
 FEATURES: tuple[Feature, ...] = tuple(import_module(f"nqspy.core.{name}").FEATURE for name in FILES)
 BY_NAME: Mapping[str, Feature] = {feature.name: feature for feature in FEATURES}
+_KEEPERS = tuple(feature for feature in FEATURES if feature.explain is not says_nothing)
 
 
 def verify(settings: Settings, site: Site) -> list[str]:
@@ -43,7 +44,7 @@ def stands(site: Site, action: Action) -> bool:
 def keeping(site: Site, request: Request, but: str = "") -> Reason | None:
     """Why features keep a waiting or suspended request where it is, as far as the site alone tells: the first
     one's reason, ``but`` that of the feature so named; None: no feature does."""
-    for feature in FEATURES:
+    for feature in _KEEPERS:
         if feature.name != but and (reason := feature.explain(site, request)) is not None:
             return reason
     return None

@@ -139,10 +139,28 @@ def _counts(shift: Shift, cron: str, at: Instant, now: Instant) -> bool:
 
 def next_firing(shifts: Iterable[Shift], days: Calendar, zone: str, after: Instant) -> Firing | None:
     """The first firing later than ``after``."""
+    holidays = days.holidays, days.extra, days.workdays
     found = [
-        next(_from(shift.name, cron, days, zone, after), None) for shift in shifts for cron in shift.when
+        Firing(at, shift.name)
+        for shift in shifts
+        for cron in shift.when
+        if (at := _next(cron, *holidays, zone, after)) is not None
     ]
-    return min((firing for firing in found if firing is not None), default=None)
+    return min(found, default=None)
+
+
+@lru_cache(maxsize=256)
+def _next(
+    cron: str,
+    country: str | None,
+    extra: tuple[str, ...],
+    worked: tuple[str, ...],
+    zone: str,
+    after: Instant,
+) -> Instant | None:
+    """The first instant later than ``after`` at which an expression fires."""
+    days = Calendar(country, extra, worked)
+    return next(wall.ahead(read(cron), _sundays_of(days), zone_of(zone), after), None)
 
 
 def coming(

@@ -53,10 +53,10 @@ def _told(site: Site, plan: Plan, seqs: Sequence[Seq]) -> tuple[Kept, ...]:
         unsure.update(seq for seq, why in more.items() if why.code in _CHANGED_BY_STARTS)
         found |= more
         turns = _in_their_turns(site, plan, [requests[seq] for seq in unsure], counts) if unsure else turns
+    given = {id(why): why for why in found.values() if why is not None}  # one is often many's
+    words = {key: (str(why.code), why.who, why.text) for key, why in given.items()}
     return tuple(
-        (seq, *(turns.get(seq) or (why.code.value, why.who, why.text)))
-        for seq, why in found.items()
-        if why is not None
+        [(seq, *(turns.get(seq) or words[id(why)])) for seq, why in found.items() if why is not None]
     )
 
 
@@ -107,7 +107,8 @@ def _earlier(site: Site, last: Request) -> list[Seq]:
     """Queued requests of the same list that stand before one, a bounded number of them, in their order."""
     columns, group = site.columns(last.queue), site.numbers.groups.known(last.group)
     date, turn = columns.date, columns.turn
-    before = (date < last.date_in_queue) | ((date == last.date_in_queue) & (turn < turn_of(last)))
+    # Dates are whole numbers: of those with a smaller turn an equal date is early enough, too.
+    before = date < last.date_in_queue + (turn < turn_of(last))
     [rows] = (before & (columns.group == group)).nonzero()
     if not rows.size:
         return []

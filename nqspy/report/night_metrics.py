@@ -95,9 +95,11 @@ def overtaken(replay: HistoryReplay, event: Starting, decided: Decided | None) -
     began = replay.histories.get(event.seq) or replay.histories.get(array_of(event.seq) or 0)
     if began is None or began.request.rank > 0 or (decided is not None and began.since > decided.as_of):
         return []
-    reasons = {seq: (code, text) for seq, code, _, text in decided.wait} if decided is not None else {}
     started = began.request
     line, end = replay.lists.get((started.group, started.queue), ()), place_of(started)
+    if not line or line[0] >= end:
+        return []
+    reasons = {seq: (code, text) for seq, code, _, text in decided.wait} if decided is not None else {}
     found = []
     for place in line:
         if place >= end:

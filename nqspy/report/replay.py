@@ -15,6 +15,7 @@ from nqspy.model.ids import Instant, Seq, array_of, member
 from nqspy.model.requests import Attempt, Request, State, Used
 from nqspy.report.attempts import AttemptHistory
 
+_QUEUED, _RUNNING, _SUSPENDED = State.QUEUED, State.RUNNING, State.SUSPENDED
 _WAITS = (*transitions.WAITING, State.ROUTING, State.ARRIVING)
 
 
@@ -56,7 +57,7 @@ class RequestHistory(Struct):
     def runs(self) -> bool:
         """Whether an attempt holds PEs: others have those of a parked one."""
         state = self.request.state
-        return state is State.RUNNING or (state is State.SUSPENDED and not self.request.pes_released)
+        return state is _RUNNING or (state is _SUSPENDED and not self.request.pes_released)
 
     def used_between(self, begin: int, end: int, charge: str = "cpu") -> float:
         """What is charged (ms) of what all its attempts used between two instants."""
@@ -210,7 +211,7 @@ class HistoryReplay:
 
     def _leave(self, history: RequestHistory) -> None:
         request = history.request
-        if request.state is State.QUEUED:
+        if request.state is _QUEUED:
             self.queued -= 1
             line, place = self.lists[request.group, request.queue], place_of(request)
             del line[0 if line[0] == place else bisect_left(line, place)]
@@ -219,7 +220,7 @@ class HistoryReplay:
 
     def _enter(self, history: RequestHistory, n: int) -> None:
         request = history.request
-        if request.state is State.QUEUED:
+        if request.state is _QUEUED:
             self.queued += 1
             history.since = n
             insort(self.lists.setdefault((request.group, request.queue), []), place_of(request))

@@ -10,7 +10,7 @@ from pathlib import Path
 from nqspy.engine.virtual.attempts import Run
 from nqspy.engine.virtual.processors import TimeShared
 from nqspy.model import commands as cm
-from nqspy.model.ids import HOUR, Instant, Seq, request_named
+from nqspy.model.ids import HOUR, Instant, Seq
 from nqspy.model.requests import Ask, Request, Spec
 from nqspy.report.time_text import zone_of
 from nqspy.sim.judge import Judge, JudgedNight, Moment, Week
@@ -71,8 +71,9 @@ class Centre:
     def hand_in(self, jobs: list[Job]) -> list[Seq]:
         """Submits a department's list, as an operator does."""
         items = tuple(_submission(job, line) for line, job in enumerate(jobs, 1))
-        ids = self.sim.ask(cm.Submit(items))["ids"]
-        seqs = [seq for each in ids if (seq := request_named(each, self.sim.site.name)) is not None]
+        first = self.sim.site.next_seq
+        self.sim.ask(cm.Submit(items))
+        seqs = list(range(first, self.sim.site.next_seq))
         self.jobs.update(zip(seqs, jobs, strict=True))
         return seqs
 

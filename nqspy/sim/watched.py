@@ -29,11 +29,14 @@ class Watched(SiteExits):
 
     def jobselect(self, request: RequestView, view: PassView) -> Answer | None:
         """What the exits say."""
-        answer, memory = super().jobselect(request, view), request.memory
-        if memory is not None and self.large[0] < memory <= self.large[1]:
-            if answer is None or answer.verdict == "force":
-                if request.queue in self._refused:
-                    self.passed_by.append((request.seq, self._refused[request.queue]))
-            elif answer.who == "large_memory":
-                self._refused.setdefault(request.queue, request.seq)
+        answer = super().jobselect(request, view)
+        if answer is None or answer.verdict == "force":
+            if request.queue in self._refused and self._is_large(request):
+                self.passed_by.append((request.seq, self._refused[request.queue]))
+        elif answer.who == "large_memory" and self._is_large(request):
+            self._refused.setdefault(request.queue, request.seq)
         return answer
+
+    def _is_large(self, request: RequestView) -> bool:
+        memory, (least, most) = request.memory, self.large
+        return memory is not None and least < memory <= most

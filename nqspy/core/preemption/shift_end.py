@@ -73,11 +73,12 @@ def stands(site: Site, action: Action) -> bool:
 
 def explain(site: Site, request: Request) -> Reason | None:
     """The shift that keeps a request suspended."""
-    pause, shift = request.pause, _in_force(site)
+    pause = request.pause
     if pause is None or not pause.pes_released:
         return None
     if pause.cause.kind == "shift" and not _is_started(site, request.queue):
         return told(ReasonCode.SHIFT, str(pause.cause), pause.text)
+    shift = _in_force(site)
     if shift is not None and _is_over(site, shift, request):
         return _STAYS(str(_cause(shift)), request.queue)
     return None

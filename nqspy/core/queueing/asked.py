@@ -71,8 +71,10 @@ def too_wide(site: Site, queue: str | None, pes: int) -> Reason | None:
 def _asked(ask: Ask) -> Iterator[tuple[str, int | None]]:
     """What is asked for, by the path of the limit; where only a process has a limit it counts for all."""
     yield from ask.limits().items()
-    yield "per_request/cpu_limit", ask.cpu_wanted()
-    yield "per_request/memory_limit", ask.memory_wanted()
+    if ask.cpu is None:
+        yield "per_request/cpu_limit", ask.cpu_process
+    if ask.memory is None:
+        yield "per_request/memory_limit", ask.memory_process
     yield from ask.others
 
 

@@ -77,7 +77,7 @@ def _guards(settings: Settings, change: Change) -> Iterator[str]:
         if name in known and known[name].guard and (change.op, value) != ("set", known[name].default):
             yield known[name].guard
     if kind is not None and kind.head == "shift":
-        for inner in changes_of(list(_members(values.get("commands")))):
+        for inner in changes_of(commands_of(_members(values.get("commands")))):
             yield from _guards(settings, inner)
 
 
@@ -242,7 +242,7 @@ def verify(tx: Transaction, trial: Trial) -> None:
 
 def _verify_shift(tx: Transaction, settings: Settings, shift: Shift) -> None:
     try:
-        changes = [_of_one(settings, change) for change in changes_of(shift.commands)]
+        changes = [_of_one(settings, change) for change in changes_of(commands_of(shift.commands))]
         trial = try_changes(tx, settings, [each for each in changes if each], upsert=True, strict=False)
         wrong = problems(trial.settings, trial.touched)
     except (Refusal, BadValue) as error:
@@ -269,9 +269,9 @@ def commands_of(commands: Iterable[Any]) -> list[cm.Command]:
         raise BadValue(f"a command of a shift cannot be read: {error}") from None
 
 
-def changes_of(commands: list[dict[str, Any]]) -> list[Change]:
-    """The settings changes among a shift's commands, in order. Raises BadValue."""
-    return [c for each in commands_of(commands) if isinstance(each, cm.Configure) for c in each.changes]
+def changes_of(commands: Iterable[cm.Command]) -> list[Change]:
+    """The settings changes among a shift's commands, in order."""
+    return [c for each in commands if isinstance(each, cm.Configure) for c in each.changes]
 
 
 # ---------------------------------------------------------------- queues.d
@@ -319,6 +319,6 @@ def _shift_again(tx: Transaction, trial: Trial) -> list[Change]:
     shift = trial.settings.shifts.get(tx.site.shift.current or "")
     if shift is None:
         return []
-    changes = changes_of(shift.commands)
+    changes = changes_of(commands_of(shift.commands))
     _try_on(tx, trial, changes, upsert=True, strict=False)
     return changes

@@ -98,7 +98,8 @@ def run_commands(tx: Transaction, name: str) -> None:
     """Carries out the commands of a shift, its settings before its orders. Raises NqspyError; nothing is
     changed then: what can fail comes first."""
     shift = tx.site.settings.shifts[name]
-    commands, changes = commands_of(shift.commands), tuple(changes_of(shift.commands))
+    commands = commands_of(shift.commands)
+    changes = tuple(changes_of(commands))
     trial = try_changes(tx, tx.site.settings, changes, upsert=True, strict=False)
     verify(tx, trial)
     domains.check_moves(tx.site, trial.settings, trial.touched)

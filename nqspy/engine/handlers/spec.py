@@ -196,8 +196,7 @@ def _check_layout(layout: Layout) -> None:
 def local_queue(site: Site, named: str) -> str:
     """The queue of ``queue@server`` or ``@server``, which must be this server. Raises Refusal."""
     queue, at, server = named.partition("@")
-    ours = (site.name, site.host, site.host.partition(".")[0], "localhost")
-    if at and server not in ours:
+    if at and server not in (site.name, site.host, site.host.partition(".")[0], "localhost"):
         raise Refusal("other_server", server=server[:80], ours=site.name)
     return queue
 

@@ -60,10 +60,13 @@ class VirtualAttempt:
     """Memory it takes, bytes."""
     whole: int = field(init=False)
     """CPU time (ms) of its run, of which each part of the run takes its part."""
+    in_all: int = field(init=False)
+    """CPU time (ms) that it has used where it gets to."""
 
     def __post_init__(self) -> None:
         self.key = self.seq, self.attempt
         self.memory, self.whole = self.run.memory, cpu_at(self.run, self.run.wall)
+        self.in_all = self.whole if self.reason == "exit" else cpu_at(self.run, self.target)
 
     def settle(self, now: Instant) -> float:
         """Takes stock at an instant; returns the CPU time (ms) used since the last time."""
@@ -85,8 +88,8 @@ class VirtualAttempt:
     def used(self, now: Instant) -> Used:
         """What it has used up to an instant."""
         passed = now - self.since if self.runs else 0
-        done, whole, wall = self.done + self.rate * passed, self.whole, self.run.wall
-        cpu = whole if done >= wall else round(whole * done / wall)
+        done, wall = self.done + self.rate * passed, self.run.wall
+        cpu = self.whole if done >= wall else round(self.whole * done / wall)
         return Used(cpu + self.more, self.wall + passed, self.memory)
 
     def next_end(self) -> tuple[int, Ending] | None:
@@ -99,8 +102,7 @@ class VirtualAttempt:
                 return cut
         if needs is None or run.wall >= ENDLESS:
             return None
-        cpu = self.whole if self.reason == "exit" else cpu_at(run, self.target)
-        used = Used(cpu + self.more, self.wall + needs, self.memory)
+        used = Used(self.in_all + self.more, self.wall + needs, self.memory)
         if self.reason != "exit":
             return needs, Ending(self.reason, None, 15, used)
         return needs, run.ending or Ending("exit", run.status, None, used)

@@ -105,7 +105,12 @@ class VirtualRun:
         if self.is_over() if at is None or until is None else at > until:
             return False
         self.now, items = self.heap.pop()
-        inputs = [each for item in items for each in self._told(item)]
+        inputs: list[Any] = []
+        for item in items:
+            if callable(item):  # it tells what is seen at its instant
+                inputs += item(self.now)
+            elif item is not None:
+                inputs.append(item)
         if len(inputs) > 1:
             inputs.sort(key=_is_asked)
         self._busy = self.now if inputs else self._busy
@@ -116,12 +121,6 @@ class VirtualRun:
         """Whether nothing is left to happen."""
         at = self.heap.next_at()
         return at is None or not self._alive(at - self._busy)
-
-    def _told(self, item: Any) -> Sequence[Any]:
-        """What an item of the heap tells: itself, or what is seen when it is called at its instant."""
-        if callable(item):
-            return tuple(item(self.now))
-        return () if item is None else (item,)
 
     def _alive(self, silence: int) -> bool:
         return self.heap.sure > 0 or (bool(self.site.requests) and silence < SILENCE)

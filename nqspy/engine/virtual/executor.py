@@ -125,10 +125,7 @@ class VirtualExecutor:
         for attempt, rate in zip(attempts, rates, strict=True):
             if rate != attempt.rate or (attempt.end is None and attempt.seq not in endless):
                 attempt.rate = rate
-                if attempt.end is not None:
-                    self._take_back(attempt)
-                else:
-                    endless.pop(attempt.seq, None)  # it goes to the end of the line
+                self._take_back(attempt)  # also out of the line, to whose end it goes
                 endless[attempt.seq] = attempt
         self._endless_at = now
         if apart:
@@ -138,8 +135,9 @@ class VirtualExecutor:
 
     def _put_ends(self) -> None:
         endless, self._endless = self._endless, {}
+        schedule, at = self._schedule, self._endless_at
         for attempt in endless.values():
-            self._schedule(attempt, self._endless_at)
+            schedule(attempt, at)
 
     def _schedule(self, attempt: VirtualAttempt, now: Instant) -> None:
         """Puts the end of one that has none in its place."""

@@ -91,20 +91,19 @@ class Heap:
 
     def pop(self) -> tuple[Instant, list[Any]]:
         """The next instant and everything that happens then. Raises IndexError when nothing is left."""
-        at = self.next_at()
+        at, items = self.next_at(), list[Any]()
         if at is None:
             raise IndexError("nothing is left to happen")
-        items = [self._pop()[2]]
-        while self.next_at() == at:
-            items.append(self._pop()[2])
+        while self._items and self._items[0][0] == at:
+            _, number, item = heapq.heappop(self._items)
+            if number in self._dropped:
+                self._dropped.remove(number)
+                continue
+            items.append(item)
+            self._by_themselves.discard(number)
+            if self._streams and (stream := self._streams.pop(number, None)) is not None:
+                self._next_of(stream)
         return at, items
-
-    def _pop(self) -> tuple[Instant, int, Any]:
-        found = heapq.heappop(self._items)
-        self._by_themselves.discard(found[1])
-        if self._streams and (stream := self._streams.pop(found[1], None)) is not None:
-            self._next_of(stream)
-        return found
 
     def entries(self) -> list[tuple[Instant, int, Any]]:
         """All that is still to come, in no particular order."""

@@ -31,6 +31,7 @@ DEPENDENT = 0.15
 
 BANDS = ((0.70, 1.0, 10.0), (0.25, 10.0, 40.0), (0.05, 60.0, 100.0))
 """Memory: part of the requests, from, to (Mw)."""
+_PARTS = [part for part, _, _ in BANDS]
 
 
 class Job(Struct, frozen=True):
@@ -83,10 +84,10 @@ def users_of(group: str) -> list[str]:
 
 def _list(rng: Random, seed: int, group: str, total: int) -> list[Job]:
     found: list[Job] = []
-    left = total
+    users, left = users_of(group), total
     while left > 0:
         dependent = rng.random() < DEPENDENT
-        owner, cpu, memory = rng.choice(users_of(group)), _cpu(rng), _memory(rng)
+        owner, cpu, memory = rng.choice(users), _cpu(rng), _memory(rng)
         name = f"{group}n{seed}r{len(found)}"
         if dependent and found:
             owner, name = found[-1].owner, found[-1].name
@@ -101,5 +102,5 @@ def _cpu(rng: Random) -> int:
 
 
 def _memory(rng: Random) -> int:
-    _, low, high = rng.choices(BANDS, [band[0] for band in BANDS])[0]
+    _, low, high = rng.choices(BANDS, _PARTS)[0]
     return round(rng.uniform(low, high) * MW)
