@@ -88,7 +88,7 @@ class Shares:
         """Share factors of this round, indexed by pair number. Pairs count for the divisor if some waiting
         row of theirs is neither ``kept`` back nor ``gone``; if there is none, all count."""
         values = self._round()
-        counting = values[self._counting(kept, gone)]
+        counting = values if kept is None and not gone else values[self._counting(kept, gone)]
         those = counting if len(counting) else values
         largest = float(those.item(those.argmax()))
         table = np.zeros(len(self._waiting))
