@@ -286,6 +286,8 @@ class Draft:
 
     def parked(self) -> list[Request]:
         """Suspended requests whose PEs others may have meanwhile, in the order of their starts."""
+        if not self.site.paused:
+            return []
         back = {request.seq for request in self.resumed}
         away = (r for r in self.site.paused.values() if r.pes_released and not r.ending)
         return sorted((r for r in away if r.seq not in back), key=_by_start)

@@ -76,8 +76,8 @@ class PassRunner:
 
     def note(self, plan: Plan, site: Site) -> None:
         """That was decided for the site as it is."""
-        starts_alone = all(isinstance(action, Start) for action in plan.actions)
-        self._last = plan if plan.still and starts_alone else None
+        stands_still = plan.still and all(isinstance(action, Start) for action in plan.actions)
+        self._last = plan if stands_still else None
         self._stirs, self._news = site.stirs + len(plan.actions), site.news.count
 
     def again(self, site: Site, now: Instant, samples: Mapping[Seq, Used]) -> Plan | None:

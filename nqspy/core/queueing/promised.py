@@ -117,7 +117,7 @@ class PassPromises:
     @property
     def is_begun(self) -> bool:
         """Whether one who was promised a start has it in this pass."""
-        return any(seq in self._site.reserved for seq in self._begun)
+        return not self._begun.isdisjoint(self._site.reserved)
 
     def has_begun(self, request: Request) -> bool:
         """Whether this pass starts it (of an array an index of it)."""

@@ -37,7 +37,7 @@ def _ask(draft: Draft, domain: str, pairs: Sequence[tuple[str, str]]) -> list[fl
     # Many are told the same: those of a group, or of no exit at all.
     answers = {*said}
     sound: dict[float | None, float] = {
-        each: max(0.0, float(each)) for each in answers if each is not None and isfinite(each)
+        each: float(each) if each > 0 else 0.0 for each in answers if each is not None and isfinite(each)
     }
     if len(sound) == len(answers):
         return list(map(sound.__getitem__, said))
