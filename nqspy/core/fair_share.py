@@ -52,7 +52,8 @@ class Committed:
 
     def __init__(self, booked: Iterable[Booked] = ()) -> None:
         """``booked``: what is committed already, of groups."""
-        whole, each = 0.0, dict[str, float]()
+        whole = 0.0
+        each: dict[str, float] = {}
         for name, _, _, _, more in booked:
             each[name] = each.get(name, 0.0) + more
             whole += more

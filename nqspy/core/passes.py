@@ -34,7 +34,7 @@ def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]
     draft = Draft(site, now, exits, samples)
     known = proxy(draft)  # no circle: it goes with the pass
     draft.tally = lambda: RunningCounts(site, lambda: known.ledger, now=now)
-    dues = [*(feature.propose(draft, now) for feature in features.FEATURES), exits.asks_again()]
+    dues = [*[feature.propose(draft, now) for feature in features.FEATURES], exits.asks_again()]
     plan = Plan(
         actions=(*draft.before, *draft.after),
         reasons=Reasons(draft.own, draft.closing, tuple(draft.reach)),
