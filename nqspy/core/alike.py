@@ -94,7 +94,7 @@ def rows(site: Site, columns: Columns, fields: Fields, within: Iterable[Bounds] 
     for name, least, most in within:
         between = _between(getattr(columns, name), least, most)
         found = between if found is None else found & between
-    return np.ones(len(columns), dtype=bool) if found is None else found
+    return ~np.zeros(len(columns), dtype=bool) if found is None else found
 
 
 def _between(column: Floats, least: int | None, most: int | None) -> Mask:

@@ -78,6 +78,14 @@ class Draft:
     requests so far.
     """
 
+    # So many that instances would share no table of names.
+    __slots__ = (
+        "__dict__", "__weakref__", "_boards", "_dates", "_gone", "_leaving", "_ledgers", "_stocks",
+        "_taken", "after", "asked", "barred", "before", "chosen", "closing", "exits", "now", "offered",
+        "own", "plain", "priorities", "proposals", "reach", "resumed", "rounds", "samples", "short", "shut",
+        "sights", "site", "startable", "started", "starting", "still", "tally",
+    )  # fmt: skip
+
     def __init__(self, site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]) -> None:
         self.site, self.now, self.exits, self.samples = site, now, exits, samples
         self._boards: dict[str, Board] = {}  # by queue
@@ -286,6 +294,8 @@ class Draft:
 
     def parked(self) -> list[Request]:
         """Suspended requests whose PEs others may have meanwhile, in the order of their starts."""
+        if not self.site.paused:
+            return []
         back = {request.seq for request in self.resumed}
         away = (r for r in self.site.paused.values() if r.pes_released and not r.ending)
         return sorted((r for r in away if r.seq not in back), key=_by_start)

@@ -26,6 +26,8 @@ from nqspy.model.people import Group
 from nqspy.model.requests import Attempt, Request, State, Used
 from nqspy.model.site import Site
 
+_EXITING, _RUNNING = State.EXITING, State.RUNNING  # asked of each that runs: to look up a member is dear
+
 EXPECTED_MS = 60_000
 """What a request is expected to use where neither its group's past nor any limit says more."""
 
@@ -48,9 +50,11 @@ class Committed:
 
     __slots__ = ("each", "whole")
 
-    def __init__(self, amounts: Iterable[tuple[str, float]] = ()) -> None:
-        whole, each = 0.0, dict[str, float]()
-        for name, more in amounts:
+    def __init__(self, booked: Iterable[Booked] = ()) -> None:
+        """``booked``: what is committed already, of groups."""
+        whole = 0.0
+        each: dict[str, float] = {}
+        for name, _, _, _, more in booked:
             each[name] = each.get(name, 0.0) + more
             whole += more
         self.whole, self.each = whole, each
@@ -156,10 +160,10 @@ class FairShare:
             else:
                 so_far = amount(run.used if told is None else told, charge, request, held_by)
             more, left = so_far - run.charged, 0.0
-            if state is not State.EXITING and (expected := self.expected(request)) > so_far:
+            if state is not _EXITING and (expected := self.expected(request)) > so_far:
                 left = expected - so_far
             book((spec.group, spec.owner, run, more, left))
-            if told is not None and state is State.RUNNING:
+            if told is not None and state is _RUNNING:
                 self.uncounted.append((spec.group, spec.owner, more - counted(request, now)))
 
     def usage(self, group: str | None = None, owner: str | None = None) -> float:
@@ -247,7 +251,7 @@ class FairShare:
         committed later is in it too."""
         if level == ALL:
             if self._groups is None:
-                self._groups = Committed([(group, left) for group, _, _, _, left in self._booked])
+                self._groups = Committed(self._booked)
             return self._groups
         if self._users is None:
             self._users = defaultdict(Committed)

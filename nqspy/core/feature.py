@@ -55,9 +55,8 @@ class Feature(Struct, frozen=True):
 
     def propose(self, draft: Draft, now: Instant) -> Instant | None:
         """Acts, and puts its name on what it proposed."""
-        signed = len(draft.before) + len(draft.after)
         due = self.act(draft, now)
-        if len(draft.before) + len(draft.after) > signed:
+        if draft.before or draft.after:
             draft.before[:] = map(self._signed, draft.before)
             draft.after[:] = map(self._signed, draft.after)
         return due

@@ -34,7 +34,7 @@ def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]
     draft = Draft(site, now, exits, samples)
     known = proxy(draft)  # no circle: it goes with the pass
     draft.tally = lambda: RunningCounts(site, lambda: known.ledger, now=now)
-    dues = [*(feature.propose(draft, now) for feature in features.FEATURES), exits.asks_again()]
+    dues = [*[feature.propose(draft, now) for feature in features.FEATURES], exits.asks_again()]
     plan = Plan(
         actions=(*draft.before, *draft.after),
         reasons=Reasons(draft.own, draft.closing, tuple(draft.reach)),
@@ -76,8 +76,8 @@ class PassRunner:
 
     def note(self, plan: Plan, site: Site) -> None:
         """That was decided for the site as it is."""
-        starts_alone = all(isinstance(action, Start) for action in plan.actions)
-        self._last = plan if plan.still and starts_alone else None
+        stands_still = plan.still and all(isinstance(action, Start) for action in plan.actions)
+        self._last = plan if stands_still else None
         self._stirs, self._news = site.stirs + len(plan.actions), site.news.count
 
     def again(self, site: Site, now: Instant, samples: Mapping[Seq, Used]) -> Plan | None:

@@ -53,7 +53,14 @@ def _array(seen: "Seen") -> str | None:
     return None if array is None else seen._draft.site.id_of(array)
 
 
+def _state(seen: "Seen") -> str:
+    """The word for where it stands, what this pass has chosen included."""
+    request = seen._request
+    return _RUNS if request.seq in seen._draft.starting else _WORDS[request.state]
+
+
 _WORDS: Mapping[State, str] = {state: state.value for state in State}
+_RUNS = State.RUNNING.value
 
 _THERE: Mapping[str, str] = {
     "seq": "seq",
@@ -82,7 +89,7 @@ _MADE: dict[str, Callable[["Seen"], Any]] = {
 """What is made of it, and stays as it is for the whole pass."""
 
 _MOVING: dict[str, Callable[["Seen"], Any]] = {
-    "state": lambda s: _WORDS[State.RUNNING if s._request.seq in s._draft.starting else s._request.state],
+    "state": _state,
     "date_in_queue": lambda s: s._draft.date_of(s._request),
     "started": lambda s: s._draft.now if s._request.seq in s._draft.starting else s._request.started,
     "count": lambda s: s._draft.left_of(s._request),
@@ -183,11 +190,12 @@ class Seen:
 
 def seen(request: Request, draft: Proposal) -> Seen:
     """The request as exits see it in this pass."""
-    found = draft.sights.get(request.seq)
+    sights, seq = draft.sights, request.seq
+    found = sights.get(seq)
     if found is None or found._request is not request:
         found = Seen(request, draft)
-        if len(draft.sights) < SIGHTS:
-            draft.sights[request.seq] = found
+        if len(sights) < SIGHTS:
+            sights[seq] = found
     return found
 
 

@@ -67,15 +67,21 @@ def _bounded(name: str) -> str:
 
 def _pair(name: str, pair: Any) -> tuple[int | None, int | None]:
     if type(pair) is tuple and len(pair) == 2:
-        least, most = [None if n == math.inf else n for n in pair]
-        if all(n is None or type(n) is int for n in (least, most)):
+        least, most = pair
+        if _is_bound(least) and _is_bound(most):
             return _in_reach(least), _in_reach(most)
     raise TypeError(f"refuse() takes as within= of {name} two whole numbers, not {pair!r}")
 
 
-def _in_reach(number: int | None) -> int | None:
+def _is_bound(number: Any) -> bool:
+    return type(number) is int or number is None or bool(number == math.inf)
+
+
+def _in_reach(number: Any) -> int | None:
     """No request has a number beyond: nor could one be compared in the columns, or told to the daemon."""
-    return None if number is None else max(-_GREATEST, min(number, _GREATEST))
+    if type(number) is not int:  # none, or infinite
+        return None
+    return number if -_GREATEST <= number <= _GREATEST else _GREATEST if number > 0 else -_GREATEST
 
 
 _GREATEST = (1 << 63) - 1

@@ -7,7 +7,7 @@ rests on it. An answer made of anything else (time, use, shares, the candidates 
 remember things of its own (`purity`) is never kept.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from nqspy.model.ids import Seq
 from nqspy.model.news import Stir
@@ -68,19 +68,18 @@ class Memory:
         self._pending += stirs
         self._forget(stirs)
 
-    def put(self, hook: Hook, seq: Seq, answer: Answer | None, keys: Iterable[Key]) -> None:
+    def put(self, hook: Hook, seq: Seq, answer: Answer | None, keys: Collection[Key]) -> None:
         """An answer that rests on requests chosen by these words, and on the request it is about."""
         if self._size > MOST:
             self.clear()
         hook.kept[seq] = answer
-        self._size += 1
+        self._size += 1 + len(keys)
         for key in keys:
             if (resting := self._index.get(key)) is None:
                 resting = self._index[key] = []
                 queue, owner, group, name = key
                 self._shapes.add((queue is not None, owner is not None, group is not None, name is not None))
             resting.append((hook, seq))
-            self._size += 1
 
     def _forget(self, stirs: list[Stir]) -> None:
         if len(stirs) > MANY:

@@ -74,6 +74,7 @@ class SiteExits:
         self._memory = Memory()
         self._exits: dict[str, Exit] = {}
         self._active: dict[str, tuple[Hook, ...]] = {}
+        self._had: frozenset[str] = frozenset()
         self._settings: Mapping[str, ExitSettings] = {}
         modules, self.problems = self._load()
         self._take(modules)
@@ -171,6 +172,7 @@ class SiteExits:
             hook: tuple(one.hooks[hook] for one in self._exits.values() if one.enabled and hook in one.hooks)
             for hook in specs.ARGUMENTS
         }
+        self._had = frozenset(hook for hook, those in self._active.items() if those)
 
     def declared(self) -> Mapping[str, Mapping[str, str]]:
         """Loaded exits: name -> setting -> unit."""
@@ -187,7 +189,7 @@ class SiteExits:
 
     def has(self, hook: str) -> bool:
         """Whether any exit that is switched on implements that hook."""
-        return bool(self._active.get(hook))
+        return hook in self._had
 
     def jobselect(self, request: RequestView, view: PassView) -> Answer | None:
         """Refusing beats forcing, else the first answer in file-name order; a failure refuses."""

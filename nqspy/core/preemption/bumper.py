@@ -310,7 +310,7 @@ def _is_moving_out(request: Request) -> bool:
 
 def act(draft: Draft, now: Instant) -> Instant | None:
     """Loads jobs and clears PEs for them, in each domain that has a queue with ``order=class``."""
-    served = {name for name in draft.site.settings.queues if is_served(draft.site, name)}
+    served = {name for name, queue in draft.site.settings.queues.items() if queue.order == BY_CLASS}
     if not served:
         return None
     by_domain: dict[str, str] = {}

@@ -33,7 +33,8 @@ from nqspy.model.site import Site
 
 def act(draft: Draft, now: Instant) -> Instant | None:
     """Lets go on what nobody keeps back any more and for which there are PEs."""
-    site, gone = draft.site, dict[str, set[int]]()
+    site = draft.site
+    gone: dict[str, set[int]] = {}
     for request in draft.parked():
         if request.seq in draft.own:
             continue

@@ -25,6 +25,8 @@ FIRST, NOW = 2, 3
 """Ranks of ``schedule request``: ahead of everything; at once in spite of limits. 1 is *next*, 0 *system*."""
 
 NEVER = float("-inf")
+_TAKEN = np.array(NEVER)
+"""The same to compare columns with: half as dear as with a number."""
 _NONE = Weights(0, 0, 0, 0)
 _ENDLESS = float(1 << 42)
 """A wall time (ms) above all that are asked for."""
@@ -105,7 +107,7 @@ class CandidateOrder:
 
     def put_shortest_first(self) -> None:
         """From now on who may run shortest comes first; what was taken stays so."""
-        gone = self._base == NEVER
+        gone = self._base == _TAKEN
         self._shortest, self.shares = True, None
         self._base = self._in_turn()
         self._base[gone] = NEVER
@@ -113,7 +115,7 @@ class CandidateOrder:
 
     def look_again(self, rows: Sequence[int]) -> None:
         """These rows, which were taken, are in the line again; it goes by the queue's own order again."""
-        gone = self._base == NEVER
+        gone = self._base == _TAKEN
         gone[list(rows)] = False
         self.looked -= len(rows)
         self._shortest = False
@@ -178,7 +180,7 @@ class CandidateOrder:
         """Takes all these rows out of the line at once."""
         self._thinned = True
         places = rows.nonzero()[0]
-        places = places[self._base[places] != NEVER]
+        places = places[self._base[places] != _TAKEN]
         if not len(places):  # it reached nobody but whom it was said of
             return
         self.looked += len(places)
@@ -198,7 +200,7 @@ class CandidateOrder:
     def changed(self, requests: Sequence[Request]) -> None:
         """Takes over what the draft changed about these waiting requests: re-dated, held or moved."""
         rows = np.array([request.slot for request in requests], dtype=np.int64)
-        self._place(rows[self._base[rows] != NEVER])
+        self._place(rows[self._base[rows] != _TAKEN])
 
     def _place(self, rows: Ints) -> None:
         dates = np.minimum(self._dates[rows], self._draft.now)
@@ -264,8 +266,8 @@ class CandidateOrder:
         start: for the reason of those who wait they need not be reckoned once more."""
         if self._former is None or self._term is not None or self._score is not None:
             return self.first_left() if everybody else self.best()
-        out = None if everybody else self.kept()
-        return None if out is not None and bool(out.all()) else self._pick(out, self._base, self._former)
+        is_empty = self._base.item(self._base.argmax()) == NEVER
+        return None if is_empty else self._pick(None if everybody else self.kept(), self._base, self._former)
 
     def head(self, *, everybody: bool) -> int | None:
         """The best row that was not taken; those left out that limits of their own people keep back, unless
@@ -298,7 +300,7 @@ class CandidateOrder:
 
     def some(self, pes: int | None = None) -> int | None:
         """Any row that `best` chooses from, whichever; None if there is none. Cheap: nothing is compared."""
-        left = self._base != NEVER
+        left = self._base != _TAKEN
         if (kept := self.kept()) is not None:
             left &= ~kept
         if pes is not None and pes < self._widest:
@@ -314,7 +316,7 @@ class CandidateOrder:
 
     def oldest(self, rows: Mask | None = None) -> int | None:
         """The first by date of these rows (None: of those that were not taken); None if there is none."""
-        places = (self._base != NEVER if rows is None else rows).nonzero()[0]
+        places = (self._base != _TAKEN if rows is None else rows).nonzero()[0]
         return self._first_in_line(places) if len(places) else None
 
     def first_left(self) -> int | None:
@@ -343,18 +345,20 @@ class CandidateOrder:
     def in_order(self, most: int) -> list[int]:
         """The best ``most`` rows that were not taken, in order."""
         score = self.score()
-        rows = (score >= _guess(score, most)).nonzero()[0]
-        if len(rows) < most:
-            rows = (score != NEVER).nonzero()[0]
-        keys = (-score[rows], self._dates[rows], self._turn[rows], self.columns.seq[rows])
-        places = _first(np.arange(len(rows)), keys, most)
-        order = np.lexsort(tuple(key[places] for key in reversed(keys)))
-        found: list[int] = rows[places[order]].tolist()
+        guess = _guess(score, most)
+        rows = None if guess is None else (score >= guess).nonzero()[0]
+        if rows is None or len(rows) < most:
+            rows = (score != _TAKEN).nonzero()[0]
+        keys = [self.columns.seq[rows], self._turn[rows], self._dates[rows], -score[rows]]
+        if len(rows) > most:
+            places = _first(np.arange(len(rows)), keys[::-1], most)
+            rows, keys = rows[places], [key[places] for key in keys]
+        found: list[int] = rows[np.lexsort(keys)].tolist()
         return found
 
     def any_within(self, pes: int) -> bool:
         """Whether some row that was not taken asks for at most ``pes`` PEs."""
-        left = self._base != NEVER
+        left = self._base != _TAKEN
         return bool(left.any() if pes >= self._widest else (left & (self.columns.pes <= pes)).any())
 
     def _top(self, out: Mask | None) -> int | None:
@@ -364,10 +368,7 @@ class CandidateOrder:
 
     def _pick(self, out: Mask | None, base: Floats, table: Floats | None) -> int | None:
         """The same by these scores, and what each pair of owner and group adds."""
-        pair = self.columns.pair
-        if table is None and out is None:
-            return self._first_of(base)
-        best = NEVER
+        pair, best = self.columns.pair, NEVER
         ties: list[Ints] = []
         for rows in blocks(len(base)):
             score = base[rows]
@@ -378,8 +379,9 @@ class CandidateOrder:
                 score = np.where(out[rows], NEVER, score)
             top = score.item(score.argmax())
             if top >= best and top != NEVER:
-                ties = [*(ties if top == best else ()), (score == top).nonzero()[0] + rows.start]
-                best = top
+                tied = (score == top).nonzero()[0]
+                tied = tied + rows.start if rows.start else tied
+                ties, best = [*ties, tied] if top == best else [tied], top
         return self._first_in_line(ties[0] if len(ties) == 1 else np.concatenate(ties)) if ties else None
 
     def _first_in_line(self, rows: Ints) -> int:
@@ -388,18 +390,13 @@ class CandidateOrder:
             return rows.item()
         return int(_first(rows, (self._dates, self._turn, self.columns.seq), 1)[0])
 
-    def _first_of(self, score: Floats) -> int | None:
-        """The row with the best of these scores."""
-        top = score[int(score.argmax())]
-        return None if top == NEVER else self._first_in_line((score == top).nonzero()[0])
 
-
-def _guess(score: Floats, most: int) -> float:
-    """A score that probably somewhat more than ``most`` rows reach: from a sample, to be checked."""
+def _guess(score: Floats, most: int) -> float | None:
+    """A score that probably somewhat more than ``most`` rows reach, by a sample; None: they are too few."""
     sample = score[::_SAMPLE]
     rank = 2 * most // _SAMPLE + _SAMPLE
     if rank >= len(sample):
-        return float("inf")
+        return None
     return max(float(np.partition(sample, len(sample) - rank)[len(sample) - rank]), -1.0)
 
 
@@ -410,8 +407,7 @@ def _first(rows: Ints, keys: Sequence[Floats | Ints], count: int) -> Ints:
         return rows
     values = keys[0][rows]
     if count == 1:
-        place = int(values.argmin())
-        tied = rows[values == values[place]]
+        tied = rows[values == values.item(values.argmin())]
         return tied if len(tied) == 1 else _first(tied, keys[1:], 1)
     bound = np.partition(values, count - 1)[count - 1]
     tied = rows[values == bound]

@@ -40,6 +40,7 @@ from nqspy.model.site import Settings, Site
 
 
 _mosts, _queue = attrgetter(*LIMIT_NAMES), attrgetter("queue")
+_UNLIMITED = (None,) * len(LIMIT_NAMES)
 
 
 class RunningCounts:
@@ -134,7 +135,9 @@ class RunningCounts:
             settings, counts = self._site.settings, []
             rules: list[LimitRule] = []
             for who, scope in _scopes(settings, queue):
-                limits = zip(LIMITS, _mosts(scope), strict=True)
+                if (mosts := _mosts(scope)) == _UNLIMITED:
+                    continue
+                limits = zip(LIMITS, mosts, strict=True)
                 if chosen := [(rule, most) for rule, most in limits if most is not None]:
                     counts.append(self._counts.setdefault(who, ScopeCount()))
                     rules += [rule(settings, who, most, counts[-1]) for rule, most in chosen]

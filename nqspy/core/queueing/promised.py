@@ -2,7 +2,7 @@
 as nothing but submissions happens (`Site.memos`); and by now, with what the pass has changed."""
 
 from bisect import bisect_right
-from collections import Counter, defaultdict
+from collections import defaultdict
 
 import numpy as np
 
@@ -80,7 +80,7 @@ class PassPromises:
     def __init__(self, site: Site, now: Instant) -> None:
         self._site, self._now = site, now
         self._begun: set[Seq] = set()
-        self._more = Counter[str]()
+        self._more: defaultdict[str, int] = defaultdict(int)
         self.changes: dict[Seq, Reservation | None] = {}
         self.causes: dict[Seq, str] = {}
 
@@ -117,7 +117,7 @@ class PassPromises:
     @property
     def is_begun(self) -> bool:
         """Whether one who was promised a start has it in this pass."""
-        return any(seq in self._site.reserved for seq in self._begun)
+        return not self._begun.isdisjoint(self._site.reserved)
 
     def has_begun(self, request: Request) -> bool:
         """Whether this pass starts it (of an array an index of it)."""

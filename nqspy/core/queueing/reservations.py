@@ -63,7 +63,9 @@ class Reservations(PassPromises):
 
     def opened_beside(self, queue: str) -> int:
         """How often those of other queues have left to others what was kept for later."""
-        opened = self._time.opened if self._is_laid_out else {}
+        if not self._is_laid_out:
+            return 0
+        opened = self._time.opened
         return sum(opened.values()) - opened.get(queue, 0)
 
     @cached_property

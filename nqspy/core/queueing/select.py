@@ -291,10 +291,11 @@ class _Selection:
 
     def _is_over(self, line: CandidateOrder) -> bool:
         """Whether nothing more of a line can start."""
-        name, room, chosen = line.queue.name, self._draft.room(line.queue.name), len(self._draft.chosen)
+        name, room = line.queue.name, self._draft.room(line.queue.name)
         if not self._offers.forces:
             closed = self._tally.closed(name) is not None
             return closed or not room or line.startable(room) is None
+        chosen = len(self._draft.chosen)
         if self._fits is None or self._fits[:2] != (name, chosen):
             self._fits = name, chosen, bool(room) and line.any_within(room)
         return self._draft.is_short(name) and not self._fits[2]

@@ -37,7 +37,7 @@ def _ask(draft: Draft, domain: str, pairs: Sequence[tuple[str, str]]) -> list[fl
     # Many are told the same: those of a group, or of no exit at all.
     answers = {*said}
     sound: dict[float | None, float] = {
-        each: max(0.0, float(each)) for each in answers if each is not None and isfinite(each)
+        each: float(each) if each > 0 else 0.0 for each in answers if each is not None and isfinite(each)
     }
     if len(sound) == len(answers):
         return list(map(sound.__getitem__, said))
@@ -88,7 +88,7 @@ class Shares:
         """Share factors of this round, indexed by pair number. Pairs count for the divisor if some waiting
         row of theirs is neither ``kept`` back nor ``gone``; if there is none, all count."""
         values = self._round()
-        counting = values[self._counting(kept, gone)]
+        counting = values if kept is None and not gone else values[self._counting(kept, gone)]
         those = counting if len(counting) else values
         largest = float(those.item(those.argmax()))
         table = np.zeros(len(self._waiting))

@@ -87,10 +87,9 @@ def changes(draft: Draft) -> tuple[tuple[str, int], ...]:
     for domain in site.shared():
         known = site.balance_of(domain).startable()
         now = _now(draft, domain) if waits or any(known.values()) else {}
-        if now != known:
-            told = now.items() - known.items()
-            told |= {(name, 0) for name in known.keys() - now.keys() if known[name]}
-            found += [(account_key(domain, name), pes) for name, pes in sorted(told)]
+        others = sorted({name for name, _ in now.items() ^ known.items()})
+        told = [name for name in others if name in now or known[name]]
+        found += [(account_key(domain, name), now.get(name, 0)) for name in told]
     return tuple(found)
 
 
@@ -133,22 +132,26 @@ def _of_queue(draft: Draft, tally: RunningCounts, queue: Queue, columns: Columns
     """PEs by pair."""
     site = draft.site
     found, gone = columns.pes_by_pair(), draft.gone(queue.name)
-    bound = gone or tally.rules(queue.name) or site.resources or columns.most("count") > 1
+    bound = tally.rules(queue.name) or site.resources or columns.most("count") > 1
     if not bound and columns.most("pes") <= site.size(queue.name):
-        return found
-    found = found.copy()
+        return _without(found, gone, columns) if gone else found
     headroom, never = tally.headroom(queue.name), tally.headroom(queue.name, ever=True)
     never |= {rule: left for rule, left in headroom.items() if rule in OF_PEOPLE}
     out = blocked_mask(site, never, queue, columns)
     if gone:
         out = np.zeros(len(columns), dtype=bool) if out is None else out
         out[gone] = True
-    if out is not None:
-        rows = out.nonzero()[0]
-        np.subtract.at(found, columns.pair[rows], columns.pes[rows] * columns.count[rows])
+    found = found.copy() if out is None else _without(found, out.nonzero()[0], columns)
     _drop_indices(draft, tally, out, columns, found)
     _drop_people(site, queue.name, headroom, found)
     return found
+
+
+def _without(found: Ints, rows: Ints | list[int], columns: Columns) -> Ints:
+    """PEs by pair, those of these rows not counted."""
+    left = found.copy()
+    np.subtract.at(left, columns.pair[rows], columns.pes[rows] * columns.count[rows])
+    return left
 
 
 def _drop_indices(
