@@ -117,7 +117,7 @@ class PassPromises:
     @property
     def is_begun(self) -> bool:
         """Whether one who was promised a start has it in this pass."""
-        return not self._begun.isdisjoint(self._site.reserved)
+        return not self._site.reserved.keys().isdisjoint(self._begun)
 
     def has_begun(self, request: Request) -> bool:
         """Whether this pass starts it (of an array an index of it)."""
