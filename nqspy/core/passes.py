@@ -88,6 +88,8 @@ class PassRunner:
             return None
         if site.reserved and not holds(site, now):  # who is promised when may be another matter by now
             return None
+        if any(stop.spill == "drain" for stop in site.upcoming_stops.values()):  # less time is left by now
+            return None
         came = [queue for queue, n in site.came.items() if n > last.as_of]
         if any(map(self._exits.has, _ASKED)) or not last.still.issuperset(came):
             return None

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from nqspy.model import events as ev
 from nqspy.model.requests import Used
+from nqspy.model.shifts import UpcomingStop
 
 QUEUES = ("front", "back", "apart")
 REQUEST = st.fixed_dictionaries(
@@ -134,3 +135,18 @@ def test_whom_a_promise_keeps_back_beside_those_at_their_limits_is_told_what_a_w
     assert house.go().starts == []
     assert house.decided_again >= 1
     assert house.why(long).text == "user limit 1 of queue limited is reached for cleo"
+
+
+def test_whom_a_shift_that_drains_keeps_back_by_now_is_told_so():
+    house = House().machine(pes=2)
+    house.queue("night", order="fcfs", backfill="none")
+    house.submit("anne pes=2 wall=2:00", "ben wall=3:00")
+    at = house.now + 3 * MINUTE
+    house.site.upcoming_stops = {"night": UpcomingStop(at, "day", "drain", "8:00")}
+    house.site.closings = {"night": at}
+    house.go()
+    house.submit("cleo wall=1:00")
+    house.later(seconds=1)
+    assert house.go().starts == []
+    assert house.decided_again == 0
+    assert house.why(2).text.startswith("its wall limit of 3:00 goes beyond 8:00")
