@@ -1,11 +1,10 @@
 """A site whose domains have no limit in common behaves as several sites: who starts on which PEs, what is
 owed to whom, why the others wait."""
 
-from dataclasses import replace
-
 from core.harness import House
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from nqspy.core.passes import explain
 from nqspy.model.domains import PLACEMENTS
