@@ -7,6 +7,7 @@ nothing of requests: whoever builds one says which amounts there are, and what i
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import islice
 
 import numpy as np
 
@@ -104,16 +105,16 @@ class _Steps:
 
     def earliest(self, amount: int, length: int, after: int) -> int | None:
         """The first instant from ``after`` on from which so much is free for ``length``; None: never."""
-        times, free, place = self.times, self.free, self.at(after)
-        begin = max(after, times[0])
-        for step in range(place, len(times)):
-            if times[step] >= begin + length:
+        place, begin, is_free = self.at(after), max(after, self.times[0]), True
+        end = begin + length
+        for at, free in zip(islice(self.times, place, None), islice(self.free, place, None), strict=True):
+            if is_free and at >= end:
                 return begin
-            if free[step] < amount:
-                if step + 1 == len(times):
-                    return None
-                begin = times[step + 1]
-        return begin
+            if free < amount:
+                is_free = False
+            elif not is_free:
+                begin, end, is_free = at, at + length, True
+        return begin if is_free else None
 
 
 class Profile:
