@@ -69,10 +69,9 @@ class Terms(msgspec.Struct, frozen=True):
         force_setattr(self, "bound", pes * max(self.run, SHORTEST))
         force_setattr(self, "hour", float(pes * HOUR))
 
-    def clipped(self, present: float, times: int = 1) -> float:
-        """Within ``times`` b."""
-        most = times * self.bound
-        return most if present > most else -most if present < -most else present
+    def clipped(self, present: float) -> float:
+        """Within b."""
+        return min(max(present, -self.bound), self.bound)
 
 
 @lru_cache(256)  # what ran over one span is told of at one instant
