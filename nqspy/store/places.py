@@ -3,7 +3,7 @@
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -123,7 +123,8 @@ class Outside:
         while count := os.sendfile(self._file, source, size, 1 << 24):
             size += count
         os.fsync(self._file)
-        self._name()
+        with suppress(FileNotFoundError):  # its draft has been taken away
+            self._name()
         found = self._there(self._path.name)
         if found is None or not os.path.samestat(found, os.fstat(self._file)):
             raise OSError("somebody has exchanged it while it was written")

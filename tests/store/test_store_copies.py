@@ -322,3 +322,22 @@ def test_the_note_names_indices_that_began_since(path, tell_story):
     restoring.restore(path, file, "x")
     note = restoring.rewound(path)
     assert note.attempts == {member(array, 2): 1, member(array, 3): 1}
+
+
+def exchanged_for_a_link(draft, precious):
+    draft.unlink()
+    draft.symlink_to(precious)
+
+
+@pytest.mark.parametrize("act", [lambda draft, _: draft.unlink(), exchanged_for_a_link])
+def test_a_backup_handed_out_whose_draft_is_taken_away_says_so(act, tmp_path):
+    theirs, source = tmp_path / "theirs", tmp_path / "copy"
+    theirs.mkdir()
+    source.write_text("the copy")
+    outside = places.Outside(theirs / "mine.db")
+    [draft] = theirs.iterdir()
+    act(draft, source)
+    with source.open("rb") as opened, pytest.raises(OSError, match="somebody has exchanged it"):
+        outside.fill(opened.fileno())
+    outside.close()
+    assert source.read_text() == "the copy"
