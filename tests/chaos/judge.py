@@ -17,7 +17,7 @@ from nqspy.store.journal import SqliteJournal
 
 NEVER_BEGAN = "never begun"
 LATE = 1_000
-"""ms by which a start may come after its promised time, and nothing is told (`reservations.MOMENT`)."""
+"""ms by which a start may come after its promised time, and nothing is told (`expected_ends.MOMENT`)."""
 _LIFTING = (ev.Held, ev.Moved, ev.Modified, ev.Deleted, ev.Ended)
 SLACK = 1e-3
 """Part of a use that may be forgotten in a run: the half-life is 100 years, clocks are stepped by days."""

@@ -1,5 +1,6 @@
 """A start that came too late for its promise: room is kept for it beside what others were promised."""
 
+import pytest
 from core.harness import promised
 
 from nqspy.model import events as ev
@@ -24,3 +25,18 @@ def test_one_whose_start_an_operator_made_late_makes_no_other_start_late(house):
     assert house.go().starts == [sure], "as it was promised beside what was kept for the other one"
     house.later(minutes=11).end(sure)
     assert house.go().starts == [late]
+
+
+@pytest.mark.parametrize("wall", ["wall=5:00", ""])
+def test_the_moments_that_starting_takes_put_nobody_behind_those_promised_a_start_after_him(house, wall):
+    house.machine(pes=1).queue("night", order="fcfs", reserve=None)
+    line = house.submit(*["anne wall=5:00"] * 3, f"anne {wall}")
+    house.go()
+    running, *line = line
+    assert [promised(house, each) for each in line] == [5, 10, 15]
+    for first in line:  # each runs to its limit, and that counts from a moment after its start
+        house.later(50, minutes=5)
+        assert house.go().starts == []
+        house.end(running)
+        assert house.go().starts == [first]
+        running = first

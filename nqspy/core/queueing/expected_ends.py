@@ -7,6 +7,9 @@ from nqspy.model.ids import Instant
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
 
+MOMENT = 1_000
+"""What starting may take, ms: limits count from then. So much more is no delay that anybody is told of."""
+
 
 def length_of(site: Site, request: Request) -> int:
     """How long a request is reckoned to run."""

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from nqspy.core.profile import FOREVER, Amount, Claims, Profile
-from nqspy.core.queueing.expected_ends import end_of, is_suspended, length_of, planned_end
+from nqspy.core.queueing.expected_ends import MOMENT, end_of, is_suspended, length_of, planned_end
 from nqspy.core.queueing.layout import HeldSpans, KeptSpans, Span, TimeLayout, recall, remember
 from nqspy.core.queueing.limit_rules import LimitRule
 from nqspy.core.queueing.untimed import Turn, Untimed, spare, spare_of
@@ -141,7 +141,7 @@ class LaidOut:
     def earliest(self, request: Request, claims: Claims) -> int | None:
         """The first instant from which one may run that claims these; None: never. Of what it keeps when a
         shift suspends it, it wants as much for ever."""
-        length = length_of(self._site, request)
+        length = self._room_for(request)
         found = self.profile.earliest(claims, length)
         if found is None or not is_suspended(self._site, request, found, found + length):
             return found
@@ -149,12 +149,18 @@ class LaidOut:
 
     def fits(self, request: Request, claims: Claims) -> bool:
         """Whether that is now."""
-        length = length_of(self._site, request)
+        length = self._room_for(request)
         if not self.profile.fits(claims, length):
             return False
         if not is_suspended(self._site, request, self._now, self._now + length):
             return True
         return self.profile.fits(self._kept_on(request, claims), FOREVER)
+
+    def _room_for(self, request: Request) -> int:
+        """How long it must find room. Whose time came a moment ago was promised room from then on: those who
+        are promised a start at the end of that do not keep it back."""
+        length, late = length_of(self._site, request), self._now - time_of(request)
+        return max(1, length - late) if 0 < late <= MOMENT and length < FOREVER else length
 
     def until(self, request: Request, claims: Claims) -> int:
         """Up to which instant these are free from now on for one that is ended then; now where a shift

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from nqspy.core.cached import cached_property
 from nqspy.core.profile import FOREVER, Amount, Claims, held_up_by
 from nqspy.core.queueing import mold
-from nqspy.core.queueing.expected_ends import length_of
+from nqspy.core.queueing.expected_ends import MOMENT, length_of
 from nqspy.core.queueing.laid_out import SHOWN, LaidOut, Rules
 from nqspy.core.queueing.limit_rules import Mask
 from nqspy.core.queueing.passing import hole_wanted, passing_walls, probable_length, promises_times
@@ -37,8 +37,6 @@ _DELAYS, _ENDLESS = reason_kinds(
 )
 
 _NEVER = "as things are it can never start"
-MOMENT = 1_000
-"""What starting may take, ms: limits count from then. So much more is no delay that anybody is told of."""
 
 
 class Reservations(PassPromises):
