@@ -232,3 +232,14 @@ def test_nobody_fills_a_hole_whose_end_nobody_knows(house):
     house.go()
     house.submit("ben pes=8 wall=5:00", "dora pes=2 wall=60:00 contract=yes")
     assert house.go().starts == []
+
+
+def test_whoever_was_promised_a_start_is_told_what_keeps_him_back_after_others_have_passed(house):
+    house.machine(pes=8).queue("night", order="fcfs", reserve=1)
+    house.submit("anne pes=6 wall=20:00")
+    house.go()
+    (wide,) = house.submit("ben pes=8 wall=30:00")
+    house.go()
+    (short,) = house.submit("cleo wall=10:00")
+    assert house.go().starts == [short]
+    assert house.why(wide).text == "it asks for 8 PEs, 1 of 8 PEs is free"
