@@ -40,3 +40,12 @@ def test_the_moments_that_starting_takes_put_nobody_behind_those_promised_a_star
         house.end(running)
         assert house.go().starts == [first]
         running = first
+
+
+@pytest.mark.parametrize(("late", "first"), [(9_000, 2), (12_000, 3)])
+def test_one_that_takes_its_grace_time_to_end_delays_who_waits_for_it_by_no_more(house, late, first):
+    house.machine(pes=1).queue("night", order="fcfs", reserve=None)
+    running, *_ = house.submit(*["anne wall=5:00"] * 3)
+    house.go()
+    house.later(late, minutes=5).end(running)
+    assert house.go().starts == [first]

@@ -158,9 +158,11 @@ class LaidOut:
 
     def _room_for(self, request: Request) -> int:
         """How long it must find room. Whose time came a moment ago was promised room from then on: those who
-        are promised a start at the end of that do not keep it back."""
+        are promised a start at the end of that do not keep it back. So it is as long as one that reached its
+        limit may take to end."""
         length, late = length_of(self._site, request), self._now - time_of(request)
-        return max(1, length - late) if 0 < late <= MOMENT and length < FOREVER else length
+        most = MOMENT + self._site.settings.server.grace
+        return max(1, length - late) if 0 < late <= most and length < FOREVER else length
 
     def until(self, request: Request, claims: Claims) -> int:
         """Up to which instant these are free from now on for one that is ended then; now where a shift
