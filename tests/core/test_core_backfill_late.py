@@ -37,6 +37,7 @@ def test_the_moments_that_starting_takes_put_nobody_behind_those_promised_a_star
     for first in line:  # each runs to its limit, and that counts from a moment after its start
         house.later(50, minutes=5)
         assert house.go().starts == []
+        assert not house.request(first).reservation.late, "that is no delay"
         house.end(running)
         assert house.go().starts == [first]
         running = first
@@ -49,3 +50,15 @@ def test_one_that_takes_its_grace_time_to_end_delays_who_waits_for_it_by_no_more
     house.go()
     house.later(late, minutes=5).end(running)
     assert house.go().starts == [first]
+
+
+def test_one_that_goes_on_beyond_its_limit_is_told_as_the_cause_as_soon_as_the_moment_is_over(house):
+    house.machine(pes=1).queue("night", order="fcfs", reserve=1)
+    _, waiting = house.submit(*["anne wall=5:00"] * 2)
+    house.go()
+    house.later(minutes=5).go()
+    assert not house.request(waiting).reservation.late
+    assert house.plan.wake_at == house.now + 1_001
+    house.later(1_001).go()
+    assert house.request(waiting).reservation.late == "1.ymp still running beyond what was planned"
+    assert house.plan.wake_at is None

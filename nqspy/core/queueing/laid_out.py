@@ -141,8 +141,10 @@ class LaidOut:
     def earliest(self, request: Request, claims: Claims) -> int | None:
         """The first instant from which one may run that claims these; None: never. Of what it keeps when a
         shift suspends it, it wants as much for ever."""
-        length = self._room_for(request)
+        length = length_of(self._site, request)
         found = self.profile.earliest(claims, length)
+        if request.reservation is not None and (found is None or found > time_of(request)):
+            found = self._a_moment_late(request, claims, length) or found
         if found is None or not is_suspended(self._site, request, found, found + length):
             return found
         return self.profile.earliest(claims, length, self._kept_on(request, claims))
@@ -161,8 +163,18 @@ class LaidOut:
         are promised a start at the end of that do not keep it back. So it is as long as one that reached its
         limit may take to end."""
         length, late = length_of(self._site, request), self._now - time_of(request)
-        most = MOMENT + self._site.settings.server.grace
-        return max(1, length - late) if 0 < late <= most and length < FOREVER else length
+        return max(1, length - late) if 0 < late <= self._moment and length < FOREVER else length
+
+    def _a_moment_late(self, request: Request, claims: Claims, length: int) -> int | None:
+        """The first start beside those promised one at its end, no more than a moment later than it was told;
+        None: there is none."""
+        told = time_of(request)
+        soon = None if length >= FOREVER else self.profile.earliest(claims, max(1, length - self._moment))
+        return max(soon, told) if soon is not None and soon <= told + self._moment else None
+
+    @property
+    def _moment(self) -> int:
+        return MOMENT + self._site.settings.server.grace
 
     def until(self, request: Request, claims: Claims) -> int:
         """Up to which instant these are free from now on for one that is ended then; now where a shift

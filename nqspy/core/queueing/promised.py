@@ -1,13 +1,14 @@
 """Who has a promised start: as a pass begins, by queue and by time, gone through once and known for as long
 as nothing but submissions happens (`Site.memos`); and by now, with what the pass has changed."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 
 import numpy as np
 
 from nqspy.core.cached import cached_property
 from nqspy.core.profile import FOREVER
+from nqspy.core.queueing.expected_ends import MOMENT
 from nqspy.core.queueing.laid_out import time_of, turn_of
 from nqspy.model.columns import Ints
 from nqspy.model.ids import Instant, Seq
@@ -57,10 +58,9 @@ class EarlierPromises:
         """Those whose promised time has come."""
         return self._by_time[: bisect_right(self._times, now)]
 
-    def next_at(self, now: Instant) -> Instant | None:
-        """The first time that is to come."""
-        place = bisect_right(self._times, now)
-        return Instant(self._times[place]) if place < len(self._times) else None
+    def about(self, now: Instant) -> list[int]:
+        """The times that came in the last moment, and the first that is to come."""
+        return self._times[bisect_left(self._times, now - MOMENT) : bisect_right(self._times, now) + 1]
 
 
 def promised_of(site: Site) -> EarlierPromises:
@@ -147,11 +147,13 @@ class PassPromises:
         return {seq: each for seq, each in (kept | self.changes).items() if each is not None}
 
     def next_at(self) -> Instant | None:
-        """When the next promised start is due."""
+        """When the next promised start is due, or one that is due now is late."""
         if not (self.changes or self._begun):
-            return self._known.next_at(self._now) if self._site.reserved else None
-        times = (each.at for each in self._promised().values())
-        return min((at for at in times if at is not None and at > self._now), default=None)
+            times = self._known.about(self._now) if self._site.reserved else []
+        else:
+            times = [each.at for each in self._promised().values() if each.at is not None and not each.late]
+        dues = (at if at > self._now else at + MOMENT + 1 for at in times)
+        return min((Instant(at) for at in dues if at > self._now), default=None)
 
     # ------------------------------------------------------------ of one queue
 

@@ -228,7 +228,7 @@ class Reservations(PassPromises):
         if self._waits_for_luck(request, former):
             return self._time.put(request, former)
         told = former.at if former.at is not None else self._now
-        is_late = at is None or at > told + MOMENT or self._now >= told
+        is_late = at is None or max(at, self._now) > told + MOMENT
         if is_late and at != former.at and not former.late:
             self._change(request, replace(former, late=self._time.cause_of_delay(former.at)))
         return self._time.put(request, Reservation(at, turn=former.turn))
