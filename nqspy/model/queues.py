@@ -228,5 +228,5 @@ class Defaults:
     cpu_limit: int | None = setting("time", 600_000, "CPU time that routing assumes where none is asked for")
     priority: int = setting("number", 31, "priority of a request that names none", low=0, high=63)
     wall_limit: int | None = setting(
-        "time", None, "wall time that plans assume where neither request nor queue has a limit"
+        "time", None, "wall time that plans assume where neither request nor queue has a limit", low=1000
     )

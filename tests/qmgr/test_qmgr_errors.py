@@ -108,6 +108,7 @@ WRONG = [
     ("set mail smtp=a sendmail=/x", 10, "sendmail and smtp are two ways"),
     ("set usage of group d3 abc", 23, "'abc' is no time; write it like 12h, +2h or -30min"),
     ("set queued_limit=99999999999999999999 night", 18, "is too great for a number"),
+    ("set default wall_limit = 0", 26, "wall_limit is at least 1s, not 0s"),
     ("set history keep=1d", 18, "keep is at least 336:00:00, not 24:00:00"),
     ("set decider memory=1kb", 20, "memory is at least 64mb, not 1kb"),
     ("create probe x file=/x every=10ms", 30, "every is at least 0.1s, not 0.01s"),

@@ -170,6 +170,8 @@ def test_what_was_in_no_display_is():
     text = show.show_parameters(Settings())
     for words in ("Size of a script              4", "Scripts kept for a user       10%", "takes       20%"):
         assert words in text
+    assert "Wall time assumed in plans    unlimited\n" in text
+    assert "Wall limits told, times use   10\n" in text
     queue = show.show_queue(Settings(queues={"batch": Queue("batch", "batch")}), long=True)
     assert "per_request process_limit" in queue
     assert "age_from                      eligible" in queue
