@@ -62,3 +62,13 @@ def test_one_that_goes_on_beyond_its_limit_is_told_as_the_cause_as_soon_as_the_m
     house.later(1_001).go()
     assert house.request(waiting).reservation.late == "1.ymp still running beyond what was planned"
     assert house.plan.wake_at is None
+
+
+def test_whoever_is_late_because_of_those_before_him_is_told_who_they_are(house):
+    house.machine(pes=1).queue("night", order="fcfs", reserve=None)
+    running, *_ = house.submit(*["anne wall=5:00"] * 4)
+    house.go()
+    house.later(2_000, minutes=5).end(running)
+    assert house.go().starts == [2]
+    assert house.request(3).reservation.late == "what it needs is held by 2.ymp"
+    assert house.request(4).reservation.late == "what it needs is kept for 3.ymp by then"

@@ -51,6 +51,7 @@ class LaidOut:
         self._site, self._now, self._rules = site, now, rules
         self._leaving, self._returning = leaving, returning
         self.opened = Counter[str]()
+        self._begun: list[tuple[int, Seq]] = []
         as_it_is = not (started or leaving or returning)
         found = recall(site, now) if as_it_is else None
         if found is not None:
@@ -286,9 +287,13 @@ class LaidOut:
         over = [r for r in self._site.started.values() if planned_end(self._site, self._now, r) <= self._now]
         if over:
             return f"{self._ids(r.seq for r in over)} still running beyond what was planned"
-        late = [seq for end, seq in self.running if promised is not None and end > promised]
-        if late:
-            return f"what it needs is held by {self._ids(late)}"
+        until = FOREVER if promised is None else promised
+        held = [seq for end, seq in [*self.running, *self._begun] if end > until]
+        if held:
+            return f"what it needs is held by {self._ids(held)}"
+        kept = [seq for seq, span in self.kept.items() if span.begin < until < span.end]
+        if kept:
+            return f"what it needs is kept for {self._ids(kept)} by then"
         away = self._site.offline()
         return f"PE {away[0]} is offline" if away else "limits, settings or the machine were changed"
 
@@ -297,6 +302,7 @@ class LaidOut:
 
     def take(self, request: Request, until: int, passing: bool) -> None:
         """It runs from now to then."""
+        self._begun.append((until, request.seq))
         claims = self.claims(request, passing)
         for span in self._span(request, self._now, min(until, FOREVER), claims, until).spans():
             self.profile.hold(*span)
