@@ -168,9 +168,8 @@ def _explain(
     closing = reasons.closing.get(request.queue)
     if kept is None and closing is not None:
         return _of_its_queue(site, request, closing, boards)
-    if (
-        kept is None and request.reservation is not None
-    ):  # it was looked at; those behind it had their turn since
+    if kept is None and request.reservation is not None:
+        # It was looked at; those behind it had their turn since.
         kept = words.lacking(site, boards(request.queue), request)
     return kept or _NOT_YET("scheduler")
 
