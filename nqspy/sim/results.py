@@ -3,9 +3,10 @@ end."""
 
 import csv
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import Protocol
 
 from nqspy.sim.batch import EndedJob, NotSimulated
 
@@ -37,12 +38,38 @@ def row_of(ended: EndedJob) -> dict[str, str | int | float]:
     return dict(zip(COLUMNS, (job.number, job.user, job.group, ended.pes, *numbers), strict=True))
 
 
+class ResultFile:
+    """A file that is begun anew. Its methods raise NotSimulated where it cannot be written."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with self._told():
+            self._file = path.open("w", encoding="utf-8", newline="")
+
+    def write(self, text: str) -> None:
+        """Adds a text."""
+        with self._told():
+            self._file.write(text)
+
+    def close(self) -> None:
+        """Closes it; what it had not written yet is written."""
+        with self._told():
+            self._file.close()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise NotSimulated(f"{self._path} cannot be written: {error.strerror}") from None
+
+
 class Starts:
     """Lines ``job_id start_time`` in the order of the list. What has ended before those ahead of it in the
     list is kept back until they have."""
 
     def __init__(self, path: Path) -> None:
-        self._file = _opened(path)
+        self._file = ResultFile(path)
         self._kept: dict[int, str] = {}
         self._next = 0
 
@@ -55,7 +82,7 @@ class Starts:
 
     def close(self) -> None:
         """Writes what waits for some that have not ended."""
-        self._file.writelines(line for _, line in sorted(self._kept.items()))
+        self._file.write("".join(line for _, line in sorted(self._kept.items())))
         self._file.close()
 
 
@@ -63,7 +90,7 @@ class Table:
     """A CSV file with a line for each job, as they end."""
 
     def __init__(self, path: Path) -> None:
-        self._file = _opened(path)
+        self._file = ResultFile(path)
         self._writer = csv.DictWriter(self._file, COLUMNS, lineterminator="\n")
         self._writer.writeheader()
 
@@ -80,7 +107,7 @@ class JsonLines:
     """A JSON object on a line for each job, as they end."""
 
     def __init__(self, path: Path) -> None:
-        self._file = _opened(path)
+        self._file = ResultFile(path)
 
     def add(self, ended: EndedJob) -> None:
         """One more."""
@@ -101,10 +128,3 @@ def opened(path: Path) -> Results:
     if form is None:
         raise NotSimulated(f"{path}: its ending says no format; there are {', '.join(FORMS)}")
     return form(path)
-
-
-def _opened(path: Path) -> TextIO:
-    try:
-        return path.open("w", encoding="utf-8", newline="")
-    except OSError as error:
-        raise NotSimulated(f"{path} cannot be written: {error.strerror}") from None

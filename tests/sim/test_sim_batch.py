@@ -7,11 +7,10 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from sim.sim_calls import call, refused
 
 from nqspy.sim.batch import BatchRun, NotSimulated
 from nqspy.sim.batch_policies import BATCH_POLICIES, SITE
-from nqspy.sim.command import app
 from nqspy.sim.metrics import Metrics, size_class
 from nqspy.sim.results import seconds
 from nqspy.sim.workloads.swf import open_swf
@@ -160,10 +159,6 @@ def test_times_are_numbers_without_trailing_zeros():
 # ---------------------------------------------------------------- the command
 
 
-def call(*words: object):
-    return CliRunner().invoke(app, [str(word) for word in words])
-
-
 def test_starts_are_written_in_the_order_of_the_file(tmp_path):
     out = tmp_path / "starts"
     answer = call(OURS / "edge.swf", "--policy", "firstfit", "--starts", out)
@@ -203,6 +198,17 @@ def test_each_job_is_written_as_it_ends(tmp_path):
     ]
 
 
+@pytest.mark.parametrize(
+    "words", [["--starts", "starts"], ["--requests", "jobs.csv"], ["--requests", "j.json"]]
+)
+@pytest.mark.parametrize("jobs", [5, 2000], ids=["at its end", "in the middle"])
+def test_a_disk_that_is_full_is_told_in_one_line(tmp_path, words, jobs):
+    option, name = words
+    (tmp_path / name).symlink_to("/dev/full")
+    said = refused("lublin", "--jobs", jobs, option, tmp_path / name)
+    assert f"{tmp_path / name} cannot be written: No space left on device" in said
+
+
 def test_a_configuration_of_ones_own_is_used(tmp_path):
     config = tmp_path / "one.qmgr"
     config.write_text(SITE + "set run_limit=1 batch\n")
@@ -223,8 +229,4 @@ def test_a_configuration_of_ones_own_is_used(tmp_path):
     ],
 )
 def test_what_is_wrong_is_told_in_one_line(words, said):
-    answer = call(*words)
-    assert answer.exit_code == 1
-    assert said in answer.stderr
-    assert answer.stderr.count("\n") == 1
-    assert not answer.stdout
+    assert said in refused(*words)
