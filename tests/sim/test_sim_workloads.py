@@ -93,6 +93,13 @@ def test_the_lists_of_a_night_are_handed_in_by_departments():
     assert 0 < small.count < len(jobs)
 
 
+@pytest.mark.parametrize(("name", "least"), [("psched", 8), ("t3d", 2)])
+def test_a_machine_on_which_no_job_fits_is_refused(name, least):
+    with pytest.raises(BadWorkload, match=f"has less than {least} PEs: say --pes"):
+        open_workload(name, Wanted(pes=least - 1, jobs=5))
+    assert len(list(open_workload(name, Wanted(pes=least, jobs=5)).jobs())) == 5
+
+
 # ---------------------------------------------------------------- recorded lists
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import islice
 from random import Random
 
-from nqspy.sim.workloads.jobs import SimulatedJob, Workload
+from nqspy.sim.workloads.jobs import BadWorkload, SimulatedJob, Workload
 from nqspy.sim.workloads.wanted import Wanted
 
 PES, JOBS, AT_ONCE = 128, 2_000, 33
@@ -17,8 +17,11 @@ SHORTEST, LONGEST = 180, 2_048
 
 
 def psched(wanted: Wanted) -> Workload:
-    """So many of its applications; only those are drawn that the machine has PEs for."""
+    """So many of its applications; only those are drawn that the machine has PEs for. Raises
+    BadWorkload."""
     pes, count = wanted.pes or PES, wanted.jobs or JOBS
+    if pes < min(SIZES):
+        raise BadWorkload(f"no application of psched has less than {min(SIZES)} PEs: say --pes {PES}")
     return Workload(
         f"psched-{wanted.seed}", pes, count, lambda: islice(_jobs(Random(wanted.seed), pes), count),
         at_once=AT_ONCE,

@@ -12,7 +12,7 @@ from random import Random
 
 from msgspec import Struct
 
-from nqspy.sim.workloads.jobs import SimulatedJob, Workload
+from nqspy.sim.workloads.jobs import BadWorkload, SimulatedJob, Workload
 from nqspy.sim.workloads.wanted import Wanted
 
 PES = 256
@@ -49,8 +49,10 @@ INTERACTIVE_LIMIT = 2 * _HOUR
 
 def t3d(wanted: Wanted) -> Workload:
     """Five weeks of it, or so many jobs; only those are drawn that the machine has PEs for. A job's group is
-    its queue."""
+    its queue. Raises BadWorkload."""
     pes, seed = wanted.pes or PES, wanted.seed
+    if pes < min(_WIDTHS):
+        raise BadWorkload(f"no job of t3d has less than {min(_WIDTHS)} PEs: say --pes {PES}")
     count = wanted.jobs or sum(1 for _ in _five_weeks(seed, pes))
     return Workload(f"t3d-{seed}", pes, count, lambda: islice(_jobs(Random(seed), pes), count))
 
