@@ -18,6 +18,7 @@ from nqspy.sim.rows import tables_of
 from nqspy.sim.runs import RunTask, SimulatedRun, begun, run_task, workload_of
 from nqspy.sim.tables import progress, remark, show, show_comparison
 from nqspy.sim.variants import Variant, variants_of
+from nqspy.sim.workloads.known import GENERATORS
 from nqspy.sim.workloads.wanted import Wanted
 
 
@@ -69,6 +70,7 @@ def carry_out(order: SimOrder, took: Callable[[], float]) -> None:
         raise NotSimulated(f"--starts and --requests write the jobs of a single run; here are {len(tasks)}")
     names = names_of(len(tasks) // order.many, order.many)
     files = [file for path in order.pictures for file in files_of(path, names)]
+    _each_its_own(order, files)
     if order.html is not None:
         write(order.html, b"", "ab")
     runs = _run(order, tasks)
@@ -77,6 +79,20 @@ def carry_out(order: SimOrder, took: Callable[[], float]) -> None:
         _tell_one(runs[0], took(), order.as_json)
     else:
         _tell_all(runs, took(), order.as_json)
+
+
+def _each_its_own(order: SimOrder, files: Sequence[PictureFile]) -> None:
+    """What is written overwrites nothing that is read, and nothing else that is written. Raises
+    NotSimulated."""
+    used = {} if order.workload in GENERATORS else {Path(order.workload).resolve(): "the workload"}
+    used |= {} if order.config is None else {order.config.resolve(): "--config"}
+    written = [("--starts", order.starts), ("--requests", order.requests), ("--html", order.html)]
+    for option, path in (*written, *(("--pictures", file.path) for file in files)):
+        if path is None or path.is_char_device():
+            continue
+        if other := used.get(path.resolve()):
+            raise NotSimulated(f"{option} would overwrite {path}, which is {other}: say another file")
+        used[path.resolve()] = f"what {option} writes"
 
 
 def _run(order: SimOrder, tasks: Sequence[RunTask]) -> list[SimulatedRun]:

@@ -209,6 +209,27 @@ def test_a_disk_that_is_full_is_told_in_one_line(tmp_path, words, jobs):
     assert f"{tmp_path / name} cannot be written: No space left on device" in said
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--starts", "mine.swf"], "--starts would overwrite {}/mine.swf, which is the workload"),
+        (["--html", "link.html"], "--html would overwrite {}/link.html, which is the workload"),
+        (["--requests", "site.csv", "--config", "site.csv"], "site.csv, which is --config: say another file"),
+        (["--starts", "a.csv", "--requests", "a.csv"], "a.csv, which is what --starts writes"),
+        (["--html", "gantt.svg", "--pictures", "gantt.svg"], "gantt.svg, which is what --html writes"),
+    ],
+)
+def test_what_is_read_or_written_is_not_overwritten(tmp_path, words, said):
+    content = (OURS / "example.swf").read_text()
+    (tmp_path / "mine.swf").write_text(content)
+    (tmp_path / "site.csv").write_text(SITE)
+    (tmp_path / "link.html").symlink_to("mine.swf")
+    named = [word if word.startswith("--") else tmp_path / word for word in words]
+    assert said.format(tmp_path) in refused(tmp_path / "mine.swf", *named)
+    assert (tmp_path / "mine.swf").read_text() == content
+    assert (tmp_path / "site.csv").read_text() == SITE
+
+
 def test_a_configuration_of_ones_own_is_used(tmp_path):
     config = tmp_path / "one.qmgr"
     config.write_text(SITE + "set run_limit=1 batch\n")
