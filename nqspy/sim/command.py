@@ -14,7 +14,7 @@ from nqspy.rpc.program import run
 from nqspy.sim.batch import NotSimulated
 from nqspy.sim.orders import SimOrder, carry_out
 from nqspy.sim.variants import POLICY_NAMES
-from nqspy.sim.workloads.jobs import BadWorkload
+from nqspy.sim.workloads.jobs import MOST_JOBS, BadWorkload
 from nqspy.sim.workloads.known import FILES, GENERATORS
 from nqspy.sim.workloads.wanted import Wanted
 
@@ -52,7 +52,9 @@ SeedsOption = Annotated[
     int | None,
     typer.Option("--seeds", min=1, help="so many seeds, from --seed on; of a log: weeks drawn from it"),
 ]
-JobsOption = Annotated[int | None, typer.Option("--jobs", min=1, help="of an invented workload")]
+JobsOption = Annotated[
+    int | None, typer.Option("--jobs", min=1, max=MOST_JOBS, help="of an invented workload")
+]
 ProcessesOption = Annotated[
     int | None, typer.Option("--processes", min=1, help="for several runs; else as many as there are CPUs")
 ]

@@ -17,9 +17,12 @@ from nqspy.sim.results import Results, Starts, opened
 from nqspy.sim.rows import tables_of
 from nqspy.sim.runs import RunTask, SimulatedRun, begun, run_task, workload_of
 from nqspy.sim.tables import progress, remark, show, show_comparison
-from nqspy.sim.variants import Variant, variants_of
+from nqspy.sim.variants import Variant, count_of, variants_of
 from nqspy.sim.workloads.known import GENERATORS
 from nqspy.sim.workloads.wanted import Wanted
+
+MOST_RUNS = 10_000
+"""Of one command: what came of each is kept until all are done."""
 
 
 class SimOrder(Struct, frozen=True):
@@ -45,6 +48,11 @@ class SimOrder(Struct, frozen=True):
 
     def tasks(self) -> list[RunTask]:
         """All runs: by variant, then by seed. Raises NotSimulated."""
+        count = self.many * count_of(self.policy, self.vary)
+        if count > MOST_RUNS:
+            raise NotSimulated(
+                f"--policy, --vary and --seeds make {count} runs, {MOST_RUNS} at most are made"
+            )
         variants, config = variants_of(self.policy, self.vary), _read(self.config)
         numbers = range(self.wanted.seed, self.wanted.seed + self.many)
         return [self._task(variant, seed, config) for variant in variants for seed in numbers]

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from itertools import product
+from math import prod
 
 from msgspec import Struct
 
@@ -44,6 +45,11 @@ def variants_of(policy: str | None, varied: Sequence[str]) -> list[Variant]:
     """Each policy of a list (``fcfs,easy``) with each value of each setting. Raises NotSimulated."""
     choices = [list(changes_of(text)) for text in varied]
     return [Variant(name, found) for name in policies_of(policy) for found in product(*choices)]
+
+
+def count_of(policy: str | None, varied: Sequence[str]) -> int:
+    """How many variants these make, without making them. Raises NotSimulated."""
+    return prod((len(policies_of(policy)), *(sum(1 for _ in changes_of(text)) for text in varied)))
 
 
 def policies_of(text: str | None) -> list[str | None]:

@@ -13,6 +13,7 @@ from nqspy.sim.batch import NotSimulated
 from nqspy.sim.comparing import STUDENT, Estimate, estimate, student
 from nqspy.sim.variants import changes_of, variants_of
 from nqspy.sim.workloads.jobs import BadWorkload
+from nqspy.sim.workloads.known import GENERATORS
 from nqspy.sim.workloads.resampled import WEEK, resampled
 from nqspy.sim.workloads.swf import open_swf
 
@@ -190,12 +191,21 @@ def test_what_is_no_variation_is_refused_in_a_line(text):
         (["--policy", "easy,,fcfs"], "--policy 'easy,,fcfs' has a name that is empty; it is written"),
         (["--policy", "fcfs,fcfs"], "--policy names fcfs twice"),
         (["--policy", "fcfs,easy", "--starts", "s"], "write the jobs of a single run; here are 2"),
+        (["--seeds", "1000000000"], "make 1000000000 runs, 10000 at most are made"),
+        (5 * ["--vary", "run_limit=" + ",".join(map(str, range(1, 101)))], "make 10000000000 runs"),
         (["--seeds", "2", "--requests", "r.csv"], "write the jobs of a single run; here are 2"),
         (["--html", "/none/page.html"], "/none/page.html cannot be written"),
     ],
 )
 def test_what_is_wrong_is_told_in_one_line(words, said):
     assert said in refused(*LUBLIN, *words)
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_more_jobs_than_anything_has_are_refused(name):
+    answer = program(name, "--jobs", 10**21)
+    assert (answer.returncode, answer.stderr.count(b"\n")) == (2, 1)
+    assert b"1000000000000000000000 is not in the range 1<=x<=10000000" in answer.stderr
 
 
 def test_what_makes_no_difference_is_said():

@@ -10,6 +10,8 @@ LONGEST = 1000 * 365 * 24 * 3_600_000
 """Of what a job may say of its times, ms: a thousand years. Dates end not far beyond."""
 MOST_PES = 1_000_000
 """Of a machine, as `set machine pes` takes them."""
+MOST_JOBS = 10_000_000
+"""Of what is invented."""
 
 
 class BadWorkload(Exception):
