@@ -1,5 +1,8 @@
-"""What is wrong with the words of a command that Typer reads: one line and status 2, as with all commands."""
+"""What is wrong with the words of a command that Typer reads: one line and status 2, as with all commands.
+Where its output cannot be written: one line and status 1."""
 
+import errno
+import os
 import sys
 from typing import Any, NoReturn
 
@@ -8,11 +11,16 @@ import typer
 _Unusable: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 """What is wrong with a command line, of the click that Typer stands on."""
 
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""Errors of who writes to a disk that is full or broken."""
+
 
 def run(app: typer.Typer, name: str) -> NoReturn:
     """The program itself; ends the process."""
     try:
         status = app(prog_name=name, standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except _Unusable as error:
         text = error.format_message().rstrip(".")
         if not text or "\n" in text:  # the help of a command that needs another word
@@ -21,6 +29,12 @@ def run(app: typer.Typer, name: str) -> NoReturn:
         where = error.ctx.command_path if getattr(error, "ctx", None) else name
         print(f"{name}: {text[0].lower()}{text[1:]}; see `{where} --help`", file=sys.stderr)
         raise SystemExit(error.exit_code) from None
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that the interpreter's last flush finds no error
+        print(f"{name}: the output cannot be written: {error.strerror}", file=sys.stderr)
+        raise SystemExit(1) from None
     except typer.Abort:
         raise SystemExit(130) from None
     raise SystemExit(status or 0)

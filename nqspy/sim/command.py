@@ -10,6 +10,7 @@ import typer
 
 from nqspy.model.errors import NqspyError
 from nqspy.model.units import parse_size
+from nqspy.rpc.messages import plain
 from nqspy.rpc.program import run
 from nqspy.sim.batch import NotSimulated
 from nqspy.sim.orders import SimOrder, carry_out
@@ -107,7 +108,7 @@ def sim(
 
 
 def _fail(text: object) -> NoReturn:
-    print(f"nqspy: {text}", file=sys.stderr)
+    print(f"nqspy: {plain(str(text)).translate({10: ' '})}", file=sys.stderr)
     raise SystemExit(1)
 
 

@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as RichTable
 
+from nqspy.rpc.messages import plain
 from nqspy.sim.comparing import Compared
 from nqspy.sim.rows import TextTable, comparison_table
 
@@ -49,8 +50,8 @@ def _print(console: Console, table: TextTable) -> None:
 
 
 def _known(console: Console, text: str) -> str:
-    """The text as far as the terminal's encoding has it."""
-    return text.encode(console.encoding, "replace").decode(console.encoding)
+    """The text as far as the terminal's encoding has it; what would do something to it made visible."""
+    return plain(text).encode(console.encoding, "replace").decode(console.encoding)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import BinaryIO
 
 from typer.testing import CliRunner
 
@@ -18,12 +19,15 @@ def call(*words: object):
     return CliRunner().invoke(app, [str(word) for word in words])
 
 
-def program(*words: object, **environment: str) -> subprocess.CompletedProcess[bytes]:
+def program(
+    *words: object, stdout: BinaryIO | int = subprocess.PIPE, **environment: str
+) -> subprocess.CompletedProcess[bytes]:
     """The command as people call it; ``environment`` comes on top."""
     return subprocess.run(
         [sys.executable, "-m", "nqspy.sim.command", *map(str, words)],
         env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
-        capture_output=True,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
         check=False,
         timeout=120,
     )

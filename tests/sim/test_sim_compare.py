@@ -208,6 +208,26 @@ def test_more_jobs_than_anything_has_are_refused(name):
     assert b"1000000000000000000000 is not in the range 1<=x<=10000000" in answer.stderr
 
 
+@pytest.mark.parametrize("words", [["--json"], [], ["--policy", "fcfs,easy"]])
+def test_an_output_that_is_full_is_told_in_one_line(words):
+    with open("/dev/full", "wb") as full:
+        answer = program(TRACES / "example.swf", *words, stdout=full)
+    assert (answer.returncode, answer.stderr) == (
+        1,
+        b"nqspy sim: the output cannot be written: No space left on device\n",
+    )
+
+
+def test_names_and_errors_do_nothing_to_a_terminal(tmp_path):
+    path = tmp_path / "list.csv"
+    path.write_text('job,width,submit,run,user\n1,1,0,5,"\x1b[31mred"\n')
+    assert "\\u001b[31mred" in call(path).stdout
+    path = tmp_path / "log.swf"
+    path.write_text("1 0 -1 \x1b[31m 1 -1 -1 1 9 -1 1 1 1 -1 1 -1 -1 -1\n")
+    assert "field 4 is no number: \\u001b[31m" in refused(path, "--pes", 1)
+    assert "a=1 b=2" in refused(path, "--pes", 1, "--vary", "a=1\nb=2")
+
+
 def test_what_makes_no_difference_is_said():
     answer = call(*LUBLIN, "--policy", "fcfs", "--vary", "sched_factor share=0,10")
     assert "all runs came out alike" in answer.stdout
