@@ -5,6 +5,14 @@ import os
 
 def answer(command: str, words: list[str]) -> int:
     """Answers, and gives the exit status."""
+    try:
+        return _answered(command, words)
+    except OSError as error:
+        os.write(2, f"{command}: the output cannot be written: {error.strerror}\n".encode())
+        return 1
+
+
+def _answered(command: str, words: list[str]) -> int:
     if words[:1] != ["--version"] or f"_{command.upper()}_COMPLETE" in os.environ:
         from nqspy.cli.help import answer as help_answer
 

@@ -399,7 +399,7 @@ def run(command: str, body: "Body", words: "list[str]", about: "About | None" = 
     except KeyboardInterrupt:
         return 130
     except OSError as error:
-        complain(command, f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        complain(command, f"{error.filename or ''}: {error.strerror or error}".removeprefix(": "))
         return 1
 
 
@@ -408,8 +408,8 @@ def main(command: str, body: "Body") -> "NoReturn":
     run time of a lean client)."""
     status = run(command, body, sys.argv[1:])
     try:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in filter(None, (sys.stdout, sys.stderr)):  # None: it was closed by who began us
+            stream.flush()
     except (OSError, ValueError):
         status = status or 1
     os._exit(status)

@@ -78,5 +78,6 @@ def answer(command: str, words: list[str]) -> int:
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else 1
     finally:
-        sys.stdout.flush()
+        with contextlib.suppress(OSError, AttributeError):  # full, or closed by who began us
+            sys.stdout.flush()
     return 0

@@ -17,10 +17,11 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 def run(app: typer.Typer, name: str) -> NoReturn:
     """The program itself; ends the process."""
+    if sys.stdout is None:  # closed by who began us
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end
     try:
         status = app(prog_name=name, standalone_mode=False)
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
     except _Unusable as error:
         text = error.format_message().rstrip(".")
         if not text or "\n" in text:  # the help of a command that needs another word
