@@ -163,3 +163,12 @@ def test_a_line_without_end_is_not_read_to_its_end(tmp_path):
     packed.write_bytes(gzip.compress(HEADER.encode() + b"1" * 3_000_000))
     with pytest.raises(BadWorkload, match="is no log: a line of it is longer than 1000000"):
         open_swf(packed)
+
+
+@pytest.mark.parametrize("line", ["; Note: a\n", "; more of what stands above\n"])
+def test_a_header_without_end_is_not_read_to_its_end(tmp_path, line):
+    path = tmp_path / "log.swf.gz"
+    with gzip.open(path, "wt") as packed:
+        packed.write("; MaxProcs: 8\n" + line * (2_000_000 // len(line)))
+    with pytest.raises(BadWorkload, match="its header is longer than 1000000 characters"):
+        open_swf(path)

@@ -24,7 +24,7 @@ FIELDS = 18
 """Numbers of a line; what comes behind them is not read."""
 
 MOST = 1_000_000
-"""Characters of a line: what is packed may be a line of many gigabytes."""
+"""Characters of a line, and of the header: what is packed may be a line of many gigabytes."""
 
 NO_SUBMIT = "no submit time"
 NO_PROCESSORS = "no processors"
@@ -58,12 +58,15 @@ def read_labels(path: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Labels of the header with all that is said under each. A comment without a label goes on with the one
     before it. Raises BadWorkload."""
     found: dict[str, list[str]] = {}
-    label = ""
+    label, size = "", 0
     for text in _text(path):
         if not text.startswith(";"):
             if text.strip():
                 break
             continue
+        size += len(text)
+        if size > MOST:
+            raise BadWorkload(f"{path} is no log: its header is longer than {MOST} characters")
         name, colon, value = text.lstrip("; \t").partition(":")
         if colon and name.strip().isalpha():
             label = name.strip()
