@@ -15,11 +15,14 @@ from nqspy.rpc.program import run as run_app
 from nqspy.sim.batch import NotSimulated
 from nqspy.sim.gang.machines import CHOSEN, PER_PE, PES
 from nqspy.sim.gang.run import GangOrder, GangRun
-from nqspy.sim.workloads.jobs import Workload
+from nqspy.sim.workloads.jobs import MOST_JOBS, Workload
 from nqspy.sim.workloads.t3d import t3d
 from nqspy.sim.workloads.wanted import Wanted
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+YEAR = 365 * 24 * 3_600
+"""In seconds."""
 
 
 class T3dMachine(StrEnum):
@@ -35,10 +38,12 @@ def gang(
         T3dMachine | None, typer.Option("--run", help="space sharing, or by class; else both, side by side")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="of the invented workload")] = 1,
-    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="else five weeks of it")] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", min=1, max=MOST_JOBS, help="else five weeks of it")
+    ] = None,
     thin: Annotated[int, typer.Option("--thin", min=1, help="every so manieth job only")] = 1,
     per_pe: Annotated[
-        int, typer.Option("--do-not-disturb", min=0, help="seconds for each PE of a job")
+        int, typer.Option("--do-not-disturb", min=0, max=YEAR, help="seconds for each PE of a job")
     ] = PER_PE,
     as_json: Annotated[bool, typer.Option("--json", help="data instead of a table")] = False,
 ) -> None:

@@ -145,3 +145,11 @@ def test_the_command_prints_what_programs_read():
     assert "space" in table
     assert "working hours" in table
     assert f"{machines.CHOSEN.by_day} PEs together" in " ".join(table.split())
+
+
+@pytest.mark.parametrize("option", ["--jobs", "--do-not-disturb"])
+def test_more_than_anything_has_is_refused_in_a_line(option):
+    words = [sys.executable, "-m", "nqspy.sim.command", "gang", option, str(10**24)]
+    said = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (said.returncode, said.stderr.count("\n")) == (2, 1)
+    assert f"invalid value for '{option}'" in said.stderr
