@@ -78,6 +78,7 @@ class Stock:
         self._site, self._now, self.uses = site, now, uses
         self._balance = site.balance_of(domain)
         self._startable = startable
+        self._is_deficit = site.settings.global_.share_rule == "deficit"
         self._rules: dict[str, Rule] = {}
         self._accounts: dict[str, Level] = {}
 
@@ -92,27 +93,33 @@ class Stock:
         """The rule in force, at one level."""
         found = self._rules.get(level)
         if found is None:
-            make = Deficit if self._site.settings.global_.share_rule == "deficit" else Decayed
+            make = Deficit if self._is_deficit else Decayed
             balance, standing = self._balance, self._standing(level)
             is_bare = balance.is_bare if level == ALL else None
             found = self._rules[level] = make(standing, balance.terms, self.uses, level, is_bare)
         return found
 
     def _standing(self, level: str) -> Standing:
-        kept, terms = self._kept(level), self._balance.terms
-        if level in self._newly or level in self._missing or kept.rate():
-            return self.accounts(level).standing(terms)
-        return kept.resting(self._now, terms)
+        # A copy only where who has work changes, or time passes in which somebody is charged.
+        kept, terms, missing = self._kept(level), self._balance.terms, self._missing(level)
+        if level not in self._newly:
+            if not missing and not kept.rate():
+                return kept.resting(self._now, terms)
+            if missing and self._is_deficit and kept.at >= self._now:
+                found = kept.corrected(missing, terms)
+                if found is not None:
+                    return found
+        return self.accounts(level).standing(terms)
 
     def accounts(self, level: str) -> Level:
         """The accounts of a level as they stand now: a copy."""
         if level not in self._accounts:
-            terms, missing = self._balance.terms, self._missing.get(level, {})
+            terms = self._balance.terms
             found = self._accounts[level] = self._kept(level).copy()
             found.advance(self._now, terms)
             found.change(self._newly.get(level, {}), terms)
-            if self._site.settings.global_.share_rule == "deficit":
-                found.correct(missing, terms)
+            if self._is_deficit:
+                found.correct(self._missing(level), terms)
         return self._accounts[level]
 
     def _kept(self, level: str) -> Level:
@@ -131,16 +138,25 @@ class Stock:
                 found.setdefault(ALL, {}).setdefault(group, Work()).ready += more
         return found
 
+    def _missing(self, level: str) -> Mapping[str, float]:
+        """What was used at a level and not counted, by group or user."""
+        return self._missing_of_groups if level == ALL else self._missing_of_users.get(level, {})
+
     @cached_property
-    def _missing(self) -> Mapping[str, Mapping[str, float]]:
-        """What was used and not counted, by level and group or user; where anything was."""
-        groups = defaultdict[str, float](float)
-        users = defaultdict[str, dict[str, float]](lambda: defaultdict(float))
+    def _missing_of_groups(self) -> Mapping[str, float]:
+        found: dict[str, float] = {}
+        for group, _, more in self.uses.uncounted:
+            if more:
+                found[group] = found.get(group, 0.0) + more
+        return found
+
+    @cached_property
+    def _missing_of_users(self) -> Mapping[str, Mapping[str, float]]:
+        found = defaultdict[str, dict[str, float]](lambda: defaultdict(float))
         for group, owner, more in self.uses.uncounted:
             if more:
-                groups[group] += more
-                users[group][owner] += more
-        return {ALL: groups, **users} if groups else {}
+                found[group][owner] += more
+        return found
 
 
 class Rule(ABC):

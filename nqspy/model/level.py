@@ -51,6 +51,12 @@ class _Rows(msgspec.Struct, frozen=True):
     parts: dict[str, float]
 
 
+class _Past(msgspec.Struct, frozen=True):
+    """L of one member, where it is not that of its entry."""
+
+    past: float
+
+
 _Held = tuple[_Rows, list[float]]
 """Who was in W in the time that passed last, with the entitlements and targets of then."""
 
@@ -138,15 +144,17 @@ class Level:
         """a: the entitlements, bent by so much of the past."""
         return dict(zip(self._entries, self._bent(self._side_by_side(), terms, left), strict=True))
 
-    def _bent(self, rows: _Rows, terms: Terms, left: float = 1.0) -> list[float]:
-        """The same, side by side."""
+    def _bent(
+        self, rows: _Rows, terms: Terms, left: float = 1.0, pasts: Sequence[Entry | _Past] | None = None
+    ) -> list[float]:
+        """The same, side by side; ``pasts``: instead of what their entries say."""
         parts, payback = rows.each, terms.payback
         if not payback or len(parts) < 2 or not self._owes:
             return parts
         hour = terms.hour
         bent = [
             part * (1.0 + payback * (past if -1.0 <= past <= 1.0 else 1.0 if past > 0.0 else -1.0))
-            for entry, part in zip(rows.entries, parts, strict=True)
+            for entry, part in zip(rows.entries if pasts is None else pasts, parts, strict=True)
             for past in (entry.past * left / hour,)
         ]
         whole = sum(bent)
@@ -169,6 +177,25 @@ class Level:
         if any(abs(each) > most for each in present.values()):
             present = {name: terms.clipped(each) for name, each in present.items()}
         return Standing(self.parts(), self.targets(terms, left), present)
+
+    def corrected(self, amounts: Mapping[str, float], terms: Terms) -> "Standing | None":
+        """How they would stand if so much more was used than was counted (`correct`); None where others are
+        in W by now: a copy tells. Nothing is changed."""
+        rows = self._side_by_side()
+        then, targets = self._held or (rows, self._bent(rows, terms))
+        if then.names is not rows.names:
+            return None
+        amounts = _of_those(rows, amounts)
+        whole, most, least = sum(amounts.values()), terms.bound, -terms.bound
+        pasts: list[_Past] = []
+        present: dict[str, float] = {}
+        for name, entry, part, target in zip(then.names, then.entries, then.each, targets, strict=True):
+            used, owed = amounts.get(name, 0.0), entry.present
+            owed = (most if owed > most else least if owed < least else owed) + target * whole - used
+            present[name] = most if owed > most else least if owed < least else owed
+            pasts.append(_Past(entry.past + (part * whole - used)))
+        bent = self._bent(rows, terms, pasts=pasts)
+        return Standing(rows.parts, dict(zip(rows.names, bent, strict=True)), present)
 
     # ------------------------------------------------------------ time
 

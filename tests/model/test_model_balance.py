@@ -181,6 +181,24 @@ def test_a_level_at_rest_stands_as_if_time_had_passed(span):
     assert level.at == books.now
 
 
+def test_a_level_stands_as_if_what_was_not_counted_were_charged_without_being_changed():
+    books = Books()
+    for group in ("d1", "d2"):
+        books.ready(group, 8)
+    books.run("d1", 5)
+    books.later(HOUR)
+    level, terms = books.balance.groups, Terms(8, DAY, 0.2, MINUTE)
+    before = {name: entry.copy() for name, entry in level.members().items()}
+    for amounts in ({"d1": 3.5 * MINUTE, "d2": -1.0}, {"d2": 20.0 * HOUR}, {"gone": 7.0}):
+        twin = level.copy()
+        twin.advance(books.now, terms)
+        twin.correct(amounts, terms)
+        assert level.corrected(amounts, terms) == twin.standing(terms)
+        assert dict(level.members()) == before
+    books.balance.change("d2", "anne", ready=-8)
+    assert level.corrected({"d1": 1.0}, terms) is None, "d2 is gone, whose part d1 got then"
+
+
 def test_a_wish_beyond_all_pes_counts_inside_a_group_that_still_runs_on_more():
     books = Books()
     books.balance.change("d1", "anne", 20 * PE, 20)
