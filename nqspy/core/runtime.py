@@ -10,6 +10,7 @@ from nqspy.model.lifetimes import ENOUGH, WHOLE, Lifetimes, Lived, key_of
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Ask, Request, finite
 from nqspy.model.settings import Settings
+from nqspy.model.units import UNLIMITED
 from nqspy.model.wall_limits import planned_wall as planned_wall
 from nqspy.model.wall_limits import wall_limit as wall_limit
 
@@ -29,8 +30,10 @@ def memory_of(queue: Queue) -> int | None:
 
 def cpu_limit(settings: Settings, queue: str, ask: Ask) -> int | None:
     """CPU time (ms) a request can use at most: what it asks, else its queue's limit; None without any."""
-    asked = finite(ask.cpu_wanted())
-    return asked if asked is not None or queue not in settings.queues else cpu_of(settings.queues[queue])
+    asked = ask.cpu_wanted()
+    if asked is not None and asked != UNLIMITED:  # as most do
+        return asked
+    return cpu_of(settings.queues[queue]) if queue in settings.queues else None
 
 
 def memory_counted(settings: Settings, queue: str, ask: Ask) -> int:

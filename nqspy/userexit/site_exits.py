@@ -15,6 +15,7 @@ import dataclasses
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,10 @@ NOTICE_WALL = 30_000
 _AS_IT_COMES = ExitSettings("")
 """The settings of an exit of which none are set."""
 
+Asked = tuple[Hook, View, dict[Any, Any]]
+"""An exit that is asked for share terms, what it sees, and what it said in this round."""
+
+_is_down = attrgetter("down")
 _log = logging.getLogger("nqspy.userexit")
 
 
@@ -248,25 +253,29 @@ class SiteExits:
         """The same of many; an exit is asked once about those who differ in nothing that it takes."""
         seen, hooks, now = self._calls.seen, self._active["shrpri"], view.now
         asked = [(hook, seen(hook.who, view), dict[Any, Any]()) for hook in hooks]
-        of_group: dict[str, float | None] = {}
-        found = []
         with self._guard:
-            for pair in pairs:
-                group = pair[1]
-                if group in of_group:
-                    found.append(of_group[group])
-                    continue
-                share = self._share(pair, asked, now)
-                found.append(share)
-                if all(map(_is_of_group, hooks)):
-                    of_group[group] = share
-                else:
-                    of_group.clear()
+            found = self._shares_of_groups(pairs, asked, now) if all(map(_is_of_group, hooks)) else []
+            # Once an exit has failed each owner is asked about.
+            found += [self._share(pair, asked, now) for pair in pairs[len(found) :]]
         return found
 
-    def _share(
-        self, pair: tuple[str, str], asked: Iterable[tuple[Hook, View, dict[Any, Any]]], now: Instant
-    ) -> float | None:
+    def _shares_of_groups(
+        self, pairs: Sequence[tuple[str, str]], asked: Sequence[Asked], now: Instant
+    ) -> list[float | None]:
+        """The same where no exit takes an owner: each group is asked about with its first pair. Ends with the
+        pair on which one failed."""
+        groups = [group for _, group in pairs]
+        firsts = dict(zip(reversed(groups), reversed(pairs), strict=True))
+        of_group: dict[str, float | None] = {}
+        exits = [hook.exit for hook, _, _ in asked]
+        for group in dict.fromkeys(groups):
+            of_group[group] = self._share(firsts[group], asked, now)
+            if any(map(_is_down, exits)):
+                del groups[groups.index(group) + 1 :]
+                break
+        return list(map(of_group.__getitem__, groups))
+
+    def _share(self, pair: tuple[str, str], asked: Iterable[Asked], now: Instant) -> float | None:
         for hook, seen, said in asked:
             about = pair[1] if hook.of_group else pair
             if about not in said or hook.exit.down or hook.record.marked or not hook.lasting:
