@@ -154,7 +154,8 @@ class FairShare:
         now, sample, held_by = self.now, self._samples.get, self._site.held_by
         charge, book = self._site.settings.usage.charge, self._booked.append
         for request in started if self.domain is None else filter(self.tells_of, started):
-            run, spec, state, told = request.run, request.spec, request.state, sample(request.seq)
+            run, spec, state, told = request.attempt, request.spec, request.state, sample(request.seq)
+            assert run is not None, "it was started"
             if told is None and run.charged_at is not None:
                 so_far = run.charged + counted(request, now)
             else:

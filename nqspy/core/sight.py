@@ -310,8 +310,9 @@ class SiteView:
         self._draft = draft
         self.now = draft.now
         self.shift = draft.site.shift.current
-        self._running: list[RequestView] | None = None
-        self._seen = 0
+        self._running: list[Request] | None = None
+        self._seen = 0  # so many of those this pass has chosen are among them
+        self._shown: list[RequestView] = []
 
     @property
     def version(self) -> tuple[int, str]:
@@ -343,30 +344,34 @@ class SiteView:
     def running(self, *, queue: str | None = None, owner: str | None = None, group: str | None = None,
                 name: str | None = None) -> Sequence[RequestView]:  # fmt: skip
         """Started requests, and those this pass has chosen, narrowed by what is given."""
+        draft, running = self._draft, self._all_running()
         if queue is owner is group is name is None:
-            return list(self._all_running())
+            shown = self._shown
+            if len(shown) < len(running):
+                shown += [seen(r, draft) for r in running[len(shown) :]]
+            return shown.copy()
         return [
-            r for r in self._all_running()
-            if (queue is None or r.queue == queue) and (owner is None or r.owner == owner)
-            and (group is None or r.group == group) and (name is None or r.name == name)
+            seen(r, draft) for r in running
+            if (queue is None or r.queue == queue) and (owner is None or r.spec.owner == owner)
+            and (group is None or r.spec.group == group) and (name is None or r.spec.name == name)
         ]  # fmt: skip
 
-    def _all_running(self) -> Sequence[RequestView]:
-        draft, found = self._draft, self._running
+    def _all_running(self) -> Sequence[Request]:
+        found, started = self._running, self._draft.started
         if found is None:
-            started = draft.site.started.values()
-            found = self._running = [seen(r, draft) for r in started if r.state in STARTED]
-        if self._seen < len(draft.started):
-            found += [seen(request, draft) for request in draft.started[self._seen :]]
-            self._seen = len(draft.started)
+            found = self._running = [r for r in self._draft.site.started.values() if r.state in STARTED]
+        if self._seen < len(started):
+            found += started[self._seen :]
+            self._seen = len(started)
         return found
 
     def ahead(self, request: RequestView) -> Sequence[tuple[RequestView, Answer | None]]:
         """Candidates of its queue offered before it in this pass, with their answers. None: left to the
         standard rules, which started it (it is in ``running`` then) or kept it back."""
         offered = self._draft.offered.get(request.queue, [])
+        seq = request.seq
         for place, (other, _) in enumerate(reversed(offered)):
-            if other.seq == request.seq:
+            if other.seq == seq:
                 return offered[: len(offered) - place - 1]
         return offered
 

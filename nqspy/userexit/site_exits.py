@@ -15,7 +15,6 @@ import dataclasses
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +46,6 @@ _AS_IT_COMES = ExitSettings("")
 Asked = tuple[Hook, View, dict[Any, Any]]
 """An exit that is asked for share terms, what it sees, and what it said in this round."""
 
-_is_down = attrgetter("down")
 _log = logging.getLogger("nqspy.userexit")
 
 
@@ -207,7 +205,7 @@ class SiteExits:
         with self._guard:
             for hook in hooks:
                 kept = keeping and seq in hook.kept
-                answer: Said = hook.kept[seq] if kept else self._select(hook, request, view, keeping)
+                answer: Said = hook.kept[seq] if kept else self._select(hook, request, seq, view, keeping)
                 if answer is None:
                     continue
                 if isinstance(answer, Failed):
@@ -218,11 +216,12 @@ class SiteExits:
                     first = first or answer
         return unasked or first
 
-    def _select(self, hook: Hook, request: RequestView, view: PassView, keeping: bool) -> Said:
+    def _select(self, hook: Hook, request: RequestView, seq: Seq, view: PassView, keeping: bool) -> Said:
         """What one exit answers; Failed: it is not asked any more in this pass. ``keeping``: as long as
         nothing changes that its answer rests on it is not asked again."""
-        seq, seen = request.seq, self._calls.seen(hook.who, view)
-        seen.reads.begin()
+        seen = self._calls.seen(hook.who, view)
+        reads = seen.reads
+        reads.begin()
         said = self._calls.ask(hook, seq, seq, (request, seen, view.now))
         if type(said) is Failed:
             on = "" if said.resting else "on this request: "
@@ -230,8 +229,8 @@ class SiteExits:
         if hook.exit.down and self._calls.really is None:
             return Failed(f"exit {hook.who} failed on another request; it is asked in the next pass")
         answer = None if said is None else Answer(said.verdict, said.text, hook.who, said.alike, said.within)
-        if keeping and hook.lasting and not seen.reads.fleeting:
-            self._memory.put(hook, seq, answer, seen.reads.keys)
+        if keeping and hook.lasting and not reads.fleeting:
+            self._memory.put(hook, seq, answer, reads.keys)
         return answer
 
     def elected(self, request: RequestView, view: PassView) -> Sequence[Action]:
@@ -267,10 +266,18 @@ class SiteExits:
         groups = [group for _, group in pairs]
         firsts = dict(zip(reversed(groups), reversed(pairs), strict=True))
         of_group: dict[str, float | None] = {}
-        exits = [hook.exit for hook, _, _ in asked]
+        ask, failed = self._calls.ask, False
         for group in dict.fromkeys(groups):
-            of_group[group] = self._share(firsts[group], asked, now)
-            if any(map(_is_down, exits)):
+            pair = firsts[group]
+            of_group[group] = None
+            for hook, seen, said in asked:
+                answer = said[group] = ask(hook, pair, None, (*pair, seen, now))
+                if type(answer) is Failed:
+                    failed = True
+                elif answer is not None:
+                    of_group[group] = answer
+                    break
+            if failed:
                 del groups[groups.index(group) + 1 :]
                 break
         return list(map(of_group.__getitem__, groups))
