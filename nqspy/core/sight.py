@@ -257,25 +257,48 @@ class Waiting:
 
     def _rows(self) -> list[tuple[Columns, Ints]]:
         if self._found is None:
-            numbers, asked = self._draft.site.numbers, self._asked
-            known = {"owner": numbers.owners, "group": numbers.groups, "name": numbers.names}
-            wanted = {key: known[key].known(asked[key]) for key in known if key in asked}
+            wanted = self._wanted()
             self._found = []
             if None not in wanted.values():
                 self._found = [part for part in self._parts(wanted) if len(part[1])]
         return self._found
 
+    def _wanted(self) -> dict[str, int | None]:
+        """Which number which column has of those chosen; None: nobody that waits has it."""
+        numbers, asked = self._draft.site.numbers, self._asked
+        owner, group, name = asked.get("owner"), asked.get("group"), asked.get("name")
+        found: dict[str, int | None] = {}
+        if owner is not None and group is not None:
+            found["pair"] = numbers.pairs.known(f"{group}:{owner}")
+        elif owner is not None:
+            found["owner"] = numbers.owners.known(owner)
+        elif group is not None:
+            found["group"] = numbers.groups.known(group)
+        if name is not None:
+            found["name"] = numbers.names.known(name)
+        return found
+
     def _parts(self, wanted: Mapping[str, int | None]) -> Iterator[tuple[Columns, Ints]]:
+        pair = wanted.get("pair")
         for queue, columns in self._draft.site.waiting.items():
-            if len(columns) and self._asked.get("queue", queue) == queue:
-                mask = np.ones(len(columns), dtype=bool) if not wanted else None
-                for key, number in wanted.items():
-                    equal = getattr(columns, key) == number
-                    mask = equal if mask is None else mask & equal
-                assert mask is not None
-                if gone := self._draft.gone(queue):
-                    mask[gone] = False
-                yield columns, mask.nonzero()[0]
+            if not len(columns) or self._asked.get("queue", queue) != queue:
+                continue
+            if pair is not None and not _count(columns, pair):
+                continue
+            mask = np.ones(len(columns), dtype=bool) if not wanted else None
+            for key, number in wanted.items():
+                equal = getattr(columns, key) == number
+                mask = equal if mask is None else mask & equal
+            assert mask is not None
+            if gone := self._draft.gone(queue):
+                mask[gone] = False
+            yield columns, mask.nonzero()[0]
+
+
+def _count(columns: Columns, pair: int) -> int:
+    """How many rows a pair of owner and group has."""
+    counts = columns.by_pair()
+    return counts.item(pair) if pair < len(counts) else 0
 
 
 _PLAIN = (str, int, float, bool, tuple, type(None))
