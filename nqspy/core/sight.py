@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
+from msgspec import Struct
 
 from nqspy.core.cached import cached_property
 from nqspy.core.fair_share import FairShare
@@ -121,8 +122,6 @@ FIELDS: tuple[str, ...] = (*_THERE, *_MADE, *_MOVING)
 SIGHTS = 10_000
 """Requests whose fields are remembered in a pass, at most."""
 
-_put = object.__setattr__
-
 
 def _there(name: str) -> Any:
     return property(attrgetter(f"_request.{_THERE[name]}"))
@@ -136,11 +135,10 @@ def _moving(name: str) -> Any:
     return property(_MOVING[name])
 
 
-class Seen:
-    """A request as exits see it (`ports.RequestView`): read only. What is made of it is made when it is first
-    read, what the pass may change each time. Of one request a pass makes but one (`seen`)."""
+class SeenFields:
+    """The fields of a request as exits see it."""
 
-    __slots__ = ("__dict__", "_draft", "_request")
+    __slots__ = ()
 
     id: str = _made("id")
     seq: Seq = _there("seq")
@@ -165,12 +163,15 @@ class Seen:
     started: Instant | None = _moving("started")
     count: int = _moving("count")
     consumables: Mapping[str, int] = _moving("consumables")
+
+
+class Seen(SeenFields, Struct, dict=True, eq=False):
+    """A request as exits see it (`ports.RequestView`): read only. What is made of it is made when it is first
+    read, what the pass may change each time. Of one request a pass makes but one (`seen`). (A Struct: a pass
+    makes dozens.)"""
+
     _request: Request
     _draft: Proposal
-
-    def __init__(self, request: Request, draft: Proposal) -> None:
-        _put(self, "_request", request)
-        _put(self, "_draft", draft)
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"a request has no {name}; it has {', '.join(FIELDS)}")
@@ -199,15 +200,15 @@ def seen(request: Request, draft: Proposal) -> Seen:
     return found
 
 
-class Handed(Seen):
+class Handed(Seen, eq=False):
     """A request as submit exits see it: with its script, as text, the first `SEEN_SCRIPT` bytes of it."""
 
-    __slots__ = ("script",)
-    script: str
+    _bytes: bytes
 
-    def __init__(self, request: Request, draft: Proposal, script: bytes) -> None:
-        super().__init__(request, draft)
-        _put(self, "script", script[:SEEN_SCRIPT].decode("utf-8", "replace"))
+    @property
+    def script(self) -> str:
+        """What it runs."""
+        return self._bytes[:SEEN_SCRIPT].decode("utf-8", "replace")
 
 
 class Waiting:
