@@ -3,6 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
 
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
+
+from nqspy.core.cached import cached_property
 from nqspy.model.ids import Instant
 from nqspy.ports import Answer, PassView, RequestView, Selection
 
@@ -10,10 +14,6 @@ Shield = Callable[[Callable[..., Any]], Callable[..., Any]]
 Key = tuple[str | None, str | None, str | None, str | None]
 """By which queue, owner, group and name requests were chosen; None: by any."""
 T = TypeVar("T")
-
-_METHODS = frozenset(("_queue", "_waiting", "_running", "_ahead", "_usage", "_share", "_stock_shrpri"))
-_FIELDS = frozenset(("machine", "settings", "shift"))
-_put = object.__setattr__
 
 
 class Reads:
@@ -38,52 +38,55 @@ class Reads:
         self.passing |= other.passing
 
 
-class View:
+def _called(name: str) -> Any:
+    """A method of the pass's view."""
+    return cached_property(lambda view: view._shield(getattr(view._site, name)))
+
+
+def _shown(name: str) -> Any:
+    """A field of the pass's view."""
+    return cached_property(lambda view: view._shield(getattr)(view._site, name, None))
+
+
+class ViewFields:
+    """What is looked at of the site, from the first time on."""
+
+    __slots__ = ()
+
+    shift: str | None = _shown("shift")
+    machine: Any = _shown("machine")
+    settings: Any = _shown("settings")
+    _queue: Callable[..., Any] = _called("queue")
+    _waiting: Callable[..., Selection] = _called("waiting")
+    _running: Callable[..., Sequence[RequestView]] = _called("running")
+    _ahead: Callable[..., Sequence[tuple[RequestView, Answer | None]]] = _called("ahead")
+    _usage: Callable[..., float] = _called("usage")
+    _share: Callable[..., float] = _called("share")
+    _stock_shrpri: Callable[..., float] = _called("stock_shrpri")
+
+
+class View(ViewFields, Struct, dict=True, eq=False):
     """The site in this pass, with what the pass has decided so far. Read only.
 
     ``now``: the instant of the pass; ``shift``: name of the shift in force; ``machine``: settings of the
     machine; ``settings``: settings of the whole site (an exit's own are its ``setting(...).value``);
     ``exit``: the name of the exit that looks (``answer.who == view.exit``: an answer of its own); ``reads``:
-    what it has looked at so far.
+    what it has looked at so far. (A Struct: a pass makes several.)
     """
 
-    __slots__ = ("_made", "_shield", "_site", "exit", "reads", *_METHODS, *_FIELDS)
-    exit: str
-    reads: Reads
-    shift: str | None
-    machine: Any
-    settings: Any
     _site: PassView
+    exit: str
     _shield: Shield
-    _made: dict[Callable[..., Any], tuple[object, Any, Reads]]
-    _queue: Callable[..., Any]
-    _waiting: Callable[..., Selection]
-    _running: Callable[..., Sequence[RequestView]]
-    _ahead: Callable[..., Sequence[tuple[RequestView, Answer | None]]]
-    _usage: Callable[..., float]
-    _share: Callable[..., float]
-    _stock_shrpri: Callable[..., float]
+    reads: Reads = field(default_factory=Reads)
+    _made: dict[Callable[..., Any], tuple[object, Any, Reads]] = field(default_factory=dict)
 
-    def __init__(self, view: PassView, exit: str, shield: Shield) -> None:
-        _put(self, "exit", exit)
-        _put(self, "reads", Reads())
-        _put(self, "_site", view)
-        _put(self, "_shield", shield)
-        _put(self, "_made", {})
-
-    def __getattr__(self, name: str) -> Any:
-        """What is looked at for the first time."""
-        if name in _FIELDS:
-            value = self._shield(getattr)(self._site, name, None)
-        elif name in _METHODS:
-            value = self._shield(getattr(self._site, name[1:]))
-        else:
-            raise AttributeError(f"a view has no {name}")
-        _put(self, name, value)
-        return value
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a view has no {name}")
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError("the view is read only")
+
+    __repr__ = object.__repr__
 
     @property
     def now(self) -> Instant:
@@ -107,11 +110,11 @@ class View:
 
     def _make(self, make: Callable[["View"], T]) -> tuple[T, Reads]:
         outer, mine = self.reads, Reads()
-        _put(self, "reads", mine)
+        force_setattr(self, "reads", mine)
         try:
             return make(self), mine
         finally:
-            _put(self, "reads", outer)
+            force_setattr(self, "reads", outer)
 
     def queue(self, name: str) -> Any:
         """The settings of a queue. Raises KeyError."""
