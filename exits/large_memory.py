@@ -56,11 +56,10 @@ def sizes(view: View) -> tuple[int, float, float]:
 
 def memory(request: Request, view: View) -> float:
     """What it asks for; unlimited counts as its queue's limit, else as hmax."""
-    size: float | None = request.memory
-    if size is None:
-        limit = view.queue(request.queue).per_request.memory_limit
-        size = hmax.value if limit is None or limit < 0 else limit
-    return size
+    if (size := request.memory) is not None:
+        return size
+    limit = view.queue(request.queue).per_request.memory_limit
+    return hmax.value if limit is None or limit < 0 else limit
 
 
 def is_large(size: float) -> bool:
