@@ -73,8 +73,9 @@ class Draft:
     ``resumed``: suspended requests that go on; ``shut``: why queues start nothing in this pass, by name, and
     ``barred``: why none does; ``still`` and ``plain``: as a `Plan` has them; ``startable``: what could start
     in a domain when it began (None: what the last pass said); ``tally`` counts what runs; ``asked``: the
-    domain of whose shares exits are asked at the moment; ``priorities``: share terms of this round, by domain
-    and pair of owner and group, ``rounds`` how many ended; ``proposals`` counts starts and changes of waiting
+    domain of whose shares exits are asked at the moment; ``told``: those pairs of owner and group whose share
+    terms of this round were asked for first, and these, by domain, ``priorities``: all of them, by pair, once
+    others were asked for too, ``rounds`` how many ended; ``proposals`` counts starts and changes of waiting
     requests so far.
     """
 
@@ -83,7 +84,7 @@ class Draft:
         "__dict__", "__weakref__", "_boards", "_dates", "_gone", "_leaving", "_ledgers", "_stocks",
         "_taken", "after", "asked", "barred", "before", "chosen", "closing", "exits", "now", "offered",
         "own", "plain", "priorities", "proposals", "reach", "resumed", "rounds", "samples", "short", "shut",
-        "sights", "site", "startable", "started", "starting", "still", "tally",
+        "sights", "site", "startable", "started", "starting", "still", "tally", "told",
     )  # fmt: skip
 
     def __init__(self, site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]) -> None:
@@ -105,6 +106,7 @@ class Draft:
         self.still: set[str] = set()
         self.plain = False
         self.proposals = 0
+        self.told: dict[str, tuple[Sequence[tuple[str, str]], Sequence[float]]] = {}
         self.priorities: dict[str, dict[tuple[str, str], float]] = {}
         self.rounds = 0
         self.asked = APPLICATION
@@ -237,6 +239,7 @@ class Draft:
             self._taken[of.seq] = self._taken.get(of.seq, 0) + 1
         if of is None or not self.left_of(of) or of is request:
             self._gone.setdefault(request.queue, []).append((of or request).slot)
+        self.told.clear()
         self.priorities.clear()
         self.rounds += 1
         return choice

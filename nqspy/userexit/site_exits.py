@@ -15,6 +15,7 @@ import dataclasses
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,7 @@ _AS_IT_COMES = ExitSettings("")
 Asked = tuple[Hook, View, dict[Any, Any]]
 """An exit that is asked for share terms, what it sees, and what it said in this round."""
 
+_group_of = itemgetter(1)
 _log = logging.getLogger("nqspy.userexit")
 
 
@@ -263,7 +265,7 @@ class SiteExits:
     ) -> list[float | None]:
         """The same where no exit takes an owner: each group is asked about with its first pair. Ends with the
         pair on which one failed."""
-        groups = [group for _, group in pairs]
+        groups = list(map(_group_of, pairs))
         firsts = dict(zip(reversed(groups), reversed(pairs), strict=True))
         of_group: dict[str, float | None] = {}
         ask, failed = self._calls.ask, False

@@ -7,6 +7,7 @@ changes who is furthest behind. Within a round the exit is called once for each 
 
 from collections.abc import Sequence
 from math import isfinite
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -19,11 +20,14 @@ from nqspy.model.columns import Columns, Floats, Ints
 
 def shrpris(draft: Draft, domain: str, pairs: Sequence[tuple[str, str]]) -> list[float]:
     """The share terms of owners, each in a group, in this round, before normalising; never negative."""
+    first = draft.told.get(domain)
+    if first is None:
+        found = _ask(draft, domain, pairs)
+        draft.told[domain] = pairs, found
+        return found
     known = draft.priorities.get(domain)
     if known is None:
-        found = _ask(draft, domain, pairs)
-        draft.priorities[domain] = dict(zip(pairs, found, strict=True))
-        return found
+        known = draft.priorities[domain] = dict(zip(*first, strict=True))
     if unknown := [pair for pair in pairs if pair not in known]:
         known.update(zip(unknown, _ask(draft, domain, unknown), strict=True))
     return [known[pair] for pair in pairs]
@@ -34,6 +38,8 @@ def _ask(draft: Draft, domain: str, pairs: Sequence[tuple[str, str]]) -> list[fl
     if not draft.exits.has("shrpri"):
         return [max(0.0, draft.stocks_of(domain).value(*pair)) for pair in pairs]
     said = draft.exits.shrpris(pairs, draft.view)
+    if _are_sound(said):  # as nearly always
+        return said
     # Many are told the same: those of a group, or of no exit at all.
     answers = {*said}
     sound: dict[float | None, float] = {
@@ -46,6 +52,11 @@ def _ask(draft: Draft, domain: str, pairs: Sequence[tuple[str, str]]) -> list[fl
         sound[value] if value in sound else max(0.0, stocks.value(*pair))
         for pair, value in zip(pairs, said, strict=True)
     ]
+
+
+def _are_sound(said: Any) -> TypeGuard[list[float]]:
+    """Whether all are numbers above 0."""
+    return {*map(type, said)} == {float} and bool(min(said) > 0 and isfinite(sum(said)))
 
 
 class Shares:
