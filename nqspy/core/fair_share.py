@@ -152,20 +152,24 @@ class FairShare:
     def _take_running(self, started: Iterable[Request]) -> None:
         """Books what those that run have used since they were charged, and are still expected to use."""
         now, sample, held_by = self.now, self._samples.get, self._site.held_by
-        charge, book = self._site.settings.usage.charge, self._booked.append
+        charge = self._site.settings.usage.charge
+        book, not_counted = self._booked.append, self.uncounted.append
         for request in started if self.domain is None else filter(self.tells_of, started):
-            run, spec, state, told = request.attempt, request.spec, request.state, sample(request.seq)
+            run, spec, told = request.attempt, request.spec, sample(request.seq)
             assert run is not None, "it was started"
-            if told is None and run.charged_at is not None:
+            group, owner, state = spec.group, spec.owner, request.state
+            if told is not None:
+                so_far: float = amount(told, charge, request, held_by)
+            elif run.charged_at is not None:
                 so_far = run.charged + counted(request, now)
             else:
-                so_far = amount(run.used if told is None else told, charge, request, held_by)
+                so_far = amount(run.used, charge, request, held_by)
             more, left = so_far - run.charged, 0.0
             if state is not _EXITING and (expected := self.expected(request)) > so_far:
                 left = expected - so_far
-            book((spec.group, spec.owner, run, more, left))
+            book((group, owner, run, more, left))
             if told is not None and state is _RUNNING:
-                self.uncounted.append((spec.group, spec.owner, more - counted(request, now)))
+                not_counted((group, owner, more - counted(request, now)))
 
     def usage(self, group: str | None = None, owner: str | None = None) -> float:
         """Use as a fraction of the whole: of a group with all below it, of a user, of a user in a group."""

@@ -87,7 +87,7 @@ class Calls:
         """The same of one that is asked in any case."""
         record = hook.record
         try:
-            answer = self.guard.call(hook.run, (args,), hook.exit.budget)
+            answer = self.guard.call_with(hook.run, args, hook.exit.budget)
         except BaseException as error:
             if is_ctrl_c(error):
                 raise
