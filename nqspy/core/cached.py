@@ -20,5 +20,6 @@ else:
         def __get__(self, instance, owner=None):
             if instance is None:
                 return self
-            value = instance.__dict__[self._name] = self._make(instance)
+            make = self._make  # called as if it were a method it would be looked for each time
+            value = instance.__dict__[self._name] = make(instance)
             return value

@@ -75,16 +75,16 @@ class Draft:
     in a domain when it began (None: what the last pass said); ``tally`` counts what runs; ``asked``: the
     domain of whose shares exits are asked at the moment; ``told``: those pairs of owner and group whose share
     terms of this round were asked for first, and these, by domain, ``priorities``: all of them, by pair, once
-    others were asked for too, ``rounds`` how many ended; ``proposals`` counts starts and changes of waiting
-    requests so far.
+    others were asked for too, ``rounds`` how many ended; ``stocks``: the stock rules that were asked, by
+    domain; ``proposals`` counts starts and changes of waiting requests so far.
     """
 
     # So many that instances would share no table of names.
     __slots__ = (
-        "__dict__", "__weakref__", "_boards", "_dates", "_gone", "_leaving", "_ledgers", "_stocks",
+        "__dict__", "__weakref__", "_boards", "_dates", "_gone", "_leaving", "_ledgers",
         "_taken", "after", "asked", "barred", "before", "chosen", "closing", "exits", "now", "offered",
         "own", "plain", "priorities", "proposals", "reach", "resumed", "rounds", "samples", "short", "shut",
-        "sights", "site", "startable", "started", "starting", "still", "tally", "told",
+        "sights", "site", "startable", "started", "starting", "still", "stocks", "tally", "told",
     )  # fmt: skip
 
     def __init__(self, site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]) -> None:
@@ -113,7 +113,7 @@ class Draft:
         self.startable: Callable[[str], Mapping[str, int]] | None = None
         self.tally: Callable[[], RunningTally] | None = None
         self._ledgers: dict[str, FairShare] = {}
-        self._stocks: dict[str, Stock] = {}
+        self.stocks: dict[str, Stock] = {}
         self._dates: dict[str, Ints] = {}
         self._gone: dict[str, list[int]] = {}
         self.starting: set[Seq] = set()
@@ -156,9 +156,9 @@ class Draft:
 
     def stocks_of(self, domain: str) -> Stock:
         """The stock share terms in a domain."""
-        found = self._stocks.get(domain)
+        found = self.stocks.get(domain)
         if found is None:
-            found = self._stocks[domain] = self.ledger_of(domain).stocks
+            found = self.stocks[domain] = self.ledger_of(domain).stocks
         return found
 
     def _make_ledger(self, domain: str | None) -> FairShare:

@@ -29,6 +29,7 @@ class Proposal(Protocol):
     offered: defaultdict[str, list[tuple[RequestView, Answer | None]]]
     sights: dict[Seq, "Seen"]
     starting: set[Seq]
+    stocks: dict[str, Stock]
 
     @property
     def ledger(self) -> FairShare: ...
@@ -238,7 +239,7 @@ class Waiting:
             return ()
         if len(parts) == 1 and len(parts[0][1]) == 1:
             columns, rows = parts[0]
-            return (int(columns.seq[rows[0]]),)
+            return (columns.seq.item(rows.item()),)
         seqs = np.concatenate([columns.seq[rows] for columns, rows in parts])
         turns = np.concatenate([columns.turn[rows] for columns, rows in parts])
         dates = np.concatenate([self._dates(columns)[rows] for columns, rows in parts])
@@ -410,4 +411,5 @@ class SiteView:
     def stock_shrpri(self, owner: str | None, group: str) -> float:
         """What the stock share rule gives a user in a group; without a user the group."""
         draft = self._draft
-        return draft.stocks_of(draft.asked).value(owner, group)
+        stock = draft.stocks.get(draft.asked) or draft.stocks_of(draft.asked)
+        return stock.value(owner, group)

@@ -172,7 +172,8 @@ class Rule(ABC):
 
     def value(self, name: str) -> float:
         """Of one group or user."""
-        if self._is_bare is not None and self._is_bare(name):
+        is_bare = self._is_bare
+        if is_bare is not None and is_bare(name):
             return 0.0
         found = self._value(name)
         return found if found > LEAST else LEAST

@@ -54,7 +54,7 @@ def refuse(
 
 
 def _bounds(within: Mapping[str, tuple[float | None, float | None]]) -> tuple[Bounds, ...]:
-    if not isinstance(within, Mapping):
+    if type(within) is not dict and not isinstance(within, Mapping):
         raise TypeError(f'refuse() takes as within= {{"memory": (least, most)}} and its like, not {within!r}')
     return tuple([(_bounded(name), *_pair(name, pair)) for name, pair in within.items()])
 

@@ -64,7 +64,8 @@ class Memory:
 
     def stir(self, requests: Iterable[Request]) -> None:
         """The pass proposes to start these, or to change them."""
-        stirs = [(r.seq, r.queue, r.owner, r.group, r.name) for r in requests]
+        found = [(r.seq, r.queue, r.spec.owner, r.spec.group, r.spec.name) for r in requests]
+        stirs = list(dict.fromkeys(found))  # what starts is mostly the request itself
         self._pending += stirs
         self._forget(stirs)
 
@@ -102,9 +103,10 @@ class Memory:
         """What all exits together would answer again; None where one of them must be asked."""
         first: Answer | None = None
         for hook in hooks:
-            if seq not in hook.kept:
+            kept = hook.kept
+            if seq not in kept:
                 return None
-            answer = hook.kept[seq]
+            answer = kept[seq]
             if answer is not None and answer.verdict != "force":
                 return Known(answer)
             first = first or answer

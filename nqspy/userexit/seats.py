@@ -65,7 +65,9 @@ class Hook:
 
     def run(self, args: tuple[Any, ...]) -> Any:
         """Its checked answer; runs under the guard as a whole."""
-        answer = self.check(self.function(*self._picks(args)), args)
+        # Not called as if they were methods, for which each call would look.
+        function, picks, check = self.function, self._picks, self.check
+        answer = check(function(*picks(args)), args)
         if self._quiet and answer is not None and answer.verdict == "force":
             raise Nonsense("jobselect answers force() and does not say so: @userexit(forces=True)")
         return answer

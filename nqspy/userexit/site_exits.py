@@ -268,7 +268,7 @@ class SiteExits:
         groups = list(map(_group_of, pairs))
         firsts = dict(zip(reversed(groups), reversed(pairs), strict=True))
         of_group: dict[str, float | None] = {}
-        ask, failed = self._calls.ask, False
+        ask, failed = self._calls.of_sound(), False
         for group in dict.fromkeys(groups):
             pair = firsts[group]
             of_group[group] = None
