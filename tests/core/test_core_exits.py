@@ -161,6 +161,35 @@ def test_a_selection_is_in_the_order_of_dates_whatever_the_rows(house):
     assert found[0] == ((early, *seqs), ["x", "STDIN", "STDIN", "STDIN"], 4, False)
 
 
+def test_requests_are_chosen_by_all_words_together(house):
+    house.machine(pes=2).queue("night").queue("day")
+    running = house.submit("anne group=d2 name=x", queue="day")
+    house.go()
+    mine = house.submit("anne group=d1 name=x", "anne group=d1", queue="night")
+    house.submit("ben group=d1 name=x", "anne group=d2 name=x", queue="night")
+    house.submit("ben group=d2 name=x", queue="day")
+    found = []
+
+    def jobselect(request, view):
+        both = {"owner": "anne", "group": "d1"}
+        found.append(
+            [
+                [r.seq for r in view.waiting(**both)],
+                [r.seq for r in view.waiting(**both, name="x")],
+                len(view.waiting(**both, queue="day")),
+                len(view.waiting(owner="zoe", group="d1")),
+                [r.seq for r in view.running(owner="anne", group="d2", name="x")],
+                view.running(**both),
+                view.running(owner="anne", group="d2", name="y"),
+            ]
+        )
+        return refuse()
+
+    house.exits(jobselect=jobselect)
+    house.run_pass()
+    assert found[0] == [mine, mine[:1], 0, 0, running, [], []]
+
+
 def test_what_exits_see_is_read_only(house):
     house.machine(pes=3, memory="128mw").queue("night", run_limit=2)
     house.submit("anne cpu=600 mem=unlimited")

@@ -6,6 +6,7 @@ from core.harness import START
 
 from nqspy.core.draft import Draft
 from nqspy.core.fair_share import FairShare, entitlements
+from nqspy.core.queueing.share import shrpris
 from nqspy.model.ids import HOUR
 from nqspy.model.requests import Used
 
@@ -223,6 +224,16 @@ def test_the_exit_is_asked_once_for_each_pair_and_round(house):
     first_round = exits.called("shrpri")[:3]
     assert sorted(first_round) == [("anne", "d1"), ("anne", "d2"), ("ben", "d1")]
     assert len(exits.called("shrpri")) == 6
+
+
+def test_who_was_asked_about_in_a_round_is_not_asked_about_for_another_queue(house):
+    house.machine(pes=2).queue("night", share=20, time=1)
+    exits = house.exits(shrpri=lambda owner, group, view: float(len(owner)))
+    anne, ben, cleo = (("anne", "d1"), ("ben", "d1"), ("cleo", "d2"))
+    draft = Draft(house.site, house.now, exits, {})
+    said = [shrpris(draft, "application", pairs) for pairs in ([anne, ben], [ben, cleo], [cleo, anne])]
+    assert said == [[4, 3], [3, 4], [4, 4]]
+    assert exits.called("shrpri") == [anne, ben, cleo]
 
 
 def test_the_exit_is_not_asked_where_share_has_no_weight(house):
