@@ -15,7 +15,7 @@ from examples import BUILD, PROFILE, examples
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
-from nqspy.model import lifecycle
+from nqspy.model import concerned
 from nqspy.model.events import Event
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
@@ -67,13 +67,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
     return ByFile(config, log)
 
 
-_TELL = lifecycle.misfit
+_TELL = concerned.misfit
 
 
 @pytest.fixture
 def lenient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Events that do not fit are told, as they are to people."""
-    monkeypatch.setattr(lifecycle, "misfit", _TELL)
+    monkeypatch.setattr(concerned, "misfit", _TELL)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -84,7 +84,7 @@ def _misfits_raise() -> Iterator[None]:
         raise AssertionError(f"{event} does not fit {request}")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lifecycle, "misfit", refuse)
+        patch.setattr(concerned, "misfit", refuse)
         yield
 
 

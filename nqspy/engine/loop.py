@@ -107,7 +107,7 @@ class Engine:
         tx = self.transaction(now)
         group, taken = tx.group, list(inputs)
         try:
-            self._gather(tx, chain(inputs, noted(asked, taken)))
+            self._gather(tx, chain(inputs, noted(asked, taken)) if asked else inputs)
             hurry = bool(group.replies or group.actions)
             if hurry:
                 self._commit(group)
@@ -133,13 +133,15 @@ class Engine:
                 else:
                     self._hear(tx, seen)
         depend.settle(tx)
-        self._watch(events, before)
+        if self._asked:
+            self._watch(events, before)
         for each in inputs:
             before = len(events)
             self._take(tx, each)
             if len(events) > before:
                 depend.settle(tx)
-                self._watch(events, before)
+                if self._asked:
+                    self._watch(events, before)
         if self._pass_is_due() and (self._patient or not tx.group.replies) and not waits:
             self._pass(tx)
 
@@ -158,10 +160,9 @@ class Engine:
 
     def _watch(self, events: Sequence[ev.Recorded], begin: int) -> None:
         """While a plan is in flight: notes which requests something happens to."""
-        if self._asked:
-            for recorded in events[begin:]:
-                event: Any = recorded.event
-                self._changed.update(event.seqs if hasattr(event, "seqs") else (getattr(event, "seq", 0),))
+        for recorded in events[begin:]:
+            event: Any = recorded.event
+            self._changed.update(event.seqs if hasattr(event, "seqs") else (getattr(event, "seq", 0),))
 
     def flush(self, now: Instant) -> Outcome:
         """Commits what nobody waits for."""

@@ -46,14 +46,16 @@ def _told(site: Site, plan: Plan, seqs: Sequence[Seq]) -> tuple[Kept, ...]:
     requests, turns = site.requests, dict[Seq, tuple[str, str, str]]()
     found = {seq: of_itself(site, requests[seq], plan.reasons) for seq in seqs}
     others = [seq for seq, why in found.items() if why is None]
-    unsure = {seq for seq, why in found.items() if why is not None and why.code in _CHANGED_BY_STARTS}
+    given = {id(why): why for why in found.values() if why is not None}  # one is often many's
+    changed = {key for key, why in given.items() if why.code in _CHANGED_BY_STARTS}
+    unsure = {seq for seq, why in found.items() if id(why) in changed}
     if others or unsure:
         counts = RunningCounts(site)
         more = explain(site, others, plan.reasons, counts)
         unsure.update(seq for seq, why in more.items() if why.code in _CHANGED_BY_STARTS)
         found |= more
+        given |= {id(why): why for why in more.values()}
         turns = _in_their_turns(site, plan, [requests[seq] for seq in unsure], counts) if unsure else turns
-    given = {id(why): why for why in found.values() if why is not None}  # one is often many's
     words = {key: (str(why.code), why.who, why.text) for key, why in given.items()}
     return tuple(
         [(seq, *(turns.get(seq) or words[id(why)])) for seq, why in found.items() if why is not None]
@@ -96,7 +98,7 @@ def _kept(counts: RunningCounts, board: Board, request: Request) -> tuple[str, s
 
 
 def _list(request: Request) -> _List:
-    return request.queue, request.group
+    return request.queue, request.spec.group
 
 
 def _place(request: Request) -> _Place:
@@ -105,7 +107,7 @@ def _place(request: Request) -> _Place:
 
 def _earlier(site: Site, last: Request) -> list[Seq]:
     """Queued requests of the same list that stand before one, a bounded number of them, in their order."""
-    columns, group = site.columns(last.queue), site.numbers.groups.known(last.group)
+    columns, group = site.columns(last.queue), site.numbers.groups.known(last.spec.group)
     date, turn = columns.date, columns.turn
     # Dates are whole numbers: of those with a smaller turn an equal date is early enough, too.
     before = date < last.date_in_queue + (turn < turn_of(last))

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from nqspy.model import events as ev
 from nqspy.model import registry
 from nqspy.model.accounts import RECENT, Account, account_of
+from nqspy.model.balance import Balance
 from nqspy.model.charging import amount, begun, charged, counted, uncharged
 from nqspy.model.configure import apply_changes, renamed
 from nqspy.model.consumables import away_now, resources_of
@@ -27,6 +28,8 @@ from nqspy.model.requests import STARTED, Attempt, Request, State, Used
 from nqspy.model.shifts import ShiftState
 from nqspy.model.site import Site
 from nqspy.model.wall_limits import planned_wall
+
+_RUNNING = State.RUNNING  # to look up a member costs as a call does
 
 # ---------------------------------------------------------------- use
 
@@ -43,47 +46,53 @@ def charge(site: Site, samples: Collection[tuple[Request, Used]], at: Instant) -
     elif samples:
         by_domain[APPLICATION] = list(samples)
     for domain, found in by_domain.items():
-        _charge(site, domain, found, at)
-        _note(site, domain)
+        balance = site.balance_of(domain)
+        _charge(site, domain, balance, found, at)
+        _note(site, domain, balance)
 
 
 def _domain(site: Site, request: Request) -> str:
-    return site.domain_of(request.queue).name
+    return site.domain_of(request.queue).name if site.is_divided() else APPLICATION
 
 
-def _charge(site: Site, domain: str, found: Collection[tuple[Request, Used]], at: Instant) -> None:
-    balance, measure, held_by = site.balance_of(domain), site.settings.usage.charge, site.held_by
+def _charge(
+    site: Site, domain: str, balance: Balance, found: Collection[tuple[Request, Used]], at: Instant
+) -> None:
+    measure, held_by = site.settings.usage.charge, site.held_by
     missing: dict[str, dict[str, float]] = {}
     booked: list[_Booked] = []
     for request, used in found:
-        spec, run = request.spec, request.run
-        more = amount(used, measure, request, held_by) - run.charged
-        of_group = missing.setdefault(spec.group, {})
-        of_group[spec.owner] = of_group.get(spec.owner, 0.0) + more - counted(request, at)
-        booked.append((request, run, used, more))
+        spec, run = request.spec, request.attempt
+        assert run is not None
+        span, more = uncharged(run, at), amount(used, measure, request, held_by) - run.charged
+        of_group, owner = missing.setdefault(spec.group, {}), spec.owner
+        of_group[owner] = of_group.get(owner, 0.0) + more - counted(request, at, span)
+        booked.append((request, run, used, more, span))
     balance.charge(at, missing)
-    _book(site, domain, booked, at)
+    _book(site, domain, balance, booked, at)
 
 
 def _amount(site: Site, request: Request, used: Used) -> int:
     return amount(used, site.settings.usage.charge, request, site.held_by)
 
 
-_Booked = tuple[Request, Attempt, Used, int]
-"""A request with its attempt, what that has used, and how much of it (ms) is not charged yet."""
+_Booked = tuple[Request, Attempt, Used, int, int]
+"""A request with its attempt, what that has used, how much of it (ms) is not charged yet, and since when
+(`uncharged`)."""
 
 
-def _book(site: Site, domain: str, booked: Iterable[_Booked], at: Instant) -> None:
-    accounts, touched, balance = site.accounts, site.touched, site.balance_of(domain)
+def _book(site: Site, domain: str, balance: Balance, booked: Iterable[_Booked], at: Instant) -> None:
+    accounts, requests, keys = site.accounts, site.touched.requests, site.touched.accounts
     charge, half_life = site.settings.usage.charge, site.settings.usage.half_life
-    for request, former, used, more in booked:
-        spec, span = request.spec, uncharged(former, at)
-        touched.requests.add(request.seq)
+    for request, former, used, more, span in booked:
+        spec = request.spec
+        requests.add(request.seq)
         if more:
             ran = used.wall - former.used.wall
             more_now = more * faded(ran if 0 < ran < span else span, half_life)
-            for key in account_keys(domain, spec.group, spec.owner):
-                touched.accounts.add(key)
+            theirs = account_keys(domain, spec.group, spec.owner)
+            keys.update(theirs)
+            for key in theirs:
                 account = accounts.get(key) or account_of(accounts, key)
                 account.add(more_now, at, half_life)
         request.attempt = made = charged(request, used, more, at, span, charge)
@@ -91,9 +100,8 @@ def _book(site: Site, domain: str, booked: Iterable[_Booked], at: Instant) -> No
             balance.recharge(spec.group, spec.owner, made.rate - former.rate)
 
 
-def _note(site: Site, domain: str) -> None:
+def _note(site: Site, domain: str, balance: Balance) -> None:
     """The rows of all accounts that changed will be written."""
-    balance = site.balance_of(domain)
     whole = domain == APPLICATION  # its keys are the bare ones
     site.touched.accounts.update(
         balance.changed if whole else (account_key(domain, key) for key in balance.changed)
@@ -110,38 +118,40 @@ def _advance_all(site: Site, at: Instant) -> None:
 def run(site: Site, request: Request, at: Instant) -> None:
     """An attempt begins, or goes on: it is charged from now on, until more is known as if it kept its PEs
     busy. To be called before its state says so."""
-    domain = _domain(site, request)
+    domain, spec = _domain(site, request), request.spec
     balance = site.balance_of(domain)
-    balance.advance(at, (request.group,))
-    request.attempt = begun(request, site.held_by(request), at)
-    balance.change(request.group, request.owner, request.run.rate, request.spec.ask.pes)
-    _note(site, domain)
+    balance.advance(at, (spec.group,))
+    request.attempt = made = begun(request, site.held_by(request), at)
+    balance.change(spec.group, spec.owner, made.rate, spec.ask.pes)
+    _note(site, domain, balance)
 
 
 def rest(site: Site, request: Request, at: Instant) -> None:
     """An attempt is suspended: what it used up to now is charged as far as it is known. To be called before
     its state says so."""
     if request.state is State.RUNNING:
-        domain = _domain(site, request)
-        site.balance_of(domain).advance(at, (request.group,))
-        more = round(counted(request, at))
-        _book(site, domain, [(request, request.run, request.used, more)], at)
-        _leave(site, domain, request)
-        _note(site, domain)
+        domain, run = _domain(site, request), request.run
+        balance, span = site.balance_of(domain), uncharged(run, at)
+        balance.advance(at, (request.group,))
+        more = round(counted(request, at, span))
+        _book(site, domain, balance, [(request, run, run.used, more, span)], at)
+        _leave(balance, request)
+        _note(site, domain, balance)
 
 
 def settle(site: Site, request: Request, used: Used, at: Instant) -> None:
     """An attempt is over, which used so much."""
     domain = _domain(site, request)
-    _charge(site, domain, [(request, used)], at)
-    if request.state is State.RUNNING:
-        _leave(site, domain, request)
-    _note(site, domain)
-
-
-def _leave(site: Site, domain: str, request: Request) -> None:
     balance = site.balance_of(domain)
-    balance.change(request.group, request.owner, -request.run.rate, -request.spec.ask.pes)
+    _charge(site, domain, balance, [(request, used)], at)
+    if request.state is _RUNNING:
+        _leave(balance, request)
+    _note(site, domain, balance)
+
+
+def _leave(balance: Balance, request: Request) -> None:
+    spec = request.spec
+    balance.change(spec.group, spec.owner, -request.run.rate, -spec.ask.pes)
 
 
 def ready(site: Site, pairs: tuple[tuple[str, int], ...], at: Instant) -> None:
@@ -151,8 +161,9 @@ def ready(site: Site, pairs: tuple[tuple[str, int], ...], at: Instant) -> None:
         domain, _, pair = key.rpartition("/")
         by_domain.setdefault(domain or APPLICATION, []).append((pair, pes))
     for domain, found in by_domain.items():
-        site.balance_of(domain).ready(found, at)
-        _note(site, domain)
+        balance = site.balance_of(domain)
+        balance.ready(found, at)
+        _note(site, domain, balance)
 
 
 def _account(site: Site, key: str) -> Account:
@@ -169,7 +180,8 @@ def remember(site: Site, request: Request, event: ev.Ended) -> None:
     if run is not None:
         site.touched.lifetimes.update(site.lifetimes.add(key_of(request), run, site.n))
     domain = _domain(site, request)
-    recent, runs = _account(site, account_key(domain, f"g:{request.group}")).recent, site.past_of(domain).runs
+    recent = _account(site, account_key(domain, f"g:{request.spec.group}")).recent
+    runs = site.past_of(domain).runs
     recent.append(_amount(site, request, used))
     runs.append(used.wall)
     del recent[:-RECENT], runs[:-RECENT]
@@ -215,8 +227,9 @@ _TERMS = {"usage", "group", "machine", "domain"}
 
 def _tune(site: Site) -> None:
     for domain in site.shared():
-        site.balance_of(domain).tune(site.terms(domain), site.settings.groups)
-        _note(site, domain)
+        balance = site.balance_of(domain)
+        balance.tune(site.terms(domain), site.settings.groups)
+        _note(site, domain, balance)
 
 
 def _touch_settings(site: Site, path: str) -> None:
@@ -252,8 +265,9 @@ def shift_changed(site: Site, event: ev.ShiftChanged, at: Instant) -> None:
     """Another shift is in force."""
     _advance_all(site, at)
     for domain in site.shared():
-        site.balance_of(domain).begin_period([key for key, _ in site.accounts_in(domain)])
-        _note(site, domain)
+        balance = site.balance_of(domain)
+        balance.begin_period([key for key, _ in site.accounts_in(domain)])
+        _note(site, domain, balance)
     site.shift = ShiftState(event.shift, event.fired, event.manual, event.until, since=at)
     site.touched.state = True
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from nqspy.model.division import Division, alike
 from nqspy.model.ids import Instant
 from nqspy.model.level import Level
-from nqspy.model.owed import Entry, Terms, Work
+from nqspy.model.owed import Entry, Terms
 from nqspy.model.people import Group
 
 
@@ -114,9 +114,9 @@ class Balance:
 
     def change(self, group: str, owner: str, rate: int = 0, pes: int = 0, ready: int = 0) -> None:
         """What an owner in a group does changes by so much; time has passed before."""
-        more, users = Work(rate, pes, ready), self.users(group)
-        self.groups.change({group: more}, self.terms)
-        users.change({owner: more}, self.terms)
+        terms, users = self.terms, self.users(group)
+        self.groups.change_one(group, rate, pes, ready, terms)
+        users.change_one(owner, rate, pes, ready, terms)
         if pes:
             users.forget()
         self.changed.update((f"g:{group}", f"u:{group}:{owner}"))
@@ -144,11 +144,11 @@ class Balance:
 
     def charge(self, at: Instant, amounts: Mapping[str, Mapping[str, float]]) -> None:
         """Lets time pass, in which so much more was used than was counted, by group and owner."""
-        terms, changed = self.terms, self.changed
+        terms, changed, known = self.terms, self.changed, self._users
         of_groups = {group: sum(of_users.values()) for group, of_users in amounts.items()}
         changed.update(self.groups.charge(at, of_groups, terms))
         for group, of_users in amounts.items():
-            changed.update(self.users(group).charge(at, of_users, terms))
+            changed.update((known.get(group) or self.users(group)).charge(at, of_users, terms))
 
     def begin_period(self, keys: Iterable[str]) -> None:
         """Another shift is in force: what each was entitled to and got is counted anew; time has passed

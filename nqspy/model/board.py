@@ -31,7 +31,7 @@ def take(holders: Holders, seq: Seq, pes: Iterable[int]) -> None:
 def give(holders: Holders, seq: Seq, pes: Iterable[int]) -> None:
     """One holder less."""
     for pe in pes:
-        left = tuple(holder for holder in holders.get(pe, ()) if holder != seq)
+        left = tuple([holder for holder in holders.get(pe, ()) if holder != seq])
         if left:
             holders[pe] = left
         else:

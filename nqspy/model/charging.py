@@ -27,25 +27,27 @@ def uncharged(attempt: Attempt, at: Instant) -> int:
     return at - last if last is not None and last < at else 0
 
 
-def counted(request: Request, at: Instant) -> float:
-    """What a running attempt counts as having used (ms) since it was last charged."""
+def counted(request: Request, at: Instant, span: int | None = None) -> float:
+    """What a running attempt counts as having used (ms) since it was last charged, a ``span`` (`uncharged`,
+    if that is known) ago."""
     run = request.attempt
     if run is None or request.state is not _RUNNING:
         return 0.0
-    return run.rate * uncharged(run, at) / PE
+    return run.rate * (uncharged(run, at) if span is None else span) / PE
 
 
 def begun(request: Request, pes: int, at: Instant) -> Attempt:
     """Its attempt, which begins or goes on: it is charged from now on, until more is known as if it kept the
     ``pes`` that it holds busy."""
-    run = request.run
+    run = request.attempt or request.run
     return structs.replace(run, rate=run.rate or pes * PE, charged_at=at)
 
 
 def charged(request: Request, used: Used, more: int, at: Instant, span: int, charge: str) -> Attempt:
     """Its attempt, which has ``used`` so much, now that ``more`` (ms) is charged, a ``span`` (`uncharged`)
     after it was last; where CPU time is charged, at the rate measured by that."""
-    former = request.run
+    former = request.attempt
+    assert former is not None
     rate = former.rate
     if span >= MEASURABLE and charge == "cpu" and request.state is _RUNNING:
         rate = round(more * PE / span) if more > 0 else 0

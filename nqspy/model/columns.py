@@ -6,7 +6,8 @@ Row order means nothing: a removed row is filled by the last one. `lifecycle` al
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import chain
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -116,14 +117,16 @@ def place_of(request: Request) -> Seq:
 
 class _Column:
     """A column of values of a kind: an array of as many as there are rows, cut when it is looked at for the
-    first time since there were more or fewer. (With ``__getattr__`` all other attributes would take longer.)
-    """
+    first time since there were more or fewer. (With ``__getattr__`` all others would take longer.)"""
+
+    names: ClassVar[dict[Any, list[str]]] = {}  # of all columns, by kind
 
     def __init__(self, kind: Any) -> None:
-        self.kind = kind
+        self._kind = kind
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
+        self.names.setdefault(self._kind, []).append(name)
 
     def __get__(self, columns: "Columns", owner: type) -> Any:
         found = columns.__dict__[self._name] = columns.cut(self._name)
@@ -143,7 +146,7 @@ class Columns:
 
     __slots__ = (
         "__dict__", "_arrays", "_counted", "_least", "_length", "_most", "_pairs", "_rows", "_summed",
-        "prioritised", "version",
+        "_tables", "prioritised", "version",
     )  # fmt: skip
 
     seq = _Column(np.int64)
@@ -165,15 +168,19 @@ class Columns:
     contract = _Column(np.int64)
 
     def __init__(self, capacity: int = 16) -> None:
-        self._arrays = {name: np.zeros(capacity, kind) for name, kind in _KINDS.items()}
+        self._hold([np.zeros((len(names), capacity), kind) for kind, names in _Column.names.items()])
         self._length = 0
         self._rows: list[Request] = []
         self._counted: Ints | None = None
         self._summed: Ints | None = None
         self._pairs: Pairs | None = None
         self._most, self._least = Extremes(), Extremes(least=True)
-        self.prioritised = 0
-        self.version = 0
+        self.prioritised = self.version = 0
+
+    def _hold(self, tables: list[npt.NDArray[Any]]) -> None:
+        """Columns of one kind are lines of one table: so all values of a row can be moved at once."""
+        self._tables = tables
+        self._arrays = dict(zip(chain(*_Column.names.values()), chain(*tables), strict=True))
 
     def __len__(self) -> int:
         return self._length
@@ -237,8 +244,8 @@ class Columns:
             moved = self._rows[last]
             self._rows[row] = moved
             moved.slot = row
-            for array in self._arrays.values():
-                array[row] = array[last]
+            for table in self._tables:
+                table[:, row] = table[:, last]
         self._rows.pop()
         self._resize(last)
         request.slot = -1
@@ -310,10 +317,7 @@ class Columns:
         arrays["priority"][row] = spec.priority or 0
 
     def _grow(self) -> None:
-        for name, array in self._arrays.items():
-            bigger = np.zeros(2 * len(array), array.dtype)
-            bigger[: len(array)] = array
-            self._arrays[name] = bigger
+        self._hold([np.concatenate((table, np.zeros_like(table)), axis=1) for table in self._tables])
 
     def by_pair(self) -> Ints:
         """How many rows each pair (owner in group) has, by its number. To be read before the next change."""
@@ -351,7 +355,7 @@ class Columns:
     def copy(self, requests: Mapping[Seq, Request]) -> "Columns":
         """The same rows, of the requests of these numbers."""
         made = Columns(0)
-        made._arrays = {name: array.copy() for name, array in self._arrays.items()}
+        made._hold([table.copy() for table in self._tables])
         made._rows = [requests[seq] for seq in self.seqs()]
         made._resize(self._length)
         made.prioritised, made.version = self.prioritised, self.version
@@ -366,9 +370,6 @@ class Columns:
         """Sequence numbers in row order."""
         found: list[Seq] = self._arrays["seq"][: self._length].tolist()
         return found
-
-
-_KINDS = {name: each.kind for name, each in vars(Columns).items() if isinstance(each, _Column)}
 
 
 def compact(numbers: Dictionary, every: Iterable[Columns]) -> None:

@@ -49,7 +49,8 @@ class Division:
         return found
 
     def _look(self, wanted: Mapping[str, int]) -> tuple[dict[str, float], dict[str, float]]:
-        key = tuple(sorted((name, min(pes, self._pes)) for name, pes in wanted.items() if pes > 0))
+        most = self._pes
+        key = tuple(sorted([(name, pes if pes < most else most) for name, pes in wanted.items() if pes > 0]))
         found = self._known.get(key)
         if found is None:
             if len(self._known) >= KEPT:
@@ -99,9 +100,11 @@ class Division:
         return self._pes if limit is None else min(self._pes, capped_pes(limit, self._machine))
 
     def _need(self, name: str, wanted: Mapping[str, int], needs: dict[str, int]) -> int:
-        below = sum(self._need(each, wanted, needs) for each in self._below.get(name, ()))
-        needs[name] = min(wanted.get(name, 0) + below, self._most(name))
-        return needs[name]
+        need = wanted.get(name, 0)
+        for each in self._below.get(name, ()):
+            need += self._need(each, wanted, needs)
+        needs[name] = need = min(need, self._most(name))
+        return need
 
     def _share_out(
         self,

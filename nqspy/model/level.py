@@ -4,6 +4,7 @@
 What is done for all who have work is done many times a second of a busy site, so they stand side by side in
 `_Rows`, and nothing is looked up by name in a loop.
 """
+# ruff: noqa: B905 - what stands in `_Rows` is as long by its making; ``strict`` takes as long as three rounds
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import ceil
@@ -119,12 +120,11 @@ class Level:
             entry = self._peek(name)
             return entry.copy() if entry is not None else Entry()
 
-        made = Level(find, find, self._divide, self._cuts, self._owes, self._key)
-        made.work = {name: Work(work.rate, work.pes, work.ready) for name, work in self.work.items()}
+        made, rows = Level(find, find, self._divide, self._cuts, self._owes, self._key), self._side_by_side()
         made.at, made.spent, made._within = self.at, self.spent, self._within
-        made._entries = {name: entry.copy() for name, entry in self._entries.items()}
-        rows = self._side_by_side()
-        entries, work = list(made._entries.values()), [made.work[name] for name in rows.names]
+        made.work = {name: Work(work.rate, work.pes, work.ready) for name, work in self.work.items()}
+        entries, work = [entry.copy() for entry in rows.entries], [made.work[name] for name in rows.names]
+        made._entries = dict(zip(rows.names, entries, strict=True))
         made._members = rows.names, rows.keys, entries, work
         made._rows = _Rows(*made._members, rows.each, rows.parts)
         if self._held is not None:
@@ -142,21 +142,21 @@ class Level:
 
     def targets(self, terms: Terms, left: float = 1.0) -> dict[str, float]:
         """a: the entitlements, bent by so much of the past."""
-        return dict(zip(self._entries, self._bent(self._side_by_side(), terms, left), strict=True))
+        rows = self._side_by_side()
+        pasts = None if left == 1.0 else [_Past(entry.past * left) for entry in rows.entries]
+        return dict(zip(rows.names, self._bent(rows, terms, pasts), strict=True))
 
-    def _bent(
-        self, rows: _Rows, terms: Terms, left: float = 1.0, pasts: Sequence[Entry | _Past] | None = None
-    ) -> list[float]:
+    def _bent(self, rows: _Rows, terms: Terms, pasts: Sequence[Entry | _Past] | None = None) -> list[float]:
         """The same, side by side; ``pasts``: instead of what their entries say."""
-        parts, payback = rows.each, terms.payback
+        parts, payback, hour = rows.each, terms.payback, terms.hour
         if not payback or len(parts) < 2 or not self._owes:
             return parts
-        hour = terms.hour
-        bent = [
-            part * (1.0 + payback * (past if -1.0 <= past <= 1.0 else 1.0 if past > 0.0 else -1.0))
-            for entry, part in zip(rows.entries if pasts is None else pasts, parts, strict=True)
-            for past in (entry.past * left / hour,)
-        ]
+        bent, least = list[float](), -hour
+        for entry, part in zip(rows.entries if pasts is None else pasts, parts):
+            past = entry.past
+            bent.append(
+                part * (1.0 + payback * (1.0 if past > hour else -1.0 if past < least else past / hour))
+            )
         whole = sum(bent)
         return [part / whole for part in bent] if whole else parts
 
@@ -201,6 +201,8 @@ class Level:
 
     def advance(self, to: Instant, terms: Terms) -> bool:
         """Lets time pass at the rates that hold; whether any account has changed."""
+        if to <= self.at and self._within == terms.bound:
+            return False
         return bool(self.charge(to, {}, terms))
 
     def charge(self, to: Instant, amounts: Mapping[str, float], terms: Terms) -> Collection[str]:
@@ -225,13 +227,14 @@ class Level:
             self.correct(amounts, terms)
             return rows.keys
         pieces = 1 if span <= PIECE else min(PIECES, ceil(span / PIECE))
+        piece = span / pieces
         for _ in range(pieces - 1):
-            self._pass(rows, rates, targets, span / pieces, terms)
+            self._pass(rows, rates, rate, targets, piece, terms)
             targets = self._bent(rows, terms)
         if amounts and self._owes:
-            self._charge(rows, rates, targets, span / pieces, amounts, terms)
+            self._charge(rows, rates, rate, targets, piece, amounts, terms)
         else:
-            self._pass(rows, rates, targets, span / pieces, terms)
+            self._pass(rows, rates, rate, targets, piece, terms)
             self.correct(amounts, terms)
         return rows.keys
 
@@ -241,15 +244,19 @@ class Level:
         within, self._within = self._within, most
         if within is not None and within <= most:
             return
+        least = -most
         for entry in self._entries.values():
-            if not -most <= entry.present <= most:
-                entry.present = terms.clipped(entry.present)
+            present = entry.present
+            if present > most or present < least:
+                entry.present = terms.clipped(present)
 
-    def _pass(self, rows: _Rows, rates: list[int], targets: list[float], span: float, terms: Terms) -> None:
+    def _pass(
+        self, rows: _Rows, rates: list[int], rate_of_all: int, targets: list[float], span: float, terms: Terms
+    ) -> None:
         """A piece of time."""
-        whole, at, owes, most, least = sum(rates) * span / PE, self.at, self._owes, terms.bound, -terms.bound
+        whole, at, owes, most, least = rate_of_all * span / PE, self.at, self._owes, terms.bound, -terms.bound
         left, spread = 2.0 ** (-span / terms.half_life), faded(span, terms.half_life)
-        for entry, rate, part, target in zip(rows.entries, rates, rows.each, targets, strict=True):
+        for entry, rate, part, target in zip(rows.entries, rates, rows.each, targets):
             used = rate * span / PE
             due = part * whole
             entry.entitled += due
@@ -265,6 +272,7 @@ class Level:
         self,
         rows: _Rows,
         rates: list[int],
+        rate_of_all: int,
         targets: list[float],
         span: float,
         amounts: Mapping[str, float],
@@ -274,9 +282,9 @@ class Level:
         at, most, least, (_, held) = self.at, terms.bound, -terms.bound, self._held or (rows, targets)
         left, spread = 2.0 ** (-span / terms.half_life), faded(span, terms.half_life)
         amounts = _of_those(rows, amounts)
-        whole, whole_more = sum(rates) * span / PE, sum(amounts.values())
+        whole, whole_more = rate_of_all * span / PE, sum(amounts.values())
         for name, entry, rate, part, target, then in zip(
-            rows.names, rows.entries, rates, rows.each, targets, held, strict=True
+            rows.names, rows.entries, rates, rows.each, targets, held
         ):
             used = rate * span / PE
             more = amounts.get(name, 0.0)
@@ -288,7 +296,10 @@ class Level:
             entry.asof = at
             entry.past = entry.past * left + (due - used) * spread + (due_more - more)
             present = entry.present + target * whole - used
-            present = most if present > most else least if present < least else present
+            if present > most:
+                present = most
+            elif present < least:
+                present = least
             present = present + then * whole_more - more
             entry.present = most if present > most else least if present < least else present
 
@@ -313,7 +324,7 @@ class Level:
         if theirs is not amounts and not any(theirs.values()):
             return ()
         whole, most, least, owes = sum(theirs.values()), terms.bound, -terms.bound, self._owes
-        for name, entry, part, target in zip(rows.names, rows.entries, rows.each, targets, strict=True):
+        for name, entry, part, target in zip(rows.names, rows.entries, rows.each, targets):
             used = theirs.get(name, 0.0)
             due = part * whole
             entry.entitled += due
@@ -329,27 +340,37 @@ class Level:
 
     def change(self, more: Mapping[str, Work], terms: Terms) -> None:
         """What these do changes by so much, from the instant on to which time has passed."""
-        coming: list[str] = []
-        most = max(1, terms.pes) if self._cuts else None
-        for name, change in more.items():
-            work = self.work.get(name)
-            if work is None:
-                work = self.work[name] = Work()
-            before = work.pes + work.ready
-            work.add(change)
-            wanted = work.pes + work.ready
-            if wanted != before and (most is None or wanted < most or before < most):
-                self._rows = None
-            if wanted > 0 and name not in self._entries:
-                coming.append(name)
-            elif wanted <= 0 and name in self._entries:
-                entry = self._entries[name]
-                self._entered_or_left({key: each for key, each in self._entries.items() if key != name})
-                entry.away, entry.asof, entry.left = self.at, self.at, self.spent or 0.0
-            if not (wanted or work.rate):
-                del self.work[name]
+        coming = [name for name, of in more.items() if self._add(name, of.rate, of.pes, of.ready, terms)]
         if coming:
             self._enter(coming, terms)
+
+    def change_one(self, name: str, rate: int, pes: int, ready: int, terms: Terms) -> None:
+        """The same of one."""
+        if self._add(name, rate, pes, ready, terms):
+            self._enter((name,), terms)
+
+    def _add(self, name: str, rate: int, pes: int, ready: int, terms: Terms) -> bool:
+        """The same of one, but for its entering W: answers whether it does."""
+        work = self.work.get(name)
+        if work is None:
+            work = self.work[name] = Work()
+        before = work.pes + work.ready
+        wanted = before + pes + ready
+        work.rate += rate
+        if pes or ready:
+            work.pes += pes
+            work.ready += ready
+        if wanted != before:
+            most = max(1, terms.pes) if self._cuts else None
+            if most is None or wanted < most or before < most:
+                self._rows = None
+        if wanted <= 0 and name in self._entries:
+            entry = self._entries[name]
+            self._entered_or_left({key: each for key, each in self._entries.items() if key != name})
+            entry.away, entry.asof, entry.left = self.at, self.at, self.spent or 0.0
+        if not (wanted or work.rate):
+            del self.work[name]
+        return wanted > 0 and name not in self._entries
 
     def _present(self, entry: Entry, mean: float, terms: Terms) -> float:
         """S of one that enters W."""
@@ -380,6 +401,8 @@ class Level:
 
 def _of_those(rows: _Rows, amounts: Mapping[str, float]) -> Mapping[str, float]:
     """The amounts of those who are in W."""
-    if amounts.keys() <= rows.parts.keys():
-        return amounts
-    return {name: more for name, more in amounts.items() if name in rows.parts}
+    parts = rows.parts
+    for name in amounts:  # mostly one or two
+        if name not in parts:
+            return {name: more for name, more in amounts.items() if name in parts}
+    return amounts

@@ -6,7 +6,7 @@ counts, and which rows are to be written.
 """
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from nqspy.model import accounting, arrays, consumables, indices, promises
 from nqspy.model import events as ev
 from nqspy.model.array_events import Parted
 from nqspy.model.columns import compact
+from nqspy.model.concerned import concerned
 from nqspy.model.ids import Instant, Seq, array_of, index_of, member, number_of
 from nqspy.model.reported import reported
 from nqspy.model.requests import STARTED, Request, State
@@ -24,7 +25,6 @@ from nqspy.model.transitions import (
     STEPS,
     Transition,
     born,
-    fits,
     is_in,
     part,
     submitted,
@@ -32,6 +32,9 @@ from nqspy.model.transitions import (
 )
 
 _NOTHING: Sequence[Transition] = ()
+# To look up a member takes as long as a call.
+_QUEUED, _WAITING = State.QUEUED, State.WAITING
+_ARRIVING, _SUSPENDED = State.ARRIVING, State.SUSPENDED
 
 
 def apply(site: Site, recorded: ev.Recorded) -> Sequence[Transition]:
@@ -56,22 +59,23 @@ def apply(site: Site, recorded: ev.Recorded) -> Sequence[Transition]:
 def place(site: Site, request: Request) -> None:
     """Files a request under its state: columns when queued, index of the started, watch of its date,
     index of those that wait for others (used when rows are loaded)."""
-    if request.state is State.QUEUED:
+    state = request.state
+    if state is _QUEUED:
         site.columns(request.queue).add(request, site.numbers)
         if request.reservation is not None:
             site.reserved[request.seq] = None
         if site.numbers.is_full():
             compact(site.numbers, site.waiting.values())
-    elif request.state is State.WAITING and request.spec.eligible is not None:
+    elif state is _WAITING and request.spec.eligible is not None:
         heapq.heappush(site.dates, (request.spec.eligible, request.seq))
-    elif request.state in STARTED:
+    elif state in STARTED:
         site.started[request.seq] = request
-        if request.state is State.SUSPENDED:
+        if state is _SUSPENDED:
             site.paused[request.seq] = request
         if not request.pes_released:
             site.take(request)
-        if request.units and request.state is not State.EXITING:
-            consumables.take(site.units, request.seq, request.units)
+        if (units := request.units) and state is not State.EXITING:
+            consumables.take(site.units, request.seq, units)
     site.watch_for(request)
     _tell(site, request)
 
@@ -99,30 +103,9 @@ def _displace(site: Site, request: Request) -> None:
         site.freed = site.n
         if not request.pes_released:
             site.give(request)
-        if request.units:
-            consumables.give(site.units, request.seq, request.units)
+        if units := request.units:
+            consumables.give(site.units, request.seq, units)
     site.watch_no_more(request)
-
-
-def _named(site: Site, event: Any) -> Iterator[Request]:
-    """The requests that an event concerns, as far as they are there and it fits them."""
-    for seq in event.seqs if hasattr(event, "seqs") else (event.seq,):
-        request = site.requests.get(seq)
-        if request is None:
-            continue
-        if fits(request, event):
-            yield request
-        else:
-            misfit(site, request, event)
-
-
-def misfit(site: Site, request: Request, event: ev.Event) -> None:
-    """An event that cannot have happened: it changes nothing, and is told (tests raise instead)."""
-    attempt = f", attempt {request.run.number}" if request.attempt is not None else ""
-    site.misfits += 1
-    site.misfit = (
-        f"request {request.seq} is {request.state}{attempt}: event {event.kind} {event} does not fit"
-    )
 
 
 def _make(site: Site, request: Request, event: ev.Event, at: Instant) -> Transition:
@@ -142,7 +125,7 @@ def _change(
     """Takes the requests from where they stand, changes them and files them anew; ``first``: what is done
     before, as they still stand; ``then``: what else follows, before they are filed."""
     made = []
-    for request in _named(site, event):
+    for request in concerned(site, event):
         if first is not None:
             first(site, request, event, at)
         _displace(site, request)
@@ -163,7 +146,7 @@ def _submitted(site: Site, event: ev.Submitted, at: Instant) -> Sequence[Transit
     place(site, request)
     site.touched.requests.add(event.seq)
     site.touched.state = True
-    return (Transition(request, State.ARRIVING),)
+    return (Transition(request, _ARRIVING),)
 
 
 def _moved(site: Site, event: ev.Moved | ev.Routed, at: Instant) -> Sequence[Transition]:
@@ -182,7 +165,7 @@ def _redated(site: Site, event: ev.Redated, at: Instant) -> Sequence[Transition]
     """Of many at once: their rows stay where they are."""
     by_queue: dict[str, list[Request]] = {}
     made = []
-    for request in _named(site, event):
+    for request in concerned(site, event):
         made.append(_in_place(site, request, event, at))
         _tell(site, request)
         if request.slot >= 0:
@@ -199,7 +182,7 @@ def _in_place(site: Site, request: Request, event: ev.Event, at: Instant) -> Tra
 
 def _noted(site: Site, event: Any, at: Instant) -> Sequence[Transition]:
     """What changes nobody's place."""
-    return [_in_place(site, request, event, at) for request in _named(site, event)]
+    return [_in_place(site, request, event, at) for request in concerned(site, event)]
 
 
 def _ranked(site: Site, event: ev.Ranked, at: Instant) -> Sequence[Transition]:
@@ -282,7 +265,7 @@ def _gone(site: Site, event: ev.Ended | ev.Deleted, at: Instant) -> Sequence[Tra
     if isinstance(event, ev.Deleted) and event.indices:
         return _dropped(site, event, at)
     made = []
-    for request in _named(site, event):
+    for request in concerned(site, event):
         if isinstance(event, ev.Ended) and request.array is None:
             _settle(site, request, event, at)
             accounting.remember(site, request, event)

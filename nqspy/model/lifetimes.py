@@ -145,7 +145,8 @@ def _wider(key: Key) -> tuple[Kind, ...]:
 
 def key_of(request: Request) -> Key:
     """Whom a request is like."""
-    return request.owner, request.name, request.spec.ask.pes
+    spec = request.spec
+    return spec.owner, spec.name, spec.ask.pes
 
 
 def run_of(event: ev.Ended, limit: int | None, guess: int | None = None) -> Lived | None:

@@ -28,10 +28,10 @@ class Factors:
     def over(self, default: "Factors") -> "Weights":
         """These weights, with the site's where none is set."""
         return Weights(
-            *(
+            *[
                 own if own is not None else base or 0
                 for own, base in zip(self.all(), default.all(), strict=True)
-            )
+            ]
         )
 
     def all(self) -> tuple[int | None, ...]:

@@ -3,11 +3,9 @@ and go, so that a limit on them costs the same with ten as with a million."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any
 
 from nqspy.model.requests import Request
-
-Key = TypeVar("Key")
 
 
 @dataclass(slots=True)
@@ -42,14 +40,11 @@ class RequestCounts:
     def count(self, owner: str, queue: str, by: int = 1) -> None:
         """``by`` more of an owner in a queue."""
         self.total += by
-        _add(self.owners, owner, by)
-        _add(self.queues, queue, by)
-        _add(self.pairs, (queue, owner), by)
-
-
-def _add(counts: dict[Key, int], key: Key, by: int) -> None:
-    number = counts.get(key, 0) + by
-    if number:
-        counts[key] = number
-    else:
-        counts.pop(key, None)
+        each: tuple[tuple[dict[Any, int], Any], ...] = (
+            (self.owners, owner), (self.queues, queue), (self.pairs, (queue, owner))
+        )  # fmt: skip
+        for counts, key in each:
+            if number := counts.get(key, 0) + by:
+                counts[key] = number
+            else:
+                counts.pop(key, None)

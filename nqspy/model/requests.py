@@ -361,7 +361,8 @@ class Request(Struct):
     @property
     def pes_released(self) -> bool:
         """Whether it is suspended and others may have its PEs."""
-        return self.pause is not None and self.pause.pes_released
+        run = self.attempt
+        return run is not None and run.pause is not None and run.pause.pes_released
 
     @property
     def letters(self) -> str:

@@ -1,7 +1,8 @@
 """Equal parts of many requests as one object: those of one list differ in a name and a date."""
 
 import typing
-from operator import attrgetter
+from itertools import compress
+from operator import attrgetter, is_not
 from typing import Any, TypeVar
 
 import msgspec
@@ -11,8 +12,9 @@ from nqspy.model.requests import Spec
 T = TypeVar("T")
 
 _hints = typing.get_type_hints(Spec)
-_PARTS = tuple((f.name, f.default) for f in msgspec.structs.fields(Spec) if _hints[f.name] not in (int, bool))
-_values = attrgetter(*(name for name, _ in _PARTS))
+_PARTS = [f for f in msgspec.structs.fields(Spec) if _hints[f.name] not in (int, bool)]
+_NAMES, _DEFAULTS = tuple(f.name for f in _PARTS), tuple(f.default for f in _PARTS)
+_values = attrgetter(*_NAMES)
 
 
 class Shared:
@@ -29,8 +31,8 @@ class Shared:
     def spec(self, spec: Spec) -> Spec:
         """The same specification, its parts shared. It must be fresh: nobody else has it yet, so that equal
         parts put into it change nothing but memory."""
-        share = self._parts.setdefault
-        for (name, default), value in zip(_PARTS, _values(spec), strict=True):
-            if value is not default and (known := share(value, value)) is not value:
+        share, values = self._parts.setdefault, _values(spec)
+        for name, value in compress(zip(_NAMES, values, strict=True), map(is_not, values, _DEFAULTS)):
+            if (known := share(value, value)) is not value:
                 msgspec.structs.force_setattr(spec, name, known)
         return spec

@@ -134,9 +134,9 @@ class Site:
 
     def own_accounts(self, group: str, domain: str | None) -> list[Account]:
         """The accounts that a group itself has in a domain (None: in all)."""
-        key, domains = f"g:{group}", self.shared() if domain is None else [domain]
-        found = [self.accounts.get(account_key(each, key)) for each in domains]
-        return [account for account in found if account is not None]
+        key, of = f"g:{group}", self.accounts.get
+        domains = self.shared() if domain is None else (domain,)
+        return [account for each in domains if (account := of(account_key(each, key))) is not None]
 
     def past_of(self, domain: str) -> DomainPast:
         """What was in a domain."""
@@ -227,15 +227,15 @@ class Site:
 
     def take(self, request: Request) -> None:
         """A request holds its PEs from now on."""
-        take(self.holders, request.seq, request.pes)
+        take(self.holders, request.seq, pes := request.pes)
         for board in self._boards.values():
-            board.take(request.pes)
+            board.take(pes)
 
     def give(self, request: Request) -> None:
         """It holds them no more."""
-        give(self.holders, request.seq, request.pes)
+        give(self.holders, request.seq, pes := request.pes)
         for board in self._boards.values():
-            board.give(request.pes)
+            board.give(pes)
 
     def offline(self) -> tuple[int, ...]:
         """PEs on which nothing may be started: their CPU is gone, or they are set offline."""

@@ -27,6 +27,7 @@ from nqspy.model.requests import (
     State,
 )
 
+_ENDED, _HELD, _RUNNING = State.ENDED, State.HELD, State.RUNNING  # to look up a member costs as a call does
 HELD_AT_SUBMISSION = "held by its owner at submission"
 
 Ages = Callable[[Request], bool]
@@ -53,11 +54,12 @@ def submitted(event: ev.Submitted, at: Instant) -> Request:
     """The request that comes to be."""
     spec = event.spec
     request = Request(event.seq, spec, event.queue, State(event.state), at, at)
-    request.unmet = tuple(each for each in spec.after if each.word != "each")
+    if spec.after:
+        request.unmet = tuple(each for each in spec.after if each.word != "each")
     if spec.array is not None:
         one_by_one = tuple(each.seq for each in spec.after if each.word == "each")
         request.array = arrays.begin(spec.array, one_by_one)
-    if request.state is State.HELD and (spec.held or not spec.after):
+    if request.state is _HELD and (spec.held or not spec.after):
         request.holds, request.hold_text = "u", HELD_AT_SUBMISSION
     if request.array is not None:
         request.state = wait_state(request, at)
@@ -101,12 +103,13 @@ def part(array: Request, seq: Seq, at: Instant) -> None:
 
 def fits(request: Request, event: ev.Event) -> bool:
     """Whether the event can have happened to the request as it is."""
-    number = None if isinstance(event, ev.Starting) else getattr(event, "attempt", None)
+    kind = type(event)
+    number = event.attempt if kind in _OF_ATTEMPTS else None  # type: ignore[attr-defined]
     if request.array is not None:
-        return request.state in _BEFORE and type(event) in _OF_ARRAYS and not number
-    if request.state not in STEPS[type(event)].states:
+        return request.state in _BEFORE and kind in _OF_ARRAYS and not number
+    if request.state not in STEPS[kind].states:
         return False
-    return number is None or request.run.number == number
+    return number is None or (request.attempt or request.run).number == number
 
 
 def wait_state(request: Request, now: Instant) -> State:
@@ -247,11 +250,11 @@ def _start(request: Request, event: ev.Starting, at: Instant, ages: Ages) -> Non
     )  # fmt: skip
     if request.spec.mold is not None:
         request.spec = on_size(request.spec, len(event.pes))
-    request.state = State.RUNNING
+    request.state = _RUNNING
 
 
 def _begin(request: Request, event: ev.Started, at: Instant, ages: Ages) -> None:
-    run = request.run
+    run = request.attempt or request.run
     if run.starting:
         began = at if event.began is None else event.began
         request.attempt = replace(run, starting=False, started=began)
@@ -295,7 +298,7 @@ def _exit(request: Request, event: ev.Exiting, at: Instant, ages: Ages) -> None:
 def _end(request: Request, event: ev.Ended | ev.Deleted, at: Instant, ages: Ages) -> None:
     if isinstance(event, ev.Deleted) and event.indices:
         return _of_indices(request, at, arrays.dropped, event.indices)
-    request.state = State.ENDED
+    request.state = _ENDED
     return None
 
 
@@ -334,6 +337,9 @@ STEPS: dict[type[ev.Event], Step] = {
     ev.Requeued: Step(STARTED, _requeue),
     ev.Deleted: Step(_BEFORE, _end),
 }
+
+_OF_ATTEMPTS = frozenset(kind for kind in STEPS if hasattr(kind, "attempt") and kind is not ev.Starting)
+"""What names an attempt that there is already."""
 
 _OF_ARRAYS = frozenset(
     (

@@ -2,6 +2,7 @@
 an end is told of it in the same commit."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -35,6 +36,8 @@ def read_after(tx: Transaction, spec: Spec, caller: Caller, more: int = 0) -> Sp
     A request can name only what has an identifier already, that is, earlier ones, and nothing adds to
     ``after`` later: there can be no cycle.
     """
+    if not spec.attributes and not spec.after and more <= AFTER_MAX:
+        return spec
     if len(spec.attributes) + len(spec.after) > AFTER_MAX + ATTRIBUTES_MAX:
         raise Refusal("too_many_awaited", most=AFTER_MAX)
     ours = [each.removeprefix(_PREFIX) for each in spec.attributes if each.startswith(_PREFIX)]
@@ -179,7 +182,7 @@ def _was_dropped(tx: Transaction, prerequisite: Seq) -> bool:
 # ---------------------------------------------------------------- as things happen
 
 
-_AWAITED = (Started, Ended, Deleted)
+_AWAITED = {Started, Ended, Deleted}
 
 
 def settle(tx: Transaction) -> None:
@@ -193,9 +196,9 @@ def settle(tx: Transaction) -> None:
         return
     what, dependants = None, tx.site.dependants
     while group.settled < len(events):
-        event = events[group.settled].event
+        event: Any = events[group.settled].event
         group.settled += 1
-        if isinstance(event, _AWAITED) and (
+        if type(event) in _AWAITED and (
             event.seq in dependants or array_of(event.seq) is not None or is_array(event.seq)
         ):
             what = what or Consequences()

@@ -22,6 +22,8 @@ def tell_failures(tx: Transaction, failures: tuple[ExitFailure, ...], decided: b
     """Raises an alarm for each failing exit, tells of owners it is not asked about any more, and switches off
     one that failed on five requests in a row. ``decided``: a pass has journaled these failures; else the
     alarms carry them."""
+    if not failures:
+        return
     told: set[str] = set()
     if any(failure.seq is not None for failure in failures):
         tx.dirty()  # what the exit was not asked about after that waits for the next pass

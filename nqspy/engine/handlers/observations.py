@@ -63,7 +63,8 @@ def adopt(tx: Transaction, observation: ob.Observation) -> None:
 
 
 def _to_run_again(request: Request) -> bool:
-    return request.ending is not None and request.ending.rerun
+    order = request.ending
+    return order is not None and order.rerun
 
 
 def _deleter(request: Request) -> str | None:
@@ -90,16 +91,18 @@ def _running(tx: Transaction, request: Request, observation: ob.ObservedRunning)
 
 
 def _begun(tx: Transaction, request: Request, began: Instant | None = None) -> None:
-    if request.run.starting:
-        tx.emit(ev.Started(request.seq, request.attempts, request.pes, began))
+    run = request.attempt or request.run
+    if run.starting:
+        tx.emit(ev.Started(request.seq, request.attempts, run.pes, began))
         if request.spec.mail.begin:
-            _mail(tx, request, "has begun", f" on {len(request.pes)} PE(s)")
+            _mail(tx, request, "has begun", f" on {len(run.pes)} PE(s)")
 
 
 def _has_run(tx: Transaction, request: Request, used: Used) -> None:
     """One of which nobody had told that it runs: it began as long ago as it ran, not when that is known."""
-    if request.run.starting:
-        began = Instant(max(request.run.started, tx.now - used.wall)) if used.wall else None
+    run = request.attempt or request.run
+    if run.starting:
+        began = Instant(max(run.started, tx.now - used.wall)) if used.wall else None
         _begun(tx, request, began)
 
 

@@ -31,7 +31,7 @@ class QueueQuota:
         """One more request of ``owner`` (an array counts as many as it has indices: ``number``) that is
         handed to the first of these queues and lands in the last. Raises Refusal naming the limit and how
         many there are."""
-        settings = self.site.settings
+        settings = self.tx.site.settings
         self._check(settings.global_, owner, "", "global", number)
         names = dict.fromkeys(queues)
         for name in names:
@@ -62,7 +62,7 @@ class QueueQuota:
         for digest, body in bodies:
             if digest not in before.sizes:
                 mine.add(digest, len(body))
-        wish, journal = self.site.settings.server.user_spool, self.tx.journal
+        wish, journal = self.tx.site.settings.server.user_spool, self.tx.journal
         most = part_of(wish, journal.capacity() or GREATEST)
         have = journal.kept(owner)
         if most is None or have + before.total + mine.total <= most:

@@ -123,7 +123,7 @@ def _paths(spec: Spec) -> list[str]:
 def _check_words(spec: Spec, paths: Iterable[str]) -> None:
     """What else is printed or handed on: short, printable words."""
     for what, word in _words(spec):
-        if len(word) > WORD_MAX or not word.isprintable():
+        if word and (len(word) > WORD_MAX or not word.isprintable()):
             raise Refusal("bad_word", what=what, word=word[:40], most=WORD_MAX)
     if spec.mail.to is not None and spec.mail.to.startswith("-"):
         raise Refusal("bad_address", address=spec.mail.to)
@@ -132,9 +132,9 @@ def _check_words(spec: Spec, paths: Iterable[str]) -> None:
             raise Refusal("long_path", path=path[:40], most=PATH_MAX)
 
 
-def _words(spec: Spec) -> list[tuple[str, str]]:
-    layout, others = spec.layout, spec.ask.others
-    named = (
+def _words(spec: Spec) -> list[tuple[str, str | None]]:
+    layout, ask = spec.layout, spec.ask
+    found: list[tuple[str, str | None]] = [
         ("account", spec.account),
         ("queue", spec.queue),
         ("host", spec.host),
@@ -142,10 +142,12 @@ def _words(spec: Spec) -> list[tuple[str, str]]:
         ("request around", spec.within),
         ("layout", "" if layout is None else layout.text),
         ("placement", "" if layout is None else layout.place),
-    )
-    found = [(what, word) for what, word in named if word]
-    found += [("attribute", word) for word in spec.attributes]
-    return found + [("resource", word) for word in (*spec.ask.needs, *(name for name, _ in others))]
+    ]
+    if spec.attributes:
+        found += [("attribute", word) for word in spec.attributes]
+    if ask.needs or ask.others:
+        found += [("resource", word) for word in (*ask.needs, *(name for name, _ in ask.others))]
+    return found
 
 
 def _check_name(name: str) -> None:
@@ -173,7 +175,7 @@ def _check_ask(site: Site, ask: Ask, queue: Queue | None) -> None:
         _check_guess(ask.best_guess, finite(ask.wall))
     amounts = (*zip(_AMOUNTS, _amounts_of(ask), strict=True), *ask.others)
     for name, amount in amounts:
-        if amount is not None and amount != UNLIMITED and not 0 <= amount <= GREATEST:
+        if amount is not None and not 0 <= amount <= GREATEST and amount != UNLIMITED:
             raise Refusal("bad_amount", name=name, value=amount)
 
 

@@ -346,7 +346,7 @@ def _key(spec: Spec, number: int) -> Seq:
 
 
 def _state(tx: Transaction, spec: Spec) -> Literal["waiting", "held", "queued"]:
-    if spec.held or any(each.word != "each" for each in spec.after):
+    if spec.held or (spec.after and any(each.word != "each" for each in spec.after)):
         return "held"
     if spec.eligible is not None and spec.eligible > tx.now:
         return "waiting"
