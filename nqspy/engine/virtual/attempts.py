@@ -32,9 +32,10 @@ class Run(Struct, frozen=True):
 class VirtualAttempt:
     """One on the invented machine. ``done``: how far its run is (ms of the wall time it takes at full speed),
     ``wall``: wall time it has had, without that in which it was suspended; both as of ``since``. ``target``:
-    how far it gets, ``reason`` what stops it there. ``number`` is that of its end in the heap. ``more``: CPU
-    time (ms) it was told to have used beyond what its run says. ``away``: it has left its PEs, or leaves
-    them; ``coming``: it comes back, and makes no progress yet."""
+    how far it gets, ``reason`` what stops it there. ``due``: when it ends as things are (None: nobody knows),
+    ``end``: how, once that is in the heap, and ``number`` its number there. ``more``: CPU time (ms) it was
+    told to have used beyond what its run says. ``away``: it has left its PEs, or leaves them; ``coming``: it
+    comes back, and makes no progress yet."""
 
     seq: Seq
     attempt: int
@@ -49,6 +50,7 @@ class VirtualAttempt:
     rate: float = 0.0
     done: float = 0.0
     wall: int = 0
+    due: int | None = None
     end: ObservedEnded | None = None
     number: int = -1
     more: int = 0
@@ -94,18 +96,30 @@ class VirtualAttempt:
 
     def next_end(self) -> tuple[int, Ending] | None:
         """How long it goes on at its rate, and how it ends then; None: it does not get on at all."""
-        rate, left, run = self.rate, self.target - self.done, self.run
-        needs = 0 if left <= 0 else ceil(left / rate) if rate > 0 else None
+        needs = self.lasts()
         if self.wall_limit is not None or self.until is not None:
             cut = self._cut_off(needs)
             if cut is not None:
                 return cut
-        if needs is None or run.wall >= ENDLESS:
+        if needs is None or self.run.wall >= ENDLESS:
             return None
-        used = Used(self.in_all + self.more, self.wall + needs, self.memory)
+        return needs, self.own_end(self.since + needs)
+
+    def is_bounded(self) -> bool:
+        """Whether something else may end it than that it gets where it gets to, or nothing."""
+        return self.wall_limit is not None or self.until is not None or self.run.wall >= ENDLESS
+
+    def lasts(self) -> int | None:
+        """How long it takes at its rate to get where it gets to; None: it does not get on."""
+        rate, left = self.rate, self.target - self.done
+        return 0 if left <= 0 else ceil(left / rate) if rate > 0 else None
+
+    def own_end(self, at: int) -> Ending:
+        """How it ends when it gets there, at that instant."""
+        used = Used(self.in_all + self.more, self.wall + at - self.since, self.memory)
         if self.reason != "exit":
-            return needs, Ending(self.reason, None, 15, used)
-        return needs, run.ending or Ending("exit", run.status, None, used)
+            return Ending(self.reason, None, 15, used)
+        return self.run.ending or Ending("exit", self.run.status, None, used)
 
     def _cut_off(self, needs: int | None) -> tuple[int, Ending] | None:
         """The same of its wall limit or its hole, whichever comes first; None: it needs no longer than to

@@ -5,6 +5,7 @@ It outlives its engine as real shepherds do: what has ended is kept until the en
 """
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from operator import attrgetter
 
 from nqspy.engine.virtual.attempts import Run, VirtualAttempt, cpu_at
 from nqspy.engine.virtual.heap import Heap
@@ -24,13 +25,16 @@ from nqspy.model.observations import (
 from nqspy.model.requests import Ending, EndOrder, EndReason, Request, State, Used, finite
 from nqspy.model.site import Site
 
+_due = attrgetter("due")
+
 
 class VirtualExecutor:
     """Attempts run side by side, as fast as ``processors`` let them; a suspended one makes no progress.
 
     ``lengths`` invents each attempt's `Run`; ends come back through the heap, and move there whenever rates
-    change (`_endless`: whose end is still to be put there). ``moves`` says how long those take that leave
-    their PEs or come back.
+    change (`_endless`: whose end is still to be put there). Where each depends on all, who ends first is put
+    there and the others wait: their ends move again when he does. ``moves`` says how long those take that
+    leave their PEs or come back.
     ``begun``: the last attempts that began, as (request, attempt), in order; ``moved``: how often one began
     to leave its PEs.
     """
@@ -123,31 +127,54 @@ class VirtualExecutor:
             self._put_ends()
         endless = self._endless
         for attempt, rate in zip(attempts, rates, strict=True):
-            if rate != attempt.rate or (attempt.end is None and attempt.seq not in endless):
+            if rate != attempt.rate or (attempt.due is None and attempt.seq not in endless):
                 attempt.rate = rate
                 self._take_back(attempt)  # also out of the line, to whose end it goes
                 endless[attempt.seq] = attempt
         self._endless_at = now
         if apart:
             self._put_ends()
-        elif endless:
+        else:
             self._heap.put_off(self._put_ends)
 
     def _put_ends(self) -> None:
         endless, self._endless = self._endless, {}
         schedule, at = self._schedule, self._endless_at
+        if self._processors.apart:
+            for attempt in endless.values():
+                schedule(attempt, at)
+            return
+        reserve = self._heap.reserve
         for attempt in endless.values():
-            schedule(attempt, at)
+            if not attempt.runs or attempt.is_bounded():
+                schedule(attempt, at)
+            elif (lasts := attempt.lasts()) is not None:
+                attempt.due, attempt.number = at + lasts, reserve()
+        self._put_first()
+
+    def _put_first(self) -> None:
+        """Of those whose ends are known and wait, who ends first comes into the heap; who ends at the same
+        instant, too."""
+        waiting = [each for each in self._attempts.values() if each.due is not None and each.end is None]
+        if not waiting:
+            return
+        first: Instant = min(map(_due, waiting))
+        for attempt in waiting:
+            if attempt.due == first:
+                attempt.end = ObservedEnded(attempt.seq, attempt.attempt, attempt.own_end(first))
+                self._heap.push(first, attempt.end, attempt.number)
 
     def _schedule(self, attempt: VirtualAttempt, now: Instant) -> None:
         """Puts the end of one that has none in its place."""
         found = attempt.next_end() if attempt.runs else attempt.hole_end()
         if found is not None:
+            attempt.due = due = Instant(now + found[0])
             attempt.end = ObservedEnded(attempt.seq, attempt.attempt, found[1])
-            attempt.number = self._heap.push(Instant(now + found[0]), attempt.end)
+            attempt.number = self._heap.push(due, attempt.end)
 
     def _take_back(self, attempt: VirtualAttempt) -> None:
         self._endless.pop(attempt.seq, None)
+        attempt.due = None
         if attempt.end is not None:
             self._heap.drop(attempt.number)
             attempt.end = None
@@ -158,6 +185,8 @@ class VirtualExecutor:
         attempt.wall_limit = None if attempt.run.unlimited else _limits(request, site)[0]
         self._take_back(attempt)
         self._schedule(attempt, now)
+        if not self._processors.apart:
+            self._heap.put_off(self._put_ends)  # it may have been the first
 
     def _pause(
         self, action: Suspend | Resume, attempt: VirtualAttempt, request: Request | None, now: Instant

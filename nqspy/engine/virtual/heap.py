@@ -36,9 +36,15 @@ class Heap:
         self._streams: dict[int, _Stream] = {}
         self._put_off: Callable[[], object] | None = None
 
-    def push(self, at: Instant, item: Any) -> int:
-        """Adds an input for an instant; returns its number, by which it can be taken back."""
-        number = next(self._order)
+    def reserve(self) -> int:
+        """A number for an input that may be pushed later, and then stands where it would by now."""
+        return next(self._order)
+
+    def push(self, at: Instant, item: Any, number: int = -1) -> int:
+        """Adds an input for an instant; returns its number, by which it can be taken back. ``number``: the
+        one that was reserved for it."""
+        if number < 0:
+            number = next(self._order)
         if item is None or callable(item):
             self._by_themselves.add(number)
         heapq.heappush(self._items, (at, number, item))
