@@ -164,16 +164,16 @@ class Judge:
             self._events += 1
             event: Any = recorded.event
             kind = type(event)
-            if kind is ev.Submitted:
-                self._submitted(event)
-            elif kind is ev.Decided:
+            if kind is ev.Decided:
                 self._decided = event
-                continue  # nothing is asked here of what was used when
-            elif kind is ev.Starting:
-                self._starting(event, recorded.at)
             elif kind is ev.Ended:
                 self._ended(event)
-            self._replay.take(recorded)
+            elif kind is not ev.Started:  # nothing is asked here of what ran when, and used when: only who waits
+                if kind is ev.Submitted:
+                    self._submitted(event)
+                elif kind is ev.Starting:
+                    self._starting(event, recorded.at)
+                self._replay.take(recorded)
 
     def _submitted(self, event: ev.Submitted) -> None:
         spec = event.spec
