@@ -41,6 +41,13 @@ class CandidateOrder:
     ``looked``: how many were taken so far. After each start of the pass `refresh` it.
     """
 
+    # What is made when it is first asked for would make all else dear that stands beside it in one table.
+    __slots__ = (
+        "__dict__", "_batch", "_draft", "_former", "_headroom", "_kept", "_limited", "_picked", "_score",
+        "_shortest", "_sought", "_stale", "_startable", "_tally", "_term", "_thinned", "_turns", "_widest",
+        "columns", "looked", "queue", "weights",
+    )  # fmt: skip
+
     def __init__(self, draft: Draft, queue: Queue, tally: RunningCounts) -> None:
         self._draft, self.queue, self._tally = draft, queue, tally
         self.columns = draft.site.waiting[queue.name]
@@ -167,28 +174,27 @@ class CandidateOrder:
     def take(self, row: int) -> None:
         """Takes a row out of the line: it was looked at."""
         self.looked += 1
-        self._drop(row)
-
-    def _drop(self, row: int) -> None:
-        self._base[row] = NEVER
+        base, score = self._base, self._score
+        base[row] = NEVER
         if row == self._startable:
             self._sought = False
-        if self._score is not None and self._score is not self._base:
-            self._score[row] = NEVER
+        if score is not None and score is not base:
+            score[row] = NEVER
 
     def pass_over(self, rows: Mask) -> None:
         """Takes all these rows out of the line at once."""
         self._thinned = True
+        base, score = self._base, self._score
         places = rows.nonzero()[0]
-        places = places[self._base[places] != _TAKEN]
+        places = places[base[places] != _TAKEN]
         if not len(places):  # it reached nobody but whom it was said of
             return
         self.looked += len(places)
-        self._base[places] = NEVER
-        if self._startable is not None and self._base[self._startable] == NEVER:
+        base[places] = NEVER
+        if self._startable is not None and base.item(self._startable) == NEVER:
             self._sought = False
-        if self._score is not None and self._score is not self._base:
-            self._score[places] = NEVER
+        if score is not None and score is not base:
+            score[places] = NEVER
 
     def put_back(self, row: int) -> None:
         """One index of an array was taken, and the next one is in the line."""
@@ -266,8 +272,9 @@ class CandidateOrder:
         start: for the reason of those who wait they need not be reckoned once more."""
         if self._former is None or self._term is not None or self._score is not None:
             return self.first_left() if everybody else self.best()
-        is_empty = self._base.item(self._base.argmax()) == NEVER
-        return None if is_empty else self._pick(None if everybody else self.kept(), self._base, self._former)
+        base = self._base
+        is_empty = base.item(base.argmax()) == NEVER
+        return None if is_empty else self._pick(None if everybody else self.kept(), base, self._former)
 
     def head(self, *, everybody: bool) -> int | None:
         """The best row that was not taken; those left out that limits of their own people keep back, unless
@@ -335,12 +342,12 @@ class CandidateOrder:
             if not self._batch:
                 return None
             row = self._batch.pop()
-            if not self._thinned or self._base[row] != NEVER:
+            if not self._thinned or self.is_left(row):
                 return row
 
     def is_left(self, row: int) -> bool:
         """Whether it was not taken."""
-        return bool(self._base[row] != NEVER)
+        return self._base.item(row) != NEVER
 
     def in_order(self, most: int) -> list[int]:
         """The best ``most`` rows that were not taken, in order."""
