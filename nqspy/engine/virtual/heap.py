@@ -97,13 +97,14 @@ class Heap:
 
     def pop(self) -> tuple[Instant, list[Any]]:
         """The next instant and everything that happens then. Raises IndexError when nothing is left."""
-        at, items = self.next_at(), list[Any]()
+        at = self.next_at()
         if at is None:
             raise IndexError("nothing is left to happen")
-        while self._items and self._items[0][0] == at:
-            _, number, item = heapq.heappop(self._items)
-            if number in self._dropped:
-                self._dropped.remove(number)
+        line, dropped, items = self._items, self._dropped, list[Any]()
+        while line and line[0][0] == at:
+            _, number, item = heapq.heappop(line)
+            if number in dropped:
+                dropped.remove(number)
                 continue
             items.append(item)
             self._by_themselves.discard(number)
