@@ -25,7 +25,7 @@ _STRENGTH = {"suspend": 1, "requeue": 2}
 
 def act(draft: Draft, now: Instant) -> Instant | None:
     """Shuts the queues that need something broken, and has started requests give way or stay parked."""
-    found = broken(draft.site)
+    found = broken(draft.site) if draft.site.resources else {}
     if found:
         for queue in draft.site.settings.queues.values():
             kept = first_of(found, iter(queue.needs))
@@ -72,6 +72,8 @@ def stands(site: Site, action: Action) -> bool:
 
 def explain(site: Site, request: Request) -> Reason | None:
     """The broken resource that keeps a request from starting, or from going on."""
+    if not site.resources:
+        return None
     if request.state is not State.SUSPENDED:
         return keeping(site, request)
     wished = wish(site, request) if request.pes_released else None

@@ -73,7 +73,7 @@ def stands(site: Site, action: Action) -> bool:
 
 def explain(site: Site, request: Request) -> Reason | None:
     """The shift that keeps a request suspended."""
-    pause = request.pause
+    pause = request.pause if site.paused else None
     if pause is None or not pause.pes_released:
         return None
     if pause.cause.kind == "shift" and not _is_started(site, request.queue):

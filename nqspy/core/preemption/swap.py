@@ -152,7 +152,7 @@ CONTROL = declare(
 def act(draft: Draft, now: Instant) -> Instant | None:
     """Lets one give way or come back. Due when one that must stay for now may give way."""
     control, pressure = CONTROL.one(draft.site.settings), draft.site.pressure
-    away = sorted(suspended(draft.site), key=_by_suspension)
+    away = sorted(suspended(draft.site), key=_by_suspension) if draft.site.paused else []
     if not control.enabled:
         for request in away:
             draft.resume(request, SWAP)
