@@ -168,7 +168,7 @@ class Judge:
                 self._decided = event
             elif kind is ev.Ended:
                 self._ended(event)
-            elif kind is not ev.Started:  # nothing is asked here of what ran when, and used when: only who waits
+            elif kind is not ev.Started:  # who waits is asked, and not what ran when
                 if kind is ev.Submitted:
                     self._submitted(event)
                 elif kind is ev.Starting:
