@@ -81,21 +81,21 @@ class PassPromises:
         self._site, self._now = site, now
         self._begun: set[Seq] = set()
         self._more: defaultdict[str, int] = defaultdict(int)
+        self._earlier: EarlierPromises | None = None
+        self._turns = 0
         self.changes: dict[Seq, Reservation | None] = {}
         self.causes: dict[Seq, str] = {}
 
-    @cached_property
+    @property
     def _known(self) -> EarlierPromises:
         """Those of earlier passes."""
-        return promised_of(self._site)
-
-    @cached_property
-    def _last_turn(self) -> int:
-        return self._known.last_turn
+        if self._earlier is None:
+            self._earlier = promised_of(self._site)
+        return self._earlier
 
     def _next_turn(self) -> int:
-        self._last_turn += 1
-        return self._last_turn
+        self._turns += 1
+        return self._known.last_turn + self._turns
 
     # ------------------------------------------------------------ changes
 

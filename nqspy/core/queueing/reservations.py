@@ -11,7 +11,6 @@ from collections.abc import Collection
 import numpy as np
 from msgspec.structs import replace
 
-from nqspy.core.cached import cached_property
 from nqspy.core.profile import FOREVER, Amount, Claims, held_up_by
 from nqspy.core.queueing import mold
 from nqspy.core.queueing.expected_ends import MOMENT, length_of
@@ -50,6 +49,7 @@ class Reservations(PassPromises):
         self._until: dict[Seq, Instant] = {}
         self._passing: set[Seq] = set()
         self._starts: list[Request] = []
+        self._laid_out: LaidOut | None = None
         self.early = False
         self.leaving: set[Seq] = set()
         self.returning: set[Seq] = set()
@@ -61,19 +61,19 @@ class Reservations(PassPromises):
 
     def opened_beside(self, queue: str) -> int:
         """How often those of other queues have left to others what was kept for later."""
-        if not self._is_laid_out:
+        if self._laid_out is None:
             return 0
-        opened = self._time.opened
+        opened = self._laid_out.opened
         return sum(opened.values()) - opened.get(queue, 0)
 
-    @cached_property
+    @property
     def _time(self) -> LaidOut:
         """What is held and kept when: laid out when somebody asks for it."""
-        return LaidOut(self._site, self._now, self._rules, self._starts, self.leaving, self.returning)
-
-    @property
-    def _is_laid_out(self) -> bool:
-        return "_time" in self.__dict__
+        if self._laid_out is None:
+            self._laid_out = LaidOut(
+                self._site, self._now, self._rules, self._starts, self.leaving, self.returning
+            )
+        return self._laid_out
 
     def lay_out(self) -> None:
         """Looks at once at what runs and is promised: the site is about to change."""
@@ -279,7 +279,7 @@ class Reservations(PassPromises):
         hole = None if forced else self._holes.get(request.seq, self._holes.get(of.seq))
         former = of.reservation
         self.early = self.early or (former is not None and (former.at is None or former.at > self._now))
-        if not self._is_kept() and not self._is_laid_out:
+        if self._laid_out is None and not self._site.reserved:
             self._starts.append(request)
             return
         if passing := self._passes_untimed(of):
@@ -340,7 +340,7 @@ class Reservations(PassPromises):
         return passing_walls(self._site, queue, columns, lambda: self._takes_chances([pes]))
 
     def _is_kept(self) -> bool:
-        return bool(self._site.reserved or (self._is_laid_out and self._time.kept))
+        return bool(self._site.reserved or (self._laid_out is not None and self._laid_out.kept))
 
     def delaying(self, request: Request) -> Reason | None:
         """Who is promised what it would hold; None where it delays nobody, or there are too few PEs for it in
