@@ -11,7 +11,9 @@ import numpy as np
 from nqspy.core import resource_health
 from nqspy.core.cached import cached_property
 from nqspy.core.draft import Draft
-from nqspy.core.queueing.factors import FactorTerms, blocks
+from nqspy.core.queueing import firsts
+from nqspy.core.queueing.factors import BLOCK, FactorTerms, blocks
+from nqspy.core.queueing.firsts import NEVER
 from nqspy.core.queueing.limit_rules import Headroom, Mask
 from nqspy.core.queueing.limits import RunningCounts, blocked_mask
 from nqspy.core.queueing.own import behind_their_own
@@ -24,14 +26,11 @@ from nqspy.model.requests import Request
 FIRST, NOW = 2, 3
 """Ranks of ``schedule request``: ahead of everything; at once in spite of limits. 1 is *next*, 0 *system*."""
 
-NEVER = float("-inf")
 _TAKEN = np.array(NEVER)
 """The same to compare columns with: half as dear as with a number."""
 _NONE = Weights(0, 0, 0, 0)
 _ENDLESS = float(1 << 42)
 """A wall time (ms) above all that are asked for."""
-_SAMPLE = 16
-"""Every how manieth score is looked at to guess where the best begin."""
 
 
 class CandidateOrder:
@@ -352,13 +351,13 @@ class CandidateOrder:
     def in_order(self, most: int) -> list[int]:
         """The best ``most`` rows that were not taken, in order."""
         score = self.score()
-        guess = _guess(score, most)
+        guess = firsts.guess(score, most)
         rows = None if guess is None else (score >= guess).nonzero()[0]
         if rows is None or len(rows) < most:
             rows = (score != _TAKEN).nonzero()[0]
         keys = [self.columns.seq[rows], self._turn[rows], self._dates[rows], -score[rows]]
         if len(rows) > most:
-            places = _first(np.arange(len(rows)), keys[::-1], most)
+            places = firsts.first(np.arange(len(rows)), keys[::-1], most)
             rows, keys = rows[places], [key[places] for key in keys]
         found: list[int] = rows[np.lexsort(keys)].tolist()
         return found
@@ -375,48 +374,24 @@ class CandidateOrder:
 
     def _pick(self, out: Mask | None, base: Floats, table: Floats | None) -> int | None:
         """The same by these scores, and what each pair of owner and group adds."""
-        pair, best = self.columns.pair, NEVER
-        ties: list[Ints] = []
+        pair = self.columns.pair
+        if 0 < len(base) <= BLOCK:
+            top, tied = firsts.foremost(out, base, table, pair)
+            return None if top == NEVER else self._first_in_line(tied)
+        best, ties = NEVER, list[Ints]()
         for rows in blocks(len(base)):
-            score = base[rows]
-            if table is not None:
-                score = table.take(pair[rows])
-                score += base[rows]
-            if out is not None:
-                score = np.where(out[rows], NEVER, score)
-            top = score.item(score.argmax())
+            top, tied = firsts.foremost(None if out is None else out[rows], base[rows], table, pair[rows])
             if top >= best and top != NEVER:
-                tied = (score == top).nonzero()[0]
-                tied = tied + rows.start if rows.start else tied
+                tied = tied + rows.start
                 ties, best = [*ties, tied] if top == best else [tied], top
-        return self._first_in_line(ties[0] if len(ties) == 1 else np.concatenate(ties)) if ties else None
+        return self._first_in_line(np.concatenate(ties)) if ties else None
 
     def _first_in_line(self, rows: Ints) -> int:
         """Of rows, of which none is before the others by priority, the first by date."""
-        if len(rows) == 1:
-            return rows.item()
-        return int(_first(rows, (self._dates, self._turn, self.columns.seq), 1)[0])
-
-
-def _guess(score: Floats, most: int) -> float | None:
-    """A score that probably somewhat more than ``most`` rows reach, by a sample; None: they are too few."""
-    sample = score[::_SAMPLE]
-    rank = 2 * most // _SAMPLE + _SAMPLE
-    if rank >= len(sample):
-        return None
-    return max(float(np.partition(sample, len(sample) - rank)[len(sample) - rank]), -1.0)
-
-
-def _first(rows: Ints, keys: Sequence[Floats | Ints], count: int) -> Ints:
-    """The ``count`` rows that are first by these keys (smaller first, the last key without ties), in no
-    order."""
-    if len(rows) <= count:
-        return rows
-    values = keys[0][rows]
-    if count == 1:
-        tied = rows[values == values.item(values.argmin())]
-        return tied if len(tied) == 1 else _first(tied, keys[1:], 1)
-    bound = np.partition(values, count - 1)[count - 1]
-    tied = rows[values == bound]
-    sure = rows[values < bound]
-    return np.concatenate([sure, _first(tied, keys[1:], count - len(sure))])
+        if len(rows) > 1:
+            rows = firsts.least(rows, self._dates)
+        if len(rows) > 1:
+            rows = firsts.least(rows, self._turn)
+        if len(rows) > 1:
+            rows = firsts.least(rows, self.columns.seq)
+        return rows.item()
