@@ -27,7 +27,7 @@ FILES = (
 
 FEATURES: tuple[Feature, ...] = tuple(import_module(f"nqspy.core.{name}").FEATURE for name in FILES)
 BY_NAME: Mapping[str, Feature] = {feature.name: feature for feature in FEATURES}
-_KEEPERS = tuple(feature for feature in FEATURES if feature.explain is not says_nothing)
+_KEEPERS = tuple((each.name, each.explain) for each in FEATURES if each.explain is not says_nothing)
 
 
 def verify(settings: Settings, site: Site) -> list[str]:
@@ -44,8 +44,8 @@ def stands(site: Site, action: Action) -> bool:
 def keeping(site: Site, request: Request, but: str = "") -> Reason | None:
     """Why features keep a waiting or suspended request where it is, as far as the site alone tells: the first
     one's reason, ``but`` that of the feature so named; None: no feature does."""
-    for feature in _KEEPERS:
-        if feature.name != but and (reason := feature.explain(site, request)) is not None:
+    for name, explain in _KEEPERS:
+        if name != but and (reason := explain(site, request)) is not None:
             return reason
     return None
 

@@ -100,14 +100,14 @@ def overtaken(replay: HistoryReplay, event: Starting, decided: Decided | None) -
     if not line or line[0] >= end:
         return []
     reasons = {seq: (code, text) for seq, code, _, text in decided.wait} if decided is not None else {}
-    found = []
+    found, owner = [], started.spec.owner
     for place in line:
         if place >= end:
             break
         seq = place[-1]
         history = replay.histories[seq]
         earlier = history.request
-        if earlier.owner == started.owner and _own(earlier) < _own(started):
+        if earlier.spec.owner == owner and _own(earlier) < _own(started):
             continue  # its owner wanted it so (qsub -p)
         unseen = decided is not None and history.since > decided.as_of
         kept = seq in reasons and _keeps_back(*reasons[seq], earlier, started, event.forced)
@@ -151,6 +151,7 @@ def _own(request: Request) -> int:
 
 _OF_THE_LIST = tuple(f"{rule.word} limit" for rule in (RunLimit, GroupLimit))
 """Limits that count all of a list alike, as the texts name them that the journal keeps of reasons."""
+_NO_PES, _LIMIT, _LATER = ReasonCode.NO_PES, ReasonCode.LIMIT, ReasonCode.LATER
 
 
 def _keeps_back(code: str, text: str, earlier: Request, started: Request, forced: bool) -> bool:
@@ -158,12 +159,12 @@ def _keeps_back(code: str, text: str, earlier: Request, started: Request, forced
 
     Lack of PEs and limits that count both alike do not: the later one has taken what the earlier one lacks.
     """
-    if code == ReasonCode.NO_PES:
+    if code == _NO_PES:
         return earlier.spec.ask.pes > started.spec.ask.pes
-    if code == ReasonCode.LIMIT and not forced:
+    if code == _LIMIT and not forced:
         shared = any(words in text for words in _OF_THE_LIST)
         return not shared and (earlier.owner != started.owner or _asks_more(earlier, started))
-    return code != ReasonCode.LATER
+    return code != _LATER
 
 
 def _asks_more(earlier: Request, started: Request) -> bool:

@@ -10,7 +10,7 @@ and is accounted for to them.
 """
 
 from collections.abc import Iterable, Mapping
-from weakref import proxy
+from weakref import ref
 
 import numpy as np
 
@@ -35,10 +35,17 @@ def tallied(draft: Draft, *, run_limits: bool = True) -> RunningCounts:
     The draft knows the tally, not the tally the draft: else each pass would leave its columns behind until
     somebody looks for circles.
     """
-    known = proxy(draft)
-    tally = RunningCounts(draft.site, lambda: known.ledger, run_limits=run_limits, now=draft.now)
-    draft.startable = lambda domain: startable(known, tally, domain)
+    known = ref(draft)
+    tally = RunningCounts(draft.site, lambda: _there(known).ledger, run_limits=run_limits, now=draft.now)
+    draft.startable = lambda domain: startable(_there(known), tally, domain)
     return tally
+
+
+def _there(known: ref[Draft]) -> Draft:
+    """The draft of a pass that is not over."""
+    draft = known()
+    assert draft is not None
+    return draft
 
 
 def startable(draft: Draft, tally: RunningCounts, domain: str) -> Pairs:
