@@ -31,7 +31,7 @@ class Watched(SiteExits):
         """What the exits say."""
         answer = super().jobselect(request, view)
         if answer is None or answer.verdict == "force":
-            if request.queue in self._refused and self._is_large(request):
+            if self._refused and request.queue in self._refused and self._is_large(request):
                 self.passed_by.append((request.seq, self._refused[request.queue]))
         elif answer.who == "large_memory" and self._is_large(request):
             self._refused.setdefault(request.queue, request.seq)

@@ -82,9 +82,8 @@ class CandidateOrder:
 
     def _in_turn(self) -> Floats:
         base = self._by_order(None, self._dates)
-        ranks = self.columns.rank
         if self.columns.most("rank"):
-            base += ranks * self._step
+            base += self.columns.rank * self._step
         gone = self._draft.gone(self.queue.name)
         if gone:
             base[gone] = NEVER
@@ -93,7 +92,8 @@ class CandidateOrder:
         needing = resource_health.blocked_mask(self._draft.site, self.columns)
         if needing is not None:
             base[needing] = NEVER
-        behind_their_own(base, self.columns, self._dates, self._turn)
+        if self.columns.prioritised:
+            behind_their_own(base, self.columns, self._dates, self._turn)
         return base
 
     def _by_order(self, rows: Ints | None, dates: Ints) -> Floats:

@@ -54,6 +54,7 @@ class Caps(LimitRule):
     """The caps of a site with what their groups hold: starts of a pass are added as they are decided.
 
     ``ledger``: use by group, asked for only where there are caps; whoever decides a start commits it there.
+    ``bound``: there are any.
     """
 
     whose = "group"
@@ -61,6 +62,7 @@ class Caps(LimitRule):
     def __init__(self, site: Site, ledger: Callable[[], FairShare]) -> None:
         self._site, self._ask = site, ledger
         self._caps = _caps(site)
+        self.bound = bool(self._caps)
         self._held = dict.fromkeys(self._caps, 0)
         self._over: dict[str, list[Cap]] = {}
 
@@ -74,11 +76,6 @@ class Caps(LimitRule):
             names = lineage(self._site.settings.groups, group) if self._caps else ()
             self._over[group] = [self._caps[name] for name in names if name in self._caps]
         return self._over[group]
-
-    @property
-    def bound(self) -> bool:
-        """Whether there are any."""
-        return bool(self._caps)
 
     def add(self, request: Request) -> None:
         """Counts a request as running from now on."""

@@ -115,7 +115,10 @@ class KeptBack:
             self._let_pass(request)
         draft.reach += [reach for reach in self._offers.reach if reach is not None]
         for name, closed in self.closed.items():
-            draft.closing[name] = replace(self._closing(closed), ahead=closed.ahead)
+            reason = self._closing(closed)
+            draft.closing[name] = (
+                reason if reason.ahead == closed.ahead else replace(reason, ahead=closed.ahead)
+            )
 
     def _is_narrow_still(self, each: _Kept) -> bool:
         """Whether one waits only for PEs: a start after it was looked at may have used up a limit."""

@@ -143,10 +143,15 @@ class RunningCounts:
                     rules += [rule(settings, who, most, counts[-1]) for rule, most in chosen]
             closing = self._site.upcoming_stops.get(queue)
             drains = closing is not None and closing.spill == "drain"
-            rules += self._units.rules(queue, _scopes(settings, queue))
-            rules += [each for each in (self._caps, self.arrays) if each.bound]
-            draining = [ShiftDrain(self._site, queue, self._now)] if drains else []
-            found = self._scopes[queue] = counts, [*rules, *draining]
+            if self._units.free is not None:
+                rules += self._units.rules(queue, _scopes(settings, queue))
+            if self._caps.bound:
+                rules.append(self._caps)
+            if self.arrays.bound:
+                rules.append(self.arrays)
+            if drains:
+                rules.append(ShiftDrain(self._site, queue, self._now))
+            found = self._scopes[queue] = counts, rules
         return found
 
     def closed(self, queue: str) -> Reason | None:

@@ -5,7 +5,7 @@ itself nobody knows how long it would have run: it runs to its limit. On another
 run on several takes as much more or less time as its owner's times say.
 """
 
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Mapping
 
 from msgspec.structs import replace
 
@@ -216,7 +216,7 @@ class RecordedHands(VirtualExecutor):
         self._take_back(attempt)
         self._end(attempt, ending, at)
 
-    def use(self, now: Instant, but: Container[Key] = ()) -> dict[Seq, tuple[int, Used]]:
+    def use(self, now: Instant, but: Collection[Key] = ()) -> dict[Seq, tuple[int, Used]]:
         """(attempt, what it has used so far) of what runs and has begun, ``but`` not of these."""
         going = (each for each in self._attempts.values() if each.runs and each.key not in but)
         return {a.seq: (a.attempt, a.used(now)) for a in going if a.wall + now >= a.since}

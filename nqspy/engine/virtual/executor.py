@@ -4,7 +4,7 @@ It outlives its engine as real shepherds do: what has ended is kept until the en
 (`Forget`), and an attempt that was once begun, ended or claimed as void never begins again.
 """
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 
 from nqspy.engine.virtual.attempts import Run, VirtualAttempt, cpu_at
@@ -299,9 +299,11 @@ class VirtualExecutor:
         self._latest[seq] = max(number, self._latest.get(seq, 0))
         return ObservedVoid(seq, number)
 
-    def use(self, now: Instant, but: Container[Key] = ()) -> dict[Seq, tuple[int, Used]]:
+    def use(self, now: Instant, but: Collection[Key] = ()) -> dict[Seq, tuple[int, Used]]:
         """(attempt, what it has used so far) of what runs, ``but`` not of these attempts."""
         attempts = self._attempts.values()
+        if not but:
+            return {a.seq: (a.attempt, a.used(now)) for a in attempts if a.runs}
         return {a.seq: (a.attempt, a.used(now)) for a in attempts if a.runs and a.key not in but}
 
     def spent(self, now: Instant) -> float:
