@@ -312,7 +312,7 @@ class CandidateOrder:
         if pes is not None and pes < self._widest:
             left &= self.columns.pes <= pes
         row = int(left.argmax())
-        return row if left[row] else None
+        return row if left.item(row) else None
 
     def oldest_if_all_kept(self) -> int | None:
         """The first row by date where limits keep back every row; None where they do not. Cheap: no priority
