@@ -87,6 +87,18 @@ def test_more_share_them_and_go_faster_when_one_has_ended():
     assert ymp.executor.spent(Instant(9000)) == pytest.approx(4000)
 
 
+def test_only_who_ends_first_is_in_the_heap_and_the_others_come_in_their_turn():
+    ymp = YMP(cpus=4)
+    for wall in (3000, 500, 3000, 1000):
+        ymp.start(Run(wall))
+    ymp.heap.next_at()
+    assert [each.seq for _, _, each in ymp.heap.entries() if isinstance(each, ObservedEnded)] == [2]
+    ymp.to(700).do(Kill(4, 1, "deleted", 0))
+    ymp.to(9000)
+    assert list(ymp.when().items()) == [(2, 500), (4, 700), (1, 3000), (3, 3000)], "nobody's rate changed"
+    assert ymp.ends[3][1].ending.used == Used(3000, 3000)
+
+
 def test_while_one_waits_for_its_disk_another_one_uses_its_cpu():
     """min(1, CPUs / (k (1 - io))): with a tenth of waits, 2 CPUs are full with 3 requests, not with 2."""
     busy = {}
