@@ -21,8 +21,8 @@ _OF: dict[str, Callable[[Request], Value]] = {
     "group": lambda r: r.group,
     "name": lambda r: r.name,
     "given": lambda r: int(r.spec.name_given),
-    "cpu": lambda r: finite(r.spec.ask.cpu_wanted()),
-    "memory": lambda r: finite(r.spec.ask.memory_wanted()),
+    "cpu": lambda r: r.spec.ask.finite_cpu(),
+    "memory": lambda r: r.spec.ask.finite_memory(),
     "wall": lambda r: finite(r.spec.ask.wall),
     "pes": lambda r: r.spec.ask.pes,
 }

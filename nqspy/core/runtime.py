@@ -10,7 +10,6 @@ from nqspy.model.lifetimes import ENOUGH, WHOLE, Lifetimes, Lived, key_of
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Ask, Request, finite
 from nqspy.model.settings import Settings
-from nqspy.model.units import UNLIMITED
 from nqspy.model.wall_limits import planned_wall as planned_wall
 from nqspy.model.wall_limits import wall_limit as wall_limit
 
@@ -30,15 +29,15 @@ def memory_of(queue: Queue) -> int | None:
 
 def cpu_limit(settings: Settings, queue: str, ask: Ask) -> int | None:
     """CPU time (ms) a request can use at most: what it asks, else its queue's limit; None without any."""
-    asked = ask.cpu_wanted()
-    if asked is not None and asked != UNLIMITED:  # as most do
+    asked = ask.finite_cpu()
+    if asked is not None:  # as most do
         return asked
     return cpu_of(settings.queues[queue]) if queue in settings.queues else None
 
 
 def memory_counted(settings: Settings, queue: str, ask: Ask) -> int:
     """Memory (bytes) that a request counts for: what it asks, else its queue's limit; 0 without any."""
-    asked = finite(ask.memory_wanted())
+    asked = ask.finite_memory()
     if asked is not None or queue not in settings.queues:
         return asked or 0
     return memory_of(settings.queues[queue]) or 0

@@ -81,8 +81,8 @@ _THERE: Mapping[str, str] = {
 
 _MADE: dict[str, Callable[["Seen"], Any]] = {
     "id": lambda s: s._draft.site.id_of(s._request.seq),
-    "cpu": lambda s: finite(s._request.spec.ask.cpu_wanted()),
-    "memory": lambda s: finite(s._request.spec.ask.memory_wanted()),
+    "cpu": lambda s: s._request.spec.ask.finite_cpu(),
+    "memory": lambda s: s._request.spec.ask.finite_memory(),
     "wall": lambda s: finite(s._request.spec.ask.wall),
     "arguments": lambda s: _bounded(s._request.spec.args),
     "array": _array,

@@ -105,7 +105,7 @@ class Level:
                 keys, work = [self._key + name for name in names], [self.work[name] for name in names]
                 self._members = names, keys, list(self._entries.values()), work
             names, _, _, work = self._members
-            wanted = {name: each.pes + each.ready for name, each in zip(names, work, strict=True)}
+            wanted = {name: each.pes + each.ready for name, each in zip(names, work)}
             parts = self._divide(wanted)
             self._rows = _Rows(*self._members, [parts[name] for name in names], parts)
         return self._rows
@@ -189,13 +189,13 @@ class Level:
         whole, most, least = sum(amounts.values()), terms.bound, -terms.bound
         pasts: list[_Past] = []
         present: dict[str, float] = {}
-        for name, entry, part, target in zip(then.names, then.entries, then.each, targets, strict=True):
+        for name, entry, part, target in zip(then.names, then.entries, then.each, targets):
             used, owed = amounts.get(name, 0.0), entry.present
             owed = (most if owed > most else least if owed < least else owed) + target * whole - used
             present[name] = most if owed > most else least if owed < least else owed
             pasts.append(_Past(entry.past + (part * whole - used)))
         bent = self._bent(rows, terms, pasts=pasts)
-        return Standing(rows.parts, dict(zip(rows.names, bent, strict=True)), present)
+        return Standing(rows.parts, dict(zip(rows.names, bent)), present)
 
     # ------------------------------------------------------------ time
 

@@ -16,6 +16,7 @@ from nqspy.model.moved_out import MovesMade
 from nqspy.model.reservation import Reservation
 from nqspy.model.shapes import Lacked, Mold
 from nqspy.model.units import UNLIMITED
+from nqspy.model.units import finite as finite
 
 
 class State(StrEnum):
@@ -83,6 +84,16 @@ class Ask(Struct, frozen=True):
     def memory_wanted(self) -> int | None:
         """Requested memory for order and limits: a request-wide limit counts before a per-process one."""
         return self.memory if self.memory is not None else self.memory_process
+
+    def finite_cpu(self) -> int | None:
+        """`cpu_wanted` where that is a finite time."""
+        asked = self.cpu_process if self.cpu is None else self.cpu
+        return None if asked == UNLIMITED else asked
+
+    def finite_memory(self) -> int | None:
+        """`memory_wanted` where that is a finite size."""
+        asked = self.memory_process if self.memory is None else self.memory
+        return None if asked == UNLIMITED else asked
 
 
 class Output(Struct, frozen=True):
@@ -407,8 +418,3 @@ class Request(Struct):
     def name(self) -> str:
         """Its request name."""
         return self.spec.name
-
-
-def finite(value: int | None) -> int | None:
-    """The value if it is a finite limit, else None."""
-    return None if value is None or value == UNLIMITED else value

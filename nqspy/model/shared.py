@@ -32,7 +32,7 @@ class Shared:
         """The same specification, its parts shared. It must be fresh: nobody else has it yet, so that equal
         parts put into it change nothing but memory."""
         share, values = self._parts.setdefault, _values(spec)
-        for name, value in compress(zip(_NAMES, values, strict=True), map(is_not, values, _DEFAULTS)):
+        for name, value in compress(zip(_NAMES, values), map(is_not, values, _DEFAULTS)):  # noqa: B905
             if (known := share(value, value)) is not value:
                 msgspec.structs.force_setattr(spec, name, known)
         return spec

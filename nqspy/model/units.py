@@ -155,3 +155,8 @@ def format_seconds(ms: int | None) -> str:
     seconds, rest = divmod(ms, 1000)
     fraction = f".{rest:03d}".rstrip("0") if rest else ""
     return f"{seconds}{fraction} s"
+
+
+def finite(value: int | None) -> int | None:
+    """The value if it is a finite limit, else None."""
+    return None if value is None or value == UNLIMITED else value

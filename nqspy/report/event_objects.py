@@ -56,9 +56,9 @@ def requested(spec: Spec) -> dict[str, Any]:
     """``requested{}``: what was asked for; null where nothing or no limit was."""
     ask = spec.ask
     return {
-        "cpu_s": seconds(finite(ask.cpu_wanted())),
+        "cpu_s": seconds(ask.finite_cpu()),
         "wall_s": seconds(finite(ask.wall)),
-        "memory_bytes": finite(ask.memory_wanted()),
+        "memory_bytes": ask.finite_memory(),
         "pes": ask.pes,
         "needs": list(ask.needs),
         "consumables": dict(ask.consumables),

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nqspy.model.ids import Instant
-from nqspy.model.requests import State, finite
+from nqspy.model.requests import State
 from nqspy.report.replay import RequestHistory
 from nqspy.report.time_text import Zone
 
@@ -87,7 +87,7 @@ def _left(histories: Iterable[RequestHistory], means: Mapping[str, float]) -> di
         if history.ending is not None:
             continue
         left = found.setdefault(history.request.group, _Left())
-        asked = finite(history.request.spec.ask.cpu_wanted())
+        asked = history.request.spec.ask.finite_cpu()
         if not history.waits:
             used = history.attempts[-1].points[-1][1] if history.attempts else 0
             left.expected += max(0.0, _expected(history, means, asked) - used)

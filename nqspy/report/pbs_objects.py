@@ -5,7 +5,7 @@ from typing import Any
 
 from nqspy.model.ids import full_id
 from nqspy.model.queues import Queue
-from nqspy.model.requests import STARTED, Spec, State, finite
+from nqspy.model.requests import STARTED, Spec, State
 from nqspy.model.site import Site
 from nqspy.report.pbs_attributes import Attributes, plain, state_counts
 from nqspy.report.pbs_values import kilobytes, span
@@ -18,7 +18,7 @@ Counts = Mapping[str, int]
 def held_resources(site: Site, queue: str | None = None) -> dict[str, str | int]:
     """What started requests hold: memory as they asked for it, CPUs, nodes."""
     holding = [r for r in site.started.values() if r.pes and queue in (None, r.queue)]
-    memory = sum(finite(request.spec.ask.memory_wanted()) or 0 for request in holding)
+    memory = sum(request.spec.ask.finite_memory() or 0 for request in holding)
     return {
         "mem": kilobytes(memory),
         "ncpus": sum(len(request.pes) for request in holding),

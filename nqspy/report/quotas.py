@@ -220,7 +220,7 @@ def _still(history: RequestHistory, end: int, means: Mapping[str, float], site: 
     ask, pes = history.request.spec.ask, site.held_by(history.request)
     if not pes:
         return 0.0
-    wall, cpu = finite(ask.wall), finite(ask.cpu_wanted())
+    wall, cpu = finite(ask.wall), ask.finite_cpu()
     whole = wall * pes if wall is not None else cpu
     return max(0.0, (means.get(history.request.group, float("inf")) if whole is None else whole) - before)
 

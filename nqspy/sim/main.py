@@ -1,6 +1,7 @@
 """The simulator: the virtual driver with an operator who asks, and things that come about by themselves."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from nqspy.core.no_exits import NoExits
@@ -66,7 +67,7 @@ class Simulation(VirtualDriver):
 
     def configure(self, texts: Iterable[tuple[str, str]]) -> None:
         """Has files of qmgr commands applied, (name, text) each. Raises NqspyError."""
-        files = tuple((name, name, tuple(map(cm.encode, _commands(name, text)))) for name, text in texts)
+        files = tuple((name, name, _encoded(name, text)) for name, text in texts)
         self.ask(cm.ApplyFiles(files))
 
     def keep(self, texts: Iterable[tuple[str, str]]) -> None:
@@ -100,6 +101,12 @@ def _defined(shift: Shift, added: Sequence[str]) -> str:
     when = f" when=({crons})" if crons else ""
     head = f"define shift {shift.name}{when} spill={shift.spill}"
     return "\n".join([head, *shift.lines, *added, "end", ""])
+
+
+@lru_cache(64)
+def _encoded(name: str, text: str) -> tuple[dict[str, Any], ...]:
+    """The commands of a file as they are handed on. All runs of a comparison read the same files."""
+    return tuple(map(cm.encode, _commands(name, text)))
 
 
 def _commands(name: str, text: str) -> Iterator[Command]:

@@ -14,8 +14,8 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FunctionType, ModuleType
-from typing import Any
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, NamedTuple
 
 import pluggy
 from msgspec import Struct
@@ -122,16 +122,13 @@ def _load(source: Source, printed: Callable[[str, str], None]) -> Module:
     # Tracebacks show the lines that were loaded, also where the file cannot be read or is another one by now.
     text = source.text.decode("utf-8", "replace")
     linecache.cache[str(path)] = (len(text), None, text.splitlines(keepends=True), str(path))
-    tree = _parse(path, source.text)
-    nodes = list(ast.walk(tree))
-    for line, text in _misplaced(tree, nodes):
-        raise LoadError(path, line, text)
+    parsed = _parsed(path, source.text)
     # Never a name that something else could import: an exit may be called as a module of Python.
-    module = ModuleType(f"nqspy_exit_{path.stem}", ast.get_docstring(tree))
+    module = ModuleType(f"nqspy_exit_{path.stem}", parsed.doc)
     module.__file__ = str(path)
     module.__dict__["print"] = functools.partial(_print, path.stem, printed)
-    _execute(path, tree, module)
-    return _verified(path, nodes, module)
+    _execute(path, parsed.code, module)
+    return _verified(path, parsed.nodes, module)
 
 
 def writable_by_others(of: os.stat_result, owner: int) -> str | None:
@@ -171,9 +168,27 @@ def _read(path: Path, owner: int | None) -> bytes:
     raise LoadError(path, None, f"not loaded: it {why}")
 
 
-def _parse(path: Path, source: bytes) -> ast.Module:
+class _Parsed(NamedTuple):
+    """What a file says, before it is run: all that is in it, its docstring, and what runs."""
+
+    nodes: Sequence[ast.AST]
+    doc: str | None
+    code: CodeType
+
+
+@functools.lru_cache(16)  # many simulated sites have the same exits
+def _parsed(path: Path, source: bytes) -> _Parsed:
+    tree, code = _parse(path, source)
+    nodes = tuple(ast.walk(tree))
+    for line, text in _misplaced(tree, nodes):
+        raise LoadError(path, line, text)
+    return _Parsed(nodes, ast.get_docstring(tree), code)
+
+
+def _parse(path: Path, source: bytes) -> tuple[ast.Module, CodeType]:
     try:
-        return ast.parse(source, str(path))
+        tree = ast.parse(source, str(path))
+        return tree, compile(tree, str(path), "exec", dont_inherit=True)
     except SyntaxError as error:
         raise LoadError(path, error.lineno, f"syntax error: {error.msg}") from None
     except (ValueError, RecursionError, MemoryError) as error:
@@ -207,8 +222,7 @@ def _print(name: str, printed: Callable[[str, str], None], *words: Any, sep: str
         file.write(text + "\n")
 
 
-def _execute(path: Path, tree: ast.Module, module: ModuleType) -> None:
-    code = compile(tree, str(path), "exec", dont_inherit=True)
+def _execute(path: Path, code: CodeType, module: ModuleType) -> None:
     guard = Guard()
     sys.modules[module.__name__] = module  # while it runs only: dataclasses look their module up there
     try:

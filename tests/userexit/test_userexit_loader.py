@@ -58,6 +58,7 @@ def test_a_function_takes_any_subset_of_its_arguments_in_any_order(put, load, ho
         ("@userexit\ndef elected(request):\n    yield 1", 4, "generator"),
         ("def jobselect(request):\n    pass", 3, "write @userexit above it"),
         ("x = 1\ndef jobselect(request):\n    return (", 5, "syntax error"),
+        ("x = 1\nreturn x", 4, "syntax error: 'return' outside function"),
         ("x = 1\ny = x / 0", 4, "ZeroDivisionError"),
         ("raise SystemExit(3)", 3, "SystemExit"),
         ("from nqspy.core import passes", 3, "from nqspy.userexit only"),

@@ -2,7 +2,6 @@
 it that any such run is made of."""
 
 from collections.abc import Callable, Sequence
-from operator import itemgetter
 from typing import Any
 
 from nqspy.core.preemption.turn import move_rank
@@ -22,7 +21,6 @@ from nqspy.model.requests import Request
 from nqspy.model.site import Site
 from nqspy.ports import Decider, Exits, Journal
 
-_number = itemgetter(0)
 SILENCE = 8 * DAY
 """`VirtualDriver.run` without an end gives up when for so long nothing has happened but shifts."""
 
@@ -141,7 +139,7 @@ class VirtualRun:
             self._sampled_at = self.now
             self._samples.clear()
         running = self.executor.use(self.now, self._samples)
-        self._samples.update(zip(running, map(_number, running.values()), strict=True))
+        self._samples.update([(seq, number) for seq, (number, _) in running.items()])
         return Use(running)
 
     def _settle(self, outcome: Outcome) -> None:

@@ -126,7 +126,7 @@ class VirtualExecutor:
         if self._endless and self._endless_at != now:
             self._put_ends()
         endless = self._endless
-        for attempt, rate in zip(attempts, rates, strict=True):
+        for attempt, rate in zip(attempts, rates):  # noqa: B905 - as long as three rounds; there is one for each
             if rate != attempt.rate or (attempt.due is None and attempt.seq not in endless):
                 attempt.rate = rate
                 self._take_back(attempt)  # also out of the line, to whose end it goes
@@ -339,7 +339,7 @@ def _least(one: int | None, other: int | None) -> int | None:
 def _limits(request: Request, site: Site) -> tuple[int | None, int | None]:
     """Wall and CPU time after which an attempt is ended."""
     ask, limits = request.spec.ask, site.settings.queues[request.queue].per_request
-    return _least(finite(ask.wall), limits.wall_limit), _least(finite(ask.cpu_wanted()), limits.cpu_limit)
+    return _least(finite(ask.wall), limits.wall_limit), _least(ask.finite_cpu(), limits.cpu_limit)
 
 
 def _attempt(key: Key, run: Run, request: Request, site: Site, now: Instant) -> VirtualAttempt:

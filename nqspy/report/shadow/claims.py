@@ -125,7 +125,7 @@ def scopes(settings: Settings, queue: str) -> Iterator[tuple[str, RunningLimits]
 
 def memory_of(settings: Settings, queue: str, ask: Ask) -> int:
     """Memory that a request counts for: what it asked for, else its queue's limit for one."""
-    asked = finite(ask.memory_wanted())
+    asked = ask.finite_memory()
     own = settings.queues.get(queue)
     return asked if asked is not None else (limit_of(own, "memory_limit") or 0) if own is not None else 0
 

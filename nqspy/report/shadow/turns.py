@@ -7,7 +7,7 @@ from msgspec import structs
 from nqspy.model.division import without_share
 from nqspy.model.ids import SECOND, Instant
 from nqspy.model.molded import while_waiting
-from nqspy.model.requests import Request, finite
+from nqspy.model.requests import Request
 from nqspy.model.site import Site
 from nqspy.report.shadow.claims import limit_of
 from nqspy.report.shadow.followed import ShadowAsked, place_of
@@ -43,10 +43,8 @@ class ShadowTurns:
         self._own = [each for each in own if _pair(each) in given and each.rank == 0]
         self._earliest = min([earliest, *(each.date_in_queue for each in out)])
         asks = [each.spec.ask for each in out]
-        self._cpu = self._most({*asked.cpu, *(finite(each.cpu_wanted()) for each in asks)}, "cpu_limit")
-        self._memory = self._most(
-            {*asked.memory, *(finite(each.memory_wanted()) for each in asks)}, "memory_limit"
-        )
+        self._cpu = self._most({*asked.cpu, *(each.finite_cpu() for each in asks)}, "cpu_limit")
+        self._memory = self._most({*asked.memory, *(each.finite_memory() for each in asks)}, "memory_limit")
 
     def _most(self, asked: Collection[int | None], limit: str) -> tuple[int, int]:
         """What is divided by, and what one counts as who asked for nothing or without limit."""
@@ -166,11 +164,11 @@ class ShadowTurns:
         return found + (weights.memory * self._memory_of(request) / memory if memory else 0.0)
 
     def _cpu_of(self, request: Request) -> int:
-        asked = finite(request.spec.ask.cpu_wanted())
+        asked = request.spec.ask.finite_cpu()
         return self._cpu[1] if asked is None else asked
 
     def _memory_of(self, request: Request) -> int:
-        asked = finite(request.spec.ask.memory_wanted())
+        asked = request.spec.ask.finite_memory()
         return self._memory[1] if asked is None else asked
 
 
