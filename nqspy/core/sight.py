@@ -174,8 +174,10 @@ class Seen(SeenFields, Struct, dict=True, eq=False):
     _request: Request
     _draft: Proposal
 
-    def __getattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"a request has no {name}; it has {', '.join(FIELDS)}")
+    @staticmethod
+    def _lacks(name: str) -> str:
+        """What is said of a field that it has not. (With ``__getattr__`` all that it has would be dear.)"""
+        return f"a request has no {name}; it has {', '.join(FIELDS)}"
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError("a request is read only")

@@ -80,8 +80,10 @@ class View(ViewFields, Struct, dict=True, eq=False):
     reads: Reads = field(default_factory=Reads)
     _made: dict[Callable[..., Any], tuple[object, Any, Reads]] = field(default_factory=dict)
 
-    def __getattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"a view has no {name}")
+    @staticmethod
+    def _lacks(name: str) -> str:
+        """What is said of something that it has not. (With ``__getattr__`` all that it has would be dear.)"""
+        return f"a view has no {name}"
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError("the view is read only")
