@@ -170,8 +170,8 @@ EXITS_LEAVE = 0.5
 """What the exits may leave of the rate."""
 
 
-def _fastest(policy: Policy, nights: int, turns: int = 3) -> tuple[float, Week]:
-    """Seconds of CPU time that a week takes, the least of a few turns: the machine has others to serve."""
+def _fastest(policy: Policy, nights: int, turns: int = 9) -> tuple[float, Week]:
+    """Seconds of CPU time that a week takes, the least of some turns: the machine has others to serve."""
     found = []
     for _ in range(turns):
         began = time.process_time()
