@@ -12,7 +12,7 @@ from nqspy.sim.batch import NotSimulated
 from nqspy.sim.comparing import alike, compare
 from nqspy.sim.page import page
 from nqspy.sim.parallel import run_all
-from nqspy.sim.pictures.album import PictureFile, files_of, names_of, write
+from nqspy.sim.pictures.album import PictureFile, files_of, names_of, writable, write
 from nqspy.sim.results import Results, Starts, opened
 from nqspy.sim.rows import tables_of
 from nqspy.sim.runs import RunTask, SimulatedRun, begun, run_task, workload_of
@@ -80,7 +80,7 @@ def carry_out(order: SimOrder, took: Callable[[], float]) -> None:
     files = [file for path in order.pictures for file in files_of(path, names)]
     _each_its_own(order, files)
     if order.html is not None:
-        write(order.html, b"", "ab")
+        writable(order.html)
     runs = _run(order, tasks)
     _write(order, files, runs, names)
     if len(runs) == 1 and order.seeds is None:

@@ -230,6 +230,15 @@ def test_what_is_read_or_written_is_not_overwritten(tmp_path, words, said):
     assert (tmp_path / "site.csv").read_text() == SITE
 
 
+def test_what_is_refused_leaves_no_file(tmp_path):
+    (tmp_path / "log.swf").write_text("no log at all\n")
+    (tmp_path / "old.html").write_text("the page of yesterday")
+    for page in ("new.html", "old.html"):
+        refused(tmp_path / "log.swf", "--html", tmp_path / page, "--pictures", tmp_path / "gantt.svg")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["log.swf", "old.html"]
+    assert (tmp_path / "old.html").read_text() == "the page of yesterday"
+
+
 def test_a_configuration_of_ones_own_is_used(tmp_path):
     config = tmp_path / "one.qmgr"
     config.write_text(SITE + "set run_limit=1 batch\n")

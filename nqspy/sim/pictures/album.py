@@ -70,19 +70,23 @@ def files_of(path: Path, names: Sequence[str]) -> list[PictureFile]:
                 f"{path}: there is no such picture of these runs; there are {', '.join(names)}"
             )
         own = (path.stem,) if path.stem in names else tuple(names)
-        return [PictureFile(_writable(path), own)]
+        return [PictureFile(writable(path), own)]
     if path.suffix.lower() in OTHERS and not path.is_dir():
         raise NotSimulated(f"{path}: pictures are drawn as {' or '.join(FORMATS)}")
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise NotSimulated(f"{path} is no folder for pictures: {error.strerror}") from None
-    return [PictureFile(_writable(path / f"{name}.svg"), (name,)) for name in names]
+    return [PictureFile(writable(path / f"{name}.svg"), (name,)) for name in names]
 
 
-def _writable(path: Path) -> Path:
-    """The path: what cannot be written is told before anything is run, not after it."""
+def writable(path: Path) -> Path:
+    """The path: what cannot be written is told before anything is run, not after it. Nothing is left of that
+    where there was nothing. Raises NotSimulated."""
+    was_there = path.exists()
     write(path, b"", "ab")
+    if not was_there:
+        path.resolve().unlink(missing_ok=True)
     return path
 
 
