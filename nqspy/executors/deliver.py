@@ -160,8 +160,24 @@ def _renamed(source: int, name: str, target: str) -> bool:
 # ---------------------------------------------------------------- what is written, by a child
 
 
+_INTERRUPTED = "the delivery was interrupted"
+
+
 def _by_child(record: dict[str, Any], sources: Sources, wait: patience.Wait) -> dict[str, dict[str, str]]:
-    """The same in a child that has become the owner; it tells of each stream as it is done."""
+    """The same in a child that has become the owner. What it had not told of when somebody killed it another
+    one delivers, as after the end of a shepherd; who kills that one too is taken at his word."""
+    done, why = _in_child(record, sources, wait)
+    left = {name: source for name, source in sources.items() if name not in done}
+    if left and why == _INTERRUPTED:
+        more, why = _in_child(record, left, wait)
+        done |= more
+    return _stayed(record, sources, why) | done
+
+
+def _in_child(
+    record: dict[str, Any], sources: Sources, wait: patience.Wait
+) -> tuple[dict[str, dict[str, str]], str]:
+    """What a child tells of each stream as it is done, and why it tells of no more."""
     reader, writer = os.pipe()
     parent = os.getpid()
     try:
@@ -169,13 +185,13 @@ def _by_child(record: dict[str, Any], sources: Sources, wait: patience.Wait) -> 
     except OSError as error:
         os.close(reader)
         os.close(writer)
-        return _stayed(record, sources, f"cannot deliver: {error.strerror}")
+        return {}, f"cannot deliver: {error.strerror}"
     if pid == 0:
         _work(record, sources, writer, parent)
     os.close(writer)
     data, ended = wait.read(reader)
     os.close(reader)
-    why = "the delivery was interrupted"
+    why = _INTERRUPTED
     if ended:
         os.waitpid(pid, 0)
     else:
@@ -183,10 +199,10 @@ def _by_child(record: dict[str, Any], sources: Sources, wait: patience.Wait) -> 
         why = (
             "the delivery was ended" if wait.kill is not None else "the delivery took too long and was ended"
         )
-    done = _stayed(record, sources, why)
+    done: dict[str, dict[str, str]] = {}
     for line in data.split(b"\n")[:-1]:
         done |= json.loads(line)
-    return done
+    return done, why
 
 
 def _work(record: dict[str, Any], sources: Sources, writer: int, parent: int) -> None:

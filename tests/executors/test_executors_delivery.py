@@ -1,6 +1,7 @@
 """Nobody keeps a PE by what happens around his job: the launch and the delivery have deadlines, can be ended,
 and do not hold up the PE; holes in output stay holes."""
 
+import contextlib
 import json
 import os
 import pwd
@@ -84,6 +85,40 @@ def test_a_delivery_has_a_deadline(make_bench):
     stays = f"the output stays in {kept} (qcat {request.seq} shows it)"
     assert ending.text == f"the delivery took too long and was ended; {stays}"
     assert (ending.status, ending.stdout) == (0, str(kept))
+
+
+def writer_of(fifo: Path) -> int | None:
+    """The process that has a fifo open, besides this one."""
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        with contextlib.suppress(OSError):
+            if int(link.parts[2]) != os.getpid() and os.readlink(link) == str(fifo):
+                return int(link.parts[2])
+    return None
+
+
+def test_a_delivery_that_somebody_kills_is_made_by_another_child(bench):
+    fifo = bench.work / "fifo"
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDWR | os.O_NONBLOCK)
+    request = bench.start(LONG, output=Output(stdout=str(fifo)))
+    bench.until(lambda: writer_of(fifo) is not None, "its output is written")
+    first = writer_of(fifo)
+    os.kill(first, signal.SIGKILL)
+    bench.until(lambda: writer_of(fifo) not in (None, first), "it is written again")
+    drained = threading.Event()
+
+    def drain() -> None:
+        while not drained.wait(0.001):
+            with contextlib.suppress(BlockingIOError):
+                os.read(reader, 1 << 16)
+
+    thread = threading.Thread(target=drain)
+    thread.start()
+    ending = bench.ending(request)
+    drained.set()
+    thread.join()
+    os.close(reader)
+    assert (ending.text, ending.stdout) == ("", str(fifo))
 
 
 def test_output_that_is_delivered_at_once_is_not_told_of_twice(bench):
