@@ -177,10 +177,12 @@ class Profile:
         until = min(self.now + length, FOREVER)
         return all(steps.has(n, until) for a, n in claims.items() if n and (steps := self._steps.get(a)))
 
-    def earliest(self, claims: Claims, length: int, kept_on: Claims | None = None) -> int | None:
-        """The first instant from which all of these are free for ``length`` ms, and those ``kept_on`` for
-        ever; None: never."""
-        found, moved = self.now, True
+    def earliest(
+        self, claims: Claims, length: int, kept_on: Claims | None = None, after: int = 0
+    ) -> int | None:
+        """The first instant, from ``after`` on, from which all of these are free for ``length`` ms, and those
+        ``kept_on`` for ever; None: never."""
+        found, moved = max(self.now, after), True
         spans = (claims, length), (kept_on or {}, FOREVER)
         wanted = [
             (self._steps[a], n, span)

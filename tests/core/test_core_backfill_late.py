@@ -72,3 +72,31 @@ def test_whoever_is_late_because_of_those_before_him_is_told_who_they_are(house)
     assert house.go().starts == [2]
     assert house.request(3).reservation.late == "what it needs is held by 2.ymp"
     assert house.request(4).reservation.late == "what it needs is kept for 3.ymp by then"
+
+
+def test_a_hole_a_moment_too_short_before_ones_time_is_no_room_at_that_time(house):
+    house.machine(pes=6).queue("wide", order="fcfs", reserve=0, priority=5)
+    house.queue("night", order="fcfs", reserve=None, pe_limit=4, priority=1)
+    house.submit("anne pes=4 wall=3:23 queue=night", "cleo pes=6 wall=9:13 queue=wide")
+    house.go()
+    house.later(minutes=5).submit("ben sizes=1,4 walls=5:00,1:00 queue=night")
+    house.go()
+    house.later(minutes=3).submit("anne sizes=1,4 walls=11:00,6:00 queue=night")
+    house.go()
+    house.later(minutes=1)
+    (unlimited,) = house.submit("anne p=5 queue=night")
+    house.go()
+    house.later(seconds=13).end(2)
+    house.go()
+    house.later(seconds=107)
+    house.submit("anne sizes=2,4 walls=7:00,1:00 queue=night")
+    house.go()
+    told = promised(house, unlimited)
+    house.later(seconds=96).end(1)
+    house.go()
+    house.later(seconds=1).end(3)
+    assert house.go().starts == [4]
+    house.later(seconds=287).end(4)
+    house.go()
+    kept = house.request(unlimited).reservation
+    assert kept is None or (promised(house, unlimited) <= told and not kept.late)

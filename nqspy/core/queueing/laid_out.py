@@ -167,11 +167,15 @@ class LaidOut:
         return max(1, length - late) if 0 < late <= self._moment and length < FOREVER else length
 
     def _a_moment_late(self, request: Request, claims: Claims, length: int) -> int | None:
-        """The first start beside those promised one at its end, no more than a moment later than it was told;
-        None: there is none."""
-        told = time_of(request)
-        soon = None if length >= FOREVER else self.profile.earliest(claims, max(1, length - self._moment))
-        return max(soon, told) if soon is not None and soon <= told + self._moment else None
+        """The first start beside those promised one at its end, no more than a moment later than it was told:
+        up to the end that it was told there is room. None: there is none."""
+        told, earliest = time_of(request), self.profile.earliest
+        if length >= FOREVER:
+            return None
+        soon = earliest(claims, max(1, length - self._moment), after=told)
+        if soon is None or soon > told + self._moment:
+            return None
+        return soon if earliest(claims, max(1, told + length - soon), after=soon) == soon else None
 
     @property
     def _moment(self) -> int:
