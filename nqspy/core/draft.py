@@ -73,18 +73,17 @@ class Draft:
     ``resumed``: suspended requests that go on; ``shut``: why queues start nothing in this pass, by name, and
     ``barred``: why none does; ``still`` and ``plain``: as a `Plan` has them; ``startable``: what could start
     in a domain when it began (None: what the last pass said); ``tally`` counts what runs; ``asked``: the
-    domain of whose shares exits are asked at the moment; ``told``: those pairs of owner and group whose share
-    terms of this round were asked for first, and these, by domain, ``priorities``: all of them, by pair, once
-    others were asked for too, ``rounds`` how many ended; ``stocks``: the stock rules that were asked, by
-    domain; ``proposals`` counts starts and changes of waiting requests so far.
+    domain of whose shares exits are asked at the moment; ``priorities``: share terms of this round, by domain
+    and pair of owner and group, ``rounds`` how many ended; ``proposals`` counts starts and changes of waiting
+    requests so far.
     """
 
     # So many that instances would share no table of names.
     __slots__ = (
-        "__dict__", "__weakref__", "_boards", "_dates", "_gone", "_leaving", "_ledgers",
+        "__dict__", "__weakref__", "_boards", "_dates", "_gone", "_leaving", "_ledgers", "_stocks",
         "_taken", "after", "asked", "barred", "before", "chosen", "closing", "exits", "now", "offered",
         "own", "plain", "priorities", "proposals", "reach", "resumed", "rounds", "samples", "short", "shut",
-        "sights", "site", "startable", "started", "starting", "still", "stocks", "tally", "told",
+        "sights", "site", "startable", "started", "starting", "still", "tally",
     )  # fmt: skip
 
     def __init__(self, site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]) -> None:
@@ -106,14 +105,13 @@ class Draft:
         self.still: set[str] = set()
         self.plain = False
         self.proposals = 0
-        self.told: dict[str, tuple[Sequence[tuple[str, str]], Sequence[float]]] = {}
         self.priorities: dict[str, dict[tuple[str, str], float]] = {}
         self.rounds = 0
         self.asked = APPLICATION
         self.startable: Callable[[str], Mapping[str, int]] | None = None
         self.tally: Callable[[], RunningTally] | None = None
         self._ledgers: dict[str, FairShare] = {}
-        self.stocks: dict[str, Stock] = {}
+        self._stocks: dict[str, Stock] = {}
         self._dates: dict[str, Ints] = {}
         self._gone: dict[str, list[int]] = {}
         self.starting: set[Seq] = set()
@@ -156,9 +154,9 @@ class Draft:
 
     def stocks_of(self, domain: str) -> Stock:
         """The stock share terms in a domain."""
-        found = self.stocks.get(domain)
+        found = self._stocks.get(domain)
         if found is None:
-            found = self.stocks[domain] = self.ledger_of(domain).stocks
+            found = self._stocks[domain] = self.ledger_of(domain).stocks
         return found
 
     def _make_ledger(self, domain: str | None) -> FairShare:
@@ -239,7 +237,6 @@ class Draft:
             self._taken[of.seq] = self._taken.get(of.seq, 0) + 1
         if of is None or not self.left_of(of) or of is request:
             self._gone.setdefault(request.queue, []).append((of or request).slot)
-        self.told.clear()
         self.priorities.clear()
         self.rounds += 1
         return choice

@@ -19,7 +19,7 @@ from nqspy.core.stock import Stock
 from nqspy.core.totals import ALL, Totals
 from nqspy.model import people
 from nqspy.model.charging import amount, counted, uncharged
-from nqspy.model.domains import APPLICATION, account_key
+from nqspy.model.domains import APPLICATION
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.owed import faded
 from nqspy.model.people import Group
@@ -144,10 +144,10 @@ class FairShare:
 
     def _recent(self, group: str) -> list[int]:
         """What the last requests of a group used."""
-        if self._only is not None:
-            account = self._site.accounts.get(account_key(self._only, f"g:{group}"))
-            return [] if account is None else account.recent
-        return [value for account in self._site.own_accounts(group, None) for value in account.recent]
+        accounts = self._site.own_accounts(group, self._only)
+        if len(accounts) == 1:
+            return accounts[0].recent
+        return [value for account in accounts for value in account.recent]
 
     def _take_running(self, started: Iterable[Request]) -> None:
         """Books what those that run have used since they were charged, and are still expected to use."""

@@ -29,7 +29,6 @@ class Proposal(Protocol):
     offered: defaultdict[str, list[tuple[RequestView, Answer | None]]]
     sights: dict[Seq, "Seen"]
     starting: set[Seq]
-    stocks: dict[str, Stock]
 
     @property
     def ledger(self) -> FairShare: ...
@@ -413,5 +412,4 @@ class SiteView:
     def stock_shrpri(self, owner: str | None, group: str) -> float:
         """What the stock share rule gives a user in a group; without a user the group."""
         draft = self._draft
-        stock = draft.stocks.get(draft.asked) or draft.stocks_of(draft.asked)
-        return stock.value(owner, group)
+        return draft.stocks_of(draft.asked).value(owner, group)

@@ -39,7 +39,7 @@ def counted(request: Request, at: Instant, span: int | None = None) -> float:
 def begun(request: Request, pes: int, at: Instant) -> Attempt:
     """Its attempt, which begins or goes on: it is charged from now on, until more is known as if it kept the
     ``pes`` that it holds busy."""
-    run = request.attempt or request.run
+    run = request.run
     return structs.replace(run, rate=run.rate or pes * PE, charged_at=at)
 
 

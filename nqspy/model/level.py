@@ -52,12 +52,6 @@ class _Rows(msgspec.Struct, frozen=True):
     parts: dict[str, float]
 
 
-class _Past(msgspec.Struct, frozen=True):
-    """L of one member, where it is not that of its entry."""
-
-    past: float
-
-
 _Held = tuple[_Rows, list[float]]
 """Who was in W in the time that passed last, with the entitlements and targets of then."""
 
@@ -143,17 +137,16 @@ class Level:
     def targets(self, terms: Terms, left: float = 1.0) -> dict[str, float]:
         """a: the entitlements, bent by so much of the past."""
         rows = self._side_by_side()
-        pasts = None if left == 1.0 else [_Past(entry.past * left) for entry in rows.entries]
+        pasts = None if left == 1.0 else [entry.past * left for entry in rows.entries]
         return dict(zip(rows.names, self._bent(rows, terms, pasts), strict=True))
 
-    def _bent(self, rows: _Rows, terms: Terms, pasts: Sequence[Entry | _Past] | None = None) -> list[float]:
+    def _bent(self, rows: _Rows, terms: Terms, pasts: list[float] | None = None) -> list[float]:
         """The same, side by side; ``pasts``: instead of what their entries say."""
         parts, payback, hour = rows.each, terms.payback, terms.hour
         if not payback or len(parts) < 2 or not self._owes:
             return parts
         bent, least = list[float](), -hour
-        for entry, part in zip(rows.entries if pasts is None else pasts, parts):
-            past = entry.past
+        for past, part in zip([entry.past for entry in rows.entries] if pasts is None else pasts, parts):
             bent.append(
                 part * (1.0 + payback * (1.0 if past > hour else -1.0 if past < least else past / hour))
             )
@@ -179,22 +172,22 @@ class Level:
         return Standing(self.parts(), self.targets(terms, left), present)
 
     def corrected(self, amounts: Mapping[str, float], terms: Terms) -> "Standing | None":
-        """How they would stand if so much more was used than was counted (`correct`); None where others are
-        in W by now: a copy tells. Nothing is changed."""
+        """How they would stand, who are owed, if so much more was used than was counted (`correct`); None
+        where others are in W by now: a copy tells. Nothing is changed."""
         rows = self._side_by_side()
         then, targets = self._held or (rows, self._bent(rows, terms))
         if then.names is not rows.names:
             return None
         amounts = _of_those(rows, amounts)
         whole, most, least = sum(amounts.values()), terms.bound, -terms.bound
-        pasts: list[_Past] = []
+        pasts: list[float] = []
         present: dict[str, float] = {}
         for name, entry, part, target in zip(then.names, then.entries, then.each, targets):
             used, owed = amounts.get(name, 0.0), entry.present
             owed = (most if owed > most else least if owed < least else owed) + target * whole - used
             present[name] = most if owed > most else least if owed < least else owed
-            pasts.append(_Past(entry.past + (part * whole - used)))
-        bent = self._bent(rows, terms, pasts=pasts)
+            pasts.append(entry.past + (part * whole - used))
+        bent = self._bent(rows, terms, pasts)
         return Standing(rows.parts, dict(zip(rows.names, bent)), present)
 
     # ------------------------------------------------------------ time

@@ -87,12 +87,12 @@ class Ask(Struct, frozen=True):
 
     def finite_cpu(self) -> int | None:
         """`cpu_wanted` where that is a finite time."""
-        asked = self.cpu_process if self.cpu is None else self.cpu
+        asked = self.cpu_wanted()
         return None if asked == UNLIMITED else asked
 
     def finite_memory(self) -> int | None:
         """`memory_wanted` where that is a finite size."""
-        asked = self.memory_process if self.memory is None else self.memory
+        asked = self.memory_wanted()
         return None if asked == UNLIMITED else asked
 
 

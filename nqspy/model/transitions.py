@@ -109,7 +109,7 @@ def fits(request: Request, event: ev.Event) -> bool:
         return request.state in _BEFORE and kind in _OF_ARRAYS and not number
     if request.state not in STEPS[kind].states:
         return False
-    return number is None or (request.attempt or request.run).number == number
+    return number is None or request.run.number == number
 
 
 def wait_state(request: Request, now: Instant) -> State:
@@ -254,7 +254,7 @@ def _start(request: Request, event: ev.Starting, at: Instant, ages: Ages) -> Non
 
 
 def _begin(request: Request, event: ev.Started, at: Instant, ages: Ages) -> None:
-    run = request.attempt or request.run
+    run = request.run
     if run.starting:
         began = at if event.began is None else event.began
         request.attempt = replace(run, starting=False, started=began)

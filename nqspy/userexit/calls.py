@@ -73,10 +73,6 @@ class Calls:
         finally:
             self._watch.leave()
 
-    def of_sound(self) -> "Callable[[Hook, Subject, Seq | None, tuple[Any, ...]], Any]":
-        """What asks exits of which none is down or left out."""
-        return self.call if self._watch is None else self.ask
-
     def _left_out(self, hook: Hook, subject: Subject, args: tuple[Any, ...]) -> Failed | None:
         """What it failed with, where it is not asked about this or its owner for a while."""
         owner, now, record = whose(args), args[-1], hook.record

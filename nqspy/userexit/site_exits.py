@@ -15,7 +15,6 @@ import dataclasses
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +46,6 @@ _AS_IT_COMES = ExitSettings("")
 Asked = tuple[Hook, View, dict[Any, Any]]
 """An exit that is asked for share terms, what it sees, and what it said in this round."""
 
-_group_of = itemgetter(1)
 _log = logging.getLogger("nqspy.userexit")
 
 
@@ -265,24 +263,17 @@ class SiteExits:
     ) -> list[float | None]:
         """The same where no exit takes an owner: each group is asked about with its first pair. Ends with the
         pair on which one failed."""
-        groups = list(map(_group_of, pairs))
-        firsts = dict(zip(reversed(groups), reversed(pairs), strict=True))
         of_group: dict[str, float | None] = {}
-        ask, failed = self._calls.of_sound(), False
-        for group in dict.fromkeys(groups):
-            pair = firsts[group]
-            of_group[group] = None
-            for hook, seen, said in asked:
-                answer = said[group] = ask(hook, pair, None, (*pair, seen, now))
-                if type(answer) is Failed:
-                    failed = True
-                elif answer is not None:
-                    of_group[group] = answer
-                    break
+        found, failed = [], list[Hook]()
+        for pair in pairs:
+            group = pair[1]
+            if group not in of_group:
+                of_group[group] = self._share(pair, asked, now)
+                failed = [hook for hook, _, _ in asked if hook.exit.down]
+            found.append(of_group[group])
             if failed:
-                del groups[groups.index(group) + 1 :]
                 break
-        return list(map(of_group.__getitem__, groups))
+        return found
 
     def _share(self, pair: tuple[str, str], asked: Iterable[Asked], now: Instant) -> float | None:
         for hook, seen, said in asked:

@@ -165,13 +165,19 @@ def test_a_bound_that_shrinks_counts_at_once():
     assert books["d1"].present == pytest.approx(6 * MINUTE)
 
 
-@pytest.mark.parametrize("span", [0, 40, 7 * MINUTE, 30 * HOUR])
-def test_a_level_at_rest_stands_as_if_time_had_passed(span):
+def an_hour_of_d1():
+    """Two groups with work, of which one ran on 5 PEs."""
     books = Books()
     for group in ("d1", "d2"):
         books.ready(group, 8)
     books.run("d1", 5)
     books.later(HOUR)
+    return books
+
+
+@pytest.mark.parametrize("span", [0, 40, 7 * MINUTE, 30 * HOUR])
+def test_a_level_at_rest_stands_as_if_time_had_passed(span):
+    books = an_hour_of_d1()
     books.run("d1", -5)
     level, terms = books.balance.groups, Terms(8, DAY, 0.2, MINUTE)
     to = Instant(books.now + span)
@@ -182,11 +188,7 @@ def test_a_level_at_rest_stands_as_if_time_had_passed(span):
 
 
 def test_a_level_stands_as_if_what_was_not_counted_were_charged_without_being_changed():
-    books = Books()
-    for group in ("d1", "d2"):
-        books.ready(group, 8)
-    books.run("d1", 5)
-    books.later(HOUR)
+    books = an_hour_of_d1()
     level, terms = books.balance.groups, Terms(8, DAY, 0.2, MINUTE)
     before = {name: entry.copy() for name, entry in level.members().items()}
     for amounts in ({"d1": 3.5 * MINUTE, "d2": -1.0}, {"d2": 20.0 * HOUR}, {"gone": 7.0}):

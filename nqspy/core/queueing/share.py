@@ -20,14 +20,11 @@ from nqspy.model.columns import Columns, Floats, Ints
 
 def shrpris(draft: Draft, domain: str, pairs: Sequence[tuple[str, str]]) -> list[float]:
     """The share terms of owners, each in a group, in this round, before normalising; never negative."""
-    first = draft.told.get(domain)
-    if first is None:
-        found = _ask(draft, domain, pairs)
-        draft.told[domain] = pairs, found
-        return found
     known = draft.priorities.get(domain)
     if known is None:
-        known = draft.priorities[domain] = dict(zip(*first, strict=True))
+        found = _ask(draft, domain, pairs)
+        draft.priorities[domain] = dict(zip(pairs, found, strict=True))
+        return found
     if unknown := [pair for pair in pairs if pair not in known]:
         known.update(zip(unknown, _ask(draft, domain, unknown), strict=True))
     return [known[pair] for pair in pairs]

@@ -91,7 +91,7 @@ def _running(tx: Transaction, request: Request, observation: ob.ObservedRunning)
 
 
 def _begun(tx: Transaction, request: Request, began: Instant | None = None) -> None:
-    run = request.attempt or request.run
+    run = request.run
     if run.starting:
         tx.emit(ev.Started(request.seq, request.attempts, run.pes, began))
         if request.spec.mail.begin:
@@ -100,7 +100,7 @@ def _begun(tx: Transaction, request: Request, began: Instant | None = None) -> N
 
 def _has_run(tx: Transaction, request: Request, used: Used) -> None:
     """One of which nobody had told that it runs: it began as long ago as it ran, not when that is known."""
-    run = request.attempt or request.run
+    run = request.run
     if run.starting:
         began = Instant(max(run.started, tx.now - used.wall)) if used.wall else None
         _begun(tx, request, began)
