@@ -8,7 +8,7 @@ from house.checkout import PACKAGE, functions, parsed, place, sources, tracked
 
 CODE = ("nqspy", "exits", "scripts", "tests")
 LONGEST_FUNCTION = 60
-LONGEST_FILE = 420
+LONGEST_FILE = 500
 LONGEST_README = 60
 
 
