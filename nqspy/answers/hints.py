@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from nqspy.core import over_asking
+from nqspy.model.endings import End
 from nqspy.model.site import Site
 
 
@@ -16,7 +17,7 @@ def add_hints(site: Site, found: Iterable[dict[str, Any]]) -> None:
 
 def _hint(site: Site, each: dict[str, Any]) -> str:
     asked, ended = each["requested"], each["state"] == "ended"
-    if ended and (each["end_reason"], each["exit_status"]) != ("exit", 0):
+    if ended and not End.of_object(each).ok:
         return ""
     limit = None if asked["wall_s"] is None else round(asked["wall_s"] * 1000)
     key = each["owner"], each["name"], asked["pes"]

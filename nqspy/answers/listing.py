@@ -416,5 +416,5 @@ def _reservation(serving: Serving, seq: Seq, sight: Visibility) -> dict[str, Any
 
 
 def _link(needed_by: str, word: str, each: dict[str, Any]) -> dict[str, Any]:
-    kept = ("id", "state", "queue", "reason", "depends_on", "end_reason", "exit_status", "exit_signal")
+    kept = ("id", "state", "queue", "reason", "depends_on", "end_reason", "exit_status", "exit_signal", "ok")
     return {"needed_by": needed_by, "word": word} | {key: each[key] for key in kept}

@@ -13,6 +13,7 @@ from nqspy.answers.serving import Serving
 from nqspy.answers.turns import Enough, Turns, never
 from nqspy.answers.visibility import Visibility
 from nqspy.engine.handlers.people import need, need_owner
+from nqspy.model.endings import End
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Ended
 from nqspy.model.ids import Instant, Seq, is_array, number_of
@@ -104,8 +105,8 @@ class OpenQuestions:
     # ------------------------------------------------------------ ends
 
     def wait(self, asked: rpc.Asked) -> bytes | None:
-        """Answers once all of ``ids`` have ended (``any``: one of them): their objects, or by text form the
-        last one's exit status (`wait`), or what went wrong with which (`qwait`)."""
+        """Answer once all of ``ids`` have ended (``any``: one of them): with their objects, or by text form
+        with the last one's exit status (`wait`), or with a line for each bad end (`qwait`)."""
         site = self._serving.engine.site
         sight = Visibility(self._serving, asked.caller)
         seqs = seqs_of(self._serving, sight, asked.message["ids"])
@@ -138,7 +139,7 @@ class OpenQuestions:
             raise Refusal("hidden_since")
         if form == "qwait":
             return _told(id, rows, ends.any)
-        return messages.text_answer(id, _status(rows[-1]))
+        return messages.text_answer(id, End.of_object(rows[-1]).code)
 
     # ------------------------------------------------------------ events
 
@@ -279,23 +280,9 @@ def _piece(asked: rpc.Asked, data: bytes, offset: int) -> bytes:
 
 
 def _told(id: int, rows: listing.Objects, any: bool) -> bytes:
-    """What somebody is told who has waited for requests: a line for each that did not end well; where he
-    waited for any, its identifier besides. The exit status is 1 where there is a line."""
-    bad = [row for row in rows if (row["end_reason"], row["exit_status"]) != ("exit", 0)]
-    lines = [f"{row['id']} ended: {row['end_reason']}{_code(row)}\n" for row in bad]
-    out = "".join(f"{row['id']}\n" for row in rows) if any else ""
-    return messages.text_answer(id, 1 if bad else 0, out, "".join(lines))
-
-
-def _code(row: dict[str, Any]) -> str:
-    status = "" if row["exit_status"] is None else f", exit status {row['exit_status']}"
-    return status + ("" if row["exit_signal"] is None else f", signal {row['exit_signal']}")
-
-
-def _status(ended: dict[str, Any]) -> int:
-    """The exit status that stands for how a request ended: its own, 128 + the signal; 3 when it was deleted
-    before it ran (as `qsub -W block=true` of PBS), or ended with 0 as it was deleted."""
-    status, number = ended["exit_status"], ended["exit_signal"]
-    if ended["end_reason"] == "deleted" and not status and number is None:
-        return 3
-    return int(status) if status is not None else 128 + (number or 0)
+    """Answer of `qwait`: a line for each request that did not end well, and the greatest of their exit
+    statuses. With ``any`` the identifiers are printed too."""
+    ends = [(row["id"], End.of_object(row)) for row in rows]
+    lines = [f"{name} ended: {end.words}\n" for name, end in ends if not end.ok]
+    out = "".join(f"{name}\n" for name, _ in ends) if any else ""
+    return messages.text_answer(id, max(end.code for _, end in ends), out, "".join(lines))

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nqspy.model import indices
+from nqspy.model.endings import End
 from nqspy.model.ids import Seq
 from nqspy.model.indices import Runs
 
@@ -178,11 +179,8 @@ def gone(state: ArrayState, index: int) -> ArrayState:
 
 
 def status_of(ended: Any) -> int:
-    """What the end of an index (an `Ended` event) counts as: its exit status, 128 and its signal, or 1."""
-    if ended.exit_status is not None:
-        status: int = ended.exit_status
-        return status if status or ended.end_reason == "exit" else 1
-    return 128 + ended.exit_signal if ended.exit_signal else 1
+    """Exit status that the end of an index (an `Ended` event) counts as in its array."""
+    return End.of(ended).code
 
 
 def ended(state: ArrayState, index: int, status: int, used: tuple[int, int, int]) -> ArrayState:

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from nqspy.model import events as ev
+from nqspy.model.endings import End
 from nqspy.model.ids import Seq, full_id
 from nqspy.model.indices import show
 from nqspy.model.requests import Spec, Used, finite
@@ -180,6 +181,10 @@ _SPECIAL: dict[str, Callable[[Any, str, Zone], dict[str, Any]]] = {
     "samples": _samples,
     "failures": _failures,
     "wait": lambda event, host, zone: {"wait": _reasons(event.wait, host)},
+    "exit_status": lambda event, host, zone: {
+        "ok": End.of(event).ok,
+        "exit_status": End.of(event).shown_status,
+    },
     "own": lambda event, host, zone: {"own": _reasons(event.own, host)},
     "closing": _closing,
 }

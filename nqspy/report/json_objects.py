@@ -8,6 +8,7 @@ import msgspec
 from nqspy.core.queueing.order import Place
 from nqspy.model import indices
 from nqspy.model.domains import APPLICATION
+from nqspy.model.endings import End
 from nqspy.model.events import Deleted, Ended
 from nqspy.model.ids import Instant, Seq, array_of, full_id, index_of, number_of
 from nqspy.model.outputs import fill, streams, suffix
@@ -69,12 +70,12 @@ def ended_object(row: EndedRow, context: AnswerContext) -> dict[str, Any]:
     if isinstance(event, Ended):
         paths: Paths = _paths(request, context.host, event.stdout, event.stderr)
         made = _object(request, State.ENDED, used_object(event.used), _ending(event), paths, context)
-        made["exit_status"], made["exit_signal"] = event.exit_status, event.exit_signal
+        made["exit_status"], made["exit_signal"] = End.of(event).shown_status, event.exit_signal
         made["end_reason"] = event.end_reason
     else:
         made = _object(request, State.ENDED, _NOTHING_USED, _ending(event), _NO_PATHS, context)
         made["end_reason"] = "deleted"
-    made["ended"] = context.zone.stamp(row["at"])
+    made["ended"], made["ok"] = context.zone.stamp(row["at"]), End.of(event).ok
     return made
 
 
@@ -108,6 +109,7 @@ def _object(
         "exit_status": None,
         "exit_signal": None,
         "end_reason": None,
+        "ok": None,
         "reason": reason,
         "depends_on": [],
         "held": [],

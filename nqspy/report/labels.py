@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nqspy.model import events as ev
+from nqspy.model.endings import End
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import State
@@ -70,7 +71,7 @@ class RequestLabels:
         }
         if isinstance(ending, ev.Ended):
             return found | {
-                "exit_status": ending.exit_status,
+                "exit_status": End.of(ending).shown_status,
                 "exit_signal": ending.exit_signal,
                 "used": used_object(ending.used),
                 "text": ending.text,

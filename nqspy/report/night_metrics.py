@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from nqspy.core.queueing.limit_rules import GroupLimit, RunLimit
+from nqspy.model.endings import End
 from nqspy.model.event import Event
-from nqspy.model.events import Decided, Ended, Starting, Suspended
+from nqspy.model.events import Decided, Starting, Suspended
 from nqspy.model.ids import HOUR, Instant, Seq, array_of
 from nqspy.model.moved_out import MovedOut
 from nqspy.model.reasons import ReasonCode
@@ -202,9 +203,8 @@ class ShortMoments:
 
 
 def is_ok(history: RequestHistory) -> bool:
-    """Whether it ended by itself with status 0."""
-    ending = history.ending
-    return isinstance(ending, Ended) and ending.exit_status == 0 and ending.end_reason == "exit"
+    """True if it ended by itself with status 0."""
+    return history.ending is not None and End.of(history.ending).ok
 
 
 def is_failed(history: RequestHistory) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from nqspy.model import indices
 from nqspy.model.arrays import ArrayState
+from nqspy.model.endings import End
 from nqspy.model.events import Deleted, Ended
 from nqspy.model.ids import Instant, Seq, array_of, full_id, index_of
 from nqspy.model.layout import Layout
@@ -43,10 +44,6 @@ _SUBSTATE = {
     State.EXITING: 50,
 }  # fmt: skip
 _STARTING, _DEPENDS, _DELETED, _FINISHED, _FAILED = 41, 22, 91, 92, 93
-_NO_STATUS = {"not_started": -1, "lost": -4}
-"""What stands for an exit status where there is none: the job could not be started; nobody saw its end."""
-SIGNALLED = 256
-"""Added to the number of the signal that ended a job."""
 
 
 class Subject(NamedTuple):
@@ -346,7 +343,7 @@ def _substate(subject: Subject) -> int | None:
     request, ended = subject.request, subject.ended
     if ended is not None:
         whole = isinstance(ended, Ended) and ended.end_reason != "deleted"
-        return (_FINISHED if exit_status(ended) == 0 else _FAILED) if whole else _DELETED
+        return (_FINISHED if End.of(ended).ok else _FAILED) if whole else _DELETED
     if request.state is State.HELD and request.unmet:
         return _DEPENDS
     if request.state is State.RUNNING and request.run.starting:
@@ -355,13 +352,8 @@ def _substate(subject: Subject) -> int | None:
 
 
 def exit_status(ended: Ended | Deleted | None) -> int | None:
-    """``Exit_status``: the script's, 256 and the number of the signal that ended it, negative where it was
-    never seen to run; None before its end, and of one that was deleted before it ran."""
-    if not isinstance(ended, Ended):
-        return None
-    if ended.exit_signal is not None:
-        return SIGNALLED + ended.exit_signal
-    return ended.exit_status if ended.exit_status is not None else _NO_STATUS.get(ended.end_reason)
+    """``Exit_status`` of a request; None before its end, or if it was deleted before it ran."""
+    return End.of(ended).pbs_status if isinstance(ended, Ended) else None
 
 
 def _end_reason(ended: Ended | Deleted | None) -> str | None:

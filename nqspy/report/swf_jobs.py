@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from nqspy.core.runtime import wall_limit
 from nqspy.model import events as ev
 from nqspy.model import indices
+from nqspy.model.endings import End
 from nqspy.model.ids import Instant, Seq, array_of, index_of, member
 from nqspy.model.requests import Ask, Request, Spec, finite
 from nqspy.model.site import Site
@@ -163,7 +164,7 @@ class LoggedJobs:
 def _status(ending: ev.Ended | ev.Deleted | None) -> int:
     if not isinstance(ending, ev.Ended) or ending.end_reason == "deleted":
         return CANCELLED
-    return COMPLETED if ending.end_reason == "exit" and ending.exit_status == 0 else FAILED
+    return COMPLETED if End.of(ending).ok else FAILED
 
 
 def asked_memory(job: LoggedJob) -> int | None:

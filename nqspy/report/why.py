@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nqspy.model.domains import APPLICATION, spans
+from nqspy.model.endings import End
 from nqspy.model.reason_texts import NEEDED
 from nqspy.model.torus import written
 from nqspy.model.units import format_size, format_time
@@ -189,8 +190,4 @@ def _why_hint(each: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _ending(each: Mapping[str, Any]) -> str:
-    if each["exit_signal"] is not None:
-        return f"{each['end_reason']}, signal {each['exit_signal']}"
-    if each["exit_status"] is not None:
-        return f"{each['end_reason']}, status {each['exit_status']}"
-    return str(each["end_reason"])
+    return End.of_object(each).words

@@ -2,7 +2,7 @@
 
     with Client() as nqs:
         request = nqs.submit("#!/bin/sh\nhostname\n", queue="normal", cpu="10:00", memory="32mw")
-        print(request.id, request.wait()["exit_status"])
+        print(request.id, request.wait()["ok"])
 
 Times are seconds or texts such as ``10:00``, sizes bytes or texts such as ``32mw``; errors are those of
 `nqspy.errors`. Directives in a script are the business of the ``qsub`` command: here options are arguments.
@@ -106,8 +106,9 @@ class Client:
         return [ClientRequest(self, row["id"], row) for row in rows]
 
     def wait(self, id: str, timeout: float | None = None) -> Mapping[str, Any]:
-        """The data of a request once it has ended; at once when it has. Raises TimeoutError after
-        ``timeout`` seconds of real time."""
+        """Return the data of a request once it has ended: ``ok`` is true if it ended by itself with status 0.
+
+        Raises TimeoutError after ``timeout`` seconds of real time."""
         patient = Connection(self.home, timeout, patient=True)
         try:
             rows = patient.call({"cmd": "wait", "ids": [id]}, repeat=True)

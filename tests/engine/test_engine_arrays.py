@@ -275,7 +275,7 @@ def test_an_array_of_which_an_index_was_deleted_has_not_ended_well(late: bool) -
     waiting = [] if late else centre.submit(*after)
     centre.ask(cm.Delete(("1[3]",)), ANNE)
     centre.later(minutes=20)
-    assert centre.end_of(seq).exit_status == 0
+    assert centre.end_of(seq).exit_status == 3
     well, failed, also = waiting or centre.submit(*after)
     assert (
         centre.request(well).never == "1[].sim ended without index 3, deleted before it began: "

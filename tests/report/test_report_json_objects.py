@@ -46,6 +46,7 @@ KEYS = [
     "exit_status",
     "exit_signal",
     "end_reason",
+    "ok",
     "reason",
     "depends_on",
     "held",

@@ -7,6 +7,8 @@ An unmet dependency is a hold of the system, so no pass ever looks at such a req
 from msgspec import Struct
 
 from nqspy.model import indices
+from nqspy.model.arrays import ArrayState
+from nqspy.model.endings import End
 from nqspy.model.events import Deleted, Ended, Event, Started
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import AfterWord, Dependency, Request
@@ -48,12 +50,12 @@ def judge(event: Event, ended: Request | None = None) -> Judgement:
     attempt that ended had begun.
     """
     match event:
-        case Ended(exit_status=0) if ended is not None and ended.array is not None and ended.array.dropped:
+        case Ended() if ended is not None and ended.array is not None and _is_incomplete(ended.array):
             text = f"ended without index {indices.show(ended.array.dropped)}, deleted before it began"
             return Judgement(("any", "fail", "start"), ("ok",), text)
         case Started():
             return BEGUN
-        case Ended(end_reason="exit", exit_status=0):
+        case Ended() if End.of(event).ok:
             return Judgement(("ok", "any", "start"), ("fail",), "ended with exit status 0")
         case Ended(end_reason="not_started"):
             return Judgement(("any", "fail"), ("ok", "start"), "could not be started")
@@ -67,8 +69,12 @@ def judge(event: Event, ended: Request | None = None) -> Judgement:
 def _how(event: Ended) -> str:
     if event.end_reason == "exit":
         return f"ended with exit status {event.exit_status}"
-    signal = f" (signal {event.exit_signal})" if event.exit_signal is not None else ""
-    return f"ended: {event.end_reason}{signal}"
+    return f"ended: {End.of(event).words}"
+
+
+def _is_incomplete(array: ArrayState) -> bool:
+    """True if indices were deleted before they began, and all others ended well."""
+    return bool(array.dropped) and not array.worst
 
 
 _AWAITED = {

@@ -15,6 +15,7 @@ from nqspy.model import events as ev
 from nqspy.model import indices
 from nqspy.model.array_events import Parted
 from nqspy.model.arrays import ArrayState
+from nqspy.model.endings import DELETED
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.ids import Seq, array_key, index_of, member, parse_named, request_named
 from nqspy.model.indices import Runs
@@ -205,8 +206,8 @@ def delete_left(tx: Transaction, array: Request, left: Runs, who: str, text: str
 
 
 def end_if_over(tx: Transaction, seq: Seq, who: str, text: str = "") -> None:
-    """Ends an array of which every index has ended: with the greatest exit status of theirs, or as one that
-    was deleted where none has begun."""
+    """End an array of which every index has ended, with the greatest exit status of its indices. One of which
+    no index began has been deleted."""
     array = tx.site.requests.get(seq)
     if array is None or array.array is None or array.array.left or seq in tx.site.members:
         return
@@ -215,7 +216,8 @@ def end_if_over(tx: Transaction, seq: Seq, who: str, text: str = "") -> None:
         tx.emit(ev.Deleted(seq, who, text))
         return
     used = Used(state.cpu, state.wall, state.memory)
-    tx.emit(ev.Ended(seq, 0, "exit", state.worst, None, used, _how(state)))
+    status = state.worst or (DELETED if state.dropped else 0)
+    tx.emit(ev.Ended(seq, 0, "exit", status, None, used, _how(state)))
 
 
 def _how(state: ArrayState) -> str:

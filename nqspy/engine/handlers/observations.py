@@ -12,6 +12,7 @@ from nqspy.model import events as ev
 from nqspy.model import observations as ob
 from nqspy.model.actions import Adjust, Forget, Kill, Notify, Resume, Suspend
 from nqspy.model.cause import HANDS
+from nqspy.model.endings import End
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.lifetimes import key_of
 from nqspy.model.requests import Ending, Request, State, Used, finite
@@ -162,20 +163,19 @@ def finish(tx: Transaction, request: Request, ending: Ending) -> None:
 
 def _hint(tx: Transaction, request: Request, ending: Ending) -> str:
     """What its owner is told of its wall limit, where it ended well."""
-    if ending.reason != "exit" or ending.status != 0:
+    if not _end(ending).ok:
         return ""
     site, limit = tx.site, finite(request.spec.ask.wall)
     said = over_asking.hint(site.settings, site.lifetimes, key_of(request), limit)
     return f". Of its wall limit: {said}" if said else ""
 
 
+def _end(ending: Ending) -> End:
+    return End(ending.reason, ending.status, ending.signal)
+
+
 def _how(ending: Ending) -> str:
-    words: list[str] = [ending.reason]
-    if ending.status is not None:
-        words.append(f"exit status {ending.status}")
-    if ending.signal is not None:
-        words.append(f"signal {ending.signal}")
-    return ", ".join(words) + (f". {ending.text}" if ending.text else "")
+    return _end(ending).words + (f". {ending.text}" if ending.text else "")
 
 
 def _not_started(tx: Transaction, request: Request, observation: ob.ObservedNotStarted) -> None:

@@ -8,6 +8,7 @@ from msgspec import Struct
 from nqspy.model import indices
 from nqspy.model.arrays import ArraySpec
 from nqspy.model.commands import Submission
+from nqspy.model.endings import End
 from nqspy.model.errors import NqspyError
 from nqspy.model.ids import Instant, Seq, array_key
 from nqspy.model.requests import AFTER_WORDS, AfterWord, Ask, Dependency, Request, Spec
@@ -102,8 +103,9 @@ class StoryJob:
 
     @property
     def exit_status(self) -> int | None:
-        """The exit status it ended with."""
-        return getattr(self._site.record.ends.get(self.seq), "exit_status", None)
+        """Exit status it ended with, never 0 after a bad end; None before, or without one."""
+        end = self._site.record.ends.get(self.seq)
+        return None if end is None else End.of(end).shown_status
 
     def _shown(self, at: Instant | None) -> str | None:
         return None if at is None else shown(self._site.zone, at)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from nqspy.model import events as ev
 from nqspy.model.domains import spans
+from nqspy.model.endings import End
 from nqspy.model.ids import Instant, Seq, index_of, number_of
 
 LINES = 30
@@ -66,7 +67,8 @@ class StoryRecord:
             case ev.Starting():
                 yield f"{self.label(event.seq)} starts on PEs {','.join(spans(sorted(event.pes)))}"
             case ev.Ended():
-                how = "" if event.exit_status is None else f" {event.exit_status}"
+                status = End.of(event).shown_status
+                how = "" if status is None else f" {status}"
                 yield f"{self.label(event.seq)} ends ({event.end_reason}{how})"
             case ev.Requeued() | ev.Suspended():
                 yield f"{self.label(event.seq)} is {event.kind}: {event.text}"

@@ -1,0 +1,74 @@
+"""Judges how requests ended. Every caller that must know if an end was good asks here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+FAILED, DELETED = 1, 3
+"""Exit status of a bad end whose script left none, or left 0. DELETED is what
+``qsub -W block=true`` of PBS gives."""
+SIGNALLED = 256
+"""Added by PBS to the number of the signal that ended a job."""
+_PBS = {
+    "not_started": -1, "lost": -4, "memory_limit": -27, "cpu_limit": -28, "wall_limit": -29, "contract": -29,
+    "process_limit": -101, "file_limit": -102, "deleted": -103,
+}  # fmt: skip
+"""``Exit_status`` of what the script did not end: OpenPBS's JOB_EXEC numbers, and three of our own."""
+
+
+class End(NamedTuple):
+    """End of a request: the reason, and the exit status or the signal of its script."""
+
+    reason: str
+    status: int | None = None
+    signal: int | None = None
+
+    @classmethod
+    def of(cls, event: Any) -> End:
+        """Read an `Ended` event; any other event (`Deleted`, none) is a deletion before the start."""
+        reason = getattr(event, "end_reason", None)
+        return cls("deleted") if reason is None else cls(reason, event.exit_status, event.exit_signal)
+
+    @classmethod
+    def of_object(cls, row: Mapping[str, Any]) -> End:
+        """Read an object of ``qstat --json``."""
+        return cls(row["end_reason"], row["exit_status"], row["exit_signal"])
+
+    @property
+    def ok(self) -> bool:
+        """True if the script ended by itself with exit status 0."""
+        return self.reason == "exit" and self.status == 0 and self.signal is None
+
+    @property
+    def code(self) -> int:
+        """Exit status of a command that waits for this end: 0 only if the end was good."""
+        if self.ok:
+            return 0
+        return self.status or (128 + self.signal if self.signal else self._own)
+
+    @property
+    def shown_status(self) -> int | None:
+        """``exit_status`` for people and programs: the script's, but never 0 for a bad end."""
+        return self._own if self.status == 0 and not self.ok else self.status
+
+    @property
+    def pbs_status(self) -> int:
+        """``Exit_status``: the script's, 256 and the signal, or negative if something else ended the job."""
+        left = SIGNALLED + self.signal if self.signal is not None else self.status
+        own = self.reason in ("exit", "signal") or (self.reason == "deleted" and left != 0)
+        return left if own and left is not None else _PBS.get(self.reason, -1)
+
+    @property
+    def words(self) -> str:
+        """``exit, exit status 3``: the reason, and the status or signal where it says more."""
+        said = [self.reason]
+        if self.status is not None and (self.status or self.ok):
+            said.append(f"exit status {self.status}")
+        if self.signal is not None:
+            said.append(f"signal {self.signal}")
+        return ", ".join(said)
+
+    @property
+    def _own(self) -> int:
+        return DELETED if self.reason == "deleted" else FAILED
