@@ -1,35 +1,119 @@
-"""What the daemon says to a shepherd beside orders to end, stop and go on: a line for the job's output, and
+"""Carries out what a shepherd is told beside orders to end, stop and go on: a line for the job's output, and
 what was changed of the request. Standard library only."""
 
 from __future__ import annotations
 
 import os
 import select
+import signal
 from typing import Any
 
-from nqspy.executors import deliver, forks, patience, person
+from nqspy.executors import deliver, forks, person, proc
 
 SINCE = 3
 """Version of the protocol (`records.PROTOCOL`) whose shepherds understand this."""
 _PATIENCE = 2.0
-"""Real seconds in which a line is to be written in place: no job's limits are looked at meanwhile."""
+"""Real seconds in which a line is to be written in place."""
+_SOON = 0.1
+"""Real seconds that the line under way gets when its job has ended."""
+_MOST = 100
+"""Lines that wait to be written in place. More are dropped: the target does not take them."""
 
 
-def obey(order: dict[str, Any], streams: tuple[int, int], home: str, message: dict[str, Any]) -> None:
-    """Does it, as far as that can be done. ``streams``: both outputs in the spool, -1: written in place."""
-    if message["do"] == "adjust":
-        _adjust(order, message)
-    elif message["do"] == "write":
-        names = ["stdout"] if order["output"]["join"] else dict.fromkeys(message["streams"])
-        for name in names:
-            fd = streams[name == "stderr"]
+class Asides:
+    """Lines and changes of one attempt. A line for an output in place is written by a child that has become
+    the owner: one at a time, while the shepherd goes on. The owner may make that child wait."""
+
+    def __init__(self, order: dict[str, Any], streams: tuple[int, int], home: str) -> None:
+        """``streams``: both outputs in the spool, -1: written in place."""
+        self._order, self._streams, self._home = order, streams, home
+        self._lines: list[tuple[str, str]] = []
+        self._until = 0.0
+        self._closed = False
+        self.writer = 0
+        """Pid of the child that writes a line now; 0: there is none."""
+
+    def obey(self, message: dict[str, Any]) -> None:
+        """Do it, as far as that can be done without waiting."""
+        if message["do"] == "adjust":
+            _adjust(self._order, message)
+        elif message["do"] == "write":
+            names = ["stdout"] if self._order["output"]["join"] else dict.fromkeys(message["streams"])
+            for name in names:
+                self._add(name, message["text"])
+
+    def _add(self, name: str, text: str) -> None:
+        fd = self._streams[name == "stderr"]
+        if fd < 0:
+            if not self._closed and len(self._lines) < _MOST:
+                self._lines.append((name, text))
+            return
+        try:
+            os.write(fd, text.encode())
+        except OSError:
+            pass  # a full disk must not cost the job its shepherd
+
+    def go_on(self, at: float) -> None:
+        """End a writer that takes too long; begin the next line if none is under way."""
+        if self.writer and at >= self._until:
+            proc.send([self.writer], signal.SIGKILL)
+            self._until = at + _PATIENCE
+        while self._lines and not self.writer:
+            self._until = at + _PATIENCE
+            self._begin(*self._lines.pop(0))
+
+    def due(self, at: float) -> float:
+        """Real seconds until `go_on` must be called; the end of a writer wakes the shepherd by itself."""
+        return max(0.0, self._until - at) if self.writer else _PATIENCE if self._lines else float("inf")
+
+    def reaped(self, pid: int) -> bool:
+        """True if the process that was just waited for is the writer, not one of the job."""
+        if pid != self.writer:
+            return False
+        self.writer = 0
+        return True
+
+    def drop(self) -> None:
+        """Forget all lines: the job is ended by order, and nothing may delay that."""
+        self._closed = True
+        self._lines.clear()
+        if self.writer:
+            proc.send([self.writer], signal.SIGKILL)
+
+    def close(self) -> dict[str, str]:
+        """End the writer, as the job has ended; return the lines that are left, for the delivery."""
+        if self.writer:
+            self._await_writer()
+        said: dict[str, str] = {}
+        for name, text in self._lines:
+            said[name] = said.get(name, "") + text
+        return said
+
+    def _await_writer(self) -> None:
+        fd = os.pidfd_open(self.writer)
+        try:
+            if not self._closed and not select.select([fd], [], [], _SOON)[0]:
+                proc.send([self.writer], signal.SIGKILL)
+            if select.select([fd], [], [], _SOON)[0]:  # one that hangs in the kernel is left to itself
+                os.waitpid(self.writer, 0)
+                self.writer = 0
+        finally:
+            os.close(fd)
+
+    def _begin(self, name: str, text: str) -> None:
+        order, parent = self._order, os.getpid()
+        try:
+            self.writer = os.fork()
+        except OSError:
+            return
+        if self.writer == 0:
             try:
-                if fd >= 0:
-                    os.write(fd, message["text"].encode())
-                else:
-                    _write_in_place(order, home, name, message["text"])
-            except OSError:
-                pass  # a full disk must not cost the job its shepherd
+                person.become(person.find(order))
+                forks.die_with_parent(parent)
+                os.umask(order["umask"])
+                deliver.append_line(deliver.destination(order["output"][name], self._home), text)
+            finally:
+                os._exit(0)
 
 
 def _adjust(order: dict[str, Any], message: dict[str, Any]) -> None:
@@ -40,26 +124,3 @@ def _adjust(order: dict[str, Any], message: dict[str, Any]) -> None:
         if not stream["direct"]:
             stays = {"clash": stream.get("clash", "")} if new["path"] == stream["path"] else {}
             stream |= new | stays
-
-
-def _write_in_place(order: dict[str, Any], home: str, name: str, text: str) -> None:
-    """By a child that has become the owner; it is waited for, so lines keep their order. Raises OSError."""
-    parent = os.getpid()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            person.become(person.find(order))
-            forks.die_with_parent(parent)
-            os.umask(order["umask"])
-            deliver.append_line(deliver.destination(order["output"][name], home), text)
-        finally:
-            os._exit(0)
-    fd = os.pidfd_open(pid)
-    try:
-        done = select.select([fd], [], [], _PATIENCE)[0]
-    finally:
-        os.close(fd)
-    if done:
-        os.waitpid(pid, 0)
-    else:
-        patience.end(pid)

@@ -127,7 +127,7 @@ def _at_once(record: dict[str, Any], sources: Sources) -> dict[str, dict[str, st
     for name, source in sources.items():
         target = destination(record["output"][name], record["home"])
         if record["output"][name]["direct"]:
-            moved = not _line_for(record, name)
+            moved = not _lines_for(record, name)
         else:
             added = appends(record["output"][name])
             moved = source is None or (not added and _renamed(source, name, target))
@@ -259,9 +259,9 @@ def _deliver_one(record: dict[str, Any], name: str, source: int | None) -> dict[
     done = {"at": target, "why": ""}
     try:
         if record["output"][name]["direct"]:
-            if _line_for(record, name):
+            if lines := _lines_for(record, name):
                 with contextlib.suppress(OSError):  # the record says it too
-                    append_line(target, record["line"])
+                    append_line(target, lines)
         elif source is not None:
             _copy(source, target, os.O_APPEND if appends(record["output"][name]) else os.O_TRUNC)
     except OSError as error:
@@ -269,9 +269,11 @@ def _deliver_one(record: dict[str, Any], name: str, source: int | None) -> dict[
     return done
 
 
-def _line_for(record: dict[str, Any], name: str) -> bool:
-    """Whether the line about a limit belongs to that stream."""
-    return bool(record["line"]) and name == ("stdout" if record["output"]["join"] else "stderr")
+def _lines_for(record: dict[str, Any], name: str) -> str:
+    """Lines for an output in place: those not written before the job ended, and the one about a limit."""
+    about_limit = name == ("stdout" if record["output"]["join"] else "stderr")
+    said: str = record.get("said", {}).get(name, "")
+    return said + (record["line"] if about_limit else "")
 
 
 def _copy(source: int, target: str, flags: int) -> None:

@@ -74,6 +74,7 @@ class Shepherd(AttemptReporter):
         self.leaving: PageOut | None = None
         self.early: list[dict[str, Any]] = []
         self.home = "/"
+        self.said: dict[str, str] = {}
 
     def live(self) -> bool:
         """From the claim to the last report; whether it went without a fault, and the end could be told."""
@@ -139,6 +140,7 @@ class Shepherd(AttemptReporter):
                 os.waitpid(pid, 0)
             return problem
         self.meter = Meter(self.cage, order, begun, self.reaped)
+        self.asides = asides.Asides(order, self.streams, self.home)
         self.spool = Spool([fd for fd in set(self.streams) if fd >= 0])
         del order["environment"]
         return ""
@@ -211,7 +213,7 @@ class Shepherd(AttemptReporter):
             self._reap()
             if self.childless and self.raw is not None:
                 for message in [*self.early, *patience.messages(self.control)]:  # before its end was seen
-                    asides.obey(self.order, self.streams, self.home, message)
+                    self.asides.obey(message)
                 return
             if self.control is None:
                 poll.register(self._listen(), select.POLLIN)
@@ -256,13 +258,20 @@ class Shepherd(AttemptReporter):
                 self.childless = True
                 return
             if pid == 0:
+                self.childless = self.childless or (self.raw is not None and self._only_the_writer_is_left())
                 return
+            if self.asides.reaped(pid):
+                continue
             self.reaped.add(usage)
             if pid == self.leader:
                 self.raw = status
 
+    def _only_the_writer_is_left(self) -> bool:
+        """True if a line that is being written is all that goes on: its target must keep no PE."""
+        return self.asides.writer > 0 and list(proc.children(os.getpid())) == [self.asides.writer]
+
     def _look_at_the_dead(self) -> None:
-        """Who has ended, and can be waited for by a tracer of his owner's only, keeps no PE."""
+        """Let no process keep PEs that has ended, but can be waited for by a tracer of its owner only."""
         seen = proc.stat(self.leader) if self.raw is None else None
         if seen is not None and seen.dead:
             self._reap()
@@ -271,7 +280,7 @@ class Shepherd(AttemptReporter):
                 self.reaped.cpu += seen.cpu + seen.reaped
         if self.raw is None or self.childless:
             return
-        if proc.all_dead({*self.cage.pids(), *proc.children(os.getpid())}):
+        if proc.all_dead({*self.cage.pids(), *proc.children(os.getpid())} - {self.asides.writer}):
             self._reap()
             self.traced = self.traced or not self.childless
             self.childless = True
@@ -291,7 +300,7 @@ class Shepherd(AttemptReporter):
                 moving.follow(self.cage, self.order, message.get("cpus"))
                 self._resume()
             else:
-                asides.obey(self.order, self.streams, self.home, message)
+                self.asides.obey(message)
 
     def _suspend(self, page_out: bool) -> None:
         if not self.suspended:
@@ -324,9 +333,11 @@ class Shepherd(AttemptReporter):
             self.cage.kill()
             self.kill_at = at + _AGAIN
         self._look_at_the_dead()
+        self.asides.go_on(at)
         waits = (
             [self.meter.remaining(at)] if self.raw is not None else [self.meter.due(at), self.spool.due(at)]
         )
+        waits.append(self.asides.due(at))
         if self.kill_at is not None:
             waits.append(max(0.0, self.kill_at - at))
         # Rounded up: a wait that ends just before its time would be followed by a spin.
@@ -364,6 +375,8 @@ class Shepherd(AttemptReporter):
         """Ends the whole job: this signal now, KILL after the grace. The first reason counts."""
         if self.raw is None and not self.reason:
             self.reason, self.text = reason, text
+        if reason:
+            self.asides.drop()
         deadline = now() + grace
         self.kill_at = deadline if self.kill_at is None else min(self.kill_at, deadline)
         self.meter.closing = True
@@ -376,6 +389,7 @@ class Shepherd(AttemptReporter):
         self.meter.go(now())
         self.meter.finish()
         ending = self._ending()
+        self.said = self.asides.close()
         line = ""
         if self.reason in _LIMITS or ending["reason"] in ("memory_limit", "process_limit"):
             line = f"nqspy: request {self.order['id']} was ended: {ending['text']}\n"
@@ -384,7 +398,8 @@ class Shepherd(AttemptReporter):
         self.cage.remove()
         if_possible(joblog.add, self.order, ending, self.streams[0])
         self._sync(ending["used"])
-        calm = not (self.reason or self.traced) and self.kill_at is None and self.leaving is None
+        calm = not (self.reason or self.traced or self.asides.writer) and self.kill_at is None
+        calm = calm and self.leaving is None
         return self._record(ending, line if self.streams[1] < 0 else "", self.ready if calm else None)
 
     def _sync(self, used: list[int]) -> None:
@@ -414,7 +429,8 @@ class Shepherd(AttemptReporter):
         order = self.order
         whole = {"status": None, "signal": None, "used": [0, 0, 0], "kept": False} | ending
         record = {"ending": whole, "output": None if line is None else order["output"], "line": line,
-                  "spool": self.folder, "home": self.home, "scratch": order.get("scratch")}  # fmt: skip
+                  "spool": self.folder, "home": self.home, "scratch": order.get("scratch"),
+                  "said": self.said}  # fmt: skip
         record |= {name: order[name] for name in ("owner", "uid", "gid", "umask")}
         persist("exit", record, durable=True)
         return self.finish(record, ready)

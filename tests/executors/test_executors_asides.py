@@ -3,6 +3,8 @@ output."""
 
 import os
 import stat
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from msgspec.structs import replace
 
 from nqspy.executors import asides, records
 from nqspy.model.actions import Adjust, Kill, WriteOutput
+from nqspy.model.observations import ObservedEnded, ObservedExiting
 from nqspy.model.requests import Ask, Output
 
 GATE = "echo up; while [ ! -e gate ]; do sleep 0.02; done; echo down\n"
@@ -172,3 +175,56 @@ def test_a_shepherd_of_a_former_version_is_not_told_what_it_would_not_understand
     bench.until(lambda: (bench.folder(request) / "stderr").read_text() == "again\n", "it was told the other")
     bench.do(Kill(request.seq, 1, "deleted", 1000))
     bench.ending(request)
+
+
+def _in_a_full_fifo(bench, script, **spec):
+    """A request whose errors go in place to a FIFO that somebody keeps open and full."""
+    fifo = bench.work / "fifo"
+    os.mkfifo(fifo)
+    end = os.open(fifo, os.O_RDWR | os.O_NONBLOCK)
+    with suppress(BlockingIOError):
+        while os.write(end, b"x" * 4096):
+            pass
+    request = bench.running(script, output=Output(stderr=str(fifo), direct_stderr=True), **spec)
+    say(bench, request, *map(str, range(9)))
+    return request, end
+
+
+def test_lines_that_nobody_reads_delay_no_wall_limit(bench):
+    request, end = _in_a_full_fifo(bench, SLEEP, ask=Ask(wall=1_000))
+    ending = bench.ending(request)
+    os.close(end)
+    assert ending.reason == "wall_limit"
+    assert ending.used.wall < 2_500
+
+
+def test_lines_that_nobody_reads_delay_no_order_to_end(bench):
+    request, end = _in_a_full_fifo(bench, SLEEP)
+    began = time.monotonic()
+    bench.do(Kill(request.seq, 1, "deleted", 0))
+    gone = bench.first(request, ObservedEnded, ObservedExiting)
+    os.close(end)
+    assert time.monotonic() - began < 1.5
+    if isinstance(gone, ObservedEnded):
+        assert gone.ending.reason == "deleted"
+    else:
+        assert bench.ending(request).reason == "deleted"
+
+
+def test_lines_that_nobody_reads_keep_no_pe_of_a_job_that_has_ended(bench):
+    request, end = _in_a_full_fifo(bench, GATE)
+    began = time.monotonic()
+    opened(bench)
+    bench.first(request, ObservedEnded, ObservedExiting)
+    os.close(end)
+    assert time.monotonic() - began < 1.5
+
+
+def test_lines_under_way_at_the_end_are_written_in_order(bench):
+    target = bench.work / "errors"
+    request = bench.running(GATE, output=Output(stderr=str(target), direct_stderr=True))
+    said = [f"line {number}" for number in range(9)]
+    say(bench, request, *said)
+    opened(bench)
+    assert bench.ending(request).status == 0
+    assert [line for line in target.read_text().splitlines() if line in said] == said
