@@ -351,6 +351,39 @@ def test_one_index_of_an_array_can_be_waited_for() -> None:
     assert centre.state(late) == "running"
 
 
+_GONE = {
+    "held whole": ("held array=1-3", ("1[]",)),
+    "whole, after an index began": ("array=1-3", ("1[]",)),
+    "the index alone": ("held array=1-3", ("1[3]",)),
+    "a part": ("held array=1-3", ("1[2-3]",)),
+    "index by index": ("held array=1-3", ("1[1]", "1[2]", "1[3]")),
+    "a part, then the rest": ("held array=1-3", ("1[1]", "1[]")),
+    "with its queue": ("held array=1-3", ()),
+}
+
+
+@pytest.mark.parametrize("policy", ["hold", "delete", "run"])
+@pytest.mark.parametrize(("array", "gone"), _GONE.values(), ids=_GONE)
+def test_dependants_of_an_index_learn_that_its_array_was_deleted(
+    array: str, gone: tuple[str, ...], policy: str
+) -> None:
+    centre = Centre(f"{PLAIN}create batch_queue q2\nenable queue q2\nset dependency_failed {policy}", pes=1)
+    centre.submit(f"anne {array}")
+    words = ("any", "fail", "ok", "start")
+    lines = (f"anne queue=q2 after=1[3]:{word}" for word in words)
+    met_any, met_fail, failed_ok, failed_start = centre.submit(*lines)
+    if gone:
+        centre.ask(cm.Delete(gone), ANNE)
+    else:
+        centre.qmgr("purge queue batch")
+    assert [centre.state(each) for each in (met_any, met_fail)] == ["queued", "queued"]
+    other = {"hold": "held", "delete": "ended", "run": "queued"}[policy]
+    assert [centre.state(each) for each in (failed_ok, failed_start)] == [other, other]
+    if policy == "hold":
+        assert all(centre.request(each).never for each in (failed_ok, failed_start))
+    centre.is_sound()
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [

@@ -222,17 +222,18 @@ def _tell_dependants(tx: Transaction, prerequisite: Seq, said: Judgement, what: 
 
 
 def _settle_array(tx: Transaction, event: Started | Ended | Deleted, what: Consequences) -> None:
-    """What the start or end of indices means for those that await them one by one, and for their array."""
+    """Tell requests that await indices of an array of their start or end; end the array with the last."""
     array = array_of(event.seq) or event.seq
     if isinstance(event, Started):
         _tell_dependants(tx, array, BEGUN, what)
         return
-    index, some = index_of(event.seq), event.indices if isinstance(event, Deleted) else ()
-    if some:
+    index = index_of(event.seq)
+    dropped = (event.indices if isinstance(event, Deleted) else ()) or _never_begun(tx, event)
+    if index is None and dropped:
         for seq in [seq for seq in tx.site.dependants if array_of(seq) == array]:
-            if indices.has(some, index_of(seq) or 0):
+            if indices.has(dropped, index_of(seq) or 0):
                 _tell_dependants(tx, seq, DROPPED, what)
-    concerned = ((index, index, 1),) if index is not None else some or _never_begun(tx, event)
+    concerned = ((index, index, 1),) if index is not None else dropped
     if concerned and (dependants := tx.site.dependants.get(array)):
         said = judge(event)
         _tell_each(tx, array, concerned, "ok" in said.met, said.text, sorted(dependants), what)
@@ -240,7 +241,7 @@ def _settle_array(tx: Transaction, event: Started | Ended | Deleted, what: Conse
 
 
 def _never_begun(tx: Transaction, event: Ended | Deleted) -> Runs:
-    """The indices of an array that was deleted whole."""
+    """Return the indices that had not begun of an array that was deleted whole or has ended."""
     ended = tx.site.touched.ended.get(event.seq)
     return () if ended is None or ended[0].array is None else ended[0].array.left
 
