@@ -1,8 +1,10 @@
-"""What a moldable request (`shapes`) asks for on one of its sizes, and while it waits for one."""
+"""What a request asks for on other PEs than it was handed in for; a moldable one (`shapes`) on one of its
+sizes, and while it waits for one."""
 
 from msgspec import structs
 from msgspec.structs import replace
 
+from nqspy.model.layout import Layout
 from nqspy.model.requests import Request, Spec
 from nqspy.model.shapes import Mold, reckoned, wall_by_speedup
 
@@ -66,3 +68,14 @@ def remolded(former: Spec, spec: Spec, wall: int | None) -> Spec:
         wall = before.base if former.mold is not None else former.ask.wall
         wall = max(before.walls) if wall is None and before.walls and mold.speedup is None else wall
     return replace(spec, mold=replace(mold, sizes=sizes, base=wall))
+
+
+def layout_on(former: Spec, pes: int | None) -> Layout | None:
+    """Return the layout of a request that asks for other PEs than before; None for ``pes``: several sizes.
+    Every change of PEs goes this way. Several sizes have no layout made for one number of PEs."""
+    layout = former.layout
+    if layout is None or former.mold is not None:
+        return layout
+    if pes is None:
+        return layout if layout.cpus is None else None
+    return layout.following(former.ask.pes, pes)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from nqspy.core.queueing.asked import too_wide
 from nqspy.model import refusals
 from nqspy.model.errors import Refusal
-from nqspy.model.molded import fixed, remolded, settled, timed
+from nqspy.model.molded import fixed, layout_on, remolded, settled, timed
 from nqspy.model.requests import Spec, finite
 from nqspy.model.shapes import MOST_PARALLELISM, MOST_SIGMA, MOST_SIZES, Mold, Speedup
 from nqspy.model.site import Site
@@ -43,9 +43,12 @@ def shaped(site: Site, spec: Spec) -> Spec:
 
 
 def reshaped(site: Site, former: Spec, spec: Spec, values: Mapping[str, Any]) -> Spec:
-    """``spec`` as ``values`` changed it, by path: one number of PEs makes it fixed, with the wall limit that
-    comes with it, if any; else another wall limit is that of all its sizes (with a speedup the time on one
-    PE). Raises Refusal."""
+    """Return ``spec`` as ``values`` changed it, by path. Its layout follows its PEs, unless ``values`` have
+    another one.
+
+    One number of PEs makes a moldable request fixed, with the wall limit that comes with it, if any. Else
+    another wall limit is that of all its sizes (with a speedup the time on one PE). Raises Refusal."""
+    spec = _with_new_pes(former, spec, values)
     if spec.mold is None:
         return spec
     wall = spec.ask.wall if "ask/wall" in values else None
@@ -55,6 +58,13 @@ def reshaped(site: Site, former: Spec, spec: Spec, values: Mapping[str, Any]) ->
         made = fixed(spec, spec.ask.pes)
         return made if "ask/wall" not in values else replace(made, ask=replace(made.ask, wall=wall))
     return _settled(site, timed(spec, wall)) if "ask/wall" in values else spec
+
+
+def _with_new_pes(former: Spec, spec: Spec, values: Mapping[str, Any]) -> Spec:
+    sizes = values.get("mold") is not None
+    if values.get("layout") is not None or not (sizes or spec.ask.pes != former.ask.pes):
+        return spec
+    return replace(spec, layout=layout_on(former, None if sizes else spec.ask.pes))
 
 
 def _settled(site: Site, spec: Spec) -> Spec:
