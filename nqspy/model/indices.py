@@ -4,59 +4,40 @@ Runs are in ascending order and do not interleave: each begins after the last in
 is a plain tuple of them, so that events and rows carry it as it is; the empty tuple is the empty set.
 """
 
-import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 
+from nqspy.model import index_text
 from nqspy.model.errors import BadValue
-from nqspy.model.ids import GREATEST_INDEX
+from nqspy.model.index_text import MOST_INDICES as MOST_INDICES
 
 Run = tuple[int, int, int]
 """First and last index, both in it, and the step between them (1 where there is but one)."""
 Runs = tuple[Run, ...]
 
-MOST_INDICES = 1_000_000
-"""How many indices an array may have."""
 MOST_RUNS = 5_000
 """Of how many runs. All are written down each time that one begins, and told to each job in one variable,
 which the kernel takes up to 128 KiB."""
 
-_PIECE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
 _first, _last = itemgetter(0), itemgetter(1)
 
 
 def read(text: str) -> Runs:
-    """The set that ``1-10,15,20-30:5`` names. Raises BadValue."""
-    found: list[Run] = []
-    for piece in text.split(","):
-        match = _PIECE.fullmatch(piece.strip())
-        if match is None:
-            raise BadValue(f"{piece.strip()[:80]!r} is no index; write them like 1-10,15,20-30:5")
-        first = int(match[1])
-        last, step = int(match[2] or first), int(match[3] or 1)
-        if last < first:
-            raise BadValue(f"{piece.strip()}: {last} comes before {first}")
-        if not step:
-            raise BadValue(f"{piece.strip()}: a step is at least 1")
-        if last > GREATEST_INDEX:
-            raise BadValue(f"index {last} is above the greatest, {GREATEST_INDEX}")
-        found.append((first, last, step))
-    return tidy(found)
+    """Return the set that ``1-10,15,20-30:5`` names. Raises BadValue."""
+    return _tidy(lambda: index_text.read(text))
 
 
 def tidy(runs: Iterable[Run]) -> Runs:
-    """The set that any runs make, whoever wrote them. Raises BadValue."""
-    found, total = list[Run](), 0
-    for first, last, step in runs:
-        if not 0 <= first <= last <= GREATEST_INDEX or step < 1:
-            raise BadValue(f"{first}-{last}:{step} is no run of indices from 0 to {GREATEST_INDEX}")
-        found.append(_run(first, last, step))
-        total += count(found[-1:])
-    # Counted as they are written: a few runs that overlap take as long as the indices in them.
-    if total > MOST_INDICES:
-        raise BadValue(f"{total} indices are more than the {MOST_INDICES} that an array may have")
-    made = _untangled(sorted(found))
+    """Return the set that any runs make. Raises BadValue."""
+    return _tidy(lambda: index_text.checked(list(runs)))
+
+
+def _tidy(runs: Callable[[], list[Run]]) -> Runs:
+    try:
+        made = _untangled(sorted(runs()))
+    except ValueError as error:
+        raise BadValue(str(error)) from None
     if len(made) > MOST_RUNS:
         raise BadValue(f"its indices are {len(made)} pieces like 20-30:5; an array may have {MOST_RUNS}")
     return made

@@ -44,6 +44,9 @@ def in_a_process(line: str, home: Path, **more: str) -> "subprocess.CompletedPro
     [
         "qsub -q night -lT 600 -lM 32mw -x -l pes=3 job.sh",
         "qsub --list d.list",
+        "qsub -J 1-100000 job.sh",
+        "qsub -J 1-9:2,12%3 job.sh",
+        "qsub --array 1-10 job.sh",
         "qstat",
         "qstat -f -F json 17",
         "qselect -s Q",
