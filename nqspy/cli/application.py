@@ -13,7 +13,7 @@ import select
 import sys
 
 from nqspy.cli import fast
-from nqspy.cli.draft import Surroundings, default_name
+from nqspy.cli.draft import Surroundings, default_name, own_variables
 from nqspy.cli.fast import DaemonConnection, Failure
 
 TYPE_CHECKING = False
@@ -152,7 +152,8 @@ class Application:
         fd, _ = self._door.listener._accept()  # type: ignore[attr-defined]
         self._link = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, fd)
         words = [os.fsencode(word) for word in self._words]
-        variables = [b"%b=%b" % pair for pair in os.environb.items()]
+        # The caller outlives the program, and so does the caller's TMPDIR.
+        variables = [b"%b=%b" % pair for pair in own_variables(stays="TMPDIR").items()]
         body = b"\0".join([os.fsencode(os.getcwd()), b"%d" % len(words), *words, *variables])
         streams = b"".join([_open(number).to_bytes(4, sys.byteorder) for number in range(3)])
         try:

@@ -333,7 +333,7 @@ class Surroundings:
     def environment(self, whole: bool, variables: list[str], queue: str) -> str:
         """The job's variables, NUL between them, as Latin-1 text. Raises Failure when they are too many."""
         mine = os.environb
-        found: dict[bytes, bytes] = dict(mine) if whole else {}
+        found: dict[bytes, bytes] = own_variables() if whole else {}
         for text in variables:
             name, equals, value = os.fsencode(text).partition(b"=")
             if equals:
@@ -365,6 +365,16 @@ class Surroundings:
         found[b"PBS_O_SYSTEM"] = os.fsencode(self._system)
         if queue:
             found[b"PBS_O_QUEUE"] = os.fsencode(queue)
+
+
+def own_variables(stays: str = "") -> dict[bytes, bytes]:
+    """Return the environment without what an enclosing job was given, except the variable ``stays``."""
+    if b"NQSPY_ATTEMPT" not in os.environb:
+        return dict(os.environb)
+    from nqspy.model.job_variables import leave_behind
+
+    own = leave_behind(os.environ, stays=stays)
+    return {os.fsencode(name): os.fsencode(value) for name, value in own.items()}
 
 
 def _workdir() -> str:

@@ -11,6 +11,7 @@ from nqspy.model.actions import Start
 from nqspy.model.consumables import device_of, units_of
 from nqspy.model.domains import spans
 from nqspy.model.ids import Instant, array_of, full_id, index_of
+from nqspy.model.job_variables import leave_behind
 from nqspy.model.outputs import fill, in_folder, suffix
 from nqspy.model.queues import PROCESSES, Queue
 from nqspy.model.requests import Request, Spec, finite
@@ -190,7 +191,7 @@ def _environment(
     request: Request, start: Start, site: Site, home: str, sent: bytes
 ) -> dict[str, str]:  # Latin-1: one character is one byte
     pairs = (item.partition("=") for item in sent.decode("latin-1").split("\0"))
-    found = {name: value for name, equals, value in pairs if name and equals}
+    found = leave_behind({name: value for name, equals, value in pairs if name and equals})
     found = variables.defaults(request, start) | variables.of_launchers(request, start, site) | found
     spec = request.spec
     for name in _TWINS:

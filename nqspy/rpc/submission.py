@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from nqspy.model.errors import Refusal
+from nqspy.model.job_variables import leave_behind
 from nqspy.model.units import parse_size, parse_time
 
 Time = float | str
@@ -175,7 +176,8 @@ def _umask() -> int:
 
 def _environment(chosen: Mapping[str, str], folder: str) -> str:
     """The job's variables as the wire wants them: ``chosen``, and what qsub sends always."""
-    found = dict(chosen)
+    kept = leave_behind(chosen)  # of what a job hands on unchanged; its own choice of a value stays
+    found = {n: value for n, value in chosen.items() if n in kept or value != os.environ.get(n)}
     for name in ("HOME", "LOGNAME", "MAIL", "PATH", "SHELL", "TZ"):
         if name in os.environ:
             found[f"QSUB_{name}"] = found[f"PBS_O_{name}"] = os.environ[name]
