@@ -1,5 +1,5 @@
 """Scripts as they are read: their bytes, and the directives in their first comment block: ``#QSUB``,
-``# QSUB``, ``#@$`` (nqs.md 2.4) and ``#PBS`` (pbs-clients.md 3)."""
+``# QSUB``, ``#@$`` (nqs.md 2.4) and ``#PBS`` (pbs-clients.md 3). Directives are UTF-8 text."""
 
 import os
 
@@ -14,6 +14,8 @@ LONGEST_SCRIPT = 64 << 20
 """Bytes of the longest script."""
 
 _BLANKS = " \t"
+_SHOWN = 40
+"""Characters of a line that a warning shows."""
 
 
 class Directive:
@@ -34,7 +36,7 @@ def scan(script: str, source: str, dialect: str, prefix: str) -> tuple[str, list
     """
     found: list[Directive] = []
     spoken = ""
-    for number, line in _comment_block(script, prefix):
+    for number, line in _comment_block(script, prefix)[0]:
         kind, text = _kind(line, dialect, prefix)
         if not kind:
             continue
@@ -48,15 +50,15 @@ def scan(script: str, source: str, dialect: str, prefix: str) -> tuple[str, list
     return spoken or dialect, found
 
 
-def _comment_block(script: str, prefix: str = "") -> "list[tuple[int, str]]":
-    """The numbered lines up to the first that is neither blank nor comment nor begins with ``prefix``. A
-    trailing backslash joins a line with the next one."""
+def _comment_block(script: str, prefix: str = "") -> "tuple[list[tuple[int, str]], int]":
+    """The numbered lines up to the first that is neither blank nor comment nor begins with ``prefix``, and
+    the place of that line. A trailing backslash joins a line with the next one."""
     lines: list[tuple[int, str]] = []
     at, number, length = 0, 0, len(script)
     while at < length:
-        end = script.find("\n", at)
+        begin, end = at, script.find("\n", at)
         end = length if end < 0 else end
-        line = script[at : min(end, at + LONGEST_LINE + 1)].rstrip("\r")
+        line = _text(script[at : min(end, at + LONGEST_LINE + 1)].rstrip("\r"))
         at, number = end + 1, number + 1
         start = line.lstrip(_BLANKS)
         if lines and lines[-1][1].endswith("\\"):
@@ -64,23 +66,29 @@ def _comment_block(script: str, prefix: str = "") -> "list[tuple[int, str]]":
         elif start[:1] == "#" or (prefix and line.split(None, 1)[:1] == [prefix]):
             lines.append((number, line))
         elif start and not (number == 1 and start[0] == ":"):
-            break
-    return lines
+            return lines, begin
+    return lines, length
+
+
+def _text(line: str) -> str:
+    """A line of a script, which is read as UTF-8; other bytes stay what they are."""
+    return line if line.isascii() else line.encode("latin-1").decode("utf-8", "surrogateescape")
 
 
 def _kind(line: str, dialect: str, prefix: str) -> tuple[str, str]:
     """Which kind of directive a comment line is ("": none), and what follows its prefix."""
+    line = line.replace("\t", " ").lstrip()
     if prefix and dialect != "nqs":
-        first, _, rest = line.replace("\t", " ").partition(" ")
+        first, _, rest = line.partition(" ")
         if first == prefix:
             return dialect or "pbs", rest
     if dialect in ("pbs", "slurm"):
         return "", ""
-    text = line.lstrip(_BLANKS)[1:].lstrip(_BLANKS)
+    text = line[1:].lstrip()
     for start in ("QSUB", "@$"):
         if text.startswith(start):
             rest = text[len(start) :]
-            if not rest or rest[0] in _BLANKS + "-#":
+            if not rest or rest[0] in " -#":
                 return "nqs", rest
     return "", ""
 
@@ -105,8 +113,8 @@ def foreign(script: str, source: str, dialect: str) -> list[str]:
     known = {**_FOREIGN, **_OURS} if dialect == "slurm" else _FOREIGN
     read = "#SBATCH" if dialect == "slurm" else ""
     found: dict[str, tuple[int, list[str]]] = {}
-    for number, line in _comment_block(script):
-        word, _, rest = line.replace("\t", " ").partition(" ")
+    for number, line in _comment_block(script)[0]:
+        word, _, rest = line.replace("\t", " ").lstrip().partition(" ")
         if word in known and word != read:
             found.setdefault(word, (number, []))[1].append(rest)
     said = []
@@ -127,17 +135,57 @@ def _way(word: str, lines: list[str]) -> str:
     return f"{f' ({said})' if said else ''}; qsub --dialect slurm reads them, or write #QSUB or #PBS"
 
 
-def read_script(file: str, what: str = "script") -> str:
-    """The bytes of a script (or of another file: ``what``) as Latin-1 text. Raises Failure when it cannot be
-    read or is too long."""
+def overlooked(script: str, source: str, dialect: str, prefix: str) -> list[str]:
+    """A line for what looks like a directive and is none: misspelt, or behind the first command."""
+    lines, end = _comment_block(script, prefix)
+    said = []
+    for number, line in lines:
+        text = line.lstrip(_BLANKS)
+        read = _kind(line, dialect, prefix)[0] or text[:8].rstrip() == "#SBATCH"  # `foreign` tells of these
+        if not read and (right := _meant(text, dialect, prefix)):
+            said.append(f"{source} line {number}: {text[:_SHOWN]} is not read as a directive; write {right}")
+    starts = {"nqs": ("#QSUB", "#@$")}.get(dialect, (prefix,) if dialect else (prefix, "#QSUB", "#@$"))
+    for start in filter(None, starts):
+        at = script.find(f"\n{start} -", max(end - 1, 0))
+        if at >= 0 and script.find("<<", end, at) < 0:  # else it may belong to a text that the script writes
+            number = script.count("\n", 0, at + 1) + 1
+            said.append(f"{source} line {number}: {start} is not read behind a command; move it up")
+    return said
+
+
+def _meant(line: str, dialect: str, prefix: str) -> str:
+    """The directive that a comment nearly is; "" for any other comment."""
+    word = line[1:].lstrip(_BLANKS)
+    kinds = {"nqs": ("#QSUB",)}.get(dialect, (prefix,) if dialect else (prefix, "#QSUB", "#SBATCH"))
+    for kind in kinds:
+        name, rest = kind[1:].upper(), word[len(kind) - 1 :].lstrip(_BLANKS)
+        if name and kind[0] == line[:1] == "#" and word.upper().startswith(name) and rest[:1] == "-":
+            foreign = kind == "#SBATCH" and not dialect
+            return f"{kind} {rest[:_SHOWN]}{' and submit with --dialect slurm' * foreign}"
+    return ""
+
+
+def read_script(file: str, what: str = "script", notes: "list[str] | None" = None) -> str:
+    """The bytes of a script (or of another file: ``what``) as Latin-1 text, as Linux writes it; what was
+    changed is added to ``notes``. Raises Failure when it cannot be read or is too long."""
+    named = file if file not in ("", "-") else "standard input"
     try:
         data = _read(0) if file in ("", "-") else _read_file(file)
     except OSError as error:
-        raise Failure(f"{file or 'standard input'}: cannot read the {what}: {error.strerror}") from None
+        raise Failure(f"{named}: cannot read the {what}: {error.strerror}") from None
     except ValueError:  # a NUL character, out of a list
         raise Failure(f"{file!r} is no file's name: cannot read the {what}") from None
     if len(data) > LONGEST_SCRIPT:
-        raise Failure(f"{file or 'standard input'}: a {what} may have at most 64 MiB")
+        raise Failure(f"{named}: a {what} may have at most 64 MiB")
+    if b"\r" in data or data[:1] in (b"\xef", b"\xff", b"\xfe") or b"\0" in data[:4]:
+        from nqspy.model.foreign_text import ForeignText, converted
+
+        try:
+            data, said = converted(data)
+        except ForeignText as error:
+            raise Failure(f"{named}: cannot read the {what}: {error}") from None
+        if notes is not None:
+            notes += [f"{named}: {each}" for each in said]
     return data.decode("latin-1")
 
 

@@ -138,8 +138,12 @@ def _read(file: str) -> str:
     else:
         with open(file, "rb") as source:
             data = source.read()
+    from nqspy.model.foreign_text import ForeignText, converted
+
     try:
-        return data.decode()
+        return converted(data)[0].decode()
+    except ForeignText as error:
+        raise Failure(f"{file}: {error}") from None
     except UnicodeDecodeError as error:
         number = data[: error.start].count(b"\n") + 1
         raise Failure(f"{file} line {number}: the file is no UTF-8 text") from None

@@ -3,7 +3,7 @@
 import os
 
 from nqspy.cli import fast
-from nqspy.cli.directives import Directive, foreign, read_script, scan
+from nqspy.cli.directives import Directive, foreign, overlooked, read_script, scan
 from nqspy.cli.draft import SubmissionDraft, Surroundings
 from nqspy.cli.fast import DaemonConnection, Failure, Given, HelpWanted, Parser
 from nqspy.cli.spec import QSUB, QSUB_NQS, QSUB_PBS
@@ -106,6 +106,7 @@ class Writer:
         self.block = False
         self.pbs = options.dialect == "pbs"
         self.warnings: dict[str, None] = {}
+        self.remarks: dict[str, None] = {}
 
     def command(self, word: str, args: list[str]) -> dict[str, object]:
         """The item of a command with its arguments, which no script holds."""
@@ -131,6 +132,7 @@ class Writer:
         self.block = self.block or draft.block
         script = script if draft.wrapped is None else f"#!/bin/sh\n{draft.wrapped}\n"
         item = draft.item(script, "" if file == "-" else file, args, self._here)
+        self.remarks |= dict.fromkeys(draft.remarks)
         if self._here.terminal:
             self._warn(draft, file, args)
         return item
@@ -146,8 +148,11 @@ class Writer:
     def _script(self, file: str, source: str) -> tuple[str, str, list[Directive]]:
         """Text, dialect and directives of a script; a list may name the same one many times."""
         if file not in self._scripts:
-            text = "" if self._options.wraps else read_script(file)
-            self._scripts[file] = (text, *scan(text, source, self._options.dialect, self._options.prefix))
+            options, notes = self._options, list[str]()
+            text = "" if options.wraps else read_script(file, notes=notes)
+            self._scripts[file] = (text, *scan(text, source, options.dialect, options.prefix))
+            notes += overlooked(text, source, options.dialect, options.prefix)
+            self.remarks |= dict.fromkeys(notes)
             if self._here.terminal:
                 self.warnings |= dict.fromkeys(foreign(text, source, self._options.dialect))
         return self._scripts[file]
@@ -239,6 +244,8 @@ def hold_session(options: QsubOptions, daemon: DaemonConnection, writer: Writer)
     words = options.operands if options.command else []
     file = "" if options.command or not options.operands else options.operands[0]
     item = writer.item(file, [], []) if file else writer.command("", [])
+    if "silent" not in options.own:
+        _warn(options.program, writer, None)
     with interactive.door() as listener:
         interactive.make(item, words, str(listener.getsockname()))
         key = own_key(options)
@@ -280,9 +287,10 @@ def submit(
         return refused(answer, options, writer)
     if not ("silent" in own and writer.pbs):
         fast.show(options.program, answer)
-    if "silent" not in own and os.isatty(2):
-        _warn(options.program, writer, answer)
-        if form == "id" and not dry_run:
+    if "silent" not in own:
+        terminal = os.isatty(2)
+        _warn(options.program, writer, answer if terminal else None)
+        if terminal and form == "id" and not dry_run:
             _say(answer.out.split())
     if dry_run:
         return 0
@@ -302,11 +310,13 @@ MOST_WARNINGS = 20
 """Of what this command finds by itself; the daemon counts its own."""
 
 
-def _warn(program: str, writer: Writer, answer: fast.TextAnswer) -> None:
-    """Warnings on a terminal: programs that hand in hear nothing of them."""
-    mine = list(writer.warnings)
+def _warn(program: str, writer: Writer, answer: fast.TextAnswer | None) -> None:
+    """Prints the remarks, and on a terminal (``answer``) the warnings: programs that submit hear nothing of
+    these."""
+    mine = [*writer.remarks, *(writer.warnings if answer else ())]
     more = [f"and {len(mine) - MOST_WARNINGS} more"] if len(mine) > MOST_WARNINGS else []
-    for each in (*mine[:MOST_WARNINGS], *more, *answer.text("warnings").splitlines()):
+    theirs = answer.text("warnings").splitlines() if answer else []
+    for each in (*mine[:MOST_WARNINGS], *more, *theirs):
         fast.complain(f"{program}: warning", each)
 
 

@@ -14,7 +14,8 @@ class RequestSheet:
     ``depends``: those that say what it waits for by ``-W``; ``wished``: what ``-W`` has said;
     ``variables`` to take along, or all (``exports``); ``block``: wait for its end; ``wrapped``: a line that
     stands for the script; ``slurm``: what Slurm's options have said (`slurm.SlurmSheet`); ``date`` reads a
-    date; ``workdir``: where it is handed in; ``warnings``: what is read and yet not done.
+    date; ``workdir``: where it is handed in; ``warnings``: what is read and yet not done; ``remarks``: what
+    is told without a terminal too.
     """
 
     def __init__(self, dialect: str, workdir: str, date: "Callable[[str], int]") -> None:
@@ -28,6 +29,7 @@ class RequestSheet:
         self.needs: list[str] = []
         self.variables: list[str] = []
         self.warnings: list[str] = []
+        self.remarks: list[str] = []
         self.exports = False
         self.user = ""
         self.delete_script = False

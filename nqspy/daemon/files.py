@@ -12,6 +12,7 @@ from nqspy.daemon.log import LOG
 from nqspy.model.commands import ApplyFiles, Command, encode
 from nqspy.model.errors import NqspyError
 from nqspy.model.events import Alarm
+from nqspy.model.foreign_text import ForeignText, converted
 from nqspy.qmgr.parser import ParseError, parse_text
 from nqspy.userexit.loader import writable_by_others
 
@@ -32,10 +33,12 @@ def read(path: Path, owner: int) -> list[tuple[str, str, str]]:
     for file in sorted(path.glob("*.qmgr")):
         try:
             data = _bytes(file, owner)
-            found.append((file.name, sha256(data).hexdigest()[:32], data.decode()))
+            found.append((file.name, sha256(data).hexdigest()[:32], converted(data)[0].decode()))
         except UnicodeDecodeError as error:
             line = data[: error.start].count(b"\n") + 1
             raise NqspyError(f"{file.name}, line {line}: the file is no UTF-8 text") from None
+        except ForeignText as error:
+            raise NqspyError(f"{file.name} cannot be read: {error}") from None
         except OSError as error:
             raise NqspyError(f"{file.name} cannot be read: {error.strerror}") from None
     return found

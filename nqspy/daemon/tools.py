@@ -276,6 +276,8 @@ def _queues(home: Home) -> _Said:
             yield "ok", file.name
         except ParseError as error:
             yield "bad", str(error)
+        except (OSError, UnicodeDecodeError) as error:
+            yield "bad", f"{file.name} cannot be read: {error}"
 
 
 def _database(home: Home) -> _Said:

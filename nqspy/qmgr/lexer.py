@@ -14,6 +14,8 @@ Kind = Literal["word", "(", ")", ",", "=", "end", "cursor"]
 _BLANKS = " \t\r\f\v"
 _SIGNS: dict[str, Kind] = {"(": "(", ")": ")", ",": ",", "=": "="}
 _COMMENT = "#!"
+_MARK = "\ufeff"
+"""What editors of Windows begin a file with."""
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 _INDICES = re.compile(r"\d+\[[\d,:-]*\]")
 """What an identifier like ``17[1-9:2,20].ymp`` begins with: its commas are its own."""
@@ -167,7 +169,7 @@ def each_line(text: str, first: int = 1) -> Iterator[Logical]:
     tokens: list[Token] = []
     texts: list[str] = []
     rows: dict[int, str] = {}
-    for line, row_text in enumerate(text.split("\n"), first):
+    for line, row_text in enumerate(text.removeprefix(_MARK).split("\n"), first):
         row = read_row(row_text, line)
         rows[line] = row_text.rstrip(_BLANKS)
         tokens += row.tokens

@@ -7,7 +7,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypedDict
 
-from nqspy.model.errors import Refusal
+from nqspy.model.errors import BadValue, Refusal
+from nqspy.model.foreign_text import ForeignText, converted
 from nqspy.model.job_variables import leave_behind
 from nqspy.model.units import parse_size, parse_time
 
@@ -137,12 +138,18 @@ def _output(options: Options, folder: str) -> dict[str, Any]:
 
 def _script(script: str | bytes | os.PathLike[str]) -> tuple[str, str]:
     """The script as Latin-1 text, and the name a request of it has by default."""
-    if isinstance(script, bytes):
-        return script.decode("latin-1"), "STDIN"
+    name = "STDIN"
     if isinstance(script, str) and not _names_file(script):
-        return script.encode("utf-8", "surrogateescape").decode("latin-1"), "STDIN"
-    path = Path(script)
-    return path.read_bytes().decode("latin-1"), path.name[:NAME_MAX]
+        data = script.encode("utf-8", "surrogateescape")
+    elif isinstance(script, bytes):
+        data = script
+    else:
+        path = Path(script)
+        data, name = path.read_bytes(), path.name[:NAME_MAX]
+    try:
+        return converted(data)[0].decode("latin-1"), name
+    except ForeignText as error:
+        raise BadValue(f"the script cannot be read: {error}") from None
 
 
 def _names_file(text: str) -> bool:

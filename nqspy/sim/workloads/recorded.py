@@ -29,7 +29,7 @@ def open_recorded(path: Path, wanted: Wanted) -> Workload:
 
 def _read(path: Path) -> Iterator[SimulatedJob]:
     try:
-        with path.open(encoding="utf-8", newline="") as file:
+        with path.open(encoding="utf-8-sig", newline="") as file:
             rows = csv.DictReader(file)
             missing = [name for name in NEEDED if name not in (rows.fieldnames or ())]
             if missing:

@@ -1,0 +1,40 @@
+"""Texts as other systems write them: byte order marks, lines that end in CR LF, UTF-16.
+
+The clients import this: it imports nothing.
+"""
+
+MARK = b"\xef\xbb\xbf"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+class ForeignText(Exception):
+    """A text that cannot be read; its text says what would be right."""
+
+
+def converted(data: bytes) -> tuple[bytes, list[str]]:
+    """Return the text as Linux writes it, and a note for each change. Raises ForeignText for UTF-16.
+
+    A text that holds a NUL is a program's and keeps its bytes; so do a few CR LF among lines that end in LF.
+    """
+    if data[:2] in _UTF16 or _looks_like_utf16(data):
+        raise ForeignText("it is UTF-16 text; save it as UTF-8")
+    notes: list[str] = []
+    if data.startswith(MARK):
+        data = data.removeprefix(MARK)
+        notes.append("the byte order mark at its beginning was left out")
+    found = 0 if b"\0" in data else data.count(b"\r\n")
+    if found and (data.find(b"\n") == data.find(b"\r\n") + 1 or 2 * found > data.count(b"\n")):
+        data = data.replace(b"\r\n", b"\n").removesuffix(b"\r")
+        notes.append("its line ends of Windows (CR LF) were converted to LF")
+    elif found:
+        line = data[: data.find(b"\r\n")].count(b"\n") + 1
+        notes.append(f"line {line} ends in CR LF, as lines of Windows do, and stays so; others end in LF")
+    return data, notes
+
+
+def _looks_like_utf16(data: bytes) -> bool:
+    """True if the first two characters are ASCII in UTF-16 without a byte order mark."""
+    for low, high in ((data[:4:2], data[1:4:2]), (data[1:4:2], data[:4:2])):
+        if high == b"\0\0" and low.isascii() and b"\0" not in low:
+            return True
+    return False
