@@ -107,7 +107,7 @@ class Application:
         }  # fmt: skip
         with open(os.path.join(os.path.dirname(__file__), "application_end.py"), encoding="utf-8") as file:
             script = f"{file.read()}\n\nmain({self._door.place!r})\n"
-        item = {"spec": spec, "script": script, "environment": here.environment(False, [], "")}
+        item = {"spec": spec, "script": script, "environment": here.environment(False, [], "", [])}
         key = f"mpprun-{os.getpid()}-{os.urandom(16).hex()}"
         return {"cmd": "submit", "text": "id", "items": [item], "key": key, "dry_run": False}
 

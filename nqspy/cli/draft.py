@@ -8,7 +8,7 @@ from nqspy.cli.fast import Failure, Given
 from nqspy.cli.resources import LAYOUT, UNITS, read_list, read_needs, resolve, target
 from nqspy.cli.sheet import RequestSheet
 from nqspy.cli.values import Wrong
-from nqspy.cli.words import split_list
+from nqspy.cli.words import split_variables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class SubmissionDraft(RequestSheet):
         elif kind == "path":
             self.output[target] = self._path(value)
         elif kind == "variables":
-            self._add_variables(split_list(value), origin)
+            self._add_variables(split_variables(value), origin)
         elif kind == "shell":
             self._take_shell(value)
             self._shell = given
@@ -282,9 +282,8 @@ class SubmissionDraft(RequestSheet):
         parts = {"ask": ask, "args": args, "output": self.output, "mail": self.mail, "attributes": notes}
         spec.update({name: part for name, part in parts.items() if part})
         item: dict[str, object] = {"spec": spec, "script": script}
-        item["environment"] = here.environment(
-            self.exports, self.variables, str(spec["queue"]).partition("@")[0]
-        )
+        queue = str(spec["queue"]).partition("@")[0]
+        item["environment"] = here.environment(self.exports, self.variables, queue, self.remarks)
         if self.user:
             item["user"] = self.user
         else:
@@ -330,16 +329,19 @@ class Surroundings:
         self.umask = os.umask(0)
         os.umask(self.umask)
 
-    def environment(self, whole: bool, variables: list[str], queue: str) -> str:
-        """The job's variables, NUL between them, as Latin-1 text. Raises Failure when they are too many."""
+    def environment(self, whole: bool, variables: list[str], queue: str, remarks: list[str]) -> str:
+        """The job's variables, NUL between them, as Latin-1 text; adds a remark for each that is not set.
+        Raises Failure when they are too many."""
         mine = os.environb
         found: dict[bytes, bytes] = own_variables() if whole else {}
         for text in variables:
-            name, equals, value = os.fsencode(text).partition(b"=")
+            name, equals, value = text.encode("utf-8", "surrogateescape").partition(b"=")
             if equals:
                 found[name] = value
             elif name in mine:
                 found[name] = mine[name]
+            else:
+                remarks.append(f"variable {text} is not set, and the job starts without it")
         self._add_origin(found, queue)
         joined = b"\0".join([b"%b=%b" % pair for pair in found.items()])
         if len(joined) > LONGEST_ENVIRONMENT:

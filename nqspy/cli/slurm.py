@@ -11,7 +11,7 @@ from nqspy.cli.resources import Listed
 from nqspy.cli.sheet import RequestSheet
 from nqspy.cli.slurm_options import REFUSED
 from nqspy.cli.values import Wrong
-from nqspy.cli.words import split_list
+from nqspy.cli.words import split_variables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ def _mail_user(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
 
 
 def _export(_sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
-    said.export = split_list(value)
+    said.export = split_variables(value)
 
 
 def _comment(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:

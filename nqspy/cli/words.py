@@ -64,7 +64,8 @@ def _closing(line: str, at: int, quote: str, start: int | None = None) -> int:
 
 
 def split_list(text: str) -> list[str]:
-    """The pieces between commas; commas inside quotes or parentheses do not part, quotes are taken off."""
+    """The pieces between commas; commas inside quotes or parentheses do not part, quotes are taken off.
+    Raises Wrong for a quote or parenthesis without its other half."""
     pieces: list[str] = []
     piece, quote, depth = "", "", 0
     for char in text:
@@ -74,11 +75,66 @@ def split_list(text: str) -> list[str]:
             quote, char = char, ""
         elif char in "()":
             depth += 1 if char == "(" else -1
-        elif char == "," and depth <= 0:
+            if depth < 0:
+                raise Wrong("there is a ) without its (")
+        elif char == "," and not depth:
             pieces.append(piece)
             piece = ""
             continue
         piece += char
-    if quote:
-        raise Wrong(f"the quote {quote} is not closed")
+    if quote or depth:
+        raise Wrong(f"the quote {quote} is not closed" if quote else "there is a ( without its )")
     return [*pieces, piece]
+
+
+def split_variables(text: str) -> list[str]:
+    """The items ``NAME`` and ``NAME=VALUE`` of ``-v`` and ``--export``, values as they will be.
+
+    A comma ends an item unless a backslash stands before it, or quotes enclose the whole value or item. All
+    other quotes and backslashes are bytes of the value. Raises Wrong for an item without a name.
+    """
+    items: list[str] = []
+    at = 0
+    while at <= len(text):
+        while text[at : at + 1] == " ":
+            at += 1
+        item, at = _variable(text, at)
+        name = item.partition("=")[0]
+        letters = name.replace("_", "").replace(".", "").replace("-", "").replace("%", "")
+        if item and (not name or name[0].isdigit() or not (letters + "a").isalnum()):
+            raise Wrong(f"{item!r} is no NAME or NAME=VALUE; write a comma that belongs to a value as \\,")
+        items += [item] if item else []
+    return items
+
+
+def _variable(text: str, start: int) -> tuple[str, int]:
+    """The item that begins at ``start``, and the place behind its comma."""
+    at, item = start, ""
+    while at < len(text) and (char := text[at]) != ",":
+        if char in "'\"" and (at == start or item.find("=") == len(item) - 1):
+            end = _enclosing(text, at)
+            return item + text[at + 1 : end], end + 2
+        run = 0
+        while text[at + run : at + run + 1] == "\\":
+            run += 1
+        if run and text[at + run : at + run + 1] == ",":
+            item += "\\" * (run // 2) + "," * (run % 2)
+            at += run + run % 2
+        else:
+            item += text[at : at + max(run, 1)]
+            at += max(run, 1)
+    return item, at + 1
+
+
+def _enclosing(text: str, at: int) -> int:
+    """The place of the quote that ends the item whose quote begins at ``at``. Raises Wrong."""
+    end = at
+    while (end := text.find(text[at], end + 1)) >= 0:
+        if text[end + 1 : end + 2] in ("", ","):
+            return end
+    open_end = text.find(text[at], at + 1) < 0
+    raise Wrong(
+        f"the quote {text[at]} is not closed"
+        if open_end
+        else f"the quote {text[at]} at column {at + 1} encloses a part of a value only; enclose all of it"
+    )

@@ -59,3 +59,68 @@ def test_the_library_hands_nothing_of_the_outer_job_on(inside):
     found = sent(submission("true\n", (), {"environment": whole}))
     assert (found["MINE"], found["NCPUS"]) == ("1", "7")
     assert not (set(OUTER) - {"NCPUS"}) & set(found)
+
+
+EXACT = {
+    "S=a": {"S": "a"},
+    'S="a,b"': {"S": "a,b"},
+    'S="a,b",B=2': {"S": "a,b", "B": "2"},
+    "\"S=a,b\",B='2'": {"S": "a,b", "B": "2"},
+    'J={"a":1}': {"J": '{"a":1}'},
+    'J={"a":1\\,"b":2},B=2': {"J": '{"a":1,"b":2}', "B": "2"},
+    """J='{"a":1,"b":2}',B=2""": {"J": '{"a":1,"b":2}', "B": "2"},
+    "F=f(x,B=2": {"F": "f(x", "B": "2"},
+    "F=f(x)": {"F": "f(x)"},
+    "P=a\\\\b\\c": {"P": "a\\\\b\\c"},
+    "P=C:\\\\,B=2": {"P": "C:\\", "B": "2"},
+    "P=C:\\": {"P": "C:\\"},
+    "P=C:\\,B": {"P": "C:,B"},
+    "Q=it's,R=5\"": {"Q": "it's", "R": '5"'},
+    'E="",N=': {"E": "", "N": ""},
+    'D=""x""': {"D": '"x"'},
+    "X=a=b==c, Y= z ": {"X": "a=b==c", "Y": " z "},
+    "U=é\udcff": {"U": "é\udcff"},
+    "L=1\n2": {"L": "1\n2"},
+    "BASH_FUNC_f%%=() { :; },": {"BASH_FUNC_f%%": "() { :; }"},
+}
+
+
+@pytest.mark.parametrize("option", ["-v", "--export"])
+@pytest.mark.parametrize("text", EXACT)
+def test_a_value_has_exactly_its_bytes(desk, screen, tmp_path, option, text):
+    (tmp_path / "job.sh").write_text("true\n")
+    command = "qsub" if option == "-v" else "submit"
+    assert screen.run([command, option, text, "job.sh"]) == (0, "1.ymp\n", "")
+    found = sent(desk.submitted)
+    assert {name: found.get(name) for name in EXACT[text]} == EXACT[text]
+
+
+@pytest.mark.parametrize(
+    "text", ['J={"a":1,"b":2},B=2', "F=f(x,y)", "L=1,2,3", 'S="a,b"c', 'S="a', "=1", "a b=1", "J=[1,[2]]"]
+)
+@pytest.mark.parametrize("option", ["-v", "--export"])
+def test_what_could_be_meant_in_two_ways_is_refused(desk, screen, tmp_path, option, text):
+    (tmp_path / "job.sh").write_text("true\n")
+    command = "qsub" if option == "-v" else "submit"
+    status, out, err = screen.run([command, option, text, "job.sh"])
+    assert (status, out, len(err.splitlines())) == (1, "", 1)
+    assert not desk.messages
+
+
+def test_a_name_that_is_not_set_is_told_without_a_terminal_too(desk, screen, tmp_path):
+    (tmp_path / "job.sh").write_text("#PBS -v NOSUCH,OTHER=1\ntrue\n")
+    status, out, err = screen.run("qsub job.sh")
+    assert (status, out, len(err.splitlines())) == (0, "1.ymp\n", 1)
+    assert "NOSUCH" in err
+    assert screen.run("qsub -z job.sh") == (0, "", "")
+    assert "NOSUCH" in screen.run("submit --export NOSUCH job.sh")[2]
+
+
+@pytest.mark.parametrize(
+    "text", ["software=f(x,mem=1gb", "software=x),mem=1gb", "-W depend=afterok:(1,umask=022"]
+)
+def test_a_parenthesis_without_its_other_half_is_refused(desk, screen, tmp_path, text):
+    (tmp_path / "job.sh").write_text("true\n")
+    option, _, value = text.rpartition(" ")
+    assert screen.run(["qsub", option or "-l", value, "job.sh"])[0] == 1
+    assert not desk.messages
