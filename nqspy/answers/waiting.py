@@ -280,9 +280,9 @@ def _piece(asked: rpc.Asked, data: bytes, offset: int) -> bytes:
 
 
 def _told(id: int, rows: listing.Objects, any: bool) -> bytes:
-    """Answer of `qwait`: a line for each request that did not end well, and the greatest of their exit
-    statuses. With ``any`` the identifiers are printed too."""
+    """Answer of `qwait`: exit status 1 and a line for each request that did not end well. With ``any`` the
+    identifiers are printed too."""
     ends = [(row["id"], End.of_object(row)) for row in rows]
     lines = [f"{name} ended: {end.words}\n" for name, end in ends if not end.ok]
     out = "".join(f"{name}\n" for name, _ in ends) if any else ""
-    return messages.text_answer(id, max(end.code for _, end in ends), out, "".join(lines))
+    return messages.text_answer(id, 1 if lines else 0, out, "".join(lines))

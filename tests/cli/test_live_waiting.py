@@ -52,17 +52,17 @@ def test_it_returns_when_all_have_ended_and_the_status_tells_how(office):
     process = waiting(office, good, bad)
     assert process.poll() is None
     (office.work / "gate").touch()
-    assert finished(process) == (3, "", f"qwait: {bad} ended: exit, exit status 3\n")
+    assert finished(process) == (1, "", f"qwait: {bad} ended: exit, exit status 3\n")
     assert office.run("qwait", good).ok().out == "", "at once when it has ended"
     done = office.run("qwait", bad, good)
-    assert (done.status, done.err.count("\n")) == (3, 1)
+    assert (done.status, done.err.count("\n")) == (1, 1)
 
 
 def test_a_deleted_one_has_not_ended_well(office):
     id = office.submit("true", held=True)
     process = waiting(office, id)
     office.run("qdel", id).ok()
-    assert finished(process) == (3, "", f"qwait: {id} ended: deleted\n")
+    assert finished(process) == (1, "", f"qwait: {id} ended: deleted\n")
 
 
 def test_of_any_the_first_is_told(office):
@@ -91,8 +91,8 @@ def test_ranges_names_and_all_of_ones_own(office):
     bad = office.submit("exit 4", name="b1", held=True)
     process = waiting(office, "--name", "b1")
     office.run("qrls", bad).ok()
-    assert finished(process)[0] == 4, "of a name those that have not ended"
-    assert office.run("qwait", "--name", "b1").status == 4, "else the one that ended last"
+    assert finished(process)[0] == 1, "of a name those that have not ended"
+    assert office.run("qwait", "--name", "b1").status == 1, "else the one that ended last"
     office.run("qwait", "4711-4720").refused("there is no such request: 4711-4720")
     office.run("qwait", "--name", "zz").refused("there is no such request: name zz")
     assert office.run("qwait", "4711").status == 153
@@ -118,7 +118,7 @@ def test_one_that_ended_while_the_daemon_was_dead_is_found(live):
     live.kill()
     (live.work / "gate").touch()
     live.start()
-    assert finished(process) == (5, f"{bad}\n", f"qwait: {bad} ended: exit, exit status 5\n")
+    assert finished(process) == (1, f"{bad}\n", f"qwait: {bad} ended: exit, exit status 5\n")
 
 
 # ---------------------------------------------------------------- lists that are graphs
@@ -285,8 +285,8 @@ def test_with_x_one_that_has_ended_is_no_failure_and_its_record_stays(office):
 
 def test_a_timeout_of_nothing_asks_whether_they_have_ended_already(office):
     over = office.submit("exit 3\n")
-    assert office.run("qwait", over).status == 3
-    assert office.run("qwait", "--timeout", "0", over).status == 3
+    assert office.run("qwait", over).status == 1
+    assert office.run("qwait", "--timeout", "0", over).status == 1
     assert office.run("qwait", "--timeout", "0", office.submit("sleep 30\n")).status == 124
 
 
@@ -318,7 +318,7 @@ def test_what_was_deleted_is_a_failure_though_its_script_left_with_0(office):
     id = office.submit(TRAPS.replace("&", f"& touch {office.work / 'here'};"))
     until(lambda: (office.work / "here").exists(), "it runs")
     office.run("qdel", id).ok()
-    assert office.run("qwait", id).status == 3
+    assert office.run("qwait", id).status == 1
     row = office.job(id)
     assert (row["ok"], row["exit_status"], row["end_reason"]) == (False, 3, "deleted")
     assert "Exit_status = -103" in office.run("qstat", "-x", "-f", id).ok().out
@@ -328,4 +328,4 @@ def test_an_array_of_which_an_index_was_deleted_has_not_ended_well(office):
     id = office.run("qsub", "-h", "-J", "1-2", "--", "true").ok().lines[0]
     office.run("qdel", id.replace("[]", "[1]")).ok()
     office.run("qrls", id).ok()
-    assert office.run("qwait", id).status == 3
+    assert office.run("qwait", id).status == 1
