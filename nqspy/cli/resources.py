@@ -25,6 +25,9 @@ LIMITS = {
 """Resource -> (what is asked, how its value is read). PEs are dedicated to a request, so MPP time is wall
 time."""
 
+_WITH_WARNING = ("mpp_p", "mpp_t", "p_mpp_t")
+"""NQS's names: behind a comma the value to warn at. PBS's have one value."""
+
 LAYOUT = ("select", "nodes", "place", "procs", "mpiprocs", "ompthreads")
 """Resources that say how the PEs are laid out (`chunks`)."""
 
@@ -92,13 +95,14 @@ def read_list(text: str, by: object = None) -> list[Listed]:
     for piece in split_list(text):
         name, equals, value = piece.strip().partition("=")
         last = found[-1] if found else None
-        if not equals and last is not None and name and (last.name in LIMITS or last.name == "needs"):
+        if not equals and last is not None and name and last.name in (*_WITH_WARNING, "needs"):
             last.warning = f"{last.warning}+{name}" if last.warning else name
             continue
         if name == "wd" and not equals:
             value = "wd"
         elif not equals or not value:
-            raise Wrong(f"{piece.strip()!r} is no resource; write it like walltime=1:00:00,mem=600mb")
+            behind = f" (behind {last.name}={last.text})" if last is not None else ""
+            raise Wrong(f"{piece.strip()!r}{behind} is no resource; write it like walltime=1:00:00,mem=1.5gb")
         found.append(Listed(name, _unquoted(value), text, by))
     return found
 
@@ -159,6 +163,8 @@ def _one(each: Listed, found: Resources) -> None:
         if name not in ("vmem", "pvmem") or where not in found.asked:  # of both mem and vmem mem counts
             found.asked[where] = value
         if each.warning:
+            if 0 <= value < read(each.warning):
+                raise Wrong(f"a warning at {each.warning} lies above the limit of {each.text}")
             found.notes.append(f"warning:{name}:{read(each.warning)}")
     elif name == "nice":
         found.asked["nice"] = parse_number(each.text, 0, 19)

@@ -199,6 +199,21 @@ def test_resources(text, asked, notes):
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        *(f"{name}={text}" for name in ("mem", "vmem", "pmem", "file") for text in ("1,5gb", "1gbx")),
+        *(f"{name}={text}" for name in ("walltime", "cput", "pcput", "best_guess") for text in ("1,5", "9;")),
+        *(f"{name}={text}" for name in ("ncpus", "pes", "procs", "nproc") for text in ("2,4", "2x", "2.5")),
+        "nice=1,5", "gpu=1,5", "select=1:mem=1,5gb", "nodes=1,5", "mpp_t=1,5", "mpp_p=2,2,2",
+        "mem=1,5gb,ncpus=2",
+    ],
+)  # fmt: skip
+def test_a_resource_has_one_value(text):
+    with pytest.raises(Wrong):
+        resources(text)
+
+
+@pytest.mark.parametrize(
     ("text", "layout"),
     [
         ("ncpus=4,mem=1gb", {}),
