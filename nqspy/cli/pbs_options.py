@@ -38,4 +38,7 @@ def format_of(given: "dict[str, str]") -> "str | None":
         raise Failure(f"-F: there is no format {given['format']!r}; formats: json, dsv, default", 2)
     if "delimiter" in given and form != "dsv":
         raise Failure("-D goes with -F dsv", 2)
+    between = given.get("delimiter", "|")
+    if between[:1].isalnum() or not {"\\", "=", "\n"}.isdisjoint(between):
+        raise Failure(f"-D: {between!r} can part no values; choose one such as | or ;", 2)
     return form

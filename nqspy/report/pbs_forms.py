@@ -20,7 +20,7 @@ from nqspy.report.pbs_attributes import (
     moving,
     standing,
 )
-from nqspy.report.pbs_values import VariableList, is_number
+from nqspy.report.pbs_values import VariableList, is_number, on_a_line
 from nqspy.report.pbs_written import Written
 
 FORMS = ("text", "json", "dsv")
@@ -106,7 +106,7 @@ class TextLayout(Struct, frozen=True):
         """A line, or one for each resource."""
         if isinstance(value, dict):
             return "".join([self.attribute(f"{name}.{key}", each) for key, each in value.items()])
-        return f"{self.value(name, text_of(value))}\n"
+        return f"{self._line(name, text_of(value))}\n"
 
     def slot(self, name: str) -> tuple[str, str]:
         """Where a line may be folded depends on the whole of it."""
@@ -114,7 +114,10 @@ class TextLayout(Struct, frozen=True):
 
     def value(self, name: str, value: str) -> str:
         """The line."""
-        line = f"{self.indent}{name} = {_on_a_line(value)}"
+        return self._line(name, on_a_line(value))
+
+    def _line(self, name: str, text: str) -> str:
+        line = f"{self.indent}{name} = {text}"
         return line if self.one_line else folded(line, len(self.indent) + len(name) + 3)
 
     def end(self) -> str:
@@ -123,12 +126,8 @@ class TextLayout(Struct, frozen=True):
 
 
 def text_of(value: Value) -> str:
-    """A value that is no list of resources as text."""
-    return value.text if isinstance(value, VariableList) else str(value)
-
-
-def _on_a_line(value: str) -> str:
-    return value.replace("\n", "\\n").replace("\f", "\\f") if "\n" in value or "\f" in value else value
+    """A value that is no list of resources as text on one line."""
+    return value.text if isinstance(value, VariableList) else on_a_line(str(value))
 
 
 def folded(line: str, begin: int = 0) -> str:
@@ -177,7 +176,10 @@ class DsvLayout(Struct, frozen=True):
         """``|NAME=VALUE``."""
         if isinstance(value, dict):
             return "".join([self.attribute(f"{name}.{key}", each) for key, each in value.items()])
-        return f"{self.delimiter}{name}={self.value(name, text_of(value))}"
+        text = text_of(value)
+        if isinstance(value, VariableList) and "," in self.delimiter:  # its own commas are escaped already
+            text = text.replace("\\", "\\\\")
+        return f"{self.delimiter}{name}={self._escaped(text)}"
 
     def slot(self, name: str) -> tuple[str, str]:
         """The name."""
@@ -185,7 +187,11 @@ class DsvLayout(Struct, frozen=True):
 
     def value(self, name: str, value: str) -> str:
         """On a line, delimiters escaped."""
-        return _on_a_line(value).replace(self.delimiter, f"\\{self.delimiter}")
+        return self._escaped(on_a_line(value))
+
+    def _escaped(self, text: str) -> str:
+        """A backslash before each first character of a delimiter: the text may end with a part of one."""
+        return text.replace(self.delimiter[0], f"\\{self.delimiter[0]}")
 
     def end(self) -> str:
         """The line's end."""

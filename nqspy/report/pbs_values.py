@@ -41,6 +41,13 @@ def kilobytes(size: int) -> str:
     return f"{-(-size // 1024)}kb"
 
 
+def on_a_line(text: str) -> str:
+    """A text without line breaks: newline, form feed, backslash as ``\\n``, ``\\f`` and two backslashes."""
+    if "\\" in text:
+        text = text.replace("\\", "\\\\")
+    return text.replace("\n", "\\n").replace("\f", "\\f") if "\n" in text or "\f" in text else text
+
+
 def is_number(text: str) -> bool:
     """Whether a text is written in JSON as a number."""
     return _NUMBER.fullmatch(text) is not None
@@ -77,8 +84,9 @@ class VariableList:
 
     @cached_property
     def text(self) -> str:
-        """``NAME=value,…``: commas in values are escaped."""
-        return ",".join([f"{name}={value}".replace(",", "\\,") for name, value in self._variables.items()])
+        """``NAME=value,…`` on one line: commas and backslashes in values are escaped."""
+        items = self._variables.items()
+        return ",".join([on_a_line(f"{name}={value}").replace(",", "\\,") for name, value in items])
 
     @cached_property
     def json(self) -> str:

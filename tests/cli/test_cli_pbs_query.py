@@ -88,3 +88,11 @@ def test_parts_that_came_once_are_put_where_they_belong(desk, screen):
         id, 153, out, "Unknown Job Id 9.ymp\n", shared
     )
     assert screen.run("qstat -f") == (153, 'x"a"\n\\"a"\ny\n', "qstat: Unknown Job Id 9.ymp\n")
+
+
+@pytest.mark.parametrize("between", ["\\", "=", "a", "n|", "|=", "\n"])
+@pytest.mark.parametrize("command", ["qstat", "pbsnodes"])
+def test_a_delimiter_that_could_stand_for_something_else_is_refused(desk, screen, command, between):
+    status, out, err = screen.run([command, "-F", "dsv", "-D", between])
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert not desk.messages

@@ -1,6 +1,7 @@
 """What PBS's full form says of a job, in which order, and that what is read back is what there was."""
 
 import json
+import re
 
 import msgspec
 import pytest
@@ -15,7 +16,7 @@ from nqspy.model.layout import Layout
 from nqspy.model.requests import Dependency, MailWishes, Output, Used
 from nqspy.report import pbs_forms, pbs_written
 from nqspy.report.pbs_attributes import attributes, resource_list
-from nqspy.report.pbs_forms import JobWriter, folded, layout, written
+from nqspy.report.pbs_forms import DsvLayout, JobWriter, folded, layout, written
 from nqspy.report.pbs_values import VariableList, is_number
 from nqspy.report.pbs_written import Written
 from nqspy.rpc import messages
@@ -235,6 +236,47 @@ def test_dsv_is_a_line_with_escaped_delimiters(book):
     assert "|Account_Name=a\\|b|" in line
     assert "|Resource_List.ncpus=1|" in line
     assert text(one, format="dsv", delimiter=";;").startswith("Job Id: 2.ymp;;Job_Name=")
+
+
+def parts_of(text: str, between: str) -> list[str]:
+    """The parts between delimiters that no backslash precedes, their own escapes left."""
+    parts, at = [""], 0
+    while at < len(text):
+        if text.startswith(between, at):
+            parts.append("")
+            at += len(between)
+            continue
+        size = 2 if text[at] == "\\" else 1
+        parts[-1] += text[at : at + size]
+        at += size
+    return parts
+
+
+def plain(text: str) -> str:
+    """The value that an escaped text stands for."""
+    return re.sub(r"\\(.)", lambda found: {"n": "\n", "f": "\f"}.get(found[1], found[1]), text)
+
+
+ANY = st.text(st.sampled_from("ab,\\|;=\n\f '\"nf"), max_size=12)
+
+
+@given(ANY, ANY, ANY, st.sampled_from(["|", ";;", "|;", ",", "<|>"]))
+def test_every_value_can_be_read_back_from_dsv_and_from_the_full_form(name, first, second, between):
+    variables = VariableList({"A": first, "B": second})
+    for form in (layout({"format": "dsv", "delimiter": between}, ""), layout({"letters": "w"}, "")):
+        shown = written(form, "1.ymp", {"Job_Name": name, "Variable_List": variables, "queue": "q"})
+        if isinstance(form, DsvLayout):
+            parts = parts_of(shown.removesuffix("\n"), between)[1:]
+            cells = {cell.partition("=")[0]: cell.partition("=")[2] for cell in parts}
+            if "," in between:
+                cells["Variable_List"] = plain(cells["Variable_List"])
+        else:
+            rows = [row.partition(" = ") for row in shown.split("\n")[1:-2]]
+            cells = {head.strip(): value for head, _, value in rows}
+        assert plain(cells["Job_Name"]) == name
+        pairs = [plain(each).partition("=")[::2] for each in parts_of(cells["Variable_List"], ",")]
+        assert pairs == [("A", first), ("B", second)]
+        assert cells["queue"] == "q"
 
 
 # ---------------------------------------------------------------- many that are alike
