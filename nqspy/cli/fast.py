@@ -11,7 +11,7 @@ import time
 from _json import encode_basestring_ascii, scanstring
 
 from nqspy.cli.spec import SUMMARIES, TABLES, WITHOUT_VALUE
-from nqspy.rpc.home import resolve_home, socket_path, with_short_path
+from nqspy.rpc.home import resolve_home, socket_path, speak_utf8, with_short_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -406,6 +406,7 @@ def run(command: str, body: "Body", words: "list[str]", about: "About | None" = 
 def main(command: str, body: "Body") -> "NoReturn":
     """The entry point of a command: runs it and leaves without the interpreter's tidying up (a fifth of the
     run time of a lean client)."""
+    speak_utf8()
     status = run(command, body, sys.argv[1:])
     try:
         for stream in filter(None, (sys.stdout, sys.stderr)):  # None: it was closed by who began us

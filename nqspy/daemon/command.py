@@ -198,6 +198,7 @@ def status(home: HomeOption = None) -> None:
 
 def main() -> None:
     """Entry point."""
+    os.environ["PYTHONUTF8"] = "1"  # for the processes of the daemon
     run_program(app, "nqsd")
 
 

@@ -1,9 +1,10 @@
-"""Which folder is the home of an installation, and where its socket is (interfaces.md 1).
+"""Which folder is the home of an installation, where its socket is (interfaces.md 1), and the encoding.
 
 Lean clients use this at start: it imports nothing that the interpreter has not loaded already.
 """
 
 import os
+import sys
 import time
 
 SOCKET = "nqsd.sock"
@@ -12,6 +13,14 @@ SYSTEM_HOME = "/var/spool/nqspy"
 
 SUN_PATH_MAX = 107
 """Longest path (bytes) that fits into ``sockaddr_un.sun_path`` with its closing NUL (unix(7))."""
+
+
+def speak_utf8() -> None:
+    """Run this program again in Python's UTF-8 mode where the locale has another encoding: names of files and
+    all that the daemon is told are UTF-8."""
+    if sys.getfilesystemencoding() != "utf-8" and sys.executable:
+        words = [sys.executable, "-X", "utf8", *sys.orig_argv[1:]]
+        os.execv(sys.executable, words)  # noqa: S606 - no shell is meant
 
 
 def resolve_home(option: str | None = None) -> str:

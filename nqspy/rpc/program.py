@@ -8,6 +8,8 @@ from typing import Any, NoReturn
 
 import typer
 
+from nqspy.rpc.home import speak_utf8
+
 _Unusable: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 """What is wrong with a command line, of the click that Typer stands on."""
 
@@ -17,6 +19,7 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 def run(app: typer.Typer, name: str) -> NoReturn:
     """The program itself; ends the process."""
+    speak_utf8()
     if sys.stdout is None:  # closed by who began us
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end
     try:

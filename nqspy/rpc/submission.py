@@ -95,7 +95,20 @@ def submission(
     }  # fmt: skip
     environment = _environment(options.get("environment", {}), folder)
     item = {"spec": given(spec), "script": body, "environment": environment, "user": options.get("user")}
-    return given(item)
+    found: dict[str, Any] = _in_utf8(given(item))
+    return found
+
+
+def _in_utf8(value: Any) -> Any:
+    """The value with all texts as UTF-8 has them, whatever the encoding of file names. Raises BadValue."""
+    if isinstance(value, str) and not value.isascii():
+        try:
+            return value.encode("utf-8", "surrogateescape").decode()
+        except UnicodeDecodeError:
+            raise BadValue(f"{value!a} is no UTF-8 text; rename it") from None
+    if isinstance(value, dict):
+        return {name: _in_utf8(each) for name, each in value.items()}
+    return [_in_utf8(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def given(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,10 @@
 """Scripts and lists as other systems write them, and lines that are nearly directives."""
 
 import os
+import subprocess
 
 import pytest
+from daemon.live import ROOT, command
 
 from nqspy.daemon import files
 from nqspy.model.errors import BadValue, NqspyError
@@ -140,3 +142,25 @@ def test_the_library_converts_a_script_too(tmp_path):
         assert submission(script, (), {})["script"] == "#!/bin/sh\ntrue\n"
     with pytest.raises(BadValue, match="UTF-16"):
         submission("#!/bin/sh\n".encode("utf-16"), (), {})
+
+
+@pytest.mark.parametrize("words", [["qsub", "-N", "ü", "jöb.sh"], ["nqspy", "submit", "-J", "ü", "jöb.sh"]])
+@pytest.mark.parametrize(
+    "locale", [{"LC_ALL": "C", "PYTHONUTF8": "0"}, {"LC_ALL": "POSIX", "PYTHONUTF8": "0"}]
+)
+def test_names_are_utf_8_in_every_locale(desk, tmp_path, words, locale):
+    folder = tmp_path / "größe"
+    folder.mkdir()
+    (folder / "jöb.sh").write_text("true\n")
+    call = [*command(words[0]), *words[1:]]
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(call, cwd=folder, env=environment, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    spec = desk.submitted["spec"]
+    assert (spec["name"], spec["workdir"]) == ("ü", str(folder))
+
+
+def test_the_library_says_which_name_is_no_utf_8():
+    assert submission("true\n", ("\udcc3\udcbc",), {})["spec"]["args"] == ["ü"]
+    with pytest.raises(BadValue, match="rename it"):
+        submission("true\n", ("\udcff",), {})
