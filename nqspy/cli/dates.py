@@ -4,7 +4,10 @@ from nqspy.cli.values import Wrong
 from nqspy.model.errors import BadValue
 from nqspy.qmgr import dates
 
-_UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
+_UNITS = {
+    "second": 1, "sec": 1, "minute": 60, "min": 60, "hour": 3600, "hr": 3600, "h": 3600, "day": 86_400,
+    "d": 86_400, "week": 604_800,
+}  # fmt: skip
 
 
 def parse_date(text: str, now_ms: int, zone: str) -> int:
@@ -24,5 +27,5 @@ def _length(text: str, whole: str) -> int:
     digits = text.rstrip("abcdefghijklmnopqrstuvwxyz")
     unit = text[len(digits) :].removesuffix("s") or "second"
     if not (digits.isascii() and digits.isdigit() and len(digits) < 10) or unit not in _UNITS:
-        raise Wrong(f"{whole!r} is no date; write it like now+90minutes, now+2hours, now+1day")
+        raise Wrong(f"{whole!r} is no date; write it like now+30sec, now+90minutes, now+2hours, now+1day")
     return int(digits) * _UNITS[unit] * 1000

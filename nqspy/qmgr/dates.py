@@ -29,7 +29,7 @@ def parse_date(text: str, now_ms: int, zone: str) -> int:
     local = _zone(zone)
     now = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone(local)
     try:
-        return _milliseconds(_whole(text, local) or _Words(text, local).moment(now))
+        return _milliseconds(_whole(text, local, now) or _Words(text, local, now).moment())
     except (ValueError, OverflowError, BadValue) as error:
         detail = f" ({error})" if isinstance(error, BadValue) and str(error) else ""
         raise BadValue(
@@ -41,7 +41,7 @@ def parse_date(text: str, now_ms: int, zone: str) -> int:
 def is_absolute(text: str) -> bool:
     """Whether a date means the same instant wherever and whenever it is read: RFC 3339 with its zone."""
     try:
-        moment = _whole(text, UTC)
+        moment = _whole(text, UTC, datetime.fromtimestamp(0, UTC))
         return moment is not None and datetime.fromisoformat(text).tzinfo is not None
     except ValueError:
         return False
@@ -64,19 +64,26 @@ def _zone(name: str) -> tzinfo:
         return UTC
 
 
-def _whole(text: str, zone: tzinfo) -> datetime | None:
+def _shown(wall: datetime, zone: tzinfo, now: datetime) -> datetime:
+    """The instant, in UTC, at which the zone's clock shows a time. A time that a clock change repeats is the
+    first one, or the second where the first has passed; a skipped one counts as if nothing was changed."""
+    first, second = (wall.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
+    return second if first <= now and first < second else first
+
+
+def _whole(text: str, zone: tzinfo, now: datetime) -> datetime | None:
     """A text that is one date-time: RFC 3339."""
     if text[4:5] != "-" or text[10:11] != "T":
         return None
     moment = datetime.fromisoformat(text)
-    return moment if moment.tzinfo else moment.replace(tzinfo=zone)
+    return moment if moment.tzinfo else _shown(moment, zone, now)
 
 
 class _Words:
     """What the words of a date-time have said so far."""
 
-    def __init__(self, text: str, zone: tzinfo) -> None:
-        self._zone = zone
+    def __init__(self, text: str, zone: tzinfo, now: datetime) -> None:
+        self._zone, self._now = zone, now
         self._time: time | None = None
         self._year: int | None = None
         self._month: int | None = None
@@ -193,9 +200,9 @@ class _Words:
         if next_day:
             self._ahead = (self._ahead or 0) + 1
 
-    def moment(self, now: datetime) -> datetime:
-        """The instant meant, seen from ``now``."""
-        now = now.astimezone(self._zone)
+    def moment(self) -> datetime:
+        """The instant meant, in UTC."""
+        now = self._now.astimezone(self._zone)
         at = self._time or time(0)
         if self._month is not None:
             return self._on_date(now, at)
@@ -211,7 +218,7 @@ class _Words:
         return found if found > now else self._at(now.date() + timedelta(1), at)
 
     def _at(self, day: date, at: time) -> datetime:
-        return datetime.combine(day, at, self._zone)
+        return _shown(datetime.combine(day, at), self._zone, self._now)
 
     def _on_date(self, now: datetime, at: time) -> datetime:
         assert self._month is not None

@@ -62,6 +62,11 @@ class Zone:
         since = moment - datetime.fromtimestamp(0, UTC)
         return Instant(since // timedelta(milliseconds=1))
 
+    def shown(self, moment: datetime) -> tuple[Instant, ...]:
+        """The instants at which the clocks show a time: two in the hour that a clock change repeats."""
+        first, second = (self.instant(moment.replace(fold=fold)) for fold in (0, 1))
+        return (first, second) if second > first else (first,)
+
     def at(self, day: date, hour: int = 0) -> Instant:
         """That hour of a day on the site's clocks."""
         return self.instant(datetime.combine(day, time(hour)))
@@ -89,9 +94,9 @@ def parse_since(text: str, zone: Zone, now: int) -> Instant:
         pass
     now_there = zone.local(now)
     if (clock := _clock(text)) is not None:
-        today = zone.instant(datetime.combine(now_there.date(), clock))
-        yesterday = datetime.combine(now_there.date() - timedelta(days=1), clock)
-        return today if today <= now else zone.instant(yesterday)
+        days = (now_there.date(), now_there.date() - timedelta(days=1))
+        found = [at for day in days for at in zone.shown(datetime.combine(day, clock))]
+        return max(at for at in found if at <= now)
     span = _span(text)
     if span is None:
         raise BadValue(f"{text!r} is no moment; write it like 2026-03-02T21:00, 21:00 or 30min (ago)")

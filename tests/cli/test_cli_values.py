@@ -15,6 +15,8 @@ from nqspy.cli.resources import Resources, read_list, read_needs, resolve
 from nqspy.cli.values import Wrong
 from nqspy.model import units
 from nqspy.model.errors import BadValue
+from nqspy.report.time_text import parse_since, zone_of
+from nqspy.sim.testing.times import moment
 
 NUMBERS = st.from_regex(r"\A[0-9]{0,9}\.?[0-9]{0,5}\Z")
 TEXTS = st.one_of(
@@ -158,6 +160,44 @@ def test_what_is_no_date_is_refused_in_one_line(text):
     with pytest.raises(Wrong, match="is no date") as caught:
         parse_date(text, round(NOW.timestamp() * 1000), "Europe/Paris")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("now", "text", "expected"),
+    [  # Berlin's clock shows 02:00 to 03:00 twice on 25 October, and not at all on 29 March
+        ("2026-10-25T01:00+02:00", "0230", "2026-10-25T02:30+02:00"),
+        ("2026-10-25T02:15+02:00", "0230", "2026-10-25T02:30+02:00"),
+        ("2026-10-25T02:45+02:00", "0230", "2026-10-25T02:30+01:00"),
+        ("2026-10-25T02:45+02:00", "02:30", "2026-10-25T02:30+01:00"),
+        ("2026-10-25T02:45+02:00", "sun 02:30", "2026-10-25T02:30+01:00"),
+        ("2026-10-25T02:45+02:00", "250230", "2026-10-25T02:30+01:00"),
+        ("2026-10-25T02:45+02:00", "202610250230", "2026-10-25T02:30+01:00"),
+        ("2026-10-25T02:45+02:00", "2026-10-25T02:30", "2026-10-25T02:30+01:00"),
+        ("2026-10-25T02:45+02:00", "10/25 2:30", "2026-10-25T02:30+01:00"),
+        ("2026-10-25T02:15+01:00", "0230", "2026-10-25T02:30+01:00"),
+        ("2026-10-25T02:15+01:00", "0200", "2026-10-26T02:00+01:00"),
+        ("2026-10-25T02:45+01:00", "0230", "2026-10-26T02:30+01:00"),
+        ("2026-10-25T02:45+01:00", "0300", "2026-10-25T03:00+01:00"),
+        ("2026-10-24T12:00+02:00", "tomorrow 02:30", "2026-10-25T02:30+02:00"),
+        ("2026-03-29T01:30+01:00", "0230", "2026-03-29T03:30+02:00"),
+        ("2026-03-29T03:10+02:00", "0230", "2026-03-29T03:30+02:00"),
+        ("2026-03-29T01:59+01:00", "now+1sec", "2026-03-29T01:59:01+01:00"),
+        ("2026-03-29T01:59+01:00", "now + 2 mins", "2026-03-29T03:01+02:00"),
+        ("2026-03-29T01:59+01:00", "now+1h", "2026-03-29T03:59+02:00"),
+    ],
+)  # fmt: skip
+def test_dates_around_a_clock_change(now, text, expected):
+    found = parse_date(text, round(datetime.fromisoformat(now).timestamp() * 1000), "Europe/Berlin")
+    assert found == round(datetime.fromisoformat(expected).timestamp() * 1000)
+
+
+def test_reports_and_stories_know_the_hour_that_comes_twice():
+    zone = zone_of("Europe/Berlin")
+    at = {text: round(datetime.fromisoformat(f"2026-10-25T{text}").timestamp() * 1000) for text in (
+        "02:15+01:00", "02:30+01:00", "02:30+02:00", "02:45+02:00", "02:45+01:00")}  # fmt: skip
+    assert parse_since("02:30", zone, at["02:45+01:00"]) == at["02:30+01:00"]
+    assert parse_since("02:30", zone, at["02:15+01:00"]) == at["02:30+02:00"]
+    assert moment("02:30", zone, at["02:45+02:00"]) == at["02:30+01:00"]
 
 
 @given(st.text("0123456789:/-amp montue .T+", max_size=14))

@@ -31,9 +31,9 @@ def _next(day: str, clock: time, zone: Zone, now: Instant) -> Instant:
     today = zone.local(now).date()
     for later in range(9):
         date = today + timedelta(days=later)
-        at = zone.instant(datetime.combine(date, clock))
-        if at >= now and day in ("", _DAYS[date.weekday()]):
-            return at
+        for at in zone.shown(datetime.combine(date, clock)):
+            if at >= now and day in ("", _DAYS[date.weekday()]):
+                return at
     raise BadStory(f"{clock:%H:%M} does not come within a week")
 
 
