@@ -17,7 +17,7 @@ from nqspy.engine.explain import STOPPED
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal, listed
 from nqspy.model.ids import DAY, Instant, Seq
-from nqspy.model.reasons import Reason, told
+from nqspy.model.reasons import Reason, ReasonCode, told
 from nqspy.model.requests import Used
 from nqspy.model.shifts import Shift
 from nqspy.model.site import Site
@@ -51,8 +51,10 @@ class Picture(Struct, frozen=True):
     closing: dict[str, Named] = field(default_factory=dict)
 
     def why(self, seq: Seq, queue: str) -> Reason | None:
-        """The reason of one waiting request."""
+        """Return the reason of one waiting request. That another one can never start is no reason of it."""
         found = self.own.get(seq) or self.closing.get(queue)
+        if found is not None and seq not in self.own and found[0] == ReasonCode.NEVER:
+            found = None
         return None if found is None else told(*found)
 
 

@@ -13,7 +13,7 @@ from nqspy.core import alike, features
 from nqspy.core.draft import Draft
 from nqspy.core.queueing import depend, startable, words
 from nqspy.core.queueing.layout import holds
-from nqspy.core.queueing.limits import RunningCounts, too_wide
+from nqspy.core.queueing.limits import RunningCounts, never, too_wide
 from nqspy.core.runtime import goes_since
 from nqspy.model.actions import Plan, Start
 from nqspy.model.board import Board
@@ -182,6 +182,7 @@ def of_itself(site: Site, request: Request, reasons: Reasons) -> Reason | None:
         return kept
     return (
         too_wide(site, request.queue, request.spec.ask.pes)
+        or never(site, request)
         or features.keeping(site, request)
         or alike.reason_of(reasons, request)
     )

@@ -119,7 +119,7 @@ def kept_by_themselves(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason 
     return found | {s: known.get(s) for s in others if s not in known or known[s].code in _OF_ITSELF}
 
 
-_OF_ITSELF = (ReasonCode.STOPPED, ReasonCode.EXIT, ReasonCode.HELD, ReasonCode.MEMORY)
+_OF_ITSELF = (ReasonCode.STOPPED, ReasonCode.EXIT, ReasonCode.HELD, ReasonCode.MEMORY, ReasonCode.NEVER)
 """What keeps a request back however much is free."""
 
 

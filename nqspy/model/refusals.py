@@ -138,9 +138,9 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
     },
     ("queued_limit", 198): {
         "user_queued_limit": _FULL + "{user} has {have} requests {there};"
-        " a user may have {most} (set {where} queued_limit user={most})",
+        " a user may have {most} (set {where} queued_limit user={most}){asked}",
         "queued_limit": _FULL + "there are {have} requests {there} of {most}"
-        " (set {where} queued_limit={most})",
+        " (set {where} queued_limit={most}){asked}",
     },
     ("user_spool", 198): {
         "user_spool": "{user} keeps {have:,} KiB of scripts and environments, of requests that wait and"

@@ -1,5 +1,6 @@
 """Shifts: named sets of qmgr commands that cron-style times switch on."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,11 +40,15 @@ class Shift:
     commands: list[dict[str, Any]] = field(default_factory=list)
     counts: dict[str, Instant] = field(default_factory=dict)
 
+    def changes(self) -> Iterator[dict[str, Any]]:
+        """Yield the changes of settings among its commands (``path``, ``op``, ``value``), in order."""
+        return (change for each in self.commands for change in each.get("changes", ()))
+
     def leaving(self) -> Leaving:
         """How its commands leave the queues: to be asked for many of them."""
         named: dict[str, bool] = {}
         rest: bool | None = None
-        for change in (change for each in self.commands for change in each.get("changes", ())):
+        for change in self.changes():
             head, *below = change["path"].split("/")
             if change["op"] != "set" or head != "queue" or below[1:] != ["started"]:
                 continue
@@ -61,6 +66,18 @@ class Shift:
         """Whether its commands leave that queue started."""
         leaving = self.leaving()
         return leaving.named.get(queue, leaving.rest) is True
+
+
+def values_by_shifts(shifts: Iterable[Shift], path: str) -> Iterator[Any]:
+    """Yield every value that one of these shifts gives the limit at ``path``; None, no limit, where the shift
+    changes a list or replaces the object that has the limit."""
+    parent, _, name = path.rpartition("/")
+    paths = (path, f"{parent.partition('/')[0]}/*/{name}")
+    for change in (change for shift in shifts for change in shift.changes()):
+        if change["path"] in paths:
+            yield change["value"] if change["op"] == "set" else None
+        elif change["path"] in (parent, f"{parent}/queues"):
+            yield None
 
 
 class UpcomingStop(Struct, frozen=True):

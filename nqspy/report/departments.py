@@ -80,6 +80,7 @@ def page_of(data: Data, group: str) -> dict[str, Any]:
     own = {each["name"]: each for each in data["groups"]}[group]
     deviation = None if own["deviation"] is None else abs(own["deviation"])
     overtaken = [each for each in data["overtaken"] if each["group"] == group]
+    own_rows = {key: _own(data[key], group) for key in ("failed", "waiting", "running")}
     cut = {key: value for key, value in data.items() if key != "line"} | {
         "group": group,
         "requests": own["requests"],
@@ -90,7 +91,8 @@ def page_of(data: Data, group: str) -> dict[str, Any]:
         "overtaken": overtaken,
         "groups": [own],
         "parts": _parts(data["parts"], group),
-        **{key: _own(data[key], group) for key in ("failed", "waiting", "running")},
+        **own_rows,
+        "never": sum(row["never"] for row in own_rows["waiting"]),
         "incidents": [],
         "story": for_department(data["story"], group),
         "exits": [_failures(each, group) for each in data["exits"] if group in each["requests"]],

@@ -4,11 +4,12 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from nqspy.core.queueing.limits import never, too_wide
 from nqspy.model import events as ev
 from nqspy.model.endings import End
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason, ReasonCode
-from nqspy.model.requests import State
+from nqspy.model.requests import Request, State
 from nqspy.model.site import Site
 from nqspy.report import night_metrics
 from nqspy.report.event_objects import requested, used_object
@@ -85,8 +86,9 @@ class RequestLabels:
         return found | nothing | {"text": text, "output": None, "error": None, "why": why}
 
     def waiting(self, history: RequestHistory, journaled: Journaled, why: Why) -> dict[str, Any]:
-        """One that waits, and the reason."""
-        live = why(history.request.seq, history.request.queue)
+        """Return a request that waits with its reason; ``never``: True if it can never start."""
+        hopeless = self._never(history.request)
+        live = hopeless or why(history.request.seq, history.request.queue)
         code, who, text = journaled.get(history.request.seq, ("LATER", "pass", "not reached yet"))
         if history.request.state is State.HELD:
             code, who, text = ReasonCode.HELD.value, "", history.request.hold_text or "it is held"
@@ -96,7 +98,15 @@ class RequestLabels:
             code, who, text = ReasonCode.DATE.value, "owner", "it is not to start before its date"
         elif live is not None:
             code, who, text = live.code.value, live.who, live.text
-        return self.head(history) | {"reason": {"code": code, "who": who, "text": text}}
+        never = hopeless is not None or code == ReasonCode.NEVER or bool(history.request.never)
+        return self.head(history) | {"reason": {"code": code, "who": who, "text": text}, "never": never}
+
+    def _never(self, request: Request) -> Reason | None:
+        """Return the limit under which a queued request can never start, whatever the last pass looked at."""
+        queue = self._site.settings.queues.get(request.queue)
+        if queue is None or queue.kind != "batch" or request.state is not State.QUEUED:
+            return None
+        return too_wide(self._site, queue.name, request.spec.ask.pes) or never(self._site, request)
 
     def _dependent(self, history: RequestHistory, live: Reason | None) -> tuple[str, str, str]:
         """The reason of a request that waits for others: by now another one may hold, or none."""

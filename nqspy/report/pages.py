@@ -68,6 +68,8 @@ def figures(data: Data) -> Iterable[str]:
         )
     if data["withdrawn"]:
         yield f"deleted by their owners: {data['withdrawn']} requests, neither ended 0 nor failed"
+    if data["never"]:
+        yield f"can never start: {data['never']}, listed below with the limits that keep them"
     if data["deviation"] is not None:
         what = charge_words(data["charge"])
         yield f"quotas: {what} got less what a department was entitled to, while it had work in the night"

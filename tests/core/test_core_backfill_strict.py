@@ -77,4 +77,4 @@ def test_who_can_never_start_keeps_nobody_back(house, path, value, asked, settin
     (other,) = house.submit("ben pes=1 wall=1:00", queue="other")
     assert set(house.go().starts) == {*behind, other}
     assert house.request(wide).reservation is None
-    assert house.why(wide).code is ReasonCode.LIMIT
+    assert house.why(wide).code is (ReasonCode.NEVER if value else ReasonCode.LIMIT)

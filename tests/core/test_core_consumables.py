@@ -172,7 +172,7 @@ def test_what_a_limit_never_allows_says_so(lab):
     (seq,) = lab.submit("anne gpu=2")
     told = lab.run_pass()
     text = "gpu limit 1 of queue batch leaves 1 even when nothing runs, it asks for 2"
-    assert told.reason(seq).matches(code=ReasonCode.LIMIT, text=text)
+    assert told.reason(seq).matches(code=ReasonCode.NEVER, text=text)
 
 
 def test_two_consumables_are_given_together_or_not_at_all(lab):

@@ -56,7 +56,7 @@ def test_force_passes_no_stopped_queue_no_hold_no_pe_limit_and_makes_no_pes(hous
     exits = house.exits(jobselect=lambda request, view: force())
     told = house.run_pass()
     assert told.starts == [first]
-    assert told.reason(wide).matches(code="LIMIT", who="queue mpp")
+    assert told.reason(wide).matches(code="NEVER", who="queue mpp")
     assert told.reason(giant).matches(code="NEVER")
     assert told.reason(second).matches(code="NO_PES")
     assert held not in exits.called("jobselect")

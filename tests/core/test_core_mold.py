@@ -77,7 +77,7 @@ def test_limits_count_the_size_that_is_chosen(night):
     anne, ben = night.submit(f"anne {SIZES}", "ben pes=3 wall=1:00")
     assert night.go().starts == [anne]
     assert size(night, anne) == (4, 4, 20)
-    assert night.request(anne).run.lacked == ((8, "LIMIT"),)
+    assert night.request(anne).run.lacked == ((8, "NEVER"),)
     assert night.why(ben).code is ReasonCode.LIMIT
 
 

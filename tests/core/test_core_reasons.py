@@ -38,6 +38,11 @@ SAID = {
         "limit 12.5% of group d3 is 1 of 8 PEs, it holds 0, this asks for 2: "
         "it cannot start under this limit",
     ),
+    "cap_never_now": (
+        "group d3", (12.5, 1, 8, 0, 2),
+        "limit 12.5% of group d3 is 1 of 8 PEs, it holds 0, this asks for 2: "
+        "it cannot start under this limit",
+    ),
     "cap_runs": (
         "group d3", (20.0, 3_600_000, "PE time", 7_200_000),
         "limit 20% of group d3 is 1:00:00 of decayed PE time, it has 2:00:00 with what runs: "
@@ -119,6 +124,10 @@ SAID = {
         "queue q", ("memory", 1 << 30, "queue q", 2 << 30),
         "memory limit 1gb of queue q leaves 1gb even when nothing runs, it counts 2gb",
     ),
+    "too_large_now": (
+        "queue q", ("memory", 1 << 30, "queue q", 2 << 30),
+        "memory limit 1gb of queue q leaves 1gb even when nothing runs, it counts 2gb",
+    ),
     "too_long": (
         "shift day", (36_000_000, "08:30", "night"),
         "its wall limit of 10:00:00 goes beyond 08:30, when shift day stops queue night; "
@@ -128,9 +137,17 @@ SAID = {
         "queue q", ("PE", 2, "queue q", 4),
         "PE limit 2 of queue q leaves 2 even when nothing runs, it asks for 4",
     ),
+    "too_wide_now": (
+        "queue q", ("PE", 2, "queue q", 4),
+        "PE limit 2 of queue q leaves 2 even when nothing runs, it asks for 4",
+    ),
     "too_wide_to_go_on": ("domain big", (4, 3), "4 PEs are more than the 3 that domain big has now"),
     "turn_comes": ("queue in", (), "its turn to be routed comes in one of the next passes"),
     "units_above_limit": (
+        "queue q", ("gpu user", 1, "queue q", 2),
+        "gpu user limit 1 of queue q leaves 1 even when nothing runs, it asks for 2",
+    ),
+    "units_above_limit_now": (
         "queue q", ("gpu user", 1, "queue q", 2),
         "gpu user limit 1 of queue q leaves 1 even when nothing runs, it asks for 2",
     ),

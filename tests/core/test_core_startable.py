@@ -27,7 +27,7 @@ def test_what_asks_for_more_than_its_cap_leaves_is_no_work_and_is_told_so(house)
     assert works(house) == {"d1"}
     house.run_pass()
     assert house.why(wide).matches(
-        code=ReasonCode.LIMIT,
+        code=ReasonCode.NEVER,
         who="group d6",
         text="limit 20% of group d6 is 2 of 8 PEs, it holds 0, this asks for 3: "
         "it cannot start under this limit",
@@ -42,7 +42,7 @@ def test_a_cap_above_that_is_too_narrow_is_named_before_one_that_is_full(house):
     wide = house.submit("dora group=d7 pes=3 mem=1mw")[0]
     assert works(house) == {"d1"}
     house.run_pass()
-    assert house.why(wide).matches(code=ReasonCode.LIMIT, who="group d6")
+    assert house.why(wide).matches(code=ReasonCode.NEVER, who="group d6")
     assert "it cannot start under this limit" in house.why(wide).text
 
 

@@ -142,10 +142,11 @@ def agree(centre, begin):
 
 
 def test_work_that_can_never_start_is_nobodys():
-    capped = "create group d3 share=4 limit=25% members=(tom)\n"
+    capped = "create group d3 share=4 members=(tom)\nstop queue batch\n"
     centre = Centre(PLAIN + SHARES + capped, pes=4, lengths=lambda request: Run(600_000))
     begin = centre.sim.now
     centre.submit(*["tom pes=2"] * 5)
+    centre.qmgr("set group d3 limit=25%\nstart queue batch")
     centre.submit(*["anne", "ben"] * 60)
     centre.later(hours=3)
     assert agree(centre, begin) == {"d1", "d2"}
@@ -249,9 +250,10 @@ def test_a_night_is_told_by_the_settings_that_held_then():
 
 
 def test_one_that_can_start_nothing_is_no_work_for_a_report_that_has_but_the_journal():
-    centre = Centre(PLAIN + SHARES + "set queue batch memory_limit=100mb\n", pes=4)
+    centre = Centre(PLAIN + SHARES + "stop queue batch\n", pes=4)
     begin = centre.sim.now
     centre.submit(*["ben mem=200mb"] * 5)
+    centre.qmgr("set queue batch memory_limit=100mb\nstart queue batch")
     centre.submit(*["anne"] * 60)
     centre.later(hours=2)
     assert agree(centre, begin) == {"d1"}

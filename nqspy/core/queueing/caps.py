@@ -13,12 +13,13 @@ from msgspec import Struct
 
 from nqspy.core.cached import cached_property
 from nqspy.core.fair_share import FairShare
-from nqspy.core.queueing.limit_rules import LESS, Claim, Left, LimitRule, Mask
+from nqspy.core.queueing.limit_rules import IN_A_SHIFT, LESS, Claim, Left, LimitRule, Mask
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant
 from nqspy.model.people import capped_pes, capped_use, lineage
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request
+from nqspy.model.shifts import values_by_shifts
 from nqspy.model.site import Site
 
 _PES = "limit {percent:g}% of {who} is {pes} of {whole} PEs, it holds {held}, this asks for {asked}: "
@@ -28,7 +29,9 @@ _SHORT, _RUNS = reason_kinds(
     cap_short=_PES + "{short} must become free",
     cap_runs=_USE + "some of what runs must end",
 )
-(_NEVER,) = reason_kinds(ReasonCode.LIMIT, LESS, cap_never=_PES + "it cannot start under this limit")
+_TOO_FEW = _PES + "it cannot start under this limit"
+(_NEVER,) = reason_kinds(ReasonCode.NEVER, LESS, cap_never=_TOO_FEW)
+(_NOT_NOW,) = reason_kinds(ReasonCode.LIMIT, IN_A_SHIFT, cap_never_now=_TOO_FEW)
 (_DECAYS,) = reason_kinds(
     ReasonCode.LIMIT,
     "nobody has to do anything: its group's use is forgotten with time; or the limit be raised",
@@ -109,7 +112,7 @@ class Caps(LimitRule):
         return above
 
     def never(self, request: Request) -> Reason | None:
-        """The cap under which a request can never start; None where none is narrower than it."""
+        """Return the cap that has fewer PEs than a request asks for; None where no cap has."""
         asked = self._site.held_by(request)
         caps = (cap for cap in self._of(request.group) if asked > cap.pes)
         return next((self._of_pes(cap, asked) for cap in caps), None)
@@ -127,8 +130,14 @@ class Caps(LimitRule):
         held = self._held[cap.group]
         values = cap.percent, cap.pes, self._site.pes(), held, asked
         if asked > cap.pes:
-            return _NEVER(cap.who, *values)
+            return (_NOT_NOW if self._is_raised(cap, asked) else _NEVER)(cap.who, *values)
         return _SHORT(cap.who, *values, held + asked - cap.pes)
+
+    def _is_raised(self, cap: Cap, asked: int) -> bool:
+        """True if a shift lets the group hold so many PEs."""
+        pes, shifts = self._site.pes(), self._site.settings.shifts.values()
+        raised = values_by_shifts(shifts, f"group/{cap.group}/limit")
+        return any(percent is None or asked <= capped_pes(percent, pes) for percent in raised)
 
     def _of_use(self, cap: Cap) -> Reason:
         used, until = _seconds(self._ledger.use(cap.group)), self._opens(cap)

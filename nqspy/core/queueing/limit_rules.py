@@ -17,6 +17,7 @@ from nqspy.model.columns import Columns, Floats
 from nqspy.model.ids import Instant
 from nqspy.model.reasons import Reason, ReasonCode, ReasonKind, reason_kinds
 from nqspy.model.requests import Ask, Request
+from nqspy.model.shifts import values_by_shifts
 from nqspy.model.site import Settings, Site
 
 Mask = npt.NDArray[np.bool_]
@@ -37,13 +38,14 @@ RAISED = "the limit must be raised"
 )
 LESS = "the limit must be raised, or it must ask for less"
 """What must happen where one asks for more than a limit leaves when nothing runs."""
-_TOO_LARGE, _TOO_WIDE = reason_kinds(
-    ReasonCode.LIMIT,
-    LESS,
-    too_large="{word} limit {most:size}{of: of *} leaves {most:size} even when nothing runs, "
-    "it counts {asked:size}",
-    too_wide="{word} limit {most}{of: of *} leaves {most} even when nothing runs, it asks for {asked}",
+_LARGE = (
+    "{word} limit {most:size}{of: of *} leaves {most:size} even when nothing runs, it counts {asked:size}"
 )
+_WIDE = "{word} limit {most}{of: of *} leaves {most} even when nothing runs, it asks for {asked}"
+_TOO_LARGE, _TOO_WIDE = reason_kinds(ReasonCode.NEVER, LESS, too_large=_LARGE, too_wide=_WIDE)
+IN_A_SHIFT = "a shift that raises the limit must come, or it must ask for less"
+"""What must happen where a limit leaves too little when nothing runs, and another shift has a greater one."""
+_LARGE_NOW, _WIDE_NOW = reason_kinds(ReasonCode.LIMIT, IN_A_SHIFT, too_large_now=_LARGE, too_wide_now=_WIDE)
 (_TOO_LONG,) = reason_kinds(
     ReasonCode.SHIFT,
     too_long="its wall limit of {asked:time} goes beyond {clock}, when {who} stops queue {queue}; "
@@ -140,10 +142,16 @@ Headroom = dict[type[LimitRule], Left]
 """What is left for one queue under the rules of each class; classes that bound nobody left out."""
 
 
+def path_of(who: str, setting: str) -> str:
+    """Return the path of a scope's limit: ``queue/night/user_limit`` of ``queue night``."""
+    return f"{who.replace(' ', '/', 1)}/{setting}"
+
+
 class _ScopeRule(LimitRule):
     """A limit of ``most`` in one scope (a queue, a complex, the whole site), ``who`` in reasons."""
 
     word: ClassVar[str]
+    setting: ClassVar[str] = ""
 
     def __init__(self, settings: Settings, who: str, most: int, count: ScopeCount) -> None:
         self._settings, self._who, self._most, self._count = settings, who, most, count
@@ -213,6 +221,7 @@ class _AmountRule(_ScopeRule):
     column: ClassVar[str]
     short: ClassVar[ReasonKind]
     never: ClassVar[ReasonKind]
+    not_now: ClassVar[ReasonKind]
 
     @staticmethod
     @abstractmethod
@@ -242,13 +251,19 @@ class _AmountRule(_ScopeRule):
         return () if asked is None else (((self.word, self._who), asked, self._most),)
 
     def _too_much(self, asked: int, left: int) -> Reason:
-        return self._told(self.never, asked) if asked > self._most else self._told(self.short, left, asked)
+        if asked <= self._most:
+            return self._told(self.short, left, asked)
+        path = path_of(self._who, self.setting)
+        raised = values_by_shifts(self._settings.shifts.values(), path)
+        later = any(most is None or asked <= most for most in raised)
+        return self._told(self.not_now if later else self.never, asked)
 
 
 class MemoryLimit(_AmountRule):
     """Requested memory of all running requests."""
 
-    word, column, short, never = "memory", "memory", _NO_MEMORY, _TOO_LARGE
+    word, column, setting, short = "memory", "memory", "memory_limit", _NO_MEMORY
+    never, not_now = _TOO_LARGE, _LARGE_NOW
     shared = kept_on = True
     _asked = staticmethod(memory_counted)
 
@@ -256,8 +271,9 @@ class MemoryLimit(_AmountRule):
 class PeLimit(_AmountRule):
     """PEs of all running requests."""
 
-    word, column, short, never, for_forced = "PE", "pes", _NO_PES, _TOO_WIDE, True
-    shared = True
+    word, column, setting, short = "PE", "pes", "pe_limit", _NO_PES
+    never, not_now = _TOO_WIDE, _WIDE_NOW
+    for_forced = shared = True
 
     @staticmethod
     def _asked(settings: Settings, queue: str, ask: Ask) -> int:

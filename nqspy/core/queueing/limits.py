@@ -15,25 +15,28 @@ from nqspy.core.queueing.asked import too_wide as too_wide
 from nqspy.core.queueing.asked import violation as violation
 from nqspy.core.queueing.caps import Caps
 from nqspy.core.queueing.limit_rules import (
+    IN_A_SHIFT,
     LESS,
     LIMITS,
     RAISED,
     Headroom,
     LimitRule,
     Mask,
+    MemoryLimit,
+    PeLimit,
     RunLimit,
     ScopeCount,
     ShiftDrain,
 )
 from nqspy.core.queueing.mold import sizes_of
 from nqspy.core.queueing.reservations import Reservations
-from nqspy.core.queueing.unit_rules import UnitRules
+from nqspy.core.queueing.unit_rules import UNIT_LIMITS, UnitRules, amounts
 from nqspy.core.runtime import memory_counted
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant
 from nqspy.model.queues import LIMIT_NAMES, Queue, RunningLimits
-from nqspy.model.reasons import Reason
-from nqspy.model.requests import Request, State
+from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.requests import Request, Spec, State
 from nqspy.model.site import Settings, Site
 
 # ---------------------------------------------------------------- what runs, and what that leaves
@@ -180,10 +183,10 @@ class RunningCounts:
         return self._units.free.reason(request) if self._units.free is not None else None
 
     def never(self, request: Request) -> Reason | None:
-        """The limit under which one can never start, whatever ends, unless it is raised; None: it can."""
+        """Return the limit under which a request cannot start whatever ends, unless the limit is raised."""
         capped = self._caps.never(request) if self._caps.bound else None
         reasons = (rule.reason(request) for rule in self.rules(request.queue))
-        lasting = (each for each in reasons if each is not None and each.needed in (LESS, RAISED))
+        lasting = (each for each in reasons if each is not None and each.needed in _LASTING)
         return capped or next(lasting, None)
 
     def keeping(self, request: Request, forced: bool = False) -> Reason | None:
@@ -199,6 +202,40 @@ class RunningCounts:
                 if reason is not None:
                     return reason
         return None
+
+
+_LASTING = (LESS, RAISED, IN_A_SHIFT)
+
+
+def never(site: Site, request: Request) -> Reason | None:
+    """Return the limit on what runs under which a request can never start, in no shift; None: it can."""
+    settings, asked = site.settings, request.spec.ask
+    rules: list[LimitRule] = []
+    for who, scope in _scopes(settings, request.queue):
+        if scope.memory_limit is not None:
+            rules.append(MemoryLimit(settings, who, scope.memory_limit, _IDLE))
+        if scope.pe_limit is not None:
+            rules.append(PeLimit(settings, who, scope.pe_limit, _IDLE))
+        given = [(rule, getattr(scope, rule.setting)) for rule in UNIT_LIMITS if asked.consumables]
+        rules += [rule(site, who, amounts(limits), {}) for rule, limits in given if limits]
+    found = [rule.reason(request) for rule in rules]
+    if any(group.limit is not None for group in settings.groups.values()):
+        found.append(Caps(site, lambda: FairShare(site, site.at, {})).never(request))
+    return next((each for each in found if each is not None and each.code is ReasonCode.NEVER), None)
+
+
+_IDLE = ScopeCount()
+"""What runs where nothing runs."""
+
+
+def refusal_of(site: Site, spec: Spec, queue: Queue) -> str | None:
+    """Return one line that says why a batch queue can never run a request; None when it can. A moldable
+    request waits as the least of its sizes."""
+    wrong = violation(site, spec, queue)
+    if wrong is None:
+        reason = never(site, Request(site.next_seq, spec, queue.name, State.QUEUED, site.at, site.at))
+        wrong = reason.text if reason is not None else None
+    return wrong
 
 
 def _scopes(settings: Settings, queue: str) -> Iterator[tuple[str, RunningLimits]]:

@@ -17,7 +17,7 @@ from nqspy.core.draft import Draft
 from nqspy.core.entry import turned_away
 from nqspy.core.feature import Feature
 from nqspy.core.queueing import words
-from nqspy.core.queueing.limits import violation
+from nqspy.core.queueing.limits import refusal_of
 from nqspy.model.actions import Action, Move
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant
@@ -125,9 +125,9 @@ class Routes:
     def _objection(self, spec: Spec, queue: Queue, groups: Collection[str], number: int) -> Objection | None:
         if queue.kind == "batch":
             asked = as_routed(spec, self._site.settings.default.cpu_limit)
-            above = violation(self._site, asked, queue)
+            above = refusal_of(self._site, asked, queue)
             if above is not None:
-                return Objection(above)
+                return Objection(above if above.startswith(f"{queue.name}: ") else f"{queue.name}: {above}")
         if not may_enter(queue, spec.owner, groups):
             return Objection(f"{queue.name}: {spec.owner} has no access")
         if (closed := closed_domain(self._site, queue, spec.owner, groups)) is not None:
@@ -137,7 +137,8 @@ class Routes:
         return self._full(spec.owner, queue, number)
 
     def _full(self, owner: str, queue: Queue, number: int) -> Objection | None:
-        """Which ``queued_limit``, or ``loadonly``, keeps so many requests out for now."""
+        """Return the ``queued_limit``, or ``loadonly``, that keeps so many requests out; for ever where the
+        limit is less than their number."""
         name, pair, tallies = queue.name, (queue.name, owner), (self._site.tally, self._coming)
         own = sum(tally.pairs.get(pair, 0) for tally in tallies) + self._moved[pair]
         bounds = (
@@ -152,7 +153,7 @@ class Routes:
         for most, have, said in bounds:
             if most is not None and have + number > most:
                 counted = f", it has {have}" + (f"; this array counts {number}" if number > 1 else "")
-                return Objection(f"{name}: {said.format(most)}{counted}", later=True)
+                return Objection(f"{name}: {said.format(most)}{counted}", later=number <= most)
         return None
 
     def _count(self, queue: str) -> int:

@@ -12,13 +12,23 @@ from typing import ClassVar
 import numpy as np
 
 from nqspy.core.consumables import open_units
-from nqspy.core.queueing.limit_rules import INFINITE, LESS, Claim, Left, LimitRule, Mask
+from nqspy.core.queueing.limit_rules import (
+    IN_A_SHIFT,
+    INFINITE,
+    LESS,
+    Claim,
+    Left,
+    LimitRule,
+    Mask,
+    path_of,
+)
 from nqspy.model.columns import Columns
 from nqspy.model.consumables import offline_of, units_of, wanted_in
 from nqspy.model.ids import Seq
 from nqspy.model.queues import CONSUMABLE_LIMITS, RunningLimits
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request
+from nqspy.model.shifts import values_by_shifts
 from nqspy.model.site import Site
 
 (_FEW_FREE,) = reason_kinds(
@@ -39,12 +49,9 @@ from nqspy.model.site import Site
     ReasonCode.LIMIT,
     units_limited="{word} limit {most}{of: of *} leaves {left}{name: for *}, it asks for {asked}",
 )
-(_TOO_MANY_LIMITED,) = reason_kinds(
-    ReasonCode.LIMIT,
-    LESS,
-    units_above_limit="{word} limit {most}{of: of *} leaves {most} even when nothing runs, "
-    "it asks for {asked}",
-)
+_ABOVE = "{word} limit {most}{of: of *} leaves {most} even when nothing runs, it asks for {asked}"
+(_TOO_MANY_LIMITED,) = reason_kinds(ReasonCode.NEVER, LESS, units_above_limit=_ABOVE)
+(_TOO_MANY_NOW,) = reason_kinds(ReasonCode.LIMIT, IN_A_SHIFT, units_above_limit_now=_ABOVE)
 _SHOWN = 4
 """Holders that a reason names."""
 
@@ -153,10 +160,13 @@ class ConsumableLimit(_UnitRule):
     """Units of all running requests of a scope."""
 
     word: ClassVar[str] = ""
+    setting: ClassVar[str] = CONSUMABLE_LIMITS[0]
     shared: ClassVar[bool] = True
 
-    def __init__(self, who: str, limits: Mapping[str, int], held: dict[tuple[str, str], int]) -> None:
-        self._who, self._limits, self._held = who, limits, held
+    def __init__(
+        self, site: Site, who: str, limits: Mapping[str, int], held: dict[tuple[str, str], int]
+    ) -> None:
+        self._site, self._who, self._limits, self._held = site, who, limits, held
 
     def count(self, request: Request) -> None:
         """It holds its units from now on."""
@@ -189,25 +199,37 @@ class ConsumableLimit(_UnitRule):
         everywhere = self._who == "global"
         word = f"{'global ' * everywhere}{name}{self.word}"
         of = None if everywhere else self._who
-        if asked > most:
-            return _TOO_MANY_LIMITED(self._who, word, most, of, asked)
-        return _LIMITED(self._who, word, most, of, left, whose, asked)
+        if asked <= most:
+            return _LIMITED(self._who, word, most, of, left, whose, asked)
+        kind = _TOO_MANY_NOW if self._is_raised(name, asked) else _TOO_MANY_LIMITED
+        return kind(self._who, word, most, of, asked)
+
+    def _is_raised(self, name: str, asked: int) -> bool:
+        """True if a shift lets so many units of a consumable be held."""
+        shifts = self._site.settings.shifts.values()
+        raised = values_by_shifts(shifts, path_of(self._who, self.setting))
+        return any(given is None or amounts(given).get(name, asked) >= asked for given in raised)
+
+
+def amounts(given: Iterable[str]) -> dict[str, int]:
+    """Return the numbers of ``("gpu=2", "matlab=1")`` by name."""
+    return {name: int(most) for name, _, most in (text.partition("=") for text in given)}
 
 
 class UserConsumableLimit(ConsumableLimit):
     """Units of the running requests of one user."""
 
-    word, whose, shared = " user", "owner", False
+    word, setting, whose, shared = " user", CONSUMABLE_LIMITS[1], "owner", False
 
 
 class GroupConsumableLimit(ConsumableLimit):
     """Units of the running requests of one group."""
 
-    word, whose, shared = " group", "group", False
+    word, setting, whose, shared = " group", CONSUMABLE_LIMITS[2], "group", False
 
 
 UNIT_LIMITS: tuple[type[ConsumableLimit], ...] = (ConsumableLimit, UserConsumableLimit, GroupConsumableLimit)
-"""The rules of `CONSUMABLE_LIMITS`, in the same order, in which reasons are looked for."""
+"""The rules of `CONSUMABLE_LIMITS`, in the order in which reasons are looked for."""
 OF_PEOPLE = frozenset(UNIT_LIMITS[1:])
 """Those of them that are of a request's own people."""
 
@@ -218,6 +240,7 @@ class UnitRules:
     """All rules of consumables in a pass; where there are no consumables there are no rules."""
 
     def __init__(self, site: Site) -> None:
+        self._site = site
         self.free = FreeUnits(site) if site.settings.consumables else None
         self._held: dict[tuple[str, type[ConsumableLimit]], dict[tuple[str, str], int]] = {}
         self._by_queue: dict[str, list[ConsumableLimit]] = {}
@@ -232,10 +255,10 @@ class UnitRules:
 
     def _limits(self, scopes: Scopes) -> Iterator[ConsumableLimit]:
         for who, scope in scopes:
-            for rule, setting in zip(UNIT_LIMITS, CONSUMABLE_LIMITS, strict=True):
-                if given := getattr(scope, setting):
-                    limits = {name: int(most) for name, _, most in (text.partition("=") for text in given)}
-                    yield rule(who, limits, self._held.setdefault((who, rule), {}))
+            for rule in UNIT_LIMITS:
+                if given := getattr(scope, rule.setting):
+                    held = self._held.setdefault((who, rule), {})
+                    yield rule(self._site, who, amounts(given), held)
 
     def add(self, request: Request, scopes: Scopes) -> None:
         """Counts what a request holds, or is given by its start."""

@@ -7,7 +7,7 @@ from operator import attrgetter
 from nqspy.core.consumables import check_wanted
 from nqspy.core.limits_of_submission import destination
 from nqspy.core.preemption.classes import objection, too_large
-from nqspy.core.queueing.limits import RunningCounts, too_wide, violation
+from nqspy.core.queueing.limits import RunningCounts, refusal_of, too_wide
 from nqspy.core.resource_health import check_needs
 from nqspy.model import indices
 from nqspy.model.arrays import ArraySpec
@@ -94,8 +94,8 @@ def array_of(spec: ArraySpec | None) -> ArraySpec | None:
 
 
 def check_limits(site: Site, spec: Spec, queue: Queue | None) -> None:
-    """Raises Refusal unless a batch queue can ever take a request; any other queue, or none, passes it on."""
-    wrong = violation(site, spec, queue) if queue is not None and queue.kind == "batch" else None
+    """Raises Refusal unless a batch queue can ever run a request; any other queue, or none, passes it on."""
+    wrong = refusal_of(site, spec, queue) if queue is not None and queue.kind == "batch" else None
     if wrong is not None:
         raise Refusal("above_limit", said=wrong)
 

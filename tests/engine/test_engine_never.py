@@ -1,0 +1,132 @@
+"""What can never start is refused at submission; after a later change of limits it is told so."""
+
+import pytest
+from engine.harness import ANNE, PLAIN, Centre, item
+
+from nqspy.engine.explain import reason_of
+from nqspy.model import commands as cm
+from nqspy.model.errors import Refusal
+from nqspy.model.reasons import ReasonCode
+from nqspy.report.night import night_bounds, night_report
+from nqspy.report.pages import figures
+from nqspy.report.time_text import zone_of
+
+SITE = f"""{PLAIN}
+create batch_queue q2
+enable queue q2
+start queue q2
+create pipe_queue pp destination=(batch)
+enable queue pp
+start queue pp
+create complex both queues=(batch, q2)
+create consumable gpu units=(0, 1, 2, 3)
+create group d1 members=(anne)
+"""
+ONE_GPU = "set queue batch consumable_user_limit=(gpu=1)"
+LIMITS = [
+    (ONE_GPU, "gpu=2", "1", "2"),
+    ("set queue batch consumable_limit=(gpu=1)", "gpu=2", "1", "2"),
+    ("set queue batch consumable_group_limit=(gpu=1)", "gpu=2", "1", "2"),
+    ("set complex both consumable_user_limit=(gpu=1)", "gpu=2", "1", "2"),
+    ("set global consumable_user_limit=(gpu=0)", "gpu=2", "0", "2"),
+    ("set queue batch memory_limit=10mb", "mem=20mb", "10mb", "20mb"),
+    ("set complex both memory_limit=10mb", "mem=20mb", "10mb", "20mb"),
+    ("set global memory_limit=10mb", "mem=20mb", "10mb", "20mb"),
+    ("set queue batch pe_limit=2", "pes=3", "2", "3"),
+    ("set complex both pe_limit=2", "pes=3", "2", "3"),
+    ("set global pe_limit=2", "pes=3", "2", "3"),
+    ("set group d1 limit=25%", "pes=3", "2 of 8", "3"),
+    ("set queue batch pe_limit=2", "sizes=3,8 walls=20:00,10:00", "2", "3"),
+]
+HELD_OUT = [
+    ("set queue batch queued_limit=10", "array=1-20", "10", "20"),
+    ("set queue batch queued_limit user=10", "array=1-20", "10", "20"),
+    ("set queue batch loadonly=on run_limit=10", "array=1-20", "10", "20"),
+]
+
+
+def _loadonly(setting: str) -> str:
+    return setting.replace(" loadonly=on", "") + ("\nset loadonly batch" if "loadonly" in setting else "")
+
+
+@pytest.mark.parametrize("queue", ["batch", "pp"])
+@pytest.mark.parametrize(("setting", "words", "most", "asked"), LIMITS + HELD_OUT)
+def test_what_no_limit_will_ever_allow_is_refused_with_both_numbers(
+    setting: str, words: str, most: str, asked: str, queue: str
+) -> None:
+    centre = Centre(SITE + _loadonly(setting), pes=8)
+    command = cm.Submit((item(f"anne {words} queue={queue}", centre.sim.now),))
+    said = str(centre.refused(command, ANNE))
+    assert f" {asked}" in said
+    assert f" {most}" in said or f"={most}" in said
+
+
+@pytest.mark.parametrize(("setting", "words", "most", "asked"), LIMITS)
+def test_after_a_change_of_limits_it_is_told_never(setting: str, words: str, most: str, asked: str) -> None:
+    centre = Centre(f"{SITE}stop queue batch", pes=8)
+    hopeless, other = centre.submit(f"anne {words} queue=batch", "anne queue=batch")
+    centre.qmgr(f"{setting}\nstart queue batch")
+    reason = reason_of(centre.engine, centre.request(hopeless))
+    assert reason is not None
+    assert reason.code is ReasonCode.NEVER
+    assert f" {most}" in reason.text
+    assert f" {asked}" in reason.text
+    assert centre.state(other) == "running"
+    zone, now = zone_of("Europe/Paris"), centre.sim.now
+    events = list(centre.journal.events())
+    data = night_report(events, centre.site, night_bounds(events, zone, now), now)
+    assert data["never"] == 1
+    assert [row["reason"]["code"] for row in data["waiting"]] == ["NEVER"]
+    assert any("can never start: 1" in line for line in figures(data))
+
+
+@pytest.mark.parametrize(
+    ("setting", "more", "words"),
+    [
+        (ONE_GPU, "set queue batch consumable_user_limit=(gpu=2)", "gpu=2"),
+        (ONE_GPU, "set queue batch consumable_user_limit=()", "gpu=2"),
+        ("set queue batch memory_limit=10mb", "set queue batch memory_limit=unlimited", "mem=20mb"),
+        ("set queue batch pe_limit=2", "set queue batch pe_limit=4", "pes=3"),
+        ("set queue batch pe_limit=2", "set queue * pe_limit=4", "pes=3"),
+        ("set global pe_limit=2", "set global pe_limit=4", "pes=3"),
+        ("set complex both pe_limit=2", "set complex both pe_limit=4", "pes=3"),
+        ("set group d1 limit=25%", "set group d1 limit=50%", "pes=3"),
+    ],
+)  # fmt: skip
+def test_what_another_shift_allows_waits_for_it(setting: str, more: str, words: str) -> None:
+    shift = f'define shift free when="0 6 * * *"\n{more}\nend\n'
+    centre = Centre(f"{SITE}{shift}{setting}", pes=8)
+    (seq,) = centre.submit(f"anne {words} queue=batch")
+    reason = reason_of(centre.engine, centre.request(seq))
+    assert reason is not None
+    assert (reason.code, centre.state(seq)) == (ReasonCode.LIMIT, "queued")
+    centre.until("2026-03-03T06:00:01+01:00")
+    assert centre.state(seq) == "running"
+
+
+def test_a_limit_of_nothing_is_a_switch_and_refuses_nobody() -> None:
+    centre = Centre(f"{SITE}set queue batch run_limit=0\nset global user_limit=0", pes=8)
+    (seq,) = centre.submit("anne queue=batch")
+    centre.qmgr("set queue batch run_limit=1\nset global user_limit=unlimited")
+    assert centre.state(seq) == "running"
+
+
+def test_changes_and_moves_to_what_can_never_be_are_refused() -> None:
+    centre = Centre(f"{SITE}set queue batch pe_limit=2\nstop queue q2", pes=8)
+    (seq,) = centre.submit("anne pes=3 queue=q2")
+    for answer in (
+        centre.ask(cm.MoveRequests((centre.id(seq),), "batch"), ANNE),
+        centre.ask(cm.ModifyRequest((centre.id(seq),), {"queue": "batch"}), ANNE),
+    ):
+        assert [each["code"] for each in answer["failed"]] == ["above_limit"]
+
+
+def test_a_full_queue_is_later_through_a_pipe_and_never_for_more_than_it_may_hold() -> None:
+    centre = Centre(f"{SITE}set queue batch queued_limit=2\nstop queue batch", pes=8)
+    centre.submit("anne queue=batch", "anne queue=batch")
+    (seq,) = centre.submit("anne array=1-2 queue=pp")
+    assert reason_of(centre.engine, centre.request(seq)).code is ReasonCode.LATER  # type: ignore[union-attr]
+    centre.qmgr("set queue batch queued_limit=1")
+    assert reason_of(centre.engine, centre.request(seq)).code is ReasonCode.NEVER  # type: ignore[union-attr]
+    with pytest.raises(Refusal):
+        centre.submit("anne array=1-2 queue=pp")
