@@ -230,6 +230,8 @@ def _carry_out(
         if command.what == "counters":
             said.counting = said.counting or shows.counting(serving)
             return partial(shows.show_counters, said.counting, as_json)
+        if command.what == "shares":
+            return shows.show_shares(serving, as_json)
         if command.what == "snap":
             need(serving.engine.site.settings, caller, "manager", "snap")
         return shows.show(serving, command, as_json)

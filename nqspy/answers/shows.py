@@ -3,11 +3,13 @@ knows."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
+from itertools import takewhile
 from typing import Any
 
 import msgspec
 
 from nqspy.answers import queues
+from nqspy.answers.nights import Past
 from nqspy.answers.serving import Serving
 from nqspy.answers.snapshot import snapshot
 from nqspy.core import consumables, domains
@@ -36,14 +38,15 @@ from nqspy.qmgr.grammar import FARTHEST
 from nqspy.qmgr.printer import print_settings
 from nqspy.qmgr.values import write
 from nqspy.report import counters
-from nqspy.report.shares import quota_object
+from nqspy.report.quota_accounts import quotas_since
+from nqspy.report.shares import QuotaSums
 from nqspy.report.time_text import Zone
 from nqspy.userexit.shadows import shadows
 
 
 def show(serving: Serving, asked: cm.ShowObject, as_json: bool) -> str:
-    """The text (or JSON) of one ``show``, but for `show_counters`. Raises Refusal for names that do not
-    exist."""
+    """The text (or JSON) of one ``show``, except `show_counters` and `show_shares`. Raises Refusal for names
+    that do not exist."""
     site, names = serving.engine.site, _known(serving, asked)
     for kind, _ in registry.switched():
         if kind.head == asked.what:
@@ -87,7 +90,44 @@ def _settings(serving: Serving, asked: cm.ShowObject) -> Any:
 # ---------------------------------------------------------------- rows of what is not a setting
 
 
-def shares(serving: Serving, asked: object = None) -> list[dict[str, Any]]:
+def show_shares(serving: Serving, as_json: bool) -> Callable[[], str]:
+    """What makes the text (or JSON) of ``show shares``; it reads a shift's events: not in the engine's
+    thread."""
+    serving.commit()
+    rows, site, now = _shares(serving), snapshot(serving.engine.site), serving.clock.now()
+    samples, reader = dict(serving.engine.samples), serving.readers.reports
+    begin = site.shift.since or Instant(0)
+
+    def work() -> str:
+        first = reader.oldest(begin)
+        since = begin if first is None else min(first, begin)
+        events = takewhile(lambda each: each.n <= site.n, reader.events(since=since))
+        before = Past(reader).before(since)
+        domains = quotas_since(begin, now, events, site, before, samples)
+        found = _with_quotas(rows, domains)
+        return _json(found) if as_json else qmgr_show.show_shares(found)
+
+    return work
+
+
+def _with_quotas(rows: list[dict[str, Any]], domains: Mapping[str, QuotaSums]) -> list[dict[str, Any]]:
+    """What each group's own requests were entitled to and got since the present shift began, of all domains
+    together and of each."""
+    sums, found = QuotaSums.together(domains.values()), []
+    for row in rows:
+        each = [{**one, **_quota(domains[one["domain"]], row["group"])} for one in row.get("domains", ())]
+        found.append({**row, **_quota(sums, row["group"]), **({"domains": each} if each else {})})
+    return found
+
+
+def _quota(sums: QuotaSums, group: str) -> dict[str, Any]:
+    """Fractions; None without work, or where too little was used to tell."""
+    row = sums.row(group)
+    deviation = None if row["deviation"] is None else row["deviation"] / 100
+    return {**row, "deviation": deviation, "little_use": bool(sums.worked) and sums.little}
+
+
+def _shares(serving: Serving) -> list[dict[str, Any]]:
     """The share tree with entitlement and decayed use, of all domains added up, parents before children."""
     site, now = serving.engine.site, serving.clock.now()
     samples, entitled = serving.engine.samples, entitlements(site.settings.groups)
@@ -110,32 +150,27 @@ def shares(serving: Serving, asked: object = None) -> list[dict[str, Any]]:
 
 
 def _owed(site: Site, ledgers: Mapping[str, FairShare], group: str) -> dict[str, Any]:
-    """What a group's own requests were entitled to and got while it had work since the present shift began
-    (`report.shares.quota_object`), its accounts (`model.balance`), and the rule in force: of all domains
-    added up, but for the target and the share term, which are ``application``'s; ``domains`` has each
-    domain's where there are several."""
+    """A group's accounts (`model.balance`) and the rule in force: of all domains added up, except the target
+    and the share term, which are ``application``'s; ``domains`` has each domain's where there are several."""
     each = {domain: _owed_in(site, domain, ledger, group) for domain, ledger in ledgers.items()}
-    entries, own = [entry for entry, _ in each.values()], each[APPLICATION][1]
-    sums = {name: sum(getattr(entry, name) for entry in entries) for name in ("entitled", "got", "whole")}
-    present = {name: sum(one[name] for _, one in each.values()) for name in ("past_s", "present_s")}
+    own = each[APPLICATION]
+    present = {name: sum(one[name] for one in each.values()) for name in ("past_s", "present_s")}
     told = {
-        **quota_object(Entry(**sums)), "rule": site.settings.global_.share_rule,
-        "works": any(one["works"] for _, one in each.values()), "target": own["target"],
+        "rule": site.settings.global_.share_rule,
+        "works": any(one["works"] for one in each.values()), "target": own["target"],
         "stock": own["stock"], **present,
         "since": Zone(site.timezone).text(site.shift.since) if site.shift.since else None,
     }  # fmt: skip
     if len(each) > 1:
-        told["domains"] = [
-            {"domain": domain, **quota_object(entry), **one} for domain, (entry, one) in each.items()
-        ]
+        told["domains"] = [{"domain": domain, **one} for domain, one in each.items()]
     return told
 
 
-def _owed_in(site: Site, domain: str, ledger: FairShare, group: str) -> tuple[Entry, dict[str, Any]]:
+def _owed_in(site: Site, domain: str, ledger: FairShare, group: str) -> dict[str, Any]:
     rule, accounts = ledger.stocks.rule(ALL), site.own_accounts(group, domain)
     kept_entry = accounts[0].entry if accounts else Entry()
     entry = ledger.stocks.accounts(ALL).members().get(group) or kept_entry
-    return entry, {
+    return {
         "works": group in rule.parts, "target": rule.targets.get(group), "stock": ledger.stock(None, group),
         "past_s": entry.past / 1000, "present_s": entry.present / 1000,
     }  # fmt: skip
@@ -354,7 +389,6 @@ def _told(path: str, row: Mapping[str, Any], key: str) -> Any:
 _MADE: dict[
     str, tuple[Callable[[Serving, cm.ShowObject], Any], Callable[[Serving, cm.ShowObject, Any], str]]
 ] = {
-    "shares": (shares, lambda serving, asked, rows: qmgr_show.show_shares(rows)),
     "shifts": (_shifts_data, _shifts_text),
     "calendar": (
         _calendar_data,

@@ -315,7 +315,7 @@ def show_shares(rows: Sequence[Mapping[str, Any]]) -> str:
     ]
     head = "PE S" if any(row.get("charge") == "pe_wall" for row in rows) else "CPU S"
     text = table(("GROUP", "SHARE", "ENTITLED", "USED", head), shown) if shown else "no groups"
-    owed = [row for row in rows if row.get("entitled") is not None]
+    owed = [row for row in rows if row.get("entitled") is not None or row.get("works")]
     return f"{text}\n\n{show_owed.accounts(owed)}" if owed else text
 
 

@@ -8,15 +8,13 @@ from nqspy.qmgr.table import table
 
 
 def accounts(rows: Sequence[Mapping[str, Any]]) -> str:
-    """What groups were entitled to and got while they had work, and the accounts behind it."""
+    """What groups were entitled to and got, as parts of what all were charged, and the accounts behind it."""
     since = f"since {rows[0]['since']}" if rows[0]["since"] else "so far"
     shown = [
         (
             row["group"],
             "yes" if row["works"] else "no",
-            f"{100 * row['entitled']:.1f} %",
-            f"{100 * row['got']:.1f} %",
-            f"{100 * row['deviation']:+.1f}",
+            *_quota(row),
             "-" if row["target"] is None else f"{100 * row['target']:.1f} %",
             f"{row['present_s']:+.0f}",
             f"{row['past_s']:+.0f}",
@@ -25,7 +23,14 @@ def accounts(rows: Sequence[Mapping[str, Any]]) -> str:
         for row in rows
     ]
     heads = ("GROUP", "WORK", "ENTITLED", "GOT", "POINTS", "TARGET", "OWED S", "PAST S", "STOCK")
-    return f"share_rule {rows[0]['rule']}; while they had work, {since}:\n{table(heads, shown)}"
+    little = "too little use to tell, " if rows[0]["little_use"] else ""
+    return f"share_rule {rows[0]['rule']}; {little}{since}:\n{table(heads, shown)}"
+
+
+def _quota(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    if row["entitled"] is None:
+        return "-", "-", "-"
+    return f"{100 * row['entitled']:.1f} %", f"{100 * row['got']:.1f} %", f"{100 * row['deviation']:+.1f}"
 
 
 def beats(weights: Weights) -> list[str]:

@@ -5,11 +5,14 @@ from dataclasses import dataclass, field
 
 from nqspy.model.ids import Instant
 
+_EVER = 1 << 62
+
 
 @dataclass(slots=True)
 class AttemptHistory:
     """One attempt: its PEs, when it held them, and points (instant, CPU ms and wall ms used so far).
-    ``parked``: since when others may have its PEs; ``pauses``: when they could."""
+    ``parked``: since when others may have its PEs; ``pauses``: when they could. ``began``, ``gone``: the
+    latest instant that there had been when it began and ended; the clock may have been set back since."""
 
     pes: int
     begin: Instant
@@ -18,21 +21,30 @@ class AttemptHistory:
     reported: bool = False
     parked: Instant | None = None
     pauses: list[tuple[Instant, Instant]] = field(default_factory=list)
+    began: Instant | None = None
+    gone: Instant | None = None
 
     def used_at(self, at: int, charge: str = "cpu") -> float:
-        """What is charged (`Usage.charge`: CPU time, or PEs x wall time, ms) up to an instant: linear between
-        the points the journal has, the last one's value after it (a running attempt's use since its last
-        sample is not known)."""
+        """What is charged (`Usage.charge`: CPU time, or PEs x wall time; ``wall``: wall time alone; ms) up to
+        an instant: linear between the points the journal has, the last one's value after it (a running
+        attempt's use since its last sample is not known)."""
         points = self.points
         if not points or at < points[0][0]:
             return 0.0
-        column, pes = (1, 1) if charge == "cpu" else (2, self.pes)
+        column, pes = (1 if charge == "cpu" else 2), (self.pes if charge == "pe_wall" else 1)
         if at >= points[-1][0]:
             return float(pes * points[-1][column])
         place = bisect_right(points, at, key=_instant)
         before, after = points[place - 1], points[place]
         part = (at - before[0]) / (after[0] - before[0])
         return pes * (before[column] + (after[column] - before[column]) * part)
+
+    def used_between(self, begin: int, end: int, charge: str = "cpu") -> float:
+        """What is charged of what it used between two instants: all, if it began and ended within them,
+        however the site's clock was set meanwhile."""
+        if self.began is not None and begin <= self.began and self.gone is not None and self.gone <= end:
+            return self.used_at(_EVER, charge)
+        return max(0.0, self.used_at(end, charge) - self.used_at(begin, charge))
 
     def park(self, at: Instant) -> None:
         """Others may have its PEs from here on."""
@@ -60,6 +72,13 @@ class AttemptHistory:
     def held_time(self, begin: Instant, end: Instant) -> int:
         """How long (ms) it held its PEs between two instants."""
         return sum(last - first for first, last in self.held(begin, end))
+
+    def ran_for(self, begin: Instant, end: Instant) -> float:
+        """How long (ms) it ran between two instants: as measured, since the site's clock may be set; how long
+        it held its PEs where nothing was measured."""
+        if not self.points or not self.points[-1][2]:
+            return self.held_time(begin, end)
+        return self.used_between(begin, end, "wall")
 
     def begin_at(self, at: Instant) -> None:
         """The executor reports that it was started: it holds its PEs from here on."""

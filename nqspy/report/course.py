@@ -11,8 +11,9 @@ from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Request, State
 from nqspy.model.site import Site
 from nqspy.report.night_metrics import Busy, ShortMoments, busy_share
-from nqspy.report.quota_accounts import QuotaAccounts, QuotaSums, largest
+from nqspy.report.quota_accounts import QuotaAccounts
 from nqspy.report.replay import HistoryReplay, RequestHistory
+from nqspy.report.shares import QuotaSums, largest
 from nqspy.report.site_then import SiteThen
 
 _RESTARTS = (ev.MachineFound, ev.DaemonStarted)
@@ -26,13 +27,13 @@ class CourseFigures:
 
     starts: Mapping[Seq, Instant]
     busy: Busy | None
-    sums: Mapping[str, QuotaSums]
+    sums: QuotaSums
     histories: Mapping[Seq, RequestHistory]
 
     @property
     def deviation(self) -> float | None:
         """The largest deviation from entitlement of a group, in percentage points."""
-        return largest(self.sums)
+        return largest(self.sums.deviations.values())
 
     @property
     def used(self) -> float | None:
@@ -63,16 +64,12 @@ def figures(before: Site, events: Sequence[ev.Recorded], begin: Instant, end: In
         if not replay.queued or isinstance(event, _RESTARTS):
             short.over(recorded.at)
     accounts.advance(end)
-    return CourseFigures(starts, _busy(replay, then, starts, short, end), _sums(accounts), replay.histories)
+    return CourseFigures(starts, _busy(replay, then, starts, short, end), accounts.total(), replay.histories)
 
 
 def _bare(site: Site) -> Site:
     """Settings and machine alone."""
     return Site(copy_of(site.settings), site.found, site.host, site.zone)
-
-
-def _sums(accounts: QuotaAccounts) -> Mapping[str, QuotaSums]:
-    return accounts.total() if len(accounts.sums) > 1 else {}
 
 
 def _busy(

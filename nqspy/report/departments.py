@@ -8,8 +8,8 @@ from nqspy.model.ids import Instant
 from nqspy.model.requests import STARTED
 from nqspy.report import night_metrics
 from nqspy.report.incidents import for_department
-from nqspy.report.quota_accounts import QuotaSums
 from nqspy.report.replay import RequestHistory, by_group
+from nqspy.report.shares import QuotaSums
 
 Data = Mapping[str, Any]
 
@@ -17,12 +17,12 @@ Data = Mapping[str, Any]
 def rows(
     histories: list[RequestHistory],
     used: Mapping[str, float],
-    sums: Mapping[str, QuotaSums],
+    sums: QuotaSums,
     fractions: Mapping[str, float],
     span: tuple[int, int],
 ) -> list[dict[str, Any]]:
     """A row of each department that had requests: quota against use, what became of its requests. ``used``:
-    CPU time (ms) by group; ``span``: begin and end of the night. Wall time is that in which they had PEs."""
+    CPU time (ms) by group; ``span``: begin and end of the night. Wall time is that in which they ran."""
     own = by_group(histories)
     names = dict.fromkeys((*(name for name in fractions if name in own), *own))
     total = sum(used.values())
@@ -30,22 +30,18 @@ def rows(
         {
             "name": name,
             "owners": sorted({history.request.spec.owner for history in own[name]}),
-            **_quota(name, sums),
+            **_quota(sums.row(name)),
             "cpu_s": round(used.get(name, 0.0) / 1000, 3),
             "cpu_part": used.get(name, 0.0) / total if total else 0.0,
-            "wall_s": _wall(own[name], span) / 1000,
+            "wall_s": round(_wall(own[name], span) / 1000, 3),
             **_counts(own[name]),
         }
         for name in names
     ]
 
 
-def _quota(name: str, sums: Mapping[str, QuotaSums]) -> dict[str, float | None]:
-    """What it was entitled to and got while it had work, and its deviation from entitlement
-    (`report.shares`)."""
-    own = sums.get(name, QuotaSums())
-    share, part = own.parts
-    return {"share": share, "part": part, "deviation": own.deviation}
+def _quota(row: Mapping[str, float | None]) -> dict[str, float | None]:
+    return {"share": row["entitled"], "part": row["got"], "deviation": row["deviation"]}
 
 
 def _counts(histories: list[RequestHistory]) -> dict[str, Any]:
@@ -66,9 +62,9 @@ def _counts(histories: list[RequestHistory]) -> dict[str, Any]:
     }
 
 
-def _wall(histories: list[RequestHistory], span: tuple[int, int]) -> int:
+def _wall(histories: list[RequestHistory], span: tuple[int, int]) -> float:
     begin, end = Instant(span[0]), Instant(span[1])
-    return sum(attempt.held_time(begin, end) for history in histories for attempt in history.attempts)
+    return sum(attempt.ran_for(begin, end) for history in histories for attempt in history.attempts)
 
 
 # ---------------------------------------------------------------- the page of one

@@ -17,12 +17,12 @@ from nqspy.report.incidents import IncidentLog, is_new_home
 from nqspy.report.labels import RequestLabels, Why
 from nqspy.report.night_metrics import night_line
 from nqspy.report.outlook import outlook
-from nqspy.report.quota_accounts import QuotaAccounts, largest
+from nqspy.report.quota_accounts import QuotaAccounts
 from nqspy.report.quota_svg import division_of
 from nqspy.report.replay import HistoryReplay, RequestHistory
 from nqspy.report.shadow.judge import Shadow
 from nqspy.report.shadow.told import shadow_object
-from nqspy.report.shares import department_shares
+from nqspy.report.shares import QuotaSums, department_shares, largest
 from nqspy.report.site_then import SiteThen
 from nqspy.report.time_text import Zone, zone_of
 from nqspy.report.utilisation_svg import quarters, step_of
@@ -107,6 +107,7 @@ class Night:
         self.reasons: dict[Seq, tuple[str, str, str]] = {}
         self._decided: ev.Decided | None = None
         self._last = bounds.start
+        self._former: set[Seq] | None = None  # those that had ended when the night began
 
     def take_all(self, events: Iterable[ev.Recorded]) -> None:
         """Takes events until the night is over."""
@@ -126,15 +127,18 @@ class Night:
         return at >= late or not (self.replay.running or self.short.now or same)
 
     def end(self, now: Instant) -> Instant:
-        """When the night ended, ``now`` while it lasts."""
+        """When the night ended; ``now`` while it lasts, or the latest event if the clock was set back."""
         if self.bounds.end is None or now < self.bounds.end:
-            return now
+            return max(now, self.replay.latest)
         return now if self.replay.running and self.bounds.shift else max(self.bounds.end, self._last)
 
     def take(self, recorded: ev.Recorded) -> None:
         """Takes one event."""
         event: Any = recorded.event
         at, kind = recorded.at, type(event)
+        if self._former is None and at >= self.bounds.start:
+            every = self.replay.histories.items()
+            self._former = {seq for seq, history in every if history.ended is not None}
         if kind is ev.Starting:
             self._order(event, at)
         elif kind is ev.Decided:
@@ -183,11 +187,11 @@ class Night:
         return min((begin for begin in starts if begin >= self.bounds.start), default=self.first)
 
     def histories(self) -> list[RequestHistory]:
-        """The night's requests: submitted before its end, not ended before its start; arrays as long as an
+        """The night's requests: submitted before its end, not ended before it began; arrays as long as an
         index of theirs has not begun."""
-        start, every = self.bounds.start, self.replay.histories.values()
-        mine = (one for one in every if one.counts and (one.ended is None or one.ended >= start))
-        return [one for one in mine if one.weight]
+        every, former = self.replay.histories.items(), self._former
+        ended = former if former is not None else self.replay.histories  # nothing happened in the night
+        return [one for seq, one in every if one.counts and one.weight and not (one.ended and seq in ended)]
 
 
 _STARTS = (ev.Starting, ev.Started)
@@ -237,21 +241,20 @@ def night_report(
     end, histories = night.end(now), night.histories()
     fractions = department_shares(site.settings.groups) if site.settings.groups else {}
     every = night.replay.histories.values()
-    total = accounts.total().items()
-    parts = {name: sums for name, sums in total if fractions.get(name) or (name in fractions and sums.worked)}
+    sums = accounts.total() if fractions else QuotaSums()
+    named = [name for name in fractions if name in sums.worked]
     busy = night_metrics.busy_share(every, night.begun(), night.short.until(end), then.processors)
     used = night_metrics.used_by_group(every, bounds.start, end)
     step, bars = quarters(every, bounds.start, end, then.processors, zone)
     labels = RequestLabels(site, zone)
-    groups = departments.rows(histories, used, parts, fractions, (bounds.start, end))
+    groups = departments.rows(histories, used, sums, fractions, (bounds.start, end))
     data = {
         **_heading(night, now, around, zone),
         "requests": sum(history.weight for history in histories),
         "ended_ok": sum(row["ended_ok"] for row in groups),
         **_busy(busy, zone),
-        "deviation": largest(parts),
+        **_quotas(sums, accounts, named, zone),
         "charge": site.settings.usage.charge,
-        "parts": division_of(accounts, [name for name in fractions if name in parts], zone),
         "order_kept": not night.overtaken,
         "overtaken": [_overtaken(labels, night, *each) for each in night.overtaken],
         "groups": groups,
@@ -274,12 +277,20 @@ def night_report(
     return {"line": night_line(data), **data}
 
 
+def _quotas(sums: QuotaSums, accounts: QuotaAccounts, named: Sequence[str], zone: Zone) -> dict[str, Any]:
+    return {
+        "deviation": largest(sums.deviations.values()),
+        "little_use": bool(named) and sums.little,
+        "parts": division_of(accounts, named, zone),
+    }
+
+
 def _follow(
     night: Night, events: Iterable[ev.Recorded], accounts: QuotaAccounts, now: Instant, around: Around
 ) -> None:
     """Has a night take its events, and the accounts over it."""
     night.take_all(events)
-    if around.samples and night.end(now) == now:
+    if around.samples and night.end(now) >= now:
         night.replay.sample(around.samples, now)
         accounts.sample(around.samples, now)
     accounts.advance(now)

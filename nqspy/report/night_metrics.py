@@ -17,6 +17,7 @@ from nqspy.model.units import UNLIMITED
 from nqspy.model.wall_limits import planned_wall
 from nqspy.report.over_time import CapacityOverTime, held_by_step
 from nqspy.report.replay import HistoryReplay, ListPlace, RequestHistory, place_of
+from nqspy.report.shares import TOO_LITTLE
 
 
 class Busy(NamedTuple):
@@ -221,15 +222,19 @@ def state_of(history: RequestHistory) -> str:
 
 def night_line(data: Mapping[str, Any]) -> str:
     """The one line: requests, ended 0, busy, deviation, order."""
-    busy, deviation = data["busy"], data["deviation"]
+    busy = data["busy"]
     return ", ".join(
         (
             f"night: {data['requests']} requests",
             f"{data['ended_ok']} ended 0",
             f"busy {busy * 100:.1f} %" if busy is not None else "never short of PEs",
-            f"largest quota deviation {deviation:.1f} points"
-            if deviation is not None
-            else "no quotas to keep",
+            _quotas(data["deviation"], data["little_use"]),
             "order kept" if data["order_kept"] else "order changed",
         )
     )
+
+
+def _quotas(deviation: float | None, little: bool) -> str:
+    if deviation is not None:
+        return f"largest quota deviation {deviation:.1f} points"
+    return f"quotas: {TOO_LITTLE}" if little else "no quotas to keep"

@@ -9,7 +9,7 @@ from nqspy.model.folding import folded
 from nqspy.report.grid import grid, percent, points
 from nqspy.report.incidents import sentence
 from nqspy.report.shadow.told import sentences
-from nqspy.report.shares import charge_words
+from nqspy.report.shares import TOO_LITTLE, charge_words
 from nqspy.report.time_text import short
 
 Data = Mapping[str, Any]
@@ -70,9 +70,11 @@ def figures(data: Data) -> Iterable[str]:
         yield f"deleted by their owners: {data['withdrawn']} requests, neither ended 0 nor failed"
     if data["never"]:
         yield f"can never start: {data['never']}, listed below with the limits that keep them"
+    what = charge_words(data["charge"])
     if data["deviation"] is not None:
-        what = charge_words(data["charge"])
-        yield f"quotas: {what} got less what a department was entitled to, while it had work in the night"
+        yield f"quotas: {what} that a department got, less what it was entitled to, as parts of all {what}"
+    elif data["little_use"]:
+        yield f"quotas: {TOO_LITTLE}: {what} was less than 1 % of the PE time that requests held"
     for each in data["overtaken"][:_MOST]:
         yield f"order changed at {short(each['at'])}: {each['started']} was started before {each['before']}"
     if data["shadow"] is not None:

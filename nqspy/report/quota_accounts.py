@@ -1,272 +1,332 @@
-"""How quotas were kept over a time, from the journal: the scheduler's own accounts, followed again
-(`model.balance`), so that a report says of a past time what ``show shares`` said then.
+"""Quotas kept over a time, from the journal: charges of each department and its entitlement to them.
 
-Who has work is known from what runs and from what passes said could start (`events.Decided.ready`); of an
-owner of whom none has spoken yet, as in journals of before, everything that is queued counts. Shares,
-domains, PEs and terms are those that held at each instant (`site_then`); the measure is that of now.
+*W* (`model.balance`) is followed through the events: it changes with what runs, and with what passes said
+could start (`events.Decided.ready`). Everything queued counts for an owner of whom no pass has spoken yet, as
+in older journals. Shares, domains and PEs are those that held at each instant (`site_then`).
+
+Charges are those that were measured. The use between two measurements is spread evenly over the time in which
+the request ran. The scheduler can't do that: it counts a running request as busy until it is measured, and
+corrects that later, when others may have work. So a report must not add up the scheduler's accounts.
+
+Time is added up from event to event. A clock that is set back adds nothing, so no time is negative.
 """
 
-from bisect import bisect_right
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+from msgspec import Struct
 
 from nqspy.model import events as ev
-from nqspy.model.charging import amount, begun, charged, counted, uncharged
+from nqspy.model.charging import amount
 from nqspy.model.division import Division
 from nqspy.model.domains import APPLICATION
-from nqspy.model.ids import MINUTE, Instant, Seq
-from nqspy.model.level import Level
-from nqspy.model.owed import Entry, Work
-from nqspy.model.requests import Attempt, Request, Spec, State, Used
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.requests import Request, Spec, State, Used
 from nqspy.model.site import Site
-from nqspy.report.over_time import Steps
+from nqspy.report.over_time import marks_of
+from nqspy.report.replay import HistoryReplay
+from nqspy.report.shares import QuotaSums, add_up
 from nqspy.report.site_then import SiteThen
 
 _ENDS = (ev.Ended, ev.Requeued, ev.Exiting)
 
 
-class QuotaSums(NamedTuple):
-    """What a group was entitled to and was charged, what all were charged (ms), and how long it was (ms):
-    while it had work, since the beginning."""
-
-    entitled: float = 0.0
-    got: float = 0.0
-    whole: float = 0.0
-    worked: float = 0.0
-
-    def since(self, before: "QuotaSums") -> "QuotaSums":
-        """Of the time since then."""
-        return QuotaSums(*(now - then for now, then in zip(self, before, strict=True)))
-
-    @property
-    def deviation(self) -> float | None:
-        """Deviation from entitlement in percentage points (`report.shares`); None where nothing was charged
-        to anybody."""
-        return (self.got - self.entitled) / self.whole * 100 if self.whole > 0 else None
-
-    @property
-    def parts(self) -> tuple[float | None, float | None]:
-        """Entitled and got as fractions of what all were charged."""
-        return (self.entitled / self.whole, self.got / self.whole) if self.whole > 0 else (None, None)
-
-
-FLEETING = 15 * MINUTE
-"""Work of less than this (ms), and of less than a tenth of the time of whoever had it longest, counts for no
-largest deviation: what one charge less in a few seconds does to a department says nothing of its quota."""
-
-
-def largest(sums: Mapping[str, QuotaSums]) -> float | None:
-    """The largest deviation among these, without sign; None where there is none."""
-    least = min(FLEETING, max((each.worked for each in sums.values()), default=0.0) / 10)
-    found = [abs(s.deviation) for s in sums.values() if s.deviation is not None and s.worked >= least]
-    return max(found, default=None)
-
-
-class QuotaAccounts(Steps):
-    """The accounts of all domains, followed from ``begin`` to ``end`` while requests are (`replay.Watcher`),
-    and before for who has work, and added up: ``sums`` are those of each group at each of the marks passed so
-    far."""
+class QuotaAccounts:
+    """Follows requests (`replay.Watcher`) and adds up, from ``begin`` to ``end``, what was charged to whom
+    and who was entitled to it. ``marks``: instants ``step`` apart, at which `sums` are known."""
 
     def __init__(self, then: SiteThen, charge: str, begin: Instant, end: Instant, step: int) -> None:
-        super().__init__(begin, end, step)
-        self.sums: list[dict[str, QuotaSums]] = []
+        self.marks = marks_of(begin, end, step)
         self._then, self._charge = then, charge
-        self._at = Instant(0)
-        self._each: dict[str, DomainAccounts] = {}
-        self._of_queue: dict[str, DomainAccounts] = {}
+        self._at, self._passed = Instant(0), 0
+        self._marked: list[int] = []
+        self._each: dict[str, DomainWork] = {}
+        self._of_queue: dict[str, DomainWork] = {}
+        self._runs: list[_Run] = []
+        self._latest: dict[Seq, _Run] = {}
         self._tune()
-        self._runs: dict[Seq, Request] = {}
-        self._gone: tuple[DomainAccounts, str, Work] | None = None
-        self._closed = False
 
     def _tune(self) -> None:
-        """Other settings hold from now on; the accounts of a domain that is gone are kept."""
+        """Other settings hold from now on; a domain that is gone is kept."""
         site = self._then.site
         for domain in site.shared():
             if domain in self._each:
                 self._each[domain].tune(site)
             else:
-                self._each[domain] = DomainAccounts(site, domain, self._at)
+                self._each[domain] = DomainWork(site, domain)
         self._of_queue = {queue: self._each[name] for queue, name in site.domains_by_queue().items()}
 
-    # ------------------------------------------------------------ time
+    # ------------------------------------------------------------ following
+
+    def advance(self, to: Instant) -> None:
+        """Lets time pass. Marks that a clock set back will reach again are not passed; only the
+        first one stays."""
+        while len(self._marked) > 1 and self.marks[len(self._marked) - 1] > to:
+            self._marked.pop()
+        while len(self._marked) < len(self.marks) and self.marks[len(self._marked)] <= to:
+            self._pass(Instant(self.marks[len(self._marked)]))
+            self._marked.append(self._passed)
+        self._pass(to)
+        self.__dict__.pop("sums", None)
 
     def _pass(self, to: Instant) -> None:
-        for each in self._each.values():
-            if to > each.level.at:
-                each.level.advance(to, each.terms)
-
-    def _at_mark(self) -> None:
-        """The sums at a mark; they begin at the first one."""
-        if not self.sums:
+        span, self._at = to - self._at, to
+        if span > 0:
             for each in self._each.values():
-                each.begin()
-        self.sums.append(self._now())
-
-    def _now(self) -> dict[str, QuotaSums]:
-        """Of all domains; a group had work while it had some in any, at least as long as in one."""
-        found: dict[str, QuotaSums] = {}
-        for each in self._each.values():
-            for name, entry in each.entries.items():
-                entitled, got, whole, worked = found.get(name, QuotaSums())
-                found[name] = QuotaSums(
-                    entitled + entry.entitled,
-                    got + entry.got,
-                    whole + entry.whole,
-                    max(worked, each.work_of(name)),
-                )
-        return found
-
-    # ------------------------------------------------------------ events
+                each.note(self._passed)
+            self._passed += span
 
     def take(self, recorded: ev.Recorded) -> None:
         """Takes one event, before the requests it concerns leave their places."""
-        event, at = recorded.event, recorded.at
-        self._closed = self.over
-        if self._closed or isinstance(event, ev.Started):
+        event = recorded.event
+        if isinstance(event, ev.Started):
             return
-        if at != self._at:
-            self._at = at
-            self.advance(at)
+        if recorded.at != self._at:
+            self.advance(recorded.at)
         if self._then.take(recorded):
             self._tune()
         if isinstance(event, ev.Decided):
             for seq, used in event.samples:
-                self._told(seq, used, at)
+                self._measured(seq, used)
             for key, pes in event.ready:
                 domain, _, pair = key.rpartition("/")
                 if (found := self._each.get(domain or APPLICATION)) is not None:
                     found.say(pair, pes)
 
     def leave(self, request: Request, event: Any, at: Instant) -> None:
-        """It waits no more, or is charged what it used, or counts as having used, and nothing more."""
-        if self._closed:
-            return
-        mine, run, spec, gone = self._of(request), request.attempt, request.spec, Work()
+        """It waits no more, or runs no more."""
+        mine, spec, run = self._of(request), request.spec, self._run_of(request)
         if request.state is State.QUEUED:
-            gone.ready = mine.wait(spec, -spec.ask.pes * request.multiplicity)
-        elif run is not None and run.charged_at is not None:
-            if isinstance(event, _ENDS):
-                request.attempt = self._booked(request, event.used, at)
-            else:
-                more, span = round(counted(request, at)), uncharged(run, at)
-                request.attempt = charged(request, run.used, more, at, span, self._charge)
+            mine.change(spec.group, mine.wait(spec, -spec.ask.pes * request.multiplicity))
+        elif run is not None:
             if request.state is State.RUNNING:
-                gone = Work(-run.rate, -spec.ask.pes)
-        self._gone = mine, spec.group, gone
+                run.rest(self._passed)
+                mine.change(spec.group, -spec.ask.pes)
+            if isinstance(event, _ENDS):
+                self._measured(request.seq, event.used)
 
     def enter(self, request: Request, at: Instant) -> None:
-        """It waits, or is charged from now on."""
-        if self._closed:
-            return
-        mine, spec, more = self._of(request), request.spec, Work()
+        """It waits, or runs from now on."""
+        mine, spec = self._of(request), request.spec
         if request.state is State.QUEUED:
-            more.ready = mine.wait(spec, spec.ask.pes * request.multiplicity)
+            mine.change(spec.group, mine.wait(spec, spec.ask.pes * request.multiplicity))
         elif request.state is State.RUNNING:
-            run = request.attempt = begun(request, self._then.site.held_by(request), at)
-            more, self._runs[request.seq] = Work(run.rate, spec.ask.pes), request
-        if self._gone is not None:
-            former, group, gone = self._gone
-            self._gone = None
-            if former is mine and group == spec.group:
-                more.add(gone)
-            else:
-                former.change(group, gone)
-        mine.change(spec.group, more)
-
-    def total(self) -> dict[str, QuotaSums]:
-        """The sums between the first and the last of the marks that are passed."""
-        first = self.sums[0]
-        return {name: sums.since(first.get(name, QuotaSums())) for name, sums in self.sums[-1].items()}
+            run = self._run_of(request)
+            if run is None:
+                run = _Run(request, mine, request.run.number, [(self._passed, 0)])
+                self._runs.append(run)
+                self._latest[request.seq] = run
+            run.since = self._passed
+            mine.change(spec.group, spec.ask.pes)
 
     def sample(self, samples: Mapping[Seq, Used], at: Instant) -> None:
         """What running requests have used by now."""
         self.advance(at)
         for seq, used in samples.items():
-            self._told(seq, used, at)
-        if self.sums and self.marks[-1] <= at:
-            self.sums[-1] = self._now()
+            self._measured(seq, used)
 
-    def _of(self, request: Request) -> "DomainAccounts":
+    def _of(self, request: Request) -> "DomainWork":
         return self._of_queue.get(request.queue) or self._each[APPLICATION]
 
-    def _told(self, seq: Seq, used: Used, at: Instant) -> None:
-        request = self._runs.get(seq)
-        if request is None or request.attempt is None:
+    def _run_of(self, request: Request) -> "_Run | None":
+        run, attempt = self._latest.get(request.seq), request.attempt
+        return run if run is not None and attempt is not None and attempt.number == run.number else None
+
+    def _measured(self, seq: Seq, used: Used) -> None:
+        run = self._latest.get(seq)
+        if run is not None:
+            more = amount(used, self._charge, run.request, self._then.site.held_by)
+            run.measured(self._passed, more)
+
+    # ------------------------------------------------------------ adding up
+
+    @cached_property
+    def sums(self) -> list[QuotaSums]:
+        """The sums since the first mark, at each mark that is passed."""
+        each = zip(*(self._sums_of(domain) for domain in self._each.values()), strict=True)
+        return [QuotaSums.together(sums) for sums in each]
+
+    def _sums_of(self, domain: "DomainWork") -> list[QuotaSums]:
+        if len(self._marked) < 2:
+            return [QuotaSums() for _ in self._marked]
+        runs = [run for run in self._runs if run.domain is domain]
+        return list(_Bins(domain, self._marked, self._passed, runs).sums())
+
+    def by_domain(self) -> dict[str, QuotaSums]:
+        """The sums of each domain between the first and the last of the marks that are passed."""
+        return {name: (self._sums_of(domain) or [QuotaSums()])[-1] for name, domain in self._each.items()}
+
+    def total(self) -> QuotaSums:
+        """The sums between the first and the last of the marks that are passed."""
+        return self.sums[-1] if self.sums else QuotaSums()
+
+
+def quotas_since(
+    begin: Instant,
+    now: Instant,
+    events: Iterable[ev.Recorded],
+    site: Site,
+    before: Site,
+    samples: Mapping[Seq, Used],
+) -> dict[str, QuotaSums]:
+    """The sums of each domain from ``begin`` to ``now``. ``events``: from the submission of the oldest
+    request that had not ended at ``begin``; ``before``: the site before them; ``samples``: use by now."""
+    span = max(1, now - begin)
+    accounts = QuotaAccounts(SiteThen(site, before), site.settings.usage.charge, begin, now, span)
+    replay = HistoryReplay(site.requests, watchers=(accounts,))
+    for recorded in events:
+        replay.take(recorded)
+    accounts.sample(samples, now)
+    return accounts.by_domain()
+
+
+class _Run(Struct, eq=False):
+    """One attempt: ``points``, how much was charged when (time passed, amount); ``spans`` in which it ran,
+    ``since`` when it runs now."""
+
+    request: Request
+    domain: "DomainWork"
+    number: int
+    points: list[tuple[int, int]]
+    spans: list[tuple[int, int]] = []
+    since: int | None = None
+
+    def rest(self, at: int) -> None:
+        """It runs no more, or not for now."""
+        if self.since is not None:
+            self.spans.append((self.since, at))
+            self.since = None
+
+    def measured(self, at: int, used: int) -> None:
+        """It has used so much by then."""
+        former, most = self.points[-1]
+        if former == at and len(self.points) > 1:
+            self.points.pop()
+        self.points.append((at, max(used, most)))
+
+    def ran(self, begin: int, end: int) -> Iterator[tuple[int, int]]:
+        """When it ran between two instants."""
+        spans = self.spans if self.since is None else [*self.spans, (self.since, end)]
+        return ((max(a, begin), min(b, end)) for a, b in spans if a < end and b > begin)
+
+    def charges(self) -> Iterator[tuple[int, int, float]]:
+        """Its use (begin, end, amount), spread over the time in which it ran."""
+        for (begin, before), (end, used) in pairwise(self.points):
+            spans = [(a, b) for a, b in self.ran(begin, end) if b > a] if used > before else []
+            whole = sum(b - a for a, b in spans)
+            yield from ((a, b, (used - before) * (b - a) / whole) for a, b in spans)
+            if used > before and not spans:
+                yield end, end, used - before
+
+
+class _Bins:
+    """What was charged in one domain between the instants at which its division, or a mark, changes."""
+
+    def __init__(self, domain: "DomainWork", marks: Sequence[int], end: int, runs: Iterable[_Run]) -> None:
+        self._domain, self._marks = domain, marks
+        starts = (at for at, _ in domain.stretches)
+        self._bounds = sorted({*marks, *(at for at in starts if marks[0] < at < marks[-1])})
+        self._charged: dict[str, _Amounts] = {}
+        self._held = _Amounts(self._bounds)
+        for run in runs:
+            charged = self._charged.setdefault(run.request.group, _Amounts(self._bounds))
+            for begin, until, more in run.charges():
+                charged.add(begin, until, more)
+            for begin, until in run.ran(run.points[0][0], end):
+                self._held.add(begin, until, run.request.spec.ask.pes * (until - begin))
+
+    def sums(self) -> Iterator[QuotaSums]:
+        """The sums at each mark."""
+        got, entitled, worked, held = dict[str, float](), dict[str, float](), dict[str, float](), 0.0
+        charged = {name: amounts.by_bin() for name, amounts in self._charged.items()}
+        held_by_bin, marks = self._held.by_bin(), set(self._marks)
+        yield QuotaSums()
+        for place, (begin, end) in enumerate(pairwise(self._bounds)):
+            used = {name: amounts[place] for name, amounts in charged.items() if amounts[place]}
+            parts, whole = self._domain.parts_at(begin), sum(used.values())
+            add_up(got, used)
+            add_up(entitled, {name: part * whole for name, part in parts.items()} if parts else used)
+            add_up(worked, dict.fromkeys(parts, float(end - begin)))
+            held += held_by_bin[place]
+            if end in marks:
+                yield QuotaSums(dict(got), dict(entitled), held, dict(worked))
+
+
+class _Amounts:
+    """Amounts by time, added up between ``bounds``; what lies outside is left out."""
+
+    def __init__(self, bounds: Sequence[int]) -> None:
+        self._bounds = bounds
+        self._single = [0.0] * (len(bounds) - 1)
+        self._rates = [0.0] * len(bounds)
+        self._full = [0] * len(bounds)
+
+    def add(self, begin: int, end: int, more: float) -> None:
+        """So much from ``begin`` to ``end``; at an instant it counts to the time before."""
+        bounds, rate = self._bounds, more / max(1, end - begin)
+        if begin == end:
+            if bounds[0] < end <= bounds[-1]:
+                self._single[bisect_left(bounds, end) - 1] += more
             return
-        former, made = request.run, self._booked(request, used, at)
-        request.attempt = made
-        if made.rate != former.rate:
-            self._of(request).change(request.group, Work(made.rate - former.rate))
+        begin, end = max(begin, bounds[0]), min(end, bounds[-1])
+        if end <= begin:
+            return
+        first, last = bisect_right(bounds, begin) - 1, bisect_left(bounds, end) - 1
+        if first == last:
+            self._single[first] += rate * (end - begin)
+            return
+        self._single[first] += rate * (bounds[first + 1] - begin)
+        self._single[last] += rate * (end - bounds[last])
+        for place, sign in ((first + 1, 1), (last, -1)):
+            self._rates[place] += sign * rate
+            self._full[place] += sign
 
-    def _booked(self, request: Request, used: Used, at: Instant) -> Attempt:
-        """Corrects what was counted of its use by what it was."""
-        run, mine = request.run, self._of(request)
-        span = uncharged(run, at)
-        more = amount(used, self._charge, request, self._then.site.held_by) - run.charged
-        missing = {request.group: more - counted(request, at)}
-        since = Instant(at - span)
-        passed = self.reached > 0 and self.marks[self.reached - 1] > since
-        before = self._now() if passed else {}
-        mine.level.correct(missing, mine.terms)
-        if passed:
-            self._spread(before, since, at)
-        return charged(request, used, more, at, span, self._charge)
-
-    def _spread(self, before: Mapping[str, QuotaSums], since: Instant, at: Instant) -> None:
-        """What was corrected just now belongs to all the time since then: without that a part could be
-        negative where more was counted than used."""
-        changes = {name: now.since(before.get(name, QuotaSums())) for name, now in self._now().items()}
-        for place in range(bisect_right(self.marks, since), self.reached):
-            part, sums = (self.marks[place] - since) / (at - since), self.sums[place]
-            for name, change in changes.items():
-                former = sums.get(name, QuotaSums())
-                sums[name] = QuotaSums(*(a + b * part for a, b in zip(former, change, strict=True)))
+    def by_bin(self) -> list[float]:
+        """The amount between each bound and the next."""
+        found, rate, full = list[float](), 0.0, 0
+        for place, single in enumerate(self._single):
+            full += self._full[place]
+            rate = rate + self._rates[place] if full else 0.0  # no rounding is left where nothing runs
+            found.append(single + max(0.0, rate) * (self._bounds[place + 1] - self._bounds[place]))
+        return found
 
 
-class DomainAccounts:
-    """The groups' accounts of one domain, and who waits in it; ``known``: owners of whom a pass has spoken,
-    as far as that is known without the events."""
+class DomainWork:
+    """Who has work in one domain. ``stretches``: since when the machine is divided how. ``_known``: owners of
+    whom a pass had spoken before the events."""
 
-    def __init__(self, site: Site, domain: str, at: Instant) -> None:
+    def __init__(self, site: Site, domain: str) -> None:
         self._name = domain
-        self.entries: dict[str, Entry] = {}
-        self.level = Level(self._entry, self.entries.get, self._divide, cuts=True, owes=False)
-        self.level.at = at
+        self.stretches: list[tuple[int, dict[str, float]]] = [(0, {})]
+        self._wanted: dict[str, int] = {}
         self.tune(site)
         self._known = {key[2:] for key, _ in site.accounts_in(domain) if key.startswith("u:")}
         self._waiting: dict[str, int] = {}
         self._said: dict[str, int] = {}
-        self._worked: dict[str, float] = {}
-        self._since: dict[str, Instant] = {}
 
     def tune(self, site: Site) -> None:
-        """Other terms and shares, from the instant on to which time has passed."""
-        self.terms = site.terms(self._name)
-        self._division = Division(site.settings.groups, self.terms.pes, site.pes())
-        self.level.forget()
+        """Other PEs and shares hold from now on."""
+        self._division = Division(site.settings.groups, site.terms(self._name).pes, site.pes())
+        self._changed = True
 
-    def _entry(self, name: str) -> Entry:
-        return self.entries.setdefault(name, Entry())
+    def note(self, at: int) -> None:
+        """Time will pass: notes the division that holds from now on."""
+        if self._changed:
+            self._changed = False
+            parts = self._division.parts({name: pes for name, pes in self._wanted.items() if pes > 0})
+            if parts != self.stretches[-1][1]:
+                self.stretches.append((at, parts))
 
-    def _divide(self, wanted: Mapping[str, int]) -> dict[str, float]:
-        return self._division.parts(wanted)
-
-    def begin(self) -> None:
-        """Everything is counted from now on."""
-        for entry in self.entries.values():
-            entry.entitled = entry.got = entry.whole = 0.0
-        self._worked.clear()
-        self._since = dict.fromkeys(self._since, self.level.at)
-
-    def work_of(self, name: str) -> float:
-        """How long a group has had work (ms)."""
-        at = self.level.at
-        return self._worked.get(name, 0.0) + at - self._since.get(name, at)
+    def parts_at(self, at: int) -> dict[str, float]:
+        """The entitlement of each group with work at an instant."""
+        return self.stretches[bisect_right(self.stretches, at, key=lambda each: each[0]) - 1][1]
 
     def wait(self, spec: Spec, pes: int) -> int:
-        """So many PEs more are waited for; so many of them are startable: all, until a pass has spoken of
-        their owner."""
+        """So many PEs more are waited for. Answers how many of them are startable: all, until a pass has
+        spoken of their owner."""
         pair = f"{spec.group}:{spec.owner}"
         self._waiting[pair] = self._waiting.get(pair, 0) + pes
         return 0 if pair in self._said or (self._known and pair not in self._known) else pes
@@ -275,15 +335,9 @@ class DomainAccounts:
         """A pass says for how many PEs an owner in a group has startable requests."""
         before = self._said.get(pair, self._waiting.get(pair, 0))
         self._said[pair] = pes
-        self.change(pair.partition(":")[0], Work(ready=pes - before))
+        self.change(pair.partition(":")[0], pes - before)
 
-    def change(self, group: str, more: Work) -> None:
-        """What a group does changes by so much."""
-        worked = group in self._since
-        self.level.change({group: more}, self.terms)
-        if worked is not (group in self.level.members()):
-            if worked:
-                self._worked[group] = self.work_of(group)
-                del self._since[group]
-            else:
-                self._since[group] = self.level.at
+    def change(self, group: str, pes: int) -> None:
+        """A group runs on, or could start on, so many PEs more."""
+        self._wanted[group] = self._wanted.get(group, 0) + pes
+        self._changed = True

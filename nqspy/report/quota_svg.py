@@ -6,7 +6,7 @@ from html import escape
 from typing import Any
 
 from nqspy.report.drawing import LEFT, RIGHT, WIDTH, document, full_hours
-from nqspy.report.quota_accounts import QuotaAccounts, QuotaSums
+from nqspy.report.quota_accounts import QuotaAccounts
 from nqspy.report.time_text import Zone
 
 STRIP, GAP, TOP, BOTTOM = 54, 12, 30, 26
@@ -16,14 +16,14 @@ MOST = 24
 
 def division_of(accounts: QuotaAccounts, names: Sequence[str], zone: Zone) -> dict[str, Any]:
     """``step_s`` and for each step ``at`` and by department ``part`` and ``target`` (fractions of what all
-    were charged in that step while it had work; left out where it had none)."""
+    were charged in that step; left out where it had no work)."""
     rows = []
     for place, (before, now) in enumerate(zip(accounts.sums, accounts.sums[1:], strict=False)):
-        found = {}
-        for name in names:
-            target, part = now.get(name, QuotaSums()).since(before.get(name, QuotaSums())).parts
-            if part is not None and target is not None:
-                found[name] = {"part": round(part, 4), "target": round(target, 4)}
+        found, step_sums = {}, now.since(before)
+        for name in names if step_sums.deviations else ():
+            row = step_sums.row(name)
+            if step_sums.worked.get(name) and row["got"] is not None and row["entitled"] is not None:
+                found[name] = {"part": round(row["got"], 4), "target": round(row["entitled"], 4)}
         rows.append({"at": zone.text(accounts.marks[place]), "groups": found})
     step = accounts.marks[1] - accounts.marks[0] if len(accounts.marks) > 1 else 0
     return {"step_s": step // 1000, "groups": list(names), "rows": rows}

@@ -13,9 +13,8 @@ below it are counted with it):
   ended: of requests that ran or were queued then the PE time they held later, or, while they have not ended,
   what they ask for (else the mean of the group's ended ones) less what they had held. ``could_part``: its
   part of what all could.
-- *entitled* and *got*: parts of what all were charged while it had work, from the scheduler's own accounts
-  followed again (`quota_accounts`); *deviation*: the deviation from entitlement, ``got - entitled`` in
-  percentage points (`report.shares`: the one definition of ``show shares`` and both reports).
+- *entitled* and *got*: parts of what all were charged in the period (`quota_accounts`); *deviation*: the
+  deviation from entitlement in percentage points (`report.shares.deviations`, the one definition).
 - *largest deviation over an hour*: the same of each span of 60 minutes that begins a multiple of 5 minutes
   after the period's beginning and through which the department had work all the time.
 
@@ -44,9 +43,9 @@ from nqspy.report.grid import grid, percent, points
 from nqspy.report.night import NIGHT, night_bounds
 from nqspy.report.night_metrics import used_by_group
 from nqspy.report.over_time import Steps
-from nqspy.report.quota_accounts import QuotaAccounts, QuotaSums, largest
+from nqspy.report.quota_accounts import QuotaAccounts
 from nqspy.report.replay import HistoryReplay, RequestHistory, by_group
-from nqspy.report.shares import charge_words, departments
+from nqspy.report.shares import TOO_LITTLE, QuotaSums, charge_words, departments, largest
 from nqspy.report.site_then import SiteThen
 from nqspy.report.time_text import Zone, short, zone_of
 
@@ -56,7 +55,6 @@ _LATEST = Instant(253_370_764_800_000)
 """The year 9999: no date lies behind it."""
 WORKS = (State.QUEUED, *STARTED)
 
-Nothing = QuotaSums()
 Amounts = dict[str, float]
 """An amount by group, ``""`` for the whole."""
 
@@ -265,7 +263,8 @@ def quota_report(
     used = got(presence.replay.histories.values(), period, charge, site)
     could, zone, sums = _bounded(presence, period, site), zone_of(site.timezone), accounts.total()
     names = _names(presence, used, site)
-    rows = [_row(name, sums, presence, used, could, site) | _hour(name, accounts, zone) for name in names]
+    hours = list(_hours(accounts))
+    rows = [_row(name, sums, presence, used, could, site) | _hour(name, hours, zone) for name in names]
     data = {
         "from": zone.text(period.begin),
         "until": zone.text(period.end),
@@ -274,8 +273,9 @@ def quota_report(
         "clock": clock or None,
         "charge": charge,
         "pes": site.pes(),
-        "deviation": largest({name: sums.get(name, Nothing) for name in names}),
-        "hour_deviation": _largest(row["hour"]["deviation"] for row in rows if row["hour"]),
+        "deviation": largest(sums.deviations.values()),
+        "little_use": bool(sums.worked) and sums.little,
+        "hour_deviation": largest(row["hour"]["deviation"] for row in rows if row["hour"]),
         "groups": rows,
     }
     return {"line": quota_line(data), **data}
@@ -299,14 +299,13 @@ def _bounded(presence: Presence, period: Period, site: Site) -> Amounts:
 
 def _row(
     name: str,
-    sums: Mapping[str, QuotaSums],
+    sums: QuotaSums,
     presence: Presence,
     used: Amounts,
     could: Amounts,
     site: Site,
 ) -> dict[str, Any]:
-    span, own = presence.marks[-1] - presence.marks[0], sums.get(name, Nothing)
-    entitled, got = own.parts
+    span = presence.marks[-1] - presence.marks[0]
     return {
         "name": name,
         "entitlement": entitlements(with_default(site.settings.groups)).get(name, 0.0),
@@ -314,9 +313,7 @@ def _row(
         "got_part": _part(used, name),
         "could_s": round(could.get(name, 0.0) / 1000, 3),
         "could_part": _part(could, name),
-        "entitled": entitled,
-        "got": got,
-        "deviation": own.deviation,
+        **sums.row(name),
         "work_part": presence.worked.get(name, 0.0) / span,
     }
 
@@ -325,29 +322,32 @@ def _part(sums: Amounts, name: str) -> float:
     return sums.get(name, 0.0) / sums[""] if sums.get("") else 0.0
 
 
-def _hour(name: str, accounts: QuotaAccounts, zone: Zone) -> dict[str, Any]:
+def _hours(accounts: QuotaAccounts) -> Iterator[tuple[int, int, QuotaSums]]:
+    """Each hour (begin, end, sums) in which enough was used to tell."""
+    for begin, end, before, sums in zip(
+        accounts.marks, accounts.marks[HOURLY:], accounts.sums, accounts.sums[HOURLY:], strict=False
+    ):
+        if end - begin >= HOUR and not (found := sums.since(before)).little:
+            yield begin, end, found
+
+
+def _hour(name: str, hours: Iterable[tuple[int, int, QuotaSums]], zone: Zone) -> dict[str, Any]:
     """``hour``: that full of work in which the group deviated most; the first of equal ones."""
-    marks, worst, hour = accounts.marks, 0.0, None
-    for first in range(len(marks) - HOURLY):
-        last = first + HOURLY
-        own = accounts.sums[last].get(name, Nothing).since(accounts.sums[first].get(name, Nothing))
-        if marks[last] - marks[first] < HOUR or own.worked < HOUR or own.deviation is None:
+    worst, hour = 0.0, None
+    for begin, end, sums in hours:
+        deviation = sums.deviations.get(name)
+        if deviation is None or sums.worked.get(name, 0.0) < HOUR:
             continue
-        if hour is None or abs(own.deviation) > worst + 1e-9:
-            worst = abs(own.deviation)
-            span = {"from": zone.text(marks[first]), "until": zone.text(marks[last])}
-            hour = {"deviation": own.deviation, **span}
+        if hour is None or abs(deviation) > worst + 1e-9:
+            worst = abs(deviation)
+            hour = {"deviation": deviation, "from": zone.text(begin), "until": zone.text(end)}
     return {"hour": hour}
-
-
-def _largest(points: Iterable[float | None]) -> float | None:
-    return max((abs(each) for each in points if each is not None), default=None)
 
 
 def quota_line(data: Mapping[str, Any]) -> str:
     """The one line: the largest deviation over the period, and over any hour."""
     if data["deviation"] is None:
-        return "quotas: nothing was used"
+        return f"quotas: {TOO_LITTLE if data['little_use'] else 'nothing was used'}"
     hour = data["hour_deviation"]
     told = f"{hour:.1f} points over an hour" if hour is not None else "no hour was full of work"
     return f"quotas: largest deviation {data['deviation']:.1f} points, {told}"

@@ -61,11 +61,7 @@ class RequestHistory(Struct):
 
     def used_between(self, begin: int, end: int, charge: str = "cpu") -> float:
         """What is charged (ms) of what all its attempts used between two instants."""
-        before = after = 0.0
-        for attempt in self.attempts:
-            before += attempt.used_at(begin, charge)
-            after += attempt.used_at(end, charge)
-        return after - before
+        return sum(attempt.used_between(begin, end, charge) for attempt in self.attempts)
 
 
 ListPlace = tuple[Instant, int, Seq]
@@ -107,7 +103,7 @@ class HistoryReplay:
     submission lies before the first event; submissions from ``closed`` on do not count; ``watchers`` look on.
 
     ``queued`` is how many are queued, ``running`` how many that count run; ``last`` is the instant of the
-    last event.
+    last event, ``latest`` the latest of any.
     """
 
     def __init__(
@@ -120,12 +116,13 @@ class HistoryReplay:
         self.histories: dict[Seq, RequestHistory] = {}
         self.lists: dict[ListKey, list[ListPlace]] = {}
         self.queued = 0
-        self.last = Instant(0)
+        self.last = self.latest = Instant(0)
 
     def take(self, recorded: ev.Recorded) -> None:
         """Follows one event."""
         event: Any = recorded.event
         self.last, kind = recorded.at, type(event)
+        self.latest = max(self.latest, self.last)
         for watcher in self.watchers:
             watcher.take(recorded)
         if kind is ev.Submitted:
@@ -237,7 +234,7 @@ def _anew(request: Request) -> bool:
 
 
 def _starting(replay: HistoryReplay, history: RequestHistory, event: ev.Starting, at: Instant) -> None:
-    history.attempts.append(AttemptHistory(len(event.pes), at, None, [(at, 0, 0)]))
+    history.attempts.append(AttemptHistory(len(event.pes), at, None, [(at, 0, 0)], began=replay.latest))
 
 
 def _started(replay: HistoryReplay, history: RequestHistory, event: ev.Started, at: Instant) -> None:
@@ -277,7 +274,7 @@ def _over(replay: HistoryReplay, history: RequestHistory, event: ev.Ended | ev.R
         history.attempts.append(AttemptHistory(history.request.spec.ask.pes, begin, None, [(begin, 0, 0)]))
     _point(history.attempts[-1], at, event.used)
     history.attempts[-1].unpark(at)
-    history.attempts[-1].end = at
+    history.attempts[-1].end, history.attempts[-1].gone = at, replay.latest
     if isinstance(event, ev.Ended):
         _gone(replay, history, event, at)
     return None

@@ -1,15 +1,95 @@
-"""Departments: the leaves of the share tree, and how well quotas were kept:
+"""Departments: the leaves of the share tree, and how well quotas were kept.
 
-*deviation from entitlement* = got - entitled, where over the time in which a group had work (W of
-`model.balance`) *got* is what was charged to it and *entitled* what it was entitled to, its entitlement at
-each moment of what all were charged then, both as parts of what all were charged in that time. The one
-definition of ``show shares``, the night report and the quota report.
+*Deviation from entitlement*: what a group got less what it was entitled to, as parts of what all were charged
+in a time, in percentage points. *Got* is what was charged to it. *Entitled* is its entitlement at each moment
+(`model.division`) of what all were charged at that moment. Both sum to what all were charged, so the parts
+sum to 1, the deviations sum to 0, and each lies between -100 and 100.
+
+`deviations` is the one definition: of ``show shares``, both reports, `nqspy replay` and the simulator.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from nqspy.model.owed import Entry
+from msgspec import Struct
+
 from nqspy.model.people import Group, entitlements, with_default
+
+LEAST_PART = 0.01
+LEAST = 1_000
+"""Too little use to tell: less than that part of the PE time that requests held, or less than that (ms)."""
+TOO_LITTLE = "too little use to tell"
+
+
+def parts(amounts: Mapping[str, float]) -> dict[str, float]:
+    """Each amount as a part of all; nothing where there is none."""
+    whole = sum(amounts.values())
+    return {name: each / whole for name, each in amounts.items()} if whole > 0 else {}
+
+
+def add_up(sums: dict[str, float], more: Mapping[str, float]) -> None:
+    """Adds amounts to sums, name by name."""
+    for name, amount in more.items():
+        sums[name] = sums.get(name, 0.0) + amount
+
+
+def deviations(got: Mapping[str, float], entitled: Mapping[str, float]) -> dict[str, float]:
+    """Deviation from entitlement of each group, in percentage points; nothing where nothing was got."""
+    mine, due = parts(got), parts(entitled)
+    if not mine or not due:
+        return {}
+    return {name: 100 * (mine.get(name, 0.0) - due.get(name, 0.0)) for name in dict.fromkeys((*due, *mine))}
+
+
+def largest(points: Iterable[float | None]) -> float | None:
+    """The largest of some deviations, without sign; None where there is none."""
+    return max((abs(each) for each in points if each is not None), default=None)
+
+
+class QuotaSums(Struct, frozen=True):
+    """Of some time, by group: what each got and was entitled to (ms of what is charged), and how long it had
+    work (ms). ``held``: PE time (ms) that all requests held."""
+
+    got: Mapping[str, float] = {}
+    entitled: Mapping[str, float] = {}
+    held: float = 0.0
+    worked: Mapping[str, float] = {}
+
+    @classmethod
+    def together(cls, each: Iterable["QuotaSums"]) -> "QuotaSums":
+        """Those of all domains; a group had work as long as in one of them at least."""
+        got, entitled, worked, held = dict[str, float](), dict[str, float](), dict[str, float](), 0.0
+        for sums in each:
+            add_up(got, sums.got)
+            add_up(entitled, sums.entitled)
+            worked.update({name: max(worked.get(name, 0.0), ms) for name, ms in sums.worked.items()})
+            held += sums.held
+        return cls(got, entitled, held, worked)
+
+    def since(self, before: "QuotaSums") -> "QuotaSums":
+        """Those of the time since then."""
+        each = ((self.got, before.got), (self.entitled, before.entitled), (self.worked, before.worked))
+        less = ({name: ms - then.get(name, 0.0) for name, ms in now.items()} for now, then in each)
+        got, entitled, worked = less
+        return QuotaSums(got, entitled, self.held - before.held, worked)
+
+    @property
+    def little(self) -> bool:
+        """True if too little was used to tell how quotas were kept."""
+        return sum(self.got.values()) < max(LEAST, LEAST_PART * self.held)
+
+    @property
+    def deviations(self) -> dict[str, float]:
+        """Deviation from entitlement of each group; nothing where too little was used."""
+        return {} if self.little else deviations(self.got, self.entitled)
+
+    def row(self, name: str) -> dict[str, float | None]:
+        """``entitled`` and ``got`` of a group, as parts of what all were charged, and its ``deviation``; None
+        where too little was used, or where it had no work."""
+        deviation = self.deviations.get(name)
+        if deviation is None:
+            return {"entitled": None, "got": None, "deviation": None}
+        due, got = (parts(each).get(name, 0.0) for each in (self.entitled, self.got))
+        return {"entitled": due, "got": got, "deviation": deviation}
 
 
 def departments(groups: Mapping[str, Group]) -> list[str]:
@@ -29,12 +109,3 @@ def department_shares(groups: Mapping[str, Group]) -> dict[str, float]:
 def charge_words(charge: str) -> str:
     """What is charged (`Usage.charge`), in words."""
     return "CPU time" if charge == "cpu" else "PE x wall time"
-
-
-def quota_object(entry: Entry) -> dict[str, float | None]:
-    """``entitled``, ``got`` and ``deviation`` of an account (fractions; None where nothing was charged to
-    anybody while it had work)."""
-    if entry.whole <= 0:
-        return {"entitled": None, "got": None, "deviation": None}
-    entitled, got = entry.entitled / entry.whole, entry.got / entry.whole
-    return {"entitled": entitled, "got": got, "deviation": got - entitled}

@@ -87,7 +87,7 @@ class _Lines:
         """Each job, and behind one that ran more than once its attempts."""
         time = self._frame.time
         for job in self._jobs:
-            start = UNKNOWN if job.start is None else time(job.start - job.submitted)
+            start = UNKNOWN if job.start is None else time(max(0, job.start - job.submitted))
             yield self._line(job, time(job.submitted - self._zero), start, _run(job.parts), job.status)
             if len(job.parts) > 1:
                 yield from self._attempts(job)

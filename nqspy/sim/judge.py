@@ -10,6 +10,7 @@ from nqspy.model import events as ev
 from nqspy.model.ids import HOUR, Instant, Seq
 from nqspy.report.night_metrics import overtaken
 from nqspy.report.replay import HistoryReplay
+from nqspy.report.shares import deviations, largest
 from nqspy.sim.workloads.nights import CPUS, DEPARTMENTS, Job
 
 RULES = ("large", "all", "running", "line")
@@ -90,10 +91,10 @@ class Week(Struct, frozen=True):
 def deviation(used: Mapping[str, float], working: frozenset[str]) -> float | None:
     """Largest difference between a department's part of the CPU time and its quota, both among those that
     always had work; percentage points, None where fewer than two had."""
-    total, whole = (sum(of[name] for name in working) for of in (used, DEPARTMENTS))
-    if len(working) < 2 or not total:
+    if len(working) < 2:
         return None
-    return max(abs(used[name] / total - DEPARTMENTS[name] / whole) for name in working) * 100
+    mine, due = ({name: of[name] for name in working} for of in (used, DEPARTMENTS))
+    return largest(deviations(mine, due).values())
 
 
 class Judge:

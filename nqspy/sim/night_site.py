@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from nqspy.model import events as ev
 from nqspy.model.ids import Seq
 from nqspy.model.requests import Ask
+from nqspy.report import shares
 from nqspy.report.time_text import zone_of
 from nqspy.sim.batch import BatchRun, EndedJob, HeldByJobs, Texts
 from nqspy.sim.judge import JudgedNight
@@ -115,7 +116,6 @@ class NightRun:
 def deviations(night: JudgedNight) -> dict[str, float]:
     """Of each department that always had work, in the order of `DEPARTMENTS`: see `NightRun.judged`."""
     names = [name for name in DEPARTMENTS if name in night.working]
-    used, whole = sum(night.used[name] for name in names), sum(DEPARTMENTS[name] for name in names)
-    if not used:
-        return {}
-    return {name: 100 * (night.used[name] / used - DEPARTMENTS[name] / whole) for name in names}
+    return shares.deviations(
+        {name: night.used[name] for name in names}, {name: DEPARTMENTS[name] for name in names}
+    )

@@ -17,6 +17,7 @@ from nqspy.model.requests import Ask, Request, Spec
 from nqspy.model.site import Site
 from nqspy.ports import Batch, Exits
 from nqspy.qmgr.parser import parse_text
+from nqspy.report.shares import deviations, largest
 from nqspy.sim.main import Simulation
 from nqspy.store.memory import MemoryJournal
 
@@ -86,7 +87,7 @@ class Window(Struct, frozen=True):
     @property
     def deviation(self) -> float:
         """The largest difference between part and target, in points."""
-        return max(abs(part - self.targets[name]) for name, part in self.parts.items()) * 100
+        return largest(deviations(self.parts, self.targets).values()) or 0.0
 
 
 @dataclass(slots=True)

@@ -49,9 +49,9 @@ def test_the_one_line_is_what_one_computes_by_hand(diary):
     # PE time from 0 to 210 s: 100 + 110 + 100 (from 110 on) + 100 of 420.
     assert data["busy"] == pytest.approx(410 / 420)
     assert data["cpu_busy"] == pytest.approx((90 + 110 + 95 + 100 * 100 / 110) / 420)
-    assert data["deviation"] == pytest.approx(1.85, abs=0.01)
+    assert data["deviation"] == pytest.approx(100 * (252.5 - 245) / 455)
     assert data["line"] == (
-        "night: 5 requests, 5 ended 0, busy 97.6 %, largest quota deviation 1.9 points, order kept"
+        "night: 5 requests, 5 ended 0, busy 97.6 %, largest quota deviation 1.6 points, order kept"
     )
     assert (data["from"], data["until"]) == ("2026-03-02T21:00:00.000+01:00", "2026-03-03T06:00:00.000+01:00")
     assert not data["ongoing"]
@@ -62,8 +62,8 @@ def test_departments_are_listed_with_share_part_and_counts(diary):
     book.morning()
     first, second = report(book, 10 * HOUR)["groups"]
     assert (first["name"], first["cpu_s"]) == ("d1", 245.0)
-    assert first["part"] == pytest.approx(245 / 455), "of all that was charged while it had work"
-    assert first["share"] == pytest.approx(0.555, abs=0.001), "alone for the last 50 s"
+    assert first["part"] == pytest.approx(245 / 455), "of all that was charged"
+    assert first["share"] == pytest.approx((405 / 2 + 50) / 455), "alone for the last 50 s"
     assert first["deviation"] == pytest.approx(100 * (first["part"] - first["share"]))
     assert (first["requests"], first["ended_ok"], first["failed"], first["waiting"]) == (3, 3, 0, 0)
     assert second["cpu_part"] == pytest.approx(210 / 455)
@@ -80,10 +80,11 @@ def test_use_between_two_samples_is_taken_as_linear(diary):
     book.end(60, last, cpu=20)
     book.end(80, long, cpu=80)
     data = report(book, 100)
-    # d1 had work all the time and got 80 of 140 s; d2 had until 60 s.
+    # d1 had work all the time and got 80 of 140 s; d2 had until 60 s, while 65 + 60 s were used.
     first, second = data["groups"]
     assert first["part"] == pytest.approx(80 / 140)
-    assert second["part"] == pytest.approx(60 / (30 + 40 + 15 + 20)), "the other at 0.75 since its sample"
+    assert second["part"] == pytest.approx(60 / 140)
+    assert second["share"] == pytest.approx((30 + 40 + 25 + 20) / 4 / 140), "the other at 1.25"
     assert data["deviation"] == pytest.approx(max(abs(first["deviation"]), abs(second["deviation"])))
     assert len(rest) == len(data["waiting"]) == 2
 

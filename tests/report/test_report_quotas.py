@@ -148,10 +148,10 @@ def test_one_without_work_leaves_its_part_to_the_others(diary):
     assert found["d1"]["could_s"] == 1.5 * HOUR
     assert found["d2"]["could_s"] == 2.0 * HOUR
     assert (found["d1"]["work_part"], found["d2"]["work_part"]) == (0.5, 1.0)
-    # While d1 had work it got both PEs, entitled to three quarters of them; d2 of two hours got the second.
-    assert (found["d1"]["entitled"], found["d1"]["got"]) == (0.75, 1.0)
-    assert found["d1"]["deviation"] == found["d1"]["hour"]["deviation"] == pytest.approx(25.0)
-    assert found["d2"]["deviation"] == pytest.approx(100 * (0.5 - (0.25 + 1) / 2))
+    # Of the first of two hours d1 got all, entitled to three quarters; of the second d2 got all, alone.
+    assert (found["d1"]["entitled"], found["d1"]["got"]) == (0.375, 0.5)
+    assert found["d1"]["deviation"] == -found["d2"]["deviation"] == pytest.approx(12.5)
+    assert found["d1"]["hour"]["deviation"] == pytest.approx(25.0)
 
 
 def test_one_that_asks_for_little_could_have_used_no_more(diary):

@@ -15,7 +15,7 @@ from nqspy.model.event import Event, Recorded
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason
 from nqspy.model.requests import Request
-from nqspy.report.course import CourseFigures, figures
+from nqspy.report.course import figures
 from nqspy.sim.replay.what_if import Replayed
 
 SHOWN = 3
@@ -201,12 +201,8 @@ def _row(comparison: NightComparison, seqs: Sequence[Seq], group: str | None) ->
     row: dict[str, Any] = comparison.counts(seqs)
     row["wait_s"] = {name: each.wait(seqs) for name, each in courses.items()}
     if group is not None:
-        row["deviation"] = {name: _deviation(each, group) for name, each in courses.items()}
+        row["deviation"] = {name: each.sums.deviations.get(group) for name, each in courses.items()}
     return row
-
-
-def _deviation(course: CourseFigures, group: str) -> float | None:
-    return course.sums[group].deviation if group in course.sums else None
 
 
 def _moved_object(moved: MovedStart, named: Any, written: Any) -> dict[str, Any]:
