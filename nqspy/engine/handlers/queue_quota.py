@@ -50,11 +50,12 @@ class QueueQuota:
         have, own = (sum(counts) for counts in zip(*self._counts(owner, queue), strict=True))
         there = f"in queue {queue}" if queue else "that have not ended"
         asked = f"; this array counts {number}" if number > 1 else ""
-        about = {"there": there, "where": where, "asked": asked}
         if each is not None and own + number > each:
-            raise Refusal("user_queued_limit", user=owner, have=own, most=each, **about)
+            raise Refusal(
+                "user_queued_limit", user=owner, have=own, most=each, there=there, where=where, asked=asked
+            )
         if most is not None and have + number > most:
-            raise Refusal("queued_limit", have=have, most=most, **about)
+            raise Refusal("queued_limit", have=have, most=most, there=there, where=where, asked=asked)
 
     def keep(self, owner: str, bodies: Iterable[tuple[str, bytes]]) -> None:
         """What the last one taken brings along, with its content hash. Raises Refusal naming the limit and
