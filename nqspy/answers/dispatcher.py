@@ -262,15 +262,23 @@ def _with_users(command: cm.Submit) -> cm.Submit:
     return replace(command, items=tuple(_with_user(item) for item in command.items))
 
 
+def _user_of(name: str) -> pwd.struct_passwd:
+    """The user of that name, or of ``USER@HOST``. Raises KeyError."""
+    try:
+        return pwd.getpwnam(name)
+    except KeyError:
+        return pwd.getpwnam(name.partition("@")[0])
+
+
 def _with_user(item: cm.Submission) -> cm.Submission:
     if not item.user:
         return item
     try:
-        entry = pwd.getpwnam(item.user)
+        entry = _user_of(item.user)
     except KeyError:
         raise Refusal("unknown_user", user=item.user) from None
     spec = replace(item.spec, owner=entry.pw_name, uid=entry.pw_uid, gid=entry.pw_gid)
-    return replace(item, spec=spec)
+    return replace(item, spec=spec, user=entry.pw_name)
 
 
 def _shutdown(serving: Serving, asked: rpc.Asked) -> Any:

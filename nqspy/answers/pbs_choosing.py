@@ -43,7 +43,7 @@ class JobChoice:
         self._places = {seq: place for place, seq in reversed(list(enumerate(self.seqs)))}
         queue = message.get("queue")
         self._queue = queue_of(self.site, str(queue)) if queue else ""
-        self._users = {word.partition("@")[0] for word in str(message.get("user") or "").split(",") if word}
+        self._users = owners(serving, str(message.get("user") or ""))
         self._states = _states(message.get("state"), letters, bool(message.get("ended")))
         self._history = "x" in letters or self._states == _NARROWED["H"]
         self._arrays_only, self._expand = "J" in letters, not {"t", "T"}.isdisjoint(letters)
@@ -180,6 +180,18 @@ def _by_number(seq: Seq) -> tuple[int, int]:
     """The order of numbers, indices behind their array."""
     index = index_of(seq)
     return number_of(seq), -1 if index is None else index
+
+
+def owners(serving: Serving, text: str) -> frozenset[str]:
+    """The users of ``USER[@HOST],...``; a word that is the name of a user who has submitted here is that
+    user, whatever it holds."""
+    live = serving.engine.site.requests.values()
+    found = set()
+    for word in filter(None, map(str.strip, text.split(","))):
+        name, at, _ = word.partition("@")
+        whole = not at or any(each.owner == word for each in live)
+        found.add(word if whole or any(serving.readers.live.ended(owner=word)) else name)
+    return frozenset(found)
 
 
 def queue_of(site: Site, destination: str) -> str:

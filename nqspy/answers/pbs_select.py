@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from nqspy.answers.pbs_choosing import queue_of
+from nqspy.answers.pbs_choosing import owners, queue_of
 from nqspy.answers.pbs_jobs import Listing
 from nqspy.answers.serving import Serving
 from nqspy.model.errors import BadValue, Refusal
@@ -41,6 +41,9 @@ def _criterion(serving: Serving, letter: str, value: str) -> pbs_selection.Crite
     if letter == "q":
         queue = queue_of(site, value)
         return lambda subject: queue in ("", subject.request.queue)
+    if letter == "u":
+        users = owners(serving, value)
+        return lambda subject: subject.request.owner in users
     if not pbs_selection.known(letter):
         raise Refusal("bad_criterion", option=letter, value=value, wanted="qselect has no such option")
     try:

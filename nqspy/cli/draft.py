@@ -248,7 +248,7 @@ class SubmissionDraft(RequestSheet):
         self.exports = True
 
     def _take_user(self, value: str) -> None:
-        self.user = value.partition(",")[0].partition("@")[0]
+        self.user = value.partition(",")[0]
 
     def _take_attribute(self, value: str) -> None:
         self.notes.append(value)

@@ -44,7 +44,7 @@ def values_of(found: list[Given], home: "str | None") -> "Values":
             values.setdefault("layout", None)
     for given in found:
         if given.target in ("holds", "owner"):
-            values[given.target] = given.value.partition("@")[0]
+            values[given.target] = given.value
     return values
 
 

@@ -181,11 +181,6 @@ def _states(value: str, date: ReadDate) -> Criterion:
     return lambda subject: (letter_of(subject) in text) == among
 
 
-def _users(value: str, date: ReadDate) -> Criterion:
-    names = {word.partition("@")[0].strip() for word in value.split(",")}
-    return lambda subject: subject.request.owner in names
-
-
 _MOMENTS: Mapping[str, Callable[[Subject], int | None]] = {
     "a": lambda subject: subject.request.spec.eligible,
     "c": lambda subject: subject.request.submitted,
@@ -209,5 +204,4 @@ def _times(value: str, date: ReadDate) -> Criterion:
 _MAKERS: Mapping[str, Callable[[str, ReadDate], Criterion]] = {
     "a": _execution_time, "A": _account, "c": _interval, "h": _hold_list, "l": _resources, "N": _name,
     "p": _priority, "P": _project, "r": _rerunable, "s": _states, "t": _times,
-    "u": _users,
 }  # fmt: skip

@@ -1,7 +1,12 @@
 """`qselect`: each option narrows what the others leave."""
 
+from types import SimpleNamespace
+
 import pytest
-from answers.pbs_asked import selected
+from answers.pbs_asked import ids, selected
+from daemon.inner import item
+
+from nqspy.model.people import Caller
 
 
 @pytest.fixture
@@ -108,3 +113,27 @@ def test_a_destination_of_qselect_is_here(choice):
 def test_who_sees_a_job_selects_it(choice):
     choice.qmgr("set privacy owner")
     assert [choice.names[id] for id in selected(choice, by="other")] == ["three", "four"]
+
+
+def test_a_user_may_have_an_at_sign(fresh, monkeypatch):
+    ann = Caller("ann@dom", 2000, 100, ("users",))
+    mine, waits = fresh.submit(ann)[0], fresh.submit("owner")[0]
+    other = fresh.submit(Caller("ann", 2001, 100, ("users",)))[0]
+    for letters in ("", "x"):
+        assert ids(fresh, user="ann@dom", letters=letters) == [mine]
+        assert selected(fresh, ("u", "ann@dom"), letters=letters) == [mine]
+        assert ids(fresh, user="anne@ymp, ann@here", letters=letters) == [waits, other]
+        if not letters:
+            fresh.result(ann, "delete", ids=[mine])
+    fresh.result(ann, "modify", ids=[fresh.submit(ann)[0]], values={"owner": "ann@dom", "name": "x"})
+
+    def known(name):
+        if name in ("ann@dom", "ben"):
+            return SimpleNamespace(pw_name=name, pw_uid=1, pw_gid=1)
+        raise KeyError
+
+    monkeypatch.setattr("nqspy.answers.dispatcher.pwd.getpwnam", known)
+    for named, owner in (("ann@dom", "ann@dom"), ("ben@ymp", "ben")):
+        [id] = fresh.result("manager", "submit", items=[item(user=named)])["ids"]
+        assert fresh.daemon.engine.site.requests[int(id.partition(".")[0])].owner == owner
+    assert fresh.result(Caller("ben", 1004, 100, ("users",)), "submit", items=[item(user="ben@ymp")])["ids"]

@@ -187,7 +187,7 @@ ALTERED = [
                                "attributes/output_host": ["host"]}),
     ("-a 203703022100", {"eligible": 2119636800000}),
     ("-h n", {"holds": "n"}),
-    ("-h uo -u anne@host", {"holds": "uo", "owner": "anne"}),
+    ("-h uo -u anne@host", {"holds": "uo", "owner": "anne@host"}),
     ("-c n -P p1", {"attributes/checkpoint": ["n"], "attributes/project": ["p1"]}),
 ]  # fmt: skip
 

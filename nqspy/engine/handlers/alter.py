@@ -94,8 +94,8 @@ def need_lower(tx: Transaction, request: Request, spec: Spec, user: bool, caller
 
 
 def need_to_stay(tx: Transaction, request: Request, owner: Any, caller: Caller) -> None:
-    """Raises Refusal where a request shall become another's."""
-    if owner is not None and owner != request.owner:
+    """Raises Refusal unless ``owner``, ``USER`` or ``USER@HOST``, is the request's."""
+    if owner is not None and request.owner not in (owner, str(owner).partition("@")[0]):
         id = tx.site.id_of(request.seq)
         raise Refusal("stays_its_owners", id=id, owner=request.owner, user=str(owner)[:40])
 
