@@ -16,7 +16,8 @@ _SIGNS: dict[str, Kind] = {"(": "(", ")": ")", ",": ",", "=": "="}
 _COMMENT = "#!"
 _MARK = "\ufeff"
 """What editors of Windows begin a file with."""
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\"}
+"""What a backslash and a letter stand for between double quotes."""
 _INDICES = re.compile(r"\d+\[[\d,:-]*\]")
 """What an identifier like ``17[1-9:2,20].ymp`` begins with: its commas are its own."""
 _WORD = re.compile(rf"""(?:[^{_BLANKS}{re.escape("".join(_SIGNS))}"'\\]|\\(?!\Z))*""")
@@ -121,9 +122,22 @@ def read_row(text: str, line: int) -> Row:
             tokens.append(Token(_SIGNS[char], char, line, at + 1))
             at += 1
         else:
-            token, at = _quoted(bare, line, at) if char in "\"'" else _bare(bare, line, at)
+            token, at = _word(bare, line, at)
             tokens.append(token)
     return Row(tuple(tokens), bare.strip(_BLANKS), False)
+
+
+def _word(text: str, line: int, start: int) -> tuple[Token, int]:
+    """A word of bare and quoted parts without blanks between them: ``"dom ain":o`` is one."""
+    token, at = _part(text, line, start)
+    while at < len(text) and text[at] not in _BLANKS and text[at] not in _SIGNS and text[at:] != "\\":
+        more, at = _part(text, line, at)
+        token = Token("word", token.text + more.text, line, start + 1, quoted=True)
+    return token, at
+
+
+def _part(text: str, line: int, start: int) -> tuple[Token, int]:
+    return (_quoted if text[start] in "\"'" else _bare)(text, line, start)
 
 
 def _bare(text: str, line: int, start: int) -> tuple[Token, int]:
@@ -138,7 +152,12 @@ def _quoted(text: str, line: int, start: int) -> tuple[Token, int]:
     while at < len(text) and text[at] != quote:
         if quote == '"' and text[at] == "\\" and at + 1 < len(text):
             at += 1
-            found += _ESCAPES.get(text[at], text[at])
+            if text[at] not in _ESCAPES:
+                place = Token("word", text[at - 1 : at + 1], line, at)
+                raise ParseError(
+                    f"\\{text[at]} stands for nothing; write \\\\ for a backslash", place, (), text
+                )
+            found += _ESCAPES[text[at]]
         else:
             found += text[at]
         at += 1

@@ -247,3 +247,30 @@ def test_bounds_of_times_and_sizes_are_told_as_they_can_be_typed(kind):
         bound, given = str(caught.value).partition(" is at least ")[2].split(", not ")
         read = parse_time if info.unit == "time" else parse_size
         assert (read(bound), read(given)) == (info.low, info.low - 1), path
+
+
+@pytest.mark.parametrize(
+    ("text", "members"),
+    [
+        (r"""("DOM\\ann")""", [r"DOM\ann"]),
+        (r"""('DOM\ann')""", [r"DOM\ann"]),
+        (r"(DOM\ann)", [r"DOM\ann"]),
+        (r'DOM"\\"ann', [r"DOM\ann"]),
+        ("(\"dom ain\"'s x',bob)", ["dom ains x", "bob"]),
+        ('("a" "b"c)', ["a", "bc"]),
+    ],
+)
+def test_a_name_has_exactly_its_bytes(text, members):
+    [parsed] = parse_text(f"create group d1 members={text}\nset managers=('dom ain':o)\n")[:1]
+    assert parsed.command.changes[0].value == {"members": members}
+
+
+@pytest.mark.parametrize("text", [r'("DOM\ann")', r'("DOM\x")', r'"DOM\"', '"\\'])
+def test_a_backslash_that_stands_for_something_else_is_refused(text):
+    with pytest.raises(ParseError):
+        parse_text(f"create group d1 members={text}")
+
+
+def test_a_role_may_stand_behind_quotes():
+    [parsed] = parse_text('set managers=("dom ain":o, bob":m")')
+    assert parsed.command.changes[0].value == {"dom ain": "o", "bob": "m"}
