@@ -124,7 +124,7 @@ def _quota(sums: QuotaSums, group: str) -> dict[str, Any]:
     """Fractions; None without work, or where too little was used to tell."""
     row = sums.row(group)
     deviation = None if row["deviation"] is None else row["deviation"] / 100
-    return {**row, "deviation": deviation, "little_use": bool(sums.worked) and sums.little}
+    return {**row, "deviation": deviation, "little_use": sums.little}
 
 
 def _shares(serving: Serving) -> list[dict[str, Any]]:

@@ -5,8 +5,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from msgspec import structs
+
 from nqspy.model import events as ev
+from nqspy.model.arrays import ArraySpec
 from nqspy.model.configure import copy_of
+from nqspy.model.domains import account_key
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Request, State
 from nqspy.model.site import Site
@@ -47,11 +51,13 @@ class CourseFigures:
         return sum(waits) / len(waits) / 1000 if waits else None
 
 
-def figures(before: Site, events: Sequence[ev.Recorded], begin: Instant, end: Instant) -> CourseFigures:
-    """Of the time from ``begin`` to ``end``: what came of a site as it was ``before``; events behind its end
-    only tell of requests' starts."""
+def figures(
+    before: Site, events: Sequence[ev.Recorded], begin: Instant, end: Instant, charge: str
+) -> CourseFigures:
+    """Of the time from ``begin`` to ``end``: what came of a site as it was ``before``, charged by ``charge``
+    (`Usage.charge`); events behind its end only tell of requests' starts."""
     then = SiteThen(before, _bare(before))
-    accounts = QuotaAccounts(then, before.settings.usage.charge, begin, end, max(1, end - begin))
+    accounts = QuotaAccounts(then, charge, begin, end, max(1, end - begin))
     replay, short = HistoryReplay({}, watchers=(accounts,)), ShortMoments()
     starts: dict[Seq, Instant] = {}
     for recorded in (*_former(before), *events):
@@ -86,6 +92,15 @@ def _former(site: Site) -> Iterator[ev.Recorded]:
     made = [pair for request in site.requests.values() for pair in _way(request)]
     for at, event in sorted(made, key=lambda pair: pair[0]):
         yield ev.Recorded(0, at, event)
+    yield ev.Recorded(0, site.at, ev.Decided(site.n, ready=tuple(_ready(site))))
+
+
+def _ready(site: Site) -> Iterator[tuple[str, int]]:
+    """What passes said could start."""
+    for domain in site.shared():
+        for key, account in site.accounts_in(domain):
+            if key.startswith("u:"):
+                yield account_key(domain, key[2:]), account.entry.ready
 
 
 def _way(request: Request) -> Iterator[tuple[Instant, ev.Event]]:
@@ -94,7 +109,9 @@ def _way(request: Request) -> Iterator[tuple[Instant, ev.Event]]:
         state = "held"
     elif request.state is State.WAITING:
         state = "waiting"
-    yield request.submitted, ev.Submitted(request.seq, request.spec, request.queue, state)
+    array = None if request.array is None else ArraySpec(request.array.left)
+    spec = structs.replace(request.spec, array=array)  # an index that has begun stands for itself
+    yield request.submitted, ev.Submitted(request.seq, spec, request.queue, state)
     run = request.attempt
     if run is not None:
         yield run.started, ev.Starting(request.seq, run.number, run.pes, units=run.units)

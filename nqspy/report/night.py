@@ -280,7 +280,7 @@ def night_report(
 def _quotas(sums: QuotaSums, accounts: QuotaAccounts, named: Sequence[str], zone: Zone) -> dict[str, Any]:
     return {
         "deviation": largest(sums.deviations.values()),
-        "little_use": bool(named) and sums.little,
+        "little_use": sums.little,
         "parts": division_of(accounts, named, zone),
     }
 

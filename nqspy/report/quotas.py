@@ -274,7 +274,7 @@ def quota_report(
         "charge": charge,
         "pes": site.pes(),
         "deviation": largest(sums.deviations.values()),
-        "little_use": bool(sums.worked) and sums.little,
+        "little_use": sums.little,
         "hour_deviation": largest(row["hour"]["deviation"] for row in rows if row["hour"]),
         "groups": rows,
     }

@@ -74,8 +74,8 @@ class QuotaSums(Struct, frozen=True):
 
     @property
     def little(self) -> bool:
-        """True if too little was used to tell how quotas were kept."""
-        return sum(self.got.values()) < max(LEAST, LEAST_PART * self.held)
+        """True if there was work, and too little was used to tell how quotas were kept."""
+        return bool(self.worked) and sum(self.got.values()) < max(LEAST, LEAST_PART * self.held)
 
     @property
     def deviations(self) -> dict[str, float]:

@@ -6,8 +6,11 @@ from msgspec.structs import replace
 
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model.ids import HOUR, Instant
+from nqspy.model.site import Site
+from nqspy.model.twin import twin_of
 from nqspy.report.counters import counters
-from nqspy.report.night import night_bounds, night_report
+from nqspy.report.course import figures
+from nqspy.report.night import Around, night_bounds, night_report
 from nqspy.report.night_pages import night_html
 from nqspy.report.pages import night_text
 from nqspy.report.quotas import Period, quota_report, quota_text
@@ -136,3 +139,32 @@ def test_no_wait_is_negative_in_a_workload_log(night, steps):
     assert len(jobs) == 80
     assert all(int(wait) >= 0 and int(run) == SLEEP // 1000 for _, _, wait, run, *_ in jobs)
     assert all(int(submit) >= 0 for _, submit, *_ in jobs)
+
+
+# ---------------------------------------------------------------- replays
+
+
+@pytest.mark.parametrize("charge", ["cpu", "pe_wall"])
+@pytest.mark.parametrize("since", [None, "2026-03-02T21:20:00+01:00"])
+def test_a_replay_measures_what_the_report_of_the_night_does(charge, since):
+    """Also where its time begins in the middle, and where the measure was set after it began."""
+    runs = {"anne": Run(SLEEP, SLEEP // 50), "ben": Run(3 * SLEEP, 2 * SLEEP)}
+    centre = Centre(SITE, pes=8, lengths=lambda request: runs[request.owner])
+    before, first = Site(), 0
+    centre.until("2026-03-02T21:00:30+01:00")
+    centre.submit("anne array=1-30", *["ben", "anne", "anne"] * 20)
+    if since is not None:
+        centre.until(since)
+        before, first = twin_of(centre.site), centre.site.n
+    centre.qmgr(f"set usage charge={charge}")
+    centre.until("2026-03-03T06:10:00+01:00")
+    events, site, now = list(centre.journal.events()), centre.site, centre.sim.now
+    shown = [each for each in events if each.n > first]
+    begin, end = shown[0].at, Instant(shown[-1].at + 1)
+    found = figures(before, shown, begin, end, site.settings.usage.charge)
+    quota = quota_report(events, site, Period(begin, end, None, True), now, before=Site())
+    assert found.deviation == pytest.approx(quota["deviation"], abs=0.05)
+    assert found.deviation > 0.1
+    if since is None:
+        night = night_report(events, site, night_bounds(events, PARIS, now), now, Around(before=Site()))
+        assert found.deviation == pytest.approx(night["deviation"], abs=0.05)

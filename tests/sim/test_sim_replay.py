@@ -85,7 +85,8 @@ NO_PES = "none of 1 PEs is free"
 DIFFERENT = {
     "since": AT, "until": AT, "events": 9, "as_it_was": 0, "differences": 2, "left": AT,
     "starts": dict.fromkeys(("earlier", "later", "same", "never", "new"), 0), "guessed": [], "refused": {},
-    "busy": {"was": 0.5, "would": 0.5}, "deviation": {"was": 0.0, "would": 0.0}, "groups": {}, "users": {},
+    "busy": {"was": 0.5, "would": 0.5}, "deviation": {"was": 0.0, "would": 0.0},
+    "little_use": {"was": False, "would": False}, "groups": {}, "users": {},
     "moved": [],
 }  # fmt: skip
 ONLY_NOW = {

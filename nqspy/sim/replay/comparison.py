@@ -52,10 +52,11 @@ class NightComparison:
         events, before = found.recording.events, found.before
         self.begin = Instant(min((each.at for each in events), default=before.at))
         self.end = Instant(max((each.at for each in events), default=before.at) + 1)
-        self.was = figures(before, events, self.begin, self.end)
+        charge = found.was.site.settings.usage.charge  # as the reports of this time have it
+        self.was = figures(before, events, self.begin, self.end, charge)
         would, self.would = found.would, self.was
         if would is not None and would.left is not None:
-            self.would = figures(before, would.made, self.begin, self.end)
+            self.would = figures(before, would.made, self.begin, self.end, charge)
         self.moved = sorted(self._moved(), key=_most)
 
     @property
@@ -186,6 +187,7 @@ def data_of(comparison: NightComparison) -> dict[str, Any]:
         "starts": comparison.counts(),
         "busy": {"was": comparison.was.used, "would": comparison.would.used},
         "deviation": {"was": comparison.was.deviation, "would": comparison.would.deviation},
+        "little_use": {"was": comparison.was.sums.little, "would": comparison.would.sums.little},
         "groups": {name: _row(comparison, seqs, name) for name, seqs in comparison.by("group").items()},
         "users": {name: _row(comparison, seqs, None) for name, seqs in comparison.by("owner").items()},
         "moved": [_moved_object(each, site.id_of, zone.stamp) for each in comparison.moved],

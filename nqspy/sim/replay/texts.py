@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nqspy.report.grid import grid, percent, points
+from nqspy.report.shares import TOO_LITTLE
 from nqspy.report.time_text import short
 
 MOST = 20
@@ -32,6 +33,8 @@ def _parts(data: Data, words: str, brief: bool) -> Iterator[str]:
     yield f"busy: {_was(data['busy'], percent)} %\n"
     if data["deviation"]["was"] is not None or data["deviation"]["would"] is not None:
         yield f"largest quota deviation: {_was(data['deviation'], _plain)} points\n"
+    elif any(data["little_use"].values()):
+        yield f"largest quota deviation: {TOO_LITTLE}\n"
     yield "\n" + _table(data["groups"], "GROUP")
     if brief:
         return
