@@ -50,7 +50,7 @@ def command(name: str) -> list[str]:
     if installed.exists():
         return [str(installed)]
     if name == "nqsd":
-        return [sys.executable, "-m", "nqspy.daemon.command"]
+        return [sys.executable, "-m", "nqspy.daemon.front"]
     return [sys.executable, "-c", f"from nqspy.cli.{name} import main; main()"]
 
 

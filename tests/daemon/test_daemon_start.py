@@ -23,6 +23,7 @@ def test_a_new_home_is_filled_and_serves(make_live):
     assert f"nqsd serves {live.home}" in live.run("nqsd", "status").ok().out
     words = (live.home / "nqsd.pid").read_text().split()
     assert int(words[0]) == live.pid
+    assert not {"re", "json", "typing", "typer", "msgspec", "nqspy.daemon.command"} & _loaded_by_status(live)
     assert Path(f"/proc/{live.pid}/cwd").resolve() == Path("/")
     live.stop()
     live.run("nqsd", "status").refused("no nqsd serves")
@@ -30,6 +31,19 @@ def test_a_new_home_is_filled_and_serves(make_live):
     assert not live.leftovers()
     names = {path.name for path in live.home.iterdir()}
     assert names == {"nqs.db", "nqsd.pid", "spool", "log", "exits", "queues.d"}, "closed properly"
+
+
+def _loaded_by_status(live):
+    code = (
+        "import os, sys; sys.argv[1:] = ['status']; leave = os._exit\n"
+        "os._exit = lambda status: (print(*sys.modules, file=sys.stderr, flush=True), leave(status))\n"
+        "from nqspy.daemon.front import main; main()"
+    )
+    env = {**os.environ, "NQSPY_HOME": str(live.home), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code], env=env, capture_output=True, text=True, check=True
+    )
+    return set(done.stderr.split())
 
 
 def test_nobody_else_reads_spool_and_log(make_live):
