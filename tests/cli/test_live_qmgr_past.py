@@ -1,8 +1,10 @@
 """``qmgr verify --replay`` and ``qmgr plan``: what a file would have changed in the nights that were."""
 
 import os
+from functools import partial
 
 import pytest
+from daemon import everybody
 from daemon.live import Live
 
 from nqspy.cli import past
@@ -104,10 +106,11 @@ def test_who_may_not_read_the_journal_is_told_so_in_one_line(make_live, open_fol
     try:
         live.ended(live.submit("true"))
         file = str(live.write("wider.qmgr", WIDER))
-        nobody = {"before": ("setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups")}
-        done = live.run("qmgr", "verify", "--replay", "7d", file, **nobody)
-        done.refused("nothing is gone through again: only the home's owner and root may read the journal")
-        plan = live.run("qmgr", "plan", file, **nobody).ok()
+        qmgr = partial(everybody.run_nqspy, live, open_folder, "cli.qmgr")
+        qmgr("verify", "--replay", "7d", file).refused(
+            "nothing is gone through again: only the home's owner and root may read the journal"
+        )
+        plan = qmgr("plan", file).ok()
         assert plan.out.endswith(f"\n{NOT_AGAIN}: only the home's owner and root may read the journal\n")
         assert plan.err == ""
     finally:

@@ -1,4 +1,5 @@
-"""A Python and an nqspy that ordinary users may run, even where the checkout lies in a folder of root's."""
+"""Programs run as another user: by a Python and an nqspy that all users may read, also where only root may
+enter the checkout. Only this module begins processes of other users (`tests/house` sees to it)."""
 
 import os
 import re
@@ -8,12 +9,39 @@ import sys
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
+from daemon.live import Done, Live
 
 import nqspy
 
 NOBODY = 65534
+
+
+def begin(words: list[str], uid: int = NOBODY, gid: int = NOBODY, **more: Any) -> "subprocess.Popen[Any]":
+    """Begin a program as another user, in a folder that all users may enter if ``cwd`` names no other."""
+    return subprocess.Popen(words, user=uid, group=gid, extra_groups=[], **({"cwd": "/"} | more))
+
+
+def run(
+    words: list[str], uid: int = NOBODY, gid: int = NOBODY, **more: Any
+) -> "subprocess.CompletedProcess[str]":
+    """Run a program as another user to its end, in text mode."""
+    return subprocess.run(
+        words, user=uid, group=gid, extra_groups=[], text=True, capture_output=True, check=False,
+        **({"cwd": "/"} | more),
+    )  # fmt: skip
+
+
+def run_nqspy(live: Live, spare: Path, module: str, *words: str) -> Done:
+    """Run a command of nqspy (``cli.qmgr``) as user nobody in the home of ``live``. ``spare``: a folder that
+    all users may enter."""
+    python = interpreter()
+    environment = {"HOME": str(spare), "NQSPY_HOME": str(live.home), "PYTHONPATH": packages(python, spare)}
+    code = f"from nqspy.{module} import main; main()"
+    done = run([python, "-c", code, *words], env=environment, stdin=subprocess.DEVNULL)
+    return Done((module, *words), done)
 
 
 def interpreter() -> str:
@@ -70,10 +98,6 @@ def _files(name: str, seen: set[str]) -> Iterator[Path]:
 def _imports(python: str, module: str, path: str = "") -> bool:
     environment = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
     try:
-        run = subprocess.run(
-            [python, "-c", f"import {module}"], user=NOBODY, group=NOBODY, extra_groups=[],
-            capture_output=True, check=False, cwd="/", env=environment,
-        )  # fmt: skip
+        return run([python, "-c", f"import {module}"], env=environment).returncode == 0
     except PermissionError:
         return False
-    return run.returncode == 0

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from daemon import everybody
 from daemon.attacks import ATTACKS
-from daemon.everybody import interpreter, packages
 from daemon.live import Live, until
 
 from nqspy.executors import proc, records
@@ -50,10 +50,9 @@ class Person:
         self.environment: dict[str, str] = {}
 
     def sh(self, line: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            ["setsid", "sh", "-c", line], user=self.entry.pw_uid, group=self.entry.pw_gid, extra_groups=[],
-            capture_output=True, text=True, check=False, cwd=self.home, env=self.environment,
-            stdin=subprocess.DEVNULL, timeout=360, umask=0o022,
+        return everybody.run(
+            ["setsid", "sh", "-c", line], self.entry.pw_uid, self.entry.pw_gid, cwd=self.home,
+            env=self.environment, stdin=subprocess.DEVNULL, timeout=360, umask=0o022,
         )  # fmt: skip
 
     def ok(self, line: str) -> str:
@@ -78,12 +77,12 @@ class House:
 
     def open(self) -> None:
         self.live.start()
-        python = interpreter()
+        python = everybody.interpreter()
         tools = self._tools(python)
         for person in (self.anne, self.ben):
             person.environment = {
                 "PATH": f"{tools}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": str(person.home),
-                "PYTHONPATH": packages(python, self.base), "NQSPY_HOME": str(self.live.home),
+                "PYTHONPATH": everybody.packages(python, self.base), "NQSPY_HOME": str(self.live.home),
                 "OWN": str(person.home), "PYTHONDONTWRITEBYTECODE": "1", "NQSPY_DIALECT": "nqs",
             }  # fmt: skip
         self._submit()

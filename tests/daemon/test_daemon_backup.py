@@ -6,10 +6,10 @@ import logging
 import os
 import shutil
 import subprocess
-import sys
 import threading
 
 import pytest
+from daemon import everybody
 from daemon.live import ONE_QUEUE, until
 
 from nqspy.daemon import log
@@ -76,9 +76,8 @@ def test_who_exchanges_names_where_root_puts_a_backup_has_nothing_of_it(live, op
     precious.write_text("root's")
     theirs.mkdir()
     os.chown(theirs, 65534, 65534)
-    words = [shutil.which("python3", path="/usr/bin:/bin") or sys.executable, "-c", EXCHANGES]
-    with subprocess.Popen([*words, str(theirs), str(precious)], user=65534, group=65534, extra_groups=[],
-                          stdout=subprocess.PIPE, cwd="/") as somebody:  # fmt: skip
+    words = [everybody.interpreter(), "-c", EXCHANGES]
+    with everybody.begin([*words, str(theirs), str(precious)], stdout=subprocess.PIPE) as somebody:
         try:
             assert somebody.stdout is not None
             somebody.stdout.readline()

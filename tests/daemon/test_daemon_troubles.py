@@ -5,8 +5,8 @@ import subprocess
 from dataclasses import replace
 
 import pytest
-from daemon.everybody import NOBODY, interpreter, packages
-from daemon.live import ONE_QUEUE, until
+from daemon import everybody
+from daemon.live import ONE_QUEUE, Done, until
 from daemon.person import submit_as
 
 HEAD = "from nqspy.userexit import userexit\n@userexit\n"
@@ -182,24 +182,17 @@ def test_doctor_asks_the_daemon_what_a_user_cannot_read(make_live, open_folder):
     live = make_live(str(open_folder / "home")).site().start()
     os.chmod(live.home, 0o755)
     live.run("nqspy", "doctor").ok()
-    python = interpreter()
-    words = [python, "-m", "nqspy.daemon.tools", "doctor", "--home", live.home]
-    environment = {"HOME": str(open_folder), "PYTHONPATH": packages(python, open_folder)}
 
-    def doctor() -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            words, user=NOBODY, group=NOBODY, extra_groups=[], env=environment, cwd="/", text=True,
-            capture_output=True, check=False,
-        )  # fmt: skip
+    def doctor() -> Done:
+        return everybody.run_nqspy(live, open_folder, "daemon.tools", "doctor", "--home", str(live.home))
 
     done = doctor()
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "bad " not in done.stdout
-    assert "answers" in done.stdout
+    assert "bad " not in done.ok().out
+    assert "answers" in done.out
     (live.home / "queues.d" / "20-more.qmgr").write_text("create batch_queue more priority=1\n")
     done = doctor()
-    assert done.returncode == 1
-    assert "20-more.qmgr" in done.stdout
+    assert done.status == 1
+    assert "20-more.qmgr" in done.out
 
 
 def test_a_new_file_is_new_and_a_refused_reload_is_told(live):

@@ -8,12 +8,12 @@ import pwd
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from daemon import everybody
 
 from nqspy.executors import deliver, patience
 from nqspy.model.actions import Kill
@@ -219,11 +219,8 @@ while True:
         break
     time.sleep(0.0002)
 """
-        run = subprocess.Popen(
-            [shutil.which("python3", path="/usr/bin:/usr/local/bin") or sys.executable, "-S", "-c", code],
-            user=self.entry.pw_uid, group=self.entry.pw_gid, extra_groups=[], cwd="/",
-            stdout=subprocess.PIPE,
-        )  # fmt: skip
+        words = [everybody.interpreter(), "-S", "-c", code]
+        run = everybody.begin(words, self.entry.pw_uid, self.entry.pw_gid, stdout=subprocess.PIPE)
         os.setpriority(os.PRIO_PROCESS, run.pid, -10)
         self.running.append(run)
         assert run.stdout is not None

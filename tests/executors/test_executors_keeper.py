@@ -5,11 +5,10 @@ import os
 import pwd
 import select
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
-from daemon.everybody import interpreter, packages
+from daemon.everybody import interpreter, packages, run
 
 from nqspy.executors import cage, proc, records
 from nqspy.model.observations import ObservedLost, ObservedRunning
@@ -268,9 +267,8 @@ def ordinary(tmp_path) -> tuple[pwd.struct_passwd, Path]:
 def test_under_a_daemon_of_an_ordinary_user_who_hides_ends_too(ordinary):
     who, home = ordinary
     python = interpreter()
-    done = subprocess.run(
-        [python, "-c", AS_USER, str(home), WAITING],
-        user=who.pw_uid, group=who.pw_gid, extra_groups=[], check=False, capture_output=True, text=True,
-        timeout=60, cwd=home, env={"PATH": os.environ["PATH"], "PYTHONPATH": packages(python, home.parent)},
+    done = run(
+        [python, "-c", AS_USER, str(home), WAITING], who.pw_uid, who.pw_gid, timeout=60, cwd=home,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": packages(python, home.parent)},
     )  # fmt: skip
     assert done.stdout.split() == ["False", "True"], done.stderr

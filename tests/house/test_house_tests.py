@@ -122,3 +122,23 @@ def test_no_test_sleeps():
         )
     ]
     assert not asleep, "wait for a condition instead"
+
+
+ELSEWHERE = {"--reuid", "runuser", "sudo", "su"}
+"""Words of a command line that begin a program as another user."""
+
+
+def _values(node: ast.List | ast.Tuple) -> set[object]:
+    return {each.value for each in node.elts if isinstance(each, ast.Constant)}
+
+
+def test_programs_of_other_users_are_begun_where_all_can_read_them():
+    begun = [
+        place(path, node)
+        for path in FILES
+        if path.name != "everybody.py"
+        for node in ast.walk(parsed(path))
+        if (isinstance(node, ast.Call) and "extra_groups" in {word.arg for word in node.keywords})
+        or (isinstance(node, ast.List | ast.Tuple) and _values(node) & ELSEWHERE)
+    ]
+    assert not begun, "tests/daemon/everybody.py has functions for it"
