@@ -102,7 +102,7 @@ class Application:
             "owner": "", "uid": 0, "queue": "", "script": "", "environment": "", "workdir": here.workdir,
             "start_in": here.workdir, "host": here.host, "umask": here.umask, "shell": sys.executable,
             "name": default_name(self._words[0], False), "rerunnable": False,
-            "caller": [os.getpid(), _began()], "within": os.environ.get("QSUB_REQID", ""),
+            "caller": [os.getpid(), began()], "within": os.environ.get("QSUB_REQID", ""),
             "output": {"stdout": "/dev/null", "join": True}, **self._wanted,
         }  # fmt: skip
         with open(os.path.join(os.path.dirname(__file__), "application_end.py"), encoding="utf-8") as file:
@@ -228,7 +228,7 @@ def _nothing(number: int, frame: object) -> None:
     """The signal is read from the pipe that it has written to."""
 
 
-def _began() -> int:
+def began() -> int:
     """When this process began, in ticks since boot (proc(5)): with its number it is nobody else."""
     with open("/proc/self/stat", encoding="latin-1") as file:
         return int(file.read().rpartition(")")[2].split()[_BEGAN])

@@ -22,6 +22,7 @@ from pathlib import Path
 from types import FrameType
 
 from nqspy.cli import fast, terminal_end
+from nqspy.cli.application import began
 from nqspy.cli.fast import DaemonConnection, Failure
 
 _SIGNAL_TERMINAL = 0x40045436
@@ -51,7 +52,7 @@ def make(item: dict[str, object], words: list[str], place: str) -> None:
     if "array" in spec:
         raise Failure("-I: a session is one request; leave the array (-J, -t, --array) out")
     words = words or ([spec["shell"]] if "shell" in spec else [])
-    spec |= {"shell": sys.executable, "args": words, "rerunnable": False}
+    spec |= {"shell": sys.executable, "args": words, "rerunnable": False, "session": [os.getpid(), began()]}
     spec["output"] = {"stdout": "/dev/null", "join": True}
     spec["attributes"] = [*spec.get("attributes", ()), "interactive:true"]
     if "TERM" in os.environ:
@@ -88,6 +89,7 @@ class Session:
         with self._signals():
             self._say(f"waiting for job {self._id} to start")
             if self._connected():
+                termios.tcflush(0, termios.TCIFLUSH)  # keys typed while it waited were not meant for the job
                 self._say(f"job {self._id} ready")
                 self._at_the_terminal()
                 self._say(f"job {self._id} completed")
@@ -112,7 +114,7 @@ class Session:
             os.write(self._ring, b"x")
 
     def _connected(self) -> bool:
-        """Waits for the job and takes its terminal; false when it ended before."""
+        """Wait for the job and take its terminal; false when it ended before."""
         door = self._listener.fileno()
         if door not in select.select([door, self._over], [], [])[0]:
             return False
@@ -164,7 +166,7 @@ class Session:
     def _at_the_terminal(self) -> None:
         before = termios.tcgetattr(0)
         try:
-            tty.setraw(0, termios.TCSADRAIN)  # what was typed ahead is kept
+            tty.setraw(0, termios.TCSADRAIN)
             self._link.sendall(b"g")
             self._carry()
         finally:

@@ -1,8 +1,8 @@
-"""Those who wait for an application (`mpprun`): one that has gone takes its application out of the queue, and
-one whose application has ended is told.
+"""Commands that wait for a request of theirs (`mpprun` for an application, ``qsub -I`` for a session): a
+command that has gone takes its request out of the queue, and a command whose request has ended is told.
 
 They hold no connection. The kernel tells of their end by pidfds, which one thread waits for; there is none
-before the first application.
+before the first such request.
 """
 
 import contextlib
@@ -38,11 +38,12 @@ class CallerWatch:
         self._thread: threading.Thread | None = None
 
     def begin(self, site: Site) -> list[Seq]:
-        """Watches those who waited before this daemon came; gives the applications of those who have gone."""
+        """Watches the commands that waited before this daemon came; gives the requests of those that have
+        gone."""
         return [each.seq for each in site.requests.values() if not self._watch(each.seq, each.spec)]
 
     def look(self, happened: Sequence[Recorded], site: Site) -> None:
-        """Takes note of what was committed: applications that have come, and that have ended."""
+        """Takes note of what was committed: such requests that have come, and that have ended."""
         for each in happened:
             if isinstance(each.event, Submitted) and not self._watch(each.event.seq, each.event.spec):
                 self._gone(each.event.seq)
@@ -51,7 +52,7 @@ class CallerWatch:
                 self._forget(seq)
 
     def waits(self, seq: Seq) -> bool:
-        """Whether somebody waits for an application still: a descriptor that told of an end may be another's
+        """True if a command still waits for that request: a descriptor that told of an end may be another's
         by the time it is heard."""
         fd = self._fds.get(seq)
         return fd is not None and not _told(fd)
@@ -66,11 +67,12 @@ class CallerWatch:
                 os.close(fd)
 
     def _watch(self, seq: Seq, spec: Spec) -> bool:
-        """Watches who waits for a request, if anybody does; false where they have gone."""
-        if spec.caller is None:
+        """Watch the command that waits for a request, if any does; false if that has gone."""
+        caller = spec.caller or spec.session
+        if caller is None:
             return True
         try:
-            fd = _opened(*spec.caller, spec.uid)
+            fd = _opened(*caller, spec.uid)
         except OSError as error:
             LOG.warning("who waits for request %d cannot be watched: %s", seq, error)
             return True

@@ -351,7 +351,7 @@ class Daemon:
         exits_desk.tell_lost(tx, loss.exit, loss.seq, loss.text, loss.off)
 
     def caller_gone(self, seq: Seq) -> None:
-        """Nobody waits for an application any more: it does not start. One that runs sees so itself."""
+        """Delete a request that nobody waits for any more; one that runs sees so itself."""
         request = self.engine.site.requests.get(seq)
         if request is not None and request.state not in STARTED and not self.callers.waits(seq):
             self.ask(Delete((self.engine.site.id_of(seq),), mails=0, lenient=True), self.owner)

@@ -147,7 +147,8 @@ class Spec(Struct, frozen=True):
     wall limit, and is ended where that ends. ``mold``: it may run on several numbers of PEs; ``ask`` is then
     what `molded` says. ``job_class``: where its queue goes by classes; empty: the site's default. ``caller``:
     of an application the `mpprun` that waits for it, its number and beginning (ticks since boot); ``within``:
-    the request that was called in, whose account is charged."""
+    the request that was called in, whose account is charged; ``session``: of a session (``qsub -I``) the
+    command that waits for it, likewise."""
 
     owner: str
     uid: int
@@ -184,6 +185,7 @@ class Spec(Struct, frozen=True):
     job_class: str = ""
     caller: tuple[int, int] | None = None
     within: str = ""
+    session: tuple[int, int] | None = None
 
 
 class Used(Struct, frozen=True):

@@ -157,6 +157,26 @@ def test_who_loses_patience_ends_the_request(office, person):
     assert f"qsub: job {id} ended before it began" in one.seen
 
 
+def test_a_session_that_nobody_waits_for_any_more_leaves_the_queue(office, person):
+    one = person("-I", "-h")
+    one.reads("qsub: waiting for job ")
+    id = one.reads(" to start")
+    one.process.kill()
+    assert office.ended(id)["end_reason"] == "deleted"
+
+
+def test_keys_typed_while_a_session_waits_are_not_run(office, person):
+    one = person("-I", "-h", "-S", "/bin/sh")
+    one.reads("qsub: waiting for job ")
+    id = one.reads(" to start")
+    one.types(f"touch {office.work}/typed\n")
+    office.run("qrls", id).ok()
+    one.reads(f"qsub: job {id} ready")
+    one.types("exit 4\n")
+    assert one.ends() == 4
+    assert not (office.work / "typed").exists()
+
+
 def test_a_session_outlives_the_daemon(live, request):
     one = Person(live, "-I", "-S", "/bin/sh")
     request.addfinalizer(one.leave)
