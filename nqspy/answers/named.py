@@ -20,11 +20,19 @@ def seq_of(serving: Serving, sight: Visibility, text: str) -> Seq:
     return seqs[0]
 
 
-def seqs_of(serving: Serving, sight: Visibility, texts: Iterable[str]) -> list[Seq]:
-    """The requests that identifiers name, in their order; a bare number means no array that is hidden. Raises
-    Refusal."""
-    host = serving.engine.site.name
-    found = [seq for text in texts for seq in _named(host, text)]
+def seqs_of(
+    serving: Serving, sight: Visibility, texts: Iterable[str], wrong: list[Refusal] | None = None
+) -> list[Seq]:
+    """The requests that identifiers name, in their order; a bare number means no array that is hidden. What
+    is no identifier goes into ``wrong``, or raises Refusal where that is not given."""
+    host, found = serving.engine.site.name, list[Seq]()
+    for text in texts:
+        try:
+            found += _named(host, text)
+        except Refusal as refusal:
+            if wrong is None:
+                raise
+            wrong.append(refusal)
     arrays = _arrays(serving, sight, found)
     return [arrays.get(seq, seq) for seq in found]
 

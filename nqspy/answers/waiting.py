@@ -39,12 +39,14 @@ Told = Callable[[rpc.Asked], AbstractContextManager[None]]
 
 @dataclass(slots=True)
 class _Ends:
-    """``left``: those of ``seqs`` that have not ended; ``any``: the first end suffices."""
+    """``left``: requests of ``seqs`` that have not ended; ``any``: the first end suffices; ``wrong``: what
+    is said of identifiers that name no request."""
 
     asked: rpc.Asked
     seqs: list[Seq]
     left: set[Seq] = field(default_factory=set)
     any: bool = False
+    wrong: list[Refusal] = field(default_factory=list)
 
     def look(self, site: Site) -> None:
         """Strikes out those that have ended; where all are waited for, the first that has not says enough."""
@@ -109,10 +111,15 @@ class OpenQuestions:
         with the last one's exit status (`wait`), or with a line for each bad end (`qwait`)."""
         site = self._serving.engine.site
         sight = Visibility(self._serving, asked.caller)
-        seqs = seqs_of(self._serving, sight, asked.message["ids"])
+        wrong = list[Refusal]()
+        seqs = seqs_of(self._serving, sight, asked.message["ids"], wrong)
+        known = sight.known(seqs)
+        wrong += [Refusal("unknown_request", id=site.id_of(seq)) for seq in seqs if seq not in known]
+        if wrong and not (known and asked.message.get("text") == "qwait"):
+            raise wrong[0]
+        seqs = [seq for seq in seqs if seq in known]
         left = {seq for seq in seqs if site.to_be(seq) is not None}
-        ends = _Ends(asked, seqs, left, bool(asked.message.get("any")))
-        sight.need(*seqs)
+        ends = _Ends(asked, seqs, left, bool(asked.message.get("any")), wrong)
         if ends.due():
             return self._ended(ends)
         self._ends.append(ends)
@@ -138,7 +145,7 @@ class OpenQuestions:
         if not rows:  # hidden meanwhile by another setting
             raise Refusal("hidden_since")
         if form == "qwait":
-            return _told(id, rows, ends.any)
+            return _told(id, rows, ends)
         return messages.text_answer(id, End.of_object(rows[-1]).code)
 
     # ------------------------------------------------------------ events
@@ -279,10 +286,11 @@ def _piece(asked: rpc.Asked, data: bytes, offset: int) -> bytes:
     return messages.output_answer(asked.handle.id, out, next=offset + len(data), done=not data)
 
 
-def _told(id: int, rows: listing.Objects, any: bool) -> bytes:
-    """Answer of `qwait`: exit status 1 and a line for each request that did not end well. With ``any`` the
-    identifiers are printed too."""
+def _told(id: int, rows: listing.Objects, waited: _Ends) -> bytes:
+    """Answer of `qwait`: exit status 1 and a line for each request that did not end well, the status of PBS
+    for an identifier that names none. With ``any`` the identifiers are printed too."""
     ends = [(row["id"], End.of_object(row)) for row in rows]
     lines = [f"{name} ended: {end.words}\n" for name, end in ends if not end.ok]
-    out = "".join(f"{name}\n" for name, _ in ends) if any else ""
-    return messages.text_answer(id, 1 if lines else 0, out, "".join(lines))
+    out = "".join(f"{name}\n" for name, _ in ends) if waited.any else ""
+    status = waited.wrong[-1].status if waited.wrong else 1 if lines else 0
+    return messages.text_answer(id, status, out, "".join([*lines, *(f"{each}\n" for each in waited.wrong)]))

@@ -124,3 +124,19 @@ def test_why_of_many_requests_is_gathered_a_few_at_a_time(hasty):
     turns(hasty, 40)
     out = told(why)["out"]
     assert [id for id in ids if id not in out] == []
+
+
+def test_the_others_are_waited_for_where_an_identifier_names_none(fresh):
+    [id] = fresh.submit("owner")
+    names = ["99999", id, "no.id"]
+    [handle] = put(fresh, "other", {"cmd": "wait", "text": "qwait", "ids": names})
+    turns(fresh, 2)
+    assert handle.answers.empty()
+    fresh.result("owner", "delete", ids=[id])
+    turns(fresh, 2)
+    answer = told(handle)
+    assert answer["exit"] == 153
+    assert all(each in answer["err"] for each in names)
+    assert len(answer["err"].splitlines()) == 3
+    assert fresh.ask("other", "wait", text="qwait", ids=["99999", "no.id"])["exit"]
+    assert fresh.refusal("other", "wait", ids=["99999", id])[0] == "unknown_request"
