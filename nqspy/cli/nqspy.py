@@ -55,7 +55,7 @@ def night(
     html: Annotated[Path | None, typer.Option("--html", help="write a page into this file")] = None,
     home: HomeOption = None,
 ) -> None:
-    """What the night's requests did, how busy the processors were, how quotas and order were kept."""
+    """Report the night: its requests, PEs allocated, CPUs busy, how quotas and order were kept."""
     asked = {"date": date, "group": group, "final": final or None}
     fields: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     data = ask(_home(home), "report_night", **fields)

@@ -227,7 +227,7 @@ def digests(
 
 def _message(data: dict[str, Any], whom: str, address: str) -> MailMessage:
     subject = (
-        f"nqspy: night of {data['date']}, {whom}: {data['requests']} requests, {data['ended_ok']} ended 0"
+        f"nqspy: night of {data['date']}, {whom}: {data['requests']} requests, {data['ended_ok']} ended well"
     )
     return MailMessage(
         address, subject, pages.night_text(data, ROWS), f"{NIGHT_MAIL}{data['date']}.{whom}.{address}"

@@ -75,10 +75,11 @@ class AttemptHistory:
 
     def ran_for(self, begin: Instant, end: Instant) -> float:
         """How long (ms) it ran between two instants: as measured, since the site's clock may be set; how long
-        it held its PEs where nothing was measured."""
+        it held its PEs where nothing was measured, and since the last measurement of one that runs."""
         if not self.points or not self.points[-1][2]:
             return self.held_time(begin, end)
-        return self.used_between(begin, end, "wall")
+        since = self.held_time(max(begin, self.points[-1][0]), end) if self.end is None else 0
+        return self.used_between(begin, end, "wall") + since
 
     def begin_at(self, at: Instant) -> None:
         """The executor reports that it was started: it holds its PEs from here on."""

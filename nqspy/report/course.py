@@ -84,7 +84,7 @@ def _busy(
     every = replay.histories.values()
     ends = (history.ended for history in every if history.ended is not None)
     last = short.until(end) or min(end, max(ends, default=end))
-    return busy_share(every, min(starts.values(), default=None), last, then.processors)
+    return busy_share(every, min(starts.values(), default=None), last, then.pes, then.cpus)
 
 
 def _former(site: Site) -> Iterator[ev.Recorded]:

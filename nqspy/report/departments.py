@@ -81,6 +81,7 @@ def page_of(data: Data, group: str) -> dict[str, Any]:
         "group": group,
         "requests": own["requests"],
         "ended_ok": own["ended_ok"],
+        "counts": night_metrics.counts([own]),
         "withdrawn": own["withdrawn"],
         "deviation": deviation,
         "order_kept": not overtaken,

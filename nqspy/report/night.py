@@ -243,9 +243,9 @@ def night_report(
     every = night.replay.histories.values()
     sums = accounts.total() if fractions else QuotaSums()
     named = [name for name in fractions if name in sums.worked]
-    busy = night_metrics.busy_share(every, night.begun(), night.short.until(end), then.processors)
+    busy = night_metrics.busy_share(every, night.begun(), night.short.until(end), then.pes, then.cpus)
     used = night_metrics.used_by_group(every, bounds.start, end)
-    step, bars = quarters(every, bounds.start, end, then.processors, zone)
+    step, bars = quarters(every, (bounds.start, end), then.pes, then.cpus, zone)
     labels = RequestLabels(site, zone)
     groups = departments.rows(histories, used, sums, fractions, (bounds.start, end))
     data = {
@@ -258,6 +258,7 @@ def night_report(
         "order_kept": not night.overtaken,
         "overtaken": [_overtaken(labels, night, *each) for each in night.overtaken],
         "groups": groups,
+        "counts": night_metrics.counts(groups),
         "withdrawn": sum(row["withdrawn"] for row in groups),
         **(outcomes := _outcomes(night, histories, labels, around.why)),
         "never": sum(row["never"] for row in outcomes["waiting"]),
@@ -336,8 +337,9 @@ def _overtaken(labels: RequestLabels, night: Night, at: Instant, started: Seq, b
 
 
 def _rate(busy: night_metrics.Busy | None, then: SiteThen) -> float:
-    """CPU time given in a unit of time: as in the night, all there is where it was never short of PEs."""
-    return then.processors.latest * (busy.used if busy is not None else 1.0)
+    """CPU time used in a unit of time, as in the night; all that the CPUs have, if no request waited only for
+    PEs."""
+    return then.cpus.latest * (busy.used if busy is not None else 1.0)
 
 
 def _busy(busy: night_metrics.Busy | None, zone: Zone) -> dict[str, Any]:

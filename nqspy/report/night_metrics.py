@@ -19,10 +19,12 @@ from nqspy.report.over_time import CapacityOverTime, held_by_step
 from nqspy.report.replay import HistoryReplay, ListPlace, RequestHistory, place_of
 from nqspy.report.shares import TOO_LITTLE
 
+NEVER_SHORT = "no request waited only for PEs"
+
 
 class Busy(NamedTuple):
-    """Busy share from ``begin`` to ``end``: PE time allocated, and CPU time used, as fractions of what the
-    processors had to give."""
+    """Busy share from ``begin`` to ``end``: PE time allocated as a fraction of what the PEs had to give, and
+    CPU time used as a fraction of what the CPUs had."""
 
     begin: Instant
     end: Instant
@@ -34,20 +36,18 @@ def busy_share(
     histories: Iterable[RequestHistory],
     begin: Instant | None,
     end: Instant | None,
-    capacity: CapacityOverTime,
+    pes: CapacityOverTime,
+    cpus: CapacityOverTime,
 ) -> Busy | None:
-    """Allocated PE time / (PEs x time) between two instants, None where they enclose nothing.
-
-    Suspended requests count as long as they keep their PEs. With more PEs than CPUs these are time-shared:
-    then ``capacity`` is that of the CPUs, and at no moment more than all of them count.
-    """
-    whole = 0 if begin is None or end is None or end <= begin else capacity.whole(begin, end)
+    """Allocated PE time / (PEs x time) and CPU time / (CPUs x time) between two instants, None where they
+    enclose nothing. Suspended requests count as long as they keep their PEs."""
+    whole = 0 if begin is None or end is None or end <= begin else pes.whole(begin, end)
     if begin is None or end is None or whole <= 0:
         return None
     histories = tuple(histories)
-    [held] = held_by_step((a for history in histories for a in history.attempts), (begin, end), capacity)
+    [held] = held_by_step((a for history in histories for a in history.attempts), (begin, end), pes)
     used = sum(history.used_between(begin, end) for history in histories)
-    return Busy(begin, end, held / whole, used / whole)
+    return Busy(begin, end, held / whole, used / (cpus.whole(begin, end) or whole))
 
 
 class NightMoves:
@@ -220,18 +220,27 @@ def state_of(history: RequestHistory) -> str:
     return history.request.state.value
 
 
+def counts(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """What became of the requests of departments (`departments.rows`), added up."""
+    rows = list(rows)
+    return {key: sum(row[key] for row in rows) for key in ("failed", "waiting", "running")}
+
+
 def night_line(data: Mapping[str, Any]) -> str:
-    """The one line: requests, ended 0, busy, deviation, order."""
-    busy = data["busy"]
-    return ", ".join(
-        (
-            f"night: {data['requests']} requests",
-            f"{data['ended_ok']} ended 0",
-            f"busy {busy * 100:.1f} %" if busy is not None else "never short of PEs",
-            _quotas(data["deviation"], data["little_use"]),
-            "order kept" if data["order_kept"] else "order changed",
-        )
+    """The one line: requests and what became of them, busy, deviation, order. The numbers before the first
+    semicolon add up; what was withdrawn stands apart."""
+    busy, more, withdrawn = data["busy"], data["counts"], data["withdrawn"]
+    running = f", {more['running']} running" if more["running"] else ""
+    told = (
+        f"night: {data['requests'] - withdrawn} requests: {data['ended_ok']} ended well, "
+        f"{more['failed']} failed, {more['waiting']} waiting{running}"
     )
+    figures = (
+        f"busy {busy * 100:.1f} %" if busy is not None else NEVER_SHORT,
+        _quotas(data["deviation"], data["little_use"]),
+        "order kept" if data["order_kept"] else "order changed",
+    )
+    return f"{told}{f'; {withdrawn} withdrawn' if withdrawn else ''}; {', '.join(figures)}"
 
 
 def _quotas(deviation: float | None, little: bool) -> str:

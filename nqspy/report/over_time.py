@@ -40,7 +40,7 @@ class Steps:
 
 
 class CapacityOverTime:
-    """How many processors there were: ``first`` to begin with, and others from some instants on."""
+    """How many PEs or CPUs there were: ``first`` to begin with, and others from some instants on."""
 
     def __init__(self, first: int) -> None:
         self._since = [(0, first)]

@@ -57,8 +57,8 @@ def figures(data: Data) -> Iterable[str]:
     if data["busy"] is not None:
         span = f"{short(data['busy_from'])} to {short(data['busy_until'])}"
         yield (
-            f"processors busy {data['busy'] * 100:.1f} % (PE time allocated from {span}), "
-            f"CPU time used {data['cpu_busy'] * 100:.1f} %"
+            f"PEs allocated {data['busy'] * 100:.1f} % of the time from {span}; "
+            f"CPUs busy {data['cpu_busy'] * 100:.1f} % of it"
         )
     if (moves := data["moves"])["gave_way"]:
         hours, paged = moves["pe_hours"], moves["paged_bytes"] >> 20
@@ -67,7 +67,7 @@ def figures(data: Data) -> Iterable[str]:
             f"{paged} MB left the memory"
         )
     if data["withdrawn"]:
-        yield f"deleted by their owners: {data['withdrawn']} requests, neither ended 0 nor failed"
+        yield f"withdrawn: {data['withdrawn']} requests, deleted by their owners"
     if data["never"]:
         yield f"can never start: {data['never']}, listed below with the limits that keep them"
     what = charge_words(data["charge"])

@@ -8,7 +8,7 @@ from nqspy.model.site import Site
 from nqspy.report.over_time import CapacityOverTime
 
 
-def _processors(site: Site) -> int:
+def _cpus(site: Site) -> int:
     return min(site.pes(), len(site.found.cpus) or site.pes())
 
 
@@ -30,11 +30,12 @@ def follow(site: Site, event: ev.Event) -> bool:
 
 class SiteThen:
     """Follows ``before``, the site as it was before the first event (`follow`); without one it stays what
-    ``now`` is. ``processors``: how many there were, CPUs where PEs are time-shared."""
+    ``now`` is. ``pes``: how many there were; ``cpus``: how many CPUs requests could use on them, fewer where
+    PEs are time-shared."""
 
     def __init__(self, now: Site, before: Site | None = None) -> None:
         self.site = now if before is None else before
-        self.processors = CapacityOverTime(_processors(self.site))
+        self.pes, self.cpus = CapacityOverTime(self.site.pes()), CapacityOverTime(_cpus(self.site))
         self._follows = before is not None
         self._n, self._changed = 0, False
 
@@ -43,5 +44,6 @@ class SiteThen:
         if self._follows and recorded.n != self._n:
             self._n, self._changed = recorded.n, follow(self.site, recorded.event)
             if self._changed:
-                self.processors.becomes(recorded.at, _processors(self.site))
+                self.pes.becomes(recorded.at, self.site.pes())
+                self.cpus.becomes(recorded.at, _cpus(self.site))
         return self._changed

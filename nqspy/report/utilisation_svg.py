@@ -22,10 +22,15 @@ def step_of(span: int) -> int:
 
 
 def quarters(
-    histories: Iterable[RequestHistory], begin: Instant, end: Instant, capacity: CapacityOverTime, zone: Zone
+    histories: Iterable[RequestHistory],
+    span: tuple[Instant, Instant],
+    pes: CapacityOverTime,
+    cpus: CapacityOverTime,
+    zone: Zone,
 ) -> tuple[int, list[dict[str, Any]]]:
-    """Length of a step in ms, and for each step from ``begin`` to ``end``: ``at``, PE time ``allocated`` and
-    CPU time ``used`` as fractions of what the processors had to give."""
+    """Length of a step in ms, and for each step of a time: ``at``, PE time ``allocated`` as a fraction of
+    what the PEs had to give, CPU time ``used`` as a fraction of what the CPUs had."""
+    begin, end = span
     step = step_of(end - begin)
     marks = marks_of(begin, max(begin, end), step)
     attempts = [attempt for history in histories for attempt in history.attempts]
@@ -35,9 +40,9 @@ def quarters(
             for place, more in used_by_step(attempt, marks):
                 used[place] += more
     rows = []
-    for place, held in enumerate(held_by_step(attempts, marks, capacity)):
-        whole = capacity.whole(marks[place], marks[place + 1]) or 1
-        parts = {"allocated": round(held / whole, 4), "used": round(used[place] / whole, 4)}
+    for place, held in enumerate(held_by_step(attempts, marks, pes)):
+        all_pes, all_cpus = (each.whole(marks[place], marks[place + 1]) or 1 for each in (pes, cpus))
+        parts = {"allocated": round(held / all_pes, 4), "used": round(used[place] / all_cpus, 4)}
         rows.append({"at": zone.text(marks[place]), **parts})
     return step, rows
 
@@ -75,7 +80,7 @@ def utilisation_svg(data: Mapping[str, Any]) -> str:
         *(_incident(axis, each, data["until"]) for each in data["story"]),
         _legend(),
     ]
-    title = f"Busy share of the processors, night of {data['date']}"
+    title = f"PEs allocated and CPUs busy, night of {data['date']}"
     return document("busy", HEIGHT, title, _description(data), parts)
 
 

@@ -136,7 +136,7 @@ def test_home_counts_in_front_of_a_command_and_behind_it(counter, tmp_path):
 
 def test_the_night_comes_as_text_data_and_page(counter, tmp_path):
     text = run(counter, "report", "night")
-    assert text.stdout.startswith("night: 0 requests, 0 ended 0")
+    assert text.stdout.startswith("night: 0 requests: 0 ended well")
     data = json.loads(run(counter, "report", "night", "--json", "--date", "2026-03-01").stdout)
     assert {"groups", "failed", "waiting", "busy", "line"} <= set(data)
     assert counter.asked[-1]["date"] == "2026-03-01"

@@ -167,31 +167,41 @@ AGREED = (
         "  counts past use)\n\ndepartments:\n",
     ),
     (
-        "The largest deviation is that from entitlement (CHANGELOG; page `reports`); lines fit 80 columns.",
-        "largest quota deviation 15.1 points, order kept\n",
-        "largest quota deviation 7.0 points,\n  order kept\n",
+        "Numbers of the line add up, and its deviation is that from entitlement (page `reports`).",
+        "night: 44 requests, 30 ended 0, busy 94.4 %, largest quota deviation 15.1 points, order kept\n",
+        "night: 43 requests: 30 ended well, 3 failed, 6 waiting, 4 running; 1 withdrawn;\n"
+        "  busy 91.8 %, largest quota deviation 1.7 points, order kept\n",
     ),
     (
-        "What its owner deleted is no failure (CHANGELOG), and a line of its own; lines fit 80 columns.",
-        "2026-03-02 21:00:18 to 2026-03-03 06:00:33), CPU time used 1.1 %\n",
-        "2026-03-02 21:00:18 to 2026-03-03\n  06:00:33), CPU time used 1.1 %\n"
-        "deleted by their owners: 1 requests, neither ended 0 nor failed\n",
+        "PEs are allocated, CPUs are busy (page `reports`); what its owner deleted has a line of its own.",
+        "processors busy 94.4 % (PE time allocated from 2026-03-02 21:00:18 to 2026-03-03 06:00:33), CPU time"
+        " used 1.1 %\n",
+        "PEs allocated 91.8 % of the time from 2026-03-02 21:00:18 to 2026-03-03\n"
+        "  06:00:33; CPUs busy 1.1 % of it\nwithdrawn: 1 requests, deleted by their owners\n",
     ),
     (
         "Quotas are compared over the whole night, in the unit that is charged, while there is work (page"
         " `reports`), no more at the moment when the first list has nothing waiting.",
         "quotas compared at 2026-03-03 04:44:52, when the first list had nothing waiting\n",
-        "quotas: PE x wall time got less what a department was entitled to, while it had\n"
-        "  work in the night\n",
+        "quotas: PE x wall time that a department got, less what it was entitled to, as\n"
+        "  parts of all PE x wall time\n",
     ),
     (
-        "SHARE, PART and POINTS of a department are those of the scheduler's own accounts (page `shares`), by"
-        " the shares that held then: d2 got another at 00:37.",
-        "d1         45.7   37.2   -8.5   270",
-        "d1         43.9   42.7   -1.2   270",
+        "SHARE, PART and POINTS of a department are parts of what all were charged (page `reports`), by the"
+        " shares that held then: d2 got another at 00:37. Wall time is what was measured.",
+        "d1         45.7   37.2   -8.5   270  37.1  47588",
+        "d1         46.7   45.0   -1.7   270  37.1  43030",
     ),
-    ("Likewise.", "d2         34.3   49.4  +15.1   360", "d2         34.9   29.1   -5.9   360"),
-    ("Likewise.", "d3         20.0   13.4   -6.6    98", "d3         21.3   28.3   +7.0    98"),
+    (
+        "Likewise.",
+        "d2         34.3   49.4  +15.1   360  49.5  38360",
+        "d2         33.1   34.8   +1.7   360  49.5  29156",
+    ),
+    (
+        "Likewise.",
+        "d3         20.0   13.4   -6.6    98  13.4  33059",
+        "d3         20.1   20.2   +0.1    98  13.4  28585",
+    ),
     (
         "What its owner deleted is no failure (CHANGELOG).",
         "default       -      -      -     0   0.0      0   1  0      1       0       0\n",

@@ -101,7 +101,7 @@ def test_the_start_of_the_shift_report_brings_files_mails_and_the_notice(make_li
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
     assert stat.S_IMODE(folder.stat().st_mode) == stat.S_IMODE(folder.parent.stat().st_mode) == 0o700
     data = json.loads((folder / "night.json").read_text())
-    assert data["line"].startswith("night: 3 requests, 1 ended 0, ")
+    assert data["line"].startswith("night: 3 requests: 1 ended well, ")
     assert [(each["id"], each["why"]) for each in data["failed"]] == [(bad, "it ended with status 3")]
     assert [each["id"] for each in data["waiting"]] == [late]
     assert (data["shadow"]["count"], data["shadow"]["passes"] >= 2) == (0, True)

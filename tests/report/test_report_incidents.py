@@ -278,7 +278,7 @@ def test_a_departments_page_tells_of_no_other_department(diary):
     assert (page["requests"], page["ended_ok"]) == (4, 0)
     assert [each["why"] for each in page["failed"]] == ["it ended with status 2"]
     assert [each["kind"] for each in page["story"]] == ["shift", "daemon"]
-    assert page["line"].startswith("night: 4 requests, 0 ended 0, ")
+    assert page["line"].startswith("night: 4 requests: 0 ended well, ")
     assert [each["name"] for each in page["outlook"]["departments"]] == ["physics"]
 
 

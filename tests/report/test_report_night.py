@@ -51,7 +51,8 @@ def test_the_one_line_is_what_one_computes_by_hand(diary):
     assert data["cpu_busy"] == pytest.approx((90 + 110 + 95 + 100 * 100 / 110) / 420)
     assert data["deviation"] == pytest.approx(100 * (252.5 - 245) / 455)
     assert data["line"] == (
-        "night: 5 requests, 5 ended 0, busy 97.6 %, largest quota deviation 1.6 points, order kept"
+        "night: 5 requests: 5 ended well, 0 failed, 0 waiting; busy 97.6 %, "
+        "largest quota deviation 1.6 points, order kept"
     )
     assert (data["from"], data["until"]) == ("2026-03-02T21:00:00.000+01:00", "2026-03-03T06:00:00.000+01:00")
     assert not data["ongoing"]
@@ -89,7 +90,7 @@ def test_use_between_two_samples_is_taken_as_linear(diary):
     assert len(rest) == len(data["waiting"]) == 2
 
 
-def test_more_pes_than_cpus_are_time_shared_so_cpus_count(diary):
+def test_pes_count_as_allocated_and_cpus_as_busy(diary):
     book = diary(pes=4, cpus=2, d1=1)
     requests = [book.submit(-60, "d1") for _ in range(5)]
     book.night()
@@ -99,8 +100,12 @@ def test_more_pes_than_cpus_are_time_shared_so_cpus_count(diary):
     book.end(150, requests[3], cpu=60)
     book.decide(150, requests[4], short=False)
     data = report(book, 200)
-    # Two CPUs: 100 s with four on them count as full, then 50 s with one on two.
-    assert data["busy"] == pytest.approx((2 * 100 + 50) / (2 * 150))
+    # Four PEs on two CPUs: 100 s with all of them held, then 50 s with one.
+    assert data["busy"] == pytest.approx((4 * 100 + 50) / (4 * 150))
+    assert data["cpu_busy"] == pytest.approx((3 * 50 + 60) / (2 * 150))
+    quarter = data["quarters"][0]
+    assert quarter["allocated"] == pytest.approx((4 * 100 + 50 + 50) / (4 * 200), abs=0.001)
+    assert quarter["used"] == pytest.approx((3 * 50 + 60) / (2 * 200), abs=0.001)
 
 
 def test_a_request_that_waits_for_something_else_does_not_count_as_short_of_pes(diary):
@@ -113,7 +118,7 @@ def test_a_request_that_waits_for_something_else_does_not_count_as_short_of_pes(
     book.end(200, two, cpu=100)
     data = report(book, 300)
     assert data["busy"] is None
-    assert "never short of PEs" in data["line"]
+    assert "no request waited only for PEs" in data["line"]
 
 
 def test_a_short_moment_ends_when_the_last_waiting_request_is_deleted(diary):
@@ -232,7 +237,10 @@ def test_without_departments_there_is_no_quota_to_deviate_from(diary):
     book.decide(20, one)
     book.end(30, one, cpu=5)
     data = report(book, 40)
-    assert data["line"] == ("night: 1 requests, 1 ended 0, never short of PEs, no quotas to keep, order kept")
+    assert data["line"] == (
+        "night: 1 requests: 1 ended well, 0 failed, 0 waiting; "
+        "no request waited only for PEs, no quotas to keep, order kept"
+    )
     assert data["groups"][0]["share"] is None
 
 

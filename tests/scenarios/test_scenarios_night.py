@@ -69,7 +69,7 @@ def test_the_report_says_the_same_as_the_bare_events():
     assert report["busy"] == pytest.approx(night.busy, abs=0.005)
     assert report["deviation"] == pytest.approx(night.deviation(FIVE), abs=0.25)
     assert report["order_kept"]
-    assert report["line"].startswith(f"night: {night.ended} requests, {night.ended} ended 0, busy ")
+    assert report["line"].startswith(f"night: {night.ended} requests: {night.ended} ended well, 0 failed, ")
 
 
 def test_steps_of_the_same_name_wait_for_each_other_and_others_fill_in():
