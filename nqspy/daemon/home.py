@@ -301,3 +301,18 @@ def running_pid(home: Home) -> int | None:
         return int(words[0]) if words else None
     finally:
         os.close(fd)
+
+
+LEAST, PART = 100_000_000, 50
+"""A disk is full with less than this free, on a small one with less than a fiftieth."""
+
+
+def fullness(path: "os.PathLike[str]") -> str:
+    """Return what to say of a file system that has no room left; empty while it has."""
+    found = os.statvfs(path)
+    free, whole = found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
+    if free < min(LEAST, whole // PART):
+        return f"the disk of {path} is full: {free // 1_000_000} MB free"
+    if found.f_files and not found.f_favail:
+        return f"the disk of {path} is full: no more files can be made"
+    return ""

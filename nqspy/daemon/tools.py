@@ -15,9 +15,7 @@ import typer
 
 from nqspy.daemon import memory
 from nqspy.daemon.clock import clock_of
-from nqspy.daemon.home import Home, file_system, lock, not_empty, running_pid, unlock
-from nqspy.daemon.troubles import fullness
-from nqspy.decider.file_check import problems_of
+from nqspy.daemon.home import Home, file_system, fullness, lock, not_empty, running_pid, unlock
 from nqspy.executors import pageout
 from nqspy.executors.cage import Seat
 from nqspy.model.errors import NqspyError
@@ -45,12 +43,20 @@ class DoctorFinding(NamedTuple):
 @app.command("exits-check")
 def exits_check(file: Path, home: HomeOption = None) -> None:
     """Verify a candidate exit file: exit status 0 when it could be loaded."""
-    problems = problems_of(file)
+    problems = _problems_of(file)
     for problem in problems:
         print(f"nqspy: {problem}", file=sys.stderr)
     if problems:
         raise SystemExit(1)
     print(f"{file}: ok")
+
+
+def _problems_of(file: Path) -> list[str]:
+    from nqspy.decider.file_check import (
+        problems_of,  # heavy: the engine and the decider; many homes have no exit
+    )
+
+    return problems_of(file)
 
 
 @app.command()
@@ -265,7 +271,7 @@ def _memory(home: Home) -> _Said:
 
 def _exits(home: Home) -> _Said:
     for file in sorted((home.path / "exits").glob("[!_.]*.py")):
-        problems = problems_of(file)
+        problems = _problems_of(file)
         yield ("bad", problems[0]) if problems else ("ok", file.name)
 
 

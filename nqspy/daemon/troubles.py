@@ -1,11 +1,11 @@
 """What is wrong with an installation as it stands: each trouble is there as long as its cause is."""
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from nqspy.daemon.files import QueueFiles
 from nqspy.daemon.glance import Glance
+from nqspy.daemon.home import fullness
 from nqspy.daemon.host import Host
 from nqspy.daemon.reloads import Reloads
 from nqspy.decider.notice_runner import NoticeRunner
@@ -15,9 +15,6 @@ from nqspy.model.events import Alarm, ExitOff, Recorded
 from nqspy.model.ids import MINUTE, Instant
 from nqspy.report.time_text import Zone
 from nqspy.userexit.loader import owner_of, read_folder
-
-LEAST, PART = 100_000_000, 50
-"""A disk is full with less than this free, on a small one with less than a fiftieth."""
 
 QUIET = 5 * MINUTE
 """An exit that has not failed for so long (of the site's time) is no trouble any more: it was asked again
@@ -153,14 +150,3 @@ def differing(before: Mapping[str, object], now: Mapping[str, object]) -> list[s
     """Names whose content is another one, or that came or went."""
     names = sorted({*before, *now})
     return [name for name in names if before.get(name) != now.get(name)]
-
-
-def fullness(path: "os.PathLike[str]") -> str:
-    """What to say of the file system of a path that has no room left; empty while it has."""
-    found = os.statvfs(path)
-    free, whole = found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
-    if free < min(LEAST, whole // PART):
-        return f"the disk of {path} is full: {free // 1_000_000} MB free"
-    if found.f_files and not found.f_favail:
-        return f"the disk of {path} is full: no more files can be made"
-    return ""
