@@ -265,6 +265,8 @@ class SubmissionDraft(RequestSheet):
             self._resolve()
         spec = {"owner": "", "uid": 0, "queue": "", "script": "", "environment": "", "workdir": here.workdir,
                 "host": here.host, "umask": here.umask, **self.spec}  # fmt: skip
+        if file:
+            spec["script_name"] = default_name(file, short=False)
         if "name" not in spec:
             spec["name"] = default_name(file, self.short_name)
         if self.dialect in ("pbs", "slurm"):

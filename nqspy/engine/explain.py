@@ -11,7 +11,7 @@ from nqspy.core.queueing.order import Place, QueueOrder, standing
 from nqspy.engine.loop import Engine
 from nqspy.engine.zones import local
 from nqspy.model.ids import Instant, Seq, array_of
-from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
+from nqspy.model.reasons import Reason, ReasonCode, reason_kinds, told
 from nqspy.model.requests import AfterWord, Request, State
 from nqspy.model.site import Site
 
@@ -90,7 +90,11 @@ def reason_of(engine: Engine, request: Request) -> Reason | None:
 def reasons_of(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason]:
     """Why each of these requests waits: those that do not are left out."""
     site = engine.site
+    seqs = tuple(seqs)
     found = explain(site, seqs, engine.plan.reasons)
+    if engine.notes:
+        noted = [seq for seq in seqs if seq in engine.notes and seq in site.started]
+        found |= {seq: told(ReasonCode.LATER, "executor", engine.notes[seq]) for seq in noted}
     for seq in found:
         request = site.requests.get(seq) or site.requests[array_of(seq) or 0]  # an index that has not begun
         queue = site.settings.queues.get(request.queue)

@@ -45,8 +45,8 @@ class Engine:
     """Owns the site. ``failed`` is told of each internal error before it is logged and gone on from: what it
     raises ends the call. ``patient``: nobody minds to be answered after the pass that follows. ``plan`` is
     the last pass's: its reasons answer *why not*. ``resting``: no pass is run (a stop is under way),
-    ``by_hand``: none but what the driver asks for (`PassDue`). ``samples``: use of running attempts as last
-    told; ``commits``: how many there were."""
+    ``by_hand``: none but what the driver asks for (`PassDue`). ``notes``: what is to be said of attempts
+    that were started; ``samples``: use of running attempts as last told; ``commits``: how many there were."""
 
     def __init__(
         self,
@@ -69,6 +69,7 @@ class Engine:
         self._patient = patient
         self.plan = Plan()
         self.samples: dict[Seq, Used] = {}
+        self.notes: dict[Seq, str] = {}
         self.commits = 0
         self.resting = self.by_hand = False
         self._group = CommitGroup()
@@ -218,6 +219,8 @@ class Engine:
             self._sample(each.uses)
         elif isinstance(each, ob.ObservedUse):
             self._sample({each.seq: (each.attempt, each.used)})
+        elif isinstance(each, ob.ObservedNote):
+            self._note(each)
         elif isinstance(each, ob.Observation):
             self._sight(tx, each, observations.take)
         elif isinstance(each, CommandAsked):
@@ -262,6 +265,14 @@ class Engine:
         self._taking = None
         if observation.seq not in self.site.started:
             self.samples.pop(observation.seq, None)
+            self.notes.pop(observation.seq, None)
+
+    def _note(self, said: ob.ObservedNote) -> None:
+        request = self.site.started.get(said.seq)
+        if request is None or request.attempts != said.attempt or not said.text:
+            self.notes.pop(said.seq, None)
+        else:
+            self.notes[said.seq] = said.text
 
     def _sample(self, uses: Mapping[Seq, tuple[int, Used]]) -> None:
         started, samples = self.site.started, self.samples
@@ -392,7 +403,9 @@ class Engine:
         that they ask again, where it is ``passing``), observations come again, but one that broke its
         handler."""
         self.log(text)
-        untold = [e for e in inputs if isinstance(e, _SEEN) and not isinstance(e, ob.ObservedUse)]
+        untold = [
+            e for e in inputs if isinstance(e, _SEEN) and not isinstance(e, (ob.ObservedUse, ob.ObservedNote))
+        ]
         seen = {id(each): each for each in (*self._group.observations, *self._retry, *untold)}
         self._retry = [each for each in seen.values() if each is not self._taking]
         self._taking = None

@@ -26,12 +26,13 @@ class Station:
     def __init__(
         self, spool: str, lock: int, reports: socket.socket, seat: cage.Seat, offers: socket.socket
     ) -> None:
-        """``offers``: where a shepherd who is spare says so (`spares`)."""
+        """``offers``: where a spare shepherd says so (`spares`); ``logins``: where one asks for a login."""
         self.spool = spool
         self.lock = lock
         self.reports = reports
         self.seat = seat
         self.offers = offers
+        self.logins: socket.socket | None = None
         self.cpus = os.sched_getaffinity(0)
         self.identifier = Identifier()
         self.me = self.identifier.of(os.getpid()).text()
@@ -52,9 +53,11 @@ class AttemptReporter:
         self.control: socket.socket | None = None
         self.used: list[int] = [0, 0, 0]
 
-    def tell(self, kind: str, used: list[int] | None = None) -> bool:
-        """One datagram to the daemon, if there is one; False when it is there and too busy to take it."""
-        message = {"k": kind, "s": self.order["seq"], "a": self.order["attempt"], "u": used}
+    def tell(self, kind: str, used: list[int] | None = None, text: str = "") -> bool:
+        """Send one datagram to the daemon, if there is one; return False if it is too busy to take it."""
+        message: dict[str, Any] = {"k": kind, "s": self.order["seq"], "a": self.order["attempt"], "u": used}
+        if kind == "note":
+            message["t"] = text
         data = json.dumps(message).encode("ascii")
         for _ in range(_TRIES):
             try:
@@ -84,6 +87,13 @@ class AttemptReporter:
         if ready is not None:
             ready()
         return self.tell("end")
+
+    def listen(self) -> socket.socket:
+        """Listen to the daemon from now on; what it was to say so far comes at once."""
+        if self.control is None:
+            self.control = patience.listen()
+            self.tell("here")
+        return self.control
 
     def exiting(self) -> socket.socket:
         """Has the daemon know that the job has ended, though its output takes a while; gives the socket where

@@ -15,20 +15,22 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-from nqspy.executors import deliver, logins, patience, person, proc, records, scratch
+from nqspy.executors import (
+    deliver,
+    forks,
+    login_env,
+    logins,
+    patience,
+    person,
+    proc,
+    records,
+    scratch,
+)  # fmt: skip
 from nqspy.executors.cage import Cage
 
-_AGAIN = b"\0"
-"""Mark of a reason that passes."""
+_AGAIN, _OLD, _NOT_RUN = b"\0", b"\1", b"\2"
+"""Marks of a reason that passes, of a login that is out of date, of an interpreter that cannot be run."""
 _LATE = ("NPROC", "CPU", "FSIZE", "CORE", "STACK", "DATA", "AS")
-_BOURNE, _CSH = ("sh", "bash", "dash", "ash", "ksh", "ksh93", "mksh", "zsh"), ("csh", "tcsh")
-_BECOME = {
-    **{shell: ['exec "$@"', "sh"] for shell in _BOURNE},
-    **{shell: ["exec $argv:q"] for shell in _CSH},
-    "fish": ["exec $argv"],
-}
-"""How a shell is told to become the program that follows. Others read the script themselves (among them those
-that let nobody in)."""
 _DEFAULT_AGAIN = (
     signal.SIGPIPE, signal.SIGXFSZ, signal.SIGXCPU, signal.SIGCHLD, signal.SIGHUP, signal.SIGINT,
     signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTSTP, signal.SIGTTIN,
@@ -41,7 +43,15 @@ class Again(Exception):
 
 
 class StoodStill(Exception):
-    """Its first process did not come to the exec in the time it was given, and was killed."""
+    """It did not come to the exec in time, or was to be ended before. With the wait for it."""
+
+
+class OldLogin(Exception):
+    """A profile of the owner was changed since the login was taken."""
+
+
+class NotRun(Exception):
+    """The interpreter that the script names cannot be run. With one line for people."""
 
 
 def plain(order: dict[str, Any]) -> bool:
@@ -69,35 +79,29 @@ def room_for_the_daemon() -> dict[str, tuple[int, int]]:
 
 
 def spawn(order: dict[str, Any], who: person.Person, streams: tuple[int, int]) -> tuple[int, str]:
-    """Starts the leader of a plain request; gives its pid and "", or 0 and the reason why it did not start.
-    Raises Again.
+    """Start the leader of a plain request; return its pid and "", or 0 and the reason why it did not start.
+    Raises Again, OldLogin, NotRun.
 
     The shepherd takes on what the job inherits, and gives back what is its own afterwards.
     """
+    _check_login(order, who)
     here = os.open(".", os.O_RDONLY)
     nothing = os.open(os.devnull, os.O_RDONLY)
-    shell, argv, environment = _command(order, who, order["script_path"])
-    targets = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate((nothing, *streams))]
-    umask = os.umask(order["umask"])
+    shell, argv, environment = _command(order, who)
+    umask = os.umask(_umask(order))
     pid = 0
     try:
         _bind(order)
         _enter(order, who)
         _make_scratch(order)
-        pid = _explain(
-            f"cannot run {shell}",
-            lambda: os.posix_spawn(
-                shell, argv, environment, file_actions=targets, setsid=True, setsigmask=(),
-                setsigdef=_DEFAULT_AGAIN,
-            ),
-        )  # fmt: skip
+        pid = _run(order, shell, forks.spawn, shell, argv, environment, (nothing, *streams))
         with contextlib.suppress(OSError):
             # After the exec, as the shepherd must not have it: it only counts once the shepherd is killed.
             _limit(order["rlimits"], pid)
     except (RuntimeError, ValueError) as error:
         _unmake_scratch(order)
         return pid, str(error)
-    except Again:
+    except (Again, NotRun):
         _unmake_scratch(order)
         raise
     finally:
@@ -121,7 +125,8 @@ def launch(
 
     ``streams``: file descriptors of the spooled stdout and stderr, -1 for one that is written in place.
     ``secure``: what must be done before the job's first instruction, and is done while the child gets ready;
-    ``wait``: how long its way to there may take; ``born`` is told the pid. Raises Again, StoodStill.
+    ``wait``: how long its way to there may take; ``born`` is told the pid. Raises Again, StoodStill,
+    OldLogin, NotRun.
     """
     reader, writer = os.pipe()
     gate, opener = os.pipe()
@@ -134,7 +139,7 @@ def launch(
                 _become_job(order, who, streams, gate)
             except BaseException as error:
                 _unmake_scratch(order)
-                mark = _AGAIN if isinstance(error, Again) else b""
+                mark = next((mark for kind, mark in _MARKS.items() if isinstance(error, kind)), b"")
                 os.write(writer, mark + (str(error) or repr(error)).encode("utf-8", "replace"))
             os._exit(127)
     except OSError as error:
@@ -153,10 +158,14 @@ def launch(
     if refusal is not None:
         os.waitpid(pid, 0)
         raise refusal
-    if text.startswith(_AGAIN):
-        os.waitpid(pid, 0)
-        raise Again(text[1:].decode("utf-8", "replace"))
+    for kind, mark in _MARKS.items():
+        if text.startswith(mark):
+            os.waitpid(pid, 0)
+            raise kind(text[1:].decode("utf-8", "replace"))
     return pid, text.decode("utf-8", "replace")
+
+
+_MARKS: dict[type[Exception], bytes] = {Again: _AGAIN, OldLogin: _OLD, NotRun: _NOT_RUN}
 
 
 def _open_gate(opener: int, secure: Callable[[], None]) -> Again | None:
@@ -186,7 +195,7 @@ def _heard(reader: int, pid: int, cage: Cage, wait: patience.Wait) -> bytes:
         return text + os.read(reader, 4096)
     cage.kill()
     patience.end(pid)
-    raise StoodStill
+    raise StoodStill(wait)
 
 
 def _enter_cage(cage: Cage) -> None:
@@ -205,74 +214,107 @@ def _log_in(order: dict[str, Any], who: person.Person) -> None:
     order["rlimits"] = {name: pair for name, pair in given.items() if name in _LATE}
     for name in given.keys() - set(_LATE):
         number = getattr(resource, f"RLIMIT_{name}")
-        _explain("cannot set the limits of the login", resource.setrlimit, number, _pair(name, given[name]))
-
-
-def _pair(name: str, pair: tuple[int, int]) -> tuple[int, int]:
-    # The kernel knows no unlimited number of files: its own greatest is the most there is.
-    if name == "NOFILE" and -1 in pair:
-        with open("/proc/sys/fs/nr_open", encoding="ascii") as file:
-            most = int(file.read())
-        return (most if pair[0] < 0 else pair[0]), (most if pair[1] < 0 else pair[1])
-    return pair
+        pair = logins.pair(name, given[name])
+        _explain("cannot set the limits of the login", resource.setrlimit, number, pair)
 
 
 def _become_job(order: dict[str, Any], who: person.Person, streams: tuple[int, int], gate: int) -> None:
     os.setsid()
     _settle(order)
-    script = _script(order, who)
     if who.uid != os.geteuid():
         _log_in(order, who)
     person.become(who)
-    os.umask(order["umask"])
+    _check_login(order, who)
+    os.umask(_umask(order))
     _enter(order, who)
     _connect(order, who, streams)
     _make_scratch(order)
     _reset_signals()
-    shell, argv, environment = _command(order, who, script)
+    shell, argv, environment = _command(order, who)
     _explain("cannot set the limits", _limit, order["rlimits"], 0)
     if not os.read(gate, 1):
         _unmake_scratch(order)
         os._exit(127)  # it must not begin, or nobody watches over it any more
-    _explain(f"cannot run {shell}", os.execve, shell, argv, environment)
+    _run(order, shell, os.execve, shell, argv, environment)
 
 
-def _command(
-    order: dict[str, Any], who: person.Person, script: str
-) -> tuple[str, list[str], dict[bytes, bytes]]:
-    """Program, arguments and environment of the leader."""
-    program, words = _words(order, who, script)
-    environment = _environment(order, who).items()
-    return (
-        program,
-        words,
-        {name.encode("latin-1"): value.encode("latin-1") for name, value in environment},
-    )
+def _run(order: dict[str, Any], program: str, call: Callable[..., Any], *arguments: Any) -> Any:
+    """Have the leader become its program. Raises RuntimeError, Again; NotRun for one that a script named."""
+    try:
+        return _explain(f"cannot run {program}", call, *arguments)
+    except RuntimeError as error:
+        if order["login"] and order.get("interpreter"):
+            raise NotRun(f"{error} (the first line of the script names it)") from None
+        raise
 
 
-def _words(order: dict[str, Any], who: person.Person, script: str) -> tuple[str, list[str]]:
-    """The program, and its name with its arguments. The owner's login shell makes the environment of a login
-    and becomes the interpreter that the script names, if it is another."""
+def _check_login(order: dict[str, Any], who: person.Person) -> None:
+    """Look, as the owner, whether a profile was changed since the login was taken. Raises OldLogin."""
+    kept: login_env.KeptLogin | None = order.get("kept")
     shell = order["shell"] or who.shell
-    name = "-" + os.path.basename(shell) if order["login"] else shell
-    named = order.get("interpreter") or [shell]
-    become = _BECOME.get(os.path.basename(shell), [])
-    if named == [shell] or not become:
-        return shell, [name, *order["shell_args"], script, *order["args"]]
-    return shell, [name, "-c", *become, *named, script, *order["args"]]
+    if kept is not None and not order.get("renewed") and login_env.profiles(shell, who.home) != kept.seen:
+        raise OldLogin
 
 
-def _environment(order: dict[str, Any], who: person.Person) -> dict[str, str]:
-    """The job's environment: what the order holds, and what a login gives where that says nothing. One
-    character is one byte, as the order has it."""
-    given: dict[str, str] = order["environment"]
+def _umask(order: dict[str, Any]) -> int:
+    """Return the umask that a profile has set, else the request's."""
+    kept: login_env.KeptLogin | None = order.get("kept")
+    umask: int = order["umask"]
+    return umask if kept is None or kept.umask is None else kept.umask
+
+
+def _command(order: dict[str, Any], who: person.Person) -> tuple[str, list[str], dict[bytes, bytes]]:
+    """Program, arguments and environment of the leader."""
+    program, words = _words(order, who)
+    return program, words, _environment(order, who)
+
+
+def _words(order: dict[str, Any], who: person.Person) -> tuple[str, list[str]]:
+    """Return the program, and its name with its arguments.
+
+    With ``login`` "once" the interpreter is started directly; with "each" it is what the login shell becomes.
+    A program that is no shell we know, such as one that lets nobody in, reads the script under the name of a
+    login shell.
+    """
+    shell, script, args = order["shell"] or who.shell, scratch.script(order), order["args"]
+    named, known = order.get("interpreter") or [shell], bool(login_env.family(shell))
+    if not order["login"] or (order["login"] == "once" and known):
+        return named[0], [*named, *order["shell_args"], script, *args]
+    found = [*order["shell_args"], script, *args]
+    if marks(order, who):
+        mark = scratch.mark(order)
+        if named == [shell]:
+            found = login_env.read_command(mark, script, args)
+        else:
+            found = login_env.enter_command(shell, mark, [*named, script, *args])
+    return shell, [f"-{os.path.basename(shell)}", *found]
+
+
+def marks(order: dict[str, Any], who: person.Person) -> bool:
+    """True if a login shell of the job's own leaves a mark when it comes to the script."""
+    shell = order["shell"] or who.shell
+    kind = login_env.family(shell)
+    other = order.get("interpreter") not in ([], [shell])
+    return order["login"] == "each" and (kind == "sh" or bool(kind and other))
+
+
+def _environment(order: dict[str, Any], who: person.Person) -> dict[bytes, bytes]:
+    """Return the job's environment, bytes as they are: what a login gives, what its profiles have set, what
+    the request brings along and the daemon says. What follows has precedence, except that defaults give way
+    to profiles."""
+    kept: login_env.KeptLogin | None = order.get("kept")
+    taken = kept.variables if kept is not None else {}
+    given = {name.encode("latin-1"): value.encode("latin-1") for name, value in order["environment"].items()}
+    for name in order["defaults"]:
+        if (encoded := name.encode("latin-1")) in taken:
+            given.pop(encoded, None)
     login, (mine, always) = logins.variables(who), scratch.variables(order)
     always |= {"PBS_JOBDIR": order["start_in"] or who.home}
-    return _latin(login | mine) | given | _latin(always)
+    return _bytes(login | mine) | taken | given | _bytes(always)
 
 
-def _latin(variables: dict[str, str]) -> dict[str, str]:
-    return {name: os.fsencode(value).decode("latin-1") for name, value in variables.items()}
+def _bytes(variables: dict[str, str]) -> dict[bytes, bytes]:
+    return {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
 
 
 def _enter(order: dict[str, Any], who: person.Person) -> None:
@@ -322,16 +364,6 @@ def _bind(order: dict[str, Any]) -> None:
             os.sched_setaffinity(0, order["cpus"])
         except OSError:
             pass  # such a CPU is no longer there: better anywhere than not at all
-
-
-def _script(order: dict[str, Any], who: person.Person) -> str:
-    """Name under which the job reads its script; the spool is closed to other users, an open file is not."""
-    path: str = order["script_path"]
-    if who.uid == os.geteuid():
-        return path
-    fd = _explain("cannot open the script", os.open, path, os.O_RDONLY)
-    os.set_inheritable(fd, True)
-    return f"/proc/self/fd/{fd}"
 
 
 def _connect(order: dict[str, Any], who: person.Person, streams: tuple[int, int]) -> None:

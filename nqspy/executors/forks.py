@@ -7,6 +7,7 @@ import errno
 import os
 import signal
 import struct
+from collections.abc import Iterable, Mapping, Sequence
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -15,6 +16,11 @@ _IOPRIO_GETS = {"x86_64": 252, "aarch64": 31, "riscv64": 31, "ppc64le": 274, "s3
 _IOPRIO_GET = _IOPRIO_GETS.get(os.uname().machine)
 """Number of ioprio_get(2), for which the C library has no name."""
 _IOPRIO_WHO_PROCESS = 1
+_POSIX_SPAWN_SETSIGDEF, _POSIX_SPAWN_SETSIGMASK, _POSIX_SPAWN_SETSID = 0x04, 0x08, 0x80
+_ROOM = 1024
+"""Bytes for a structure of the C library's, more than any has."""
+_SIGNALS = 128
+"""Bytes of its sets of signals."""
 _CLONE3 = 435
 _CLONE_INTO_CGROUP = 0x200000000
 
@@ -64,3 +70,43 @@ def fork_into(folder: str) -> int:
     if pid < 0:
         raise OSError(ctypes.get_errno() or errno.ENOSYS, "clone3 into a cgroup")
     return pid
+
+
+def spawn(
+    program: str, words: Sequence[str], environment: Mapping[bytes, bytes], streams: Sequence[int]
+) -> int:
+    """Start a program by posix_spawn(3), in a session of its own, its first descriptors those of ``streams``,
+    with every signal as it is by default; return its pid. Raises OSError.
+
+    `os.posix_spawn` cannot name the two signals that the C library keeps for itself. That leaves them ignored
+    where they are not named.
+    """
+    attributes, actions = ctypes.create_string_buffer(_ROOM), ctypes.create_string_buffer(_ROOM)
+    _libc.posix_spawnattr_init(attributes)
+    _libc.posix_spawn_file_actions_init(actions)
+    try:
+        flags = _POSIX_SPAWN_SETSIGDEF | _POSIX_SPAWN_SETSIGMASK | _POSIX_SPAWN_SETSID
+        _libc.posix_spawnattr_setflags(attributes, ctypes.c_short(flags))
+        _libc.posix_spawnattr_setsigdefault(attributes, b"\xff" * _SIGNALS)
+        _libc.posix_spawnattr_setsigmask(attributes, bytes(_SIGNALS))
+        for number, fd in enumerate(streams):
+            _libc.posix_spawn_file_actions_adddup2(actions, fd, number)
+        pid = ctypes.c_int()
+        failed = _libc.posix_spawn(
+            ctypes.byref(pid), os.fsencode(program), actions, attributes, _strings(map(os.fsencode, words)),
+            _strings(b"%b=%b" % each for each in environment.items()),
+        )  # fmt: skip
+    finally:
+        _libc.posix_spawn_file_actions_destroy(actions)
+        _libc.posix_spawnattr_destroy(attributes)
+    if failed:
+        raise OSError(failed, os.strerror(failed))
+    return pid.value
+
+
+def _strings(found: Iterable[bytes]) -> ctypes.Array[ctypes.c_char_p]:
+    """Return an array of strings as C has it. Raises ValueError for one with a NUL."""
+    texts = list(found)
+    if any(b"\0" in text for text in texts):
+        raise ValueError("embedded null byte")
+    return (ctypes.c_char_p * (len(texts) + 1))(*texts, None)

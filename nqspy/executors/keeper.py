@@ -26,13 +26,15 @@ _PATIENCE = 1.0
 class Keeper:
     """Shepherds by pid, and attempts whose shepherd was killed and whose remains are being ended."""
 
-    def __init__(self, spool: str, reports: socket.socket, seat: cage.Seat) -> None:
-        """Raises OSError where it cannot become a subreaper."""
+    def __init__(self, spool: str, reports: socket.socket, seat: cage.Seat, others: set[int]) -> None:
+        """``others``: children of the starter that are neither shepherds nor remains; those that have ended
+        are taken out. Raises OSError where it cannot become a subreaper."""
         self._spool = spool
         self._reports = reports
         self._seat = seat
         self._shepherds: dict[int, str] = {}
         self._births: dict[int, str] = {}
+        self._others = others
         self._lost: list[str] = []
         self._rounds = 0
         forks.become_subreaper()
@@ -71,6 +73,7 @@ class Keeper:
                 break
             if pid == 0:
                 break
+            self._others.discard(pid)
             name = self._shepherds.pop(pid, None)
             if name is not None:
                 if status:
@@ -104,7 +107,11 @@ class Keeper:
                 self._note(name)
 
     def _strangers(self) -> list[int]:
-        return [pid for pid in proc.children(os.getpid()) if pid not in self._shepherds]
+        return [
+            pid
+            for pid in proc.children(os.getpid())
+            if pid not in self._shepherds and pid not in self._others
+        ]
 
     def _note(self, name: str) -> None:
         with contextlib.suppress(OSError):  # no folder any more, or no room: then it is not known

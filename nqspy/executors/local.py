@@ -5,10 +5,11 @@ net under them; the records in the spool say what happened. One thread waits for
 """
 
 import contextlib
+import hashlib
 import logging
 import os
+import shutil
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -82,15 +83,13 @@ class LocalExecutor:
         self._home = os.path.abspath(home)
         self._spool = os.path.join(self._home, "spool")
         os.makedirs(self._spool, mode=0o700, exist_ok=True)
-        os.makedirs(os.path.join(self._spool, "scripts"), mode=0o700, exist_ok=True)
         self._put = put
         # Requests of one list share script and environment: most are read once.
-        self._blob = lru_cache(_KEPT_BLOBS)(blob)
+        self._blob = lru_cache(_KEPT_BLOBS)(lambda digest: _checked(digest, blob(digest)))
         self._speed = speed
         self._processes = processes
         self._patience = patience
         self._clashes = Clashes()
-        self._scripts: dict[str, bytes] = {}
         link = SpawnerLink(self._home, self._spool, python, cage, spare)
         self._watch = Watch(self._home, self._spool, put, link)
         self._broom = SpoolCleaner(quiet)
@@ -168,7 +167,7 @@ class LocalExecutor:
         self._watch.seize()
         strays = list(self._sweep_attempts(expected))
         scan.sweep_aside(self._spool, self._watch.identifier)
-        self._sweep_scripts()
+        _sweep_scripts(self._spool)
         return [self._scan_one((seq, attempt), strays) for seq, attempt in expected.items()] + strays
 
     def _scan_one(self, key: Key, strays: list[Observation]) -> Observation:
@@ -208,13 +207,11 @@ class LocalExecutor:
     def _begin(self, start: Start, request: Request, site: Site) -> None:
         key = (request.seq, start.attempt)
         try:
-            script = self._materialise(request.spec.script)
+            script = self._blob(request.spec.script)
             environment = self._blob(request.spec.environment)
         except KeyError:
-            self._put(ObservedNotStarted(*key, "its script or environment is missing from the database"))
-            return
-        except OSError as error:
-            self._not_written(key, error)
+            text = "its script or environment is missing from the database, or damaged there"
+            self._put(ObservedNotStarted(*key, text))
             return
         order = make_order(
             request,
@@ -230,51 +227,6 @@ class LocalExecutor:
         order["patience"] = self._patience
         self._clashes.mark(request, order["output"], site)
         self._watch.begin(key, order)
-
-    def _not_written(self, key: Key, error: OSError) -> None:
-        """Its script is not in the spool. Where the disk is full the attempt is void after a while: at once
-        it would only be made again at once."""
-        text = f"cannot write its script into the spool: {error.strerror}"
-        if error.errno not in records.NO_ROOM:
-            self._put(ObservedNotStarted(*key, text))
-            return
-        timer = threading.Timer(records.AGAIN, self._put, (ObservedVoid(*key, text),))
-        timer.daemon = True
-        timer.start()
-
-    def _materialise(self, digest: str) -> bytes:
-        """Makes the script a file in the spool, once for all requests that share it; gives its first line."""
-        path = os.path.join(self._spool, "scripts", digest)
-        head = self._scripts.get(digest)
-        if head is not None and os.path.lexists(path):
-            return head
-        data = self._blob(digest)
-        try:
-            _write_script(path, data)
-        except FileNotFoundError:  # somebody has removed the folder
-            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-            _write_script(path, data)
-        head = self._scripts[digest] = data[:256].split(b"\n", 1)[0]
-        return head
-
-    def _sweep_scripts(self) -> None:
-        """Removes scripts that no attempt in the spool uses; they are written again when needed."""
-        used = set()
-        for folder in [folder for folder, _, _ in scan.attempts(self._spool)]:
-            record = records.read(folder, "pid")
-            if record is not None:
-                used.add(record.get("script"))
-            elif records.read(folder, "exit") is None and self._alive(folder):
-                return  # it is about to begin, and has not said yet which is its own
-        for entry in os.scandir(os.path.join(self._spool, "scripts")):
-            if entry.name not in self._scripts and entry.name not in used:
-                os.unlink(entry.path)
-
-    def _alive(self, folder: str) -> bool:
-        finding = scan.look(folder, self._watch.identifier)
-        if finding.pidfd is not None:
-            os.close(finding.pidfd)
-        return finding.pidfd is not None
 
     def _sweep_attempts(self, expected: Mapping[int, int]) -> Iterator[Observation]:
         """Removes what is left of attempts whose end is committed (the daemon ended before it forgot them),
@@ -293,10 +245,14 @@ class LocalExecutor:
                 yield ObservedStray(seq, attempt, finding.fate)
 
 
-def _write_script(path: str, data: bytes) -> None:
-    draft = f"{path}.tmp"
-    with open(draft, "wb") as file:
-        file.write(data)
-    # Readable for all in a folder that is not: jobs of other users get it as an open descriptor.
-    os.chmod(draft, 0o444)
-    os.rename(draft, path)
+def _checked(digest: str, data: bytes) -> bytes:
+    """Return the bytes if they are those of that digest. Raises KeyError."""
+    if not hashlib.sha256(data).hexdigest().startswith(digest):
+        raise KeyError(digest)
+    return data
+
+
+def _sweep_scripts(spool: str) -> None:
+    """Remove the scripts that an earlier nqspy has kept, once no attempt can use them."""
+    if not list(scan.attempts(spool)):
+        shutil.rmtree(os.path.join(spool, "scripts"), ignore_errors=True)

@@ -103,6 +103,16 @@ def _least(one: int, other: int) -> int:
     return max(one, other) if min(one, other) < 0 else min(one, other)
 
 
+def pair(name: str, limits: tuple[int, int]) -> tuple[int, int]:
+    """Return soft and hard limit as the kernel takes them: it knows no unlimited number of files, its own
+    greatest is the most there is."""
+    if name == "NOFILE" and -1 in limits:
+        with open("/proc/sys/fs/nr_open", encoding="ascii") as file:
+            most = int(file.read())
+        return (most if limits[0] < 0 else limits[0]), (most if limits[1] < 0 else limits[1])
+    return limits
+
+
 def variables(who: Person, root: str = "") -> dict[str, str]:
     """The environment of a login: /etc/environment, the search path of login.defs, and the user's own."""
     name = "ENV_SUPATH" if who.uid == 0 else "ENV_PATH"

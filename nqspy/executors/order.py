@@ -21,6 +21,8 @@ from nqspy.model.torus import base_in, torus_of, written
 KEEP_LOG = "keep_joblog"
 """The attribute that ``-kj`` gives a request: its job log stays in its owner's home."""
 
+_LINE = 256
+"""Bytes of a script's first line that the kernel reads."""
 _TWINS = ("HOME", "HOST", "LOGNAME", "PATH", "SHELL", "TZ")
 
 
@@ -33,10 +35,12 @@ def make_order(
     queue = site.settings.queues.get(request.queue) or Queue(request.queue)
     limits = _limits(spec, queue)
     grace = site.settings.server.grace
-    given = _environment(request, start, site, home, environment)
+    brought = _brought(environment)
+    defaults = variables.defaults(request, start) | variables.of_launchers(request, start, site)
+    given = _environment(request, start, site, home, defaults | brought)
     units = _units(start, site, given)
-    strategy = site.settings.server.shell_strategy
-    shell, login, script_args = _shell(spec, strategy, script)
+    server = site.settings.server
+    shell, login, script_args = _shell(spec, server.shell_strategy, script)
     return {
         "seq": request.seq,
         "attempt": start.attempt,
@@ -48,9 +52,12 @@ def make_order(
         "login": login,
         "shell_args": script_args,
         "interpreter": _interpreter(script) if shell is None else [],
-        "script": spec.script,
+        "script": script.decode("latin-1"),
+        "script_name": spec.script_name or spec.name,
+        "login_env": {"age": server.login_env_age, "failed": server.login_env_failed},
         "args": list(spec.args),
         "environment": given | units | _own(request, units),
+        "defaults": sorted(defaults.keys() - brought),
         "start_in": spec.start_in or (spec.workdir if queue.workdir == "submit" else None),
         "hosts": variables.hosts(request, start, site),
         "umask": spec.umask,
@@ -153,17 +160,17 @@ def _seconds(ms: int, speed: float) -> int:
     return max(1, ceil(seconds)) if isfinite(seconds) else 1
 
 
-def _shell(spec: Spec, strategy: str, script: bytes) -> tuple[str | None, bool, list[str]]:
-    """Interpreter (None: the owner's), whether it runs as a login shell, and its arguments before the
-    script."""
+def _shell(spec: Spec, strategy: str, script: bytes) -> tuple[str | None, str, list[str]]:
+    """Return the interpreter (None: the owner's), when its login shell is run ("": never, "once" for all
+    requests of its owner, "each": for this one), and its arguments before the script."""
     if spec.shell is not None:
         # What leads an application is Python that needs nothing of the site's packages: a third of its start.
-        return spec.shell, False, ["-IS"] if spec.caller is not None else []
+        return spec.shell, "", ["-IS"] if spec.caller is not None else []
     word, _, path = strategy.partition("=")
     if word == "fixed" and path:
-        return path, True, []
+        return path, "once", []
     named = _interpreter(script) if word == "free" or spec.dialect == "slurm" else []
-    return (named[0], False, named[1:]) if named else (None, True, [])
+    return (named[0], "", named[1:]) if named else (None, "each" if word == "login_each" else "once", [])
 
 
 def _interpreter(script: bytes) -> list[str]:
@@ -171,7 +178,7 @@ def _interpreter(script: bytes) -> list[str]:
     argument; empty where it names none."""
     if not script.startswith(b"#!"):
         return []
-    words = script[2:].split(b"\n", 1)[0].strip().split(None, 1)
+    words = script[2:_LINE].split(b"\n", 1)[0].strip().split(None, 1)
     return [_text(word.strip()) for word in words]
 
 
@@ -187,12 +194,15 @@ def cpus_of(pes: tuple[int, ...], site: Site) -> list[int] | None:
     return [cpus[pe] for pe in pes]
 
 
-def _environment(
-    request: Request, start: Start, site: Site, home: str, sent: bytes
-) -> dict[str, str]:  # Latin-1: one character is one byte
+def _brought(sent: bytes) -> dict[str, str]:
+    """Return the variables that a request brings along, one character for each byte (Latin-1)."""
     pairs = (item.partition("=") for item in sent.decode("latin-1").split("\0"))
-    found = leave_behind({name: value for name, equals, value in pairs if name and equals})
-    found = variables.defaults(request, start) | variables.of_launchers(request, start, site) | found
+    return leave_behind({name: value for name, equals, value in pairs if name and equals})
+
+
+def _environment(
+    request: Request, start: Start, site: Site, home: str, found: dict[str, str]
+) -> dict[str, str]:  # Latin-1: one character is one byte
     spec = request.spec
     for name in _TWINS:
         if f"QSUB_{name}" in found:

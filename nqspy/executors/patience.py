@@ -61,13 +61,14 @@ class Wait:
     gives the socket to listen at; ``told``: what the daemon said that does not end the wait; ``kill``: what
     ended it."""
 
-    def __init__(self, seconds: float, hear: Callable[[], socket.socket]) -> None:
-        """``seconds``: the deadline, from now on."""
+    def __init__(self, seconds: float, hear: Callable[[], socket.socket], *, at_once: bool = False) -> None:
+        """``seconds``: the deadline, from now on; ``at_once``: an order to end it allows no grace time."""
         self.begun = now()
         self.until = self.begun + seconds
         self.told: list[dict[str, Any]] = []
         self.kill: dict[str, Any] | None = None
         self._hear = hear
+        self._at_once = at_once
 
     def read(self, reader: int) -> tuple[bytes, bool]:
         """All that is written to the pipe until its other end is closed, or so far; and whether it was."""
@@ -103,7 +104,8 @@ class Wait:
                 continue
             # What has only just begun is let finish: it is over in a moment unless somebody holds it up.
             self.kill = self.kill or message
-            self.until = min(self.until, max(now() + message["grace"] / 1000, self.begun + _GONE))
+            grace = now() if self._at_once else max(now() + message["grace"] / 1000, self.begun + _GONE)
+            self.until = min(self.until, grace)
 
 
 def end(pid: int) -> None:

@@ -106,7 +106,7 @@ def observation(seq: int, attempt: int, record: dict[str, Any]) -> Observation:
     """The end that a ``done`` record tells."""
     if record.get("again"):
         return ObservedVoid(seq, attempt, record["text"])
-    if record["reason"] == "not_started":
+    if record["reason"] == "not_started" and record.get("status") is None:
         return ObservedNotStarted(seq, attempt, record["text"])
     ending = Ending(
         record["reason"],

@@ -1,7 +1,8 @@
-"""The scratch folder of an attempt: ``TMPDIR`` and the files of hosts (``PBS_NODEFILE``), the owner's own.
+"""The scratch folder of an attempt: its script, ``TMPDIR`` and the files of hosts (``PBS_NODEFILE``), all of
+them the owner's own.
 
 Made just before the job begins, removed once its output has been delivered: by processes of the owner, for
-what he put there may be links to anywhere. Standard library only.
+what the job put there may be links to anywhere. Standard library only.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import os
 import stat
 from typing import Any
 
-_HOSTS, _SLOTS, _TEMPORARY = "hosts", "slots", "tmp"
+_HOSTS, _SLOTS, _TEMPORARY, _MARK = "hosts", "slots", "tmp", "entered"
+_LONGEST = 200
 _READ = {
     "PBS_NODEFILE": _HOSTS, "HYDRA_HOST_FILE": _HOSTS,
     "OMPI_MCA_orte_default_hostfile": _SLOTS, "PRTE_MCA_prte_default_hostfile": _SLOTS,
@@ -30,11 +32,24 @@ def name(order: dict[str, Any]) -> str:
     return f"{base.rstrip('/')}/nqspy.{id}.{os.urandom(6).hex()}"
 
 
+def script(order: dict[str, Any]) -> str:
+    """Return the path of the attempt's own copy of the script: ``$0``, and what error messages begin with."""
+    name: str = order["script_name"].replace("/", "_").replace("\0", "_")
+    while len(os.fsencode(name)) > _LONGEST:
+        name = name[:-1]
+    if name in ("", ".", "..", _HOSTS, _SLOTS, _TEMPORARY, _MARK):
+        name = f"script.{name}"
+    return f"{order['scratch']}/{name}"
+
+
+def mark(order: dict[str, Any]) -> str:
+    """Return the path of the file that a login shell makes when it comes to the script."""
+    return f"{order['scratch']}/{_MARK}"
+
+
 def make(order: dict[str, Any]) -> None:
-    """Makes it. Raises OSError."""
-    path = order.get("scratch")
-    if not path:
-        return
+    """Make it, with the script as it was submitted. Raises OSError."""
+    path = order["scratch"]
     umask = os.umask(0o077)
     try:
         os.mkdir(path)
@@ -42,39 +57,37 @@ def make(order: dict[str, Any]) -> None:
         host, ranks = order["hosts"]
         _write(f"{path}/{_HOSTS}", f"{host}\n" * ranks)
         _write(f"{path}/{_SLOTS}", f"{host} slots={ranks}\n")
+        _write(script(order), order["script"], "latin-1")
     finally:
         os.umask(umask)
 
 
-def _write(path: str, text: str) -> None:
+def _write(path: str, text: str, coding: str = "utf-8") -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
-        os.write(fd, text.encode())
+        data = text.encode(coding)
+        while data:
+            data = data[os.write(fd, data) :]
     finally:
         os.close(fd)
 
 
 def variables(order: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
     """What the job's environment has of it unless the request says otherwise, and in any case."""
-    path = order.get("scratch")
-    if not path:
-        return {}, {}
+    path = order["scratch"]
     return {"TMPDIR": f"{path}/{_TEMPORARY}"}, {
         variable: f"{path}/{file}" for variable, file in _READ.items()
     }
 
 
 def removed(path: str) -> bool:
-    """Removes it if the job has left nothing there; whether it is gone."""
+    """Remove it if the job has left no folder with files there; return whether it is gone."""
     try:
-        for file in (_HOSTS, _SLOTS):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(f"{path}/{file}")
-        with contextlib.suppress(FileNotFoundError):
-            os.rmdir(f"{path}/{_TEMPORARY}")
+        for file in os.listdir(path):
+            (os.rmdir if file == _TEMPORARY else os.unlink)(f"{path}/{file}")
         os.rmdir(path)
     except FileNotFoundError:
-        return True
+        return not os.path.lexists(path)
     except OSError:
         return False
     return True

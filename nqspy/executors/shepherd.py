@@ -21,6 +21,7 @@ from nqspy.executors import (
     cage,
     child,
     joblog,
+    login_wait,
     meter,
     moving,
     outset,
@@ -28,6 +29,7 @@ from nqspy.executors import (
     person,
     proc,
     records,
+    scratch,
     verdict,
 )
 from nqspy.executors.attempt_reporter import AttemptReporter, Station, if_possible, persist
@@ -75,19 +77,24 @@ class Shepherd(AttemptReporter):
         self.early: list[dict[str, Any]] = []
         self.home = "/"
         self.said: dict[str, str] = {}
+        self.note = ""
+        self.marks = ""
+        self.status: int | None = None
+        self.noted = False
 
     def live(self) -> bool:
         """From the claim to the last report; whether it went without a fault, and the end could be told."""
         try:
             problem = self._launch()
-        except child.StoodStill:
-            self._give_up()
+        except child.StoodStill as error:
+            self._give_up(*error.args)
             return False
         if problem:
             self.cage.remove()
             if self.again:
                 time.sleep(records.AGAIN)
-            self._record({"reason": "not_started", "text": problem, "again": self.again}, None)
+            ending = {"reason": "not_started", "text": problem, "again": self.again, "status": self.status}
+            self._record(ending, None if self.status is None else self._say(f"nqspy: {problem}\n"))
             return False
         self._watch(self.wake)
         told = self._close()
@@ -117,7 +124,6 @@ class Shepherd(AttemptReporter):
 
     def _launch(self) -> str:
         order = self.order
-        order["script_path"] = os.path.join(self.station.spool, "scripts", order["script"])
         try:
             who = person.find(order)
             self.home = who.home
@@ -133,6 +139,9 @@ class Shepherd(AttemptReporter):
         except child.Again as error:
             self.again = True
             return str(error)
+        except child.NotRun as error:
+            self.status = 127
+            return str(error)
         self.leader = pid
         if problem:
             if pid:
@@ -142,38 +151,55 @@ class Shepherd(AttemptReporter):
         self.meter = Meter(self.cage, order, begun, self.reaped)
         self.asides = asides.Asides(order, self.streams, self.home)
         self.spool = Spool([fd for fd in set(self.streams) if fd >= 0])
-        del order["environment"]
+        if child.marks(order, who):
+            self.marks = scratch.mark(order)
+        del order["environment"], order["script"]
         return ""
 
     def _start(self, who: person.Person) -> tuple[int, str]:
-        """The leader's pid and "", or why there is none. Raises Again."""
+        """Return the leader's pid and "", or why there is none. Raises Again, NotRun, StoodStill."""
+        order, seeker = self.order, login_wait.LoginSeeker(self, who)
+        try:
+            problem, pid = seeker.ready(), 0
+            if not problem and not outset.plain(order, self.station):
+                name = records.folder_name(order["seq"], order["attempt"])
+                self.cage = self.station.seat.cage(name, self._wish())
+                outset.number_anew(order, self.cage)
+            try:
+                pid, problem = (0, problem) if problem else self._begin(who)
+            except child.OldLogin:
+                problem = seeker.renew()
+                pid, problem = (0, problem) if problem else self._begin(who)
+            self.note = seeker.note
+            return pid, problem
+        finally:
+            self.early = [*seeker.told, *self.early]
+
+    def _begin(self, who: person.Person) -> tuple[int, str]:
+        """The same, with a login at hand. Raises OldLogin where that is out of date."""
         order = self.order
         if outset.plain(order, self.station):
             outset.secure()
             return child.spawn(order, who, self.streams)
-        name = records.folder_name(order["seq"], order["attempt"])
-        self.cage = self.station.seat.cage(name, self._wish())
-        outset.number_anew(order, self.cage)
         wall, most = order["limits"]["wall"], order.get("patience", [patience.LAUNCH])[0]
         if wall is not None:
             most = min(most, wall / 1000 / order["speed"])
-        self.waited = patience.Wait(most, self._listen_early)
-        pid, problem = child.launch(
-            order, who, self.cage, self.streams, outset.secure, self.waited, self._born
-        )
-        self.early = self.waited.unanswered()
-        return pid, problem
+        wait = patience.Wait(most, self._listen_early)
+        try:
+            return child.launch(order, who, self.cage, self.streams, outset.secure, wait, self._born)
+        finally:
+            self.early = [*self.early, *wait.unanswered()]
 
     def _born(self, pid: int) -> None:
         self.leader = pid
 
-    def _give_up(self) -> None:
-        """Its first process did not come to run the script: that was ended, and the attempt with it."""
-        self.meter = Meter(self.cage, self.order, self.waited.begun, self.reaped)
+    def _give_up(self, waited: patience.Wait) -> None:
+        """Record an attempt that did not come to run the script, and was ended before."""
+        self.meter = Meter(self.cage, self.order, waited.begun, self.reaped)
         self.cage.remove()
-        kill, wall = self.waited.kill, self.meter.passed(now())
+        kill, wall = waited.kill, self.meter.passed(now())
         if kill is None and wall is None:
-            text = f"it did not begin within {now() - self.waited.begun:.0f} s: its first process stood still"
+            text = f"it did not begin within {now() - waited.begun:.0f} s: its first process stood still"
             self._record({"reason": "not_started", "text": text}, None)
             return
         reason, text = (kill["reason"], "") if kill is not None else wall or ("", "")
@@ -206,6 +232,8 @@ class Shepherd(AttemptReporter):
         self.bell = bell = self._hang_bell(poll)
         if self.control is not None:
             poll.register(self.control, select.POLLIN)
+            if not self.noted:
+                self._listen()
         poll.poll(min(_HEAD_START, self.meter.due(now()) * 1000))
         told = False
         while True:
@@ -237,9 +265,9 @@ class Shepherd(AttemptReporter):
 
     def _listen(self) -> socket.socket:
         """From now on it can be spoken to, and found should this shepherd be killed."""
-        self.control = patience.listen()
+        self.control, self.noted = self.control or patience.listen(), True
         record = {"leader": self._leader_identity(self.leader), "cage": [self.cage.kind, self.cage.folder],
-                  "controls": self.cage.held.own, "script": self.order["script"]}  # fmt: skip
+                  "controls": self.cage.held.own}  # fmt: skip
         if_possible(records.add, ".", "pid", record)
         return self.control
 
@@ -392,15 +420,22 @@ class Shepherd(AttemptReporter):
         self.said = self.asides.close()
         line = ""
         if self.reason in _LIMITS or ending["reason"] in ("memory_limit", "process_limit"):
-            line = f"nqspy: request {self.order['id']} was ended: {ending['text']}\n"
-            if self.streams[1] >= 0:
-                if_possible(os.write, self.streams[1], line.encode("utf-8"))
+            line = self._say(f"nqspy: request {self.order['id']} was ended: {ending['text']}\n")
+        elif ending["reason"] == "not_started":
+            line = self._say(f"nqspy: {ending['text']}\n")
         self.cage.remove()
         if_possible(joblog.add, self.order, ending, self.streams[0])
         self._sync(ending["used"])
         calm = not (self.reason or self.traced or self.asides.writer) and self.kill_at is None
         calm = calm and self.leaving is None
-        return self._record(ending, line if self.streams[1] < 0 else "", self.ready if calm else None)
+        return self._record(ending, line, self.ready if calm else None)
+
+    def _say(self, line: str) -> str:
+        """Add a line to the job's errors; return it where they are written in place, for the delivery."""
+        if self.streams[1] < 0:
+            return line
+        if_possible(os.write, self.streams[1], line.encode("utf-8"))
+        return ""
 
     def _sync(self, used: list[int]) -> None:
         """Its output is on the disk before its end is. Of much output the PEs are free before."""
@@ -419,8 +454,20 @@ class Shepherd(AttemptReporter):
         reason, text = self.reason, self.text
         if not reason:
             reason, text = verdict.of(self.cage, self.meter, self.order, status, number)
+            if reason in ("exit", "signal") and self._never_came():
+                reason, text = (
+                    "not_started",
+                    "its login shell ended before the script: a profile exits or execs",
+                )
+                status = status or 127 if number is None else None
+        text = "; ".join(filter(None, (text, self.note)))
         used = self.meter.used(now())
         return {"reason": reason, "status": status, "signal": number, "used": used, "text": text}
+
+    def _never_came(self) -> bool:
+        """True if the job's own login shell has left no mark of having come to the script."""
+        here = bool(self.marks) and os.path.lexists(os.path.dirname(self.marks))
+        return here and not os.path.lexists(self.marks)
 
     def _record(
         self, ending: dict[str, Any], line: str | None, ready: Callable[[], None] | None = None

@@ -27,7 +27,7 @@ import time
 import traceback
 from typing import Any, NoReturn
 
-from nqspy.executors import bells, cage, outset, records, rounds
+from nqspy.executors import bells, cage, login_taker, outset, records, rounds
 from nqspy.executors.attempt_reporter import Station
 from nqspy.executors.keeper import Keeper
 from nqspy.executors.spares import Spares
@@ -53,17 +53,23 @@ def main(arguments: list[str]) -> None:
     seat = cage.Seat(name, arguments[4])
     spares = Spares(float(arguments[6]))
     station = Station(spool, lock, reports, seat, spares.offers)
-    keeper = Keeper(spool, reports, seat)
+    poll = select.poll()
+    logins = login_taker.LoginDesk(spool, seat, station.most_processes, poll)
+    station.logins = logins.asks
+    keeper = Keeper(spool, reports, seat, logins.takers)
     wake = bells.wake_on_children()
     gc.collect()
     gc.disable()
     gc.freeze()
-    _Desk(orders, station, keeper, spares).serve(wake)
+    _Desk(orders, station, keeper, spares, logins, poll).serve(wake)
+    poll.unregister(orders)
+    poll.unregister(spares)
     os.close(lock)
     spares.end()
     _let_go(orders, keeper)
     while keeper.keeps():
-        select.select([wake], [], [], keeper.wait())
+        wait = keeper.wait()
+        logins.serve([fd for fd, _ in poll.poll(None if wait is None else wait * 1000)])
         bells.drain(wake)
         keeper.look()
     keeper.leave()
@@ -81,15 +87,23 @@ def _let_go(orders: socket.socket, keeper: Keeper) -> None:
 class _Desk:
     """Where orders come in and shepherds are found for them."""
 
-    def __init__(self, orders: socket.socket, station: Station, keeper: Keeper, spares: Spares) -> None:
-        self.orders = orders
+    def __init__(
+        self,
+        orders: socket.socket,
+        station: Station,
+        keeper: Keeper,
+        spares: Spares,
+        logins: login_taker.LoginDesk,
+        poll: select.poll,
+    ) -> None:
+        self.orders, self.logins, self.poll = orders, logins, poll
         self.station = station
         self.keeper = keeper
         self.spares = spares
 
     def serve(self, wake: int) -> None:
         """Handles orders and ends until the daemon is gone."""
-        poll = select.poll()
+        poll = self.poll
         for fd in (self.orders.fileno(), self.spares.fileno(), wake):
             poll.register(fd, select.POLLIN)
         while True:
@@ -97,6 +111,7 @@ class _Desk:
             ready = [fd for fd, _ in poll.poll(min(waits, default=None))]
             if self.spares.fileno() in ready:
                 self.keeper.rest(self.spares.take_in())
+            self.logins.serve(ready)
             if wake in ready or not ready:
                 bells.drain(wake)
                 self.keeper.look()
@@ -133,6 +148,7 @@ class _Desk:
         pid = _fork(born)
         if pid == 0:
             self.spares.close()
+            self.logins.close()
             _shepherd(order, born, self.orders, self.station)
         self.keeper.add(pid, name)
         return pid

@@ -234,6 +234,9 @@ class Watch:
             if kind == "here":
                 self._flush(key)
                 continue
+            if kind == "note":
+                self._put(ob.ObservedNote(*key, report["t"]))
+                continue
             self._running(key)
             if kind in ("use", "left") and key in self._attempts:
                 seen = ob.ObservedUse if kind == "use" else ob.ObservedExiting

@@ -82,8 +82,15 @@ class Server:
     )  # fmt: skip
     grace: int = setting("time", 10_000, "real time between TERM and KILL", low=0)
     shell_strategy: str = setting(
-        "text", "login", "shell of a request that names none: login, free or fixed=PATH",
+        "text", "login", "shell of a request that names none: login, login_each, free or fixed=PATH",
         guard="it names a program that runs as everybody, root too",
+    )  # fmt: skip
+    login_env_age: int = setting(
+        "time", 900_000, "real time after which the environment of a login is taken anew", low=1_000
+    )
+    login_env_failed: str = setting(
+        "name", "plain", "a job whose owner's login shell gives no environment has a plain one, or is held",
+        words=("plain", "hold"),
     )  # fmt: skip
     log_level: str = setting(
         "name", "info", "what the daemon's log tells", words=("debug", "info", "warning", "error")

@@ -34,6 +34,14 @@ class ObservedUse(Observation, frozen=True):
     used: Used = Used()
 
 
+class ObservedNote(Observation, frozen=True):
+    """A note on an attempt that was started: what it waits for before its script begins, or how it differs
+    from what its owner expects. An empty ``text`` takes the note back."""
+
+    kind: ClassVar[str] = "note"
+    text: str = ""
+
+
 class ObservedMovedOut(Observation, frozen=True):
     """A suspended attempt has moved out: its processes stand still, and what could be paged out is:
     ``paged`` bytes."""

@@ -148,7 +148,7 @@ class Spec(Struct, frozen=True):
     what `molded` says. ``job_class``: where its queue goes by classes; empty: the site's default. ``caller``:
     of an application the `mpprun` that waits for it, its number and beginning (ticks since boot); ``within``:
     the request that was called in, whose account is charged; ``session``: of a session (``qsub -I``) the
-    command that waits for it, likewise."""
+    command that waits for it, likewise. ``script_name``: of the file that its script was read from."""
 
     owner: str
     uid: int
@@ -186,6 +186,7 @@ class Spec(Struct, frozen=True):
     caller: tuple[int, int] | None = None
     within: str = ""
     session: tuple[int, int] | None = None
+    script_name: str = ""
 
 
 class Used(Struct, frozen=True):

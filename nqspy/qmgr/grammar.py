@@ -195,7 +195,7 @@ _SET = (
     Form("SEt timezone", "ZONE", "set_timezone", "zone of shifts and reports", kind="server",
          option="timezone"),
     _one("grace", "server/grace", "TIME"),
-    Form("SEt SHell_strategy", "fixed=(PATH) | free | login", "shell_strategy",
+    Form("SEt SHell_strategy", "fixed=(PATH) | free | login | login_each", "shell_strategy",
          "shell of a request that names none", "owner", kind="server", option="shell_strategy"),
     Form("SEt MAIl", "COMMAND|none | command=TEXT sendmail=PATH smtp=HOST:PORT tls=none|starttls|implicit "
          "user=NAME|none password_file=PATH|none from=ADDRESS limit=N",

@@ -33,7 +33,7 @@ Rule = Callable[[Cursor, Form], Order]
 Pair = tuple[str, Any]
 
 _AUTOMATIC = keywords("automatic")
-_STRATEGY = keywords("FIxed", "FRee", "Login")
+_STRATEGY = keywords("FIxed", "FRee", "Login", "LOGIN_Each")
 _DEFAULT = keywords("default")
 _RESERVED = {"queue": "all", "shift": "automatic"} | {
     kind.head: words.reserved for kind, words in registry.listed() if words.reserved
@@ -265,7 +265,7 @@ def set_timezone(cursor: Cursor, form: Form) -> Command:
 
 
 def shell_strategy(cursor: Cursor, form: Form) -> Command:
-    """``set shell_strategy fixed=(/bin/sh) | free | login``."""
+    """``set shell_strategy fixed=(/bin/sh) | free | login | login_each``."""
     cursor.skip("=")
     strategy = cursor.keyword(_STRATEGY)
     if strategy == "fixed":

@@ -92,6 +92,7 @@ def submission(
         "eligible": None if eligible is None else round(eligible.timestamp() * 1000),
         "host": socket.gethostname(), "umask": _umask(),
         "attributes": [*options.get("attributes", ()), *after], "mold": _mold(options),
+        "script_name": default_name if default_name != "STDIN" else None,
     }  # fmt: skip
     environment = _environment(options.get("environment", {}), folder)
     item = {"spec": given(spec), "script": body, "environment": environment, "user": options.get("user")}

@@ -119,7 +119,7 @@ ATTACKS = {
     "read the database's log": "cat $NQ/nqs.db-wal && echo WON",
     "write the database": "echo x >> $NQ/nqs.db && echo WON",
     "list the spool": "ls $NQ/spool && echo WON",
-    "read a script in the spool": "cat $NQ/spool/scripts/* && echo WON",
+    "read a login in the spool": "cat $NQ/spool/logins/* && echo WON",
     "read output in the spool": "cat $NQ/spool/*/stdout && echo WON",
     "tell the daemon a false end": python(
         "import socket, json\ns = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n"

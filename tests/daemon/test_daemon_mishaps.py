@@ -5,7 +5,6 @@ import contextlib
 import errno
 import gc
 import os
-import shutil
 import threading
 from pathlib import Path
 
@@ -261,12 +260,3 @@ def test_a_socket_that_was_removed_is_bound_again(live):
         assert live.ended(live.submit("exit 3"))["exit_status"] == 3
         assert before.call("ping")
     assert "the socket was removed; it is there again" in live.log
-
-
-def test_a_folder_of_scripts_that_was_removed_is_made_again(live):
-    known = live.ended(live.submit("exit 4"))
-    shutil.rmtree(live.home / "spool" / "scripts")
-    for script, status in (("exit 4", 4), ("exit 5", 5)):
-        assert live.ended(live.submit(script))["exit_status"] == status
-    assert (live.home / "spool" / "scripts").stat().st_mode & 0o777 == 0o700
-    assert known["exit_status"] == 4

@@ -48,10 +48,10 @@ def again(bench, request):
     return bench.ending(request).status
 
 
-def test_a_script_that_does_not_fit_is_tried_again_later_and_nobody_is_blamed(small):
+def test_an_attempt_that_finds_no_room_is_tried_again_later_and_nobody_is_blamed(small):
     fill(small)
     request = small.start("exit 3\n")
-    assert "No space left" in small.expect(ObservedVoid, request).text
+    small.expect(ObservedVoid, request)
     assert not any(isinstance(each, ObservedNotStarted) for each in small.seen)
     room(small)
     assert again(small, request) == 3

@@ -214,7 +214,7 @@ def test_what_a_starter_of_another_session_left_goes(make_bench, when):
 # ------------------------------------------------------------ a daemon of an ordinary user
 
 AS_USER = """
-import os, pwd, queue, signal, sys, time
+import hashlib, os, pwd, queue, signal, sys, time
 from nqspy.executors import proc, records
 from nqspy.executors.local import LocalExecutor
 from nqspy.model.actions import Start
@@ -230,13 +230,14 @@ def told(kind):
 
 home, script = sys.argv[1:]
 observations = queue.Queue()
-executor = LocalExecutor(home, observations.put, {"s": script.encode(), "e": b""}.__getitem__)
+blobs = {hashlib.sha256(data).hexdigest(): data for data in (script.encode(), b"")}
+executor = LocalExecutor(home, observations.put, blobs.__getitem__)
 executor.start()
 site = Site(host="ymp", found=executor.found())
 site.settings.queues["batch"] = Queue("batch", workdir="submit")
 me = pwd.getpwuid(os.geteuid())
 spec = Spec(owner=me.pw_name, uid=me.pw_uid, gid=me.pw_gid, name="job", queue="batch", workdir=home,
-            shell="/bin/sh", script="s", environment="e")
+            shell="/bin/sh", **dict(zip(("script", "environment"), blobs)))
 executor.do(Start(1, 1, (0,)), Request(1, spec, "batch", State.RUNNING, 0, 0, attempt=1), site, 0)
 told(ObservedRunning)
 end = time.monotonic() + 20

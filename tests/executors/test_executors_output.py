@@ -194,12 +194,6 @@ def test_a_free_strategy_reads_the_scripts_first_line(bench):
     assert bench.text("job.o1") == "42\n"
 
 
-def test_a_script_is_kept_once_for_all_its_requests(bench):
-    for _ in range(3):
-        bench.run("exit 0\n")
-    assert len(list((bench.home / "spool" / "scripts").iterdir())) == 1
-
-
 def test_the_spool_is_closed_to_others(bench):
     request = bench.running("exec sleep 60\n")
     for folder in (bench.home / "spool", bench.folder(request)):

@@ -293,6 +293,7 @@ def about_to_begin(bench):
     """An attempt 1.1 that was claimed by a living shepherd which does not listen yet, found by a scan."""
     folder = bench.home / "spool" / "1.1"
     folder.mkdir()
+    (bench.home / "spool" / "scripts").mkdir()
     (bench.home / "spool" / "scripts" / "its-own").write_text("exit 0\n")
     with subprocess.Popen(["sleep", "60"]) as shepherd:
         who = bench.executor._watch.identifier.of(shepherd.pid)
@@ -316,11 +317,10 @@ def test_what_is_told_to_an_adopted_shepherd_before_it_listens_is_kept_for_it(ab
     os.close(spool)
 
 
-def test_the_script_of_an_attempt_that_is_about_to_begin_is_left(about_to_begin):
+def test_scripts_of_an_earlier_nqspy_stay_while_an_attempt_may_read_them(about_to_begin):
     bench = about_to_begin
     script = bench.home / "spool" / "scripts" / "its-own"
     assert script.exists()
-    ending = {"reason": "exit", "status": 0, "signal": None, "used": [0, 0, 0], "text": ""}
-    records.add(str(bench.home / "spool" / "1.1"), "exit", {"ending": ending, "output": None})
-    bench.executor.scan({1: 1})
-    assert not script.exists(), "it has ended, and so needs no script any more"
+    shutil.rmtree(bench.home / "spool" / "1.1")
+    bench.executor.scan({})
+    assert not script.exists()

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from nqspy.executors import proc, records, scan
 from nqspy.model.actions import Start
@@ -116,7 +117,7 @@ def test_an_order_that_cannot_be_written_down_harms_no_other(bench):
 def test_an_interpreter_whose_name_is_no_text_is_not_found(bench):
     bench.site.settings.server.shell_strategy = "free"
     request = bench.request("", shell=None)
-    bench.blobs[request.spec.script] = b"#!/bin/s\xffh\n"
+    request = replace(request, spec=replace(request.spec, script=bench.keep(b"#!/bin/s\xffh\n")))
     bench.do(Start(request.seq, 1, (0,)), request)
     assert "cannot run /bin/s" in bench.expect(ObservedNotStarted, request).text
 

@@ -37,7 +37,7 @@ def take(tx: Transaction, observation: ob.Observation) -> None:
     if request is None or request.attempts != observation.attempt:
         if isinstance(observation, ob.ObservedRunning):
             tx.act(Kill(observation.seq, observation.attempt, "deleted", 0, 9))
-        elif not isinstance(observation, (ob.ObservedUse, ob.ObservedExiting)):
+        elif not isinstance(observation, (ob.ObservedUse, ob.ObservedNote, ob.ObservedExiting)):
             tx.act(Forget(observation.seq, observation.attempt))
         return
     _TAKERS[type(observation)](tx, request, observation)

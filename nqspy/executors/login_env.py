@@ -1,0 +1,211 @@
+"""The environment of a login, taken once for each user and shell: the commands that a login shell is given,
+what is kept of the answer in the spool, and when it is out of date. `login_taker` runs the shells.
+
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import binascii
+import json
+import os
+import time
+from typing import Any
+
+from nqspy.executors.person import Person
+
+BOURNE = ("sh", "bash", "dash", "ash", "ksh", "ksh93", "mksh", "zsh")
+CSH = ("csh", "tcsh")
+_FAMILIES = {**dict.fromkeys(BOURNE, "sh"), **dict.fromkeys(CSH, "csh"), "fish": "fish"}
+FOLDER = "logins"
+LARGEST = 1 << 20
+"""Bytes of an environment."""
+CHANGED = 2.0
+"""Real seconds that a job waits for a renewal. Then it takes what there was before."""
+RETRY = 60.0
+"""Real seconds after which a login that failed is tried again."""
+UMASK = 0o076
+"""The umask that a login begins with. A profile that leaves it as it is has set none: no profile sets this
+one."""
+_ENV = next((path for path in ("/usr/bin/env", "/bin/env") if os.path.exists(path)), "env")
+_PRINT = {
+    "sh": f'umask >|"$1"; exec {_ENV} -0 >>"$1"',
+    "csh": f"umask >! $argv[1]:q; exec {_ENV} -0 >> $argv[1]:q",
+    "fish": f"umask > $argv[1]; exec {_ENV} -0 >> $argv[1]",
+}
+_ENTER = {
+    "sh": ': >|"$1"; shift; exec "$@"',
+    "csh": "echo -n >! $argv[1]:q; shift; exec $argv:q",
+    "fish": "echo -n > $argv[1]; set -e argv[1]; exec $argv",
+}
+_OF_THE_SHELL = (b"_", b"SHLVL", b"PWD", b"OLDPWD", b"A__z")
+_ANYWHERE = ("/etc/environment", "/etc/login.defs")
+_PROFILES = {
+    "sh": (
+        "/etc/profile", "/etc/bash.bashrc", "/etc/bashrc", "~/.profile", "~/.bash_profile", "~/.bash_login",
+        "~/.bashrc", "~/.kshrc", "~/.mkshrc",
+    ),
+    "zsh": tuple(
+        f"{place}{name}" for name in ("zshenv", "zprofile", "zshrc", "zlogin")
+        for place in ("/etc/", "/etc/zsh/", "~/.")
+    ),
+    "csh": (
+        "/etc/csh.cshrc", "/etc/csh.login", "/etc/.login", "~/.cshrc", "~/.tcshrc", "~/.login",
+    ),
+    "fish": ("/etc/fish/config.fish", "~/.config/fish/config.fish"),
+}  # fmt: skip
+_FOLDERS = {"fish": ("/etc/fish/conf.d", "~/.config/fish/conf.d")}
+
+
+def clock() -> float:
+    """Return the seconds since the epoch: what is kept lives longer than a process."""
+    return time.time()  # noqa: TID251 - compared with a time in a file
+
+
+def family(shell: str) -> str:
+    """Return the family of a shell, "" for a program that no command can be given."""
+    return _FAMILIES.get(os.path.basename(shell), "")
+
+
+def print_command(shell: str, path: str) -> list[str]:
+    """Arguments that have a login shell write its umask and environment into a file."""
+    return _arguments(_PRINT[family(shell)], shell, [path])
+
+
+def enter_command(shell: str, mark: str, words: list[str]) -> list[str]:
+    """Arguments that have a login shell make the file ``mark``, then become the program of ``words``."""
+    return _arguments(_ENTER[family(shell)], shell, [mark, *words])
+
+
+def read_command(mark: str, script: str, args: list[str]) -> list[str]:
+    """Arguments that have a Bourne shell make the file ``mark``, then read a script itself."""
+    return ["-c", ': >|"$1"; shift; . "$0"', script, mark, *args]
+
+
+def _arguments(command: str, shell: str, words: list[str]) -> list[str]:
+    return ["-c", command, *(["sh"] if family(shell) == "sh" else []), *words]
+
+
+def profiles(shell: str, home: str) -> str:
+    """Return the state of all files that a login of this shell may read, as far as they are known by name."""
+    kind = "zsh" if os.path.basename(shell) == "zsh" else family(shell)
+    found = []
+    for folder in _FOLDERS.get(kind, ("/etc/profile.d",)):
+        folder = folder.replace("~", home, 1)
+        try:
+            names = sorted(os.listdir(folder))
+        except OSError:
+            names = []
+        found += [_state(f"{folder}/{name}") for name in names]
+    paths = (*_PROFILES.get(kind, ()), *_ANYWHERE, shell)
+    found += [_state(path.replace("~", home, 1)) for path in paths]
+    return " ".join(found)
+
+
+def _state(path: str) -> str:
+    try:
+        seen = os.stat(path)
+    except OSError:
+        return "-"
+    return f"{seen.st_mtime_ns}.{seen.st_ino}.{seen.st_size}"
+
+
+class KeptLogin:
+    """The outcome of a login: its environment and umask, or the reason why there is none (``failed``).
+    ``at``: seconds since the epoch; ``seen``: the profiles' state before it."""
+
+    __slots__ = ("at", "failed", "seen", "umask", "variables")
+
+    def __init__(
+        self, seen: str, *, at: float = 0.0, failed: str = "", umask: int | None = None, data: bytes = b""
+    ) -> None:
+        self.seen, self.at, self.failed, self.umask = seen, at, failed, umask
+        pairs = (item.partition(b"=") for item in data.split(b"\0"))
+        self.variables = {name: value for name, sign, value in pairs if name and sign}
+
+    def age(self, most: float) -> str:
+        """Return how it stands after at most ``most`` seconds of use: "fresh", "renew" (in the background,
+        from half of that on), "old"."""
+        most = min(most, RETRY) if self.failed else most
+        age = clock() - self.at
+        if not 0 <= age < most:
+            return "old"
+        return "fresh" if age < most / 2 else "renew"
+
+    def encoded(self) -> bytes:
+        """Return what `decode` reads."""
+        head = {"seen": self.seen, "at": self.at, "failed": self.failed, "umask": self.umask}
+        return (
+            json.dumps(head).encode() + b"\n" + b"\0".join(b"%b=%b" % each for each in self.variables.items())
+        )
+
+
+def decode(data: bytes) -> KeptLogin | None:
+    """Return a kept login, None for bytes that are none."""
+    head, _, rest = data.partition(b"\n")
+    try:
+        found = json.loads(head)
+        umask = None if found["umask"] is None else int(found["umask"])
+        return KeptLogin(
+            str(found["seen"]), at=float(found["at"]), failed=str(found["failed"]), umask=umask, data=rest
+        )
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def printed(seen: str, data: bytes) -> KeptLogin | None:
+    """Return the login that `print_command` has written down, None where that is not whole."""
+    umask, _, rest = data.partition(b"\n")
+    try:
+        mask = int(umask, 8) & 0o777
+    except ValueError:
+        return None
+    if not rest.endswith(b"\0"):
+        return None
+    found = KeptLogin(seen, umask=None if mask == UMASK else mask, data=rest)
+    for name in _OF_THE_SHELL:
+        found.variables.pop(name, None)
+    return found
+
+
+def path_of(spool: str, who: Person, shell: str) -> str:
+    """Return where the login of a user with a shell is kept."""
+    words = "\0".join((str(who.uid), who.name, shell, who.home))
+    return f"{spool}/{FOLDER}/{who.uid}.{binascii.crc32(os.fsencode(words)):08x}"
+
+
+def read(path: str) -> KeptLogin | None:
+    """Return what is kept there, None where there is nothing that can be read."""
+    try:
+        with open(path, "rb") as file:
+            return decode(file.read(2 * LARGEST))
+    except OSError:
+        return None
+
+
+def write(path: str, kept: KeptLogin) -> None:
+    """Keep it, in place of an earlier one. Raises OSError."""
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    draft = f"{path}.{os.getpid()}"
+    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        with open(fd, "wb") as file:
+            file.write(kept.encoded())
+        os.rename(draft, path)
+    except BaseException:
+        os.unlink(draft)
+        raise
+
+
+def request(who: Person, shell: str) -> bytes:
+    """Return the message that asks the starter for a login."""
+    fields: dict[str, Any] = {
+        "uid": who.uid, "gid": who.gid, "name": who.name, "home": who.home, "own": who.shell, "shell": shell,
+    }  # fmt: skip
+    return json.dumps(fields).encode()
+
+
+def requested(message: bytes) -> tuple[Person, str]:
+    """Return the user and the shell of such a message."""
+    each = json.loads(message)
+    return Person(each["uid"], each["gid"], each["name"], each["home"], each["own"]), each["shell"]

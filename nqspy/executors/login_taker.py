@@ -1,0 +1,244 @@
+"""The starter's side of logins (`login_env`): each is taken by a process of its own, which outlives the job
+that asked for it. So no profile is ever cut off because a job was killed.
+
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable
+
+from nqspy.executors import cage, forks, login_env, logins, patience, person, proc
+from nqspy.executors.control import Wish
+
+DEADLINE = 120.0
+"""Real seconds that a login may take."""
+_CPU = 30
+"""Seconds of CPU time that one process of a login may use: profiles that start themselves again do so without
+end."""
+LEAVE = 2.0
+_PAUSE = 0.05
+
+
+class LoginDesk:
+    """The logins that are being taken, by user and shell, and the pipes of the shepherds that wait for them.
+    ``asks``: where shepherds ask; each inherits it."""
+
+    def __init__(self, spool: str, seat: cage.Seat, most_processes: int, poll: select.poll) -> None:
+        self._spool, self._seat, self._most, self._poll = spool, seat, most_processes, poll
+        self._here, self.asks = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._here.setblocking(False)
+        self._waiting: dict[str, list[int]] = {}
+        self._done: dict[int, str] = {}
+        self.takers: set[int] = set()
+        poll.register(self._here, select.POLLIN)
+
+    def serve(self, ready: list[int]) -> None:
+        """Handle what is ready: shepherds that ask, logins that are done."""
+        for fd in [fd for fd in ready if fd in self._done]:
+            self._poll.unregister(fd)
+            path = self._done.pop(fd)
+            for each in (fd, *self._waiting.pop(path)):
+                os.close(each)
+        while self._here.fileno() in ready:
+            try:
+                message, fds, _, _ = socket.recv_fds(self._here, 1 << 16, 1, socket.MSG_CMSG_CLOEXEC)
+            except BlockingIOError:
+                return
+            if fds:
+                self._begin(message, fds[0])
+
+    def _begin(self, message: bytes, waiter: int) -> None:
+        try:
+            who, shell = login_env.requested(message)
+            path = login_env.path_of(self._spool, who, shell)
+            if path not in self._waiting:
+                self._fork(who, shell, path)
+            self._waiting[path].append(waiter)
+        except (OSError, ValueError, KeyError):
+            os.close(waiter)  # no process to be had: the shepherd finds nothing, and says so
+
+    def _fork(self, who: person.Person, shell: str, path: str) -> None:
+        reader, writer = os.pipe()
+        try:
+            pid = os.fork()
+        except OSError:
+            os.close(reader)
+            os.close(writer)
+            raise
+        if pid == 0:
+            _serve(lambda: self._take(who, shell, path, writer), writer)
+        os.close(writer)
+        self.takers.add(pid)
+        self._waiting[path] = []
+        self._done[reader] = path
+        self._poll.register(reader, select.POLLIN)
+
+    def close(self) -> None:
+        """Close all of it, in a shepherd."""
+        for fds in ([*self._done], *self._waiting.values()):
+            for fd in fds:
+                os.close(fd)
+        self._done, self._waiting = {}, {}
+        self._here.close()
+
+    def _take(self, who: person.Person, shell: str, path: str, writer: int) -> None:
+        forks.become_subreaper()
+        until = patience.now() + DEADLINE
+        wish = Wish(processes=self._most) if who.uid != os.geteuid() else None
+        held = self._seat.cage(f"login-{os.path.basename(path)}-{os.getpid()}", wish)
+        try:
+            login_env.write(path, _login(held, who, shell, until))
+            os.close(writer)  # the shepherds that wait look at it
+            _clear(held, until)
+        finally:
+            held.kill()
+            held.remove()
+
+
+def _serve(work: Callable[[], None], keep: int) -> None:
+    """Do the work in this process, which was just forked, and end."""
+    status = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.setsid()
+        os.closerange(3, keep)
+        os.closerange(keep + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        work()
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+    finally:
+        os._exit(status)
+
+
+def _login(held: cage.Cage, who: person.Person, shell: str, until: float) -> login_env.KeptLogin:
+    """Run the login shell as its user, and return what came of it."""
+    reader, writer = os.pipe()
+    pid = held.fork()
+    if pid == 0:
+        try:
+            os.setsid()
+            held.enter()
+            data = _as_the_user(who, shell, until).encoded()
+            while data:
+                data = data[os.write(writer, data) :]
+        except BaseException as error:
+            os.write(writer, login_env.KeptLogin("", failed=f"it could not be run: {error}").encoded())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    data = _read(reader, until + LEAVE)
+    os.close(reader)
+    kept = login_env.decode(data) or login_env.KeptLogin("", failed="it was killed")
+    kept.at = login_env.clock()
+    return kept
+
+
+def _read(reader: int, until: float) -> bytes:
+    """Read to the end, not beyond the deadline, and not much beyond the bound."""
+    data, poll = b"", select.poll()
+    poll.register(reader, select.POLLIN)
+    while len(data) <= login_env.LARGEST + (1 << 16):
+        if not poll.poll(max(0.0, until - patience.now()) * 1000):
+            break
+        part = os.read(reader, 1 << 16)
+        if not part:
+            break
+        data += part
+    return data
+
+
+def _as_the_user(who: person.Person, shell: str, until: float) -> login_env.KeptLogin:
+    """Become the user, run the shell, and read what it has written down."""
+    if who.uid != os.geteuid():
+        given = logins.smaller({}, logins.limits_of(who, person.groups_of(who)))
+        for name, pair in given.items():
+            resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), logins.pair(name, pair))
+    person.become(who)
+    try:
+        os.chdir(who.home)
+    except OSError:
+        os.chdir("/")
+    seen = login_env.profiles(shell, who.home)
+    folder = f"/tmp/nqspy-login.{os.urandom(8).hex()}"  # noqa: S108 - it is new
+    path = f"{folder}/env"
+    os.mkdir(folder, 0o700)
+    try:
+        failed, data = _run(who, shell, path, until), _written(path)
+        if len(data) > login_env.LARGEST:
+            failed = "its environment has more than 1 MiB"
+        kept = None if failed else login_env.printed(seen, data)
+        if kept is None:
+            early = "it ended with status 0 before it had read its profiles: one of them exits or execs"
+            kept = login_env.KeptLogin(seen, failed=failed or early)
+        return kept
+    finally:
+        with contextlib.suppress(OSError):
+            if os.path.lexists(path):
+                os.unlink(path)
+            os.rmdir(folder)
+
+
+def _run(who: person.Person, shell: str, path: str, until: float) -> str:
+    """Run the login shell to its end; return why it failed, "" if it did not."""
+    os.umask(login_env.UMASK)
+    environment = logins.variables(who) | {"ENVIRONMENT": "BATCH", "PBS_ENVIRONMENT": "PBS_BATCH"}
+    nothing = os.open(os.devnull, os.O_RDWR)
+    words = [f"-{os.path.basename(shell)}", *login_env.print_command(shell, path)]
+    pid = forks.spawn(shell, words, {os.fsencode(k): os.fsencode(v) for k, v in environment.items()},
+                      (nothing,) * 3)  # fmt: skip
+    os.umask(0o077)
+    with contextlib.suppress(OSError, ValueError):  # it has ended, or may use less already
+        resource.prlimit(pid, resource.RLIMIT_CPU, (_CPU, _CPU + 5))
+    poll = select.poll()
+    poll.register(os.pidfd_open(pid), select.POLLIN)
+    if not poll.poll(max(0.0, until - patience.now()) * 1000):
+        return f"it took longer than {DEADLINE:.0f} s"
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if code == -signal.SIGXCPU:
+        return f"it used {_CPU} s of CPU time and did not end"
+    if code < 0:
+        return f"signal {-code} ended it"
+    return f"it ended with status {code}" if code else ""
+
+
+def _written(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(login_env.LARGEST + 1)
+    except OSError:
+        return b""
+
+
+def _clear(held: cage.Cage, until: float) -> None:
+    """Wait for what the profiles have left running, up to the deadline; then end it."""
+    while proc.children(os.getpid()):
+        while patience.now() < until and held.pids():
+            time.sleep(_PAUSE * 10)
+            _reap()
+        if held.pids():
+            held.signal(signal.SIGTERM)
+            time.sleep(LEAVE)
+            held.kill()
+        _reap()
+        time.sleep(_PAUSE)
+
+
+def _reap() -> None:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
