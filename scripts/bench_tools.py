@@ -2,6 +2,7 @@
 
 import json
 import os
+import pwd
 import select
 import shutil
 import socket
@@ -68,14 +69,16 @@ def paired(one: list[str], other: list[str], env: dict[str, str], runs: int) -> 
 
 class Site:
     """A daemon in a temporary home on 2 PEs, with the shipped site of that name; ``exits`` False: without its
-    exits."""
+    exits. ``profile``: the ``.bash_profile`` of the user that measures, which this daemon alone sees (root
+    only)."""
 
-    def __init__(self, name: str = "plain", exits: bool = True) -> None:
+    def __init__(self, name: str = "plain", exits: bool = True, profile: str | None = None) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="nqspy-bench-"))
         self.home = self.folder / "home"
         self.env = os.environ | {"NQSPY_HOME": str(self.home)}
         self.script = self.folder / "true.sh"
-        self.script.write_text("/bin/true\n")
+        self.script.write_text("#!/bin/bash\n/bin/true\n")
+        self.profile = profile
         self.run("nqsd", "init", "--site", name)
         (self.home / "queues.d" / "90-bench.qmgr").write_text("set machine pes=2\n")
         if not exits:
@@ -84,7 +87,22 @@ class Site:
 
     def start(self) -> None:
         """Starts the daemon."""
-        self.run("nqsd", "start")
+        if self.profile is None:
+            self.run("nqsd", "start")
+            return
+        login, entry = self.folder / "login", pwd.getpwuid(os.geteuid())
+        login.mkdir(exist_ok=True)
+        (login / ".bash_profile").write_text(self.profile)
+        people = self.folder / "passwd"
+        mine = f"{entry.pw_name}:x:{entry.pw_uid}:{entry.pw_gid}::{login}:/bin/bash\n"
+        people.write_text(mine + Path("/etc/passwd").read_text())
+        apart = 'mount --bind "$1" /etc/passwd && exec "$2" start'
+        words = ["unshare", "-m", "--propagation", "private", "sh", "-c", apart, "sh"]
+        subprocess.run([*words, people, BIN / "nqsd"], env=self.env, capture_output=True, check=True)
+
+    def set(self, command: str) -> None:
+        """Changes a setting."""
+        self.run("qmgr", "-c", command)
 
     def _without_exits(self) -> None:
         for path in (self.home / "exits").glob("*.py"):
@@ -124,9 +142,9 @@ class Site:
 
 
 @contextmanager
-def site() -> Iterator[Site]:
-    """A daemon for the time of a measurement."""
-    made = Site()
+def site(profile: str | None = None) -> Iterator[Site]:
+    """A daemon for the time of a measurement; ``profile`` as `Site` has it."""
+    made = Site(profile=profile)
     try:
         yield made
     finally:
@@ -156,11 +174,13 @@ class Line:
         return answer
 
 
-def item(script: str, folder: Path, queue: str = "batch", memory: int | None = None) -> dict[str, object]:
-    """A submission as qsub sends it; ``memory`` in bytes."""
+def item(
+    script: str, folder: Path, queue: str = "batch", memory: int | None = None, shell: str | None = "/bin/sh"
+) -> dict[str, object]:
+    """A submission as qsub sends it; ``memory`` in bytes; ``shell`` None: the script names its own."""
     spec: dict[str, object] = {
         "owner": "", "uid": 0, "name": "true", "queue": queue, "script": "", "environment": "",
-        "workdir": str(folder), "shell": "/bin/sh",
+        "workdir": str(folder), "shell": shell,
     }  # fmt: skip
     if memory is not None:
         spec["ask"] = {"memory": memory}
