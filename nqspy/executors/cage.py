@@ -170,7 +170,8 @@ class Birthplace(Cage):
         self.before = 0.0
 
     def begin(self) -> None:
-        """Another job begins in it: what was used up to now is not its use."""
+        """Another job begins in it: what was used up to now is not its use, nor what held the former one."""
+        self.held = HeldControls()
         self.before = self._spent()
 
     def cpu(self) -> float | None:

@@ -11,6 +11,9 @@ from typing import Any
 from nqspy.executors import cage, child, records, scratch
 from nqspy.executors.attempt_reporter import Station
 
+_ROOM = 64 << 20
+"""Bytes of a memory limit with which a shepherd cannot come near it."""
+
 
 def read(data: bytes, fds: list[int], station: Station) -> dict[str, Any]:
     """An order as the starter got it, in a message or in the file of a long one, completed. Raises OSError,
@@ -34,15 +37,20 @@ def in_own_cgroup(order: dict[str, Any], station: Station) -> bool:
 
 
 def plain(order: dict[str, Any], station: Station) -> bool:
-    """Whether the job is spawned by a shepherd that was born in the job's own cgroup: no limit was asked for
-    that only a cgroup of the job's alone can keep, and does here."""
+    """True if the job is spawned by a shepherd that was born in the job's own cgroup: no limit was asked for
+    that only a cgroup of the job's alone can keep, and does here. Memory by version 1 is an exception."""
     if not child.plain(order):
         return False
-    asked = {
-        "memory": order["limits"]["memory"] is not None, "pids": order.get("keep_processes"),
-        "devices": order.get("denied"),
-    }  # fmt: skip
+    memory = order["limits"]["memory"] is not None and not joins(order, station)
+    asked = {"memory": memory, "pids": order.get("keep_processes"), "devices": order.get("denied")}
     return not any(wish and station.seat.holds(controller) for controller, wish in asked.items())
+
+
+def joins(order: dict[str, Any], station: Station) -> bool:
+    """True if the shepherd is where the job's memory is held while it spawns it (`control.joined`): the limit
+    leaves room for the little that it uses meanwhile."""
+    place, limit = station.seat.controls.found.get("memory"), order["limits"]["memory"]
+    return place is not None and place.version == 1 and limit is not None and limit >= _ROOM
 
 
 def number_anew(order: dict[str, Any], held: cage.Cage) -> None:

@@ -20,6 +20,7 @@ from nqspy.executors import (
     bells,
     cage,
     child,
+    control,
     joblog,
     login_wait,
     meter,
@@ -161,10 +162,12 @@ class Shepherd(AttemptReporter):
         order, seeker = self.order, login_wait.LoginSeeker(self, who)
         try:
             problem, pid = seeker.ready(), 0
+            name = records.folder_name(order["seq"], order["attempt"])
             if not problem and not outset.plain(order, self.station):
-                name = records.folder_name(order["seq"], order["attempt"])
                 self.cage = self.station.seat.cage(name, self._wish())
                 outset.number_anew(order, self.cage)
+            elif not problem and outset.joins(order, self.station):
+                self.cage.held = self.station.seat.controls.hold(self._wish(), name, "")
             try:
                 pid, problem = (0, problem) if problem else self._begin(who)
             except child.OldLogin:
@@ -180,7 +183,11 @@ class Shepherd(AttemptReporter):
         order = self.order
         if outset.plain(order, self.station):
             outset.secure()
-            return child.spawn(order, who, self.streams)
+            try:
+                with control.joined(self.cage.held):
+                    return child.spawn(order, who, self.streams)
+            except OSError as error:
+                raise child.Again(str(error)) from None
         wall, most = order["limits"]["wall"], order.get("patience", [patience.LAUNCH])[0]
         if wall is not None:
             most = min(most, wall / 1000 / order["speed"])

@@ -39,12 +39,14 @@ EAT = 'python3 -S -c \'import time; x = b"x" * {}; open("full", "w"); time.sleep
 
 
 @needs("memory")
-def test_memory_is_the_kernels_business_and_the_right_request_ends(bench):
+@pytest.mark.parametrize("limit", [40 * MB, 80 * MB])
+def test_memory_is_the_kernels_business_and_the_right_request_ends(bench, limit):
+    """With the larger limit its shepherd goes where the request is held, to spawn it there."""
     innocent = bench.running(f"exec {EAT.format(20 * MB)}\n", ask=Ask(memory=400 * MB))
-    ending = bench.run(f"exec {EAT.format(400 * MB)}\n", ask=Ask(memory=40 * MB))
+    ending = bench.run(f"exec {EAT.format(400 * MB)}\n", ask=Ask(memory=limit))
     assert ending.reason == "memory_limit"
-    assert ending.text.startswith(f"memory limit of {40 * MB} bytes exceeded: ")
-    assert 39 * MB <= ending.used.memory <= 60 * MB  # no sample could have been in time for 400 MB
+    assert ending.text.startswith(f"memory limit of {limit} bytes exceeded: ")
+    assert limit - MB <= ending.used.memory <= limit + 20 * MB  # no sample could have been in time for 400 MB
     assert f"nqspy: request 2.ymp was ended: {ending.text}\n" in bench.text("job.e2")
     bench.do(Kill(innocent.seq, 1, "deleted", 1000))
     assert bench.ending(innocent).reason == "deleted"
@@ -65,6 +67,19 @@ def test_swapping_does_not_hide_memory_and_the_peak_is_told(bench):
     ending = bench.run(script, ask=Ask(memory=300 * MB))
     assert (ending.reason, ending.status) == ("exit", 0)
     assert ending.used.memory >= 60 * MB  # it was that much for a moment only
+
+
+@needs("memory")
+def test_a_shepherd_that_spawned_one_with_a_memory_limit_takes_the_next_without(bench):
+    script = "grep :memory: /proc/self/cgroup; grep :memory: /proc/$PPID/cgroup; echo $PPID\n"
+    held, free = [
+        (bench.run(script, ask=Ask(memory=memory)).status, bench.text(f"job.o{bench.seq}").split())[1]
+        for memory in (80 * MB, None)
+    ]
+    assert held[0] != held[1] == free[0] == free[1]
+    assert held[2] == free[2]
+    folder = f"/sys/fs/cgroup/memory{held[0].partition(':memory:')[2]}"
+    bench.until(lambda: not os.path.exists(folder), "the end of what held it")
 
 
 @needs("memory")
