@@ -30,11 +30,10 @@ def cut(text: str, width: int) -> str:
 
 
 class Shape(NamedTuple):
-    """Widths of the default table: head, format of a row; of identifier, name, owner and queue."""
+    """Widths of the default table: head, format of a row; of name, owner and queue."""
 
     head: str
     row: str
-    id: int
     name: int
     owner: int
     queue: int
@@ -43,12 +42,12 @@ class Shape(NamedTuple):
 _NARROW = Shape(
     "Job id            Name             User              Time Use S Queue\n"
     "----------------  ---------------- ----------------  -------- - -----\n",
-    "%-17s %-16s %-16s  %8s %1s %-16s\n", 17, 16, 16, 16,
+    "%-17s %-16s %-16s  %8s %1s %-16s\n", 16, 16, 16,
 )  # fmt: skip
 _WIDE = Shape(
     "Job id                         Name            User             Time Use S Queue\n"
     "-----------------------------  --------------- ---------------  -------- - ---------------\n",
-    "%-30s %-15s %-15s  %8s %1s %-15s\n", 30, 15, 15, 15,
+    "%-30s %-15s %-15s  %8s %1s %-15s\n", 15, 15, 15,
 )  # fmt: skip
 
 
@@ -79,10 +78,10 @@ def row(subject: Subject, server: str, *, done: bool = False) -> JobRow:
 
 
 def line(row: JobRow, table: Shape) -> str:
-    """A row as a line. A name as wide as its column is cut too, as PBS does."""
+    """A row as a line. A name as wide as its column is cut too, as PBS does; an identifier never is."""
     id, name, owner, time, letter, queue = row
     return table.row % (
-        id if len(id) <= table.id else cut(id, table.id),
+        id,
         name if len(name) < table.name else name[: table.name - 1] + "*",
         owner if len(owner) <= table.owner else cut(owner, table.owner),
         time if len(time) <= _TIME else cut(time, _TIME),
@@ -160,8 +159,9 @@ def alternate_row(subject: Subject, look: Look, at: Where) -> str:
     ask = spec.ask
     by_cpu = finite(ask.cpu) is not None
     widths = _WIDTHS_WIDE if look.wide else _WIDTHS
-    words = (full_id(request.seq, at.server), spec.owner, request.queue, spec.name)
-    cells = [f"{cut(word, width):<{width}}" for word, width in zip(words, widths, strict=False)]
+    words = (spec.owner, request.queue, spec.name)
+    cells = [f"{full_id(request.seq, at.server):<{widths[0]}}"]
+    cells += [f"{cut(word, width):<{width}}" for word, width in zip(words, widths[1:], strict=False)]
     cells += [f"{UNKNOWN:>{widths[4]}}", f"{1:{widths[5]}}", f"{cut(str(ask.pes), widths[6]):>{widths[6]}}"]
     asked, used = finite(ask.cpu if by_cpu else ask.wall), subject.used
     elapsed = None if used is None else used.cpu if by_cpu else used.wall

@@ -73,16 +73,24 @@ def test_the_wide_table_and_the_one_with_what_is_done(book):
     assert default(subjects(book)[:2], done=True) == DONE
 
 
-def test_what_is_too_long_is_cut_and_the_first_label_is_shown(diary):
+def test_what_is_too_long_is_cut_but_no_identifier_and_the_first_label_is_shown(diary):
     book = diary()
     book.submit(0, "default", owner="a" * 20, name="n" * 16)
     [one] = subjects(book)
     row = pbs_tables.row(one, "ymp.centre.example")
     assert row.id == "1.ymp"
     cells = default([one], "h" * 40).splitlines()[2].split()
-    assert cells[:3] == ["1." + "h" * 14 + "*", "n" * 15 + "*", "a" * 15 + "*"]
+    assert cells[:3] == ["1." + "h" * 40, "n" * 15 + "*", "a" * 15 + "*"]
     long = one._replace(used=Used(cpu=1234 * HOUR))
     assert default([long]).splitlines()[2].split()[3] == "1234:00*"
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_an_identifier_stands_whole_in_the_alternate_table(book, wide):
+    at = Where("a-node-with-a-very-long-name.example.org", "h", PARIS, 0)
+    [one, *_] = subjects(book)
+    line = pbs_tables.alternate_row(one, Look(wide=wide), at)
+    assert line.split()[0] == f"{one.request.seq}.{at.server}"
 
 
 def test_an_ended_request_is_f_with_its_cpu_time(book):
