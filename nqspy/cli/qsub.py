@@ -107,6 +107,7 @@ class Writer:
         self.pbs = options.dialect == "pbs"
         self.warnings: dict[str, None] = {}
         self.remarks: dict[str, None] = {}
+        self.awaits = "--after"
 
     def command(self, word: str, args: list[str]) -> dict[str, object]:
         """The item of a command with its arguments, which no script holds."""
@@ -133,6 +134,8 @@ class Writer:
         script = script if draft.wrapped is None else f"#!/bin/sh\n{draft.wrapped}\n"
         item = draft.item(script, "" if file == "-" else file, args, self._here)
         self.remarks |= dict.fromkeys(draft.remarks)
+        if draft.depends and not any(each.startswith("after:") for each in draft.notes):
+            self.awaits = "--dependency" if dialect == "slurm" else "-W depend"
         if self._here.terminal:
             self._warn(draft, file, args)
         return item
@@ -263,6 +266,7 @@ def own_key(options: QsubOptions) -> str:
 
 def refused(answer: fast.TextAnswer, options: QsubOptions, writer: Writer) -> int:
     """Says what the daemon said against it; gives the exit status: PBS's own in its dialect."""
+    answer.err = answer.err.replace("--after", writer.awaits, 1)  # the option that was typed
     if writer.pbs:
         from nqspy.cli.posix import told
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from nqspy.model.commands import Submit, decode
+from nqspy.rpc.messages import text_answer
 
 
 def script(text: str, name: str = "job.sh") -> Path:
@@ -319,3 +320,19 @@ def test_standard_input_is_the_script_when_none_is_named(desk, monkeypatch):
     done = subprocess.run([sys.executable, "-c", code], input=text, capture_output=True, check=True, env=env)
     assert (done.stdout, done.stderr) == (b"1.ymp\n", b"")
     assert (desk.submitted["spec"]["name"], desk.submitted["spec"]["queue"]) == ("STDIN", "night")
+
+
+@pytest.mark.parametrize(
+    ("words", "flag"),
+    [
+        ("qsub -W depend=afterok:99 job.sh", "-W depend: "), ("qsub --after 99 job.sh", "--after: "),
+        ("qsub --dialect slurm -d afterok:99 job.sh", "--dependency: "),
+        ("submit --dependency afterany:99 job.sh", "--dependency: "),
+    ],
+)  # fmt: skip
+def test_a_refused_dependency_names_the_option_that_was_typed(desk, screen, words, flag):
+    script("true\n")
+    desk.answers["submit"] = lambda id, _: text_answer(id, 206, "", "--after: there is no request 99.ymp\n")
+    status, out, err = screen.run(words)
+    assert (status != 0, out) == (True, "")
+    assert f"{flag}there is no request 99.ymp" in err
