@@ -127,9 +127,10 @@ class Selection(Protocol):
 
 class RequestView(Protocol):
     """A request as a user exit sees it: read only. Sizes in bytes, None = unlimited or not given; times in
-    ms; ``started``: None as long as it waits; ``priority``: as its owner gave it; ``consumables``: units it
-    asks for, by name. ``array``: identifier of the array that it is, or is one index of (``index``);
-    ``count``: how many indices of an array could still start, else 1."""
+    ms; ``project``: as its owner named it (``-P``); ``started``: None as long as it waits; ``priority``: as
+    its owner gave it; ``consumables``: units it asks for, by name. ``array``: identifier of the array that
+    it is, or is one index of (``index``); ``count``: how many indices of an array could still start, else
+    1."""
 
     id: str
     seq: Seq
@@ -138,6 +139,7 @@ class RequestView(Protocol):
     owner: str
     group: str
     account: str | None
+    project: str | None
     queue: str
     state: str
     date_in_queue: Instant
@@ -162,6 +164,10 @@ class PassView(Protocol):
 
     now: Instant
     shift: str | None
+
+    @property
+    def site(self) -> Site:
+        """The site itself: what the clock and the shifts are read from."""
 
     @property
     def version(self) -> object:
@@ -196,13 +202,19 @@ class Answer(Struct, frozen=True):
     """What jobselect answers: ``force``, ``refuse``, ``never`` or ``hold_line`` with a text, and which exit
     said so. None: the standard rules. ``alike``: fields in which others of its queue are alike that the
     refusal reaches too (`reasons.ALIKE`; none of them: all), those of them whose numbers lie ``within`` these
-    bounds; None: it reaches nobody else. (A Struct: a pass makes dozens.)"""
+    bounds; None: it reaches no other request. ``until``: the instant from which the exit may answer
+    otherwise; a pass asks again then. (A Struct: a pass makes dozens.)"""
 
     verdict: str
     text: str = ""
     who: str = ""
     alike: tuple[str, ...] | None = None
     within: tuple[Bounds, ...] = ()
+    until: Instant | None = None
+
+    def holds(self, now: Instant) -> bool:
+        """True if it need not be asked for again at ``now``."""
+        return self.until is None or now < self.until
 
 
 class Known(Struct, frozen=True):

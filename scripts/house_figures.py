@@ -18,7 +18,7 @@ from house.feature.placing import add_to
 
 LINES_BEFORE = 49_841
 """Lines of nqspy before room was made in it (7797ec7)."""
-WORDS = {"probe": r"probe", "swap": r"swap", "calendar or shift_end": r"calendar|shift_end"}
+WORDS = {"probe": r"probe", "swap": r"swap", "calendar or shift_end": r"calendar|shift_end\b"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -256,6 +256,10 @@ def _comment(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
     sheet.notes.append(f"comment:{value}")
 
 
+def _project(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
+    sheet.notes.append(f"project:{value}")
+
+
 def _nice(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
     """Slurm's niceness puts a request back; ours does so by its priority among the owner's own."""
     sheet.spec["priority"] = -values.parse_number(value or "100", -1023, 1024)
@@ -305,7 +309,7 @@ _READ: "dict[str, Callable[[RequestSheet, SlurmSheet, str], None]]" = {
     "error": _stream("stderr"), "folder": _folder, "array": _array, "depend": _depend, "begin": _begin,
     "hold": _hold, "mail_type": _mail_type, "mail_user": _mail_user, "export": _export, "nice": _nice,
     "requeue": _requeue, "no_requeue": _no_requeue, "comment": _comment, "wrap": _wrap, "input": _input,
-    "open_mode": _open_mode, "gpus": _gpus, "gres": _gres, "nothing": _nothing,
+    "open_mode": _open_mode, "project": _project, "gpus": _gpus, "gres": _gres, "nothing": _nothing,
 }  # fmt: skip
 
 

@@ -70,6 +70,7 @@ SLURM: "Table" = (
     (("--nice",), "nice", "slurm_optional", "", "put it back among your own: --nice, --nice=N"),
     (("--requeue",), "requeue", "slurm_on", "", "it may run again"),
     (("--no-requeue",), "no_requeue", "slurm_on", "", "it may not run again"),
+    (("--wckey",), "project", "slurm", "NAME", "project, as -P of qsub; exits see it"),
     (("--comment",), "comment", "slurm", "TEXT", "kept as an attribute"),
     (("--wrap",), "wrap", "slurm", "COMMAND", "a line for the shell instead of a script"),
     (("-v", "--verbose", "--parsable"), "nothing", "slurm_on", "", "nothing: the answer is the identifier"),

@@ -83,6 +83,7 @@ _MADE: dict[str, Callable[["Seen"], Any]] = {
     "cpu": lambda s: s._request.spec.ask.finite_cpu(),
     "memory": lambda s: s._request.spec.ask.finite_memory(),
     "wall": lambda s: finite(s._request.spec.ask.wall),
+    "project": lambda s: s._request.spec.project,
     "arguments": lambda s: _bounded(s._request.spec.args),
     "array": _array,
     "index": lambda s: index_of(s._request.seq),
@@ -147,6 +148,7 @@ class SeenFields:
     owner: str = _there("owner")
     group: str = _there("group")
     account: str | None = _there("account")
+    project: str | None = _made("project")
     queue: str = _there("queue")
     submitted: Instant = _there("submitted")
     cpu: int | None = _made("cpu")
@@ -339,6 +341,11 @@ class SiteView:
         self._running: list[Request] | None = None
         self._seen = 0  # so many of those this pass has chosen are among them
         self._shown: list[RequestView] = []
+
+    @property
+    def site(self) -> Site:
+        """The site itself: what the clock and the shifts are read from."""
+        return self._draft.site
 
     @property
     def version(self) -> tuple[int, str]:

@@ -79,7 +79,11 @@ def _known(reach: Sequence[Reach]) -> Iterator[Reach]:
     _check(each.reason for each in reach)
     for each in reach:
         if is_sound(each):
-            yield replace(each, reason=replace(each.reason, until=None))
+            yield each if _is_moment(each.reason.until) else replace(each, reason=_timeless(each.reason))
+
+
+def _timeless(reason: Reason) -> Reason:
+    return reason if reason.until is None else replace(reason, until=None)
 
 
 def known_failures(failures: Sequence[ExitFailure], exits: Collection[str]) -> tuple[ExitFailure, ...]:

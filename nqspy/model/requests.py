@@ -188,6 +188,15 @@ class Spec(Struct, frozen=True):
     session: tuple[int, int] | None = None
     script_name: str = ""
 
+    @property
+    def project(self) -> str | None:
+        """The project it was handed in for (``-P``), kept as an attribute."""
+        named = [word.removeprefix(_PROJECT) for word in self.attributes if word.startswith(_PROJECT)]
+        return named[-1] if named else None
+
+
+_PROJECT = "project:"
+
 
 class Used(Struct, frozen=True):
     """What an attempt has used so far: CPU and wall time in ms of the site's clock, most memory in bytes."""

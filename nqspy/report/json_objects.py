@@ -91,6 +91,7 @@ def _object(
         "owner": spec.owner,
         "group": spec.group,
         "account": spec.account,
+        "project": spec.project,
         "queue": request.queue,
         "domain": context.domains.get(request.queue, APPLICATION),
         "state": state.value,

@@ -260,8 +260,7 @@ def night_report(
         "groups": groups,
         "counts": night_metrics.counts(groups),
         "withdrawn": sum(row["withdrawn"] for row in groups),
-        **(outcomes := _outcomes(night, histories, labels, around.why)),
-        "never": sum(row["never"] for row in outcomes["waiting"]),
+        **_outcomes(night, histories, labels, around.why),
         "shadow": _shadow(night, around.shadow, site, zone),
         "incidents": [event_object(each, site.name, zone) for each in night.incidents],
         "step_s": step // 1000,
@@ -314,12 +313,13 @@ def _heading(night: Night, now: Instant, around: Around, zone: Zone) -> dict[str
 def _outcomes(
     night: Night, histories: Sequence[RequestHistory], labels: RequestLabels, why: Why
 ) -> dict[str, Any]:
-    """Who gave way, those that failed, that wait and that run."""
-    waiting = [history for history in histories if history.waits]
+    """Return what gave way, failed, waits (``never``: how many of it can never start) and runs."""
+    waiting = [labels.waiting(each, night.reasons, why) for each in histories if each.waits]
     return {
         "moves": night.moves.told(),
         "failed": [labels.ended(history) for history in histories if night_metrics.is_failed(history)],
-        "waiting": [labels.waiting(history, night.reasons, why) for history in waiting],
+        "waiting": waiting,
+        "never": sum(row["never"] for row in waiting),
         "running": [labels.running(history) for history in histories if history.request.state in STARTED],
     }
 

@@ -131,7 +131,7 @@ def _last(
         "Exit_status": exit_status(subject.ended),
         **_of_array(subject, server),
         "history_timestamp": None if at is None else at // 1000,
-        "project": project(notes),
+        "project": project(spec),
         "Submit_Host": spec.host or None,
         "end_reason": _end_reason(subject.ended),
     }
@@ -235,9 +235,9 @@ def checkpoint(notes: Mapping[str, str]) -> str:
     return "n" if "no_checkpoint" in notes else notes.get("checkpoint", "u")
 
 
-def project(notes: Mapping[str, str]) -> str:
+def project(spec: Spec) -> str:
     """``project``: PBS's default where none was named."""
-    return notes.get("project", "_pbs_project_default")
+    return spec.project or "_pbs_project_default"
 
 
 def _used(used: Used, spec: Spec) -> dict[str, str | int]:

@@ -162,7 +162,7 @@ def _priority(value: str, date: ReadDate) -> Criterion:
 
 
 def _project(value: str, date: ReadDate) -> Criterion:
-    return lambda subject: project(notes_of(subject.request.spec)) == value
+    return lambda subject: project(subject.request.spec) == value
 
 
 def _rerunable(value: str, date: ReadDate) -> Criterion:

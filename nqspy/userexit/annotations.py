@@ -2,6 +2,7 @@
 them in a pass."""
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Protocol, TypeVar
 
 from nqspy.model.ids import Instant
@@ -29,6 +30,17 @@ class ExitView(Protocol):
     @property
     def shift(self) -> str | None:
         """Name of the shift in force."""
+
+    @property
+    def local(self) -> datetime:
+        """The instant of the pass in the site's time zone."""
+
+    @property
+    def shift_ends(self) -> Instant | None:
+        """The instant, ms, at which another shift begins; None where no shift does."""
+
+    def at(self, time: str) -> Instant:
+        """Return the next instant, ms, at which the site's clock shows a time of day, such as ``"06:00"``."""
 
     @property
     def exit(self) -> str:

@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
+from math import ceil
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from nqspy.model.actions import Redate
 from nqspy.model.ids import Instant, Seq
@@ -34,8 +36,12 @@ def refuse(
     text: str,
     alike: Iterable[str] | None = None,
     within: Mapping[str, tuple[float | None, float | None]] | None = None,
+    until: Instant | datetime | None = None,
 ) -> Answer:
     """jobselect: not now; submit: not at all. The text tells the owner why.
+
+    ``until`` (jobselect): the instant (ms, as of ``view.at("06:00")``) or datetime with its zone at which the
+    exit is asked again, whatever else happens; ``qstat --why`` shows it.
 
     ``alike`` (jobselect) says how far the answer reaches: all waiting requests of the same queue that are
     alike in these fields (`reasons.ALIKE`; ``()``: all of them) are passed over with it for the rest of the
@@ -44,6 +50,8 @@ def refuse(
     ``most`` None, or infinity as of a setting that is ``unlimited``: however much, but not unlimited;
     ``least`` None, as of a request without a limit: those without one.
     """
+    if until is not None:
+        return structs.replace(refuse(text, alike, within), until=_instant("refuse", until))
     if alike is None and not within:
         return Answer("refuse", _sentence(text))
     names = (alike,) if isinstance(alike, str) else tuple(alike or ())
@@ -93,9 +101,27 @@ def never(text: str) -> Answer:
     return Answer("never", _sentence(text))
 
 
-def hold_line(text: str) -> Answer:
-    """jobselect: not now, and look no further in this queue. The text tells the owner why."""
-    return Answer("hold_line", _sentence(text))
+def hold_line(text: str, until: Instant | datetime | None = None) -> Answer:
+    """jobselect: not now, and look no further in this queue. The text tells the owner why; ``until`` as of
+    `refuse`."""
+    at = None if until is None else _instant("hold_line", until)
+    return Answer("hold_line", _sentence(text), until=at)
+
+
+def _instant(function: str, until: Any) -> Instant:
+    """Return an instant of what an exit names as one. Raises TypeError."""
+    if type(until) is int and 0 <= until <= LATEST:
+        return Instant(until)
+    if isinstance(until, datetime) and until.tzinfo is not None:
+        return Instant(ceil(until.timestamp() * 1000))
+    raise TypeError(
+        f'{function}() takes as until an instant in ms, such as view.at("06:00"), or a datetime with its'
+        f" zone, not {until!r}"
+    )
+
+
+LATEST = 253_370_764_800_000
+"""The first of January 9999, as an instant."""
 
 
 def redate(what: RequestView | Selection, date: Instant) -> Redate:

@@ -6,6 +6,7 @@ from typing import Any
 from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Instant, Seq
 from nqspy.ports import Answer, PassView
+from nqspy.userexit import clock
 from nqspy.userexit.call_stats import Subject, Trace
 from nqspy.userexit.errors import described
 from nqspy.userexit.guard import Guard, is_ctrl_c
@@ -56,7 +57,7 @@ class Calls:
             self._views.clear()
         found = self._views.get(who)
         if found is None:
-            found = self._views[who] = View(view, who, self.guard.shielded)
+            found = self._views[who] = View(view, who, self.guard.shielded, _clock=clock)
         return found
 
     def ask(self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...]) -> Any:

@@ -200,12 +200,14 @@ class SiteExits:
         if not (hooks := self._active["jobselect"]):
             return None
         seq, keeping = request.seq, self._keeping
-        if keeping and (known := self._memory.known(seq, hooks)) is not None:
+        known = self._memory.known(seq, hooks) if keeping else None
+        if known is not None and (known.answer is None or known.answer.holds(view.now)):
             return known.answer
         with self._guard:
             for hook in hooks:
-                kept = keeping and seq in hook.kept
-                answer: Said = hook.kept[seq] if kept else self._select(hook, request, seq, view, keeping)
+                kept = hook.kept.get(seq, _UNKNOWN) if keeping else _UNKNOWN
+                stands = kept is None or kept.holds(view.now)
+                answer: Said = kept if stands else self._select(hook, request, seq, view, keeping)
                 if answer is None:
                     continue
                 if isinstance(answer, Failed):
@@ -228,7 +230,10 @@ class SiteExits:
             return Answer("refuse", f"exit {hook.who} failed {on}{said.text}", hook.who)
         if hook.exit.down and self._calls.really is None:
             return Failed(f"exit {hook.who} failed on another request; it is asked in the next pass")
-        answer = None if said is None else Answer(said.verdict, said.text, hook.who, said.alike, said.within)
+        answer = None
+        if said is not None:
+            until = said.until if said.until is not None and said.until > view.now else None
+            answer = Answer(said.verdict, said.text, hook.who, said.alike, said.within, until)
         if keeping and hook.lasting and not reads.fleeting:
             self._memory.put(hook, seq, answer, reads.keys)
         return answer
@@ -396,6 +401,10 @@ class SiteExits:
     def listing(self) -> list[dict[str, Any]]:
         """One entry for each loaded exit, as `seats.entry` describes it."""
         return [entry(one) for one in self._exits.values()]
+
+
+_UNKNOWN = Answer("", until=Instant(0))
+"""An answer that holds at no instant: none is kept."""
 
 
 def _is_of_group(hook: Hook) -> bool:

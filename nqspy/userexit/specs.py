@@ -61,7 +61,8 @@ def jobselect(request: RequestView, view: View, now: Instant) -> Answer | None:
     None leaves it to the standard rules; ``force()`` starts it past run, user and memory limits, never past a
     stopped queue, a hold or a date; ``refuse("why")`` keeps it back, and with ``alike=("owner", ...)`` all
     of its queue that are alike in these fields, with ``within={"memory": (least, most)}`` those whose numbers
-    lie in these bounds; ``never("why")`` says that waiting will not help;
+    lie in these bounds; ``until=view.at("06:00")`` has it asked again then; ``never("why")`` says that
+    waiting will not help;
     ``hold_line("why")`` refuses too and closes its queue's line behind it. Of several exits' answers refusing
     beats forcing, else the first one other than None in file-name order counts. An answer is kept until
     something changes that it rests on. Fallback: this request is refused for now.

@@ -1,6 +1,7 @@
 """What an exit gets to see of the site: the pass's view, read only, never interrupted half-way."""
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any, NoReturn, TypeVar
 
 from msgspec import Struct, field
@@ -55,6 +56,10 @@ class ViewFields:
 
     shift: str | None = _shown("shift")
     machine: Any = _shown("machine")
+    _local: Any = cached_property(lambda view: view._clock.local(view._site.now, view._site.site.timezone))
+    _end_of_shift: Any = cached_property(
+        lambda view: view._shield(view._clock.end_of_shift)(view._site.site, view._site.now)
+    )
     settings: Any = _shown("settings")
     _queue: Callable[..., Any] = _called("queue")
     _waiting: Callable[..., Selection] = _called("waiting")
@@ -71,7 +76,8 @@ class View(ViewFields, Struct, dict=True, eq=False):
     ``now``: the instant of the pass; ``shift``: name of the shift in force; ``machine``: settings of the
     machine; ``settings``: settings of the whole site (an exit's own are its ``setting(...).value``);
     ``exit``: the name of the exit that looks (``answer.who == view.exit``: an answer of its own); ``reads``:
-    what it has looked at so far. (A Struct: a pass makes several.)
+    what it has looked at so far; ``_clock``: the module `clock`, which loads parts of the engine that a
+    file alone does not need. (A Struct: a pass makes several.)
     """
 
     _site: PassView
@@ -79,6 +85,7 @@ class View(ViewFields, Struct, dict=True, eq=False):
     _shield: Shield
     reads: Reads = field(default_factory=Reads)
     _made: dict[Callable[..., Any], tuple[object, Any, Reads]] = field(default_factory=dict)
+    _clock: Any = None
 
     @staticmethod
     def _lacks(name: str) -> str:
@@ -95,6 +102,27 @@ class View(ViewFields, Struct, dict=True, eq=False):
         """The instant of the pass."""
         self.reads.fleeting = True
         return self._site.now
+
+    @property
+    def local(self) -> datetime:
+        """The instant of the pass in the site's time zone."""
+        self.reads.fleeting = True
+        shown: datetime = self._local
+        return shown
+
+    def at(self, time: str) -> Instant:
+        """Return the next instant at which the site's clock shows a time of day, such as ``"06:00"``. Raises
+        ValueError."""
+        self.reads.fleeting = True
+        found: Instant = self._clock.next_at(time, self._site.site.timezone, self._site.now)
+        return found
+
+    @property
+    def shift_ends(self) -> Instant | None:
+        """The instant at which another shift begins; None where no shift does."""
+        self.reads.fleeting = True
+        ends: Instant | None = self._end_of_shift
+        return ends
 
     def once(self, make: Callable[["View"], T]) -> T:
         """What a function makes of the view, for all calls of this exit: made again when the pass has started

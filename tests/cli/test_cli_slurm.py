@@ -38,6 +38,7 @@ CASES = [
     ("-N 2-4", {"ask": {"pes": 2}}),
     ("--hold --requeue --comment='so it is'", {
         "held": True, "rerunnable": True, "attributes": ["comment:so it is"]}),
+    ("--wckey=weather", {"attributes": ["project:weather"]}),
     ("--no-requeue --nice=20", {"rerunnable": False, "priority": -20}),
     ("--nice", {"priority": -100}),
     ("-d afterok:1:2,afterany:3", {"attributes": ["after:1:ok", "after:2:ok", "after:3:any"]}),

@@ -410,6 +410,14 @@ def test_nothing_is_loaded_that_is_not_asked_for():
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
+def test_exits_see_account_and_project_of_a_story():
+    rule = "@userexit\ndef jobselect(request):\n    print(request.account, request.project)\n"
+    site = Site(exits={"loud": exit(rule)})
+    site.submit("a", account="water", project="P")
+    site.submit("b", attributes=["project:Q"])
+    assert site.printed == ["loud: water P", "loud: None Q"]
+
+
 def test_a_test_leaves_the_log_as_it_was(caplog):
     caplog.set_level(logging.INFO)
     site = Site(exits={"loud": exit("@userexit\ndef jobselect(request):\n    print('seen', request.name)\n")})

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from nqspy.core import alike, sight
 from nqspy.core.draft import Draft
 from nqspy.core.queueing.candidate_order import CandidateOrder
-from nqspy.model.ids import Seq
+from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reach, Reason, ReasonCode, told
 from nqspy.model.requests import Request
 from nqspy.ports import Answer, RequestView
@@ -26,6 +26,10 @@ REFUSED: Mapping[str, ReasonCode] = {
     "never": ReasonCode.NEVER,
 }
 """The code of the reason that each refusing answer gives."""
+
+
+SOON = 1_000
+"""ms after which an exit is asked again at the earliest, whatever instant it names: passes must not spin."""
 
 
 Refusal = tuple[Request, Answer, int, int | None, int]
@@ -90,18 +94,24 @@ class Reached:
 
 class Offers:
     """The offers of one pass. ``asking``: there is somebody to ask; ``forces``: whom it may force; ``reach``:
-    how far refusals reach."""
+    how far refusals reach; ``due``: when the first refusal that named an instant holds no more."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft, self._exits = draft, draft.exits
         self.asking = draft.exits.has("jobselect")
         self.forces = self.asking and draft.exits.forces()
         self.reach: list[Reach | None] = []
-        self._rounds = draft.exits.recall(draft.site) if self.asking else {}
+        before = draft.exits.recall(draft.site) if self.asking else {}
+        self._rounds = {queue: self._holding(refused) for queue, refused in before.items()}
+        self.due: Instant | None = None
         self._walks: dict[str, Walk] = {}
         self._refused: list[Refusal] = []
-        self._said: dict[tuple[str, str, str], Reason] = {}
+        self._said: dict[tuple[str, str, str, Instant | None], Reason] = {}
         self._domains: dict[str, str] = {}
+
+    def _holding(self, refused: Mapping[Seq, Answer]) -> Mapping[Seq, Answer]:
+        """Return the refusals that hold still at the instant of the pass."""
+        return {seq: answer for seq, answer in refused.items() if answer.holds(self._draft.now)}
 
     # ------------------------------------------------------------ asking
 
@@ -111,8 +121,9 @@ class Offers:
         return walk
 
     def is_known(self, request: Request) -> bool:
-        """Whether it need not be asked about."""
-        return self._exits.known(request.seq) is not None
+        """True if it need not be asked about."""
+        known = self._exits.known(request.seq)
+        return known is not None and (known.answer is None or known.answer.holds(self._draft.now))
 
     def of(self, request: Request) -> Answer | None:
         """What jobselect says of a candidate, or would say again."""
@@ -149,9 +160,12 @@ class Offers:
         self._refused.append((request, answer, offered, place, draft.proposals))
 
     def _reason(self, answer: Answer) -> Reason:
-        said = (answer.verdict, answer.who, answer.text)
+        said = (answer.verdict, answer.who, answer.text, answer.until)
         if said not in self._said:
-            self._said[said] = told(REFUSED[answer.verdict], answer.who, answer.text)
+            self._said[said] = told(REFUSED[answer.verdict], answer.who, answer.text, answer.until)
+            if answer.until is not None:
+                at = max(answer.until, Instant(self._draft.now + SOON))
+                self.due = at if self.due is None else min(self.due, at)
         return self._said[said]
 
     def ask_again(self) -> list[Request]:

@@ -129,9 +129,10 @@ class _Selection:
         return reason is not None
 
     def dues(self) -> tuple[Instant | None, ...]:
-        """What the next pass may wait for: a date in queue, that a group's cap lets it start again, those who
-        are left over, the next promised start."""
-        return self._draft.site.next_date(), self._tally.opens(), self._goes_on(), self._promised.next_at()
+        """Return what the next pass may wait for: a date in queue, a group's cap, requests left over, a
+        promised start, an instant that an exit named."""
+        dates = self._draft.site.next_date(), self._tally.opens(), self._goes_on(), self._promised.next_at()
+        return *dates, self._offers.due
 
     def _goes_on(self) -> Instant | None:
         """When the next pass goes on with those that this one could not offer, or would let pass now: at

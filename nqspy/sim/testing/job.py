@@ -118,6 +118,8 @@ class StoryWish(Struct, frozen=True):
     name: str
     queue: str
     group: str | None = None
+    account: str | None = None
+    project: str | None = None
     pes: int = 1
     cpu: Amount = None
     wall: Amount = None
@@ -144,11 +146,13 @@ class StoryWish(Struct, frozen=True):
             array = None if self.array is None else _array(self.array)
         except NqspyError as error:
             raise BadStory(str(error)) from None
+        projects = () if self.project is None else (f"project:{self.project}",)
         spec = Spec(
             owner=self.owner, uid=uid, gid=USERS, name=self.name or "STDIN", name_given=bool(self.name),
-            queue=self.queue, script="", environment="", workdir=f"/home/{self.owner}", account=self.group,
+            queue=self.queue, script="", environment="", workdir=f"/home/{self.owner}",
+            account=self.account or self.group,
             ask=ask, priority=self.priority, eligible=self.not_before, held=self.held, after=self.after,
-            attributes=tuple(self.attributes), args=tuple(self.arguments), array=array,
+            attributes=(*projects, *self.attributes), args=tuple(self.arguments), array=array,
         )  # fmt: skip
         return Submission(spec, self.script, f"HOME=/home/{self.owner}")
 
