@@ -22,11 +22,25 @@ def read(
     return given, found, operands
 
 
-def tell(command: str, cmd: str, home: "str | None", **fields: object) -> int:
-    """Sends a message and shows what comes back: a line for each failure. The exit status is the last
-    one's."""
-    message: dict[str, object] = {"cmd": cmd, "text": command, **fields}
-    return fast.show(command, DaemonConnection(home).call(message))
+TOGETHER = 2_000
+"""Identifiers in one message: the daemon serves others between two messages."""
+
+
+def tell(command: str, cmd: str, home: "str | None", ids: "list[str]", **fields: object) -> int:
+    """Send a message for each `TOGETHER` identifiers and show what comes back: a line for each failure.
+    Return the exit status of the last one."""
+    daemon, status = DaemonConnection(home), 0
+    for some in together(ids):
+        message: dict[str, object] = {"cmd": cmd, "text": command, "ids": some, **fields}
+        status = fast.show(command, daemon.call(message)) or status
+        if isinstance(mails := fields.get("mails"), int):
+            fields["mails"] = max(0, mails - len(some))
+    return status
+
+
+def together(ids: "list[str]") -> "list[list[str]]":
+    """Identifiers as they go into one message each."""
+    return [ids[start : start + TOGETHER] for start in range(0, len(ids), TOGETHER)]
 
 
 def forced(command: str, given: dict[str, str]) -> bool:

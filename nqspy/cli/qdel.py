@@ -52,8 +52,8 @@ def body(words: list[str]) -> int:
         ids = _chosen(given, ids, home)
     elif not ids:
         raise Failure(f"which request? {fast.usage('qdel')}", 2)
-    if not ids:
-        return 0
+    if len(ids) > acting.TOGETHER:
+        ids = ids[::-1]  # what waits goes first: it shall not begin when what runs is deleted
     dialect = given.get("dialect") or os.environ.get("NQSPY_DIALECT") or "pbs"
     return acting.tell(
         "qdel", "delete", home, ids=ids, owner=given.get("owner"), kill="kill" in given or force, mails=mails,

@@ -10,6 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
+    from nqspy.cli.fast import TextAnswer
+
 LATE = 124
 """Exit status when they have not ended in time, as that of timeout(1)."""
 _LEAST = 0.5
@@ -43,11 +45,13 @@ def body(words: list[str]) -> int:
         raise Failure(f"which request? {fast.usage('qwait')}", 2)
     if not ids:
         return 0
-    message: dict[str, object] = {"cmd": "wait", "text": "qwait", "ids": ids, "any": first}
-    ended = daemon.call(message, keyed=True, repeat=True, patient=True)
+    ended: list[TextAnswer] = []
+    for some in [ids] if first else acting.together(ids):
+        message: dict[str, object] = {"cmd": "wait", "text": "qwait", "ids": some, "any": first}
+        ended.append(daemon.call(message, keyed=True, repeat=True, patient=True))
     if "timeout" in given:
         _signal.setitimer(_signal.ITIMER_REAL, 0)
-    return fast.show("qwait", ended)
+    return max([fast.show("qwait", one) for one in ended])
 
 
 def main() -> "NoReturn":

@@ -44,6 +44,24 @@ def test_what_was_chosen_is_deleted_beside_what_was_named_and_once(desk, screen)
     assert (deleted["ids"], deleted["lenient"]) == (["17", "3.ymp", "4.ymp"], True)
 
 
+def test_more_requests_than_go_into_one_message_are_deleted_in_several_the_waiting_ones_first(desk, screen):
+    ids = [f"{number}.ymp" for number in range(1, 120_001)]
+    chosen(desk, *ids)
+    assert screen.run("qdel --all --yes -W suppress_email=2500")[0] == 0
+    _, *deleted = desk.messages
+    assert [id for message in deleted for id in message["ids"]] == ids[::-1]
+    assert max(len(message["ids"]) for message in deleted) <= 2_000
+    assert [message["mails"] for message in deleted[:3]] == [2_500, 500, 0]
+
+
+def test_more_requests_than_go_into_one_message_are_waited_for_in_turn(desk, screen):
+    chosen(desk, *(f"{number}.ymp" for number in range(1, 120_001)))
+    status = iter([1, *[0] * 59])
+    desk.answers["wait"] = lambda id, message: messages.text_answer(id, next(status), "")
+    assert screen.run("qwait --all")[0] == 1
+    assert sum(len(message["ids"]) for message in desk.messages[1:]) == 120_000
+
+
 def test_names_states_and_users_go_along(desk, screen):
     chosen(desk, "3.ymp")
     screen.run("qdel --name a* --state held -u anne")
