@@ -155,7 +155,10 @@ def _explain(
             return depend.reason(site, request)
         return told(ReasonCode.HELD, _HOLDERS.get(request.holds[:1], "system"), request.hold_text)
     if request.state is State.WAITING:
-        return _WAITS_FOR_DATE("owner", until=request.spec.eligible)
+        retry, until = request.retry, request.eligible
+        if retry is not None and retry.at == until:
+            return _RETRIED("system", retry.text, until=until)
+        return _WAITS_FOR_DATE("owner", until=until)
     if request.state is State.SUSPENDED:
         return reasons.own.get(request.seq) or features.keeping(site, request) or _suspended(request)
     if request.state is State.RUNNING:
@@ -225,4 +228,8 @@ def _suspended(request: Request) -> Reason | None:
 
 _HOLDERS = {"u": "owner", "o": "operator", "s": "system"}
 (_NOT_YET,) = reason_kinds(ReasonCode.LATER, not_yet="no pass has looked at it yet")
-(_WAITS_FOR_DATE,) = reason_kinds(ReasonCode.DATE, waits_for_date="it waits for the date its owner gave")
+_WAITS_FOR_DATE, _RETRIED = reason_kinds(
+    ReasonCode.DATE,
+    waits_for_date="it waits for the date its owner gave",
+    retried="{why}; the next attempt comes later",
+)

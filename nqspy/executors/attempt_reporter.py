@@ -56,7 +56,7 @@ class AttemptReporter:
     def tell(self, kind: str, used: list[int] | None = None, text: str = "") -> bool:
         """Send one datagram to the daemon, if there is one; return False if it is too busy to take it."""
         message: dict[str, Any] = {"k": kind, "s": self.order["seq"], "a": self.order["attempt"], "u": used}
-        if kind == "note":
+        if text or kind == "note":
             message["t"] = text
         data = json.dumps(message).encode("ascii")
         for _ in range(_TRIES):
@@ -95,12 +95,12 @@ class AttemptReporter:
             self.tell("here")
         return self.control
 
-    def exiting(self) -> socket.socket:
-        """Has the daemon know that the job has ended, though its output takes a while; gives the socket where
-        it may say that this takes too long."""
+    def exiting(self, text: str = "") -> socket.socket:
+        """Tell the daemon that the job has ended, though its output takes a while (``text``: why); return the
+        socket where it may say that this takes too long."""
         if self.control is None:
             self.control = patience.listen()
-        self.tell("left", self.used)
+        self.tell("left", self.used, text)
         return self.control
 
 

@@ -161,12 +161,24 @@ def _renamed(source: int, name: str, target: str) -> bool:
 
 
 _INTERRUPTED = "the delivery was interrupted"
+_ABSENT = "absent"
+"""In place of a stream: the user database has no entry for the owner."""
+_SHORTEST, _PAUSE, _LONGEST = 1.0, 60.0, 86_400.0
+"""Real seconds from one look into the user database to the next, and until the output stays in the spool."""
 
 
 def _by_child(record: dict[str, Any], sources: Sources, wait: patience.Wait) -> dict[str, dict[str, str]]:
-    """The same in a child that has become the owner. What it had not told of when somebody killed it another
-    one delivers, as after the end of a shepherd; who kills that one too is taken at his word."""
+    """Deliver in a child that has become the owner. What it had not told of when it was killed a second one
+    delivers, as after the end of a shepherd. While the user database has no entry for the owner it is tried
+    again."""
+    pause = waited = 0.0
     done, why = _in_child(record, sources, wait)
+    while absent := done.pop(_ABSENT, None):
+        why, pause = absent["why"], min(2 * pause or _SHORTEST, _PAUSE)
+        if waited >= _LONGEST or not wait.pause(pause, "" if waited else why):
+            break
+        waited += pause
+        done, why = _in_child(record, sources, wait)
     left = {name: source for name, source in sources.items() if name not in done}
     if left and why == _INTERRUPTED:
         more, why = _in_child(record, left, wait)
@@ -211,6 +223,8 @@ def _work(record: dict[str, Any], sources: Sources, writer: int, parent: int) ->
         try:
             person.become(person.find(record))
             forks.die_with_parent(parent)
+        except person.NotFound as error:
+            _tell(writer, {_ABSENT: {"why": str(error)}})
         except BaseException as error:
             why = f"cannot deliver as {record['owner']}: {error}"
             _tell(writer, _stayed(record, sources, why))

@@ -200,7 +200,8 @@ def write(path: str, kept: KeptLogin) -> None:
 def request(who: Person, shell: str) -> bytes:
     """Return the message that asks the starter for a login."""
     fields: dict[str, Any] = {
-        "uid": who.uid, "gid": who.gid, "name": who.name, "home": who.home, "own": who.shell, "shell": shell,
+        "uid": who.uid, "gid": who.primary, "name": who.name, "home": who.home, "own": who.shell,
+        "shell": shell,
     }  # fmt: skip
     return json.dumps(fields).encode()
 

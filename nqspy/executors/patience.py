@@ -61,7 +61,7 @@ class Wait:
     gives the socket to listen at; ``told``: what the daemon said that does not end the wait; ``kill``: what
     ended it."""
 
-    def __init__(self, seconds: float, hear: Callable[[], socket.socket], *, at_once: bool = False) -> None:
+    def __init__(self, seconds: float, hear: Callable[..., socket.socket], *, at_once: bool = False) -> None:
         """``seconds``: the deadline, from now on; ``at_once``: an order to end it allows no grace time."""
         self.begun = now()
         self.until = self.begun + seconds
@@ -91,6 +91,19 @@ class Wait:
                 poll.register(control, select.POLLIN)
             else:
                 self._obey(control)
+
+    def pause(self, seconds: float, why: str) -> bool:
+        """Wait so long, which does not count towards the deadline; False when the daemon ends the wait.
+        ``why`` is told to the daemon."""
+        until = now() + seconds
+        self.until += seconds
+        control = self._hear(why)
+        poll = select.poll()
+        poll.register(control, select.POLLIN)
+        while self.kill is None and (left := until - now()) > 0:
+            if poll.poll(left * 1000 + 1):
+                self._obey(control)
+        return self.kill is None
 
     def unanswered(self) -> list[dict[str, Any]]:
         """What the daemon said while it was waited: still to be done where the child went on after all, the

@@ -17,14 +17,23 @@ _JOIN_SESSION_KEYRING = 1
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
+class NotFound(Exception):
+    """The user database has no entry for the owner. A database that does not answer says the same, so this is
+    no verdict on the request: it is tried again."""
+
+
 class Person:
-    """A user as the password database has him."""
+    """A user as the user database has them. ``gid``: the group to run with; ``primary``: the group of the
+    database entry, which differs after ``newgrp`` or ``sg``."""
 
-    __slots__ = ("gid", "home", "name", "shell", "uid")
+    __slots__ = ("gid", "home", "name", "primary", "shell", "uid")
 
-    def __init__(self, uid: int, gid: int, name: str, home: str, shell: str) -> None:
+    def __init__(
+        self, uid: int, gid: int, name: str, home: str, shell: str, primary: int | None = None
+    ) -> None:
         self.uid = uid
         self.gid = gid
+        self.primary = gid if primary is None else primary
         self.name = name
         self.home = home
         self.shell = shell or "/bin/sh"
@@ -39,8 +48,8 @@ def warm_up() -> None:
 
 
 def find(order: dict[str, Any]) -> Person:
-    """The owner named in an order. Raises PermissionError with a text for people when there is none, his
-    number is another's by now, or this process may not become him."""
+    """Return the owner named in an order. Raises NotFound when the user database has no entry, and
+    PermissionError with a text for people when another user has the uid by now or this process may not."""
     uid = order["uid"]
     if os.geteuid() not in (0, uid):
         raise PermissionError(f"the daemon runs as uid {os.geteuid()} and cannot run requests of uid {uid}")
@@ -48,11 +57,12 @@ def find(order: dict[str, Any]) -> Person:
         entry = pwd.getpwuid(uid)
     except KeyError:
         if uid != os.geteuid():
-            raise PermissionError(f"there is no user with uid {uid} on this machine") from None
+            raise NotFound(f"the user database has no entry for {order['owner']} (uid {uid})") from None
         return Person(uid, os.getegid(), order["owner"], os.environ.get("HOME", "/"), "/bin/sh")
     if uid != os.geteuid() and entry.pw_name != order["owner"]:
         entry = _by_name(order["owner"], uid, entry.pw_name)
-    return Person(uid, _group(order, entry), entry.pw_name, entry.pw_dir, entry.pw_shell)
+    gid = _group(order, entry)
+    return Person(uid, gid, entry.pw_name, entry.pw_dir, entry.pw_shell, entry.pw_gid)
 
 
 def _by_name(name: str, uid: int, now: str) -> pwd.struct_passwd:
@@ -65,7 +75,7 @@ def _by_name(name: str, uid: int, now: str) -> pwd.struct_passwd:
 
 
 def _group(order: dict[str, Any], entry: pwd.struct_passwd) -> int:
-    """The group the request was submitted with if its owner is a member, else the owner's first."""
+    """Return the group that the request was submitted with if its owner is a member, else the primary one."""
     if order["gid"] == entry.pw_gid or entry.pw_uid == os.geteuid():
         return entry.pw_gid
     groups = os.getgrouplist(entry.pw_name, entry.pw_gid)
@@ -73,9 +83,9 @@ def _group(order: dict[str, Any], entry: pwd.struct_passwd) -> int:
 
 
 def groups_of(who: Person) -> dict[str, int]:
-    """Names and numbers of a user's groups."""
+    """Return names and numbers of a user's groups."""
     found = {}
-    for gid in os.getgrouplist(who.name, who.gid):
+    for gid in _numbers(who):
         try:
             found[grp.getgrgid(gid).gr_name] = gid
         except KeyError:
@@ -83,12 +93,15 @@ def groups_of(who: Person) -> dict[str, int]:
     return found
 
 
+def _numbers(who: Person) -> set[int]:
+    return {*os.getgrouplist(who.name, who.primary), who.gid}
+
+
 def become(who: Person) -> None:
-    """Takes on that user for good, groups first, and makes sure of it: no call is believed. Raises OSError,
-    PermissionError."""
+    """Become that user for good, groups first, and check the result. Raises OSError, PermissionError."""
     if who.uid == os.geteuid():
         return
-    os.initgroups(who.name, who.gid)
+    os.initgroups(who.name, who.primary)
     os.setresgid(who.gid, who.gid, who.gid)
     os.setresuid(who.uid, who.uid, who.uid)
     if not _become(who):
@@ -98,11 +111,10 @@ def become(who: Person) -> None:
 
 
 def _become(who: Person) -> bool:
-    """Whether this process has the user's identity in every respect, none of root's rights, and no way
-    back."""
-    groups = {*os.getgrouplist(who.name, who.gid), who.gid}
+    """True if this process has the user's identity in every respect, no right of root, and no way back."""
     same = os.getresuid() == (who.uid,) * 3 and os.getresgid() == (who.gid,) * 3
-    return same and {*os.getgroups(), who.gid} == groups and not _capabilities() and not _may_return()
+    groups = {*os.getgroups(), who.gid}
+    return same and groups == _numbers(who) and not _capabilities() and not _may_return()
 
 
 def _capabilities() -> int:

@@ -105,7 +105,7 @@ def claim_void(folder: str) -> bool:
 def observation(seq: int, attempt: int, record: dict[str, Any]) -> Observation:
     """The end that a ``done`` record tells."""
     if record.get("again"):
-        return ObservedVoid(seq, attempt, record["text"])
+        return ObservedVoid(seq, attempt, record["text"], record.get("unknown", False))
     if record["reason"] == "not_started" and record.get("status") is None:
         return ObservedNotStarted(seq, attempt, record["text"])
     ending = Ending(

@@ -70,7 +70,7 @@ class Shepherd(AttemptReporter):
         self.traced = False
         self.reason = ""
         self.text = ""
-        self.again = False
+        self.again = self.unknown = False
         self.kill_at: float | None = None
         self.suspended = False
         self.room = False
@@ -94,7 +94,8 @@ class Shepherd(AttemptReporter):
             self.cage.remove()
             if self.again:
                 time.sleep(records.AGAIN)
-            ending = {"reason": "not_started", "text": problem, "again": self.again, "status": self.status}
+            more = {"again": self.again or self.unknown, "unknown": self.unknown, "status": self.status}
+            ending = {"reason": "not_started", "text": problem} | more
             self._record(ending, None if self.status is None else self._say(f"nqspy: {problem}\n"))
             return False
         self._watch(self.wake)
@@ -129,6 +130,9 @@ class Shepherd(AttemptReporter):
             who = person.find(order)
             self.home = who.home
             self.streams = self._open_streams()
+        except person.NotFound as error:
+            self.unknown = True
+            return str(error)
         except PermissionError as error:
             return str(error)
         except OSError as error:

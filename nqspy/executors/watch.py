@@ -239,8 +239,12 @@ class Watch:
                 continue
             self._running(key)
             if kind in ("use", "left") and key in self._attempts:
-                seen = ob.ObservedUse if kind == "use" else ob.ObservedExiting
-                self._put(seen(*key, Used(*report["u"])))
+                used = Used(*report["u"])
+                self._put(
+                    ob.ObservedUse(*key, used)
+                    if kind == "use"
+                    else ob.ObservedExiting(*key, used, report.get("t", ""))
+                )
             elif kind == "out":
                 self._put(ob.ObservedMovedOut(*key, self._paged.tell(key[0], *report["u"])))
 

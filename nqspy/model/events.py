@@ -16,7 +16,7 @@ from nqspy.model.ids import Instant, Seq
 from nqspy.model.indices import Runs
 from nqspy.model.machine import Device
 from nqspy.model.moved_out import MovedOut as MovedOut
-from nqspy.model.requests import AfterWord, EndReason, Spec, Used
+from nqspy.model.requests import AfterWord, EndReason, Retry, Spec, Used
 from nqspy.model.reservation import Reserved as Reserved
 from nqspy.model.shapes import Lacked
 
@@ -98,12 +98,14 @@ class Resumed(Event, Caused, frozen=True):
 
 
 class Exiting(Event, frozen=True):
-    """An attempt's processes have ended and its PEs are free; its output takes a while to be delivered."""
+    """An attempt's processes have ended and its PEs are free; its output takes a while to be delivered.
+    ``text``: why."""
 
     kind: ClassVar[str] = "exiting"
     seq: Seq
     attempt: int
     used: Used = Used()
+    text: str = ""
 
 
 class Ended(Event, frozen=True):
@@ -122,7 +124,8 @@ class Ended(Event, frozen=True):
 
 
 class Requeued(Event, frozen=True):
-    """An attempt ended, its request waits again, dated as before. ``losses`` as `requests.Request` has it."""
+    """An attempt ended, its request waits again, dated as before. ``losses`` and ``retry`` as
+    `requests.Request` has them."""
 
     kind: ClassVar[str] = "requeued"
     seq: Seq
@@ -130,6 +133,7 @@ class Requeued(Event, frozen=True):
     text: str
     used: Used = Used()
     losses: int = 0
+    retry: Retry | None = None
 
 
 class Held(Event, Caused, frozen=True):

@@ -66,8 +66,8 @@ def place(site: Site, request: Request) -> None:
             site.reserved[request.seq] = None
         if site.numbers.is_full():
             compact(site.numbers, site.waiting.values())
-    elif state is _WAITING and request.spec.eligible is not None:
-        heapq.heappush(site.dates, (request.spec.eligible, request.seq))
+    elif state is _WAITING and (eligible := request.eligible) is not None:
+        heapq.heappush(site.dates, (eligible, request.seq))
     elif state in STARTED:
         site.started[request.seq] = request
         if state is _SUSPENDED:

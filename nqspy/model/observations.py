@@ -51,10 +51,12 @@ class ObservedMovedOut(Observation, frozen=True):
 
 
 class ObservedExiting(Observation, frozen=True):
-    """The processes of an attempt have ended, with what it used; its output is still being delivered."""
+    """The processes of an attempt have ended, with what it used; its output is still being delivered.
+    ``text``: why it cannot be delivered at present."""
 
     kind: ClassVar[str] = "exiting"
     used: Used = Used()
+    text: str = ""
 
 
 class ObservedEnded(Observation, frozen=True):
@@ -74,10 +76,12 @@ class ObservedNotStarted(Observation, frozen=True):
 
 class ObservedVoid(Observation, frozen=True):
     """An attempt was never begun and never will be, through no fault of the request (claimed as void by a
-    restart, no room on the disk): it may be started anew. ``text`` says why."""
+    restart, no room on the disk): it may be started anew. ``text`` says why; ``later``: the cause lies
+    outside the queue and may last, so the next attempt backs off."""
 
     kind: ClassVar[str] = "void"
     text: str = "the daemon stopped before"
+    later: bool = False
 
 
 class ObservedLost(Observation, frozen=True):

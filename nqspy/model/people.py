@@ -61,6 +61,11 @@ class Caller(Struct, frozen=True):
     groups: tuple[str, ...] = ()
     trusted: bool = False
 
+    @property
+    def nameless(self) -> bool:
+        """True if the user database has no name for the caller, who is neither root nor the home's owner."""
+        return self.user == str(self.uid) and not self.trusted
+
 
 def lets_in(users: Collection[str], groups: Collection[str], who: str, memberships: Collection[str]) -> bool:
     """Whether lists of users and Unix groups let somebody in, a member of these groups: where they name

@@ -73,7 +73,10 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
     ("unknown_group", 170): {"unknown_group": "there is no group {group}; groups: {known}"},
     ("unknown_group", 166): {"group_of_exit": "there is no group {group}; groups: {known}"},
     ("unknown_shift", 1): {"unknown_shift": "there is no shift {shift}; shifts: {known}"},
-    ("unknown_user", 1): {"unknown_user": "there is no user {user}"},
+    ("unknown_user", 1): {
+        "unknown_user": "there is no user {user}",
+        "nameless": "the user database has no entry for uid {uid}; submit again when it has one",
+    },
     # ------------------------------------------------------------ rights
     ("not_permitted", 159): {
         "needs_role": _MINE + "{what} needs {role}; {user} is {own}",

@@ -262,6 +262,15 @@ class EndOrder(Struct, frozen=True):
         return f"{'rerun' if self.rerun else 'deleted'} by {self.cause}{why}"
 
 
+class Retry(Struct, frozen=True):
+    """A request whose attempt could not begin for a cause outside the queue. The next attempt comes not
+    before ``at``; ``times``: attempts in a row that failed so; ``text``: the cause."""
+
+    at: Instant
+    times: int
+    text: str
+
+
 NOT_USED = Used()
 
 
@@ -276,6 +285,7 @@ class Attempt(Struct, frozen=True, omit_defaults=True):
     it held when it last did, ``moved``: how often it left its PEs so. ``suspended_time``: how long it was
     suspended before. ``units``: of consumables, its own until its processes have ended; ``adjusted``: it asks
     for others now; ``until``: when its hole ends; ``passing``, ``lacked``: as `actions.Start` has them.
+    ``undelivered``: why its output is not delivered yet.
     """
 
     number: int
@@ -299,6 +309,7 @@ class Attempt(Struct, frozen=True, omit_defaults=True):
     passing: bool = False
     lacked: Lacked = ()
     moved: MovesMade = MovesMade()
+    undelivered: str = ""
 
     def ran(self, now: Instant) -> int:
         """Wall time (ms) it has run by ``now``, without that in which it was suspended."""
@@ -315,7 +326,7 @@ class Request(Struct):
     of them can never be met; ``redated``: who gave it its date in queue, if not submission or a queue's
     change; ``losses``: how many attempts in a row were lost soon after their start; ``slot`` is its row in
     the queue's columns while queued, else -1. ``array``: where its indices stand. ``reservation``: the start
-    it is promised."""
+    it is promised; ``retry``: its last attempts could not begin."""
 
     seq: Seq
     spec: Spec
@@ -335,6 +346,14 @@ class Request(Struct):
     array: ArrayState | None = None
     reservation: Reservation | None = None
     slot: int = -1
+    retry: Retry | None = None
+
+    @property
+    def eligible(self) -> Instant | None:
+        """Instant before which it does not start: its date, or its next attempt after failed ones."""
+        if self.retry is None:
+            return self.spec.eligible
+        return max(self.retry.at, self.spec.eligible or Instant(0))
 
     @property
     def run(self) -> Attempt:

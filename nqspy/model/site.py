@@ -4,6 +4,7 @@ Only `lifecycle.apply` changes it. Nothing finished stays in it.
 """
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -335,10 +336,17 @@ class Site:
         while self.dates:
             date, seq = self.dates[0]
             request = self.requests.get(seq)
-            if request is not None and request.state is State.WAITING and request.spec.eligible == date:
+            if request is not None and request.state is State.WAITING and request.eligible == date:
                 return date
             heapq.heappop(self.dates)
         return None
+
+    def causes_of_retries(self) -> dict[str, int]:
+        """Return why requests could not start or deliver their output for a while, each with their number."""
+        dated = (self.requests.get(seq) for seq in {seq for _, seq in self.dates})
+        causes = [r.retry.text for r in dated if r is not None and r.retry and r.state is State.WAITING]
+        causes += [r.run.undelivered for r in self.started.values() if r.state is State.EXITING]
+        return Counter(cause for cause in causes if cause)
 
     def due(self, now: Instant) -> tuple[Seq, ...]:
         """Requests whose date has come, by date and sequence number."""
@@ -346,7 +354,7 @@ class Site:
             (date, seq)
             for date, seq in self._come(now)
             if (r := self.requests.get(seq)) is not None
-            and r.state is State.WAITING and r.spec.eligible == date
+            and r.state is State.WAITING and r.eligible == date
         }  # fmt: skip
         return tuple(seq for _, seq in sorted(found))
 

@@ -116,7 +116,7 @@ def wait_state(request: Request, now: Instant) -> State:
     """The state of one that has no attempt, as its holds, what it waits for and its date say."""
     if request.holds or request.unmet:
         return State.HELD
-    if request.spec.eligible is not None and request.spec.eligible > now:
+    if (eligible := request.eligible) is not None and eligible > now:
         return State.WAITING
     return State.QUEUED if request.array is None or request.array.ready else State.BEGUN
 
@@ -131,7 +131,8 @@ def _move(request: Request, event: ev.Moved | ev.Routed, at: Instant, ages: Ages
 
 
 def _come_due(request: Request, event: ev.Eligible, at: Instant, ages: Ages) -> None:
-    request.date_in_queue, request.redated = at, None
+    if request.retry is None:
+        request.date_in_queue, request.redated = at, None
     request.state = wait_state(request, at)
 
 
@@ -257,7 +258,7 @@ def _begin(request: Request, event: ev.Started, at: Instant, ages: Ages) -> None
     run = request.run
     if run.starting:
         began = at if event.began is None else event.began
-        request.attempt = replace(run, starting=False, started=began)
+        request.attempt, request.retry = replace(run, starting=False, started=began), None
 
 
 def _suspend(request: Request, event: ev.Suspended, at: Instant, ages: Ages) -> None:
@@ -291,7 +292,7 @@ def _order_end(request: Request, event: ev.Deleting, at: Instant, ages: Ages) ->
 
 
 def _exit(request: Request, event: ev.Exiting, at: Instant, ages: Ages) -> None:
-    request.attempt = replace(request.run, pes=(), pause=None, resumed=None)
+    request.attempt = replace(request.run, pes=(), pause=None, resumed=None, undelivered=event.text)
     request.state = State.EXITING
 
 
@@ -303,7 +304,7 @@ def _end(request: Request, event: ev.Ended | ev.Deleted, at: Instant, ages: Ages
 
 
 def _requeue(request: Request, event: ev.Requeued, at: Instant, ages: Ages) -> None:
-    request.attempt, request.losses = None, event.losses
+    request.attempt, request.losses, request.retry = None, event.losses, event.retry
     request.spec = while_waiting(request.spec)
     request.hold_text = request.hold_text if request.holds else ""
     request.state = wait_state(request, at)

@@ -18,6 +18,8 @@ _MOST_GROUP_BYTES = 1024
 
 _KNOWN = 3600.0
 """Seconds for which looked-up names are believed: users are renamed, and numbers given to others."""
+_GUESSED = 10.0
+"""The same where a group had no name: perhaps the database did not answer."""
 
 
 class Callers:
@@ -35,13 +37,15 @@ class Callers:
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         _pid, uid, gid = struct.unpack("3i", credentials)
         key = (uid, gid, _peer_groups(connection, uid, gid))
-        since, caller = self._known.get(key, (0.0, None))
-        if caller is None or self._now() - since > _KNOWN:
-            self._known.pop(key, None)
-            caller = self._named(*key)
-            if caller.user != str(uid):
-                self._known[key] = self._now(), caller
-        return caller
+        until, known = self._known.get(key, (0.0, None))
+        if known is not None and self._now() <= until:
+            return known
+        found = self._named(*key)
+        if found.user == str(uid):
+            return known or found  # the database does not answer: the former name holds
+        whole = not any(name.isdigit() for name in found.groups)
+        self._known[key] = self._now() + (_KNOWN if whole else _GUESSED), found
+        return found
 
     def _named(self, uid: int, gid: int, groups: tuple[int, ...]) -> Caller:
         names = dict.fromkeys(_name(_group_name, number) for number in (gid, *groups))
@@ -60,7 +64,8 @@ def _peer_groups(connection: socket.socket, uid: int, gid: int) -> tuple[int, ..
 
 def _listed_groups(uid: int, gid: int) -> tuple[int, ...]:
     try:
-        return tuple(os.getgrouplist(_user_name(uid), gid))
+        entry = pwd.getpwuid(uid)
+        return tuple({*os.getgrouplist(entry.pw_name, entry.pw_gid), gid})
     except (KeyError, OSError):
         return ()
 

@@ -75,7 +75,7 @@ NAMELESS = -1
 
 def person(caller: Caller) -> int:
     """Whose share a caller takes from."""
-    return NAMELESS if caller.user == str(caller.uid) and not caller.trusted else caller.uid
+    return NAMELESS if caller.nameless else caller.uid
 
 
 class ConnectionShares:

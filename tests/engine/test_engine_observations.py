@@ -1,12 +1,16 @@
 """What the executor tells, and what becomes of it."""
 
-from engine.harness import ANNE, PLAIN, Centre, goes_on
+from engine.harness import ANNE, PLAIN, Centre, goes_on, submit
+from msgspec.structs import replace
 
+from nqspy.core.passes import explain
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model import actions as ac
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import observations as ob
+from nqspy.model.people import Caller
+from nqspy.model.reasons import Reasons
 from nqspy.model.requests import Ending, Request, State, Used
 
 
@@ -150,6 +154,55 @@ def test_an_attempt_that_never_began_is_started_anew():
     see(centre, ob.ObservedVoid(1, 2, "No space left on device"))
     assert centre.events(ev.Requeued)[-1].text == "never begun: No space left on device"
     assert executor.told(ac.Start) == [ac.Start(1, 3, (0,))]
+
+
+GONE = "the user database has no entry for anne (uid 1001)"
+
+
+def test_attempts_that_a_cause_outside_hinders_back_off_and_lose_no_place():
+    centre, executor = centre_with_one("anne name=first", pes=1)
+    date = centre.request(1).date_in_queue
+    for number, wait in ((1, 2), (2, 4), (3, 8)):
+        see(centre, ob.ObservedVoid(1, number, GONE, later=True))
+        executor.told()
+        assert (centre.state(1), centre.request(1).eligible) == ("waiting", centre.sim.now + wait * 1000)
+        reason = explain(centre.site, (1,), Reasons())[1]
+        assert (reason.text, centre.site.causes_of_retries()) == (
+            f"{GONE}; the next attempt comes later", {GONE: 1},
+        )  # fmt: skip
+        centre.later(seconds=wait)
+        assert executor.told(ac.Start) == [ac.Start(1, number + 1, (0,))]
+    see(centre, ob.ObservedRunning(1, 4))
+    assert (centre.request(1).retry, centre.request(1).date_in_queue) == (None, date)
+    assert len(centre.events(ev.Alarm)) == 1
+
+
+def test_others_start_meanwhile_and_share_the_alarm():
+    centre, _ = centre_with_one(pes=1)
+    centre.submit("anne name=second", "ben")
+    for seq in (1, 2):
+        see(centre, ob.ObservedVoid(seq, 1, GONE, later=True))
+    assert centre.state(3) == "running"
+    assert centre.site.causes_of_retries() == {GONE: 2}
+    assert len(centre.events(ev.Alarm)) == 1
+    centre.ask(cm.Delete(("1",)), ANNE)
+    assert centre.state(1) == "ended"
+
+
+def test_output_that_cannot_be_delivered_for_now_raises_an_alarm_while_it_lasts():
+    centre, _ = centre_with_one()
+    see(centre, ob.ObservedRunning(1, 1), ob.ObservedExiting(1, 1, Used(5, 5), GONE))
+    assert centre.site.causes_of_retries() == {GONE: 1}
+    assert [GONE in each.text for each in centre.events(ev.Alarm)] == [True]
+    see(centre, ob.ObservedEnded(1, 1, Ending("exit", 0)))
+    assert (centre.end_of(1).exit_status, centre.site.causes_of_retries()) == (0, {})
+
+
+def test_a_submission_of_a_uid_without_a_name_is_refused():
+    centre = Centre(PLAIN)
+    nameless = Caller("1003", 1003, 1003, ("1003",))
+    assert centre.refused(submit("1003", centre), nameless).code == "unknown_user"
+    assert centre.ask(submit("1003", centre), replace(nameless, trusted=True))["ids"]
 
 
 def test_deleted_before_it_began_it_never_begins():

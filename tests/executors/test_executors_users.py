@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import grp
 import os
 import pwd
 import stat
@@ -12,7 +13,7 @@ import pytest
 from nqspy.executors import deliver, person
 from nqspy.executors.cage import Seat
 from nqspy.model.actions import Kill
-from nqspy.model.observations import ObservedNotStarted
+from nqspy.model.observations import ObservedExiting, ObservedNotStarted, ObservedVoid
 from nqspy.model.requests import Ask, Output
 
 pytestmark = [
@@ -99,9 +100,55 @@ def test_limits_and_kill_hold_for_other_users_too(desk):
     assert desk.ending(request).reason == "deleted"
 
 
-def test_a_user_that_does_not_exist_is_named(bench):
-    request = bench.start("exit 0\n", owner="ghost", uid=54321, gid=54321)
-    assert bench.expect(ObservedNotStarted, request).text == "there is no user with uid 54321 on this machine"
+class Someone:
+    """A user whose entry in the database comes and goes; a member of group daemon."""
+
+    def __init__(self) -> None:
+        self.name = f"nqp{os.getpid()}"
+        self.come()
+        self.entry = pwd.getpwnam(self.name)
+        self.fields = {"owner": self.name, "uid": self.entry.pw_uid, "gid": self.entry.pw_gid}
+
+    def come(self, *options: str) -> None:
+        make = ["useradd", "-M", "-d", "/", "-s", "/bin/sh", "-U", "-G", "daemon", *options, self.name]
+        subprocess.run(make, check=True)
+
+    def go(self) -> None:
+        subprocess.run(["userdel", "-f", self.name], check=False, capture_output=True)
+
+
+@pytest.fixture
+def someone(desk):
+    one = Someone()
+    os.chown(desk.work, one.entry.pw_uid, one.entry.pw_gid)
+    yield one
+    one.go()
+
+
+def test_an_owner_whose_name_vanishes_is_a_cause_outside_the_request(desk, someone):
+    os.mkfifo(desk.work / "fifo")
+    os.chown(desk.work / "fifo", someone.entry.pw_uid, -1)
+    request = desk.running("cat fifo\n", **someone.fields)
+    someone.go()
+    text = f"the user database has no entry for {someone.name} (uid {someone.entry.pw_uid})"
+    late = desk.expect(ObservedVoid, desk.start("true\n", **someone.fields))
+    assert (late.text, late.later) == (text, True)
+    (desk.work / "fifo").write_text("output\n")
+    assert desk.expect(ObservedExiting, request).text == text
+    someone.come("-u", str(someone.entry.pw_uid))
+    ending = desk.ending(request)
+    assert (ending.reason, ending.status, ending.text) == ("exit", 0, "")
+    assert desk.text("job.o1") == "output\n"
+    assert desk.run("true\n", **someone.fields).status == 0
+
+
+def test_a_job_handed_in_under_another_group_keeps_the_primary_group(desk, someone):
+    """As the shell after newgrp: the group of the submission first, and all others of the owner."""
+    daemon = grp.getgrnam("daemon").gr_gid
+    desk.run("id -g; id -G\n", **{**someone.fields, "gid": daemon})
+    first, every = desk.text("job.o1").splitlines()
+    assert first == str(daemon)
+    assert set(every.split()) == {str(daemon), str(someone.entry.pw_gid)}
 
 
 def test_a_group_the_owner_is_not_in_is_not_given(desk, other):

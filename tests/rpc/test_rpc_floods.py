@@ -225,3 +225,19 @@ def test_a_user_who_is_renamed_has_the_new_name_within_an_hour(monkeypatch):
         assert callers.of(here).user == "old"
         now[0] = 3_700.0
         assert callers.of(here).user == "new"
+
+
+def test_names_that_are_missing_for_a_while_replace_none_that_are_known(monkeypatch):
+    names, groups, now = ["anne"], ["staff"], [0.0]
+    monkeypatch.setattr(auth, "_user_name", lambda uid: names[0])
+    monkeypatch.setattr(auth, "_group_name", lambda gid: groups[0] or str(gid))
+    callers = auth.Callers(-1, lambda: now[0])
+    here, there = socket.socketpair()
+    with here, there:
+        assert callers.of(here).user == "anne"
+        now[0], names[0] = 3_700.0, str(os.getuid())
+        assert callers.of(here).user == "anne", "the database does not answer"
+        names[0], groups[0] = "anne", ""
+        assert set(callers.of(here).groups) != {"staff"}
+        now[0], groups[0] = 3_711.0, "staff"
+        assert callers.of(here).groups == ("staff",)

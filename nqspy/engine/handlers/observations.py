@@ -13,14 +13,16 @@ from nqspy.model import observations as ob
 from nqspy.model.actions import Adjust, Forget, Kill, Notify, Resume, Suspend
 from nqspy.model.cause import HANDS
 from nqspy.model.endings import End
-from nqspy.model.ids import Instant, Seq
+from nqspy.model.ids import MINUTE, SECOND, Instant, Seq
 from nqspy.model.lifetimes import key_of
-from nqspy.model.requests import Ending, Request, State, Used, finite
+from nqspy.model.requests import Ending, Request, Retry, State, Used, finite
 
 NO_TRACE = "its folder in the spool is gone"
 """What is said of an attempt that ran and left no trace."""
 UNSURE = "processes of it may still run"
 """Why a request whose end was lost is held and not run again."""
+FIRST_RETRY, LAST_RETRY = 2 * SECOND, 5 * MINUTE
+"""From a failed attempt to the next one, where the cause lies outside the queue: doubled each time."""
 LOSSES = 3
 """Attempts in a row, each lost within `executors.scan.BRIEF` seconds, after which a request is held: a job
 that kills its own shepherd would be run again without end."""
@@ -119,8 +121,12 @@ def _exiting(tx: Transaction, request: Request, observation: ob.ObservedExiting)
     """Its PEs are free at once: how long its output takes is its owner's doing."""
     _has_run(tx, request, observation.used)
     if request.state is not State.EXITING:
-        tx.emit(ev.Exiting(request.seq, request.attempts, _used(tx, request, observation.used)))
+        used = _used(tx, request, observation.used)
+        tx.emit(ev.Exiting(request.seq, request.attempts, used, observation.text))
         tx.dirty()
+    if observation.text:
+        name = tx.site.id_of(request.seq)
+        tx.alarm("hands", f"the output of {name} is not delivered yet: {observation.text}", observation.text)
 
 
 def _ended(tx: Transaction, request: Request, observation: ob.ObservedEnded) -> None:
@@ -201,10 +207,21 @@ def _void(tx: Transaction, request: Request, observation: ob.ObservedVoid) -> No
         _lost(tx, request, ob.ObservedLost(request.seq, observation.attempt, Used(), NO_TRACE, unsure=True))
         return
     seq, deleter = request.seq, _deleter(request)
-    tx.emit(ev.Requeued(seq, request.attempts, f"never begun: {observation.text}", losses=request.losses))
+    retry = _retry(tx, request, observation.text) if observation.later else None
+    text = f"never begun: {observation.text}"
+    tx.emit(ev.Requeued(seq, request.attempts, text, losses=request.losses, retry=retry))
     if deleter is not None:
         tx.emit(ev.Deleted(seq, deleter))
     _done(tx, request, observation)
+
+
+def _retry(tx: Transaction, request: Request, text: str) -> Retry:
+    """Return when the next attempt may come; raise an alarm when no other request waits for the same."""
+    if request.retry is None and text not in tx.site.causes_of_retries():
+        name = tx.site.id_of(request.seq)
+        tx.alarm("hands", f"{text}: {name} cannot start and is tried again", f"{name} cannot start")
+    times = request.retry.times + 1 if request.retry is not None else 1
+    return Retry(Instant(tx.now + min(FIRST_RETRY << min(times - 1, 10), LAST_RETRY)), times, text)
 
 
 def _lost(tx: Transaction, request: Request, observation: ob.ObservedLost) -> None:

@@ -204,6 +204,8 @@ def _check(
     limit = site.settings.server.script_limit
     script = _bytes(item.script, "script", SCRIPT_MAX if limit is None else limit)
     environment = _bytes(item.environment, "environment", ENVIRONMENT_MAX)
+    if caller.nameless:
+        raise Refusal("nameless", uid=caller.uid)
     other = item.user is not None and item.user != caller.user
     owner = spec.owner if other else caller.user
     around = _charged_around(site, spec, owner)
