@@ -19,6 +19,7 @@ from nqspy.answers import (
     graph,
     language,
     listing,
+    many,
     pbs_select,
     pbs_views,
     queries,
@@ -113,6 +114,10 @@ class Dispatcher:
             command = administration.dated(self.serving, command)
             if isinstance(command, cm.ReloadExits) and self.serving.reloads.allowed(asked.caller):
                 self.serving.reloads.before(partial(self._reload, asked, command))
+                return None
+            if many.is_long(command):
+                answer = Pending(asked).answer
+                self.slow.take(asked, many.carried_out(self.serving, command, asked.caller, answer))
                 return None
         except Refusal as refusal:
             self._refuse(asked, refusal)

@@ -20,6 +20,7 @@ from typing import Any
 from nqspy.answers import fields, texts
 from nqspy.answers.serving import Serving
 from nqspy.answers.turns import Enough, Turns, never
+from nqspy.model.commands import COMMANDS, EACH_ALONE
 from nqspy.model.errors import NqspyError, Refusal
 from nqspy.rpc import messages
 from nqspy.rpc import server as rpc
@@ -58,8 +59,9 @@ class SlowAnswer:
 
     @property
     def lasting(self) -> bool:
-        """Whether it is made to its end whoever waits: a script carries something out."""
-        return bool(self.asked.message["cmd"] == "qmgr")
+        """True if it is made to its end whoever waits: a script or a command carries something out."""
+        name = self.asked.message["cmd"]
+        return bool(name == "qmgr" or COMMANDS.get(name) in EACH_ALONE)
 
     def gone(self) -> bool:
         """Whether nobody waits for it any more."""
@@ -144,6 +146,10 @@ class SlowAnswers:
         """Users who have so many under way that no more of theirs is taken: it waits where it is counted."""
         turns = Counter(person(slow.asked.caller) for slow in self._answers if not slow.asked.handle.stuck)
         return {who for who, count in turns.items() if count >= MOST}
+
+    def carrying(self) -> set[object]:
+        """Connections whose script or command is being carried out: what they ask next waits for its end."""
+        return {slow.asked.handle.place for slow in self._answers if slow.lasting}
 
     def _in_turn(self) -> list[SlowAnswer]:
         """Those that are made now, of each user in turn: a few of each at a time, none for who does not read

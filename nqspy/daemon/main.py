@@ -246,14 +246,15 @@ class Daemon:
     def _commands(self, enough: Enough) -> Iterator[CommandAsked]:
         """The commands of the messages that this turn takes, from each user in turn; questions among them are
         answered when the commands are done. What one connection asks is done in its order."""
-        asking: set[object] = set()
+        carrying = self.dispatcher.slow.carrying()
+        asking = set(carrying)
         later = self.dispatcher.slow.crowded()
         for _ in range(MESSAGES):
             asked = self.inbox.next_message(later)
             if asked is None:
                 break
             direct = asked.message["cmd"] in DIRECT
-            if direct and asked.handle.place in asking:
+            if asked.handle.place in (asking if direct else carrying):
                 self.inbox.put_back([asked])
                 later.add(person(asked.caller))
                 continue

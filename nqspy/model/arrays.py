@@ -85,13 +85,15 @@ def begin(spec: ArraySpec, each: tuple[Seq, ...]) -> ArrayState:
     return ArrayState(spec.indices, () if each else spec.indices, awaiting=awaiting)
 
 
-def _settled(state: ArrayState, **changes: Any) -> ArrayState:
-    """With these changes, and ready what they leave so."""
+def _settled(state: ArrayState, touched: Runs, **changes: Any) -> ArrayState:
+    """With these changes, which concern the indices ``touched`` alone; ready are those that they leave so."""
     made: ArrayState = replace(state, **changes)
     if not made.held and not made.awaiting:
         return replace(made, ready=made.left)
-    kept = indices.plus(made.all_held, made.all_awaiting)
-    return replace(made, ready=indices.minus(made.left, kept))
+    free = indices.both(made.left, touched)
+    for kept in (*(each.indices for each in made.held), *(runs for _, runs in made.awaiting)):
+        free = indices.minus(free, kept)
+    return replace(made, ready=indices.plus(indices.minus(state.ready, touched), free))
 
 
 def leave(state: ArrayState, index: int) -> ArrayState:
@@ -106,6 +108,7 @@ def _without(state: ArrayState, gone: Runs) -> ArrayState:
     """These have left the array, whatever kept them."""
     return _settled(
         state,
+        gone,
         left=indices.minus(state.left, gone),
         held=_narrowed(state.held, gone),
         awaiting=_not_awaiting(state.awaiting, gone),
@@ -124,6 +127,17 @@ def _not_awaiting(
     return tuple((seq, runs) for seq, runs in cut if runs)
 
 
+def _gathered(held: list[HeldIndices]) -> tuple[HeldIndices, ...]:
+    """The same with those together that are held alike."""
+    found: dict[tuple[str, str, str], HeldIndices] = {}
+    for each in held:
+        alike = each.letters, each.text, each.never
+        before = found.get(alike)
+        runs = each.indices if before is None else indices.plus(before.indices, each.indices)
+        found[alike] = replace(each, indices=runs)
+    return tuple(found.values())
+
+
 def begun(state: ArrayState) -> ArrayState:
     """An index has begun."""
     return state if state.begun else replace(state, begun=True)
@@ -137,7 +151,7 @@ def dropped(state: ArrayState, gone: Runs) -> ArrayState:
 
 def hold(state: ArrayState, some: Runs, letter: str, text: str, never: str = "") -> ArrayState:
     """These are held by one letter more."""
-    some = indices.both(state.left, some)
+    some = touched = indices.both(state.left, some)
     held: list[HeldIndices] = []
     for each in state.held:
         both = indices.both(each.indices, some)
@@ -147,7 +161,7 @@ def hold(state: ArrayState, some: Runs, letter: str, text: str, never: str = "")
         held += [replace(each, indices=rest)] if rest else []
         some = indices.minus(some, both)
     held += [HeldIndices(some, letter, text, never)] if some else []
-    return _settled(state, held=tuple(held))
+    return _settled(state, touched, held=_gathered(held))
 
 
 def release(state: ArrayState, some: Runs, letters: str) -> ArrayState:
@@ -160,12 +174,12 @@ def release(state: ArrayState, some: Runs, letters: str) -> ArrayState:
         still = "".join(letter for letter in each.letters if letter not in letters)
         held += [replace(each, indices=both, letters=still)] if both and still else []
     awaiting = _not_awaiting(state.awaiting, some) if "s" in letters else state.awaiting
-    return _settled(state, held=tuple(held), awaiting=awaiting)
+    return _settled(state, some, held=_gathered(held), awaiting=awaiting)
 
 
 def met(state: ArrayState, array: Seq, some: Runs) -> ArrayState:
     """What these awaited of their own index of another array has come about."""
-    return _settled(state, awaiting=_not_awaiting(state.awaiting, some, array))
+    return _settled(state, some, awaiting=_not_awaiting(state.awaiting, some, array))
 
 
 def failed(state: ArrayState, array: Seq, some: Runs, text: str) -> ArrayState:

@@ -265,6 +265,11 @@ class ShowObject(Query, frozen=True):
 
 IN_SHIFTS = (Configure, ReloadExits, AbortQueue, PurgeQueue, HoldRequests, ReleaseRequests)
 """Commands that a shift may run."""
+EACH_ALONE = (
+    Delete, HoldRequests, ReleaseRequests, MoveRequests, ModifyRequest, RerunRequests, SuspendRequests,
+    SignalRequests, WriteMessage, ScheduleRequest,
+)  # fmt: skip
+"""Commands that do to each request they name what they would do to it alone."""
 
 COMMANDS: dict[str, type[Command]] = {}
 """Every command by its name on the wire."""

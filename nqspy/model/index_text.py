@@ -4,11 +4,16 @@ from nqspy.model.keys import GREATEST_INDEX
 
 MOST_INDICES = 1_000_000
 """How many indices an array may have."""
+MOST_WRITTEN = 50_000
+"""Pieces that a text may have."""
 
 
 def read(text: str) -> list[tuple[int, int, int]]:
     """Return the runs that ``1-10,15,20-30:5`` names, as they were written. Raises ValueError."""
-    return checked([_run(piece.strip()) for piece in text.split(",")])
+    pieces = text.split(",")
+    if len(pieces) > MOST_WRITTEN:
+        raise ValueError(f"{len(pieces)} pieces like 20-30:5 are more than the {MOST_WRITTEN} one may write")
+    return checked([_run(piece.strip()) for piece in pieces])
 
 
 def checked(runs: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:

@@ -6,6 +6,8 @@ is a plain tuple of them, so that events and rows carry it as it is; the empty t
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
+from itertools import combinations, starmap
+from math import gcd
 from operator import itemgetter
 
 from nqspy.model import index_text
@@ -19,6 +21,9 @@ Runs = tuple[Run, ...]
 MOST_RUNS = 5_000
 """Of how many runs. All are written down each time that one begins, and told to each job in one variable,
 which the kernel takes up to 128 KiB."""
+
+_FEW = 16
+"""Runs of which it is looked whether they make one."""
 
 _first, _last = itemgetter(0), itemgetter(1)
 
@@ -35,7 +40,7 @@ def tidy(runs: Iterable[Run]) -> Runs:
 
 def _tidy(runs: Callable[[], list[Run]]) -> Runs:
     try:
-        made = _untangled(sorted(runs()))
+        made = _untangled(sorted(runs()), MOST_RUNS)
     except ValueError as error:
         raise BadValue(str(error)) from None
     if len(made) > MOST_RUNS:
@@ -103,21 +108,31 @@ def plus(one: Runs, other: Runs) -> Runs:
     """All that are in one of both."""
     if not one or not other:
         return one or other
-    return _untangled(sorted((*one, *minus(other, one))))
+    more = minus(other, one)
+    if not more:
+        return one
+    begin, end = _place(one, more[0][0]), bisect_right(one, more[-1][1], key=_first)
+    begin, end = max(0, begin - 1), end + 1  # the neighbours may go on in the same step
+    return (*one[:begin], *_untangled(sorted((*one[begin:end], *more))), *one[end:])
 
 
 def minus(one: Runs, other: Runs) -> Runs:
     """Those of one that are not in the other."""
-    left: list[Run] = []
-    for run in one:
-        near = other[_place(other, run[0]) : bisect_right(other, run[1], key=_first)]
-        left += _cut(run, near)
-    return tuple(left)
+    if not one or not other:
+        return one
+    begin, end = _place(one, other[0][0]), bisect_right(one, other[-1][1], key=_first)
+    before = max(0, begin - 1)  # the neighbours may go on in the same step
+    left = list(one[before:begin])
+    for run in one[begin:end]:
+        left += _cut(run, _near(other, run))
+    return (*one[:before], *_joined([*left, *one[end : end + 1]]), *one[end + 1 :])
 
 
 def both(one: Runs, other: Runs) -> Runs:
     """Those that are in both."""
-    return minus(one, minus(one, other))
+    few, many = (one, other) if len(one) <= len(other) else (other, one)
+    found = (_common(run, near) for run in few for near in _near(many, run))
+    return tuple(run for run in found if run is not None)
 
 
 def _run(first: int, last: int, step: int) -> Run:
@@ -138,48 +153,88 @@ def _split(run: Run, index: int) -> Iterator[Run]:
         yield _run(index + step, last, step)
 
 
+def _near(runs: Runs, run: Run) -> Runs:
+    """The runs that lie between the first and the last index of one, in part at least."""
+    return runs[_place(runs, run[0]) : bisect_right(runs, run[1], key=_first)]
+
+
+def _common(one: Run, other: Run) -> Run | None:
+    """The indices that are in both runs: they are a run, by the Chinese remainder theorem."""
+    (first, last, step), (begin, end, stride) = one, other
+    divisor = gcd(step, stride)
+    if (begin - first) % divisor:
+        return None
+    places = stride // divisor
+    met = first + (begin - first) // divisor * pow(step // divisor, -1, places) % places * step
+    both_steps = step * places
+    if met < begin:
+        met += -((met - begin) // both_steps) * both_steps
+    return _run(met, min(last, end), both_steps) if met <= min(last, end) else None
+
+
 def _cut(run: Run, by: Runs) -> Runs:
     """A run without what these have of it."""
-    if not by:
-        return (run,)
-    if all(each[2] == 1 for each in by):
-        return _cut_by_intervals(run, by)
-    out = set[int]()
-    for first, last, step in by:
-        begin = first + max(0, (run[0] - first + step - 1) // step) * step
-        out.update(range(begin, min(last, run[1]) + 1, step))
-    return _packed([index for index in range(run[0], run[1] + 1, run[2]) if index not in out])
-
-
-def _cut_by_intervals(run: Run, by: Runs) -> Runs:
     first, last, step = run
     left: list[Run] = []
-    for lower, upper, _ in by:
-        if first < lower:
-            left.append(_run(first, min(last, lower - 1), step))
-        if first <= upper:
-            first += -((first - upper - 1) // step) * step
+    for each in by:
+        out = _common((first, last, step), each) if first <= last else None
+        if out is None:
+            continue
+        if first < out[0]:
+            left.append(_run(first, out[0] - step, step))
+        left += _gaps(out, step)
+        first = out[1] + step
     if first <= last:
         left.append(_run(first, last, step))
     return tuple(left)
 
 
-def _untangled(runs: list[Run]) -> Runs:
-    """Runs in order of their firsts, without interleaving."""
+def _gaps(out: Run, step: int) -> Iterable[Run]:
+    """What a run with this step keeps between the indices that are cut out of it."""
+    first, last, stride = out
+    if first == last or stride == step:
+        return ()
+    if stride == 2 * step:
+        return (_run(first + step, last - step, stride),)
+    return [_run(index + step, index + stride - step, step) for index in range(first, last, stride)]
+
+
+def _untangled(runs: list[Run], most: int = MOST_INDICES) -> Runs:
+    """Runs in order of their firsts, without interleaving; ``most``: as in `_loose`."""
     found: list[Run] = []
     tangle: list[Run] = []
     end = -1
     for run in runs:
         if run[0] > end and tangle:
-            found += _loose(tangle)
+            found += _loose(tangle, most)
             tangle = []
+        if tangle and run[2] == tangle[-1][2] == 1 and run[0] <= tangle[-1][1] + 1:
+            run = (tangle[-1][0], max(run[1], tangle.pop()[1]), 1)
         tangle.append(run)
         end = max(end, run[1])
-    return tuple(_joined([*found, *_loose(tangle)]))
+    return tuple(_joined([*found, *_loose(tangle, most)]))
 
 
-def _loose(tangle: list[Run]) -> Iterable[Run]:
-    return tangle if len(tangle) == 1 else _packed(sorted(set(each(tuple(tangle)))))
+def _loose(tangle: list[Run], most: int) -> Iterable[Run]:
+    """The same indices in runs that do not interleave; ``most``: how many may be looked at one by one.
+    Raises BadValue."""
+    if len(tangle) <= 1:
+        return tangle
+    whole = _as_one(tangle)
+    if whole is not None:
+        return (whole,)
+    if (number := count(tangle)) > most:
+        raise BadValue(f"{number} indices are in pieces that overlap or interleave; write them apart")
+    return _packed(sorted(set(each(tuple(tangle)))))
+
+
+def _as_one(tangle: list[Run]) -> Run | None:
+    """The run that a few runs make together, such as the odd and the even indices."""
+    first, last = tangle[0][0], max(map(_last, tangle))
+    step = gcd(*(run[0] - first for run in tangle), *(run[2] for run in tangle if run[0] < run[1]))
+    if len(tangle) > _FEW or not step or count(tangle) != (last - first) // step + 1:
+        return None
+    return None if any(starmap(_common, combinations(tangle, 2))) else _run(first, last, step)
 
 
 def _packed(numbers: list[int]) -> Runs:

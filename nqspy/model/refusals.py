@@ -25,6 +25,10 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "bad_range": "illegally formed job identifier: {text}; a range is written like 3-9"
         " and spans at most {most} numbers",
         "bad_indices": "illegally formed job identifier: {said}",
+        "many_parts": "{id}: {count:,} of its indices would become requests of their own; one command may do"
+        " so to {most:,}. Name the whole array, or fewer indices",
+        "many_pieces": "{id}: its indices would be in {count:,} pieces like 20-30:5, at most {most:,} may be;"
+        " name the whole array, or neighbouring indices",
         "many_indices": "illegally formed job identifier: {text} names more than {most} indices;"
         " {whole} names them all",
     },

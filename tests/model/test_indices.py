@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqspy.model import indices
+from nqspy.model import arrays, index_text, indices
+from nqspy.model.arrays import ArraySpec
 from nqspy.model.errors import BadValue
 from nqspy.model.indices import Runs
 
@@ -111,3 +112,36 @@ def test_thousands_of_pieces_take_no_longer_than_their_number() -> None:
 def test_what_is_no_set_is_said(text: str, said: str) -> None:
     with pytest.raises(BadValue, match=said):
         indices.read(text)
+
+
+def test_what_is_cut_out_of_a_run_with_a_step_costs_nothing_for_each_index() -> None:
+    odd, even = indices.read("1-999999:2"), indices.read("0-999998:2")
+    began = time.process_time()
+    for index in range(1, 4_001, 2):
+        assert indices.count(indices.minus(odd, ((index, index, 1),))) == 499_999
+        assert indices.plus(odd, even) == ((0, 999_999, 1),)
+        assert indices.both(odd, ((0, 999_999, 3),)) == ((3, 999_999, 6),)
+    assert time.process_time() - began < 2
+
+
+def test_pieces_that_interleave_are_few_or_refused() -> None:
+    assert indices.read("0-999998:2,1-999999:2") == ((0, 999_999, 1),)
+    for text in ("0-999999:2,0-999999:3", ",".join(["1"] * (index_text.MOST_WRITTEN + 1))):
+        with pytest.raises(BadValue):
+            indices.read(text)
+
+
+def test_single_indices_that_are_held_and_released_stay_one_group() -> None:
+    state = arrays.begin(ArraySpec(((0, 99_999, 1),)), ())
+    odd = range(1, 8_000, 2)
+    began = time.process_time()
+    for index in odd:
+        state = arrays.hold(state, ((index, index, 1),), "u", "")
+    [held] = state.held
+    assert held.indices == ((1, 7_999, 2),)
+    assert indices.count(state.ready) == 96_000
+    assert len(state.ready) < 10
+    for index in odd:
+        state = arrays.release(state, ((index, index, 1),), "u")
+    assert state.ready == state.left
+    assert time.process_time() - began < 5

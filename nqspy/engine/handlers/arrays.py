@@ -24,6 +24,11 @@ from nqspy.model.people import Caller
 from nqspy.model.requests import Request, State, Used
 from nqspy.model.transitions import born
 
+PARTS = 1_000
+"""Indices that one command makes requests of their own at most: each is written down, and takes memory."""
+PIECES = 2 * indices.MOST_RUNS
+"""Runs in which commands leave the indices of an array at most."""
+
 Do = Callable[[Request], object]
 Some = Callable[[Request, Runs], object]
 """What is done to indices of an array that have not begun; the empty set: to the array as a whole."""
@@ -38,6 +43,7 @@ def each(
     the indices named, which become requests of their own first).
     """
     tx.look_up_named(ids)
+    tx.parts = 0
     done: list[str] = []
     failed: list[dict[str, Any]] = []
     for text in ids:
@@ -80,6 +86,8 @@ class _Part:
         their own. Raises Refusal where nothing could be done."""
         left = self._state.left if self.wanted is None else indices.both(self._state.left, self.wanted)
         members, done = self._members(), 0
+        if left and left != self._state.left:
+            _need_few_pieces(self.tx, self.array, left)
         if left:
             whole = self.wanted is None or (not members and left == self._state.left)
             done += self._do(() if whole else left, do, some)
@@ -160,8 +168,23 @@ def _indices(tx: Transaction, array: Request, text: str) -> Runs:
     return wanted
 
 
+def _need_few_pieces(tx: Transaction, array: Request, left: Runs) -> None:
+    """Raises Refusal where the array would be in too many pieces without these indices: all of them are
+    written down with each change."""
+    assert array.array is not None
+    state = array.array
+    kinds = (state.left, state.ready, *(held.indices for held in state.held))
+    before = sum(map(len, kinds))
+    after = sum(len(indices.minus(kind, left)) for kind in kinds) + len(left)
+    if after > max(before, PIECES):
+        raise Refusal("many_pieces", id=tx.site.id_of(array.seq), count=after, most=PIECES)
+
+
 def parted(tx: Transaction, array: Request, left: Runs) -> Iterator[Request]:
-    """Makes these indices that have not begun requests of their own."""
+    """Makes these indices that have not begun requests of their own. Raises Refusal for too many."""
+    tx.parts += indices.count(left)
+    if tx.parts > PARTS:
+        raise Refusal("many_parts", id=tx.site.id_of(array.seq), count=tx.parts, most=PARTS)
     tx.emit(Parted(array.seq, left))
     return (tx.site.requests[member(array.seq, index)] for index in indices.each(left))
 

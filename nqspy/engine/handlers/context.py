@@ -74,7 +74,8 @@ class CommitGroup(Struct):
 
 class Transaction(Struct):
     """One command's (or observation's) view of the engine. ``emit`` applies an event at once; the commit
-    comes later. ``dirty`` asks for a pass; ``samples``: use of running attempts as last told."""
+    comes later. ``dirty`` asks for a pass; ``samples``: use of running attempts as last told;
+    ``parts``: indices that the command has made requests of their own."""
 
     site: Site
     now: Instant
@@ -84,6 +85,7 @@ class Transaction(Struct):
     dirty: Callable[[], None]
     decider: Decider
     samples: dict[Seq, Used] = {}
+    parts: int = 0
     _trying: bool = False
 
     def would(self, act: Callable[[], object]) -> bool:

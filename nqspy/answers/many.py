@@ -1,0 +1,66 @@
+"""Commands that name many requests: carried out in slices, so that others are answered meanwhile."""
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from nqspy.answers.serving import Serving
+from nqspy.answers.slow import Steps
+from nqspy.answers.turns import PART, after
+from nqspy.engine.handlers.context import Reply
+from nqspy.model import commands as cm
+from nqspy.model.ids import request_named
+from nqspy.model.people import Caller
+
+AT_ONCE = 1_000
+"""Identifiers of a command that is one step of the engine."""
+INDICES = 10
+"""One that names indices of an array counts as many."""
+
+
+def is_long(command: cm.Command) -> bool:
+    """True if a command names more requests than one step of the engine takes."""
+    if not isinstance(command, cm.EACH_ALONE) or getattr(command, "source", None) is not None:
+        return False
+    return len(command.ids) + (INDICES - 1) * sum("[" in text for text in command.ids) > AT_ONCE
+
+
+def carried_out(serving: Serving, command: Any, caller: Caller, answer: Callable[[Reply], bytes]) -> Steps:
+    """None after each slice, then the answer for all of them."""
+    done: list[str] = []
+    failed: list[dict[str, Any]] = []
+    place, some, slice_over = 0, 1, after(PART)
+    while place < len(command.ids):
+        ids, part_over = command.ids[place : place + some], after(PART)
+        reply = serving.ask(replace(command, ids=ids), caller)
+        if reply.refusal is not None and not place:
+            yield answer(reply)
+            return
+        place += some
+        if reply.refusal is not None:
+            failed += [{"id": text} | reply.refusal.as_told() for text in ids]
+        else:
+            deleted = set(done) if getattr(command, "cascade", False) and reply.value["failed"] else ()
+            failed += [each for each in reply.value["failed"] if _full(serving, each["id"]) not in deleted]
+            done += reply.value["done"]
+            command = _with_fewer_mails(command, len(reply.value["done"]))
+        some = max(1, some // 4) if part_over() else min(AT_ONCE, 2 * some)
+        if slice_over():
+            yield None
+            slice_over = after(PART)
+    yield answer(Reply({"done": done, "failed": failed}))
+
+
+def _full(serving: Serving, text: str) -> str:
+    """The whole identifier of a request: an earlier slice may have deleted it with another (``cascade``)."""
+    site = serving.engine.site
+    seq = request_named(text, site.name)
+    return text if seq is None else site.id_of(seq)
+
+
+def _with_fewer_mails(command: Any, done: int) -> Any:
+    """The command for the next slice: of a deletion at most so many mails go out in all."""
+    if getattr(command, "mails", None) is None:
+        return command
+    return replace(command, mails=max(0, command.mails - done))
