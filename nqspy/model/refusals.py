@@ -150,8 +150,8 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         " (set {where} queued_limit={most}){asked}",
     },
     ("user_spool", 198): {
-        "user_spool": "{user} keeps {have:,} KiB of scripts and environments, of requests that wait and"
-        " that have ended; with {new:,} KiB more it would be above {most:,} KiB"
+        "user_spool": "{user} keeps {have:,} KiB of scripts, environments and other text, of requests that"
+        " wait and that have ended; with {new:,} KiB more it would be above {most:,} KiB"
         " (set server user_spool={wish})",
     },
     ("no_room", 1): {
@@ -160,6 +160,9 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
     ("too_large", 1): {
         "script_too_large": "the script is larger than {most} (set server script_limit)",
         "environment_too_large": "the environment is larger than {most} MiB",
+        "long_variable": "variable {name} has {size:,} bytes with its name; one may have {most:,}",
+        "long_argument": "argument {place} has {size:,} bytes; one may have {most:,}",
+        "many_arguments": "arguments and environment take {size:,} KiB together; they may take {most:,}",
     },
     ("answer_too_large", 2): {
         "answer_too_large": "the answer would be larger than {most} MiB; name fewer jobs,"
@@ -167,6 +170,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
     },
     ("too_many", 206): {"too_many_named": "a list may name {most} dependencies and attributes in all"},
     ("too_many", 1): {
+        "many_attributes": "a request may have {most:,} attributes, not {count:,}",
         "too_many_requests": "one message names at most {most} requests, not {count}",
         "too_many_words": "{count} requests in one message have at most {most} words",
     },

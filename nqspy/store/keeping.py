@@ -1,7 +1,9 @@
-"""Who keeps how much: scripts and environments of requests that wait, run or have ended, by owner.
+"""Who keeps how much, by owner: scripts, environments and large specifications (`model.text_size`), of
+requests that wait, run or have ended.
 
-A row of ``kept`` for each owner and blob. Blobs of requests that never ran go when the last of them ends;
-others stay as long as a record names them (`rotation`).
+A row of ``kept`` for each owner and blob, and for each request whose specification is large. What requests
+that never ran have kept goes when the last of them ends; the rest stays as long as a record names it
+(`rotation`).
 """
 
 import sqlite3
@@ -9,36 +11,49 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 
-from nqspy.model.events import Recorded, Submitted
-from nqspy.model.requests import Spec
+from nqspy.model.events import Modified, Recorded, Submitted
+from nqspy.model.ids import Seq, index_of, number_of
+from nqspy.model.requests import Request, Spec
 from nqspy.model.site import Site
+from nqspy.model.text_size import text_size
 
 Pair = tuple[str, str]
 """An owner, and the digest of what is kept."""
 
 _NEW = """INSERT INTO kept (owner, digest, size, ran)
 SELECT ?1, digest, length(body), 0 FROM blobs WHERE digest = ?2 ON CONFLICT DO NOTHING RETURNING size"""
+_TEXT = """INSERT INTO kept (owner, digest, size, ran) VALUES (?, ?, ?, 0)
+ON CONFLICT DO UPDATE SET size = size + excluded.size"""
 _RAN = "UPDATE kept SET ran = 1 WHERE owner = ? AND digest = ?"
 _GONE = "DELETE FROM kept WHERE owner = ? AND digest = ? AND ran = 0 RETURNING size"
 _ALONE = "DELETE FROM blobs WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM kept WHERE digest = ?1)"
 _TOTALS = "SELECT owner, sum(size) FROM kept GROUP BY owner"
 _ONE = "SELECT 1 FROM kept WHERE owner = ? AND digest = ?"
+TEXT = "="
+"""What stands for the text of a request begins with this, a digest does not; its number follows."""
 _MOST = 10_000
 """Pairs that are remembered as there, or as run."""
 
 
 def pairs_of(spec: Spec) -> tuple[Pair, Pair]:
-    """What a request keeps."""
+    """The script and the environment that a request keeps."""
     return (spec.owner, spec.script), (spec.owner, spec.environment)
+
+
+def text_of(seq: Seq, spec: Spec) -> Pair:
+    """What stands for the text of a request itself: an array and its indices have one."""
+    return spec.owner, f"{TEXT}{number_of(seq)}"
 
 
 @dataclass(slots=True)
 class CommitStep:
     """What a commit changes, to be remembered once it is durable: ``refs``: requests that have not ended;
-    ``new``, ``ran``, ``gone``: pairs; ``sizes``: bytes more or less; ``dropped``: blobs that are no more."""
+    ``new``, ``ran``, ``gone``: pairs; ``texts``: bytes of large specifications; ``sizes``: bytes more or
+    less; ``dropped``: blobs that are no more."""
 
     refs: dict[Pair, int] = field(default_factory=dict)
     new: list[Pair] = field(default_factory=list)
+    texts: dict[Pair, int] = field(default_factory=dict)
     ran: set[Pair] = field(default_factory=set)
     gone: list[Pair] = field(default_factory=list)
     sizes: dict[str, int] = field(default_factory=dict)
@@ -56,7 +71,8 @@ class Keeping:
 
     def load(self, site: Site) -> None:
         """The site was read again: what waits and runs is counted anew."""
-        self._refs = dict(Counter(pair for each in site.requests.values() for pair in pairs_of(each.spec)))
+        whole = (each for seq, each in site.requests.items() if index_of(seq) is None)
+        self._refs = dict(Counter(pair for each in whole for pair in pairs_of(each.spec)))
         self.forget()
 
     def forget(self) -> None:
@@ -82,18 +98,28 @@ class Keeping:
             if isinstance(recorded.event, Submitted):
                 for pair in pairs_of(recorded.event.spec):
                     step.refs[pair] = step.refs.get(pair, 0) + 1
+            if isinstance(recorded.event, Submitted | Modified):
+                spec = recorded.event.spec
+                if size := text_size(spec):
+                    pair = text_of(recorded.event.seq, spec)
+                    step.texts[pair] = step.texts.get(pair, 0) + size
         step.new = [pair for pair in step.refs if pair not in self._known]
         for request, _ in site.touched.ended.values():
-            pairs = pairs_of(request.spec)
-            for pair in pairs:
-                step.refs[pair] = step.refs.get(pair, 0) - 1
-            if request.attempts:
-                step.ran.update(pairs)
-            else:
-                step.gone += pairs
+            self._end(step, request)
         step.gone = [pair for pair in dict.fromkeys(step.gone) if self._is_last(step, pair)]
         step.ran -= self._ran
         return step
+
+    def _end(self, step: CommitStep, request: Request) -> None:
+        """What a request that ended kept. An index keeps nothing of its own: its array is there as long."""
+        blobs = pairs_of(request.spec)
+        pairs = (*blobs, text_of(request.seq, request.spec)) if text_size(request.spec) else blobs
+        if index_of(request.seq) is None:
+            for pair in pairs:
+                step.refs[pair] = step.refs.get(pair, 0) - 1
+            step.gone += () if request.attempts else pairs
+        if request.attempts:
+            step.ran.update(pairs)
 
     def _is_last(self, step: CommitStep, pair: Pair) -> bool:
         if pair in step.ran or pair in self._ran:
@@ -106,6 +132,9 @@ class Keeping:
         step.dropped.clear()
         for pair in step.new:
             step.sizes[pair[0]] = step.sizes.get(pair[0], 0) + _size(connection, _NEW, pair)
+        for (owner, text), size in step.texts.items():
+            connection.execute(_TEXT, (owner, text, size))
+            step.sizes[owner] = step.sizes.get(owner, 0) + size
         if step.ran:
             connection.executemany(_RAN, sorted(step.ran))
         for pair in step.gone:
@@ -139,10 +168,10 @@ def _remember(known: set[Pair], more: Iterable[Pair]) -> None:
     known.update(more)
 
 
-def rows_named(spec_rows: Iterable[tuple[str, str | None, str | None]]) -> Iterator[Pair]:
-    """Pairs of rows of owner, script and environment."""
-    for owner, script, environment in spec_rows:
-        for digest in (script, environment):
+def rows_named(spec_rows: Iterable[tuple[str, str | None, str | None, str | None]]) -> Iterator[Pair]:
+    """Pairs of rows of owner, script, environment and text."""
+    for owner, *digests in spec_rows:
+        for digest in digests:
             if digest is not None:
                 yield owner, digest
 

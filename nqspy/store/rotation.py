@@ -59,7 +59,8 @@ WHERE ended IS NOT NULL AND ended < ? ORDER BY ended, seq LIMIT {REQUESTS}"""  #
 _DEAD_KEYS = """SELECT owner, key, seqs FROM keys WHERE (owner, key) > (?, ?) AND NOT EXISTS
 (SELECT 1 FROM json_each(keys.seqs) AS each JOIN requests ON requests.seq = each.value)
 ORDER BY owner, key LIMIT ?"""
-_NAMED = """SELECT owner, json_extract(spec, '$.script'), json_extract(spec, '$.environment') FROM requests
+_NAMED = """SELECT owner, json_extract(spec, '$.script'), json_extract(spec, '$.environment'),
+'=' || CASE WHEN seq > :arrays THEN seq - :arrays ELSE seq END FROM requests
 WHERE (seq > :low AND seq <= :high) OR (seq > :low + :arrays AND seq <= :high + :arrays)"""
 _TOP = """SELECT max(coalesce((SELECT max(seq) FROM requests WHERE seq <= ?), 0),
 coalesce((SELECT max(seq) FROM requests WHERE seq > ?) - ?, 0))"""

@@ -11,6 +11,7 @@ from nqspy.engine.handlers.arrays import delete_left, end_if_over
 from nqspy.engine.handlers.consequences import Consequences
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.requests import drop
+from nqspy.engine.handlers.spec import AFTER, ATTRIBUTES_MAX
 from nqspy.model import indices
 from nqspy.model.commands import Submission
 from nqspy.model.errors import Refusal
@@ -23,9 +24,6 @@ from nqspy.model.requests import AFTER_WORDS, STARTED, AfterWord, Dependency, Re
 
 AFTER_MAX = 1_000
 """Requests that one request may wait for."""
-ATTRIBUTES_MAX = 100
-"""Other attributes that a request may have."""
-_PREFIX = "after:"
 _ENDED_WELL = "ended with exit status 0"
 
 
@@ -40,7 +38,7 @@ def read_after(tx: Transaction, spec: Spec, caller: Caller, more: int = 0) -> Sp
         return spec
     if len(spec.attributes) + len(spec.after) > AFTER_MAX + ATTRIBUTES_MAX:
         raise Refusal("too_many_awaited", most=AFTER_MAX)
-    ours = [each.removeprefix(_PREFIX) for each in spec.attributes if each.startswith(_PREFIX)]
+    ours = [each.removeprefix(AFTER) for each in spec.attributes if each.startswith(AFTER)]
     after = tuple(dict.fromkeys((*spec.after, *(_read(tx, text) for text in ours))))
     if len(after) + more > AFTER_MAX:
         raise Refusal("so_many_awaited", most=AFTER_MAX, count=len(after) + more)
@@ -48,7 +46,7 @@ def read_after(tx: Transaction, spec: Spec, caller: Caller, more: int = 0) -> Sp
         return spec
     tx.look_up({key for each in after for key in (each.seq, array_key(each.seq))})
     after = tuple(_known(tx, spec, each, caller) for each in after)
-    others = tuple(each for each in spec.attributes if not each.startswith(_PREFIX))
+    others = tuple(each for each in spec.attributes if not each.startswith(AFTER))
     return replace(spec, after=after, attributes=others)
 
 

@@ -1,5 +1,6 @@
 """Room for more: how many requests that have not ended a user, the site and a queue may have
-(``queued_limit``), how many bytes of scripts and environments a user may keep (``user_spool``)."""
+(``queued_limit``), how many bytes of scripts, environments and other text a user may keep
+(``user_spool``)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -8,8 +9,9 @@ from nqspy.engine.handlers.context import KeptBlobs, Transaction
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.queues import Global, Queue
 from nqspy.model.request_counts import RequestCounts
-from nqspy.model.requests import Request
+from nqspy.model.requests import Request, Spec
 from nqspy.model.site import Site
+from nqspy.model.text_size import text_size
 from nqspy.model.units import GREATEST, part_of
 
 
@@ -57,14 +59,17 @@ class QueueQuota:
         if most is not None and have + number > most:
             raise Refusal("queued_limit", have=have, most=most, there=there, where=where, asked=asked)
 
-    def keep(self, owner: str, bodies: Iterable[tuple[str, bytes]]) -> None:
-        """What the last one taken brings along, with its content hash. Raises Refusal naming the limit and
-        how much there is."""
+    def keep(self, spec: Spec, bodies: Iterable[tuple[str, bytes]] = ()) -> None:
+        """Counts what a request brings along, each with its content hash, and its own text where that is
+        large. Raises Refusal naming the limit and how much there is."""
+        owner = spec.owner
         before = self.tx.group.kept.get(owner, KeptBlobs())
         mine = self.keeping.setdefault(owner, KeptBlobs())
         for digest, body in bodies:
             if digest not in before.sizes:
                 mine.add(digest, len(body))
+        if text := text_size(spec):
+            mine.add(f"{self.tx.site.n} {len(mine.sizes)}", text)
         wish, journal = self.tx.site.settings.server.user_spool, self.tx.journal
         most = part_of(wish, journal.capacity() or GREATEST)
         have = journal.kept(owner)

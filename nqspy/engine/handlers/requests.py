@@ -236,6 +236,7 @@ def modify(tx: Transaction, command: cm.ModifyRequest, caller: Caller) -> Any:
         if holds is not None:
             alter.set_holds(tx, request, holds, caller)
         if values:
+            _keep_text(tx, spec)
             tx.emit(ev.Modified(request.seq, spec, caller.user))
         if started:
             tx.act(Adjust(request.seq, request.attempts))
@@ -244,6 +245,13 @@ def modify(tx: Transaction, command: cm.ModifyRequest, caller: Caller) -> Any:
         tx.dirty()
 
     return each(tx, command.ids, one, caller)
+
+
+def _keep_text(tx: Transaction, spec: Spec) -> None:
+    """Counts the specification, which the journal keeps once more. Raises Refusal."""
+    room = QueueQuota(tx)
+    room.keep(spec)
+    room.taken()
 
 
 _SPEC_FIELDS = (

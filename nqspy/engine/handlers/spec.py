@@ -1,7 +1,7 @@
 """What a request may say of itself, whoever hands it in: words, paths and amounts, before any queue is
 asked."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter
 
 from nqspy.core.consumables import check_wanted
@@ -26,6 +26,16 @@ NAME_MAX = 230
 WORD_MAX = 1024
 """Characters of an account, an address, an attribute."""
 PATH_MAX = 4096
+STRING_MAX = (128 << 10) - 1
+"""Bytes of an argument, or of a variable with its name: the kernel takes 128 KiB with the NUL behind it."""
+START_MAX = (2 << 20) - (256 << 10)
+"""Bytes of arguments and variables together: the kernel takes 2 MiB, and a job gets some from here."""
+_EACH = 9
+"""Bytes that an argument or variable takes besides: the NUL behind it, and its place in a list."""
+ATTRIBUTES_MAX = 1_000
+"""Attributes of a request, dependencies aside."""
+AFTER = "after:"
+"""What an attribute begins with that is a dependency."""
 LIMITS = {
     path: info.low or 0
     for path, info in declared(Queue).items()
@@ -57,6 +67,22 @@ def check_spec(site: Site, spec: Spec) -> None:
         raise Refusal("bad_priority", priority=spec.priority)
     if not 0 <= spec.umask <= 0o777:
         raise Refusal("bad_umask", umask=spec.umask)
+
+
+def check_start(args: Sequence[str], environment: bytes) -> None:
+    """Raises Refusal for arguments and variables with which no program can be started (execve(2))."""
+    if len(environment) > STRING_MAX:
+        for pair in environment.split(b"\0"):
+            if len(pair) > STRING_MAX:
+                name = pair.partition(b"=")[0].decode("utf-8", "replace")[:80]
+                raise Refusal("long_variable", name=name, size=len(pair), most=STRING_MAX)
+    sizes = [len(word.encode("utf-8", "replace")) for word in args]
+    for place, size in enumerate(sizes, start=1):
+        if size > STRING_MAX:
+            raise Refusal("long_argument", place=place, size=size, most=STRING_MAX)
+    total = sum(sizes) + _EACH * (len(sizes) + environment.count(b"\0") + 1) + len(environment)
+    if total > START_MAX:
+        raise Refusal("many_arguments", size=total >> 10, most=START_MAX >> 10)
 
 
 def check_class(site: Site, spec: Spec, groups: Collection[str] | None) -> None:
@@ -122,6 +148,9 @@ def _paths(spec: Spec) -> list[str]:
 
 def _check_words(spec: Spec, paths: Iterable[str]) -> None:
     """What else is printed or handed on: short, printable words."""
+    notes = sum(not each.startswith(AFTER) for each in spec.attributes)
+    if notes > ATTRIBUTES_MAX:
+        raise Refusal("many_attributes", count=notes, most=ATTRIBUTES_MAX)
     for what, word in _words(spec):
         if word and (len(word) > WORD_MAX or not word.isprintable()):
             raise Refusal("bad_word", what=what, word=word[:40], most=WORD_MAX)

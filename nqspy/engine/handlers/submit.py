@@ -28,6 +28,7 @@ from nqspy.engine.handlers.spec import (
     check_class,
     check_limits,
     check_spec,
+    check_start,
     local_queue,
     routed,
 )
@@ -189,7 +190,7 @@ def _accept(
         found = _check(tx, item, caller, room.coming, failed)
         room.take(found.spec.owner, (found.queue, found.target), counted(found.spec.array))
         spec = found.spec
-        room.keep(spec.owner, ((spec.script, found.script), (spec.environment, found.environment)))
+        room.keep(spec, ((spec.script, found.script), (spec.environment, found.environment)))
         return found
     except Refusal as refusal:
         if item.line is None:
@@ -206,6 +207,7 @@ def _check(
     environment = _bytes(item.environment, "environment", ENVIRONMENT_MAX)
     if caller.nameless:
         raise Refusal("nameless", uid=caller.uid)
+    check_start(spec.args, environment)
     other = item.user is not None and item.user != caller.user
     owner = spec.owner if other else caller.user
     around = _charged_around(site, spec, owner)

@@ -1,0 +1,91 @@
+"""What a request brings along: words with which a program can be started, and bytes that count for its owner."""
+
+import pytest
+
+from nqspy.model.ids import array_key
+
+MOST = (128 << 10) - 1
+
+
+def _environment(size):
+    return "A=1\0BIG=" + "z" * (size - 4)
+
+
+def _item(script="true\n", environment="", **spec):
+    whole = {
+        "owner": "",
+        "uid": 0,
+        "script": "",
+        "environment": "",
+        "name": "job",
+        "queue": "",
+        "workdir": "/",
+    }
+    return {"spec": whole | {"held": True} | spec, "script": script, "environment": environment}
+
+
+@pytest.mark.parametrize(
+    ("item", "name"),
+    [
+        (_item(environment=_environment(MOST + 1)), "BIG"),
+        (_item(args=["x", "é" * (MOST // 2 + 1)]), "argument 2"),
+        (_item(args=["x" * MOST] * 20), "KiB"),
+        (_item(args=[""] * 300_000), "KiB"),
+        (_item(attributes=[f"a{number}" for number in range(20_000)]), "attributes"),
+    ],
+    ids=["variable", "argument", "all", "empty ones", "attributes"],
+)
+def test_what_no_program_can_be_started_with_is_refused_and_named(inner, item, name):
+    code, text = inner.refusal("owner", "submit", items=[item])
+    assert code in ("too_large", "too_many")
+    assert name in text
+    assert len(text) < 200
+    assert "--after" not in text
+
+
+def test_the_longest_that_can_be_started_is_taken(inner):
+    items = [_item(environment=_environment(MOST), args=["x" * MOST])]
+    assert inner.result("owner", "submit", items=items)["ids"]
+
+
+def test_all_bytes_of_a_request_count_for_its_owner(fresh):
+    fresh.qmgr("set server user_spool=3mb")
+    large = [_item(args=["x" * 100_000] * 5)]
+    ids = [fresh.result("owner", "submit", items=large)["ids"][0] for _ in range(3)]
+    for items in (large, [_item(attributes=[f"{n}:" + "y" * 900 for n in range(500)])]):
+        code, text = fresh.refusal("owner", "submit", items=items)
+        assert (code, "user_spool" in text) == ("user_spool", True)
+    fresh.submit("owner", held=True)
+    fresh.submit("other", args=["x" * 100_000] * 5)
+    for _ in range(10):
+        answer = fresh.result("owner", "modify", ids=ids[:1], values={"priority": 3})
+    assert [each["code"] for each in answer["failed"]] == ["user_spool"], (
+        "the journal has it once more each time"
+    )
+    assert fresh.result("owner", "delete", ids=ids)["failed"] == []
+    assert fresh.result("owner", "submit", items=large)["ids"], "none of them ran: nothing of them is kept"
+
+
+def test_a_list_and_an_array_count_for_each_request(fresh):
+    fresh.qmgr("set server user_spool=3mb")
+    some = [_item(args=["x" * 100_000])]
+    code, _ = fresh.refusal("owner", "submit", items=some * 20)
+    assert code == "user_spool"
+    code, _ = fresh.refusal(
+        "owner", "submit", items=[_item(args=["x" * 9_000], array={"indices": [[0, 999, 1]]})]
+    )
+    assert code == "user_spool"
+    assert fresh.result("owner", "submit", items=some * 10)["ids"]
+
+
+def test_the_script_of_an_array_stays_when_one_index_is_deleted(inner):
+    script = "# " + "".join(map(str, range(300)))
+    [id] = inner.result("owner", "submit", items=[_item(script, array={"indices": [[0, 9, 1]]})])["ids"]
+    seq = id.partition("[")[0]
+    inner.result("owner", "modify", ids=[f"{seq}[3]"], values={"priority": 5})
+    assert inner.result("owner", "delete", ids=[f"{seq}[3]"])["failed"] == []
+    spec = inner.daemon.engine.site.requests[array_key(int(seq))].spec
+    assert inner.daemon.journal.blob(spec.script).decode() == script
+    inner.result("owner", "delete", ids=[seq])
+    with pytest.raises(KeyError):
+        inner.daemon.journal.blob(spec.script)
