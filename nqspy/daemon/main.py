@@ -149,11 +149,13 @@ class Daemon:
         host, zone = socket.gethostname().split(".")[0], _zone()
         later, found = self._later(), self._look()
         self._found = found
+        # Before anything ends: who waits for an application that was lost meanwhile is told so.
+        deserted = self.callers.begin(self.engine.site)
         self.pump(restart.begin(self.engine, found, host, zone, self.clock.now(), later))
         if later is not None and not self.engine.commits:
             raise HomeError("what a restore has left behind could not be written; start nqsd again")
         restoring.taken(self.home.database)
-        for seq in self.callers.begin(self.engine.site):
+        for seq in deserted:
             self.caller_gone(seq)
         if loaded:
             self.queue_files.apply_changed()
