@@ -35,7 +35,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 class Sandbox(Struct, frozen=True):
     """What a worker may have. ``memory``: bytes beyond what it begins with; ``alone``: it may begin neither
-    process nor thread, and has no sockets (else: none of this machine, AF_UNIX); ``files``: descriptors;
+    process nor thread, has no sockets (else: none of this machine, AF_UNIX), and under root changes no file;
+    ``files``: descriptors;
     ``user``: (name, uid, gid) it becomes, None: it stays who it is."""
 
     memory: int
@@ -72,7 +73,7 @@ def enter(box: Sandbox, keep: Collection[int], page: int, output: int, parent: i
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
     if box.user is not None:
         _become(*box.user)
-    syscalls.restrict(all_sockets=box.alone)
+    syscalls.restrict(all_sockets=box.alone, files=box.alone and box.user is not None)
     # Asked for last: a change of user takes it back. The parent may have died before.
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
