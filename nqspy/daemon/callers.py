@@ -7,6 +7,7 @@ before the first such request.
 
 import contextlib
 import os
+import resource
 import select
 import signal
 import threading
@@ -22,6 +23,8 @@ from nqspy.model.site import Site
 
 ENDED = signal.SIGURG
 """Told to who waits; where nobody listens to it, it does nothing."""
+MOST = 16_384
+"""Applications whose callers are watched at most: each takes a descriptor."""
 _BEGAN = 19
 """Place of the time a process began among the fields of /proc/PID/stat behind its name (proc(5))."""
 
@@ -31,6 +34,7 @@ class CallerWatch:
 
     def __init__(self, gone: Callable[[Seq], None]) -> None:
         self._gone = gone
+        self._most = _most_descriptors()
         self._fds: dict[Seq, int] = {}
         self._seqs: dict[int, Seq] = {}
         self._poll: select.epoll | None = None
@@ -69,7 +73,7 @@ class CallerWatch:
     def _watch(self, seq: Seq, spec: Spec) -> bool:
         """Watch the command that waits for a request, if any does; false if that has gone."""
         caller = spec.caller or spec.session
-        if caller is None:
+        if caller is None or len(self._fds) >= self._most:  # it asks by itself, later
             return True
         try:
             fd = _opened(*caller, spec.uid)
@@ -105,6 +109,12 @@ class CallerWatch:
                     return
                 if (seq := self._seqs.get(fd)) is not None:
                     self._gone(seq)
+
+
+def _most_descriptors() -> int:
+    """A quarter of the descriptors that this process may have open."""
+    soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST if soft == resource.RLIM_INFINITY else min(MOST, soft // 4)
 
 
 def _opened(pid: int, began: int, uid: int) -> int | None:

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from msgspec import Struct
 
-from nqspy.model.people import is_address
+from nqspy.model.people import addresses_in, is_address
 
 _LONGEST_SUBJECT = 200
 _LONGEST_LINE = 900
@@ -27,7 +27,7 @@ class MailMessage(Struct, frozen=True):
 
 def messages_to(to: str, subject: str, text: str) -> tuple[list[MailMessage], list[str]]:
     """A message for each of the addresses, which commas separate; and what is no address."""
-    names = [name for part in to.split(",") if (name := part.strip())]
+    names = addresses_in(to)
     good = list(dict.fromkeys(name for name in names if is_address(name)))
     bad = [name for name in names if name not in good]
     return [MailMessage(name, subject, text, uuid4().hex) for name in good], bad

@@ -73,15 +73,24 @@ def lets_in(users: Collection[str], groups: Collection[str], who: str, membershi
     return not (users or groups) or who in users or not set(groups).isdisjoint(memberships)
 
 
-_IN_ADDRESS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.!#$%&'*+/=?^_`{|}~-")
+_IN_ADDRESS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.#$&'*+=?^_{}~-")
+_IN_DOMAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_")
+_IN_USER = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-")
 
 
 def is_address(text: str) -> bool:
-    """Whether mail can be sent there: the name of a local user, or ``name@domain`` (RFC 5322's dot-atoms, so
-    nothing in it can be taken for an option, a second address or another header)."""
+    """True if mail can be sent there: the name of a local user, or ``name@domain`` (RFC 5322's dot-atoms, so
+    nothing in it can be taken for an option, a second address or another header; and without the letters by
+    which a mail program takes it for a program, a file or a way)."""
     name, at, domain = text.partition("@")
-    sound = 0 < len(text) <= 254 and not text.startswith("-") and set(name) | set(domain) <= _IN_ADDRESS
-    return sound and bool(name) and (bool(domain) or not at)
+    if not name or len(text) > 254 or name[0] in "-./" or (at and not domain):
+        return False
+    return set(name) <= (_IN_ADDRESS if at else _IN_USER) and set(domain) <= _IN_DOMAIN
+
+
+def addresses_in(text: str) -> list[str]:
+    """The words of a list of addresses, which commas separate."""
+    return [word for part in text.split(",") if (word := part.strip())]
 
 
 def with_default(groups: Mapping[str, Group]) -> dict[str, Group]:

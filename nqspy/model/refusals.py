@@ -146,6 +146,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
     ("queued_limit", 198): {
         "user_queued_limit": _FULL + "{user} has {have} requests {there};"
         " a user may have {most} (set {where} queued_limit user={most}){asked}",
+        "many_waited_for": _FULL + "commands wait for {most:,} requests of {user}, as many as may be",
         "queued_limit": _FULL + "there are {have} requests {there} of {most}"
         " (set {where} queued_limit={most}){asked}",
     },
@@ -203,7 +204,8 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "bad_priority": "priority {priority} is not from -1024 to 1023",
         "bad_umask": "umask {umask:o} is not from 0 to 777",
         "bad_word": "{what} {word!r} is no word of up to {most} printable characters",
-        "bad_address": "{address!r} is no mail address",
+        "bad_address": "{address!r} is no mail address; write a local user's name or NAME@DOMAIN",
+        "many_addresses": "a request may mail to {most} addresses, not {count}",
         "no_pe": "a request needs at least 1 PE",
         "no_such_limit": "{limit!r} is no limit of a request",
         "small_limit": "{limit} is at least {least}, not {value}",

@@ -1,4 +1,4 @@
-"""What a request brings along: words with which a program can be started, and bytes that count for its owner."""
+"""What a request brings along: words with which a program can start, and bytes that count for its owner."""
 
 import pytest
 

@@ -4,6 +4,7 @@ import pytest
 from engine.harness import ANNE, MAX, Centre, item
 from msgspec.structs import replace
 
+from nqspy.engine.handlers import submit
 from nqspy.model import commands as cm
 from nqspy.model import observations as ob
 from nqspy.model.configure import apply_changes
@@ -199,3 +200,16 @@ def test_a_pipe_queue_passes_on_by_whether_somebody_waits_at_a_terminal():
     at_terminal, inside = application(centre), application(centre, within=centre.id(around))
     assert handed_in(centre, at_terminal).queue == "now"
     assert handed_in(centre, inside).queue == "apps"
+
+
+def test_a_user_waits_for_so_many_waited_for_and_no_more(monkeypatch):
+    monkeypatch.setattr(submit, "WAITED_FOR_MAX", 3)
+    centre = Centre().qmgr(APPS).qmgr("stop queue apps")
+    [other] = centre.submit("anne queue=batch")
+    first, *_ = [handed_in(centre, application(centre)) for _ in range(3)]
+    assert centre.refused(application(centre), ANNE).kind == "many_waited_for"
+    assert handed_in(centre, application(centre), BEN)
+    centre.ask(cm.Delete((centre.id(first.seq), centre.id(other))), ANNE)
+    assert handed_in(centre, application(centre))
+    item_ = application(centre, caller=None, session=(77, 1234)).items[0]
+    assert centre.refused(cm.Submit((item_,) * 4), MAX).kind == "many_waited_for"

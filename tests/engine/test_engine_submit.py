@@ -2,6 +2,7 @@
 
 import pytest
 from engine.harness import ANNE, BEN, MAX, OLGA, PLAIN, ROOT, Centre, item, moment
+from msgspec.structs import replace
 
 from nqspy.core.no_exits import NoExits
 from nqspy.engine.zones import local
@@ -9,7 +10,7 @@ from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal
 from nqspy.model.people import Caller
-from nqspy.model.requests import Ask
+from nqspy.model.requests import Ask, MailWishes
 from nqspy.ports import SubmitAnswer
 
 QUEUES = """
@@ -290,3 +291,24 @@ def test_amounts_that_are_none_are_refused(field, value):
     centre = Centre()
     spec = cm.Spec("anne", 1, "x", "", "", "", "/home", ask=Ask(**{field: value}))
     assert field in str(centre.refused(cm.Submit((cm.Submission(spec, "true"),)), ROOT))
+
+
+@pytest.mark.parametrize(
+    ("to", "good"),
+    [
+        ("anne, chief@example.org", True),
+        ("|/bin/sh", False),
+        ("anne,-oQ/tmp", False),
+        ("a b", False),
+        (",".join(f"a{number}@b" for number in range(21)), False),
+    ],
+)
+def test_mail_goes_to_a_few_addresses_and_to_no_program(to: str, good: bool) -> None:
+    centre = Centre()
+    plain = item("anne", centre.sim.now)
+    spec = replace(plain.spec, mail=MailWishes(to=to))
+    command = cm.Submit((replace(plain, spec=spec),))
+    if good:
+        assert centre.ask(command, ANNE)["ids"]
+    else:
+        assert centre.refused(command, ANNE).kind in ("bad_address", "many_addresses")

@@ -14,6 +14,7 @@ from nqspy.model.arrays import ArraySpec
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.ids import Instant
 from nqspy.model.layout import MOST, Layout
+from nqspy.model.people import addresses_in, is_address
 from nqspy.model.queues import Queue
 from nqspy.model.request_counts import RequestCounts
 from nqspy.model.requests import Ask, Request, Spec, State, finite
@@ -32,6 +33,8 @@ START_MAX = (2 << 20) - (256 << 10)
 """Bytes of arguments and variables together: the kernel takes 2 MiB, and a job gets some from here."""
 _EACH = 9
 """Bytes that an argument or variable takes besides: the NUL behind it, and its place in a list."""
+ADDRESSES_MAX = 20
+"""People who get the mail of a request."""
 ATTRIBUTES_MAX = 1_000
 """Attributes of a request, dependencies aside."""
 AFTER = "after:"
@@ -154,8 +157,12 @@ def _check_words(spec: Spec, paths: Iterable[str]) -> None:
     for what, word in _words(spec):
         if word and (len(word) > WORD_MAX or not word.isprintable()):
             raise Refusal("bad_word", what=what, word=word[:40], most=WORD_MAX)
-    if spec.mail.to is not None and spec.mail.to.startswith("-"):
-        raise Refusal("bad_address", address=spec.mail.to)
+    addresses = addresses_in(spec.mail.to or "")
+    if len(addresses) > ADDRESSES_MAX:
+        raise Refusal("many_addresses", count=len(addresses), most=ADDRESSES_MAX)
+    for address in addresses:
+        if not is_address(address):
+            raise Refusal("bad_address", address=address[:80])
     for path in (spec.shell or "", *paths):
         if len(path) > PATH_MAX:
             raise Refusal("long_path", path=path[:40], most=PATH_MAX)

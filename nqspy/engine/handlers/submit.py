@@ -50,6 +50,8 @@ from nqspy.model.units import format_size
 
 ENVIRONMENT_MAX = 1 << 20
 KEY_MAX = 256
+WAITED_FOR_MAX = 1_000
+"""Requests of a user that have not ended, and for which a command waits (`mpprun`, ``qsub -I``)."""
 _SHORT = 64
 NAMED_MAX = 200_000
 """Dependencies and attributes of a list together."""
@@ -262,11 +264,27 @@ def _find_room(
     target = (
         _batch(tx, spec, queue, coming) if queue.kind == "batch" else _routed(tx, spec, queue, groups, coming)
     )
+    if _is_waited_for(spec):
+        _need_few_waited_for(tx.site, spec.owner, coming)
     if spec.caller is not None:
         check_application(tx.site, spec, target)
     if target == queue.name and queue.kind == "pipe":
         spec = replace(spec, unix_groups=groups)  # it is routed later, when nobody is there to ask
     return spec, queue.name, target
+
+
+def _is_waited_for(spec: Spec) -> bool:
+    """True if a command waits for the request: an application's, or that of a session."""
+    return spec.caller is not None or spec.session is not None
+
+
+def _need_few_waited_for(site: Site, owner: str, coming: RequestCounts) -> None:
+    """Raises Refusal for one request too many that a command waits for: each takes a descriptor."""
+    have = coming.owners.get(owner, 0)
+    if have + site.tally.owners.get(owner, 0) >= WAITED_FOR_MAX:
+        have += sum(r.owner == owner and _is_waited_for(r.spec) for r in site.requests.values())
+    if have >= WAITED_FOR_MAX:
+        raise Refusal("many_waited_for", user=owner, most=WAITED_FOR_MAX)
 
 
 def _bytes(text: str, what: str, most: int) -> bytes:
