@@ -221,6 +221,13 @@ def with_units(site: Site, wanted: Wanted, given: str, count: Any) -> Wanted:
     return others if count == 0 else tuple(sorted((*others, (name, count))))
 
 
+def sets_variables(site: Site, before: Ask, after: Ask) -> bool:
+    """True if other units of a consumable that sets a variable of the job are asked for."""
+    known = site.settings.consumables
+    differing = set(before.consumables) ^ set(after.consumables)
+    return any(name in known and known[name].env is not None for name, _ in differing)
+
+
 def check_wanted(site: Site, wanted: Wanted) -> None:
     """Raises Refusal for what there is not, and for more than there is."""
     known = site.settings.consumables

@@ -33,7 +33,11 @@ class Consumable:
     count: int | None = setting(
         "count", None, "so many units, numbered from 0", low=1, high=MOST, nothing="none"
     )
-    env: str | None = setting("name", None, "variable of the job that names the units it holds")
+    env: str | None = setting(
+        "name", None, "variable of the job that names the units it holds",
+        guard="variables other than ..._VISIBLE_DEVICES may say what a job runs or reads, root's too",
+        unguarded=r"[A-Z][A-Z0-9_]*_VISIBLE_DEVICES|GPU_DEVICE_ORDINAL",
+    )  # fmt: skip
     policy: str = setting("name", "lowest", "which free units a request gets", words=POLICIES)
     offline: tuple[str, ...] = setting("names", (), "units that nobody is given", operator=True)
 

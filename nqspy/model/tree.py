@@ -31,7 +31,7 @@ class Declared:
     """What is known of one setting: its unit, default, sentence, bounds (inclusive) and name; ``words`` are
     the only texts allowed; ``operator``: operators may change it, not managers only; ``nothing``: the word
     for no value where the bounds would not allow it; ``guard``: why only root and the home's owner may change
-    it, empty where managers may."""
+    it, empty where managers may; ``unguarded``: a pattern of texts that managers may give it."""
 
     unit: Unit
     default: Any
@@ -43,6 +43,7 @@ class Declared:
     operator: bool = False
     nothing: str = ""
     guard: str = ""
+    unguarded: str = ""
     name: str = ""
 
     @property

@@ -12,12 +12,12 @@ from nqspy.model.tree import Declared
 
 OWNERS = {
     "mail/command", "mail/sendmail", "mail/smtp", "mail/tls", "mail/user", "mail/password_file",
-    "probe/command", "probe/file", "server/shell_strategy",
+    "probe/command", "probe/file", "server/shell_strategy", "consumable/env",
 }  # fmt: skip
 """Programs that are run, paths that are opened: root's and the home's owner's alone."""
 WORDS = {
     "mail/sender", "probe/tcp", "probe/http", "server/name", "server/timezone", "default/queue",
-    "group/parent", "queue/domain", "calendar/holidays", "server/user_spool", "consumable/env",
+    "group/parent", "queue/domain", "calendar/holidays", "server/user_spool",
     "probe/units", "gang/default_class", "default/mpprun_queue", "machine/shape",
 }  # fmt: skip
 """Texts that are neither: names, addresses."""

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from nqspy.core.accounting import health
-from nqspy.core.consumables import resolved
+from nqspy.core.consumables import resolved, sets_variables
 from nqspy.core.preemption import resume
 from nqspy.engine.handlers import alter, cascade
 from nqspy.engine.handlers.arrays import delete_left, each, release_some
@@ -218,6 +218,8 @@ def modify(tx: Transaction, command: cm.ModifyRequest, caller: Caller) -> Any:
             need_to_be(tx.site.settings, caller, request, f"changing the {name}")
         spec = _modified(tx.site, request.spec, values)
         spec = replace(spec, ask=resolved(tx.site, spec.ask)) if "ask/consumables" in values else spec
+        if request.spec.uid == 0 and sets_variables(tx.site, request.spec.ask, spec.ask):
+            need_to_be(tx.site.settings, caller, request, "changing the consumables")
         if "account" in values:
             group, account = group_of(tx.site.settings, caller, request.owner, spec.account)
             spec = replace(spec, group=group, account=account)

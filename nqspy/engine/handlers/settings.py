@@ -1,6 +1,7 @@
 """Settings: tried on a copy, verified as a whole, then one event; files of ``queues.d`` as one
 transaction."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -74,8 +75,9 @@ def _guards(settings: Settings, change: Change) -> Iterator[str]:
     known: Mapping[str, Declared] = kind.known if kind is not None else {}
     values = registry.brought(change)
     for name, value in values.items():
-        if name in known and known[name].guard and (change.op, value) != ("set", known[name].default):
-            yield known[name].guard
+        if name in known and (change.op, value) != ("set", known[name].default):
+            harmless = isinstance(value, str) and re.fullmatch(known[name].unguarded, value)
+            yield from () if harmless or not known[name].guard else (known[name].guard,)
     if kind is not None and kind.head == "shift":
         for inner in changes_of(commands_of(_members(values.get("commands")))):
             yield from _guards(settings, inner)
