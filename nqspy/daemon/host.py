@@ -17,6 +17,8 @@ class Host(Serving, Protocol):
 
     inbox: Inbox
     owner: Caller
+    damage: str
+    """What the start found missing in the database, for as long as the daemon runs; empty: nothing."""
 
     @property
     def home(self) -> Home:

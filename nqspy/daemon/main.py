@@ -58,7 +58,7 @@ from nqspy.model.tree import twin
 from nqspy.report.pbs_written import Written
 from nqspy.rpc import server as rpc
 from nqspy.rpc.limits import person
-from nqspy.store import restoring
+from nqspy.store import open_mark, restoring
 from nqspy.store.journal import SqliteJournal
 from nqspy.store.reserve import Reserve
 
@@ -113,6 +113,7 @@ class Daemon:
         )
         self.exits.beside = self.reloads.for_shift
         self.stopping: str | None = None
+        self.damage = ""
         self.clearance = Clearance()
         self.watchdog = systemd.Watchdog()
         self.part: Callable[[], Enough] = lambda: after(PART)
@@ -184,8 +185,17 @@ class Daemon:
     def _later(self) -> restart.Later | None:
         """What a restore has left behind, and what the spool has that the database does not know."""
         note = restoring.rewound(self.home.database)
-        told = restart.Later(note.text, note.next_seq, note.attempts) if note is not None else None
+        told = restart.Later(note.text, note.next_seq, note.attempts) if note is not None else self._lost()
         return restart.later_than(self.engine.site, self.executor.latest(), told)
+
+    def _lost(self) -> restart.Later | None:
+        """What was committed before a crash and is gone with the database's log."""
+        lost = self.journal.lost
+        if lost is None:
+            return None
+        count, next_seq = lost
+        self.damage = open_mark.told(count)
+        return restart.Later(self.damage, next_seq, subject="the database's log was damaged")
 
     def _look(self) -> Found:
         """What there is of the machine now; devices are looked for again where some are given out."""

@@ -23,7 +23,7 @@ from nqspy.model.ids import DAY, HOUR, Instant
 from nqspy.qmgr.parser import ParseError, parse_text
 from nqspy.rpc.client import Client
 from nqspy.rpc.home import resolve_home
-from nqspy.store import copies, places, restoring
+from nqspy.store import copies, open_mark, places, restoring
 from nqspy.store.errors import StoreError, plain
 from nqspy.store.reader import Reader
 
@@ -294,6 +294,8 @@ def _database(home: Home) -> _Said:
     with Reader(home.database) as reader:
         problems = reader.problems()
     yield ("bad", problems[0]) if problems else ("ok", f"{home.database.name} passes integrity_check, {size}")
+    if not problems and (count := open_mark.missing(home.database)):
+        yield "bad", f"{open_mark.told(count)}; nqsd starts without them, or restore a copy of the log"
 
 
 _OLD_BACKUP = 2

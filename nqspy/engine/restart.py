@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from nqspy.engine.handlers import health, recorded, strays
 from nqspy.engine.handlers.advice import names
@@ -23,7 +24,8 @@ from nqspy.model.site import Site
 
 
 class Later(Struct, frozen=True):
-    """What is known of a time after the last event of the rows: an older database was put in place.
+    """What is known of a time after the last event of the rows: an older database was put in place, or its
+    log is gone. ``subject``: of the mail about it.
 
     ``next_seq``: the first number that was never given out; ``attempts``: the last attempt of each request
     that was started then, the known and the unknown ones.
@@ -32,6 +34,7 @@ class Later(Struct, frozen=True):
     text: str
     next_seq: Seq = 1
     attempts: Mapping[Seq, int] = field(default_factory=dict)
+    subject: str = "a backup was restored"
 
 
 def later_than(site: Site, seen: Mapping[Seq, int], told: Later | None = None) -> Later | None:
@@ -50,7 +53,8 @@ def later_than(site: Site, seen: Mapping[Seq, int], told: Later | None = None) -
         attempts[seq] = max(attempt, attempts.get(seq, 0))
     next_seq = max(told.next_seq if told is not None else 1, *(number_of(seq) + 1 for seq in attempts), 1)
     text = told.text if told is not None else "the spool has attempts that the database does not know"
-    return Later(text, max(next_seq, site.next_seq), attempts)
+    found = Later(text, max(next_seq, site.next_seq), attempts)
+    return found if told is None else replace(found, subject=told.subject)
 
 
 def begin(
@@ -113,7 +117,7 @@ def _meet_later(tx: Transaction, later: Later, observations: Sequence[Observatio
     if held:
         tx.emit(Held(tuple(held), "o", "nqsd", HELD, cause=Cause("system", "nqsd")))
     unknown = sorted(seq for seq in later.attempts if seq not in site.requests)
-    tx.alarm("restore", _told(site, later, held, unknown), "a backup was restored")
+    tx.alarm("restore", _told(site, later, held, unknown), later.subject)
 
 
 def _begun_since(site: Site, attempts: Mapping[Seq, int]) -> dict[Seq, Runs]:
@@ -127,7 +131,7 @@ def _begun_since(site: Site, attempts: Mapping[Seq, int]) -> dict[Seq, Runs]:
 
 
 HELD = (
-    "it was started after the backup that was restored was made, or may have been:"
+    "it was started after the last event that the database has, or may have been:"
     " release it to have it run (again)"
 )
 """Why a request is held after a restore."""

@@ -30,6 +30,7 @@ from nqspy.store.fetching import fetch_from
 from nqspy.store.history import EventHistory
 from nqspy.store.keeping import CommitStep, Keeping
 from nqspy.store.loading import load_site
+from nqspy.store.open_mark import OpenMark
 from nqspy.store.opening import open_database
 from nqspy.store.reserve import PIECE, Reserve, capacity
 
@@ -72,12 +73,17 @@ class SqliteJournal:
     called in each commit just before it becomes durable; what it raises undoes the commit (for tests and
     drills). ``turn``: who writes to the database holds it; rotation, on its own thread and connection,
     holds it for a few milliseconds at a time.
+    ``lost``, after `load`: the number of events that a damaged log has lost, and the next request's number
+    at that time; None: all is there.
     """
 
     remembers = True
 
+    _mark: OpenMark
+
     def __init__(self, path: Path, db: peewee.SqliteDatabase) -> None:
         """Use `open`."""
+        self.lost: tuple[int, Seq] | None = None
         self.path = path
         self.failpoint: Callable[[], None] | None = None
         self._db = db
@@ -101,7 +107,7 @@ class SqliteJournal:
         db = open_database(path)
         try:
             journal = cls(path, db)
-            _set_mark(path)
+            journal._mark = OpenMark(path)
             return journal
         except OSError as error:
             db.close()
@@ -136,6 +142,7 @@ class SqliteJournal:
             self.set_aside()
         if self._hasty:
             self._wait_for_locks(schema.LOCK_WAIT)
+        self._mark.note(site.n, site.next_seq)
         self._remember(batch, site)
         self._keeping.done(step)
         self._blobs -= step.dropped
@@ -272,6 +279,9 @@ class SqliteJournal:
             site = load_site(self._connection)
         except _UNREADABLE as error:
             raise DamagedStore(self.path, str(error)) from error
+        before = self._mark.before
+        if before is not None and before.n > site.n:
+            self.lost = before.n - site.n, before.next_seq
         self._accounts = len(site.accounts)
         self._keeping.load(site)
         return site
@@ -350,16 +360,10 @@ class SqliteJournal:
     def close(self) -> None:
         """Closes the database; what was committed is in the one file then, unless a reader is still open."""
         self._db.close()
-        places.mark(self.path).unlink(missing_ok=True)
+        self._mark.clear()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: Any) -> None:
         self.close()
-
-
-def _set_mark(path: Path) -> None:
-    """Durable before the first commit: an end that does not take it away was not clean."""
-    places.mark(path).touch(0o600)
-    places.sync(path.parent)
