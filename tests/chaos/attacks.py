@@ -40,6 +40,7 @@ _ROLES = "answers/test_answers_roles.py"
 _START, _ROOM = (f"daemon/test_daemon_{name}.py" for name in ("start", "room"))
 _LOST, _MISHAPS = (f"daemon/test_daemon_{name}.py" for name in ("lost", "mishaps"))
 _DECIDER = "decider/test_decider_process.py"
+_OWNED, _INDICES = "engine/test_engine_owned.py", "model/test_indices.py"
 _KEEPER, _BACKUP = "executors/test_executors_keeper.py", "daemon/test_daemon_backup.py"
 
 ATTACKS = (
@@ -81,6 +82,28 @@ ATTACKS = (
             "daemon/test_daemon_callers.py::test_who_waits_for_64_requests_may_still_ask_and_delete")),
     Attack("8", "have a home made of a folder of something else",
            (f"{_START}::test_a_folder_of_something_else_is_not_made_a_home",)),
+    Attack("9", "stop the daemon by a message that names many requests, or many indices of an array",
+           ("answers/test_answers_many.py",
+            f"{_INDICES}::test_what_is_cut_out_of_a_run_with_a_step_costs_nothing_for_each_index",
+            f"{_INDICES}::test_pieces_that_interleave_are_few_or_refused",
+            f"{_INDICES}::test_single_indices_that_are_held_and_released_stay_one_group")),
+    Attack("9", "keep PEs past limits and deletion by messages into an output that nobody reads",
+           ("executors/test_executors_asides.py",)),
+    Attack("9", "fill the disk with arguments and notes, ask for what no program can be started with",
+           ("answers/test_answers_room.py",)),
+    Attack("9", "lose what was acknowledged by damaging the log after a crash",
+           ("daemon/test_daemon_lost_log.py",)),
+    Attack("9", "say as a manager what root's jobs run or read, by the variable of a consumable",
+           (f"{_OWNED}::test_a_manager_sets_no_variable_but_those_that_show_devices",
+            f"{_OWNED}::test_nor_does_he_change_which_variables_a_request_of_roots_has")),
+    Attack("9", "have mpprun wait for an application that was lost", ("daemon/test_daemon_deserted.py",)),
+    Attack("9", "take all descriptors by applications that wait, mail to a program or to strangers",
+           ("engine/test_engine_applications.py::test_a_user_waits_for_so_many_applications_and_no_more",
+            "engine/test_engine_submit.py::test_mail_goes_to_a_few_addresses_and_to_no_program")),
+    Attack("9", "leave the sandbox of a user exit: namespaces, shared memory, files",
+           (f"{_DECIDER}::test_the_process_reaches_neither_the_daemons_socket_nor_the_daemon",
+            f"{_DECIDER}::test_nor_does_the_one_that_gives_notices_which_has_the_network",
+            "decider/test_decider_candidate.py::test_nothing_of_a_candidate_runs_as_root_or_writes_a_file")),
 )  # fmt: skip
 """Every attack; the house looks that each test is there."""
 
@@ -150,11 +173,11 @@ def table(scores: dict[Attack, Score]) -> str:
 
 
 def chosen(parts: Iterable[str]) -> list[Attack]:
-    """The attacks of these parts (1 to 8), all where none is named. Raises ValueError."""
+    """The attacks of these parts (1 to 9), all where none is named. Raises ValueError."""
     wanted = set(parts)
     unknown = wanted - {attack.part for attack in ATTACKS}
     if unknown:
-        raise ValueError(f"there is no part {min(unknown)} of the attacks; there are 1 to 8")
+        raise ValueError(f"there is no part {min(unknown)} of the attacks; there are 1 to 9")
     return [attack for attack in ATTACKS if not wanted or attack.part in wanted]
 
 
