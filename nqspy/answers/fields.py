@@ -50,7 +50,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "choose": {"operands": Ids | None, "name": Word, "state": Word, "user": Word, "ended": Flag},
     "graph": {"ids": Ids | None},
     "events": {"after": Number, "since": Number, "limit": Number, "wait": Flag, "request": Word},
-    "cat": {"request": str, "offset": Number, "stream": Word, "follow": Flag},
+    "cat": {"request": str, "offset": Number, "stream": Word, "follow": Flag, "attempt": Number},
     "report_night": {"date": Word, "group": Word, "final": Flag},
     "report_quota": {"shift": Word},
     "report_swf": {"fractions": Flag},

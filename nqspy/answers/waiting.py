@@ -17,7 +17,8 @@ from nqspy.model.endings import End
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Ended
 from nqspy.model.ids import Instant, Seq, is_array, number_of
-from nqspy.model.requests import STARTED
+from nqspy.model.outputs import attempt_mark
+from nqspy.model.requests import STARTED, Request
 from nqspy.model.site import Site
 from nqspy.report.event_objects import event_object
 from nqspy.report.time_text import Zone
@@ -180,7 +181,7 @@ class OpenQuestions:
 
     def cat(self, asked: rpc.Asked) -> bytes | None:
         """Output of a started request from ``offset`` on; ``follow``: held back until there is more or it
-        has ended."""
+        has ended; ``attempt``: of that one, not of the latest."""
         site, message = self._serving.engine.site, asked.message
         sight = Visibility(self._serving, asked.caller)
         seq = seq_of(self._serving, sight, str(message["request"]))
@@ -193,8 +194,11 @@ class OpenQuestions:
             return self._cat_ended(asked, seq, offset)
         sight.need(seq)
         need_owner(site, asked.caller, request, "read")
-        if request.state not in STARTED:
-            raise Refusal("no_output_yet", id=site.id_of(seq))
+        wanted = message.get("attempt")
+        if request.state not in STARTED or (wanted is not None and wanted != request.attempts):
+            if not request.former and wanted is None:
+                raise Refusal("no_output_yet", id=site.id_of(seq))
+            return self._cat_former(asked, request, offset)
         stream = "stderr" if message.get("stream") == "stderr" and not request.spec.output.join else "stdout"
         place = output.place(seq, request.attempts, stream)
         try:
@@ -215,13 +219,46 @@ class OpenQuestions:
             raise Refusal("unknown_request", id=name)
         if rows[0]["owner"] != asked.caller.user:
             need(site.settings, asked.caller, "operator", f"reading the output of {name}")
+        [row] = self._serving.readers.live.ended(seqs=(seq,))
+        request, wanted = row["request"], asked.message.get("attempt")
+        if wanted is not None and wanted != request.attempts:
+            return self._cat_former(asked, request, offset)
         path = rows[0]["error" if asked.message.get("stream") == "stderr" else "output"]
         undelivered = self._undelivered(asked, seq, offset)
         if undelivered is not None:
             return _piece(asked, undelivered, offset)
         if path is None:
             raise Refusal("wrote_nothing", id=name)
-        return messages.text_answer(asked.handle.id, 0, "", "", next=offset, done=True, path=path)
+        return self._delivered(asked, request, request.attempts, path, offset)
+
+    def _delivered(self, asked: rpc.Asked, request: Request, attempt: int, path: str, offset: int) -> bytes:
+        """Name the file where an attempt's output lies, and the line above it in a file of several."""
+        more: dict[str, Any] = {}
+        if request.former:
+            mark = attempt_mark(self._serving.engine.site.id_of(request.seq), attempt)
+            more = {"mark": mark, "attempt": attempt}
+        return messages.text_answer(asked.handle.id, 0, next=offset, done=True, path=path, **more)
+
+    def _cat_former(self, asked: rpc.Asked, request: Request, offset: int) -> bytes:
+        """Answer with the output of an earlier attempt: from the spool, or the file it went to."""
+        name, wanted = self._serving.engine.site.id_of(request.seq), asked.message.get("attempt")
+        known = {each.attempt: each for each in request.former}
+        former = known.get(wanted if wanted is not None else max(known, default=0))
+        if former is None:
+            numbers = ", ".join(map(str, sorted({*known, request.attempts} - {0}))) or "none"
+            raise Refusal("no_such_attempt", id=name, attempt=wanted, known=f"its attempts: {numbers}")
+        errors = asked.message.get("stream") == "stderr" and not request.spec.output.join
+        path = former.stderr if errors else former.stdout
+        place = output.stayed(request.seq, path)
+        if place:
+            try:
+                data = output.read(self._serving.home.spool, place, offset, request.spec.uid)
+            except OSError:
+                data = b""
+            return _piece(asked, data, offset)
+        if not path:
+            raise Refusal("no_such_attempt", id=name, attempt=former.attempt, known="it left none")
+        return self._delivered(asked, request, former.attempt, path, offset)
 
     def _undelivered(self, asked: rpc.Asked, seq: Seq, offset: int) -> bytes | None:
         """A piece of the output of an ended request that had to stay in the spool, which is closed to its

@@ -21,21 +21,21 @@ def body(words: list[str]) -> int:
     if "stdout" in given and "stderr" in given:
         raise Failure("-o and -e: choose one stream")
     stream, follow = ("stderr" if "stderr" in given else "stdout"), "follow" in given
-    return _copy(DaemonConnection(given.get("home")), ids[0], stream, follow)
+    attempt = given.get("attempt", "")
+    if "attempt" in given and not (attempt.isascii() and attempt.isdecimal() and 0 < int(attempt) < 1 << 31):
+        raise Failure(f"--attempt: {attempt!r} is no number of an attempt, such as 1", 2)
+    question: dict[str, object] = {"cmd": "cat", "text": "cat", "request": ids[0], "stream": stream,
+                                   "follow": follow}  # fmt: skip
+    if attempt:
+        question["attempt"] = int(attempt)
+    return _copy(DaemonConnection(given.get("home")), ids[0], question, follow)
 
 
-def _copy(daemon: DaemonConnection, id: str, stream: str, follow: bool) -> int:
+def _copy(daemon: DaemonConnection, id: str, question: "dict[str, object]", follow: bool) -> int:
     """Copies the stream piece by piece; following, the daemon holds its answer until there is more."""
     offset = 0
     while True:
-        question = {
-            "cmd": "cat",
-            "text": "cat",
-            "request": id,
-            "stream": stream,
-            "offset": offset,
-            "follow": follow,
-        }
+        question["offset"] = offset
         answer = daemon.call(question, repeat=True, patient=follow)
         fast.write(1, answer.out.encode("latin-1", "replace"))
         if answer.err:
@@ -43,14 +43,14 @@ def _copy(daemon: DaemonConnection, id: str, stream: str, follow: bool) -> int:
         begun, offset = offset, answer.number("next", offset)
         done = '"done":true' in answer.rest
         if done:
-            return answer.status or _rest(id, answer, offset)
+            return answer.status or _rest(id, answer, offset, "attempt" in question)
         if answer.status or (offset == begun and not follow):
             return answer.status
 
 
-def _rest(id: str, answer: fast.TextAnswer, offset: int) -> int:
-    """What was not read in the spool lies where the output was delivered; it is read with the rights of
-    whoever asked, and only where it is a file."""
+def _rest(id: str, answer: fast.TextAnswer, offset: int, one_attempt: bool) -> int:
+    """Show what was not read in the spool, from where the output was delivered: with the caller's own rights,
+    and only where that is a file. ``one_attempt``: of a file with several only the part of one."""
     path = answer.text("path")
     if not path:
         return 0
@@ -60,10 +60,32 @@ def _rest(id: str, answer: fast.TextAnswer, offset: int) -> int:
         raise Failure(f"Job has finished {id}; its output {path}: {error.strerror}", 35) from None
     if not stat.S_ISREG(os.fstat(file).st_mode):
         raise Failure(f"its output went to {path}, which is no file")
-    os.lseek(file, offset, os.SEEK_SET)
-    while piece := os.read(file, 1 << 16):
+    begin, end = 0, None
+    mark = answer.text("mark")
+    if mark and (offset or one_attempt):
+        begin, end = _part(file, mark.encode(), answer.number("attempt", 0))
+    os.lseek(file, begin + offset, os.SEEK_SET)
+    left = (1 << 62) if end is None else end - begin - offset
+    while left > 0 and (piece := os.read(file, min(left, 1 << 16))):
         fast.write(1, piece)
+        left -= len(piece)
     return 0
+
+
+def _part(file: int, mark: bytes, attempt: int) -> "tuple[int, int | None]":
+    """Find where the output of one attempt begins and ends in a file: below the line that is its mark and
+    above the next one; the part above all marks, where it has none of its own."""
+    head, _, tail = mark.partition(b" %d " % attempt)
+    begin, end, at = 0, None, 0
+    with open(file, "rb", closefd=False) as lines:
+        for line in lines:
+            at += len(line)
+            text = line.rstrip(b"\n")
+            if text == mark:
+                begin, end = at, None
+            elif end is None and text.startswith(head) and text.endswith(tail):
+                end = at - len(line)
+    return begin, end
 
 
 def main() -> "NoReturn":

@@ -317,6 +317,13 @@ QCAT: Table = (
     (("-o",), "stdout", "on", "", "standard output (default)"),
     (("-e",), "stderr", "on", "", "standard error"),
     (("-f",), "follow", "on", "", "go on until the request has ended"),
+    (
+        ("--attempt",),
+        "attempt",
+        "text",
+        "N",
+        "what attempt N of a request that ran again has written",
+    ),
     HOME,
     HELP,
 )

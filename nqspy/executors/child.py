@@ -383,10 +383,10 @@ def _connect(order: dict[str, Any], who: person.Person, streams: tuple[int, int]
 
 
 def _in_place(stream: dict[str, Any], who: person.Person) -> int:
-    path = deliver.destination(stream, who.home)
-    flags = os.O_APPEND if deliver.appends(stream) else os.O_TRUNC | os.O_APPEND
-    fd: int = _explain(f"cannot open the output {path}", deliver.open_target, path, flags)
-    return fd
+    try:
+        return deliver.open_in_place(stream, who.home)[0]
+    except OSError as error:
+        raise RuntimeError(f"cannot open the output {error.filename}: {error.strerror}") from None
 
 
 def _reset_signals() -> None:

@@ -63,19 +63,84 @@ def size_of(record: dict[str, Any]) -> int:
 
 def destination(output: dict[str, Any], home: str) -> str:
     """Path where one stream goes; a folder stands for the default name in it."""
+    path = _own_place(output, home)
+    numbered = output.get("rerun") == "number" and _written_before(output, path)
+    return f"{path}.{output['attempt']}" if numbered else path
+
+
+def _own_place(output: dict[str, Any], home: str) -> str:
     if output["keep"]:
         return os.path.join(home, output["name"])
     path = output["path"] or output["folder"]
     if os.path.isdir(path):
         inside = output.get("inside") if output["path"] else None
         return os.path.join(str(path), inside or output["name"])
-    suffix = "" if appends(output) else output.get("clash", "")
+    suffix = "" if _shares(output) else output.get("clash", "")
     return f"{path}{suffix}"
 
 
-def appends(output: dict[str, Any]) -> bool:
-    """Whether a stream goes to the end of a file that another request writes too (`clash`)."""
+def _shares(output: dict[str, Any]) -> bool:
+    """True if a stream goes to the end of a file that another request writes too (`clash`)."""
     return bool(output.get("clash") == "append")
+
+
+def _written_before(output: dict[str, Any], path: str) -> bool:
+    """True if an earlier attempt of the same request has written that file; of what is written in place, and
+    of job logs (``""``), it is not known where that was."""
+    former = output.get("former", ())
+    written = bool(former) and (output["direct"] or path in former or former == [""])
+    return written and (os.path.isfile(path) or not os.path.exists(path))
+
+
+def _mark(output: dict[str, Any], path: str) -> str:
+    """The line to be written above the output of a further attempt; empty if nothing is appended to."""
+    appended = output.get("rerun") == "append" and _written_before(output, path)
+    return f"{output['mark']}\n" if appended else ""
+
+
+def open_in_place(output: dict[str, Any], home: str) -> tuple[int, str]:
+    """Open the file that a job writes itself; return its descriptor and its path. Raises OSError with that
+    path."""
+    path = destination(output, home)
+    mark = _mark(output, path)
+    try:
+        if not mark:
+            return open_target(path, os.O_APPEND if _shares(output) else os.O_TRUNC | os.O_APPEND), path
+        fd, path = _open_again(output, path)
+        _write_mark(fd, mark)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from None
+    return fd, path
+
+
+def _open_again(output: dict[str, Any], path: str) -> tuple[int, str]:
+    """Open a file that an earlier attempt has written, to append to it. Where others may make names no file
+    is appended to: there the attempt has a file of its own number."""
+    try:
+        return open_target(path, os.O_APPEND), path
+    except PermissionError:
+        path = f"{path}.{output['attempt']}"
+        return open_target(path, os.O_TRUNC | os.O_APPEND), path
+
+
+def _write_mark(fd: int, mark: str) -> None:
+    """Write a line that stands by itself; none into what is no file."""
+    seen = os.fstat(fd)
+    if stat.S_ISREG(seen.st_mode):
+        last = _read_at(fd, max(0, seen.st_size - 1), 1)
+        os.write(fd, (b"" if last in (b"\n", b"") else b"\n") + mark.encode("utf-8", "replace"))
+
+
+def _read_at(fd: int, at: int, size: int) -> bytes:
+    """Read from a file that is open for writing; nothing where its owner may not read it."""
+    try:
+        reader = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY)
+    except OSError:
+        return b""
+    try:
+        return os.pread(reader, size, at)
+    finally:
+        os.close(reader)
 
 
 def open_target(path: str, flags: int = os.O_TRUNC) -> int:
@@ -129,7 +194,7 @@ def _at_once(record: dict[str, Any], sources: Sources) -> dict[str, dict[str, st
         if record["output"][name]["direct"]:
             moved = not _lines_for(record, name)
         else:
-            added = appends(record["output"][name])
+            added = _shares(record["output"][name]) or _mark(record["output"][name], target)
             moved = source is None or (not added and _renamed(source, name, target))
         if moved:
             done[name] = {"at": target, "why": ""}
@@ -181,7 +246,7 @@ def _by_child(record: dict[str, Any], sources: Sources, wait: patience.Wait) -> 
         done, why = _in_child(record, sources, wait)
     left = {name: source for name, source in sources.items() if name not in done}
     if left and why == _INTERRUPTED:
-        more, why = _in_child(record, left, wait)
+        more, why = _in_child(record | {"once_more": True}, left, wait)
         done |= more
     return _stayed(record, sources, why) | done
 
@@ -277,10 +342,68 @@ def _deliver_one(record: dict[str, Any], name: str, source: int | None) -> dict[
                 with contextlib.suppress(OSError):  # the record says it too
                     append_line(target, lines)
         elif source is not None:
-            _copy(source, target, os.O_APPEND if appends(record["output"][name]) else os.O_TRUNC)
+            done["at"] = _bring(record, name, source, target)
     except OSError as error:
         return _stays(record, name, f"cannot write {target}: {error.strerror}")
     return done
+
+
+def _bring(record: dict[str, Any], name: str, source: int, target: str) -> str:
+    """Copy a stream to its place; return where it lies then. Raises OSError."""
+    output = record["output"][name]
+    if mark := _mark(output, target):
+        fd, target = _open_again(output, target)
+        _append(fd, source, mark, once_more=bool(record.get("once_more")))
+    else:
+        _copy(source, target, os.O_APPEND if _shares(output) else os.O_TRUNC)
+    return target
+
+
+def _append(fd: int, source: int, mark: str, *, once_more: bool) -> None:
+    """Write an attempt's output behind that of the one before; ``once_more``: only what is not there yet."""
+    try:
+        size = os.fstat(source).st_size
+        begin = _there_already(fd, source, mark.encode("utf-8", "replace")) if once_more else None
+        if begin is None:
+            begin = 0
+            _write_mark(fd, mark)
+        while begin < size and (data := os.pread(source, _CHUNK, begin)):
+            _write(fd, data)
+            begin += len(data)
+        if stat.S_ISREG(os.fstat(fd).st_mode):
+            os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _there_already(fd: int, source: int, mark: bytes) -> int | None:
+    """How many bytes of a source stand behind the mark in its target, after a delivery that was cut off;
+    None: not even the mark."""
+    at, end = _place_of(fd, mark), os.fstat(fd).st_size
+    if at is None:
+        return None
+    found = 0
+    while found < end - at:
+        there, ours = _read_at(fd, at + found, _CHUNK), os.pread(source, _CHUNK, found)
+        pairs = enumerate(zip(there, ours, strict=False))
+        least = min(len(there), len(ours))
+        same = least if there[:least] == ours[:least] else next(n for n, (a, b) in pairs if a != b)
+        found += same
+        if not same or same < len(there):
+            break
+    return found
+
+
+def _place_of(fd: int, mark: bytes) -> int | None:
+    """Where a file goes on behind the last line that is this mark; None: it has none."""
+    at, found = 0, None
+    while data := _read_at(fd, at, _CHUNK):
+        if (here := data.rfind(mark)) >= 0:
+            found = at + here + len(mark)
+        if len(data) < _CHUNK:
+            break
+        at += len(data) - len(mark)
+    return found
 
 
 def _lines_for(record: dict[str, Any], name: str) -> str:

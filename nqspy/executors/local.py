@@ -40,7 +40,6 @@ from nqspy.model.machine import Found
 from nqspy.model.observations import (
     Observation,
     ObservedExiting,
-    ObservedLost,
     ObservedNotStarted,
     ObservedRunning,
     ObservedStray,
@@ -148,7 +147,7 @@ class LocalExecutor:
             case SetAside(seq, attempt):
                 self._watch.set_aside((seq, attempt), site.settings.server.grace)
             case Forget(seq, attempt):
-                self._forget(self._watch.path((seq, attempt)), ended=request is None)
+                self._forget(self._watch.path((seq, attempt)))
             case _:
                 pass
 
@@ -194,14 +193,15 @@ class LocalExecutor:
                 sure = remains.end_remains(folder, self._home, self._watch.identifier)
                 if sure or not remains.inherited(folder, self._watch.identifier):
                     text = _REBOOT if finding.rebooted else ""
-                    return ObservedLost(*key, finding.used, text, unsure=not sure, brief=scan.brief(folder))
+                    brief = scan.brief(folder)
+                    return scan.loss(key, folder, finding.used, text, sure=sure, brief=brief)
                 self._watch.await_remains(key)
         return ObservedExiting(*key, finding.used) if finding.over else ObservedRunning(*key, finding.used)
 
-    def _forget(self, folder: str, *, ended: bool) -> None:
-        """``ended``: the request with it; what it wrote stays then if nobody saw its end, as nobody brings
-        it to its place."""
-        if not ended or os.path.lexists(f"{folder}/done") or scan.keep_lost(folder):
+    def _forget(self, folder: str) -> None:
+        """Have an attempt's folder removed; the output of one that was lost stays, also if the request runs
+        again."""
+        if os.path.lexists(f"{folder}/done") or scan.keep_lost(folder):
             self._broom.add(folder)
 
     def _begin(self, start: Start, request: Request, site: Site) -> None:
@@ -237,8 +237,9 @@ class LocalExecutor:
             finding = scan.look(folder, self._watch.identifier)
             if finding.pidfd is not None:
                 os.close(finding.pidfd)
-            if finding.fate == "lost":
+            if finding.fate == "lost" and not os.path.lexists(f"{folder}/kept"):
                 remains.end_remains(folder, self._home, self._watch.identifier)
+                scan.keep_lost(folder)
             if finding.fate in ("done", "void", "unclaimed", "lost"):
                 scan.remove(folder)
             if finding.fate not in ("void", "unclaimed"):

@@ -12,7 +12,7 @@ from nqspy.model.consumables import device_of, units_of
 from nqspy.model.domains import spans
 from nqspy.model.ids import Instant, array_of, full_id, index_of
 from nqspy.model.job_variables import leave_behind
-from nqspy.model.outputs import fill, in_folder, suffix
+from nqspy.model.outputs import attempt_mark, fill, in_folder, suffix
 from nqspy.model.queues import PROCESSES, Queue
 from nqspy.model.requests import Request, Spec, finite
 from nqspy.model.site import Site
@@ -69,7 +69,7 @@ def make_order(
         "keep_processes": limits["per_request/process_limit"] not in (None, PROCESSES),
         "grace": grace,
         "speed": speed,
-        "output": _output(request, site.name),
+        "output": _output(request, site, start.attempt),
         **_devices(start, site),
         "log": _log(request, start, site),
     }
@@ -78,7 +78,7 @@ def make_order(
 def adjustment(request: Request, site: Site) -> dict[str, Any]:
     """What a shepherd is told whose request was changed: the wall time it may take, where its output goes."""
     queue = site.settings.queues.get(request.queue) or Queue(request.queue)
-    output, kept = _output(request, site.name), ("path", "name", "keep")
+    output, kept = _output(request, site, request.attempts), ("path", "name", "keep")
     places = {stream: {key: output[stream][key] for key in kept} for stream in ("stdout", "stderr")}
     return {"do": "adjust", "wall": _limits(request.spec, queue)["per_request/wall_limit"], "output": places}
 
@@ -309,17 +309,17 @@ def _latin(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("latin-1")
 
 
-def _output(request: Request, host: str) -> dict[str, Any]:
+def _output(request: Request, site: Site, attempt: int) -> dict[str, Any]:
     """Where the two streams go: a path, its names filled in, or a default name in the folder of submission
-    or the owner's home."""
-    spec, seq, output = request.spec, request.seq, request.spec.output
+    or the owner's home; and what becomes of what earlier attempts have written there."""
+    spec, seq, output, host = request.spec, request.seq, request.spec.output, site.name
 
     def stream(path: str | None, letter: str, keep: bool, direct: bool) -> dict[str, Any]:
         name = f"{spec.name.replace('/', '_')}.{letter}{suffix(seq)}"
-        path = path and fill(path, seq, spec, request.queue, host)
+        path = path and fill(path, seq, spec, request.queue, host, attempt)
         inside = in_folder(seq, spec, host, letter) or name
         return {"path": path, "name": name, "inside": inside, "keep": keep, "direct": direct,
-                "folder": spec.workdir}  # fmt: skip
+                "folder": spec.workdir, **_rerun(request, site, attempt, letter)}  # fmt: skip
 
     found = {
         "join": output.join,
@@ -329,6 +329,16 @@ def _output(request: Request, host: str) -> dict[str, Any]:
     if output.log == "own" or (output.log and output.direct_stdout):
         found[joblog.FILE] = stream(output.log_path, "l", KEEP_LOG in spec.attributes, False)
     return found
+
+
+def _rerun(request: Request, site: Site, attempt: int, letter: str) -> dict[str, Any]:
+    """What `deliver` must know where earlier attempts have run: where they wrote, and what to do with it."""
+    way, former = site.settings.default.rerun_output, request.former
+    if not former or way == "replace":
+        return {}
+    paths = [each.stderr if letter == "e" else each.stdout for each in former] if letter != "l" else [""]
+    mark = attempt_mark(full_id(request.seq, site.name), attempt)
+    return {"rerun": way, "attempt": attempt, "mark": mark, "former": sorted({*paths} - {None})}
 
 
 def _log(request: Request, start: Start, site: Site) -> list[str]:

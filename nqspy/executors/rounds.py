@@ -65,7 +65,7 @@ def _serve(
         os.chdir(folder)
         record = records.read(".", "exit")
         if record is not None:
-            AttemptReporter(order, station).finish(record)
+            AttemptReporter(order, station).finish(record | {"once_more": True})
         return False
     if not outset.claimed(order, folder, me, station, born):
         return False

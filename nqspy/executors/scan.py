@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from nqspy.executors import proc, records, scratch
-from nqspy.model.observations import Observation, ObservedEnded, ObservedNotStarted, ObservedVoid
+from nqspy.model.observations import (
+    Observation,
+    ObservedEnded,
+    ObservedLost,
+    ObservedNotStarted,
+    ObservedVoid,
+)
 from nqspy.model.requests import Ending, Used
 
 Fate = Literal["unclaimed", "void", "alive", "undelivered", "done", "lost", "later"]
@@ -118,6 +124,16 @@ def observation(seq: int, attempt: int, record: dict[str, Any]) -> Observation:
         record.get("stderr"),
     )
     return ObservedEnded(seq, attempt, ending)
+
+
+def loss(
+    key: tuple[int, int], folder: str, used: Used, text: str = "", *, sure: bool, brief: bool
+) -> ObservedLost:
+    """Tell that the end of an attempt was lost, and what it has left in the spool."""
+    left = stayed(folder)
+    return ObservedLost(
+        *key, used, text, unsure=not sure, brief=brief, stdout=left.get("stdout"), stderr=left.get("stderr")
+    )
 
 
 def stayed(folder: str) -> dict[str, str]:

@@ -358,7 +358,7 @@ class Watch:
             attempt.looks += 1
             self._unsettled[key] = False
             return
-        self._drop(key, ob.ObservedLost(*key, used, unsure=not sure, brief=brief))
+        self._drop(key, scan.loss(key, self.path(key), used, sure=sure, brief=brief))
 
     def _ended(self, key: Key, attempt: WatchedAttempt, record: dict[str, Any]) -> None:
         if not attempt.told and record["reason"] != "not_started":

@@ -125,7 +125,8 @@ class Ended(Event, frozen=True):
 
 class Requeued(Event, frozen=True):
     """An attempt ended, its request waits again, dated as before. ``losses`` and ``retry`` as
-    `requests.Request` has them."""
+    `requests.Request` has them. ``stdout``, ``stderr``: where its output lies, as in
+    `requests.AttemptOutput`; None: it never ran."""
 
     kind: ClassVar[str] = "requeued"
     seq: Seq
@@ -133,6 +134,8 @@ class Requeued(Event, frozen=True):
     text: str
     used: Used = Used()
     losses: int = 0
+    stdout: str | None = None
+    stderr: str | None = None
     retry: Retry | None = None
 
 

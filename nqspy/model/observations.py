@@ -87,13 +87,15 @@ class ObservedVoid(Observation, frozen=True):
 class ObservedLost(Observation, frozen=True):
     """An attempt has vanished without a record of its end; ``text`` says why where that is known;
     ``unsure``: some of its processes may run on, nobody can tell; ``brief``: it was lost within a minute of
-    real time from its start."""
+    real time from its start; ``stdout`` and ``stderr``: what it had written, in the spool."""
 
     kind: ClassVar[str] = "lost"
     used: Used = Used()
     text: str = ""
     unsure: bool = False
     brief: bool = False
+    stdout: str | None = None
+    stderr: str | None = None
 
 
 class ObservedStray(Observation, frozen=True):

@@ -7,21 +7,22 @@ from nqspy.model.ids import Seq, full_id, index_of, is_array, number_of
 from nqspy.model.requests import Spec
 
 _VARIABLES = {
-    "$PBS_JOBID": "j", "${PBS_JOBID}": "j", "$PBS_ARRAY_INDEX": "a", "${PBS_ARRAY_INDEX}": "a",
-    "^array_index^": "a",
+    "$PBS_JOBID": "j", "${PBS_JOBID}": "j", "$PBS_ARRAY_INDEX": "index", "${PBS_ARRAY_INDEX}": "index",
+    "^array_index^": "index",
 }  # fmt: skip
-"""What PBS scripts write, and the letter that means the same."""
+"""What PBS scripts write, and what it means."""
 
 
-def fill(path: str, seq: Seq, spec: Spec, queue: str, host: str) -> str:
+def fill(path: str, seq: Seq, spec: Spec, queue: str, host: str, attempt: int = 1) -> str:
     """A path with ``%j`` (or ``$PBS_JOBID``) the identifier, ``%s`` its number, ``%x`` the name, ``%u`` the
-    owner, ``%q`` the queue, ``%a`` (or ``$PBS_ARRAY_INDEX``) the index, empty where there is none (of a whole
-    array ``^array_index^``), ``%%`` a percent sign; any other letter stays as it stands."""
+    owner, ``%q`` the queue, ``%r`` the attempt, ``%a`` the index of an array, else the attempt, ``%%`` a
+    percent sign; any other letter stays. ``$PBS_ARRAY_INDEX`` is the index, empty where there is none (of a
+    whole array ``^array_index^``)."""
     if "%" not in path and "$" not in path and "^" not in path:
         return path
     letters = {
         "j": full_id(seq, host), "s": str(number_of(seq)), "x": spec.name, "u": spec.owner, "q": queue,
-        "a": _index(seq), "%": "%",
+        "a": _index(seq) or str(attempt), "r": str(attempt), "index": _index(seq), "%": "%",
     }  # fmt: skip
     return "".join(_filled(path, letters))
 
@@ -39,6 +40,11 @@ def _filled(path: str, letters: Mapping[str, str]) -> Iterator[str]:
         else:
             yield char
         at += len(word) or 1
+
+
+def attempt_mark(id: str, attempt: int) -> str:
+    """The line above the output of a further attempt, where it stands behind that of the one before."""
+    return f"---- nqspy: attempt {attempt} of {id} ----"
 
 
 def suffix(seq: Seq) -> str:

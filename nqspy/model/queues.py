@@ -230,3 +230,7 @@ class Defaults:
     wall_limit: int | None = setting(
         "time", None, "wall time that plans assume where neither request nor queue has a limit", low=1000
     )
+    rerun_output: str = setting(
+        "name", "append", "where the output of a further attempt goes: behind that of the one before, into a"
+        " file of its own number, or in its place", words=("append", "number", "replace"),
+    )  # fmt: skip

@@ -113,6 +113,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "resource_broken": _NOT_NOW + "and {said}",
         "output_of_indices": "{id} is an array: its indices write, each its own; name one, like {number}[3]",
         "no_output_yet": "{id} has not started; there is no output yet",
+        "no_such_attempt": "{id} has no output of an attempt {attempt}; {known}",
         "no_signal_now": _NOT_NOW + "only a running one can be sent a signal",
         "no_message_now": _NOT_NOW + "only a running one can be sent a message",
         "whole_array": "Request invalid for state of job {id}: an array has one place in its queue;"

@@ -224,6 +224,18 @@ class Ending(Struct, frozen=True):
     stderr: str | None = None
 
 
+class AttemptOutput(Struct, frozen=True, omit_defaults=True):
+    """Where an attempt that was run again has left its output; empty: unknown, None: there is none."""
+
+    attempt: int
+    stdout: str | None = None
+    stderr: str | None = None
+
+
+FORMER = 100
+"""Attempts of a request whose outputs are remembered, the latest ones."""
+
+
 class Redating(Struct, frozen=True):
     """A date in queue that submission did not give: set at ``at`` by an exit ``who`` as ``cause`` started.
     ``place``: among those of that date it stands where this number stands (None: its own)."""
@@ -326,7 +338,7 @@ class Request(Struct):
     of them can never be met; ``redated``: who gave it its date in queue, if not submission or a queue's
     change; ``losses``: how many attempts in a row were lost soon after their start; ``slot`` is its row in
     the queue's columns while queued, else -1. ``array``: where its indices stand. ``reservation``: the start
-    it is promised; ``retry``: its last attempts could not begin."""
+    it is promised. ``former``: outputs of earlier attempts; ``retry``: its last attempts could not begin."""
 
     seq: Seq
     spec: Spec
@@ -345,6 +357,7 @@ class Request(Struct):
     losses: int = 0
     array: ArrayState | None = None
     reservation: Reservation | None = None
+    former: tuple[AttemptOutput, ...] = ()
     slot: int = -1
     retry: Retry | None = None
 

@@ -17,8 +17,10 @@ from nqspy.model.arrays import ArrayState
 from nqspy.model.ids import Instant, Seq, index_of, member
 from nqspy.model.molded import on_size, while_waiting
 from nqspy.model.requests import (
+    FORMER,
     STARTED,
     Attempt,
+    AttemptOutput,
     Dependency,
     EndOrder,
     Pause,
@@ -305,6 +307,9 @@ def _end(request: Request, event: ev.Ended | ev.Deleted, at: Instant, ages: Ages
 
 def _requeue(request: Request, event: ev.Requeued, at: Instant, ages: Ages) -> None:
     request.attempt, request.losses, request.retry = None, event.losses, event.retry
+    if event.stdout is not None:
+        left = AttemptOutput(event.attempt, event.stdout, event.stderr)
+        request.former = (*request.former[1 - FORMER :], left)
     request.spec = while_waiting(request.spec)
     request.hold_text = request.hold_text if request.holds else ""
     request.state = wait_state(request, at)

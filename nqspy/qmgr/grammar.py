@@ -215,6 +215,8 @@ _SET = (
     _one("DEFault cpu_limit", "default/cpu_limit", "=TIME"),
     _one("DEFault PRiority", "default/priority", "=N"),
     _one("DEFault wall_limit", "default/wall_limit", "=TIME"),
+    _one("DEFault rerun_output", "default/rerun_output",
+         doc="what becomes of the output of a request that runs again"),
     Form("SEt NO_Default Batch_request Queue", "", "no_default_queue", "no default queue any more",
          kind="default", option="queue"),
     _one("DEFault Mpprun Queue", "default/mpprun_queue", "QUEUE"),

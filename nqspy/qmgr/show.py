@@ -100,6 +100,7 @@ def show_parameters(settings: Settings) -> str:
         ("Mails to a person in an hour", _value(settings.mail, "limit")),
         ("Lost requests", server.lost_request),
         ("Second outputs of one path", server.output_clash),
+        ("Outputs of further attempts", default.rerun_output),
         ("Failed prerequisites", server.dependency_failed),
         ("Wall limits told, times use", _value(server, "limit_hint")),
         ("Users see requests of", server.privacy),

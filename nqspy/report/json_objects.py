@@ -251,7 +251,8 @@ def _paths(
     """Where output goes, or has gone (``stdout``, ``stderr``); names filled in."""
     seq, spec = request.seq, request.spec
     wish = spec.output
-    named = {option: fill(path, seq, spec, request.queue, host) for option, path in streams(spec)}
+    attempt = max(1, request.attempts)
+    named = {option: fill(path, seq, spec, request.queue, host, attempt) for option, path in streams(spec)}
     output = stdout or named.get("-o") or default_path(seq, spec, "o", wish.keep_stdout)
     joined = output if wish.join else None
     error = stderr or joined or named.get("-e") or default_path(seq, spec, "e", wish.keep_stderr)

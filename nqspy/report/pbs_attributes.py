@@ -12,7 +12,7 @@ from nqspy.model import indices
 from nqspy.model.arrays import ArrayState
 from nqspy.model.endings import End
 from nqspy.model.events import Deleted, Ended
-from nqspy.model.ids import Instant, Seq, array_of, full_id, index_of
+from nqspy.model.ids import Instant, array_of, full_id, index_of
 from nqspy.model.layout import Layout
 from nqspy.model.outputs import fill, streams
 from nqspy.model.requests import (
@@ -374,7 +374,7 @@ def paths(subject: Subject, host: str) -> tuple[str, str]:
     request, ended = subject.request, subject.ended
     seq, spec = request.seq, request.spec
     went = (ended.stdout, ended.stderr) if isinstance(ended, Ended) else (None, None)
-    named = dict(_named(seq, spec, request.queue, host))
+    named = dict(_named(request, host))
     output = went[0] or named.get("-o") or default_path(seq, spec, "o", spec.output.keep_stdout)
     joined = output if spec.output.join else None
     return output, went[1] or joined or named.get("-e") or default_path(
@@ -382,9 +382,10 @@ def paths(subject: Subject, host: str) -> tuple[str, str]:
     )
 
 
-def _named(seq: Seq, spec: Spec, queue: str, host: str) -> Iterator[tuple[str, str]]:
-    for option, path in streams(spec):
-        yield option, fill(path, seq, spec, queue, host)
+def _named(request: Request, host: str) -> Iterator[tuple[str, str]]:
+    attempt = max(1, request.attempts)
+    for option, path in streams(request.spec):
+        yield option, fill(path, request.seq, request.spec, request.queue, host, attempt)
 
 
 def state_counts(counts: Mapping[str, int]) -> str:

@@ -8,8 +8,8 @@ from daemon.terminal import at_a_terminal
 
 MARKS = {
     "out.$PBS_JOBID.log": "out.{id}.log", "o.${PBS_JOBID}": "o.{id}", "%j": "{id}", "n%s-%x": "n{seq}-known",
-    "%u@%q": "{user}@batch", "100%%": "100%", "i%a$PBS_ARRAY_INDEX.": "i.", "%z%": "%z%", "$HOME": "$HOME",
-    "%%j": "%j",
+    "%u@%q": "{user}@batch", "100%%": "100%", "i%a%r$PBS_ARRAY_INDEX.": "i11.", "%z%": "%z%",
+    "$HOME": "$HOME", "%%j": "%j",
 }  # fmt: skip
 
 

@@ -18,11 +18,11 @@ from nqspy.model.requests import Ask
 CAGED = Ask(others=(("per_process/corefile_limit", 0),))
 
 
-def lose(bench, request) -> None:
+def lose(bench, request) -> ObservedLost:
     """Has the request's shepherd killed."""
     holder = records.holder(str(bench.folder(request)))
     os.kill(proc.Identity.parse(holder).pid, signal.SIGKILL)
-    bench.expect(ObservedLost, request)
+    return bench.expect(ObservedLost, request)
 
 
 def gone(pid: int) -> bool:
@@ -99,12 +99,18 @@ def test_what_a_lost_request_wrote_stays_when_it_does_not_run_again(bench):
     assert spooled.read_text() == "precious\n"
 
 
-def test_what_a_lost_request_wrote_is_removed_when_it_runs_again(bench):
+@pytest.mark.parametrize("forgotten", [True, False])
+def test_what_a_lost_request_wrote_stays_when_it_runs_again(bench, forgotten):
+    """Also where the daemon was killed before it had the attempt forgotten."""
     request = bench.running("echo first try\nexec sleep 60\n")
-    bench.until((bench.folder(request) / "stdout").read_text, "its output")
-    lose(bench, request)
-    bench.do(Forget(request.seq, 1), request)
-    bench.until(lambda: not bench.folder(request).exists(), "the broom has been there")
+    spooled = bench.folder(request) / "stdout"
+    bench.until(spooled.read_text, "its output")
+    loss = lose(bench, request)
+    assert loss.stdout == str(spooled)
+    if forgotten:
+        bench.do(Forget(request.seq, 1), request)
+    bench.executor.scan({request.seq: 2})
+    assert spooled.read_text() == "first try\n"
 
 
 def scratch_of(bench, request) -> Path:
@@ -128,8 +134,7 @@ def test_the_scratch_folder_of_a_lost_request_goes_when_it_is_over_and_no_link_i
     lose(bench, request)
     assert (scratch / "tmp" / "link").is_symlink()
     bench.do(Forget(request.seq, 1), request)
-    bench.until(lambda: not bench.folder(request).exists(), "the broom has been there")
-    assert not scratch.exists()
+    bench.until(lambda: not scratch.exists(), "the broom has been there")
     assert (kept / "file").read_text() == "his"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nqspy.executors import proc
+from nqspy.executors import deliver, proc
 from nqspy.model.actions import Forget, Kill
 from nqspy.model.requests import Output
 
@@ -264,3 +264,27 @@ def test_output_whose_delivery_is_cut_off_twice_stays_in_the_spool(unread):
     unread.until(lambda: not unread.folder(other).exists(), "the broom has been there")
     unread.executor.scan({})
     assert kept.stat().st_size == 300_000
+
+
+# ---------------------------------------------------------------- attempts one after the other
+
+MARK = "---- nqspy: attempt 2 of 7.ymp ----\n"
+
+
+CUT = ("", "two\nth", "two\nthree\n")
+
+
+@pytest.mark.parametrize("there", ["", "one\n", "no end", *(f"one\n{MARK}{rest}" for rest in CUT)])
+def test_an_append_that_was_cut_off_is_completed_and_nothing_stands_twice(tmp_path, there):
+    source, target = tmp_path / "stdout", tmp_path / "out"
+    source.write_text("two\nthree\n")
+    target.write_text(there)
+    output = {"keep": False, "path": str(target), "direct": False, "former": [str(target)], "name": "out",
+              "rerun": "append", "attempt": 2, "mark": MARK.rstrip()}  # fmt: skip
+    record = {"output": {"stdout": output}, "once_more": True}
+    with source.open("rb") as file:
+        for _ in range(2):
+            assert deliver._bring(record, "stdout", file.fileno(), str(target)) == str(target)
+    text = target.read_text()
+    assert (text.count(MARK), text.count("two\n"), text.count("three\n")) == (1, 1, 1)
+    assert text.startswith(there)

@@ -8,7 +8,18 @@ from nqspy.model.arrays import ArrayState, HeldIndices
 from nqspy.model.cause import Cause
 from nqspy.model.ids import Instant
 from nqspy.model.moved_out import MovesMade
-from nqspy.model.requests import Attempt, Dependency, EndOrder, Pause, Redating, Request, Spec, State, Used
+from nqspy.model.requests import (
+    Attempt,
+    AttemptOutput,
+    Dependency,
+    EndOrder,
+    Pause,
+    Redating,
+    Request,
+    Spec,
+    State,
+    Used,
+)
 from nqspy.model.reservation import Reservation
 from nqspy.store import former, history, rows
 
@@ -52,6 +63,7 @@ FULL = Request(
     never="16.ymp ended 1",
     redated=Redating(Instant(14), "linked", 15),
     losses=2,
+    former=(AttemptOutput(1, "/out", None), AttemptOutput(2, "", "/err")),
     reservation=Reservation(Instant(22), (23,), "held by 23.ymp", 2, 4),
     array=ArrayState(
         left=((1, 9, 2),),

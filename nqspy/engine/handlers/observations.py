@@ -132,7 +132,9 @@ def _exiting(tx: Transaction, request: Request, observation: ob.ObservedExiting)
 def _ended(tx: Transaction, request: Request, observation: ob.ObservedEnded) -> None:
     _has_run(tx, request, observation.ending.used)
     if _to_run_again(request):
-        _requeue(tx, request, str(request.ending), _used(tx, request, observation.ending.used))
+        ending = observation.ending
+        used = _used(tx, request, ending.used)
+        _requeue(tx, request, str(request.ending), used, outputs=(ending.stdout, ending.stderr))
     elif observation.ending.reason == "requeued":
         # It was to be run again, and deleted before its end came.
         finish(tx, request, replace(observation.ending, reason="deleted"))
@@ -146,8 +148,16 @@ def _done(tx: Transaction, request: Request, observation: ob.Observation) -> Non
     tx.dirty()
 
 
-def _requeue(tx: Transaction, request: Request, text: str, used: Used, losses: int = 0) -> None:
-    tx.emit(ev.Requeued(request.seq, request.attempts, text, used, losses))
+def _requeue(
+    tx: Transaction,
+    request: Request,
+    text: str,
+    used: Used,
+    losses: int = 0,
+    outputs: tuple[str | None, str | None] = (None, None),
+) -> None:
+    """Have a request wait again whose attempt ran; ``outputs``: where that attempt's output lies."""
+    tx.emit(ev.Requeued(request.seq, request.attempts, text, used, losses, outputs[0] or "", outputs[1]))
     if request.spec.mail.rerun:
         _mail(tx, request, "is queued again", f": {text}")
 
@@ -233,7 +243,8 @@ def _lost(tx: Transaction, request: Request, observation: ob.ObservedLost) -> No
     name = tx.site.id_of(request.seq)
     what, losses = "ended", _losses(request, observation)
     if again:
-        _requeue(tx, request, observation.text or "its end was lost", used, losses % LOSSES)
+        outputs = observation.stdout, observation.stderr
+        _requeue(tx, request, observation.text or "its end was lost", used, losses % LOSSES, outputs)
         what = "run again"
     else:
         finish(tx, request, Ending("lost", None, None, used, observation.text or "nobody saw its end"))
