@@ -178,8 +178,19 @@ def _told(record: dict[str, Any], done: dict[str, dict[str, str]]) -> dict[str, 
     found: dict[str, Any] = {name: each["at"] for name, each in done.items()}
     if record["output"]["join"]:
         found["stderr"] = found["stdout"]
-    why = {each["why"]: None for each in done.values() if each["why"]}
-    return found | {"text": "; ".join(why), "kept": bool(why)}
+    stayed = {name: each for name, each in done.items() if each["why"]}
+    return found | {"text": _why(record, stayed) if stayed else "", "kept": bool(stayed)}
+
+
+def _why(record: dict[str, Any], stayed: dict[str, dict[str, str]]) -> str:
+    """Say why these streams stay in the spool: each cause once, with all places that it concerns."""
+    causes: dict[str, list[str]] = {}
+    for each in stayed.values():
+        causes.setdefault(each["why"], []).append(each.get("target", ""))
+    said = [f"cannot write {' and '.join(to)}: {why}" if any(to) else why for why, to in causes.items()]
+    [first, *others] = stayed
+    place = record["spool"] if others else stayed[first]["at"]
+    return f"{'; '.join(said)}; the output stays in {place} ({records.shown_by(record['spool'], first)})"
 
 
 # ---------------------------------------------------------------- what needs no child
@@ -315,11 +326,7 @@ def _stayed(record: dict[str, Any], sources: Sources, why: str) -> dict[str, dic
 
 
 def _stays(record: dict[str, Any], name: str, why: str) -> dict[str, str]:
-    path = os.path.join(record["spool"], name)
-    return {
-        "at": path,
-        "why": f"{why}; the output stays in {path} ({records.shown_by(record['spool'], name)})",
-    }
+    return {"at": os.path.join(record["spool"], name), "why": why}
 
 
 def _gone(record: dict[str, Any], name: str) -> dict[str, str]:
@@ -344,7 +351,7 @@ def _deliver_one(record: dict[str, Any], name: str, source: int | None) -> dict[
         elif source is not None:
             done["at"] = _bring(record, name, source, target)
     except OSError as error:
-        return _stays(record, name, f"cannot write {target}: {error.strerror}")
+        return _stays(record, name, str(error.strerror)) | {"target": target}
     return done
 
 

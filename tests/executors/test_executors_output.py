@@ -288,3 +288,12 @@ def test_an_append_that_was_cut_off_is_completed_and_nothing_stands_twice(tmp_pa
     text = target.read_text()
     assert (text.count(MARK), text.count("two\n"), text.count("three\n")) == (1, 1, 1)
     assert text.startswith(there)
+
+
+def test_output_that_stays_is_told_in_one_sentence(bench):
+    missing = bench.work / "missing"
+    output = Output(stdout=f"{missing}/out", stderr=f"{missing}/err")
+    text = bench.run(SPEAK, output=output).text
+    assert (text.count("stays in"), text.count("cannot write")) == (1, 1)
+    assert f"{missing}/out" in text
+    assert f"{missing}/err" in text
