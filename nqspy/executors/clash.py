@@ -7,9 +7,8 @@ all of theirs: which of them run at the same time is chance.
 
 from typing import Any
 
-from nqspy.model import indices
-from nqspy.model.ids import Seq, index_of, member, number_of
-from nqspy.model.outputs import files, fill, plain, suffix
+from nqspy.model.ids import Seq, index_of
+from nqspy.model.outputs import files, fill, of_all_indices, plain, suffix
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
 
@@ -23,7 +22,9 @@ class Clashes:
     def mark(self, request: Request, output: dict[str, Any], site: Site) -> None:
         """Has the streams of a request that starts know whether they are second ones: ``clash`` is a suffix
         for their names, or ``append``."""
-        second = self._second.pop(request.seq, set()) | _of_all_indices(request)
+        second = self._second.pop(request.seq, set())
+        if index_of(request.seq) is not None:
+            second |= of_all_indices(request.seq, request.spec, request.queue)
         for file in files(request.seq, request.spec, request.queue):
             others = site.writers.get(file, {}).keys() - {request.seq}
             if any(seq in site.started for seq in others):
@@ -38,12 +39,3 @@ class Clashes:
                     output[stream]["clash"] = "append" if way == "append" else f".{suffix(request.seq)}"
         if len(self._second) > len(site.requests):
             self._second = {seq: held for seq, held in self._second.items() if seq in site.requests}
-
-
-def _of_all_indices(request: Request) -> set[str]:
-    """The files of an index that are those of its array's other indices too."""
-    seq, spec, index = request.seq, request.spec, index_of(request.seq)
-    if index is None or spec.array is None or indices.count(spec.array.indices) < 2:
-        return set()
-    other = member(number_of(seq), index + 1 if index == 0 else index - 1)
-    return {*files(seq, spec, request.queue)}.intersection(files(other, spec, request.queue))

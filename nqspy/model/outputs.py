@@ -3,7 +3,8 @@ writes there."""
 
 from collections.abc import Iterator, Mapping
 
-from nqspy.model.ids import Seq, full_id, index_of, is_array, number_of
+from nqspy.model import indices
+from nqspy.model.ids import Seq, full_id, index_of, is_array, member, number_of
 from nqspy.model.requests import Spec
 
 _VARIABLES = {
@@ -83,6 +84,15 @@ def files(seq: Seq, spec: Spec, queue: str, host: str = "") -> list[str]:
         return []
     named = (plain(fill(path, seq, spec, queue, host)) for _, path in streams(spec))
     return list(dict.fromkeys(p for p in named if not p.endswith("/") and not p.startswith("/dev/")))
+
+
+def of_all_indices(seq: Seq, spec: Spec, queue: str) -> set[str]:
+    """The files that all indices of an array write; ``seq``: the array's, or that of one of its indices."""
+    if spec.array is None or indices.count(spec.array.indices) < 2:
+        return set()
+    one = index_of(seq) or 0
+    some = (member(number_of(seq), index) for index in (one, one + 1))
+    return set.intersection(*({*files(each, spec, queue)} for each in some))
 
 
 def plain(path: str) -> str:

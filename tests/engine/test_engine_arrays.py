@@ -2,6 +2,7 @@
 
 import pytest
 from engine.harness import ANNE, BEN, PLAIN, ROOT, Centre, Failpoint, item
+from msgspec.structs import replace
 
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
@@ -10,7 +11,7 @@ from nqspy.model import indices
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Seq, index_of, member, number_of
 from nqspy.model.people import Caller
-from nqspy.model.requests import Request, State
+from nqspy.model.requests import Output, Request, State
 
 
 def _array(centre: Centre, seq: Seq) -> Request:
@@ -420,3 +421,15 @@ def test_a_commit_that_fails_loses_no_index(number: int) -> None:
         f"{number}[{index}].sim" for number in (1, 2) for index in range(1, 6)
     )
     centre.is_sound()
+
+
+@pytest.mark.parametrize(
+    ("way", "path", "warned"), [("number", "/o", 0), ("overwrite", "/o", 1), ("overwrite", "/o.%a", 0)]
+)
+def test_indices_that_overwrite_one_file_are_warned_of(way: str, path: str, warned: int) -> None:
+    centre = Centre(pes=1)
+    centre.qmgr(f"set output_clash {way}")
+    wish = item("anne array=1-3", centre.sim.now)
+    wish = replace(wish, spec=replace(wish.spec, output=Output(stdout=path)))
+    answer = centre.ask(cm.Submit((wish,)), by=ANNE)
+    assert len(answer.get("warnings", ())) == warned

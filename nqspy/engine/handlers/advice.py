@@ -6,7 +6,7 @@ from itertools import islice
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.people import may_see
 from nqspy.model.ids import Seq
-from nqspy.model.outputs import files, fill, plain, streams
+from nqspy.model.outputs import files, fill, of_all_indices, plain, streams
 from nqspy.model.people import Caller
 from nqspy.model.requests import Request, Spec
 from nqspy.model.site import Site
@@ -47,6 +47,10 @@ def _outputs(tx: Transaction, taken: Sequence[tuple[Seq, Spec, str]], caller: Ca
     for seq, spec, queue in taken:
         if spec.output.stdout is None and spec.output.stderr is None:
             continue
+        if tx.site.settings.server.output_clash == "overwrite":
+            for file in sorted(of_all_indices(seq, spec, queue)):
+                name = tx.site.id_of(seq)
+                yield f"all indices of {name} overwrite {file}; with %a in its name each has its own"
         named = [plain(fill(path, seq, spec, queue, host)) for _, path in streams(spec)]
         for file in files(seq, spec, queue):
             written.setdefault(file, []).append(seq)
