@@ -230,7 +230,19 @@ def _environment(
         "PBS_O_WORKDIR": _latin(spec.workdir),
         "PBS_O_QUEUE": _latin(spec.queue),
         **_of_array(request, site),
+        **_of_prerequisites(request, site),
     }
+
+
+def _of_prerequisites(request: Request, site: Site) -> dict[str, str]:
+    """What became of the requests that it waited for: ``17.ymp deleted never_began``."""
+    found = {
+        f"NQSPY_DEPENDENCY_{number}": " ".join(
+            (site.id_of(each.seq), each.reason or "started", "began" if each.began else "never_began")
+        )
+        for number, each in enumerate(request.prerequisites, 1)
+    }
+    return {"NQSPY_DEPENDENCIES": str(len(found)), **found}
 
 
 def _of_torus(start: Start, site: Site) -> dict[str, str]:

@@ -16,7 +16,7 @@ from nqspy.model.ids import Instant, Seq
 from nqspy.model.indices import Runs
 from nqspy.model.machine import Device
 from nqspy.model.moved_out import MovedOut as MovedOut
-from nqspy.model.requests import AfterWord, EndReason, Retry, Spec, Used
+from nqspy.model.requests import AfterWord, EndReason, Prerequisite, Retry, Spec, Used
 from nqspy.model.reservation import Reserved as Reserved
 from nqspy.model.shapes import Lacked
 
@@ -175,7 +175,7 @@ class Redated(Event, frozen=True):
 
 class DependencyMet(Event, frozen=True):
     """What these requests awaited of ``prerequisite`` (``words``) has come about, or counts as if it had;
-    one that awaits nothing more is queued. ``aging`` as in `Released`."""
+    one that awaits nothing more is queued. ``aging`` as in `Released`; ``what``: what became of it."""
 
     kind: ClassVar[str] = "dependency_met"
     seqs: tuple[Seq, ...]
@@ -184,6 +184,7 @@ class DependencyMet(Event, frozen=True):
     text: str = ""
     aging: bool = False
     indices: Runs = ()
+    what: Prerequisite | None = None
 
 
 class DependencyFailed(Event, frozen=True):

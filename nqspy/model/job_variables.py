@@ -14,6 +14,7 @@ ATTEMPT = "NQSPY_ATTEMPT"
 _ORIGIN = ("HOME", "HOST", "LANG", "LOGNAME", "MAIL", "PATH", "QUEUE", "SHELL", "SYSTEM", "TZ", "WORKDIR")
 _NQSPY = (
     "ATTEMPT", "PES", "UNITS", "OWN", "BASE", "COORDINATE", "SHAPE", "PES_PER_NODE", "ARRAY_INDEX",
+    "DEPENDENCIES",
     "ARRAY_ID", "ARRAY_COUNT", "ARRAY_MIN", "ARRAY_MAX", "ARRAY_STEP", "ARRAY_INDICES",
 )  # fmt: skip
 _PBS = (
@@ -45,7 +46,10 @@ NAMES = frozenset(
         "SLURMD_NODENAME", "ENVIRONMENT", "TMPDIR",
     )
 )  # fmt: skip
-"""All of them, except ``NQSPY_HOME`` and variables of consumables, which each job has anyway."""
+"""All of them, except those of `NUMBERED`, ``NQSPY_HOME`` and variables of consumables, which each job has anyway."""
+
+NUMBERED = "NQSPY_DEPENDENCY_"
+"""Beginning of the names of which a job has one for each request that it waited for."""
 
 
 def leave_behind(variables: "Mapping[str, str]", *, stays: str = "") -> dict[str, str]:
@@ -58,4 +62,8 @@ def leave_behind(variables: "Mapping[str, str]", *, stays: str = "") -> dict[str
     scratch = variables.get("PBS_NODEFILE", "").rpartition("/")[0]
     own_folder = bool(scratch) and not variables.get("TMPDIR", "").startswith(f"{scratch}/")
     keep = (stays, "TMPDIR" if own_folder else "")
-    return {name: value for name, value in variables.items() if name not in NAMES or name in keep}
+    return {
+        name: value
+        for name, value in variables.items()
+        if name in keep or not (name in NAMES or name.startswith(NUMBERED))
+    }

@@ -137,6 +137,15 @@ class Dependency(Struct, frozen=True):
     word: AfterWord = "ok"
 
 
+class Prerequisite(Struct, frozen=True, omit_defaults=True):
+    """A request that another one waited for: its end reason (empty: it had only begun), and if it ever
+    began."""
+
+    seq: Seq
+    reason: str = ""
+    began: bool = True
+
+
 class Spec(Struct, frozen=True):
     """A request as its owner asked for it. ``script`` and ``environment`` are content hashes.
     ``name_given``: the owner named it (a default name such as STDIN says nothing). ``eligible``: not before
@@ -338,7 +347,8 @@ class Request(Struct):
     of them can never be met; ``redated``: who gave it its date in queue, if not submission or a queue's
     change; ``losses``: how many attempts in a row were lost soon after their start; ``slot`` is its row in
     the queue's columns while queued, else -1. ``array``: where its indices stand. ``reservation``: the start
-    it is promised. ``former``: outputs of earlier attempts; ``retry``: its last attempts could not begin."""
+    it is promised. ``former``: outputs of earlier attempts; ``retry``: its last attempts could not begin;
+    ``prerequisites``: what became of those that it waited for."""
 
     seq: Seq
     spec: Spec
@@ -358,6 +368,7 @@ class Request(Struct):
     array: ArrayState | None = None
     reservation: Reservation | None = None
     former: tuple[AttemptOutput, ...] = ()
+    prerequisites: tuple[Prerequisite, ...] = ()
     slot: int = -1
     retry: Retry | None = None
 

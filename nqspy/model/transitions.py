@@ -184,6 +184,9 @@ def _meet(request: Request, event: ev.DependencyMet, at: Instant, ages: Ages) ->
     if event.indices:
         _of_indices(request, at, arrays.met, event.prerequisite, event.indices)
         return _let_wait(request, at, event.aging and ages(request))
+    if event.what is not None:
+        others = [each for each in request.prerequisites if each.seq != event.prerequisite]
+        request.prerequisites = (*others, event.what)
     met = [Dependency(event.prerequisite, word) for word in event.words]
     unmet = tuple(each for each in request.unmet if each not in met)
     return _await(request, unmet, at, event.aging and ages(request))

@@ -101,6 +101,12 @@ def _cause(event: Any, host: str, zone: Zone) -> dict[str, Any]:
     return {"cause": _id(event.cause, host)} if isinstance(event, ev.Redated) else {}
 
 
+def _what(event: ev.DependencyMet, host: str, zone: Zone) -> dict[str, Any]:
+    """What became of the prerequisite, if that is known."""
+    what = event.what
+    return {} if what is None else {"end_reason": what.reason or None, "began": what.began}
+
+
 def _began(event: ev.Started, host: str, zone: Zone) -> dict[str, Any]:
     """As a rule an attempt begins when that is told."""
     return {} if event.began is None else {"began": zone.text(event.began)}
@@ -182,6 +188,7 @@ _SPECIAL: dict[str, Callable[[Any, str, Zone], dict[str, Any]]] = {
     "samples": _samples,
     "failures": _failures,
     "wait": lambda event, host, zone: {"wait": _reasons(event.wait, host)},
+    "what": _what,
     "exit_status": lambda event, host, zone: {
         "ok": End.of(event).ok,
         "exit_status": End.of(event).shown_status,

@@ -64,7 +64,7 @@ def test_what_can_never_be_met_is_held_and_an_operator_releases_it(office):
         (first, "ended", 3)
     ]
     told = office.run("qstat", "--why", second).ok().out
-    assert "ended (exit, status 3)" in told
+    assert "ended (exit, exit status 3)" in told
     assert "needed:   its owner must delete it (qdel), or an operator let it run all the same" in told
     office.run("qrls", "-h", "s", second).ok()
     assert office.ended(second)["exit_status"] == 0
@@ -98,3 +98,18 @@ def test_a_killed_daemon_forgets_no_dependency(live):
     assert live.ended(second)["exit_status"] == 0
     events = [json.dumps(event) for event in live.events("dependency_met")]
     assert len(events) == 1
+
+
+def test_a_dependant_sees_what_became_of_those_it_waited_for(office):
+    bad, gone = office.submit("exit 3", held=True), office.submit("true", held=True)
+    words = ("-W", f"depend=afternotok:{bad},afterany:{gone}", "-o", "became", "-V")
+    office.write("became.sh", "#PBS -S /bin/sh\nenv | grep ^NQSPY_DEPENDENC | sort\n")
+    id = office.run("qsub", *words, "became.sh").ok().lines[0]
+    office.run("qdel", gone).ok()
+    office.run("qrls", bad).ok()
+    office.ended(id)
+    assert office.text("became").splitlines() == [
+        "NQSPY_DEPENDENCIES=2",
+        f"NQSPY_DEPENDENCY_1={gone} deleted never_began",
+        f"NQSPY_DEPENDENCY_2={bad} exit began",
+    ]

@@ -14,6 +14,7 @@ from nqspy.model.requests import (
     Dependency,
     EndOrder,
     Pause,
+    Prerequisite,
     Redating,
     Request,
     Spec,
@@ -63,6 +64,7 @@ FULL = Request(
     never="16.ymp ended 1",
     redated=Redating(Instant(14), "linked", 15),
     losses=2,
+    prerequisites=(Prerequisite(3, "deleted", False), Prerequisite(4)),
     former=(AttemptOutput(1, "/out", None), AttemptOutput(2, "", "/err")),
     reservation=Reservation(Instant(22), (23,), "held by 23.ymp", 2, 4),
     array=ArrayState(

@@ -10,8 +10,9 @@ from nqspy.model import indices
 from nqspy.model.arrays import ArrayState
 from nqspy.model.endings import End
 from nqspy.model.events import Deleted, Ended, Event, Started
+from nqspy.model.ids import Seq
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
-from nqspy.model.requests import AfterWord, Dependency, Request
+from nqspy.model.requests import AfterWord, Dependency, Prerequisite, Request
 from nqspy.model.site import Site
 
 WHO = "dependency"
@@ -31,15 +32,20 @@ SHOWN = 3
 
 class Judgement(Struct, frozen=True):
     """What an event of a prerequisite settles: words met, words that can never be met any more; ``text`` says
-    what happened."""
+    what happened, ``reason`` why it ended (empty: it has not)."""
 
     met: tuple[AfterWord, ...] = ()
     never: tuple[AfterWord, ...] = ()
     text: str = ""
+    reason: str = ""
+
+    def of(self, seq: Seq) -> Prerequisite:
+        """Name what became of the prerequisite, for the job that waited for it."""
+        return Prerequisite(seq, self.reason, "start" not in self.never)
 
 
 BEGUN = Judgement(("start",), (), "has started")
-DROPPED = Judgement(("any", "fail"), ("ok", "start"), "was deleted before it began")
+DROPPED = Judgement(("any", "fail"), ("ok", "start"), "was deleted before it began", "deleted")
 
 
 def judge(event: Event, ended: Request | None = None) -> Judgement:
@@ -52,17 +58,17 @@ def judge(event: Event, ended: Request | None = None) -> Judgement:
     match event:
         case Ended() if ended is not None and ended.array is not None and _is_incomplete(ended.array):
             text = f"ended without index {indices.show(ended.array.dropped)}, deleted before it began"
-            return Judgement(("any", "fail", "start"), ("ok",), text)
+            return Judgement(("any", "fail", "start"), ("ok",), text, event.end_reason)
         case Started():
             return BEGUN
         case Ended() if End.of(event).ok:
-            return Judgement(("ok", "any", "start"), ("fail",), "ended with exit status 0")
+            return Judgement(("ok", "any", "start"), ("fail",), "ended with exit status 0", "exit")
         case Ended(end_reason="not_started"):
-            return Judgement(("any", "fail"), ("ok", "start"), "could not be started")
+            return Judgement(("any", "fail"), ("ok", "start"), "could not be started", event.end_reason)
         case Ended():
-            return Judgement(("any", "fail", "start"), ("ok",), _how(event))
+            return Judgement(("any", "fail", "start"), ("ok",), _how(event), event.end_reason)
         case Deleted():
-            return Judgement(("any", "fail"), ("ok", "start"), f"was deleted by {event.who}")
+            return Judgement(("any", "fail"), ("ok", "start"), f"was deleted by {event.who}", "deleted")
     return Judgement()
 
 

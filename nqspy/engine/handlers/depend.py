@@ -20,7 +20,16 @@ from nqspy.model.ids import Seq, array_key, array_of, index_of, is_array, number
 from nqspy.model.indices import Runs
 from nqspy.model.lifecycle import ages_when_eligible
 from nqspy.model.people import Caller
-from nqspy.model.requests import AFTER_WORDS, STARTED, AfterWord, Dependency, Request, Spec, State
+from nqspy.model.requests import (
+    AFTER_WORDS,
+    STARTED,
+    AfterWord,
+    Dependency,
+    Prerequisite,
+    Request,
+    Spec,
+    State,
+)
 
 AFTER_MAX = 1_000
 """Requests that one request may wait for."""
@@ -281,14 +290,14 @@ def _tell(
     text = f"{tx.site.id_of(prerequisite)} {said.text}"
     met = _awaiting(tx, prerequisite, said.met, seqs)
     if met:
-        _tell_met(tx, prerequisite, said.met, text, met)
+        _tell_met(tx, said.of(prerequisite), said.met, text, met)
     never = _awaiting(tx, prerequisite, said.never, seqs)
     if never:
-        _tell_never(tx, prerequisite, said.never, text, never, what)
+        _tell_never(tx, said.of(prerequisite), said.never, text, never, what)
 
 
 def _tell_met(
-    tx: Transaction, prerequisite: Seq, words: tuple[AfterWord, ...], text: str, seqs: tuple[Seq, ...]
+    tx: Transaction, became: Prerequisite, words: tuple[AfterWord, ...], text: str, seqs: tuple[Seq, ...]
 ) -> None:
     """One event, or two where the queues of some say that age counts from now on and others' do not: so
     the journal tells the dates without the settings of that time."""
@@ -297,7 +306,7 @@ def _tell_met(
     for aging in (True, False):
         concerned = tuple(seq for seq in seqs if ages[seq] is aging)
         if concerned:
-            tx.emit(DependencyMet(concerned, prerequisite, words, text, aging))
+            tx.emit(DependencyMet(concerned, became.seq, words, text, aging, what=became))
     tx.dirty()
 
 
@@ -312,17 +321,18 @@ def _awaiting(
 
 def _tell_never(
     tx: Transaction,
-    prerequisite: Seq,
+    became: Prerequisite,
     words: tuple[AfterWord, ...],
     text: str,
     seqs: tuple[Seq, ...],
     what: Consequences,
 ) -> None:
     """What can never be met any more, by ``set dependency_failed``: held, deleted, or run all the same."""
+    prerequisite = became.seq
     missed = " or ".join(awaited(tx.site, Dependency(prerequisite, word)) for word in words)
     match tx.site.settings.server.dependency_failed:
         case "run":
-            _tell_met(tx, prerequisite, words, f"{text}; it runs all the same", seqs)
+            _tell_met(tx, became, words, f"{text}; it runs all the same", seqs)
         case "delete":
             for seq in seqs:
                 what.deletes(tx.site.requests[seq], prerequisite, text)
