@@ -74,8 +74,12 @@ class Home(Struct, frozen=True):
 
     @property
     def reserve(self) -> Path:
-        """Space for when the disk is full."""
-        return self.spool / "reserve"
+        """Space for when the disk is full: on that of the database, also if ``spool`` leads to another."""
+        try:
+            apart = os.stat(self.spool).st_dev != os.stat(self.path).st_dev
+        except OSError:
+            apart = False
+        return (self.path if apart else self.spool) / "reserve"
 
     @property
     def reports(self) -> Path:
@@ -301,18 +305,3 @@ def running_pid(home: Home) -> int | None:
         return int(words[0]) if words else None
     finally:
         os.close(fd)
-
-
-LEAST, PART = 100_000_000, 50
-"""A disk is full with less than this free, on a small one with less than a fiftieth."""
-
-
-def fullness(path: "os.PathLike[str]") -> str:
-    """Return what to say of a file system that has no room left; empty while it has."""
-    found = os.statvfs(path)
-    free, whole = found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
-    if free < min(LEAST, whole // PART):
-        return f"the disk of {path} is full: {free // 1_000_000} MB free"
-    if found.f_files and not found.f_favail:
-        return f"the disk of {path} is full: no more files can be made"
-    return ""

@@ -15,7 +15,8 @@ import typer
 
 from nqspy.daemon import memory
 from nqspy.daemon.clock import clock_of
-from nqspy.daemon.home import Home, file_system, fullness, lock, not_empty, running_pid, unlock
+from nqspy.daemon.disks import full_disks
+from nqspy.daemon.home import Home, file_system, lock, not_empty, running_pid, unlock
 from nqspy.executors import pageout
 from nqspy.executors.cage import Seat
 from nqspy.model.errors import NqspyError
@@ -205,8 +206,10 @@ _Said = Iterator[tuple[str, str]]
 def _home(home: Home) -> _Said:
     kind = file_system(home.path)
     yield "ok", f"{home.path} on {kind}"
-    full, free = fullness(home.path), shutil.disk_usage(home.path).free
-    yield ("bad", full) if full else ("ok", f"{free // 1_000_000} MB free")
+    full, free = list(full_disks(home)), shutil.disk_usage(home.path).free
+    yield from (("bad", text) for text in full)
+    if not full:
+        yield "ok", f"{free // 1_000_000} MB free"
     if not may_look(home):
         return
     for path, most in ((home.spool, 0o700), (home.database, 0o600)):

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from nqspy.daemon.disks import full_disks
 from nqspy.daemon.files import QueueFiles
 from nqspy.daemon.glance import Glance
-from nqspy.daemon.home import fullness
 from nqspy.daemon.host import Host
 from nqspy.daemon.reloads import Reloads
 from nqspy.decider.notice_runner import NoticeRunner
@@ -79,9 +79,7 @@ class Troubles:
         unwritten = self._host.engine.outage.since
         if unwritten is not None:
             yield f"nothing can be written since {zone.text(unwritten[0])}: {unwritten[1]}"
-        text = fullness(self._host.home.path)
-        if text:
-            yield text
+        yield from full_disks(self._host.home)
 
     def _files(self) -> Iterator[str]:
         files = self._queue_files

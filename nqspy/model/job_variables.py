@@ -14,8 +14,7 @@ ATTEMPT = "NQSPY_ATTEMPT"
 _ORIGIN = ("HOME", "HOST", "LANG", "LOGNAME", "MAIL", "PATH", "QUEUE", "SHELL", "SYSTEM", "TZ", "WORKDIR")
 _NQSPY = (
     "ATTEMPT", "PES", "UNITS", "OWN", "BASE", "COORDINATE", "SHAPE", "PES_PER_NODE", "ARRAY_INDEX",
-    "DEPENDENCIES",
-    "ARRAY_ID", "ARRAY_COUNT", "ARRAY_MIN", "ARRAY_MAX", "ARRAY_STEP", "ARRAY_INDICES",
+    "DEPENDENCIES", "ARRAY_ID", "ARRAY_COUNT", "ARRAY_MIN", "ARRAY_MAX", "ARRAY_STEP", "ARRAY_INDICES",
 )  # fmt: skip
 _PBS = (
     "JOBID", "JOBNAME", "QUEUE", "ENVIRONMENT", "JOBDIR", "NODEFILE", "NP", "ARRAY_INDEX", "ARRAYID",
@@ -46,7 +45,8 @@ NAMES = frozenset(
         "SLURMD_NODENAME", "ENVIRONMENT", "TMPDIR",
     )
 )  # fmt: skip
-"""All of them, except those of `NUMBERED`, ``NQSPY_HOME`` and variables of consumables, which each job has anyway."""
+"""All of them, except those of `NUMBERED`. Each job has ``NQSPY_HOME`` and variables of consumables
+anyway."""
 
 NUMBERED = "NQSPY_DEPENDENCY_"
 """Beginning of the names of which a job has one for each request that it waited for."""
