@@ -2,11 +2,12 @@
 
 import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypedDict
 
+from nqspy.model import indices
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.foreign_text import ForeignText, converted
 from nqspy.model.job_variables import leave_behind
@@ -25,9 +26,10 @@ class Options(TypedDict, total=False):
     ``environment``: variables of the job; ``user``: run as another one (managers); ``after``: ``ID`` or
     ``ID:any``; ``needs``: resources that must be well, a list or ``nfs+licence``; ``consumables``: units by
     name, like ``{"gpu": 2}``; ``contract``: a hole shorter than its wall limit will do, it is ended where
-    that ends; ``sizes``: it may run on each of these numbers of PEs, ``walls`` its wall limits on them in the
-    same order, or ``speedup`` Downey's A and sigma, ``wall`` being the time on one PE; ``key``: the same key
-    again gives the same request.
+    that ends; ``array``: one request for each index, ``"1-100%5"`` as `qsub -J` has it, or the indices, such
+    as ``range(1, 101)``; ``sizes``: it may run on each of these numbers of PEs, ``walls`` its wall limits on
+    them in the same order, or ``speedup`` Downey's A and sigma, ``wall`` being the time on one PE; ``key``:
+    the same key again gives the same request.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Options(TypedDict, total=False):
     memory: Size
     memory_process: Size
     pes: int
+    array: str | Iterable[int]
     sizes: Sequence[int]
     walls: Sequence[Time]
     speedup: tuple[float, float]
@@ -92,6 +95,7 @@ def submission(
         "eligible": None if eligible is None else round(eligible.timestamp() * 1000),
         "host": socket.gethostname(), "umask": _umask(),
         "attributes": [*options.get("attributes", ()), *after], "mold": _mold(options),
+        "array": _array(options.get("array")),
         "script_name": default_name if default_name != "STDIN" else None,
     }  # fmt: skip
     environment = _environment(options.get("environment", {}), folder)
@@ -115,6 +119,18 @@ def _in_utf8(value: Any) -> Any:
 def given(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def _array(asked: str | Iterable[int] | None) -> dict[str, Any] | None:
+    """The indices of an array, and how many may run at a time. Raises BadValue."""
+    if asked is None:
+        return None
+    if not isinstance(asked, str):
+        asked = ",".join(map(str, asked))
+    listed, percent, limit = asked.partition("%")
+    if percent and not (limit.isascii() and limit.isdigit() and 0 < int(limit[:7]) <= indices.MOST_INDICES):
+        raise BadValue(f"{limit!r} is no number of indices that run at a time; write it like 1-100%5")
+    return {"indices": indices.read(listed)} | ({"limit": int(limit)} if percent else {})
 
 
 def _mold(options: Options) -> dict[str, Any] | None:

@@ -11,6 +11,7 @@ import nqspy
 from nqspy import errors
 from nqspy.rpc import messages
 from nqspy.rpc.client import Client
+from nqspy.rpc.submission import submission
 
 
 class Daemon:
@@ -141,3 +142,20 @@ def test_the_package_imports_nothing_before_it_is_asked_for():
     with pytest.raises(AttributeError):
         _ = nqspy.Cleint
     assert Path(nqspy.__file__).name == "__init__.py"
+
+
+@pytest.mark.parametrize(
+    ("asked", "array"),
+    [
+        ("1-10:2%5", {"indices": [[1, 9, 2]], "limit": 5}), (range(1, 5), {"indices": [[1, 4, 1]]}),
+        ([7, 1, 3], {"indices": [[1, 3, 2], [7, 7, 1]]}),
+    ],
+)  # fmt: skip
+def test_the_library_submits_arrays(asked, array):
+    assert submission("true\n", (), {"array": asked})["spec"]["array"] == array
+
+
+@pytest.mark.parametrize("asked", ["", "x", [], "1-3%0", "1-3%x"])
+def test_an_array_without_indices_is_refused(asked):
+    with pytest.raises(errors.BadValue):
+        submission("true\n", (), {"array": asked})
