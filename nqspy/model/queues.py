@@ -127,29 +127,42 @@ class Queue(RunningLimits):
     name: str
     kind: Literal["batch", "pipe"] = "batch"
     priority: int = setting(
-        "number", 0, "order among the queues: higher first", low=0, high=63, operator=True
+        "number", 0, "order among the queues: higher first", low=0, high=63, operator=True, pipes="too"
     )
-    enabled: bool = setting("flag", False, "whether it takes submissions", operator=True)
-    started: bool = setting("flag", False, "whether its requests are started or routed", operator=True)
+    enabled: bool = setting("flag", False, "whether it takes submissions", operator=True, pipes="too")
+    started: bool = setting(
+        "flag", False, "whether its requests are started or routed", operator=True, pipes="too"
+    )
     _: KW_ONLY
     run_limit: int | None = setting("count", None, "requests running at a time", operator=True)
-    queued_limit: int | None = setting("count", None, "requests that have not ended in it, of all users")
-    user_queued_limit: int | None = setting("count", None, "requests that have not ended in it, of one user")
-    destinations: tuple[str, ...] = setting("names", (), "queues a pipe queue tries, in this order")
+    queued_limit: int | None = setting(
+        "count", None, "requests that have not ended in it, of all users", pipes="too"
+    )
+    user_queued_limit: int | None = setting(
+        "count", None, "requests that have not ended in it, of one user", pipes="too"
+    )
+    destinations: tuple[str, ...] = setting(
+        "names", (), "queues a pipe queue tries, in this order", pipes="only"
+    )
     pipeonly: bool = setting("flag", False, "whether only pipe queues may put requests in")
     loadonly: bool = setting("flag", False, "whether it holds no more requests than its run limit")
     workdir: str = setting("name", "home", "where a request starts: home or submit", words=("home", "submit"))
     domain: str = setting("name", "application", "domain its requests' PEs come from")
     nice: int = setting("number", 0, "nice value of its requests", low=0, high=19)
-    users: tuple[str, ...] = setting("names", (), "users that may submit; empty with groups empty: all")
-    groups: tuple[str, ...] = setting("names", (), "Unix groups that may submit")
-    restricted: bool = setting("flag", False, "whether only the users and groups named may submit")
+    users: tuple[str, ...] = setting(
+        "names", (), "users that may submit; empty with groups empty: all", pipes="too"
+    )
+    groups: tuple[str, ...] = setting("names", (), "Unix groups that may submit", pipes="too")
+    restricted: bool = setting(
+        "flag", False, "whether only the users and groups named may submit", pipes="too"
+    )
     needs: tuple[str, ...] = setting("names", (), "resources that its requests need")
     age_from: str = setting(
         "name",
         "eligible",
         "from when a request's age counts: since it could start, or was submitted",
         words=("eligible", "submitted"),
+        pipes="too",
     )
     order: str = setting(
         "name",
@@ -187,6 +200,12 @@ class Queue(RunningLimits):
     per_request: RequestLimits = branch(RequestLimits)
     per_process: ProcessLimits = branch(ProcessLimits)
     sched_factor: Factors = branch(Factors)
+
+
+def is_heeded(kind: str, path: str) -> bool:
+    """True if queues of that kind, ``batch`` or ``pipe``, heed the setting at that path below them."""
+    info = declared(Queue).get(path)
+    return info is None or info.pipes == "too" or (info.pipes == "only") == (kind == "pipe")
 
 
 @dataclass(slots=True)

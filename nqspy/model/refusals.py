@@ -229,6 +229,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "bad_next": "next is a time of at most 366d, in ms",
         "many_switches": "there are more than {most:,} switches until then; look less far ahead",
         "bad_setting": "{said}",
+        "not_heeded": "{setting} has no effect in queue {queue}, which is a {sort} queue",
         "no_setting": "only settings may stand in queues.d, not {cmd}",
         "in_file": "{where}: {said}",
     },

@@ -29,9 +29,10 @@ expressions; amounts tuple of texts like ``gpu=2``."""
 @dataclass(frozen=True, slots=True)
 class Declared:
     """What is known of one setting: its unit, default, sentence, bounds (inclusive) and name; ``words`` are
-    the only texts allowed; ``operator``: operators may change it, not managers only; ``nothing``: the word
-    for no value where the bounds would not allow it; ``guard``: why only root and the home's owner may change
-    it, empty where managers may; ``unguarded``: a pattern of texts that managers may give it."""
+    the only texts allowed; ``pipes``: whether a pipe queue heeds it, where it is a queue's; ``operator``:
+    operators may change it, not managers only; ``nothing``: the word for no value where the bounds would not
+    allow it; ``guard``: why only root and the home's owner may change it, empty where managers may;
+    ``unguarded``: a pattern of texts that managers may give it."""
 
     unit: Unit
     default: Any
@@ -42,6 +43,7 @@ class Declared:
     words: tuple[str, ...] = ()
     operator: bool = False
     nothing: str = ""
+    pipes: Literal["no", "too", "only"] = "no"
     guard: str = ""
     unguarded: str = ""
     name: str = ""

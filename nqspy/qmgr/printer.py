@@ -6,7 +6,7 @@ from typing import Any
 from nqspy.model import registry, tree
 from nqspy.model.machine import ExitSettings
 from nqspy.model.people import Group
-from nqspy.model.queues import Defaults, Queue
+from nqspy.model.queues import Defaults, Queue, is_heeded
 from nqspy.model.shifts import Shift
 from nqspy.model.site import Settings
 from nqspy.model.tree import declared
@@ -116,7 +116,7 @@ def _queues(queues: Iterable[Queue]) -> Iterator[str]:
 
 def _queue(queue: Queue) -> Iterator[str]:
     name = quote(queue.name)
-    values = written(tree.changed(queue))
+    values = written(each for each in tree.changed(queue) if is_heeded(queue.kind, each[0]))
     yield f"create {queue.kind}_queue {name} priority={queue.priority}"
     plain = {
         path: value

@@ -22,9 +22,10 @@ from nqspy.model.configure import Trial, is_plain, problems, renamed
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.events import Change, FilesApplied, SettingsChanged
 from nqspy.model.people import DEFAULT_GROUP, Caller, Role
+from nqspy.model.queues import Queue, is_heeded
 from nqspy.model.shifts import Shift
 from nqspy.model.site import Settings
-from nqspy.model.tree import Declared, list_at
+from nqspy.model.tree import Declared, declared, list_at
 
 
 def configure(tx: Transaction, command: cm.Configure, caller: Caller) -> Any:
@@ -37,6 +38,8 @@ def configure(tx: Transaction, command: cm.Configure, caller: Caller) -> Any:
         changes = typed.counted(tx.site.settings, asked, tx.now)
     trial = try_changes(tx, tx.site.settings, changes, command.upsert)
     _verify_all(tx, trial)
+    for change in () if command.upsert else asked:
+        _check_heeded(trial.settings, change)
     if not command.check_only:
         commit_changes(tx, changes, caller.user, command.source)
     told = typed.told(trial.settings, asked, changes, tx.site.timezone, tx.now)
@@ -154,6 +157,21 @@ def _check_words(settings: Settings, change: Change, upsert: bool) -> None:
             raise BadValue(f"{name[:80]!r} is no name for the server; write it like a host's: {wanted}")
     elif change.op == "remove" and not upsert:
         _check_present(settings, change)
+
+
+def _check_heeded(settings: Settings, change: Change) -> None:
+    """Raises Refusal for a setting of a queue that queues of its kind do not heed. What takes one back to
+    its default is allowed: sites of earlier times may have some."""
+    head, _, rest = change.path.partition("/")
+    if head == "shift":
+        for inner in changes_of(commands_of(_members(registry.brought(change).get("commands")))):
+            _check_heeded(settings, inner)
+    queue = settings.queues.get(rest.partition("/")[0])
+    if head != "queue" or queue is None:
+        return
+    for path, value in registry.brought(change).items():
+        if not is_heeded(queue.kind, path) and value != declared(Queue)[path].default:
+            raise Refusal("not_heeded", setting=path.replace("/", " "), sort=queue.kind, queue=queue.name)
 
 
 def _check_present(settings: Settings, change: Change) -> None:

@@ -1,0 +1,55 @@
+"""What has no effect in a queue of its kind: refused when typed, loaded from old files, not printed."""
+
+import pytest
+from engine.harness import PLAIN, Centre
+
+from nqspy.model import commands as cm
+from nqspy.model.changes import Change
+from nqspy.model.errors import Refusal
+from nqspy.model.queues import Queue, is_heeded
+from nqspy.model.tree import declared
+from nqspy.qmgr.printer import print_settings
+
+PIPE = f"{PLAIN}create pipe_queue pp destination=(batch)\n"
+REFUSED = [
+    "set queue pp user_limit=2", "set queue pp run_limit=2", "set queue pp memory_limit=1gb",
+    "set queue pp consumable_user_limit=(gpu=1)", "set queue pp order=fcfs", "set queue pp backfill=none",
+    "set per_request cpu_limit=100 pp", "set per_process memory_limit=1gb pp", "set loadonly pp",
+    "set queue pp sched_factor time 5", "set queue pp workdir=submit", "set queue pp nice=3",
+    "create pipe_queue p2 destination=(batch) run_limit=3", "set destination = (batch) batch",
+    'define shift s when="0 6 * * *"\nset queue pp user_limit=2\nend',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_what_has_no_effect_is_refused(line: str) -> None:
+    centre = Centre(PIPE)
+    with pytest.raises(Refusal) as refused:
+        centre.qmgr(line)
+    assert refused.value.code in ("bad_value", "bad_settings")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["set queue pp queued_limit=5", "set queue pp queued_limit user=5", "set queue pp priority=9",
+     "set users = (anne) pp", "set queue pp age_from=submitted", "set queue * user_limit=2",
+     "set queue pp user_limit=unlimited", "start queue pp", "enable queue pp"],
+)  # fmt: skip
+def test_what_has_one_is_taken(line: str) -> None:
+    Centre(PIPE).qmgr(line)
+
+
+def test_each_setting_of_a_queue_is_heeded_by_one_kind_at_least() -> None:
+    assert all(is_heeded("batch", path) or is_heeded("pipe", path) for path in declared(Queue))
+    assert not is_heeded("batch", "destinations")
+    assert not is_heeded("pipe", "per_request/cpu_limit")
+
+
+def test_old_settings_load_and_are_not_printed() -> None:
+    centre = Centre(PIPE)
+    centre.ask(cm.Configure((Change("set", "queue/pp/user_limit", 2),), upsert=True))
+    assert centre.site.settings.queues["pp"].user_limit == 2
+    centre.is_sound()
+    assert "user_limit" not in print_settings(centre.site.settings)
+    Centre(print_settings(centre.site.settings))
+    centre.qmgr("set queue pp user_limit=unlimited")
