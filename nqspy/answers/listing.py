@@ -319,17 +319,18 @@ def _why(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
         if some[-1] is not found[-1]:
             yield None
     zone, keys = Zone(serving.engine.site.timezone), [_key(serving, each) for each in found]
-    ahead = outlooks(serving.decider, serving.clock.now(), serving.engine.between, tuple(keys))
+    now = serving.clock.now()
+    ahead = outlooks(serving.decider, now, serving.engine.between, tuple(keys))
     named = choice.sight.namer()
 
     def work() -> bytes:
         told = ahead(PATIENCE)
         for each, key in zip(found, keys, strict=True):
-            each["estimate"] = told[key].told(zone.text, named) if key in told else None
+            each["estimate"] = told[key].told(zone.text, named, now) if key in told else None
         if message.get("json"):
             text = json_objects.encode(found).decode() + "\n"
         else:
-            text = "".join(map(why.why_text, found))
+            text = "".join(why.why_text(each, zone.text(now)) for each in found)
         return _answer(asked, choice, text)
 
     yield work
@@ -342,7 +343,8 @@ def _eta(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
     yield from _objects(serving, choice, found)
     keys = [_key(serving, each) for each in found]
     wanted = tuple(keys) if choice.seqs else None
-    ahead = outlooks(serving.decider, serving.clock.now(), serving.engine.between, wanted)
+    now = serving.clock.now()
+    ahead = outlooks(serving.decider, now, serving.engine.between, wanted)
     zone, named = Zone(serving.engine.site.timezone), choice.sight.namer()
 
     def work() -> bytes:
@@ -350,7 +352,7 @@ def _eta(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
         rows = [each for each, key in zip(found, keys, strict=True) if key in told]
         starts = {each["id"]: told[key] for each, key in zip(found, keys, strict=True) if key in told}
         for each in rows:
-            each["estimate"] = starts[each["id"]].told(zone.text, named)
+            each["estimate"] = starts[each["id"]].told(zone.text, named, now)
         rows.sort(key=lambda each: starts[each["id"]].start or NEVER)
         none = not found and bool(choice.unknown)  # nobody asked about anything that is there
         told_text = "" if none else eta.eta_text(rows)

@@ -7,6 +7,7 @@ from itertools import chain, takewhile
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from nqspy.answers.serving import Serving, SiteClock
 from nqspy.answers.slow import Work
@@ -79,7 +80,7 @@ def take(serving: Serving) -> Picture:
 
 
 def _named(reason: Reason) -> Named:
-    return reason.code.value, reason.who, reason.text
+    return reason.code.value, reason.who, replace(reason, ahead=0).text  # of a queue it counts for one only
 
 
 def picture_of(reported: ev.Reported) -> Picture:

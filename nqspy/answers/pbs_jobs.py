@@ -13,6 +13,8 @@ from itertools import islice, pairwise
 from operator import itemgetter
 from typing import Any, TypeVar
 
+from msgspec import structs
+
 from nqspy.answers.pbs_choosing import JobChoice
 from nqspy.answers.serving import Serving
 from nqspy.answers.slow import Work
@@ -114,7 +116,8 @@ class Subjects:
         if text is None:
             if len(self._texts) >= _MOST_TEXTS:
                 self._texts.clear()
-            text = self._texts[reason] = self._choice.sight.masked(reason.text)
+            alone = structs.replace(reason, ahead=0)  # a number that agrees with its place is in --why
+            text = self._texts[reason] = self._choice.sight.masked(alone.text)
         return text
 
     # ------------------------------------------------------------ variables

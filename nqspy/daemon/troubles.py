@@ -13,6 +13,7 @@ from nqspy.mail.mail_queue import MailQueue
 from nqspy.model.errors import NqspyError
 from nqspy.model.events import Alarm, ExitOff, Recorded
 from nqspy.model.ids import MINUTE, Instant
+from nqspy.model.moments import in_words
 from nqspy.report.time_text import Zone
 from nqspy.userexit.loader import owner_of, read_folder
 
@@ -64,7 +65,7 @@ class Troubles:
         for name, state in site.resources.items():
             if state.state == "broken":
                 why = f": {state.text}" if state.text else ""
-                found.append(f"resource {name} is broken since {zone.text(state.since)}{why}")
+                found.append(f"resource {name} is broken since {in_words(zone.local(state.since))}{why}")
         for cause, number in site.causes_of_retries().items():
             found.append(f"{cause}: {number} request{'s' * (number > 1)} tried again later")
         if self._host.damage:
@@ -78,7 +79,7 @@ class Troubles:
     def _disk(self, zone: Zone) -> Iterator[str]:
         unwritten = self._host.engine.outage.since
         if unwritten is not None:
-            yield f"nothing can be written since {zone.text(unwritten[0])}: {unwritten[1]}"
+            yield f"nothing can be written since {in_words(zone.local(unwritten[0]))}: {unwritten[1]}"
         yield from full_disks(self._host.home)
 
     def _files(self) -> Iterator[str]:

@@ -75,10 +75,10 @@ class Outlook(Struct, frozen=True):
         return self.latest.start if self.probably.start is None else self.probably.start
 
     def told(
-        self, written: Callable[[Instant], str], named: Callable[[tuple[Seq, ...]], str]
+        self, written: Callable[[Instant], str], named: Callable[[tuple[Seq, ...]], str], now: Instant
     ) -> dict[str, Any]:
-        """For programs: ``start`` and ``basis`` as they probably are, and both by name. ``named``: requests
-        in words."""
+        """For programs: ``start`` and ``basis`` as they probably are, both by name, and the instant of the
+        look. ``named``: requests in words."""
         latest, probably = (
             {
                 "start": None if each.start is None else written(each.start),
@@ -86,7 +86,7 @@ class Outlook(Struct, frozen=True):
             }
             for each in (self.latest, self.probably)
         )
-        return {**probably, "latest": latest, "probably": probably}
+        return {**probably, "latest": latest, "probably": probably, "as_of": written(now)}
 
 
 def unknown(why: str) -> Outlook:

@@ -4,9 +4,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from nqspy.report.time_text import when
+
 Estimate = Mapping[str, Any]
-"""``{start basis latest{start basis} probably{start basis}}``: times as text or null, then ``basis`` says why
-nobody can say; ``start`` and ``basis`` are those of ``probably``."""
+"""``{start basis latest{start basis} probably{start basis} as_of}``: times as text or null, then ``basis``
+says why it is not known. ``start`` and ``basis`` are those of ``probably``; ``as_of``: when it was asked."""
 
 _WORDS = (("latest", "at the latest"), ("probably", "probably"))
 _HEAD = ("request", "name", "owner", "queue", "at the latest", "probably")
@@ -18,7 +20,8 @@ def both(estimate: Estimate) -> Iterator[tuple[str, str]]:
     """(``latest``, what is said of it), and the same of ``probably``."""
     for key, _ in _WORDS:
         found = estimate[key]
-        yield key, f"it starts at {found['start']}, {found['basis']}" if found["start"] else _unknown(found)
+        start = when(found["start"], estimate.get("as_of")) if found["start"] else None
+        yield key, _unknown(found) if start is None else f"it starts {start}, {found['basis']}"
 
 
 def _unknown(found: Mapping[str, Any]) -> str:
@@ -37,7 +40,9 @@ def eta_text(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _cells(each: Mapping[str, Any]) -> tuple[str, ...]:
-    times = (each["estimate"][key]["start"] or "-" for key, _ in _WORDS)
+    estimate = each["estimate"]
+    starts = (estimate[key]["start"] for key, _ in _WORDS)
+    times = (when(start, estimate.get("as_of")) if start else "-" for start in starts)
     return each["id"], each["name"], each["owner"], each["queue"], *times
 
 

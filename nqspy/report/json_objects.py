@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec import structs
 
 from nqspy.core.queueing.order import Place
 from nqspy.model import indices
@@ -49,6 +50,8 @@ def request_object(
     ``reason`` says why it waits or is suspended, or what will become of one that runs."""
     if reason is None and request.state is State.HELD and request.hold_text:
         reason = told(ReasonCode.HELD, "", request.hold_text)
+    if reason is not None and reason.ahead and place is not None:
+        reason = structs.replace(reason, ahead=place.position - 1)
     said = None if reason is None else reason_object(reason, context.zone)
     used = _NOTHING_USED if request.started is None else used_object(request.used)
     if request.array is not None and request.array.begun:

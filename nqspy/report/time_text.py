@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from nqspy.model.errors import BadValue
 from nqspy.model.ids import MINUTE, Instant
+from nqspy.model.moments import in_words
 from nqspy.model.units import UNLIMITED, parse_time
 
 _MOST_KEPT = 4_096
@@ -132,6 +133,11 @@ def parse_day(text: str) -> date:
 def short(text: str) -> str:
     """``2026-03-02 21:00:00`` of an RFC 3339 text."""
     return f"{text[:10]} {text[11:19]}"
+
+
+def when(text: str, now: str | None = None) -> str:
+    """An RFC 3339 text in words (`moments.in_words`)."""
+    return in_words(datetime.fromisoformat(text), None if now is None else datetime.fromisoformat(now))
 
 
 def hours(ms: float, width: int = 2) -> str:

@@ -9,29 +9,31 @@ from nqspy.model.reason_texts import NEEDED
 from nqspy.model.torus import written
 from nqspy.model.units import format_size, format_time
 from nqspy.report.eta import both
+from nqspy.report.time_text import when
 
 
-def why_text(each: Mapping[str, Any]) -> str:
+def why_text(each: Mapping[str, Any], now: str | None = None) -> str:
     """``qstat --why``: why a request waits, who says so, its place and when it may start; or what ended it.
 
     ``each`` is an object of ``qstat --json`` with ``estimate`` (`eta.Estimate` or null), ``chain`` and
     ``redated`` ({at who cause} or null) besides, ``needed``: what its reason says must happen, and ``hint``:
     what its owner is told of its wall limit; ``by_class``: its class where its queue goes by classes.
+    ``now``: the site's time, as text.
     """
     state, domain = each["state"], each["domain"]
     where = f"queue {each['queue']}" + ("" if domain == APPLICATION else f", domain {domain}")
     where += f", class {each['by_class']}" if each.get("by_class") else ""
     lines = [f"{each['id']}  {each['name']}  {each['owner']} ({each['group']})  {state} in {where}"]
     if state == "ended":
-        lines += _why_ended(each)
+        lines += _why_ended(each, now)
     elif each["started"] is not None:
-        lines.append(f"  it was started at {each['started']}{_on_pes(each)}")
-        lines += _why_contract(each)
+        lines.append(f"  it was started {when(each['started'], now)}{_on_pes(each)}")
+        lines += _why_contract(each, now)
         lines += _why_size(each)
         lines += _why_moved(each)
         lines += _why_started(each)
     else:
-        lines += _why_waiting(each)
+        lines += _why_waiting(each, now)
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -63,11 +65,11 @@ def _why_moved(each: Mapping[str, Any]) -> Iterable[str]:
         yield f"  moved:    it left its PEs {times}, which took {took}; {paged} MB left the memory"
 
 
-def _why_contract(each: Mapping[str, Any]) -> Iterable[str]:
+def _why_contract(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
     """Whether it is in a hole, or will take one."""
     contract = each.get("contract")
     if contract and contract["until"]:
-        yield f"  contract: it fills a hole and is ended at {contract['until']}"
+        yield f"  contract: it fills a hole and is ended {when(contract['until'], now)}"
     elif contract and each["started"] is None:
         yield "  contract: a hole shorter than its wall limit will do, where its queue has backfill=contract"
 
@@ -107,21 +109,22 @@ _LACKED = {
 }
 
 
-def _why_waiting(each: Mapping[str, Any]) -> Iterable[str]:
+def _why_waiting(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
     reason, rank, estimate = each["reason"], each["priority"], each.get("estimate")
     if reason:
-        yield from _why_kept(reason)
+        yield from _why_kept(reason, now)
     yield from _why_chain(each.get("chain") or ())
     if redated := each.get("redated"):
         cause = f" when {redated['cause']} was started" if redated["cause"] else ""
-        yield f"  redated:  it counts as submitted at {each['date_in_queue']}, set by {redated['who']}{cause}"
-    yield from _why_contract(each)
+        date = when(each["date_in_queue"], now)
+        yield f"  redated:  it counts as submitted {date}, set by {redated['who']}{cause}"
+    yield from _why_contract(each, now)
     yield from _why_sizes(each)
     if reservation := each.get("reservation"):
-        yield from _why_promised(reservation)
+        yield from _why_promised(reservation, now)
     if rank:
         factors = "  ".join(f"{name} {rank[name]:.4f}" for name in ("share", "cpu", "memory", "time"))
-        yield f"  place:    {each['position']} in queue {each['queue']} at {rank['at']}"
+        yield f"  place:    {each['position']} in queue {each['queue']}"
         yield f"  priority: {rank['total']:.4f} ({factors})"
     if reason:
         yield f"  needed:   {_needed(each)}"
@@ -130,19 +133,19 @@ def _why_waiting(each: Mapping[str, Any]) -> Iterable[str]:
         yield from (f"  {word + ':':<10}{said}" for word, said in both(estimate))
 
 
-def _why_promised(reservation: Mapping[str, Any]) -> Iterable[str]:
+def _why_promised(reservation: Mapping[str, Any], now: str | None) -> Iterable[str]:
     """The start that it was promised, and whether that was kept."""
     by = f"; it waits for {', '.join(reservation['by'])}" if reservation["by"] else ""
     sure = "at the latest" if reservation["promised"] else "unless one that started past it runs longer"
-    when = f"{reservation['at']} {sure}" if reservation["at"] else "a time that nobody can say"
+    at = f"{when(reservation['at'], now)} {sure}" if reservation["at"] else "at a time that is not known"
     size = f" on {reservation['pes']} PEs" if reservation.get("pes") else ""
-    yield f"  reserved: its start{size}, at {when}{by}"
+    yield f"  reserved: its start{size}, {at}{by}"
     if reservation["late"]:
         yield f"  late:     {reservation['late']}"
 
 
-def _why_kept(reason: Mapping[str, Any]) -> Iterable[str]:
-    until = f", until {reason['until']}" if reason["until"] else ""
+def _why_kept(reason: Mapping[str, Any], now: str | None) -> Iterable[str]:
+    until = f", until {when(reason['until'], now)}" if reason["until"] else ""
     yield f"  why:      {reason['text']}{until}"
     yield f"  says:     {reason['who'] or 'its holder'} ({reason['code']})"
 
@@ -169,9 +172,9 @@ def _needed(each: Mapping[str, Any]) -> str:
     return said.format(id=each["id"])
 
 
-def _why_ended(each: Mapping[str, Any]) -> Iterable[str]:
+def _why_ended(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
     reason, used = each["reason"], each["used"]
-    yield f"  it ended at {each['ended']}: {_ending(each)}"
+    yield f"  it ended {when(each['ended'], now)}: {_ending(each)}"
     if reason:
         who = f" ({reason['who']})" if reason["who"] else ""
         yield f"  {reason['text'] or 'asked for'}{who}"

@@ -95,6 +95,7 @@ def test_why_says_who_keeps_a_request_back_and_what_it_needs(book):
         "estimate": {
             "latest": {"start": None, "basis": "1.ymp: no wall limit ends it"},
             "probably": {"start": "2026-03-02T21:10:00.000+01:00", "basis": "limits of what runs"},
+            "as_of": "2026-03-01T23:50:00.000+01:00",
         },
     }
     text = why_text(waiting)
@@ -105,7 +106,7 @@ def test_why_says_who_keeps_a_request_back_and_what_it_needs(book):
         "1 in queue night",
         "1.5000",
         "  latest:   nobody can say: 1.ymp: no wall limit ends it",
-        "  probably: it starts at 2026-03-02T21:10:00.000+01:00, limits of what runs",
+        "  probably: it starts tomorrow 21:10, limits of what runs",
     ):
         assert words in text
 
@@ -170,8 +171,8 @@ def test_why_says_who_redated_a_request_when_and_because_of_whose_start(book):
         "redated": json_objects.redating_object(request, place)
     }
     assert told["redated"] == {"at": told["date_in_queue"], "who": "machine_gun", "cause": "1.ymp"}
-    line = f"it counts as submitted at {told['date_in_queue']}, set by machine_gun when 1.ymp was started"
-    assert line in why_text(told)
+    line = "it counts as submitted today 21:00, set by machine_gun when 1.ymp was started"
+    assert line in why_text(told, PARIS.text(book.at(60)))
 
 
 def test_why_of_an_ended_request_says_what_ended_it(book):
@@ -194,28 +195,34 @@ def test_why_says_which_start_is_promised_who_holds_it_up_and_why_it_came_late(b
     told = json_objects.request_object(request, place) | {
         "reservation": json_objects.reservation_object(kept, True, place)
     }
-    lines = why_text(told).splitlines()
-    assert f"  reserved: its start, at {PARIS.stamp(book.at(90))} at the latest; it waits for 1.ymp" in lines
+    lines = why_text(told, PARIS.text(book.at(60))).splitlines()
+    assert "  reserved: its start, today 21:01 at the latest; it waits for 1.ymp" in lines
     assert "  late:     what it needs is held by 1.ymp" in lines
     told["reservation"] = json_objects.reservation_object(Reservation(None), True, place)
-    assert "  reserved: its start, at a time that nobody can say" in why_text(told).splitlines()
+    assert "  reserved: its start, at a time that is not known" in why_text(told).splitlines()
     told["reservation"] = json_objects.reservation_object(Reservation(book.at(90)), False, place)
-    when = f"{PARIS.stamp(book.at(90))} unless one that started past it runs longer"
-    assert f"  reserved: its start, at {when}" in why_text(told).splitlines()
+    when = "2026-03-02 21:01 unless one that started past it runs longer"
+    assert f"  reserved: its start, {when}" in why_text(told).splitlines()
 
 
 def waiting_at(id: str, latest: str | None, probably: str, why: str = "limits") -> dict:
-    told = {"latest": {"start": latest, "basis": why}, "probably": {"start": probably, "basis": "the past"}}
+    day = "2026-03-02T2"
+    latest, probably = (each and f"{day}{each[1]}:00:00.000+01:00" for each in (latest, probably))
+    told = {
+        "latest": {"start": latest, "basis": why},
+        "probably": {"start": probably, "basis": "the past"},
+        "as_of": f"{day}0:00:00.000+01:00",
+    }
     return {"id": id, "name": "job", "owner": "anne", "queue": "night", "estimate": told}
 
 
 def test_eta_shows_both_starts_and_says_each_basis_once():
     rows = [waiting_at("1.ymp", "T1", "T0"), waiting_at("2.ymp", "T3", "T2")]
-    rows += [waiting_at(f"{n}.ymp", None, "T4", "9.ymp: no wall limit ends it") for n in range(3, 10)]
+    rows += [waiting_at(f"{n}.ymp", None, "T2", "9.ymp: no wall limit ends it") for n in range(3, 10)]
     lines = eta_text(rows).splitlines()
     assert lines[0].split() == ["request", "name", "owner", "queue", "at", "the", "latest", "probably"]
-    assert lines[1].split() == ["1.ymp", "job", "anne", "night", "T1", "T0"]
-    assert lines[3].split() == ["3.ymp", "job", "anne", "night", "-", "T4"]
+    assert lines[1].split() == ["1.ymp", "job", "anne", "night", "today", "21:00", "today", "20:00"]
+    assert lines[3].split() == ["3.ymp", "job", "anne", "night", "-", "today", "22:00"]
     assert lines[10:] == [
         "at the latest: limits",
         "probably: the past",

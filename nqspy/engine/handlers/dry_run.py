@@ -18,7 +18,7 @@ from nqspy.model.settings import Settings
 def foreseen(tx: Transaction, request: Request, caller: Caller) -> Callable[[float], dict[str, Any]]:
     """Gives ``estimate`` and ``note`` of a request that may be submitted, as fields of an answer; it waits at
     most so many real seconds, in any thread."""
-    settings, zone = copy_of(tx.site.settings), tx.site.timezone
+    settings, zone, now = copy_of(tx.site.settings), tx.site.timezone, tx.now
     ahead = tx.decider.foresee(tx.site, request, tx.now, tx.samples)
     note, named = shifts.note(tx, request, settings), _namer(tx, settings, caller)
 
@@ -27,7 +27,7 @@ def foreseen(tx: Transaction, request: Request, caller: Caller) -> Callable[[flo
 
     def told(seconds: float) -> dict[str, Any]:
         outlook = ahead(seconds)
-        return {"estimate": outlook.told(written, named), "note": note(outlook.probably.start)}
+        return {"estimate": outlook.told(written, named, now), "note": note(outlook.probably.start)}
 
     return told
 

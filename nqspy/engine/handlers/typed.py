@@ -8,6 +8,7 @@ from nqspy.engine import timetable
 from nqspy.engine.zones import local
 from nqspy.model.changes import Change, listed
 from nqspy.model.ids import Instant
+from nqspy.model.moments import in_words
 from nqspy.model.site import Settings
 
 
@@ -63,6 +64,6 @@ def _line(settings: Settings, name: str, zone: str, now: Instant) -> str:
     firing = timetable.next_firing(settings, zone, now, [shift]) if shift is not None else None
     if firing is None:
         return ""
-    begins = local(firing.at, zone).isoformat(timespec="milliseconds")
+    begins = in_words(local(firing.at, zone), local(now, zone))
     more = "with now behind its times, one that is past counts too"
     return f"shift {name} begins at its next firing, {begins}; {more}\n"
