@@ -14,6 +14,7 @@ from nqspy.core import features
 from nqspy.core.backlog import Backlog
 from nqspy.core.queueing.passing import promises_times
 from nqspy.core.runtime import expected_wall, planned_wall, wall_limit
+from nqspy.engine import timetable
 from nqspy.engine.explain import kept_by_themselves, reasons_of
 from nqspy.engine.inputs import Between
 from nqspy.engine.virtual.ahead import AheadRun
@@ -281,8 +282,21 @@ class LookAhead:
         there = run.site.to_be(request.seq)
         if not lengths.guesses or there is None or there.state is not State.QUEUED:
             return Foreseen(None, far)
-        wait = backlog.wait(there)
-        return Foreseen(Instant(run.now + wait), f"roughly, by the work that waits before it by date: {far}")
+        start, own = Instant(run.now + backlog.wait(there)), kept_by_themselves(run.engine, [request.seq])
+        opens = self._opens(run, request.queue)
+        kept, rough = own.get(request.seq), "roughly, by the work that waits before it by date"
+        if request.seq in own and (opens is None or (kept is not None and kept.code is ReasonCode.NEVER)):
+            return self._never(run, request, kept)
+        return Foreseen(max(start, opens or start), f"{rough}: {far}")
+
+    def _opens(self, run: AheadRun, queue: str) -> Instant | None:
+        """The time at which a shift starts a queue that is stopped."""
+        settings, kept = run.site.settings, run.site.settings.queues.get(queue)
+        if kept is None or kept.started:
+            return None
+        starting = [shift for shift in settings.shifts.values() if shift.starts(queue)]
+        firing = timetable.next_firing(settings, run.site.timezone, run.now, starting) if starting else None
+        return None if firing is None else firing.at
 
 
 def _both(promised: Instant | None, latest: Foreseen, probably: Foreseen) -> Outlook:

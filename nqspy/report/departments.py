@@ -80,9 +80,7 @@ def page_of(data: Data, group: str) -> dict[str, Any]:
     cut = {key: value for key, value in data.items() if key != "line"} | {
         "group": group,
         "requests": own["requests"],
-        "ended_ok": own["ended_ok"],
-        "counts": night_metrics.counts([own]),
-        "withdrawn": own["withdrawn"],
+        **night_metrics.outcome([own]),
         "deviation": deviation,
         "order_kept": not overtaken,
         "overtaken": overtaken,

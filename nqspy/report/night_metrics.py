@@ -1,6 +1,7 @@
 """What a night is judged by: busy share, deviation from the quotas, order of the lists (semantics.md 1)."""
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -220,10 +221,20 @@ def state_of(history: RequestHistory) -> str:
     return history.request.state.value
 
 
-def counts(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """What became of the requests of departments (`departments.rows`), added up."""
-    rows = list(rows)
-    return {key: sum(row[key] for row in rows) for key in ("failed", "waiting", "running")}
+def outcome(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """``ended_ok``, ``withdrawn`` and ``counts``: what became of the requests of departments
+    (`departments.rows`), added up."""
+    sums = Counter[str]()
+    for row in rows:
+        sums.update({key: row[key] for key in ("ended_ok", "withdrawn", *_COUNTS)})
+    return {
+        "ended_ok": sums["ended_ok"],
+        "counts": {key: sums[key] for key in _COUNTS},
+        "withdrawn": sums["withdrawn"],
+    }
+
+
+_COUNTS = ("failed", "waiting", "running")
 
 
 def night_line(data: Mapping[str, Any]) -> str:

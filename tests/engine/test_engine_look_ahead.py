@@ -4,7 +4,7 @@ from cProfile import Profile
 from itertools import count
 
 import pytest
-from engine.harness import ANNE, PLAIN, Centre, asked, item, observable
+from engine.harness import ANNE, PLAIN, Centre, asked, item, moment, observable
 
 from nqspy.core.no_exits import NoExits
 from nqspy.engine import look_ahead
@@ -256,3 +256,13 @@ def test_a_dry_run_is_answered_by_the_site_as_it_was_when_somebody_asked():
     assert would["estimate"]["latest"]["basis"] == LATEST
     assert would["estimate"]["start"].startswith("2026-03-02T20:01:40")
     assert before != then == observable(centre.site), "the look changes nothing"
+
+
+@pytest.mark.parametrize(("shift", "start"), [("night", "2026-03-02T21:00:00+01:00"), ("", None)])
+def test_a_rough_guess_knows_when_a_shift_starts_the_queue(shift, start):
+    night = 'define shift night when=("0 21 * * *")\nstart queue batch\nend\n' if shift else ""
+    centre = Centre(PLAIN + night + "stop queue batch\n", pes=2)
+    (seq,) = centre.submit("anne cpu=60")
+    ahead = LookAhead(centre.site, centre.sim.now, centre.engine.between)
+    found = ahead.outlooks((seq,), centre.engine.exits, lambda: 1.0)[seq].probably
+    assert found.start == (None if start is None else moment(start))
