@@ -120,8 +120,8 @@ class Meter:
         living = sum(reading.cpu + reading.reaped for reading in seen)
         self.cpu = max(self.cpu, living + self.reaped.cpu if caged is None else caged)
         memory = sum(reading.rss for reading in seen)
-        if len(seen) > 1 and memory > self.memory:
-            # Resident pages count once for each process that shares them; asked only when it matters.
+        if memory > self.memory:
+            # Resident pages are those of files, too, and count for each process; asked only when it matters.
             memory = proc.together(found)
         self.memory = max(self.memory, memory)
         self._each_process(now, pids)

@@ -85,9 +85,8 @@ class PageOut:
 
 
 def resident(pids: list[int]) -> int:
-    """Bytes that these processes hold in memory; pages that several share count once."""
-    seen = {pid: reading for pid in pids if (reading := proc.stat(pid)) is not None}
-    return proc.together(seen) if len(seen) > 1 else sum(reading.rss for reading in seen.values())
+    """Return the bytes that these processes hold in memory, without pages of files."""
+    return proc.together({pid: reading for pid in pids if (reading := proc.stat(pid)) is not None})
 
 
 def may() -> bool:

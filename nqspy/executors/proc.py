@@ -212,24 +212,26 @@ def _children_by_walk(parent: int) -> list[int]:
     return [pid for pid in all_pids() if (seen := stat(pid)) is not None and seen.parent == parent]
 
 
-def proportional(pid: int) -> int:
-    """Proportional set size in bytes (shared pages counted once among those who share them), 0 when it
-    cannot be read."""
+def _held(pid: int, proportional: bool) -> int:
+    """Return the anonymous and shared memory of a process in bytes, 0 when it cannot be read. Pages of files
+    do not count, for the kernel takes them back. ``proportional``: pages that several share count in part."""
+    if proportional and (found := _sum(f"/proc/{pid}/smaps_rollup", (b"Pss_Anon:", b"Pss_Shmem:"))):
+        return found
+    return _sum(f"/proc/{pid}/status", (b"RssAnon:", b"RssShmem:"))
+
+
+def _sum(path: str, names: tuple[bytes, ...]) -> int:
     try:
-        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
-            for line in file:
-                if line.startswith(b"Pss:"):
-                    return int(line.split()[1]) * 1024
+        with open(path, "rb") as file:
+            return sum(int(line.split()[1]) * 1024 for line in file if line.startswith(names))
     except OSError:
-        pass
-    return 0
+        return 0
 
 
 def together(seen: dict[int, Stat]) -> int:
-    """Bytes that these processes hold together: pages that several share count once."""
-    each = {pid: proportional(pid) for pid in seen}
-    if not any(each.values()):
-        each = {pid: one.rss for pid, one in seen.items()}
+    """Return the bytes of memory that these processes hold, without pages of files; those that several share
+    count once."""
+    each = {pid: _held(pid, len(seen) > 1) for pid in seen}
     lent = [min(each[pid], each[one.parent]) for pid, one in seen.items() if _borrows(one, seen)]
     return sum(each.values()) - sum(lent)
 

@@ -369,8 +369,8 @@ class Request(Struct):
     reservation: Reservation | None = None
     former: tuple[AttemptOutput, ...] = ()
     prerequisites: tuple[Prerequisite, ...] = ()
-    slot: int = -1
     retry: Retry | None = None
+    slot: int = -1
 
     @property
     def eligible(self) -> Instant | None:

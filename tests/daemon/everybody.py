@@ -60,8 +60,9 @@ def packages(python: str, spare: Path) -> str:
     if _imports(python, "nqspy.rpc.client", str(installed)):
         return str(installed)
     copy = spare / "packages"
-    for path in _files("nqspy", set()):
-        place = copy / path.relative_to(installed)
+    ours = ((path, path.relative_to(installed)) for path in Path(nqspy.__file__).parent.rglob("*.*"))
+    for path, name in (*ours, *_files("nqspy", set())):
+        place = copy / name
         place.parent.mkdir(parents=True, exist_ok=True)
         _link(path, place)
     assert _imports(python, "nqspy.rpc.client", str(copy)), "the copy cannot be read either"
@@ -78,13 +79,16 @@ def _link(path: Path, place: Path) -> None:
         shutil.copyfile(path, place)
 
 
-def _files(name: str, seen: set[str]) -> Iterator[Path]:
-    """What a distribution and those it requires have installed beside it (commands in bin/ left out)."""
+def _files(name: str, seen: set[str]) -> Iterator[tuple[Path, Path]]:
+    """Files that a distribution and those it requires have installed, each with its place below the folder of
+    installation (commands in bin/ left out)."""
     seen.add(name)
     found = metadata.distribution(name)
     home = Path(str(found.locate_file("")))
     yield from (
-        path for each in found.files or () if (path := home / each).is_file() and ".." not in each.parts
+        (path, Path(each))
+        for each in found.files or ()
+        if (path := home / each).is_file() and ".." not in each.parts
     )
     for line in found.requires or ():
         needed = re.match(r"[\w.-]+", line)

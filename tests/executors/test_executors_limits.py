@@ -120,6 +120,31 @@ def test_memory_of_all_processes_together(bench):
     assert "memory limit" in bench.text("job.e1")
 
 
+def test_pages_of_mapped_files_are_no_memory_of_a_request(tmp_path):
+    """Measured, as in a user's own daemon: one process, and two that share them."""
+    (tmp_path / "big").write_bytes(b"x" * (40 * MB))
+    read = (
+        "import mmap, sys, time; f = open(sys.argv[1], 'rb')\n"
+        "m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ); sum(m[n] for n in range(0, len(m), 4096))\n"
+        f"s = mmap.mmap(-1, {20 * MB}); s.write(b'y' * {20 * MB})\n"
+        "print('read', flush=True); time.sleep(60)"
+    )
+    words = [sys.executable, "-S", "-c", read, str(tmp_path / "big")]
+    jobs = [subprocess.Popen(words, stdout=subprocess.PIPE) for _ in range(2)]
+    try:
+        for job in jobs:
+            assert job.stdout is not None
+            assert job.stdout.readline() == b"read\n"
+        one, both = ({job.pid: proc.Stat(job.pid) for job in some} for some in (jobs[:1], jobs))
+        assert one[jobs[0].pid].rss > 60 * MB
+        assert 20 * MB <= proc.together(one) < 40 * MB
+        assert 40 * MB <= proc.together(both) < 60 * MB
+    finally:
+        for job in jobs:
+            job.kill()
+            job.communicate()
+
+
 BEGINS = f"""
 import os, sys, threading
 held = b"x" * {60 * MB}

@@ -17,6 +17,7 @@ from nqspy.model.requests import (
     Prerequisite,
     Redating,
     Request,
+    Retry,
     Spec,
     State,
     Used,
@@ -47,6 +48,7 @@ RUN = Attempt(
     passing=True,
     lacked=((8, "NO_PES"),),
     moved=MovesMade(2, 20, 21),
+    undelivered="no user",
 )
 FULL = Request(
     seq=17,
@@ -67,6 +69,7 @@ FULL = Request(
     prerequisites=(Prerequisite(3, "deleted", False), Prerequisite(4)),
     former=(AttemptOutput(1, "/out", None), AttemptOutput(2, "", "/err")),
     reservation=Reservation(Instant(22), (23,), "held by 23.ymp", 2, 4),
+    retry=Retry(Instant(24), 25, "no user"),
     array=ArrayState(
         left=((1, 9, 2),),
         ready=((3, 9, 2),),
