@@ -35,8 +35,8 @@ class Meant:
     def _range(self, word: str) -> range:
         number, dot, host = word.partition(".")
         first, dash, last = number.partition("-")
-        begin = request_named(f"{first}{dot}{host}", self.site.name)
-        end = request_named(f"{last}{dot}{host}", self.site.name) if dash else begin
+        begin = request_named(f"{first}{dot}{host}", self.site.names)
+        end = request_named(f"{last}{dot}{host}", self.site.names) if dash else begin
         if begin is None or end is None or not 0 <= end - begin < WIDEST:
             raise Refusal("bad_range", text=word[:80], most=WIDEST)
         return range(begin, min(end + 1, self.site.next_seq))

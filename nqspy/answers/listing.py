@@ -291,7 +291,7 @@ _PBS: dict[str, Callable[[Serving, rpc.Asked], Any]] = {
 
 def _key(serving: Serving, made: dict[str, Any]) -> Seq:
     """The request of an object."""
-    return request_named(made["id"], serving.engine.site.name) or 0
+    return request_named(made["id"], serving.engine.site.names) or 0
 
 
 def _json(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:

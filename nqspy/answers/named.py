@@ -1,6 +1,6 @@
 """Which requests identifiers name: a bare number may mean an array, and ``17[3-9]`` several indices."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from nqspy.answers.serving import Serving
 from nqspy.answers.visibility import Visibility
@@ -25,10 +25,10 @@ def seqs_of(
 ) -> list[Seq]:
     """The requests that identifiers name, in their order; a bare number means no array that is hidden. What
     is no identifier goes into ``wrong``, or raises Refusal where that is not given."""
-    host, found = serving.engine.site.name, list[Seq]()
+    names, found = serving.engine.site.names, list[Seq]()
     for text in texts:
         try:
-            found += _named(host, text)
+            found += _named(names, text)
         except Refusal as refusal:
             if wrong is None:
                 raise
@@ -37,10 +37,12 @@ def seqs_of(
     return [arrays.get(seq, seq) for seq in found]
 
 
-def _named(host: str, text: str) -> list[Seq]:
-    named = parse_named(text, host)
+def _named(names: Collection[str], text: str) -> list[Seq]:
+    named = parse_named(text, names)
     if named is None:
-        raise Refusal("bad_id", text=text[:80])
+        if parse_named(text, None) is None:
+            raise Refusal("bad_id", text=text[:80])
+        raise Refusal("unknown_request", id=text[:80])
     ref, inside = named
     if not inside:
         return [ref.key]

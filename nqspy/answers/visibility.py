@@ -26,8 +26,8 @@ class Visibility:
         self._serving, self._caller = serving, caller
         self._settings = serving.engine.site.settings
         self.all = sees_all(self._settings, caller)
-        host = re.escape(serving.engine.site.name)
-        self._id = re.compile(rf"\b([0-9]{{1,12}}\[[0-9,:-]*\]|[0-9]{{1,18}})\.{host}\b")
+        host = "|".join(map(re.escape, serving.engine.site.names))
+        self._id = re.compile(rf"\b([0-9]{{1,12}}\[[0-9,:-]*\]|[0-9]{{1,18}})\.(?:{host})\b")
 
     def sees(self, spec: Spec) -> bool:
         """Whether a request of this specification is shown."""

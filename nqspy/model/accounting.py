@@ -206,6 +206,8 @@ def moved_out(site: Site, request: Request, event: ev.MovedOut, at: Instant) -> 
 def settings_changed(site: Site, event: ev.SettingsChanged, at: Instant) -> None:
     """Carries the changes out; what hangs on them is counted anew."""
     heads = {renamed(change.path).partition("/")[0] for change in event.changes}
+    if "server" in heads:
+        _keep_name(site)
     if "usage" in heads:
         _settle(site, at)
     if heads & _TERMS:
@@ -278,10 +280,18 @@ def shift_failed(site: Site, event: ev.ShiftFailed, at: Instant) -> None:
     site.touched.state = True
 
 
+def _keep_name(site: Site) -> None:
+    """Remember the host part of identifiers before it may change."""
+    if site.name not in site.former:
+        site.former = (*site.former, site.name)
+        site.touched.state = True
+
+
 def machine_found(site: Site, event: ev.MachineFound, at: Instant) -> None:
     """The executor looked at the machine."""
     _advance_all(site, at)
     site.found = Found(event.cpus, event.memory, event.offline, event.devices)
+    _keep_name(site)
     site.host, site.zone = event.host, event.zone
     site.touched.state = True
     _tune(site)

@@ -1,5 +1,6 @@
 """Names of things: instants, sequence numbers and request identifiers."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NewType
 
@@ -53,10 +54,10 @@ class JobRef:
         return f"{name_of(self.key)}.{host}"
 
     @classmethod
-    def parse(cls, text: str, host: str) -> "JobRef | None":
-        """What ``17``, ``17.ymp``, ``17[].ymp``, ``17[3].ymp`` or ``17.ymp@ymp`` names; None when it names
-        nothing of ``host``."""
-        found = parse_named(text, host)
+    def parse(cls, text: str, names: Collection[str]) -> "JobRef | None":
+        """Return what ``17``, ``17.ymp``, ``17[].ymp``, ``17[3].ymp`` or ``17.ymp@ymp`` names; None when it
+        names nothing of a home with these ``names``."""
+        found = parse_named(text, names)
         if found is None:
             return None
         ref, some = found
@@ -65,8 +66,9 @@ class JobRef:
         return cls(ref.seq, int(some)) if _is_number(some) and int(some) <= GREATEST_INDEX else None
 
 
-def parse_named(text: str, host: str) -> tuple[JobRef, str] | None:
-    """What an identifier names, and of ``17[3-9]`` the indices as they are written (else empty)."""
+def parse_named(text: str, names: Collection[str] | None) -> tuple[JobRef, str] | None:
+    """Return what an identifier names, and of ``17[3-9]`` the indices as they are written (else empty).
+    ``names``: all that its home has had (None: any)."""
     name, _, _at = text.partition("@")
     number, bracket, rest = name.partition("[")
     inside, closed, after = rest.partition("]") if bracket else ("", "", "")
@@ -74,20 +76,26 @@ def parse_named(text: str, host: str) -> tuple[JobRef, str] | None:
         number, dot, where = name.partition(".")
     else:
         dot, where = after[:1], after[1:]
-    if not _is_number(number) or (dot and where != host) or bool(bracket) != bool(closed):
+    if not _is_number(number) or (dot and not _is_of(where, names)) or bool(bracket) != bool(closed):
         return None
     if bracket and after and dot != ".":
         return None
     return JobRef(int(number), None, bool(bracket)), inside
 
 
+def _is_of(host: str, names: Collection[str] | None) -> bool:
+    """True if a host is one of these, as a short or as a full name."""
+    return names is None or any(f"{host}.".startswith(f"{n}.") or n.startswith(f"{host}.") for n in names)
+
+
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 12
 
 
-def request_named(text: str, host: str) -> Seq | None:
-    """What an identifier names, None when it names nothing of ``host``, or several indices."""
-    found = JobRef.parse(text, host)
+def request_named(text: str, names: Collection[str]) -> Seq | None:
+    """Return what an identifier names; None when it names nothing of a home with these names, or several
+    indices."""
+    found = JobRef.parse(text, names)
     return found.key if found is not None else None
 
 

@@ -188,7 +188,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "bad_dependency": "--after: {text!r} is no dependency;"
         " write it like 17, 17:ok, 17:any, 17:fail, 17:start or 17[]:each",
         "bad_place": "a request waits for earlier ones of its list, not for number {place} of it",
-        "unknown_prerequisite": "--after: there is no request {id}",
+        "unknown_prerequisite": "--after: Unknown Job Id {id}",
         "bad_prerequisite": "--after: {name!r} is no identifier of a request",
         "each_of_arrays": "--after {id}:each: only an array can wait for an array index by index",
         "unequal_indices": "--after {id}:each: it has the indices {theirs}, this array {own};"

@@ -54,7 +54,8 @@ class Site:
     requests ran; ``resources``: how each that is watched was found, once it was; ``promises``: of features,
     by their names (`promises`); ``upcoming_stops``: when a shift stops a queue next, by queue: worked out by
     the engine from settings and time, and no part of what is kept, as ``closings``: when any shift stops it;
-    ``reported``: day of the last night whose report was made; ``misfits``: how many events did not fit their
+    ``reported``: day of the last night whose report was made; ``former``: host parts that its identifiers
+    have had; ``misfits``: how many events did not fit their
     request's state, ``misfit`` the last one; ``news``: what changed lately, ``stirs``: how many events did
     that were more than a submission or a begin, ``came``: number of the last submission to each queue,
     ``memos``: what passes noted that holds until more happens than submissions; these are not kept either.
@@ -91,6 +92,7 @@ class Site:
     closings: dict[str, Instant] = field(default_factory=dict, compare=False)
     files: dict[str, str] = field(default_factory=dict)
     reported: str = ""
+    former: tuple[str, ...] = ()
     numbers: Dictionary = field(default_factory=Dictionary)
     next_seq: Seq = 1
     n: int = 0
@@ -157,6 +159,11 @@ class Site:
     def name(self) -> str:
         """Host part of identifiers."""
         return self.settings.server.name or self.host
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All host parts that identifiers of this home have, or have had."""
+        return self.name, self.host, *self.former
 
     @property
     def timezone(self) -> str:

@@ -21,6 +21,7 @@ def twin_of(site: Site, without: Collection[Seq] = ()) -> Site:
         settings=copy_of(site.settings),
         found=site.found,
         host=site.host,
+        former=site.former,
         zone=site.zone,
         requests=requests,
         waiting=_waiting(site, requests, bool(without)),

@@ -203,7 +203,7 @@ def _hand_in(sim: Simulation, batch: HandedIn, lengths: dict[Seq, int]) -> None:
     lengths.update((first + n, length) for n, length in enumerate(batch.lengths))
     items = tuple(_item(batch, n) for n in range(len(batch.lengths)))
     ids = sim.ask(cm.Submit(items))["ids"]
-    assert [request_named(each, sim.site.name) for each in ids] == list(range(first, first + len(ids)))
+    assert [request_named(each, sim.site.names) for each in ids] == list(range(first, first + len(ids)))
 
 
 def _item(batch: HandedIn, line: int) -> cm.Submission:

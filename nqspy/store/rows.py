@@ -86,6 +86,7 @@ class SiteRow(msgspec.Struct):
     domains: dict[str, DomainPast] = {}
     turns: dict[str, str] = {}
     moves: tuple[MeasuredMove, ...] = ()
+    former: tuple[str, ...] = ()
 
 
 OF_SITE = tuple(name for name in SiteRow.__struct_fields__ if name not in ("runs", "spent", "domains"))

@@ -263,3 +263,18 @@ def test_output_of_an_ended_request_is_its_owners_business(inner):
     inner.result("owner", "delete", ids=[id])
     assert inner.refusal("other", "cat", request=id)[0] == "not_permitted"
     assert inner.refusal("owner", "cat", request=id)[0] == "has_ended"
+
+
+def test_an_identifier_printed_before_the_home_was_renamed_still_resolves(fresh):
+    [old] = fresh.submit("owner")
+    seq, _, host = old.partition(".")
+    fresh.qmgr("set server name=first", "set server name=cluster")
+    for name in (host, "first", "cluster", "cluster.example.org"):
+        answer = fresh.result("owner", "hold", ids=[f"{seq}.{name}"])
+        assert answer["failed"] == [], name
+        assert fresh.result("owner", "release", ids=[f"{seq}.{name}"])["failed"] == []
+    unknown = ("unknown_request", f"Unknown Job Id {seq}.elsewhere")
+    assert fresh.refusal("owner", "delete", ids=[f"{seq}.elsewhere"]) == unknown
+    assert fresh.refusal("owner", "cat", request=f"{seq}.elsewhere") == unknown
+    assert fresh.submit("owner", after=[{"seq": int(seq), "word": "ok"}])[0].endswith(".cluster")
+    assert fresh.result("owner", "delete", ids=[old])["failed"] == []

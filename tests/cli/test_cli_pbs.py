@@ -237,8 +237,8 @@ def test_a_bad_directive_is_named_with_its_line(desk, screen, line, said):
         (170, "Unknown queue x; queues: batch", "qsub: Unknown queue x; queues: batch\n"),
         (
             206,
-            "--after: there is no request 9",
-            "qsub: Invalid Job Dependency: --after: there is no request 9\n",
+            "--after: Unknown Job Id 9",
+            "qsub: Invalid Job Dependency: --after: Unknown Job Id 9\n",
         ),
         (188, "batch: too much", "qsub: Job violates queue and/or server resource limits: batch: too much\n"),
         (1, "nobody submits", "qsub: nobody submits\n"),

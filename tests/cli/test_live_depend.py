@@ -82,9 +82,9 @@ def test_the_site_says_what_becomes_of_it(office, policy, reason):
 
 def test_what_never_existed_is_refused(office):
     script = office.write("second.sh", "echo second\n")
-    office.run("qsub", "--after", "4711", str(script)).refused("--after", "there is no request 4711.")
+    office.run("qsub", "--after", "4711", str(script)).refused("--after", "Unknown Job Id 4711.")
     office.run("qsub", "--after", "1:soon", str(script)).refused("--after", "is no dependency")
-    with pytest.raises(Refusal, match="there is no request 4711"):
+    with pytest.raises(Refusal, match="Unknown Job Id 4711"):
         office.submit("true", after=["4711:any"])
 
 

@@ -201,7 +201,7 @@ class Centre:
 
 def seq_of(identifier: str) -> Seq:
     """The number of an identifier."""
-    found = request_named(identifier, identifier.rpartition(".")[2])
+    found = request_named(identifier, (identifier.rpartition(".")[2],))
     assert found is not None
     return found
 

@@ -391,7 +391,7 @@ def test_dependants_of_an_index_learn_that_its_array_was_deleted(
         ("anne array=1-4 after=1:each", "it has the indices 1-3, this array 1-4; they must be equal"),
         ("anne after=1:each", "only an array can wait for an array"),
         ("anne array=1-3 after=2:each", "only an array can wait for an array"),
-        ("anne after=1[9]", "there is no request 1[9].sim"),
+        ("anne after=1[9]", "Unknown Job Id 1[9].sim"),
     ],
 )
 def test_indices_that_have_no_fellows_are_refused(line: str, said: str) -> None:

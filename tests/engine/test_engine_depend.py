@@ -141,10 +141,10 @@ def test_a_chain_is_told_up_to_ten_links():
 @pytest.mark.parametrize(
     ("after", "said"),
     [
-        ("99", "--after: there is no request 99."),
-        ("2", "--after: there is no request 2."),
-        ("1.elsewhere:ok", "--after: there is no request 1.elsewhere"),
-        ("0", "--after: there is no request 0."),
+        ("99", "--after: Unknown Job Id 99."),
+        ("2", "--after: Unknown Job Id 2."),
+        ("1.elsewhere:ok", "--after: Unknown Job Id 1.elsewhere"),
+        ("0", "--after: Unknown Job Id 0."),
         ("1:soon", "--after: '1:soon' is no dependency"),
         (":ok", "--after: ':ok' is no dependency"),
         ("1:", "--after: '1:' is no dependency"),
@@ -178,7 +178,7 @@ def test_a_list_names_only_what_has_an_identifier_already_so_there_is_no_cycle()
     lines = tuple(
         item(line, site.sim.now, number=n) for n, line in enumerate(("anne after=2", "anne after=1"), 1)
     )
-    assert str(site.refused(cm.Submit(lines), ANNE)).startswith("line 1: --after: there is no request 2.")
+    assert str(site.refused(cm.Submit(lines), ANNE)).startswith("line 1: --after: Unknown Job Id 2.")
 
 
 def test_the_attributes_keep_what_is_no_dependency_and_each_is_kept_once():

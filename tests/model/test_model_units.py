@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqspy.model.errors import BadValue
-from nqspy.model.ids import JobRef, array_of, number_of, rank_of, request_named
+from nqspy.model.ids import JobRef, array_of, member, number_of, rank_of, request_named
 from nqspy.model.units import (
     GREATEST,
     UNLIMITED,
@@ -118,20 +118,32 @@ def test_how_values_are_printed():
 @given(st.integers(1, 10**12 - 1))
 def test_an_identifier_names_its_number(seq):
     for text in (str(seq), JobRef(seq).full("ymp"), f"{seq}.ymp@ymp"):
-        assert request_named(text, "ymp") == seq
+        assert request_named(text, ("ymp",)) == seq
 
 
 @pytest.mark.parametrize(
     "text", ["", "x", "17.", "17.other", "17x", "-3", "1.5.ymp", "\u0661", "9" * 19, "@ymp", ".ymp"]
 )
 def test_what_is_no_identifier_of_this_host_names_nothing(text):
-    assert request_named(text, "ymp") is None
+    assert request_named(text, ("ymp",)) is None
+
+
+@pytest.mark.parametrize("host", ["new", "old", "site", "new.example.org", "site.example.org"])
+def test_every_name_that_the_home_has_had_is_one(host):
+    names = ("site.example.org", "new", "old")
+    assert request_named(f"17.{host}", names) == 17
+    assert request_named(f"17[3].{host}", names) == member(17, 3)
+
+
+@pytest.mark.parametrize("host", ["", "newer", "ne", "example.org"])
+def test_no_other_name_is(host):
+    assert request_named(f"17.{host}", ("site.example.org", "new")) is None
 
 
 @pytest.mark.parametrize("ref", [JobRef(17), JobRef(17, 3), JobRef(1, 0), JobRef(17, whole=True)])
 def test_whatever_can_hold_pes_has_one_name_and_is_found_by_it(ref):
-    assert JobRef.parse(ref.full("ymp"), "ymp") == JobRef.parse(f"{ref.full('ymp')}@ymp", "ymp") == ref
-    key = request_named(ref.full("ymp"), "ymp")
+    assert JobRef.parse(ref.full("ymp"), ("ymp",)) == JobRef.parse(f"{ref.full('ymp')}@ymp", ("ymp",)) == ref
+    key = request_named(ref.full("ymp"), ("ymp",))
     assert key == ref.key
     assert JobRef.of(ref.key) == ref
     assert (key == 17) == (ref == JobRef(17))
@@ -149,4 +161,4 @@ def test_indices_stand_beside_their_array_and_requests_in_their_order():
     "text", ["17[", "17[x]", "17[3-9]", "17[3", "17]", "[3]", "17[-1]", "17[3].c90", "17[3]4"]
 )
 def test_what_is_no_name_of_an_element_names_nothing(text):
-    assert JobRef.parse(text, "ymp") is None
+    assert JobRef.parse(text, ("ymp",)) is None

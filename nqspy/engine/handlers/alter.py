@@ -170,7 +170,7 @@ def forgiven(tx: Transaction, command: Delete, answer: dict[str, Any]) -> dict[s
     gone = [each for each in answer["failed"] if each["code"] == "has_ended"]
     failed = [each for each in answer["failed"] if each["code"] != "has_ended"]
     if command.history:
-        seqs = [request_named(each["id"], tx.site.name) for each in gone]
+        seqs = [request_named(each["id"], tx.site.names) for each in gone]
         names = [tx.site.id_of(seq) if seq is not None else gone[n]["id"] for n, seq in enumerate(seqs)]
         told = [Refusal("record_stays", id=name).as_told() for name in names]
         failed += [{"id": each["id"]} | said for each, said in zip(gone, told, strict=True)]

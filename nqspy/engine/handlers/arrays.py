@@ -141,7 +141,7 @@ class _Part:
 
 def _part_named(tx: Transaction, text: str, caller: Caller) -> _Part | None:
     """What an identifier names of an array that has not ended; None where it names a request."""
-    found = parse_named(text, tx.site.name)
+    found = parse_named(text, tx.site.names)
     if found is None:
         return None
     ref, inside = found
@@ -150,7 +150,7 @@ def _part_named(tx: Transaction, text: str, caller: Caller) -> _Part | None:
         return None
     if not ref.whole or not inside:
         return _Part(tx, array, None)
-    if request_named(text, tx.site.name) in tx.site.requests:
+    if request_named(text, tx.site.names) in tx.site.requests:
         return None
     return _Part(tx, array, _indices(tx, array, inside))
 

@@ -14,7 +14,7 @@ def ids(tx: Transaction, command: Delete, caller: Caller) -> tuple[str, ...]:
     """The identifiers of a deletion, before each those of all that wait for it, directly or not, the latest
     first: so nobody is told that what he waited for has failed. What is not deleted itself takes nobody
     along."""
-    known = (request_named(text, tx.site.name) for text in command.ids)
+    known = (request_named(text, tx.site.names) for text in command.ids)
     named = {tx.site.named(seq) for seq in known if seq is not None}
     found: list[str] = []
     for text in command.ids:

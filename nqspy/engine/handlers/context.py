@@ -132,7 +132,7 @@ class Transaction(Struct):
     def find(self, text: str, caller: Caller) -> Request:
         """The request that has not ended of that identifier. Raises Refusal; of one that the caller may not
         see the same as of one that never was."""
-        seq = request_named(text, self.site.name)
+        seq = request_named(text, self.site.names)
         request = None if seq is None else self.site.requests.get(self.site.named(seq))
         if request is None or not may_see(self.site.settings, caller, request.spec):
             raise self._unknown(text, seq, caller)
@@ -141,7 +141,7 @@ class Transaction(Struct):
     def _unknown(self, text: str, seq: Seq | None, caller: Caller) -> Refusal:
         """Why an identifier names no request that has not ended."""
         if seq is None:
-            if not text[:1].isdigit() or ("[" in text and parse_named(text, self.site.name) is None):
+            if not text[:1].isdigit() or ("[" in text and parse_named(text, self.site.names) is None):
                 return Refusal("bad_id", text=text)
             return Refusal("unknown_request", id=text)
         for each in (seq, array_key(seq)) if seq == number_of(seq) else (seq,):
@@ -187,7 +187,7 @@ class Transaction(Struct):
 
     def look_up_named(self, ids: Iterable[str]) -> None:
         """The same for those that identifiers name."""
-        named = (request_named(text, self.site.name) for text in ids)
+        named = (request_named(text, self.site.names) for text in ids)
         self.look_up(key for seq in named if seq is not None for key in (seq, array_key(number_of(seq))))
 
 

@@ -122,7 +122,7 @@ def _read(tx: Transaction, text: str) -> Dependency:
     word = next((each for each in AFTER_WORDS if each == (said if colon else "ok")), None)
     if not name or word is None:
         raise Refusal("bad_dependency", text=text[:80])
-    seq = request_named(name, tx.site.name)
+    seq = request_named(name, tx.site.names)
     if seq is not None:
         return Dependency(seq, word)
     if name[:1].isdigit():

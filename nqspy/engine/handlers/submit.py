@@ -250,7 +250,7 @@ def _default_queue(site: Site, spec: Spec) -> str:
 def _charged_around(site: Site, spec: Spec, owner: str) -> tuple[str, str | None] | None:
     """Group and account of the request that an application was called in, if that is its owner's and the
     application names none: whoever handed it in had the right to charge them."""
-    seq = request_named(spec.within, site.name) if spec.within and spec.account is None else None
+    seq = request_named(spec.within, site.names) if spec.within and spec.account is None else None
     around = site.requests.get(seq) if seq is not None else None
     return (around.group, around.spec.account) if around is not None and around.owner == owner else None
 
