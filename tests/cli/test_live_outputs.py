@@ -83,7 +83,7 @@ def test_names_of_their_own_folders_and_devices_are_in_nobodys_way(office, wish)
 
 def test_one_file_is_one_however_its_path_is_written(office):
     first = office.qsub("echo first\n", "-h", "-o", "res.out")
-    done = at_a_terminal(office, "qsub", "-h", "-o", "./res.out", stdin="echo second\n")
+    done = at_a_terminal(office, "qsub", "-s", "/bin/sh", "-h", "-o", "./res.out", stdin="echo second\n")
     assert f"qsub: warning: {office.work}/res.out is the output of {first} too" in done.err, done.err
     second = done.out.strip()
     third = office.qsub("echo third\n", "-h", "-o", f"{office.work}//gone/../res.out")

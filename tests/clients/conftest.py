@@ -17,6 +17,7 @@ create batch_queue batch priority=10
 enable queue batch
 start queue batch
 set default batch_request queue batch
+set shell_strategy free
 """
 COMMANDS = ("qsub", "qstat", "qdel")
 DRIVERS = Path(__file__).parent / "drivers"

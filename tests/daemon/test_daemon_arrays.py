@@ -9,7 +9,7 @@ from daemon.live import Live, until
 
 def _submit(live: Live, script: str, *options: str) -> str:
     live.write("job.sh", script)
-    return live.run("qsub", *options, "job.sh").ok().out.strip()
+    return live.run("qsub", "-s", "/bin/sh", *options, "job.sh").ok().out.strip()
 
 
 def test_an_index_knows_itself_and_writes_a_file_of_its_own(live: Live) -> None:
