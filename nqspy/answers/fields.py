@@ -33,6 +33,7 @@ Criteria = Annotated[
 """Options of ``qselect``, each a letter and its value."""
 
 _LIST = {"ids": Ids | None, "queue": Word, "user": Word, "state": Word, "ended": Flag, "history": Flag}
+_LIST |= {"limit": Number, "since": Number}
 
 FIELDS: dict[str, dict[str, Any]] = {
     "shutdown": {"mode": Word},

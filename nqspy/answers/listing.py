@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from nqspy.answers import pbs_jobs, pbs_views, queues
 from nqspy.answers.hints import add_hints
 from nqspy.answers.named import seqs_of
+from nqspy.answers.pbs_choosing import Limit
 from nqspy.answers.serving import Serving
 from nqspy.answers.slow import Work
 from nqspy.answers.visibility import Visibility, promise_for
@@ -19,7 +20,7 @@ from nqspy.decider.estimates import PATIENCE, outlooks
 from nqspy.engine.explain import Places, chain, reasons_of
 from nqspy.model import indices
 from nqspy.model.errors import Refusal, listed
-from nqspy.model.ids import Seq, index_of, is_array, member, rank_of, request_named
+from nqspy.model.ids import Instant, Seq, index_of, is_array, member, rank_of, request_named
 from nqspy.model.people import Caller
 from nqspy.model.reasons import Reason
 from nqspy.model.requests import Request, State
@@ -104,6 +105,8 @@ class RequestChoice:
         self.state = state_named(message.get("state"))
         self.ended = bool(message.get("ended")) or self.state is State.ENDED
         self.history = bool(message.get("history"))
+        self.since = Instant(message["since"]) if message.get("since") else None
+        self._limit = Limit(message)
         self.expand = bool(message.get("expand"))
         self.whole = message.get("text") != "json" and not self.expand
         self.unknown: list[Refusal] = []
@@ -156,10 +159,13 @@ class RequestChoice:
             self.unknown = [Refusal("unknown_request", id=self.site.id_of(seq)) for seq in unknown]
             yield from found
         elif self.ended or self.history:
-            for number, row in enumerate(reader.ended(owner=self.user), 1):
-                whole = self.whole and index_of(row["seq"]) is not None
-                if (not self.queues or row["queue"] in self.queues) and self.sight.sees(row["spec"]):
-                    yield from () if whole else (row,)
+            for number, row in enumerate(reader.newest(self.user, self.since), 1):
+                hidden = self.whole and index_of(row["seq"]) is not None
+                fits = not self.queues or row["queue"] in self.queues
+                if fits and not hidden and self.sight.sees(row["spec"]):
+                    if self._limit.is_reached():
+                        return
+                    yield row
                 if number % SLICE == 0:
                     yield None
 
@@ -169,7 +175,7 @@ class RequestChoice:
 
     def complaint(self) -> str:
         """One line for each identifier that names no request."""
-        return "".join(f"{each}\n" for each in self.unknown)
+        return "".join(f"{each}\n" for each in self.unknown) + self._limit.note()
 
     def status(self) -> int:
         """The exit status of a command that shows what was found."""

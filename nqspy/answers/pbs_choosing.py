@@ -27,6 +27,27 @@ _SLICE = 500
 """Ended indices of an array that are read at a time."""
 
 
+class Limit:
+    """How many requests that have ended a list shows: the last ones (``limit`` of the message)."""
+
+    def __init__(self, message: Mapping[str, Any]) -> None:
+        self._most: int | None = message.get("limit")
+        self._shown = 0
+        self._left = False
+
+    def is_reached(self) -> bool:
+        """Count one more. True if it is not to be shown."""
+        self._left = self._most is not None and self._shown >= self._most
+        self._shown += 1
+        return self._left
+
+    def note(self) -> str:
+        """Return the line that says what was left out, "" where nothing was."""
+        if not self._left:
+            return ""
+        return f"the last {self._most} that have ended are shown; --limit N or --since T shows others\n"
+
+
 class JobChoice:
     """The jobs asked for. ``letters``: options without a value. What is wrong with an operand is kept in
     ``wrong``, the others are shown. Raises Refusal for a queue or state of an option that there is not."""
@@ -48,7 +69,9 @@ class JobChoice:
         self._history = "x" in letters or self._states == _NARROWED["H"]
         self._arrays_only, self._expand = "J" in letters, not {"t", "T"}.isdisjoint(letters)
         keep = self.site.settings.history.keep
-        self._since = None if keep is None else Instant(serving.clock.now() - keep)
+        kept = 0 if keep is None else serving.clock.now() - keep
+        self._since = Instant(max(kept, message.get("since") or 0))
+        self._limit = Limit(message)
 
     def _read_operands(self, serving: Serving, operands: list[str]) -> None:
         self.seqs: list[Seq] = []
@@ -103,10 +126,12 @@ class JobChoice:
         if self._whole and self._history:
             named = set(self.seqs)
             owner = next(iter(self._users)) if len(self._users) == 1 else None
-            for row in self._reader.ended(owner=owner, since=self._since):
+            for row in self._reader.newest(owner, self._since):
                 seq = row["seq"]
                 hidden = not self._expand and array_of(seq) is not None
                 if seq not in named and not hidden and self._listed(row["request"], State.ENDED):
+                    if self._limit.is_reached():
+                        return
                     yield row
 
     def _named_rows(self) -> Iterator[EndedRow]:
@@ -143,12 +168,15 @@ class JobChoice:
         return request is not None and self.sight.sees(request.spec)
 
     def order(self, seq: Seq) -> tuple[int, ...]:
-        """Where a job stands: those named in their order, indices behind their array, the others by their
-        numbers."""
+        """Return where a job stands: those named in their order, indices behind their array, the others by
+        their numbers. A list of what has ended has the newest first."""
         place = self._places.get(seq)
         if place is None and (array := array_of(seq)) is not None:
             place = self._places.get(array)
-        return (1, *_by_number(seq)) if place is None else (0, place, *_by_number(seq))
+        if place is not None:
+            return (0, place, *_by_number(seq))
+        as_it_comes = self._states == _NARROWED["H"] and not self._expand
+        return (2,) if as_it_comes else (1, *_by_number(seq))
 
     def _listed(self, request: Request, state: State) -> bool:
         return (not self._queues or request.queue in self._queues) and self._fits(request, state)
@@ -169,7 +197,7 @@ class JobChoice:
 
     def complaint(self) -> str:
         """A line for each operand that is wrong."""
-        return "".join([f"{each}\n" for each in self.wrong])
+        return "".join([f"{each}\n" for each in self.wrong]) + self._limit.note()
 
     def status(self) -> int:
         """The exit status of the command: that of the last failure."""

@@ -22,6 +22,8 @@ _APART = (("-a", "-i", "-r", "-q", "-H"), ("-G", "-M"), ("-Q", "-B"), ("-q", "-f
 _NOT_WITH_FORMAT = frozenset(("-w", "-1", "-a", "-i", "-r", "-H", "-n", "-s", "-T", "-G", "-M"))
 
 _USUAL_WIDTH = 80
+MOST_ENDED = 1_000
+"""Requests that have ended, where a list shows them and no ``--limit`` says how many."""
 
 
 def message(words: list[str]) -> "tuple[dict[str, object], str | None]":
@@ -35,10 +37,14 @@ def message(words: list[str]) -> "tuple[dict[str, object], str | None]":
         "queue": given.get("queue"),
         "user": given.get("user"), "state": given.get("state"), "tty": os.isatty(1), "width": _width(),
         "posix": "queues" in given, "letters": _letters(flags, dialect), "format": _format(given, flags),
-        "delimiter": given.get("delimiter"), "shared": True,
+        "delimiter": given.get("delimiter"), "shared": True, "limit": MOST_ENDED,
     }  # fmt: skip
     for flag in ("ended", "history", "json", "mpp", "expand"):
         question[flag] = flag in given
+    if "limit" in given or "since" in given:
+        from nqspy.cli.ended import narrow
+
+        narrow(question, given)
     return question, given.get("home")
 
 

@@ -152,6 +152,23 @@ class EventHistory:
         found = self._by_time(wanted) if seqs is None else self._by_seq(wanted, list(seqs))
         return (rows.ended_of(row[:7], shared) for row in found)
 
+    def newest(self, owner: str | None = None, since: Instant | None = None) -> Iterator[EndedRow]:
+        """Return ended requests, the one that ended last first. ``since``: ended then or later."""
+        shared, wanted = rows.SharedSpecs(), _Wanted(None, owner, since)
+        return (rows.ended_of(row[:7], shared) for row in self._from_the_last(wanted))
+
+    def _from_the_last(self, wanted: "_Wanted") -> Iterator[rows.Row]:
+        seen: set[Seq] = set()
+        place: Position | None = None
+        while found := self._fetch(wanted.before(place)):
+            seen.update(row[0] for row in found)
+            yield from found
+            place = (found[-1][7], found[-1][0])
+        # What moved into files meanwhile are the oldest rows: they are found there.
+        for one in reversed(self.archives("requests", _A.until >= (wanted.since or 0))):
+            lines = [row for row in self._wanted_lines(wanted, one) if row[0] not in seen]
+            yield from sorted(lines, key=lambda row: (row[7], row[0]), reverse=True)
+
     def _by_seq(self, wanted: "_Wanted", seqs: list[Seq]) -> Iterator[rows.Row]:
         found: dict[Seq, rows.Row] = {}
         seqs = [seq for seq in seqs if seq <= _LARGEST]
@@ -251,6 +268,14 @@ class _Wanted:
         ended, seq = place
         later = (_R.ended > ended) | ((_R.ended == ended) & (_R.seq > seq))
         return query.where((_R.ended >= ended) & later)
+
+    def before(self, place: Position | None) -> Any:
+        """Return the next slice of them, from the last one on."""
+        query = self.query().order_by(_R.ended.desc(), _R.seq.desc()).limit(SLICE)
+        if place is None:
+            return query
+        ended, seq = place
+        return query.where((_R.ended <= ended) & ((_R.ended < ended) | (_R.seq < seq)))
 
     def fits(self, row: rows.Row) -> bool:
         """Whether a row from a file is among them."""

@@ -59,6 +59,10 @@ class Reader:
             return iter(() if found is None else (found,))
         return self._history.ended(seqs=seqs, queue=queue, owner=owner, since=since)
 
+    def newest(self, owner: str | None = None, since: Instant | None = None) -> Iterator[EndedRow]:
+        """Return ended requests, the one that ended last first. ``since``: ended then or later."""
+        return self._history.newest(owner, since)
+
     def _one_ended(self, seq: Seq) -> EndedRow | None:
         """An ended request, None where there is none of that number. What has ended stays as it is: the last
         ones asked for are remembered."""

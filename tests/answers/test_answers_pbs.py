@@ -342,3 +342,32 @@ def test_the_node_is_the_host_that_runs_jobs(site):
     assert found["resources_available"]["ncpus"] == 1
     assert site.ask("root", "pbsnodes", text="nodes", operands=["mars"])["exit"] == 1
     assert site.ask("root", "pbsnodes", text="nodes", letters="l")["out"] == ""
+
+
+@pytest.mark.parametrize("letters", ["x", "H"])
+def test_what_has_ended_is_listed_from_the_last_on_and_what_is_left_out_is_said(site, letters):
+    later = site.submit("owner", name="later")[0]
+    site.result("owner", "delete", ids=[later])
+    live = [site.run, site.wait] if letters == "x" else []
+    gone = [site.gone, later] if letters == "x" else [later, site.gone]
+    assert ids(site, letters=letters) == [*live, *gone]
+    for form in ("table", "alternate", "full"):
+        status, out, err = ask(site, form, letters=letters, limit=1)
+        assert status == 0
+        assert later in out
+        assert site.gone not in out
+        assert "last 1" in err
+        assert ask(site, form, letters=letters, limit=2)[2] == ""
+        assert ask(site, form, letters=letters, limit=0, operands=[site.gone, later])[::2] == (0, "")
+    assert ids(site, letters=letters, since=site.daemon.clock.now() + 1) == live
+
+
+def test_programs_are_given_the_last_of_what_has_ended(site):
+    later = site.submit("owner", name="later")[0]
+    site.result("owner", "delete", ids=[later])
+    status, out, err = ask(site, "json", ended=True, limit=1)
+    assert ([each["id"] for each in json.loads(out)], status) == ([later], 0)
+    assert "last 1" in err
+    assert [each["id"] for each in json.loads(ask(site, "json", ended=True)[1])] == [later, site.gone]
+    future = site.daemon.clock.now() + 1
+    assert ask(site, "json", ended=True, since=future) == (0, "[]\n", "")

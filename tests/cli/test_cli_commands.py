@@ -80,7 +80,10 @@ def test_a_fast_start_imports_nothing_heavy(desk, line):
     [
         ("qstat", {"text": "table", "operands": [], "ended": False, "json": False, "width": 0, "tty": False}),
         ("qstat -f 17 18.ymp", {"text": "full", "operands": ["17", "18.ymp"]}),
-        ("qstat -x", {"text": "table", "history": True}),
+        ("qstat -x", {"text": "table", "history": True, "limit": 1_000}),
+        ("qstat -x --limit 5", {"history": True, "limit": 5}),
+        ("qstat --ended --limit unlimited", {"ended": True, "limit": None}),
+        ("qstat -H --since 2h", {"limit": 1_000, "since": 1772449200000 - 7_200_000}),
         ("qstat -b", {"text": "queues", "posix": False}),
         ("qstat -Q", {"text": "queues", "posix": True}),
         ("qstat -m", {"text": "queues", "mpp": True}),

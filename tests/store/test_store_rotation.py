@@ -79,6 +79,10 @@ def test_a_reader_sees_no_difference(sqlite, path, tell_story, reader, same_site
             and row["at"] >= narrow.get("since", 0)
         ]
         assert list(reader.ended(**narrow)) == expected
+    assert list(reader.newest()) == before[1][::-1]
+    assert list(reader.newest("anne", middle)) == [
+        row for row in before[1][::-1] if row["spec"].owner == "anne" and row["at"] >= middle
+    ]
     same_site(story.site, sqlite.load())
     story.go_on(50)
     assert list(reader.events()) == story.history
