@@ -36,12 +36,17 @@ class Stopped(Exception):
     """The daemon ends: what is under way is given up, and made anew later."""
 
 
+LEAST_KEPT = DAY
+"""Nothing younger moves into files, whatever size the database has: keys of submissions are known as long."""
+
+
 class Wishes(Struct, frozen=True):
     """What the site has set: times in ms, None for never."""
 
     every: int | None
     kept: int
     history: int | None
+    size: int | None
     reports: int | None
 
 
@@ -68,7 +73,11 @@ class Maintenance:
     def look(self, settings: Settings, now: Instant) -> None:
         """Has done what is due. Cheap when nothing is."""
         wishes = Wishes(
-            settings.backup.every, settings.backup.keep, settings.history.keep, settings.history.reports
+            settings.backup.every,
+            settings.backup.keep,
+            settings.history.keep,
+            settings.history.size,
+            settings.history.reports,
         )
         if self._work is not None:
             if not self._work.done():
@@ -134,11 +143,15 @@ class Maintenance:
     # ------------------------------------------------------------ rotation
 
     def _rotate(self, wishes: Wishes, now: Instant) -> None:
-        if wishes.history is None:
-            return
         rotation = Rotation(self._path, self._journal.turn, self._journal.forget_blobs, self._pause)
+        before = None if wishes.history is None else Instant(now - wishes.history)
         try:
-            done = rotation.run(Instant(now - wishes.history))
+            if wishes.size is not None:
+                beyond = min(rotation.beyond(wishes.size), Instant(now - LEAST_KEPT))
+                before = beyond if before is None else max(before, beyond)
+            if before is None:
+                return
+            done = rotation.run(before)
         except StoreError as error:
             self._put(Trouble("history", f"{error}; it is tried again tomorrow, nothing is lost"))
             return

@@ -27,6 +27,9 @@ class History:
         low=14 * DAY,
         nothing="unlimited",
     )
+    size: int | None = setting(
+        "size", None, "size of the database beyond which the oldest of them move into files, too", low=1 << 20
+    )
     reports: int | None = setting(
         "time",
         366 * DAY,

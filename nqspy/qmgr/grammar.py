@@ -189,7 +189,7 @@ _SET = (
     Form("SEt server", _ATTRIBUTES, "set_single", "name, zone and habits of the installation", kind="server"),
     Form("SEt backup", "every=TIME|off keep=N", "set_single", "when backups are made, and how many are kept",
          kind="backup"),
-    Form("SEt history", "keep=TIME|unlimited reports=TIME|unlimited", "set_single",
+    Form("SEt history", "keep=TIME|unlimited size=SIZE|unlimited reports=TIME|unlimited", "set_single",
          "how long events and ended requests stay in the database, night reports on the disk",
          kind="history"),
     Form("SEt timezone", "ZONE", "set_timezone", "zone of shifts and reports", kind="server",

@@ -13,6 +13,7 @@ import filecmp
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,10 @@ _ARCHIVES = "SELECT name, kind, first, last, since, until, rows, digest, cleared
 _OLD_EVENTS = "SELECT coalesce((SELECT min(n) FROM events WHERE at >= ?) - 1, (SELECT max(n) FROM events), 0)"
 _OLD_REQUESTS = f"""SELECT {", ".join(archive.REQUEST)} FROM requests
 WHERE ended IS NOT NULL AND ended < ? ORDER BY ended, seq LIMIT {REQUESTS}"""  # noqa: S608 - our own words
+_USED = "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, \
+pragma_page_size"
+_BEYOND = """SELECT coalesce(
+(SELECT at FROM events WHERE n > (SELECT max(n) FROM events) - ? ORDER BY n LIMIT 1), 0)"""
 _DEAD_KEYS = """SELECT owner, key, seqs FROM keys WHERE (owner, key) > (?, ?) AND NOT EXISTS
 (SELECT 1 FROM json_each(keys.seqs) AS each JOIN requests ON requests.seq = each.value)
 ORDER BY owner, key LIMIT ?"""
@@ -128,6 +133,17 @@ class Rotation:
         finally:
             db.close()
         return self._rotated
+
+    def beyond(self, size: int) -> Instant:
+        """Return the instant of the oldest event that may stay where the database shall have so many bytes.
+        Each event counts for what an event takes on average, with what belongs to it. Raises StoreError."""
+        try:
+            with closing(schema.readonly(self._path)) as db:
+                self._connection = schema.connection(db)
+                used, events = self._one(_USED), self._one("SELECT count(*) FROM events")
+                return Instant(self._one(_BEYOND, events * size // used) if used > size else 0)
+        except (sqlite3.Error, peewee.PeeweeException) as error:
+            raise StoreError(f"{self._path}: its size is not known: {plain(error)}") from error
 
     def _one(self, statement: str, *values: Any) -> Any:
         return self._connection.execute(statement, values).fetchone()[0]

@@ -88,6 +88,24 @@ def test_a_reader_sees_no_difference(sqlite, path, tell_story, reader, same_site
     assert list(reader.events()) == story.history
 
 
+def test_a_database_that_is_too_large_keeps_the_latest_part_of_it(sqlite, path, tell_story, reader):
+    story = tell_story(sqlite, 3)
+    story.go_on(500)
+    sqlite.load()
+    rotation = Rotation(path, sqlite.turn, sqlite.forget_blobs)
+    assert rotation.beyond(1 << 40) == 0
+    db = schema.readonly(path)
+    connection = schema.connection(db)
+    size = connection.execute("PRAGMA page_count").fetchone()[0] * 4096
+    db.close()
+    middle = rotation.beyond(size // 2)
+    older = [each for each in story.history if each.at < middle]
+    assert 0.4 < len(older) / len(story.history) < 0.6
+    before = everything(reader)
+    assert rotate(sqlite, middle).events
+    assert everything(reader) == before
+
+
 def test_what_is_no_longer_named_goes_and_comes_back(sqlite, path, tell_story, reader):
     story = tell_story(sqlite)
     body = b"only once\n" * 300
