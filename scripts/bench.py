@@ -26,6 +26,7 @@ from bench_tools import (
     figure,
     fill,
     item,
+    memory_of,
     paired,
     site,
     spawn,
@@ -263,10 +264,10 @@ def bench_many(count: int) -> Iterator[Figure]:
     """Memory, idle CPU and start-up with many waiting."""
     with site() as here:
         here.run("qmgr", "-c", "stop queue batch")
-        empty = _rss(here.pid())
+        empty = memory_of(here.pid())
         fill(here.home, here.folder, count)
-        each = (_rss(here.pid()) - empty) / count
-        floor, name = empty / 1024**2, "MB of the empty daemon"
+        each = (memory_of(here.pid()) - empty) / count
+        floor, name = empty / 1024**2, "MB of all processes when empty"
         yield figure(f"daemon's memory, {count} waiting", each / 1024, "KB a request", floor, name,
                      "<= 4 KB", each <= 4096)  # fmt: skip
         idle = _idle(here.pid(), 10.0)
@@ -289,11 +290,6 @@ def bench_many(count: int) -> Iterator[Figure]:
             "<= 3 s",
             took <= 3,
         )
-
-
-def _rss(pid: int) -> int:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def _cpu(pid: int) -> float:
@@ -422,12 +418,19 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help=words)
     parser.add_argument("--json", action="store_true", help="figures as JSON")
     parser.add_argument("--quick", action="store_true", help="smaller numbers, for a look")
+    parser.add_argument("--beside", type=Path, metavar="DIR", help="measure another checkout in turn; ratios")
+    parser.add_argument("--turns", type=int, default=3, help="with --beside: so often each")
     options = parser.parse_args()
     known = groups(options.quick)
     unknown = [name for name in options.names if name not in known]
     if unknown:
         there = ", ".join((*known, *ALONE, *WITH_TABLE, "memory"))
         parser.error(f"there is no figure {unknown[0]}; there are {there}")
+    if options.beside:
+        from bench_beside import beside
+
+        beside(options.beside.resolve(), options.names or list(known), options.turns, options.quick)
+        return 0
     figures = [each for name in options.names or known for each in known[name]()]
     print(json.dumps([asdict(each) for each in figures], indent=1) if options.json else table(figures))
     return 0

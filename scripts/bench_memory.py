@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from bench_tools import Figure, figure, wait_for
+from bench_tools import Figure, figure, memory_of, wait_for
 
-HERE = Path(__file__).resolve().parents[1]
+HERE = Path(os.environ.get("NQSPY_BENCH_ROOT") or Path(__file__).resolve().parents[1])
 COUNT = 10_000
+TOGETHER = "all processes (PSS)"
 REST = 2.0
 """Seconds after work until memory is looked at: an operator is not quicker."""
 SITE = """\
@@ -52,12 +53,13 @@ class House:
         return len(done.stdout)
 
     def resident(self) -> dict[str, float]:
-        """RSS of each process, MB."""
+        """Return the RSS of each process, and the PSS of all with shepherds and spares, in MB."""
         select.select([], [], [], REST)
         mine = _words(self.daemon.pid)
         found = {"the daemon": _rss(self.daemon.pid)}
         for pid in _children(self.daemon.pid):
             found["the exits' process" if _words(pid) == mine else "the starter"] = _rss(pid)
+        found[TOGETHER] = memory_of(self.daemon.pid) / 1024**2
         return found
 
     def close(self) -> None:
@@ -106,7 +108,7 @@ def _rows(
     for name, value in now.items():
         wanted = f"<= {goal[1]:.0f} MB" if name == goal[0] else "shown"
         met = value <= goal[1] if name == goal[0] else None
-        yield figure(f"{name}, {when}", value, "MB RSS", before.get(name), "before", wanted, met)
+        yield figure(f"{name}, {when}", value, "MB", before.get(name), "before", wanted, met)
 
 
 def main(table: Callable[[list[Figure]], str]) -> int:

@@ -68,11 +68,10 @@ def paired(one: list[str], other: list[str], env: dict[str, str], runs: int) -> 
 
 
 class Site:
-    """A daemon in a temporary home on 2 PEs, with the shipped site of that name; ``exits`` False: without its
-    exits. ``profile``: the ``.bash_profile`` of the user that measures, which this daemon alone sees (root
-    only)."""
+    """A daemon in a temporary home on 2 PEs, with the shipped site of that name. ``profile``: the
+    ``.bash_profile`` of the user that measures, which this daemon alone sees (root only)."""
 
-    def __init__(self, name: str = "plain", exits: bool = True, profile: str | None = None) -> None:
+    def __init__(self, name: str = "plain", profile: str | None = None) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="nqspy-bench-"))
         self.home = self.folder / "home"
         self.env = os.environ | {"NQSPY_HOME": str(self.home)}
@@ -81,8 +80,6 @@ class Site:
         self.profile = profile
         self.run("nqsd", "init", "--site", name)
         (self.home / "queues.d" / "90-bench.qmgr").write_text("set machine pes=2\n")
-        if not exits:
-            self._without_exits()
         self.start()
 
     def start(self) -> None:
@@ -103,13 +100,6 @@ class Site:
     def set(self, command: str) -> None:
         """Changes a setting."""
         self.run("qmgr", "-c", command)
-
-    def _without_exits(self) -> None:
-        for path in (self.home / "exits").glob("*.py"):
-            path.unlink()
-        for path in (self.home / "queues.d").glob("*.qmgr"):
-            lines = path.read_text().splitlines(keepends=True)
-            path.write_text("".join(line for line in lines if " exit " not in line))
 
     def run(self, *words: str) -> str:
         """Output of one of our commands."""
@@ -172,6 +162,21 @@ class Line:
         if not answer.get("ok"):
             raise SystemExit(f"refused: {answer}")
         return answer
+
+
+def processes(pid: int) -> Iterator[int]:
+    """A process and all that descend from it."""
+    yield pid
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in children.read_text().split():
+            yield from processes(int(child))
+
+
+def memory_of(pid: int) -> int:
+    """Return the bytes that a daemon takes with all its processes (decider, starter, shepherds, spares): what
+    they share counts once (PSS)."""
+    lines = (Path(f"/proc/{each}/smaps_rollup").read_text() for each in processes(pid))
+    return 1024 * sum(int(text.partition("\nPss:")[2].split()[0]) for text in lines)
 
 
 def item(
