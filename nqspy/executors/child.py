@@ -14,7 +14,7 @@ import os
 import resource
 import signal
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from nqspy.executors import (
     deliver,
@@ -29,7 +29,7 @@ from nqspy.executors import (
 )  # fmt: skip
 from nqspy.executors.cage import Cage
 
-_AGAIN, _OLD, _NOT_RUN = b"\0", b"\1", b"\2"
+_AGAIN, _OLD, _NO_INTERPRETER = b"\0", b"\1", b"\2"
 """Marks of a reason that passes, of a login that is out of date, of an interpreter that cannot be run."""
 _LATE = ("NPROC", "CPU", "FSIZE", "CORE", "STACK", "DATA", "AS")
 _DEFAULT_AGAIN = (
@@ -51,7 +51,7 @@ class OldLogin(Exception):
     """A profile of the owner was changed since the login was taken."""
 
 
-class NotRun(Exception):
+class NoInterpreter(Exception):
     """The interpreter that the script names cannot be run. With one line for people."""
 
 
@@ -81,36 +81,37 @@ def room_for_the_daemon() -> dict[str, tuple[int, int]]:
 
 def spawn(order: dict[str, Any], who: person.Person, streams: tuple[int, int]) -> tuple[int, str]:
     """Start the leader of a plain request; return its pid and "", or 0 and the reason why it did not start.
-    Raises Again, OldLogin, NotRun.
+    Raises Again, OldLogin, NoInterpreter.
 
     The shepherd takes on what the job inherits, and gives back what is its own afterwards.
     """
     _check_login(order, who)
-    here = os.open(".", os.O_RDONLY)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    shell, argv, environment = _command(order, who)
+    here, nothing = os.open(".", os.O_RDONLY), os.open(os.devnull, os.O_RDONLY)
     umask = os.umask(_umask(order))
-    pid = 0
     try:
-        _bind(order)
-        _enter(order, who)
-        _make_scratch(order)
-        pid = _run(order, shell, forks.spawn, shell, argv, environment, (nothing, *streams))
-        with contextlib.suppress(OSError):
-            # After the exec, as the shepherd must not have it: it only counts once the shepherd is killed.
-            _limit(order["rlimits"], pid)
-    except (RuntimeError, ValueError) as error:
+        pid = _spawn(order, who, (nothing, *streams))
+    except (RuntimeError, ValueError, Again, NoInterpreter) as error:
         _unmake_scratch(order)
-        return pid, str(error)
-    except (Again, NotRun):
-        _unmake_scratch(order)
-        raise
+        if isinstance(error, Again | NoInterpreter):
+            raise
+        return 0, str(error)
     finally:
         os.fchdir(here)
         os.umask(umask)
         os.close(here)
         os.close(nothing)
+    with contextlib.suppress(OSError):
+        # After the exec, as the shepherd must not have it: it only counts once the shepherd is killed.
+        _limit(order["rlimits"], pid)
     return pid, ""
+
+
+def _spawn(order: dict[str, Any], who: person.Person, streams: tuple[int, ...]) -> int:
+    shell, argv, environment = _command(order, who)
+    _bind(order)
+    _enter(order, who)
+    _make_scratch(order)
+    return int(_run(order, shell, forks.spawn, shell, argv, environment, streams))
 
 
 def launch(
@@ -127,22 +128,15 @@ def launch(
     ``streams``: file descriptors of the spooled stdout and stderr, -1 for one that is written in place.
     ``secure``: what must be done before the job's first instruction, and is done while the child gets ready;
     ``wait``: how long its way to there may take; ``born`` is told the pid. Raises Again, StoodStill,
-    OldLogin, NotRun.
+    OldLogin, NoInterpreter.
     """
     reader, writer = os.pipe()
     gate, opener = os.pipe()
     try:
         pid = cage.fork()
         if pid == 0:
-            try:
-                os.close(opener)
-                _enter_cage(cage)
-                _become_job(order, who, streams, gate)
-            except BaseException as error:
-                _unmake_scratch(order)
-                mark = next((mark for kind, mark in _MARKS.items() if isinstance(error, kind)), b"")
-                os.write(writer, mark + (str(error) or repr(error)).encode("utf-8", "replace"))
-            os._exit(127)
+            os.close(opener)
+            _be_the_job(order, who, cage, streams, (gate, writer))
     except OSError as error:
         os.close(reader)
         os.close(opener)
@@ -166,7 +160,7 @@ def launch(
     return pid, text.decode("utf-8", "replace")
 
 
-_MARKS: dict[type[Exception], bytes] = {Again: _AGAIN, OldLogin: _OLD, NotRun: _NOT_RUN}
+_MARKS: dict[type[Exception], bytes] = {Again: _AGAIN, OldLogin: _OLD, NoInterpreter: _NO_INTERPRETER}
 
 
 def _open_gate(opener: int, secure: Callable[[], None]) -> Again | None:
@@ -219,6 +213,25 @@ def _log_in(order: dict[str, Any], who: person.Person) -> None:
         _explain("cannot set the limits of the login", resource.setrlimit, number, pair)
 
 
+def _be_the_job(
+    order: dict[str, Any],
+    who: person.Person,
+    cage: Cage,
+    streams: tuple[int, int],
+    pipes: tuple[int, int],
+) -> NoReturn:
+    """Become the job once the first pipe says so; say why not through the second."""
+    gate, writer = pipes
+    try:
+        _enter_cage(cage)
+        _become_job(order, who, streams, gate)
+    except BaseException as error:
+        _unmake_scratch(order)
+        mark = next((mark for kind, mark in _MARKS.items() if isinstance(error, kind)), b"")
+        os.write(writer, mark + (str(error) or repr(error)).encode("utf-8", "replace"))
+    os._exit(127)
+
+
 def _become_job(order: dict[str, Any], who: person.Person, streams: tuple[int, int], gate: int) -> None:
     os.setsid()
     _settle(order)
@@ -240,12 +253,12 @@ def _become_job(order: dict[str, Any], who: person.Person, streams: tuple[int, i
 
 
 def _run(order: dict[str, Any], program: str, call: Callable[..., Any], *arguments: Any) -> Any:
-    """Have the leader become its program. Raises RuntimeError, Again; NotRun for one that a script named."""
+    """Have the leader become its program. Raises RuntimeError, Again; NoInterpreter if a script names it."""
     try:
         return _explain(f"cannot run {program}", call, *arguments)
     except RuntimeError as error:
         if order["login"] and order.get("interpreter"):
-            raise NotRun(f"{error} (the first line of the script names it)") from None
+            raise NoInterpreter(f"{error} (the first line of the script names it)") from None
         raise
 
 

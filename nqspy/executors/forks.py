@@ -82,13 +82,9 @@ def spawn(
     where they are not named.
     """
     attributes, actions = ctypes.create_string_buffer(_ROOM), ctypes.create_string_buffer(_ROOM)
-    _libc.posix_spawnattr_init(attributes)
     _libc.posix_spawn_file_actions_init(actions)
+    _set_attributes(attributes)
     try:
-        flags = _POSIX_SPAWN_SETSIGDEF | _POSIX_SPAWN_SETSIGMASK | _POSIX_SPAWN_SETSID
-        _libc.posix_spawnattr_setflags(attributes, ctypes.c_short(flags))
-        _libc.posix_spawnattr_setsigdefault(attributes, b"\xff" * _SIGNALS)
-        _libc.posix_spawnattr_setsigmask(attributes, bytes(_SIGNALS))
         for number, fd in enumerate(streams):
             _libc.posix_spawn_file_actions_adddup2(actions, fd, number)
         pid = ctypes.c_int()
@@ -102,6 +98,14 @@ def spawn(
     if failed:
         raise OSError(failed, os.strerror(failed))
     return pid.value
+
+
+def _set_attributes(attributes: ctypes.Array[ctypes.c_char]) -> None:
+    _libc.posix_spawnattr_init(attributes)
+    flags = _POSIX_SPAWN_SETSIGDEF | _POSIX_SPAWN_SETSIGMASK | _POSIX_SPAWN_SETSID
+    _libc.posix_spawnattr_setflags(attributes, ctypes.c_short(flags))
+    _libc.posix_spawnattr_setsigdefault(attributes, b"\xff" * _SIGNALS)
+    _libc.posix_spawnattr_setsigmask(attributes, bytes(_SIGNALS))
 
 
 def _strings(found: Iterable[bytes]) -> ctypes.Array[ctypes.c_char_p]:

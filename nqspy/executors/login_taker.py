@@ -162,15 +162,7 @@ def _read(reader: int, until: float) -> bytes:
 
 def _as_the_user(who: person.Person, shell: str, until: float) -> login_env.KeptLogin:
     """Become the user, run the shell, and read what it has written down."""
-    if who.uid != os.geteuid():
-        given = logins.smaller({}, logins.limits_of(who, person.groups_of(who)))
-        for name, pair in given.items():
-            resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), logins.pair(name, pair))
-    person.become(who)
-    try:
-        os.chdir(who.home)
-    except OSError:
-        os.chdir("/")
+    _become(who)
     seen = login_env.profiles(shell, who.home)
     folder = f"/tmp/nqspy-login.{os.urandom(8).hex()}"  # noqa: S108 - it is new
     path = f"{folder}/env"
@@ -189,6 +181,19 @@ def _as_the_user(who: person.Person, shell: str, until: float) -> login_env.Kept
             if os.path.lexists(path):
                 os.unlink(path)
             os.rmdir(folder)
+
+
+def _become(who: person.Person) -> None:
+    """Become the user, with the limits of a login, at home if that can be entered."""
+    if who.uid != os.geteuid():
+        given = logins.smaller({}, logins.limits_of(who, person.groups_of(who)))
+        for name, pair in given.items():
+            resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), logins.pair(name, pair))
+    person.become(who)
+    try:
+        os.chdir(who.home)
+    except OSError:
+        os.chdir("/")
 
 
 def _run(who: person.Person, shell: str, path: str, until: float) -> str:

@@ -144,25 +144,29 @@ class Shepherd(AttemptReporter):
         except child.Again as error:
             self.again = True
             return str(error)
-        except child.NotRun as error:
+        except child.NoInterpreter as error:
             self.status = 127
             return str(error)
         self.leader = pid
-        if problem:
-            if pid:
-                self.cage.kill()
-                os.waitpid(pid, 0)
-            return problem
+        if problem and pid:
+            self.cage.kill()
+            os.waitpid(pid, 0)
+        if not problem:
+            self._begun(who, begun)
+        return problem
+
+    def _begun(self, who: person.Person, begun: float) -> None:
+        """Have at hand what watches over a job that runs."""
+        order = self.order
         self.meter = Meter(self.cage, order, begun, self.reaped)
         self.asides = asides.Asides(order, self.streams, self.home)
         self.spool = Spool([fd for fd in set(self.streams) if fd >= 0])
         if child.marks(order, who):
             self.marks = scratch.mark(order)
         del order["environment"], order["script"]
-        return ""
 
     def _start(self, who: person.Person) -> tuple[int, str]:
-        """Return the leader's pid and "", or why there is none. Raises Again, NotRun, StoodStill."""
+        """Return the leader's pid and "", or why there is none. Raises Again, NoInterpreter, StoodStill."""
         order, seeker = self.order, login_wait.LoginSeeker(self, who)
         try:
             problem, pid = seeker.ready(), 0

@@ -71,13 +71,13 @@ def test_swapping_does_not_hide_memory_and_the_peak_is_told(bench):
 
 @needs("memory")
 def test_a_shepherd_that_spawned_one_with_a_memory_limit_takes_the_next_without(bench):
-    script = "grep :memory: /proc/self/cgroup; grep :memory: /proc/$PPID/cgroup; echo $PPID\n"
+    script = "grep :memory: /proc/self/cgroup; echo $PPID\n"
     held, free = [
         (bench.run(script, ask=Ask(memory=memory)).status, bench.text(f"job.o{bench.seq}").split())[1]
         for memory in (80 * MB, None)
     ]
-    assert held[0] != held[1] == free[0] == free[1]
-    assert held[2] == free[2]
+    assert held[0] != free[0]
+    assert held[1] == free[1]
     folder = f"/sys/fs/cgroup/memory{held[0].partition(':memory:')[2]}"
     bench.until(lambda: not os.path.exists(folder), "the end of what held it")
 
