@@ -196,8 +196,11 @@ class SubmissionDraft(RequestSheet):
             )
 
     def _name(self, value: str, longest: int, how: str = "") -> None:
-        if not value or len(value) > longest:
-            raise Wrong(f"a name has 1 to {longest} characters, {value!r} has {len(value)}{how}")
+        bytes = longest == _LONGEST_N_NAME  # as many as a file's name has room for
+        size = len(value.encode("utf-8", "surrogateescape")) if bytes else len(value)
+        if not value or size > longest:
+            unit = "bytes" if bytes and size != len(value) else "characters"
+            raise Wrong(f"a name has 1 to {longest} {unit}, {value!r} has {size}{how}")
         if "/" in value or " " in value or not value.isprintable():
             raise Wrong(f"{value!r} is no name: it may hold no blank and no slash")
         self.spec["name"], self.spec["name_given"] = value, True
@@ -316,7 +319,7 @@ def default_name(file: str, short: bool) -> str:
         return "STDIN"
     name = "".join([char if char.isprintable() and char != " " else "_" for char in base])
     if not short:
-        return name[:_LONGEST_N_NAME]
+        return name.encode("utf-8", "replace")[:_LONGEST_N_NAME].decode("utf-8", "ignore")
     return ("R" + name if name[0].isdigit() else name)[:_DEFAULT_NAME]
 
 

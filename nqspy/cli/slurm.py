@@ -142,8 +142,8 @@ def _put(name: str) -> "Callable[[RequestSheet, SlurmSheet, str], None]":
 
 def _name(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
     name = "".join(["_" if char in " /" else char for char in value])
-    if not name.isprintable() or not 1 <= len(name) <= 230:
-        raise Wrong(f"{value!r} is no name of up to 230 characters")
+    if not name.isprintable() or not 1 <= len(name.encode("utf-8", "surrogateescape")) <= 230:
+        raise Wrong(f"{value!r} is no name of up to 230 bytes")
     sheet.spec["name"], sheet.spec["name_given"] = name, True
 
 

@@ -45,8 +45,7 @@ NAMES = frozenset(
         "SLURMD_NODENAME", "ENVIRONMENT", "TMPDIR",
     )
 )  # fmt: skip
-"""All of them, except those of `NUMBERED`. Each job has ``NQSPY_HOME`` and variables of consumables
-anyway."""
+"""All of them, except those of `NUMBERED`; ``NQSPY_HOME`` and variables of consumables every job has."""
 
 NUMBERED = "NQSPY_DEPENDENCY_"
 """Beginning of the names of which a job has one for each request that it waited for."""

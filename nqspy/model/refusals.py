@@ -180,7 +180,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
     ("key_reused", 1): {"key_reused": "key {key} was used already for another submission"},
     # ------------------------------------------------------------ what a request says of itself
     ("bad_name", 1): {
-        "bad_name": "{name!r} is no request name: up to {most} printable characters without blank or /",
+        "bad_name": "{name!r} is no request name: up to {most} bytes, printable, without blank or /",
     },
     ("bad_dependency", 206): {
         "too_many_awaited": "--after: a request may wait for {most} others",
@@ -199,6 +199,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "bad_key": "a key has up to {most} printable characters",
         "bad_path": "{path!r} is no absolute path",
         "long_path": "{path!r}... is longer than a path may be ({most} characters)",
+        "long_output": "{flag}: {name!r}... has {size} bytes, and the name of a file at most {most}",
         "nul_word": "arguments and shell cannot hold a NUL character",
         "bad_shell": "{shell!r} is no shell; give its whole path, such as /bin/sh",
         "bad_date": "its date is not between the years 1970 and 9999",

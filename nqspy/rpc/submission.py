@@ -68,7 +68,7 @@ class Options(TypedDict, total=False):
 
 
 NAME_MAX = 230
-"""Characters of a name that a file gives."""
+"""Bytes of a name that a file gives."""
 
 _AS_THEY_ARE = ("account", "shell", "priority", "held", "rerunnable", "contract", "job_class")
 
@@ -175,7 +175,7 @@ def _script(script: str | bytes | os.PathLike[str]) -> tuple[str, str]:
         data = script
     else:
         path = Path(script)
-        data, name = path.read_bytes(), path.name[:NAME_MAX]
+        data, name = path.read_bytes(), os.fsencode(path.name)[:NAME_MAX].decode("utf-8", "ignore")
     try:
         return converted(data)[0].decode("latin-1"), name
     except ForeignText as error:

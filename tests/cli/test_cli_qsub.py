@@ -336,3 +336,13 @@ def test_a_refused_dependency_names_the_option_that_was_typed(desk, screen, word
     status, out, err = screen.run(words)
     assert (status != 0, out) == (True, "")
     assert f"{flag}there is no request 99.ymp" in err
+
+
+@pytest.mark.parametrize("words", [["qsub", "-N"], ["submit", "-J"]])
+def test_a_name_is_as_long_as_a_file_name_has_room_for(desk, screen, words):
+    script("true\n")
+    script("true\n", "é" * 120)
+    assert screen.run([*words, "é" * 115, "job.sh"])[0] == 0
+    assert screen.run([*words, "é" * 116, "job.sh"])[0] == 1
+    assert screen.run([words[0], "é" * 120])[0] == 0
+    assert desk.submitted["spec"]["name"] == "é" * 115

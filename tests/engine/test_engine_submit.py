@@ -10,7 +10,7 @@ from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal
 from nqspy.model.people import Caller
-from nqspy.model.requests import Ask, MailWishes
+from nqspy.model.requests import Ask, MailWishes, Output
 from nqspy.ports import SubmitAnswer
 
 QUEUES = """
@@ -85,6 +85,29 @@ def test_what_cannot_be_accepted_is_refused_with_its_reason(settings, line, text
     refusal = centre.refused(cm.Submit((item(line, centre.sim.now),)), ANNE)
     assert text in str(refusal)
     assert refusal.code == code
+
+
+def with_spec(**changes: object) -> cm.Submit:
+    one = item("anne", Centre().sim.now)
+    return cm.Submit((replace(one, spec=replace(one.spec, **changes)),))
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"name": "é" * 116}, "bad_name"),
+        ({"output": Output(stdout="/tmp/" + "é" * 128)}, "bad_value"),
+        ({"output": Output(stderr="/" + "d" * 256 + "/x")}, "bad_value"),
+        ({"output": Output(stdout="/tmp/%x%x"), "name": "n" * 130}, "bad_value"),
+    ],
+)
+def test_an_output_that_no_file_can_be_named_like_is_refused(changes, code):
+    assert Centre().refused(with_spec(**changes), ANNE).code == code
+
+
+def test_the_longest_names_are_accepted():
+    fits = Output(stdout="/tmp/" + "é" * 127, stderr="/tmp/%x.e")
+    assert Centre().ask(with_spec(name="é" * 115, output=fits), ANNE)
 
 
 def test_a_limit_above_the_queues_is_named_with_the_greatest_value_allowed():

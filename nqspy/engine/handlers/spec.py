@@ -12,8 +12,9 @@ from nqspy.core.resource_health import check_needs
 from nqspy.model import indices
 from nqspy.model.arrays import ArraySpec
 from nqspy.model.errors import BadValue, Refusal
-from nqspy.model.ids import Instant
+from nqspy.model.ids import Instant, array_key
 from nqspy.model.layout import MOST, Layout
+from nqspy.model.outputs import fill, streams
 from nqspy.model.people import addresses_in, is_address
 from nqspy.model.queues import Queue
 from nqspy.model.request_counts import RequestCounts
@@ -39,6 +40,8 @@ ATTRIBUTES_MAX = 1_000
 """Attributes of a request, dependencies aside."""
 AFTER = "after:"
 """What an attribute begins with that is a dependency."""
+FILE_NAME_MAX = 255
+"""Bytes of the name of a file, as Linux has it."""
 LIMITS = {
     path: info.low or 0
     for path, info in declared(Queue).items()
@@ -61,6 +64,7 @@ def check_spec(site: Site, spec: Spec) -> None:
     if spec.shell is not None and not spec.shell.startswith("/"):
         raise Refusal("bad_shell", shell=spec.shell[:40])
     _check_words(spec, paths)
+    _check_outputs(site, spec)
     _check_ask(site, spec.ask, site.settings.queues.get(spec.queue))
     if spec.layout is not None:
         _check_layout(spec.layout)
@@ -186,8 +190,21 @@ def _words(spec: Spec) -> list[tuple[str, str | None]]:
     return found
 
 
+def _check_outputs(site: Site, spec: Spec) -> None:
+    """Raises Refusal for an output whose file name, its marks filled in, no file can have."""
+    seq = site.next_seq if spec.array is None else array_key(site.next_seq)
+    for flag, path in streams(spec):
+        name = max(fill(path, seq, spec, spec.queue, site.name).split("/"), key=_size)
+        if _size(name) > FILE_NAME_MAX:
+            raise Refusal("long_output", flag=flag, size=_size(name), most=FILE_NAME_MAX, name=name[:40])
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogateescape"))
+
+
 def _check_name(name: str) -> None:
-    if not name or len(name) > NAME_MAX or not name.isprintable() or "/" in name or " " in name:
+    if not name or _size(name) > NAME_MAX or not name.isprintable() or "/" in name or " " in name:
         raise Refusal("bad_name", name=name[:40], most=NAME_MAX)
 
 
