@@ -97,7 +97,7 @@ ATTACKS = (
             f"{_OWNED}::test_nor_does_he_change_which_variables_a_request_of_roots_has")),
     Attack("9", "have mpprun wait for an application that was lost", ("daemon/test_daemon_deserted.py",)),
     Attack("9", "take all descriptors by applications that wait, mail to a program or to strangers",
-           ("engine/test_engine_applications.py::test_a_user_waits_for_so_many_applications_and_no_more",
+           ("engine/test_engine_applications.py::test_commands_wait_for_so_many_requests_of_a_user_and_no_more",
             "engine/test_engine_submit.py::test_mail_goes_to_a_few_addresses_and_to_no_program")),
     Attack("9", "leave the sandbox of a user exit: namespaces, shared memory, files",
            (f"{_DECIDER}::test_the_process_reaches_neither_the_daemons_socket_nor_the_daemon",

@@ -202,7 +202,7 @@ def test_a_pipe_queue_passes_on_by_whether_somebody_waits_at_a_terminal():
     assert handed_in(centre, inside).queue == "apps"
 
 
-def test_a_user_waits_for_so_many_waited_for_and_no_more(monkeypatch):
+def test_commands_wait_for_so_many_requests_of_a_user_and_no_more(monkeypatch):
     monkeypatch.setattr(submit, "WAITED_FOR_MAX", 3)
     centre = Centre().qmgr(APPS).qmgr("stop queue apps")
     [other] = centre.submit("anne queue=batch")
