@@ -11,7 +11,7 @@ from nqspy.model.ids import Seq
 from nqspy.store import places, schema
 
 
-class Reached(NamedTuple):
+class CommitsReached(NamedTuple):
     """The number of the last event that was committed, and the next request's number."""
 
     n: int
@@ -40,13 +40,13 @@ class OpenMark:
         self._path.unlink(missing_ok=True)
 
 
-def reached(path: Path) -> Reached | None:
+def reached(path: Path) -> CommitsReached | None:
     """How far commits had come when the database at ``path`` was left open; None where nothing says so."""
     try:
         n, next_seq = map(int, places.mark(path).read_bytes().split())
     except (OSError, ValueError):
         return None
-    return Reached(n, next_seq)
+    return CommitsReached(n, next_seq)
 
 
 def missing(path: Path) -> int:

@@ -132,7 +132,9 @@ def test_bad_words_of_a_submission_are_refused_and_named(stage, what, fields, wo
 
 
 def test_an_environment_of_200_kb_is_taken_and_one_beyond_1_mib_refused(stage):
-    [id] = stage.result("owner", "submit", items=[item(environment="A=" + "x" * 200_000)])["ids"]
+    [id] = stage.result(
+        "owner", "submit", items=[item(environment="\0".join(f"A{n}=" + "x" * 20_000 for n in range(10)))]
+    )["ids"]
     stage.result("owner", "delete", ids=[id])
     assert (
         "larger than 1 MiB"
