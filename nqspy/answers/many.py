@@ -55,7 +55,7 @@ def carried_out(serving: Serving, command: Any, caller: Caller, answer: Callable
 def _full(serving: Serving, text: str) -> str:
     """The whole identifier of a request: an earlier slice may have deleted it with another (``cascade``)."""
     site = serving.engine.site
-    seq = request_named(text, site.name)
+    seq = request_named(text, site.names)
     return text if seq is None else site.id_of(seq)
 
 
