@@ -36,9 +36,9 @@ def test_the_name_of_a_feature_stands_in_few_files(word, most):
 
 def test_functions_fit_a_screen():
     lengths = FIGURES["lengths"]()
-    assert median(lengths) <= 6
-    assert quantiles(lengths, n=100)[-1] <= 27
-    assert max(lengths) <= 50
+    assert median(lengths) <= 8
+    assert quantiles(lengths, n=10)[-1] <= 30
+    assert max(lengths) <= 60
 
 
 def test_each_figure_is_told_once():
