@@ -187,10 +187,14 @@ def _why(record: dict[str, Any], stayed: dict[str, dict[str, str]]) -> str:
     causes: dict[str, list[str]] = {}
     for each in stayed.values():
         causes.setdefault(each["why"], []).append(each.get("target", ""))
-    said = [f"cannot write {' and '.join(to)}: {why}" if any(to) else why for why, to in causes.items()]
+    said = [
+        f"cannot write {' and '.join(dict.fromkeys(to))}: {why}" if any(to) else why
+        for why, to in causes.items()
+    ]
     [first, *others] = stayed
     place = record["spool"] if others else stayed[first]["at"]
-    return f"{'; '.join(said)}; the output stays in {place} ({records.shown_by(record['spool'], first)})"
+    shown = ", ".join(records.shown_by(record["spool"], name) for name in stayed)
+    return f"{'; '.join(said)}; the output stays in {place} ({shown})"
 
 
 # ---------------------------------------------------------------- what needs no child

@@ -11,7 +11,8 @@ from nqspy.model.errors import Refusal
 KEYS = {
     "id", "seq", "name", "owner", "group", "account", "queue", "domain", "state", "attempt", "submitted",
     "date_in_queue", "eligible", "started", "ended", "requested", "used", "priority", "position", "pes",
-    "units", "exit_status", "exit_signal", "end_reason", "reason", "depends_on", "held", "output", "error",
+    "units", "exit_status", "exit_signal", "end_reason", "ok", "project", "reason", "depends_on", "held",
+    "output", "error",
 }  # fmt: skip
 SITE = """\
 set machine pes=40
@@ -77,7 +78,7 @@ def test_the_keys_of_an_object_are_exactly_those_of_the_book(desk):
     ended = desk.submit("exit 3")
     desk.ended(ended)
     [waiting] = desk.run("qstat", "--json").ok().data
-    gone = desk.run("qstat", "--json", "--ended").ok().data[-1]
+    gone = desk.run("qstat", "--json", "--ended").ok().data[0]
     assert set(waiting) == set(gone) == KEYS
     assert waiting["id"] == held
     assert gone["id"] == ended
@@ -108,7 +109,7 @@ def test_what_is_asked_for_narrows_the_list(desk):
     assert ids("--queue", "night") == ids("night") == night
     assert ids("--state", "held") == [held]
     assert ids("--ended") == ids("--state", "ended")
-    assert ids("--ended")[-1] == done
+    assert ids("--ended")[0] == done
     assert ids("--user", "nobody-else") == []
     assert ids(done, night[1]) == [done, night[1]]
     unknown = desk.run("qstat", "--json", night[0], "4711")

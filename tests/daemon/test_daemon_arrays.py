@@ -55,7 +55,7 @@ def test_people_see_the_array_as_one_line_and_its_indices_if_they_ask(live: Live
     assert len(live.events("held")) == 1
     live.run("qdel", f"{number}[3-100000]").ok()
     gate.touch()
-    assert live.ended(id)["exit_status"] == 0
+    assert live.ended(id)["exit_status"] == 3, "indices were deleted before they began"
     assert len(live.events("submitted")) == 1
 
 

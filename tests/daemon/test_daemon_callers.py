@@ -1,6 +1,7 @@
 """Real callers of a daemon of root: who they are, and in which groups, is what the kernel says of them."""
 
 import os
+import pwd
 
 import pytest
 from daemon.live import until
@@ -11,18 +12,20 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: only root may speak as other users"),
 ]
 
-ANNE, BEN, CATE = 61001, 61002, 61003
+ANNE, BEN, CATE = 1, 2, 3
+"""Users that each Debian has. One without an entry in the user database may not submit."""
 CRAY, BULL = 62001, 62002
-"""Users and groups that need no entry in /etc/passwd: the kernel knows their numbers."""
+"""Groups that need no entry in /etc/group: the kernel knows their numbers."""
+ANNE_NAME, CATE_NAME = (pwd.getpwuid(uid).pw_name for uid in (ANNE, CATE))
 
-SITE = """\
+SITE = f"""\
 set machine pes=1
 create batch_queue open priority=1
 enable queue open
 create batch_queue named priority=1
 enable queue named
 set no_access named
-add users=("61001") named
+add users=("{ANNE_NAME}") named
 create batch_queue cray priority=1
 enable queue cray
 set groups=("62001") cray
@@ -60,12 +63,12 @@ def queue_of(centre, answer):
 def test_the_kernel_says_who_asks_whatever_the_message_says(centre):
     anne, ben = centre.person(ANNE), centre.person(BEN)
     id = anne.submit("open", user=None)["result"]["ids"][0]
-    assert centre.job(id)["owner"] == str(ANNE)
-    for forged in ({}, {"uid": 0}, {"user": "root", "uid": 0, "gid": 0}, {"caller": {"user": str(ANNE)}}):
+    assert centre.job(id)["owner"] == ANNE_NAME
+    for forged in ({}, {"uid": 0}, {"user": "root", "uid": 0, "gid": 0}, {"caller": {"user": ANNE_NAME}}):
         failed = ben.ask("delete", ids=[id], **forged)["result"]["failed"]
         assert failed[0]["code"] == "not_permitted"
     assert ben.submit("open", user="root")["error"]["code"] == "not_permitted"
-    assert ben.submit("open", user=str(ANNE))["error"]["code"] == "unknown_user"
+    assert ben.submit("open", user="nobody-of-that-name")["error"]["code"] == "unknown_user"
     assert anne.ask("delete", ids=[id])["result"]["done"] == [id]
 
 
@@ -84,7 +87,7 @@ def test_a_pipe_queue_leads_only_where_its_caller_may_go(centre):
     assert queue_of(centre, anne.submit("both")) == "named"
     assert queue_of(centre, ben.submit("both")) == "cray"
     error = cate.submit("both")["error"]
-    assert f"cray: {CATE} has no access; named: {CATE} has no access" in error["text"]
+    assert f"cray: {CATE_NAME} has no access; named: {CATE_NAME} has no access" in error["text"]
 
 
 def test_a_pipe_queue_that_routes_later_remembers_the_groups(centre):
