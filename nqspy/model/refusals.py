@@ -201,6 +201,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "long_path": "{path!r}... is longer than a path may be ({most} characters)",
         "long_output": "{flag}: {name!r}... has {size} bytes, and the name of a file at most {most}",
         "nul_word": "arguments and shell cannot hold a NUL character",
+        "bad_variable": "{word!r} in the environment is no NAME=value",
         "bad_shell": "{shell!r} is no shell; give its whole path, such as /bin/sh",
         "bad_date": "its date is not between the years 1970 and 9999",
         "bad_priority": "priority {priority} is not from -1024 to 1023",

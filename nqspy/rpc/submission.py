@@ -212,7 +212,11 @@ def _umask() -> int:
 
 
 def _environment(chosen: Mapping[str, str], folder: str) -> str:
-    """The job's variables as the wire wants them: ``chosen``, and what qsub sends always."""
+    """Return the job's variables as the wire wants them: ``chosen``, and what qsub sends always. Raises
+    BadValue."""
+    for name, value in chosen.items():
+        if not name or "=" in name or "\0" in f"{name}{value}":
+            raise BadValue(f"variable {name!r}: a name has no =, and neither name nor value holds a NUL")
     kept = leave_behind(chosen)  # of what a job hands on unchanged; its own choice of a value stays
     found = {n: value for n, value in chosen.items() if n in kept or value != os.environ.get(n)}
     for name in ("HOME", "LOGNAME", "MAIL", "PATH", "SHELL", "TZ"):

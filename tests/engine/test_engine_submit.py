@@ -299,6 +299,8 @@ def test_what_is_too_large_is_refused():
     assert "environment is larger than 1 MiB" in str(centre.refused(cm.Submit((big,)), ANNE))
     odd = cm.Submission(spec, "echo \u20ac")
     assert "Latin-1" in str(centre.refused(cm.Submit((odd,)), ANNE))
+    nameless = cm.Submission(spec, "true", "A=x\0y")
+    assert centre.refused(cm.Submit((nameless,)), ANNE).code == "bad_value"
 
 
 @pytest.mark.parametrize("text", ["cpu=0", "mem=0"])

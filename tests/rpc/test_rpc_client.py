@@ -159,3 +159,9 @@ def test_the_library_submits_arrays(asked, array):
 def test_an_array_without_indices_is_refused(asked):
     with pytest.raises(errors.BadValue):
         submission("true\n", (), {"array": asked})
+
+
+@pytest.mark.parametrize("variables", [{"": "x"}, {"A=B": "x"}, {"A\0B": "x"}, {"A": "x\0y"}])
+def test_a_variable_that_no_job_can_have_is_refused(variables):
+    with pytest.raises(errors.BadValue):
+        submission("true\n", (), {"environment": variables})

@@ -78,11 +78,13 @@ def check_spec(site: Site, spec: Spec) -> None:
 
 def check_start(args: Sequence[str], environment: bytes) -> None:
     """Raises Refusal for arguments and variables with which no program can be started (execve(2))."""
-    if len(environment) > STRING_MAX:
-        for pair in environment.split(b"\0"):
-            if len(pair) > STRING_MAX:
-                name = pair.partition(b"=")[0].decode("utf-8", "replace")[:80]
-                raise Refusal("long_variable", name=name, size=len(pair), most=STRING_MAX)
+    for pair in filter(None, environment.split(b"\0")):
+        name, equals, _ = pair.partition(b"=")
+        word = name.decode("utf-8", "replace")[:80]
+        if not equals:
+            raise Refusal("bad_variable", word=word)
+        if len(pair) > STRING_MAX:
+            raise Refusal("long_variable", name=word, size=len(pair), most=STRING_MAX)
     sizes = [len(word.encode("utf-8", "replace")) for word in args]
     for place, size in enumerate(sizes, start=1):
         if size > STRING_MAX:
