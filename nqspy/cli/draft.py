@@ -202,7 +202,9 @@ class SubmissionDraft(RequestSheet):
             unit = "bytes" if bytes and size != len(value) else "characters"
             raise Wrong(f"a name has 1 to {longest} {unit}, {value!r} has {size}{how}")
         if "/" in value or " " in value or not value.isprintable():
-            raise Wrong(f"{value!r} is no name: it may hold no blank and no slash")
+            odd = any("\udc80" <= char <= "\udcff" for char in value)
+            why = "it is no UTF-8 text" if odd else "it may hold no blank, no slash and no control character"
+            raise Wrong(f"{value!r} is no name: {why}")
         self.spec["name"], self.spec["name_given"] = value, True
 
     def _path(self, value: str) -> str:

@@ -85,6 +85,7 @@ def test_directives_are_utf_8(desk, hand_in, tmp_path):
     assert {"X=\xc3\xa9", "Y=\xff"} <= set(item["environment"].split("\0"))
     status, err, _ = hand_in(b"#PBS -N d\xe9\n")
     assert (status, err.count("\n")) == (1, 1)
+    assert "UTF-8" in err
 
 
 @pytest.mark.parametrize("indent", ["  ", "\t", " \t "])
