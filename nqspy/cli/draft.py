@@ -285,6 +285,11 @@ class SubmissionDraft(RequestSheet):
             ask["others"] = list(self.others.items())
         if self.needs:
             ask["needs"] = self.needs
+        if self.array_limit is not None:
+            array = spec.get("array")
+            if not isinstance(array, dict):
+                raise Failure("-W max_run_subjobs: this is not an array; give its indices with -J", 2)
+            spec["array"] = array | {"limit": self.array_limit or None}
         notes = self.notes + self.depends
         parts = {"ask": ask, "args": args, "output": self.output, "mail": self.mail, "attributes": notes}
         spec.update({name: part for name, part in parts.items() if part})

@@ -30,6 +30,7 @@ def values_of(found: list[Given], home: "str | None") -> "Values":
     if any(given.kind == "keep" for given in options):
         draft.output.update(dict.fromkeys(("keep_stdout", "keep_stderr"), False))
     draft.apply(options, "command")
+    limit, draft.array_limit = draft.array_limit, None
     asked = {"output": dict(draft.output), "mail": dict(draft.mail)}  # before defaults are filled in
     spec = draft.item("", "", [], here)["spec"]
     assert isinstance(spec, dict)
@@ -42,6 +43,10 @@ def values_of(found: list[Given], home: "str | None") -> "Values":
         values |= {f"units/{name}": count for name, count in draft.consumables.items()}
         if "ask/pes" in values or "mold" in values:
             values.setdefault("layout", None)
+    if limit is not None:
+        values["array/limit"] = limit
+    if draft.depends or draft.block:
+        raise Failure("-W: of a submitted request only umask= and max_run_subjobs= change", 2)
     for given in found:
         if given.target in ("holds", "owner"):
             values[given.target] = given.value

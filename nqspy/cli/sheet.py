@@ -12,6 +12,7 @@ class RequestSheet:
 
     ``listed``: resources by name, ``consumables``: the units they come to; ``notes``: its attributes;
     ``depends``: those that say what it waits for by ``-W``; ``wished``: what ``-W`` has said;
+    ``array_limit``: how many indices it lets run at a time (0: any);
     ``variables`` to take along, or all (``exports``); ``block``: wait for its end; ``wrapped``: a line that
     stands for the script; ``slurm``: what Slurm's options have said (`slurm.SlurmSheet`); ``date`` reads a
     date; ``workdir``: where it is handed in; ``warnings``: what is read and yet not done; ``remarks``: what
@@ -35,6 +36,7 @@ class RequestSheet:
         self.delete_script = False
         self.block = False
         self.wished: set[str] = set()
+        self.array_limit: int | None = None
         self.depends: list[str] = []
         self.listed: dict[str, Listed] = {}
         self.wrapped: str | None = None

@@ -118,7 +118,7 @@ QSUB_NQS: Table = (
 QSUB: Table = (
     *QSUB_NQS,
     (("-I",), "interactive", "on", "", "a session at this terminal (PBS)"),
-    (("-W",), "", "wishes", "NAME=VALUE,...", "depend=, block=true, umask= (PBS)"),
+    (("-W",), "", "wishes", "NAME=VALUE,...", "depend=, block=true, umask=, max_run_subjobs= (PBS)"),
     (("-t",), "", "array", "RANGE", "array of these indices (Torque)"),
     (("-w",), "start_in", "folder", "PATH", "folder to start in (PBS)"),
     (("-n",), "whole_nodes", "note", "", "whole nodes (PBS, noted)"),
@@ -159,7 +159,7 @@ QSUB_PBS: Table = (
     (("-u",), "user", "user", "USER", "run as another user (managers)"),
     (("-v",), "", "variables", "NAME[=VALUE],...", "export these variables"),
     (("-V",), "", "export", "", "export the whole environment"),
-    (("-W",), "", "wishes", "NAME=VALUE,...", "depend=, block=true, umask="),
+    (("-W",), "", "wishes", "NAME=VALUE,...", "depend=, block=true, umask=, max_run_subjobs="),
     (("-z",), "silent", "on", "", "do not print the identifier"),
     (("-b",), "a time limit for reaching the server", "refused_value", "SECONDS", "refused"),
     (("-D",), "a root folder for the job", "refused_value", "PATH", "refused"),
@@ -293,6 +293,7 @@ QALTER: Table = (
     (("-r",), "name", "name_or_rerun", "y|n", "whether it may be run again"),
     (("-S",), "shell", "shell", "PATH", "shell that reads the script"),
     (("-u",), "owner", "text", "USER", "its owner, who stays the same"),
+    (("-W",), "", "wishes", "NAME=VALUE,...", "max_run_subjobs=N (indices at a time, 0: any), umask="),
     HOME,
     HELP,
 )

@@ -1,10 +1,11 @@
-"""PBS's ``qsub -W name=value,...``: dependencies, waiting, umask; the rest is refused by name
-(pbs-clients.md 3 and 7). Only loaded when it is given."""
+"""PBS's ``qsub -W name=value,...``: dependencies, waiting, umask, limit of an array; the rest is refused by
+name (pbs-clients.md 3 and 7). Only loaded when it is given."""
 
 from nqspy.cli.fast import Given
 from nqspy.cli.sheet import RequestSheet
-from nqspy.cli.values import Wrong
+from nqspy.cli.values import Wrong, parse_number
 from nqspy.cli.words import split_list
+from nqspy.model import index_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,6 +86,10 @@ def _umask(draft: RequestSheet, value: str) -> None:
     draft.spec["umask"] = int(value, 8)
 
 
+def _limit(draft: RequestSheet, value: str) -> None:
+    draft.array_limit = parse_number(value, 0, index_text.MOST_INDICES)
+
+
 _READ: "dict[str, Callable[[RequestSheet, str], None]]" = {
-    "depend": _depend, "block": _block, "umask": _umask,
+    "depend": _depend, "block": _block, "umask": _umask, "max_run_subjobs": _limit,
 }  # fmt: skip

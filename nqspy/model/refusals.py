@@ -35,6 +35,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
     ("bad_array", 166): {
         "bad_array": "array: {said}",
         "empty_array": "array: it has no index",
+        "not_an_array": "{id} is not an array; name an array like 17[]",
         "bad_array_limit": "array: at least 1 index may run at a time, not {limit}",
     },
     ("has_ended", 35): {

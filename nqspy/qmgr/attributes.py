@@ -108,6 +108,12 @@ MODIFY = dict(
         _ask("needs", "ask/needs", "names", "resources it needs, none: takes them back"),
         _ask("consumables", "ask/consumables", "amounts", "units it asks for, none: takes them back"),
         _ask("eligible", "eligible", "name", "not before this date (the forms of qsub -a), none: at once"),
+        _ask(
+            "array_limit",
+            "array/limit",
+            "count",
+            "indices of the array that run at a time at most, 0: any",
+        ),
         _ask("queue", "queue", "name", "the queue it waits in"),
     )
 )

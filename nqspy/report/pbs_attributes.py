@@ -196,6 +196,7 @@ def _of_array(subject: Subject, server: str) -> dict[str, Value | None]:
     return {
         "array": "True",
         "array_state_count": count,
+        "max_run_subjobs": asked.limit,
         "array_indices_submitted": indices.show(asked.indices),
         "array_indices_remaining": indices.show(state.left) or None,
     }

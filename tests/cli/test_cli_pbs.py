@@ -41,6 +41,8 @@ def spec(desk, screen, head, *words):
         ("-W depend=afterok:1:2.ymp,afterany:3@ymp", {
             "attributes": ["after:1:ok", "after:2.ymp:ok", "after:3:any"]}),
         ("-Wdepend=\"'afternotok:4'\" -W umask=027", {"attributes": ["after:4:fail"], "umask": 0o027}),
+        ("-W max_run_subjobs=5 -J 1-9", {"array": {"indices": [[1, 9, 1]], "limit": 5}}),
+        ("-J 1-9%3 -W max_run_subjobs=0", {"array": {"indices": [[1, 9, 1]], "limit": None}}),
         ("-W umask=77,depend=after:9", {"attributes": ["after:9:start"], "umask": 0o077}),
         ("-lT 600 -s /bin/sh", {"ask": {"cpu": 600_000}, "shell": "/bin/sh"}),
         ("-eo", {"output": {"stderr": "{here}/o"}}),
@@ -175,6 +177,7 @@ USAGE = [
         "qsub: illegal -W value 'soon=1': there is no attribute soon; known are depend, block, umask",
     ),
     ("-W block=x", 2, "qsub: illegal -W value 'block=x'"),
+    ("-W max_run_subjobs=5", 2, "qsub: -W max_run_subjobs: "),
     ("-W umask=8", 2, "qsub: illegal -W value 'umask=8'"),
     (
         "-W stagein=a@b:c",

@@ -87,6 +87,34 @@ def test_a_limit_of_its_own_keeps_most_indices_back() -> None:
     assert centre.site.requests == {}
 
 
+def test_the_limit_of_an_array_can_be_changed_and_taken_back() -> None:
+    centre = Centre(pes=8)
+    (seq,) = centre.submit("anne array=1-20%2")
+    (lone,) = centre.submit("ben")
+
+    def limit(value: object, id: str = "1[]") -> None:
+        centre.ask(cm.ModifyRequest((id,), {"array/limit": value}), ANNE)
+
+    limit(4)
+    assert _running(centre, seq) == [1, 2, 3, 4]
+    assert len(centre.events(ev.Modified)) == 1
+    limit(1)
+    assert _running(centre, seq) == [1, 2, 3, 4]  # who runs stays
+    centre.ask(cm.RerunRequests(("1[2-4]",)), ANNE)
+    centre.later(minutes=1)
+    assert _running(centre, seq) == [1]  # indices that wait as requests of their own have the new limit, too
+    centre.is_sound()
+    limit(0)
+    assert len(_running(centre, seq)) == 7
+    assert seq not in centre.site.limited
+    limit(3)
+    limit(None)
+    for value, id in ((-1, "1[]"), ("x", "1[]"), (3, "1[1]"), (3, str(lone))):
+        answer = centre.ask(cm.ModifyRequest((id,), {"array/limit": value}), ROOT)
+        assert answer["failed"]
+    centre.is_sound()
+
+
 def test_stepped_and_listed_indices_run_in_their_order() -> None:
     centre = Centre(pes=1, length=60)
     centre.submit("anne array=20-30:5,1-3,7")

@@ -196,6 +196,8 @@ OTHERS = [
     ("modify request 17 cpu_limit=10:00 wall_limit=1h memory_limit=32mw pe_limit=4 nice=3 priority=5",
      c.ModifyRequest(("17",), {"ask/cpu": 600_000, "ask/wall": 3_600_000, "ask/memory": 256 * MB,
                                "ask/pes": 4, "ask/nice": 3, "priority": 5})),
+    ("modify request 17 array_limit=5 pri=1", c.ModifyRequest(("17",), {"array/limit": 5, "priority": 1})),
+    ("modify request 17[] array_limit=none", c.ModifyRequest(("17[]",), {"array/limit": None})),
     ("mod r 17 18 c=unlimited", c.ModifyRequest(("17", "18"), {"ask/cpu": UNLIMITED})),
     ("modify request 17 priority=-1024 process_limit=unlimited",
      c.ModifyRequest(("17",), {"priority": -1024, "ask/per_request/process_limit": -1})),

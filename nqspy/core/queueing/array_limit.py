@@ -1,4 +1,4 @@
-"""How many indices of an array may run at a time, as its owner said (``-J 1-100%5``)."""
+"""Limit of running indices of an array (``-J 1-100%5``); its owner may change it later."""
 
 from collections.abc import Iterable, Iterator
 
@@ -35,12 +35,18 @@ class ArrayLimit(LimitRule):
             self._runs[array] = self._runs.get(array, 0) + 1
 
     def room(self, request: Request) -> float:
-        """How many more indices of its array, or of it, may start now."""
-        array = request.seq if request.array is not None else array_of(request.seq)
-        spec = request.spec.array
-        if array not in self._site.limited or array is None or spec is None or spec.limit is None:
-            return INFINITE
-        return spec.limit - self._runs.get(array, 0)
+        """Return the number of indices of the array that may still start."""
+        array, limit = self._limit(request)
+        return INFINITE if limit is None else limit - self._runs.get(array, 0)
+
+    def _limit(self, request: Request) -> tuple[Seq, int | None]:
+        """Return the array of a request and its limit, as the array has it now: an index that is a request
+        of its own keeps the specification it left the array with."""
+        seq = request.seq if request.array is not None else array_of(request.seq)
+        if seq is None or seq not in self._site.limited:
+            return request.seq, None
+        spec = self._site.requests[seq].spec.array
+        return seq, None if spec is None else spec.limit
 
     def left(self, ever: bool) -> Left | None:
         """Nothing for the arrays that have as many as they may."""
@@ -59,17 +65,14 @@ class ArrayLimit(LimitRule):
         return set(_rows(self._site, self._site.limited, columns)) if self._site.limited else set()
 
     def claims(self, request: Request) -> Iterable[Claim]:
-        array = request.seq if request.array is not None else array_of(request.seq)
-        spec = request.spec.array
-        if array not in self._site.limited or spec is None or spec.limit is None:
-            return ()
-        return ((("array", array), 1, spec.limit),)
+        array, limit = self._limit(request)
+        return () if limit is None else ((("array", array), 1, limit),)
 
     def reason(self, request: Request) -> Reason | None:
         """That as many run as may."""
         if self.room(request) >= 1:
             return None
-        array = array_of(request.seq) or request.seq
+        array, _ = self._limit(request)
         return _REACHED(self._site.id_of(array), self._runs.get(array, 0))
 
 

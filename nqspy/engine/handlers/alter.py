@@ -11,6 +11,7 @@ from nqspy.core.consumables import with_units
 from nqspy.core.runtime import wall_limit
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.people import role_of
+from nqspy.engine.handlers.spec import array_of
 from nqspy.model import events as ev
 from nqspy.model.cause import Cause
 from nqspy.model.commands import Delete
@@ -43,11 +44,14 @@ def having(node: Any, name: str, value: Any) -> Any:
 
 
 def altered(site: Site, spec: Spec, head: str, rest: str, value: Any) -> Spec:
-    """The spec with another output, mail, umask or note (``attributes/NAME``: values, none: taken back), or
-    another number of units of a consumable (``units/NAME``). Raises Refusal."""
+    """Return the spec with another output, mail, umask, limit of its array (``array/limit``) or note
+    (``attributes/NAME``: values, none: taken back), or with another number of units of a consumable
+    (``units/NAME``). Raises Refusal."""
     if head == "units" and rest:
         wanted = with_units(site, spec.ask.consumables, rest, value)
         return replace(spec, ask=having(spec.ask, "consumables", wanted))
+    if head == "array" and rest == "limit" and spec.array is not None:
+        return replace(spec, array=array_of(having(spec.array, rest, None if value == 0 else value)))
     if head == "output" and rest in spec.output.__struct_fields__:
         return replace(spec, output=having(spec.output, rest, value))
     if head == "mail" and rest in spec.mail.__struct_fields__:
@@ -101,6 +105,12 @@ def need_to_stay(tx: Transaction, request: Request, owner: Any, caller: Caller) 
 
 
 # ---------------------------------------------------------------- holds
+
+
+def need_array(tx: Transaction, request: Request, values: dict[str, Any]) -> None:
+    """Raises Refusal where the limit of an array shall change and the request is none, or an index of it."""
+    if "array/limit" in values and request.array is None:
+        raise Refusal("not_an_array", id=tx.site.id_of(request.seq))
 
 
 def need_one_run(tx: Transaction, request: Request, values: dict[str, Any]) -> None:

@@ -209,6 +209,7 @@ def modify(tx: Transaction, command: cm.ModifyRequest, caller: Caller) -> Any:
         need_owner(tx.site, caller, request, "modify")
         alter.need_to_stay(tx, request, owner, caller)
         alter.need_one_run(tx, request, values)
+        alter.need_array(tx, request, values)
         started = request.state in STARTED
         if started:
             alter.need_alterable(tx, request, command.values)
