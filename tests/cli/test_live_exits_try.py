@@ -1,10 +1,18 @@
-"""``nqspy exits try FILE``: what a file of exits would do to those that wait, found on a copy beside
-the daemon."""
+"""``nqspy exits try FILE``: the effect of a file of exits on waiting requests, found on a copy beside the
+daemon. Most tests call the function behind the command: a command loads all of nqspy each time."""
 
+import json
 import os
 import pwd
 
 import pytest
+from daemon.live import Live
+
+from nqspy.model.errors import NqspyError
+from nqspy.sim.trying.compare import tried_now
+from nqspy.sim.trying.since import tried_since
+from nqspy.sim.trying.texts import text as text_of
+from nqspy.userexit.loader import read_file
 
 ONE_PE = """\
 set machine pes=1
@@ -31,19 +39,51 @@ HEAD = "from nqspy.userexit import *\nfrom nqspy.userexit import userexit\n"
 SLEEP = "sleep 600"
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """One daemon for all tests of the file that ask about waiting requests."""
+    folder = tmp_path_factory.mktemp("shared")
+    live = Live(folder / "home", folder / "work").site(ONE_PE).start()
+    yield live
+    live.close()
+
+
 @pytest.fixture
-def site(make_live):
-    """make(pes=2, exits={...}): a site with one queue."""
+def site(shared):
+    """make(pes=2, exits={...}): the shared site, as empty as a new one."""
 
     def make(pes=1, **exits):
-        return make_live().site(ONE_PE.replace("pes=1", f"pes={pes}"), exits).start()
+        for name, code in exits.items():
+            shared.exit(name, code)
+        shared.set(f"set machine pes={pes}", *(["reload exits"] if exits else []))
+        return shared
 
-    return make
+    yield make
+    names = [path.unlink() or path.stem for path in (shared.home / "exits").glob("*.py")]
+    if ids := [each.id for each in shared.client.requests()]:
+        shared.client.delete(*ids, kill=True)
+    for each in ids:
+        shared.ended(each)
+    if names:
+        shared.set("reload exits")
 
 
-def tried(live, name, code, *words):
-    """What trying a file of that name gives."""
-    return live.run("nqspy", "exits", "try", str(live.write(f"{name}.py", code)), "--json", *words).ok().data
+@pytest.fixture
+def fresh(make_live):
+    """make(pes=2, exits={...}): a new site, whose journal and past use are this test's alone."""
+    return lambda pes=1, **exits: make_live().site(ONE_PE.replace("pes=1", f"pes={pes}"), exits).start()
+
+
+def tried_file(live, path, since=None):
+    """The data of trying a file."""
+    home, candidate = str(live.home), read_file(path)
+    data = tried_now(home, candidate) if since is None else tried_since(home, candidate, since)
+    return json.loads(json.dumps(data))
+
+
+def tried(live, name, code, since=None):
+    """The data of trying a file of that name."""
+    return tried_file(live, live.write(f"{name}.py", code), since)
 
 
 def rows(data, *keys):
@@ -61,7 +101,8 @@ def test_who_would_wait_is_told_and_the_daemon_goes_on_undisturbed(site):
     fourth = live.submit(SLEEP, name="test", wall="10:00")
     live.waits(fourth, "PE")
     before = [each["n"] for each in live.events() if each["kind"] != "decided"]
-    data = tried(live, "quiet", QUIET)
+    path = live.write("quiet.py", QUIET)
+    data = live.run("nqspy", "exits", "try", str(path), "--json").ok().data
     assert (data["exit"], data["replaces"], data["waiting"], data["until"]) == ("quiet", False, 2, None)
     assert rows(data, "id", "kind", "reason") == [
         (fourth, "later", "your tests are running (quiet)"),
@@ -86,7 +127,7 @@ def test_a_file_takes_the_place_of_the_loaded_one_of_its_name(site):
     live.waits(third, "your tests are running")
     live.exit("quiet", QUIET.replace('"1"', '"3"'))  # saved and not loaded yet
     path = live.home / "exits" / "quiet.py"
-    data = live.run("nqspy", "exits", "try", str(path), "--json").ok().data
+    data = tried_file(live, path)
     assert data["replaces"]
     assert rows(data, "id", "was", "would", "kind", "reason")[0] == (
         second, "waits, place 1, " + data["changed"][0]["was"].partition("place 1, ")[2], "starts", "starts",
@@ -105,8 +146,8 @@ def test_a_file_takes_the_place_of_the_loaded_one_of_its_name(site):
     assert (other["replaces"], other["off"]) == (False, False)
 
 
-def test_places_and_starts_change_with_the_share_term(site):
-    live = site()
+def test_places_and_starts_change_with_the_share_term(fresh):
+    live = fresh()
     me = pwd.getpwuid(os.getuid()).pw_name
     live.set(*(f"create group {name} share=10 members=({me})" for name in ("d1", "d2", "d3")))
     live.running(live.submit(SLEEP, account="d3", wall="10:00"))
@@ -159,7 +200,7 @@ def test_calls_that_fail_or_take_long_are_named(site):
     assert failed["jobselect", b].startswith("ran beyond its budget of 50 ms")
     assert [(each["hook"], each["id"], each["budget_ms"]) for each in data["long"]] == [("jobselect", b, 50)]
     assert data["hooks"]["jobend"]["calls"] == 0
-    text = live.run("nqspy", "exits", "try", str(live.work / "bad.py")).ok().out
+    text = text_of(data, False)
     assert f"FAILED exit bad: jobselect on {a}: AttributeError" in text
     assert f"LONG exit bad: jobselect on {b}: " in text
     assert "jobend: is a notice, which is not tried" in text
@@ -169,51 +210,54 @@ def test_people_get_a_page_and_its_first_twenty(site):
     live = site()
     live.running(live.submit(SLEEP, name="test", wall="10:00"))
     ids = [live.submit(SLEEP, name="test", wall="10:00") for _ in range(25)]
-    path = str(
-        live.write("shut.py", HEAD + "@userexit\ndef jobselect():\n    return refuse('closed', alike=())\n")
-    )
-    text = live.run("nqspy", "exits", "try", path).ok().out
+    shut = HEAD + "@userexit\ndef jobselect():\n    return refuse('closed', alike=())\n"
+    text = live.run("nqspy", "exits", "try", str(live.write("shut.py", shut))).ok().out
     assert text.startswith("exit shut, besides those loaded, on the 25 that wait at 20")
     assert "25 would start later\n" in text
     assert f"{ids[0]}  test  " in text
     assert "  why:   closed (shut)\n" in text
     assert "never starts" in text
     assert "and 5 more (--all)\n" in text
-    assert "more (--all)" not in live.run("nqspy", "exits", "try", path, "--all").ok().out
-    nothing = str(live.write("nothing.py", HEAD + "@userexit\ndef jobselect(): pass\n"))
-    assert "\nnothing would change\n" in live.run("nqspy", "exits", "try", nothing).ok().out
+    assert "more (--all)" not in text_of(tried(live, "shut", shut), True)
+    nothing = tried(live, "nothing", HEAD + "@userexit\ndef jobselect(): pass\n")
+    assert "\nnothing would change\n" in text_of(nothing, False)
 
 
 def test_what_is_wrong_is_one_line(site, make_live):
     live = site()
     live.submit(SLEEP, name="long")
-    live.submit(SLEEP, name="a")
+    id = live.submit(SLEEP, name="a")
 
-    def refused(code, *words, name="bad"):
-        path = live.write(f"{name}.py", code)
-        live.run("nqspy", "exits", "try", str(path)).refused(*words)
+    def refused(at, path, *words):
+        with pytest.raises(NqspyError) as error:
+            tried_file(at, path)
+        told = str(error.value)
+        assert len(told.splitlines()) == 1
+        assert all(word in told for word in words), told
 
-    refused("x =", "bad.py, line 1: syntax error")
-    refused(HEAD + "@userexit\ndef jobselct(): pass\n", "did you mean jobselect?")
+    refused(live, live.write("bad.py", HEAD + "@userexit\ndef jobselct(): pass\n"), "did you mean jobselect?")
     deadly = "import os\n" + HEAD + "@userexit\ndef jobselect(): os._exit(3)\n"
-    refused(deadly, "exit bad: jobselect about 2.", "it ended with status 3")
-    live.run("nqspy", "exits", "try", "nowhere.py").refused("nowhere.py: cannot be read")
-    other = make_live("other")
-    other.run("nqspy", "exits", "try", str(live.write("quiet.py", QUIET))).refused("no nqsd answers")
+    refused(live, live.write("bad.py", deadly), f"exit bad: jobselect about {id}", "it ended with status 3")
+    refused(live, live.work / "nowhere.py", "nowhere.py: cannot be read")
+    refused(make_live("other"), live.write("quiet.py", QUIET), "no nqsd answers")
+    path = str(live.write("bad.py", "x ="))
+    live.run("nqspy", "exits", "try", path).refused("bad.py, line 1: syntax error")
+    live.run("nqspy", "exits", "try", path, "--since", "soon").refused("'soon' is no moment")
     assert live.run("nqspy", "exits", "try").status == 2
 
 
 # ---------------------------------------------------------------- on what came lately
 
 
-def test_what_came_lately_goes_through_it_again(site):
-    live = site(pes=4)
+def test_what_came_lately_goes_through_it_again(fresh):
+    live = fresh(pes=4)
     tests = [live.submit("sleep 1", name="test") for _ in range(3)]
     model = live.submit("sleep 1", name="model")
     for each in (*tests, model):
         live.ended(each)
     before = [each["n"] for each in live.events()]
-    data = tried(live, "quiet", QUIET, "--since", "7d")
+    path = str(live.write("quiet.py", QUIET))
+    data = live.run("nqspy", "exits", "try", path, "--json", "--since", "7d").ok().data
     assert (data["exit"], data["replaces"], data["requests"], data["as_it_was"]) == ("quiet", False, 4, 0)
     assert {row["id"] for row in data["changed"]} == set(tests[1:]), (
         "the first runs as it did, and so does the model"
@@ -224,14 +268,13 @@ def test_what_came_lately_goes_through_it_again(site):
     assert data["counts"] == {"submission": 0, "earlier": 0, "later": 2, "new": 0, "never": 0}
     assert data["calls"] >= 4
     assert [each["n"] for each in live.events()] == before
-    text = live.run("nqspy", "exits", "try", str(live.work / "quiet.py"), "--since", "7d").ok().out
+    text = text_of(data, False)
     assert text.startswith("exit quiet, besides those loaded, on the 4 that started from 20")
     assert "2 would have started later\n" in text
-    live.run("nqspy", "exits", "try", "quiet.py", "--since", "soon").refused("'soon' is no moment")
 
 
-def test_of_the_past_too_refusals_failures_and_loaded_exits_are_told(site):
-    live = site(pes=4, quiet=QUIET)
+def test_of_the_past_too_refusals_failures_and_loaded_exits_are_told(fresh):
+    live = fresh(pes=4, quiet=QUIET)
     ids = [live.submit("true", name=name) for name in ("odd", "even")]
     for each in ids:
         live.ended(each)
@@ -239,17 +282,15 @@ def test_of_the_past_too_refusals_failures_and_loaded_exits_are_told(site):
         HEAD
         + "@userexit\ndef submit(request):\n    return refuse('odd') if request.name == 'odd' else None\n"
     )
-    assert rows(tried(live, "gate", gate, "--since", "1d"), "id", "kind", "would", "reason") == [
+    assert rows(tried(live, "gate", gate, "1d"), "id", "kind", "would", "reason") == [
         (ids[0], "submission", "refused", "odd (exit gate)"),
         (ids[0], "never", "waits", ""),
     ]  # fmt: skip
     bad = HEAD + "@userexit\ndef jobselect(request):\n    return refuse(request.nmae)\n"
-    data = tried(live, "bad", bad, "--since", "1d")
+    data = tried(live, "bad", bad, "1d")
     assert {(each["hook"], each["id"]) for each in data["failures"]} == {("jobselect", each) for each in ids}
     live.exit("quiet", QUIET.replace('"1"', '"9"'))  # saved and not loaded yet
-    data = live.run(
-        "nqspy", "exits", "try", str(live.home / "exits" / "quiet.py"), "--since", "1d", "--json"
-    ).ok().data  # fmt: skip
+    data = tried_file(live, live.home / "exits" / "quiet.py", "1d")
     assert (data["replaces"], data["as_it_was"], data["changed"]) == (True, 0, [])
     live.stop()
-    assert tried(live, "gate", gate, "--since", "1d")["counts"]["submission"] == 1, "without a daemon too"
+    assert tried(live, "gate", gate, "1d")["counts"]["submission"] == 1, "without a daemon too"
