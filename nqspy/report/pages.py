@@ -67,9 +67,9 @@ def figures(data: Data) -> Iterable[str]:
             f"{paged} MB left the memory"
         )
     if data["withdrawn"]:
-        yield f"withdrawn: {data['withdrawn']} requests, deleted by their owners"
+        yield f"withdrawn: {data['withdrawn']}, deleted by their owners"
     if data["never"]:
-        yield f"can never start: {data['never']}, listed below with the limits that keep them"
+        yield f"can never start: {data['never']}, listed below with the reasons"
     what = charge_words(data["charge"])
     if data["deviation"] is not None:
         yield f"quotas: {what} that a department got, less what it was entitled to, as parts of all {what}"

@@ -67,7 +67,7 @@ def test_one_that_waits_for_a_sooner_end_says_so_and_its_promise_outlasts_the_da
     assert promised["pes"] == 4
     why = four.run("qstat", "--why", id).ok().out
     assert "waits for 4, on which it ends sooner" in why
-    assert "reserved: its start on 4 PEs, at " in why
+    assert "reserved: its start on 4 PEs, " in why
     four.kill()
     four.start()
     assert four.why(id)["reservation"] == promised

@@ -164,7 +164,7 @@ ATTACKS = {
         "ln -sf $HIS/precious $SHARED/anne.out; ln -f $HIS/precious $SHARED/hard && echo WON",
     # from inside a request
     "list the spool from a request": mine("ls $NQSPY_HOME/spool && echo WON"),
-    "alter the own script for the next one": mine("echo 'touch x' >> $0 && echo WON"),
+    "write into the spool from a request": mine("touch $NQSPY_HOME/spool/x && echo WON"),
     "become root in a request": mine("setpriv --reuid 0 id && echo WON"),
     "find an open descriptor in a request": mine(
         "for n in 3 4 5 6 7 8 9; do [ -w /proc/self/fd/$n ] && echo WON; done; true"

@@ -177,7 +177,8 @@ AGREED = (
         "processors busy 94.4 % (PE time allocated from 2026-03-02 21:00:18 to 2026-03-03 06:00:33), CPU time"
         " used 1.1 %\n",
         "PEs allocated 91.8 % of the time from 2026-03-02 21:00:18 to 2026-03-03\n"
-        "  06:00:33; CPUs busy 1.1 % of it\nwithdrawn: 1 requests, deleted by their owners\n",
+        "  06:00:33; CPUs busy 1.1 % of it\nwithdrawn: 1, deleted by their owners\n"
+        "can never start: 1, listed below with the reasons\n",  # 30.ymp: what it waits for has failed
     ),
     (
         "Quotas are compared over the whole night, in the unit that is charged, while there is work (page"
