@@ -81,16 +81,31 @@ def variables(order: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def removed(path: str) -> bool:
-    """Remove it if the job has left no folder with files there; return whether it is gone."""
+    """Remove it if the job has left no folder with files there; return whether nothing of it is left. Its
+    name may be another user's by now, for a link or a folder of his own: that stays untouched."""
     try:
-        for file in os.listdir(path):
-            (os.rmdir if file == _TEMPORARY else os.unlink)(f"{path}/{file}")
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return not _ours(path)
+    try:
+        if os.fstat(folder).st_uid != os.geteuid():
+            return True
+        for file in os.listdir(folder):
+            (os.rmdir if file == _TEMPORARY else os.unlink)(file, dir_fd=folder)
         os.rmdir(path)
-    except FileNotFoundError:
-        return not os.path.lexists(path)
+    except OSError:
+        return not _ours(path)
+    finally:
+        os.close(folder)
+    return True
+
+
+def _ours(path: str) -> bool:
+    try:
+        seen = os.lstat(path)
     except OSError:
         return False
-    return True
+    return stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.geteuid()
 
 
 def remove(path: str) -> None:
@@ -99,7 +114,7 @@ def remove(path: str) -> None:
         return
     import shutil  # few jobs leave anything
 
-    shutil.rmtree(path, onerror=_once_more)
+    shutil.rmtree(path, onerror=lambda call, at, _: _once_more(call, at, path))
 
 
 _CLEAR = 'rm -rf -- "$1" 2>/dev/null || { chmod -R u+rwx -- "$1"; rm -rf -- "$1"; }'
@@ -127,10 +142,10 @@ def clear(path: str, uid: int) -> None:
         )  # fmt: skip
 
 
-def _once_more(call: Any, path: str, _error: Any) -> None:
-    """Of a folder without rights its owner gives himself some."""
+def _once_more(call: Any, path: str, top: str) -> None:
+    """Of a folder without rights its owner gives himself some, of none above ``top``."""
     with contextlib.suppress(OSError):
-        for folder in (os.path.dirname(path), path):
+        for folder in (os.path.dirname(path), path) if path != top else (path,):
             if stat.S_ISDIR(os.lstat(folder).st_mode):
                 os.chmod(folder, 0o700)
         if call in (os.unlink, os.rmdir):

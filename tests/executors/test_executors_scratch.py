@@ -1,0 +1,54 @@
+"""The scratch folder of an attempt is removed, and nothing beside it, whoever has its name by now."""
+
+import os
+import stat
+
+import pytest
+
+from nqspy.executors import scratch
+
+
+@pytest.fixture
+def victim(tmp_path):
+    folder = tmp_path / "victim"
+    folder.mkdir()
+    (folder / "precious").write_text("precious")
+    return folder
+
+
+@pytest.mark.parametrize("remove", [scratch.removed, scratch.remove])
+def test_a_link_in_its_place_leads_nowhere(tmp_path, victim, remove):
+    tmp_path.chmod(0o755)
+    (tmp_path / "scratch").symlink_to(victim)
+    remove(str(tmp_path / "scratch"))
+    assert (victim / "precious").read_text() == "precious"
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a folder is another user's")
+def test_what_is_another_users_stays(tmp_path, victim):
+    os.chown(victim, 65534, 65534)
+    assert scratch.removed(str(victim))
+    assert (victim / "precious").exists()
+
+
+def test_the_folder_that_holds_it_keeps_its_mode_where_it_cannot_be_removed(tmp_path, monkeypatch):
+    held, rmdir = tmp_path / "scratch", os.rmdir
+    (held / "more" / "tmp").mkdir(parents=True)
+    tmp_path.chmod(0o755)
+
+    def busy(path, **options):
+        if os.fspath(path) == str(held):
+            raise OSError(16, "busy, as a folder that something is mounted in")
+        rmdir(path, **options)
+
+    monkeypatch.setattr(os, "rmdir", busy)
+    scratch.remove(str(held))
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
+
+
+def test_what_the_job_has_left_there_is_removed(tmp_path):
+    (tmp_path / "scratch" / "tmp" / "more").mkdir(parents=True)
+    (tmp_path / "scratch" / "closed").mkdir(mode=0)
+    scratch.remove(str(tmp_path / "scratch"))
+    assert not (tmp_path / "scratch").exists()
