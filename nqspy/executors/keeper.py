@@ -28,7 +28,8 @@ class Keeper:
 
     def __init__(self, spool: str, reports: socket.socket, seat: cage.Seat, others: set[int]) -> None:
         """``others``: children of the starter that are neither shepherds nor remains; those that have ended
-        are taken out. Raises OSError where it cannot become a subreaper."""
+        are taken out, and what one that was killed leaves is ended. Raises OSError where it cannot become a
+        subreaper."""
         self._spool = spool
         self._reports = reports
         self._seat = seat
@@ -73,7 +74,9 @@ class Keeper:
                 break
             if pid == 0:
                 break
-            self._others.discard(pid)
+            if pid in self._others:
+                self._others.remove(pid)
+                self._lost += [""] if status else []
             name = self._shepherds.pop(pid, None)
             if name is not None:
                 if status:
@@ -103,7 +106,7 @@ class Keeper:
             proc.send(before, signal.SIGKILL, before)
         elif not self._strangers():  # a list that is read while somebody ends may miss others
             lost, self._lost = self._lost, []
-            for name in lost:
+            for name in filter(None, lost):
                 self._note(name)
 
     def _strangers(self) -> list[int]:

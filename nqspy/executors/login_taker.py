@@ -31,7 +31,8 @@ _PAUSE = 0.05
 
 class LoginDesk:
     """The logins that are being taken, by user and shell, and the pipes of the shepherds that wait for them.
-    ``asks``: where shepherds ask; each inherits it."""
+    ``asks``: where shepherds ask; each inherits it. ``takers``: the processes of logins. One stays for what
+    its profiles have left running, and ends that when the same login is taken again."""
 
     def __init__(self, spool: str, seat: cage.Seat, most_processes: int, poll: select.poll) -> None:
         self._spool, self._seat, self._most, self._poll = spool, seat, most_processes, poll
@@ -40,6 +41,7 @@ class LoginDesk:
         self._waiting: dict[str, list[int]] = {}
         self._done: dict[int, str] = {}
         self.takers: set[int] = set()
+        self._last: dict[str, int] = {}
         poll.register(self._here, select.POLLIN)
 
     def serve(self, ready: list[int]) -> None:
@@ -69,6 +71,8 @@ class LoginDesk:
 
     def _fork(self, who: person.Person, shell: str, path: str) -> None:
         reader, writer = os.pipe()
+        former = [pid for pid in (self._last.get(path),) if pid in self.takers]
+        proc.send(former, signal.SIGTERM)
         try:
             pid = os.fork()
         except OSError:
@@ -76,9 +80,10 @@ class LoginDesk:
             os.close(writer)
             raise
         if pid == 0:
-            _serve(lambda: self._take(who, shell, path, writer), writer)
+            _serve(lambda: self._take(who, shell, path, writer, former), writer)
         os.close(writer)
         self.takers.add(pid)
+        self._last[path] = pid
         self._waiting[path] = []
         self._done[reader] = path
         self._poll.register(reader, select.POLLIN)
@@ -91,15 +96,18 @@ class LoginDesk:
         self._done, self._waiting = {}, {}
         self._here.close()
 
-    def _take(self, who: person.Person, shell: str, path: str, writer: int) -> None:
+    def _take(self, who: person.Person, shell: str, path: str, writer: int, former: list[int]) -> None:
+        superseded: list[int] = []
+        signal.signal(signal.SIGTERM, lambda number, _: superseded.append(number))
         forks.become_subreaper()
+        proc.await_ends(former, 2 * LEAVE)
         until = patience.now() + DEADLINE
         wish = Wish(processes=self._most) if who.uid != os.geteuid() else None
         held = self._seat.cage(f"login-{os.path.basename(path)}-{os.getpid()}", wish)
         try:
             login_env.write(path, _login(held, who, shell, until))
             os.close(writer)  # the shepherds that wait look at it
-            _clear(held, until)
+            _clear(held, until, superseded)
         finally:
             held.kill()
             held.remove()
@@ -227,15 +235,16 @@ def _written(path: str) -> bytes:
         return b""
 
 
-def _clear(held: cage.Cage, until: float) -> None:
-    """Wait for what the profiles have left running, up to the deadline; then end it."""
+def _clear(held: cage.Cage, until: float, superseded: list[int]) -> None:
+    """Wait for what the profiles have left running, up to the deadline or the next login; then end it."""
     while proc.children(os.getpid()):
-        while patience.now() < until and held.pids():
+        while not superseded and patience.now() < until and held.pids():
             time.sleep(_PAUSE * 10)
             _reap()
         if held.pids():
-            held.signal(signal.SIGTERM)
-            time.sleep(LEAVE)
+            if not superseded:
+                held.signal(signal.SIGTERM)
+                time.sleep(LEAVE)
             held.kill()
         _reap()
         time.sleep(_PAUSE)

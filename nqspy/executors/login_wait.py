@@ -62,12 +62,13 @@ class LoginSeeker:
         limit = most if wall is None else wall / 1000 / self._order["speed"]
         ended = self._wait(min(most, limit), self._hear)
         kept = login_env.read(self._path)
-        if kept is None and not ended and limit < most:
-            raise child.Again("its owner's login took longer than its wall limit")
+        if kept is None and (ended or limit < most):
+            why = "was cut off" if ended else "took longer than its wall limit"
+            raise child.Again(f"its owner's login {why}")
         # A check of the profiles would find them changed.
         self._order["renewed"] = kept is None
         self._reporter.tell("note")
-        return kept or login_env.KeptLogin("", failed="it was killed" if ended else "it does not end")
+        return kept or login_env.KeptLogin("", failed="it does not end")
 
     def _renewed(self, kept: login_env.KeptLogin, seconds: float) -> login_env.KeptLogin:
         self._wait(seconds, self._reporter.listen)

@@ -1,8 +1,10 @@
 """The environment of a login is taken once for each user and shell, and what a job gets of it."""
 
 import os
+import signal
 import stat
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +12,7 @@ from nqspy.executors import child, local, login_env
 from nqspy.executors.order import make_order
 from nqspy.executors.person import Person
 from nqspy.model.actions import Kill, Start
-from nqspy.model.observations import ObservedEnded, ObservedNote, ObservedNotStarted
+from nqspy.model.observations import ObservedEnded, ObservedNote, ObservedNotStarted, ObservedVoid
 
 BASH = "/bin/bash"
 
@@ -139,6 +141,34 @@ def test_what_a_profile_leaves_running_goes_on_until_it_is_through(desk):
     desk.profile(f"(sleep 0.3; touch {mark}) >/dev/null 2>&1 &\nexport A=1")
     assert _run(desk, "echo $A\n")[1] == "1\n"
     desk.until(mark.exists, "the end of what the profile left running")
+
+
+def _sleepers(seconds: str) -> list[int]:
+    found = subprocess.run(["pgrep", "-f", f"^sleep {seconds}$"], capture_output=True, text=True, check=False)
+    return [int(pid) for pid in found.stdout.split()]
+
+
+def test_a_login_ends_what_the_one_before_has_left_running(desk):
+    seconds = f"9{os.getpid()}.5"
+    for n in range(3):
+        desk.profile(f"# {n}\nsleep {seconds} >/dev/null 2>&1 &\nexport A=1")
+        assert _run(desk, "echo $A\n")[1] == "1\n"
+    left = _sleepers(seconds)
+    assert (desk.logins(), len(left)) == (3, 1)
+    os.kill(left[0], signal.SIGKILL)
+
+
+def test_a_login_that_is_cut_off_from_outside_leaves_nothing_and_no_job_pays_for_it(desk):
+    seconds = f"9{os.getpid()}.25"
+    desk.profile(f"sleep {seconds} </dev/null >/dev/null 2>&1")
+    request = desk.start("echo ran\n", shell=None)
+    desk.expect(ObservedNote, request)
+    (pid,) = desk.until(lambda: _sleepers(seconds), "the profile")
+    for _ in range(3):  # the shell, who waits for it as its user, the process of the login
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(pid, signal.SIGKILL)
+    assert "login" in desk.expect(ObservedVoid, request).text
+    desk.until(lambda: not _sleepers(seconds), "the end of the profile")
 
 
 def test_a_login_without_bound_is_refused(desk):
