@@ -7,8 +7,9 @@ from msgspec import Struct
 from nqspy.model.ids import Instant
 
 
-class Event(Struct, frozen=True):
-    """Base of all events. ``kind``: its name in the journal; ``version`` rises with a field's meaning."""
+class Event(Struct, frozen=True, omit_defaults=True):
+    """Base of all events. ``kind``: its name in the journal; ``version`` rises with a field's meaning. The
+    journal leaves out fields that have their defaults, so a default never changes."""
 
     kind: ClassVar[str] = ""
     version: ClassVar[int] = 1

@@ -48,7 +48,7 @@ EndReason = Literal["exit", "signal", "cpu_limit", "wall_limit", "memory_limit",
     "process_limit", "contract", "deleted", "lost", "requeued", "not_started"]  # fmt: skip
 
 
-class Ask(Struct, frozen=True):
+class Ask(Struct, frozen=True, omit_defaults=True):
     """Resources asked for. None = omitted, UNLIMITED = asked without limit; times in ms, sizes in bytes.
 
     ``others``: further limits by their qmgr path, e.g. ``("per_process/stack_limit", 8388608)``; ``needs``:
@@ -96,7 +96,7 @@ class Ask(Struct, frozen=True):
         return None if asked == UNLIMITED else asked
 
 
-class Output(Struct, frozen=True):
+class Output(Struct, frozen=True, omit_defaults=True):
     """Where output goes. Paths are absolute or None for the default; ``join``: stderr into the stdout file.
 
     ``keep_*``: stays in the owner's home; ``direct_*``: written in place while running; ``log``: the job log
@@ -113,7 +113,7 @@ class Output(Struct, frozen=True):
     log_path: str | None = None
 
 
-class MailWishes(Struct, frozen=True):
+class MailWishes(Struct, frozen=True, omit_defaults=True):
     """When and to whom mail is sent: at begin, end, rerun, transfer, abort."""
 
     begin: bool = False
@@ -146,7 +146,7 @@ class Prerequisite(Struct, frozen=True, omit_defaults=True):
     began: bool = True
 
 
-class Spec(Struct, frozen=True):
+class Spec(Struct, frozen=True, omit_defaults=True):
     """A request as its owner asked for it. ``script`` and ``environment`` are content hashes.
     ``name_given``: the owner named it (a default name such as STDIN says nothing). ``eligible``: not before
     (``-a``). ``after``: requests it depends on; all must be met. ``unix_groups``: of who handed it in, kept

@@ -56,6 +56,15 @@ def test_an_event_comes_back_from_the_journal_as_it_was(kind, data):
     assert codec.decode(kind, body) == event
 
 
+def test_the_journal_leaves_out_what_is_the_default():
+    spec = Spec("anne", 1, "x", "batch", "s", "e", "/", ask=Ask(pes=2))
+    event = ev.Submitted(17, spec, "batch", "queued")
+    body = json.loads(codec.encode(event))
+    assert set(body) == {"seq", "spec", "queue", "state"}
+    assert body["spec"]["ask"] == {"pes": 2}
+    assert codec.decode("submitted", codec.encode(event)) == event
+
+
 @pytest.mark.parametrize("cmd", cm.COMMANDS)
 @settings(max_examples=15)
 @given(data=st.data())

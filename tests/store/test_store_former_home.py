@@ -1,6 +1,7 @@
 """The database that b4ee003 left after a night with incidents: nothing of it is lost or changed by what later
 versions make of it."""
 
+import dataclasses
 import json
 import sqlite3
 from collections.abc import Iterator
@@ -44,7 +45,13 @@ def former(
 
 
 def plain(value: Any) -> Any:
-    """As JSON has it."""
+    """Return the value as JSON has it, with its defaults."""
+    if isinstance(value, msgspec.Struct):
+        return {name: plain(getattr(value, name)) for name in value.__struct_fields__}
+    if dataclasses.is_dataclass(value):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, tuple):
+        return [plain(each) for each in value]
     return json.loads(msgspec.json.encode(value))
 
 

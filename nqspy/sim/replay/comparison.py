@@ -164,13 +164,13 @@ def _is_compared(recorded: Recorded, end: Instant) -> bool:
     return recorded.at < end and not ours and not isinstance(event, _NOT_COMPARED)
 
 
-def _key(recorded: Recorded, would: OtherCourse | None) -> tuple[Instant, str, bytes]:
+def _key(recorded: Recorded, would: OtherCourse | None) -> tuple[Instant, str, str]:
     event: Event = recorded.event
     if isinstance(event, ev.Reserved):
         event = replace(event, as_of=0)
     elif isinstance(event, ev.SettingsChanged) and event.who == CALENDAR:
         event = replace(event, changes=())  # what is set besides is no difference: what follows from it is
-    return recorded.at, event.kind, codec.encode(event)
+    return recorded.at, event.kind, repr(codec.decode(event.kind, codec.encode(event)))
 
 
 def data_of(comparison: NightComparison) -> dict[str, Any]:
