@@ -3,7 +3,7 @@
 from nqspy.cli.directives import LONGEST_LINE, read_script
 from nqspy.cli.fast import Failure, Given, Parser
 from nqspy.cli.values import Wrong
-from nqspy.cli.words import AFTER_WORDS, split
+from nqspy.cli.words import AFTER_WORDS, LINE_AFTER, split
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     Make = Callable[[str, list[str], list[Given]], dict[str, object]]
 
-_NAME, _AFTER = "name:", "after:"
+_NAME, _AFTER = "name:", LINE_AFTER
 
 
 def read_list(file: str, parser: Parser, make: "Make") -> list[dict[str, object]]:
@@ -65,6 +65,8 @@ class NamedLines:
         for name in names:
             ours += ["-N", _checked(name)]
         given, _ = self._parser.parse(ours)
+        for each in given:
+            each.flag = LINE_AFTER if each.kind == "after" else each.flag
         options, operands = self._parser.parse(words[len(leading) :])
         if not operands:
             raise Failure("the line names no script")

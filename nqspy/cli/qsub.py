@@ -7,6 +7,7 @@ from nqspy.cli.directives import Directive, foreign, overlooked, read_script, sc
 from nqspy.cli.draft import SubmissionDraft, Surroundings
 from nqspy.cli.fast import DaemonConnection, Failure, Given, HelpWanted, Parser
 from nqspy.cli.spec import QSUB, QSUB_NQS, QSUB_PBS
+from nqspy.cli.words import LINE_AFTER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -136,6 +137,8 @@ class Writer:
         self.remarks |= dict.fromkeys(draft.remarks)
         if draft.depends and not any(each.startswith("after:") for each in draft.notes):
             self.awaits = "--dependency" if dialect == "slurm" else "-W depend"
+        elif any(given.kind == "after" and given.flag == LINE_AFTER for given in own):
+            self.awaits = LINE_AFTER
         if self._here.terminal:
             self._warn(draft, file, args)
         return item
@@ -266,7 +269,9 @@ def own_key(options: QsubOptions) -> str:
 
 def refused(answer: fast.TextAnswer, options: QsubOptions, writer: Writer) -> int:
     """Says what the daemon said against it; gives the exit status: PBS's own in its dialect."""
-    answer.err = answer.err.replace("--after", writer.awaits, 1)  # the option that was typed
+    typed = writer.awaits
+    told = answer.err.replace("--after ", typed, 1) if typed == LINE_AFTER else answer.err
+    answer.err = told.replace("--after", typed.rstrip(":"), 1)  # the option that was typed
     if writer.pbs:
         from nqspy.cli.posix import told
 

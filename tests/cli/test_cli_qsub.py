@@ -338,6 +338,20 @@ def test_a_refused_dependency_names_the_option_that_was_typed(desk, screen, word
     assert f"{flag}there is no request 99.ymp" in err
 
 
+@pytest.mark.parametrize(
+    ("told", "typed"),
+    [
+        ("--after: Unknown Job Id 99", "after: Unknown Job Id 99"),
+        ("--after 99:each: only", "after:99:each: only"),
+    ],
+)
+def test_a_refused_dependency_of_a_line_names_the_word_of_the_line(desk, screen, told, typed):
+    script("true\n")
+    script("after:99 job.sh\n", "x.list")
+    desk.answers["submit"] = lambda id, _: text_answer(id, 206, "", f"line 1: {told}\n")
+    assert screen.run("qsub --list x.list") == (1, "", f"qsub: x.list line 1: {typed}\n")
+
+
 @pytest.mark.parametrize("words", [["qsub", "-N"], ["submit", "-J"]])
 def test_a_name_is_as_long_as_a_file_name_has_room_for(desk, screen, words):
     script("true\n")
