@@ -5,35 +5,43 @@ import subprocess
 import time
 
 import pytest
-from daemon.live import ONE_QUEUE, command, until
+from daemon.live import ONE_QUEUE, Live, command, until
 from daemon.terminal import at_a_terminal
 
 AT_ONCE = 15.0
 """Seconds within which a command of a loaded machine has given up: half of its patience."""
 
 
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
+    """Return a home whose daemon was stopped; tests that start none share it."""
+    folder = tmp_path_factory.mktemp("stopped")
+    live = Live(folder / "home", folder / "work").site().start()
+    live.stop()
+    yield live
+    live.close()
+
+
 @pytest.mark.parametrize(
     "words",
     [("qsub",), ("qstat",), ("qdel", "1"), ("qmgr", "-c", "show all"), ("qcat", "1"), ("nqspy", "counters")],
 )
-def test_after_a_stop_that_is_said_at_once(live, words):
-    live.stop()
+def test_after_a_stop_that_is_said_at_once(stopped, words):
     began = time.monotonic()
-    live.run(*words, stdin="true\n").refused("no nqsd answers", "nqsd start")
+    stopped.run(*words, stdin="true\n").refused("no nqsd answers", "nqsd start")
     assert time.monotonic() - began < AT_ONCE
 
 
-def test_the_library_says_so_too(live):
-    live.stop()
+def test_the_library_says_so_too(stopped):
     began = time.monotonic()
     with pytest.raises(Exception, match="no nqsd answers"):
-        live.submit("true")
+        stopped.submit("true")
     assert time.monotonic() - began < AT_ONCE
 
 
-def test_every_command_waits_for_a_daemon_that_has_the_home_and_loads(live):
+def test_every_command_waits_for_a_daemon_that_has_the_home_and_loads(stopped):
     """Its lock stands for it here; when that goes without a daemon, the wait is over."""
-    live.stop()
+    live = stopped
     pid_file = live.home / "nqsd.pid"
     holder = subprocess.Popen(["flock", pid_file, "sleep", "1000"], start_new_session=True)
     try:
