@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from nqspy.cli import nqspy as umbrella
 from nqspy.cli.umbrella import book
 from nqspy.daemon import tools
+from nqspy.model.errors import NqspyError
 from nqspy.model.ids import Instant
 from nqspy.model.site import Site
 from nqspy.report.counters import counters, counters_text
@@ -63,7 +64,10 @@ class Counter:
 
     def take(self, asked: Asked) -> None:
         self.asked.append(asked.message)
-        answer = getattr(self, asked.message["cmd"])(asked.message)
+        try:
+            answer = getattr(self, asked.message["cmd"])(asked.message)
+        except NqspyError as error:
+            answer = messages.error_answer(asked.handle.id, str(error))
         if isinstance(answer, bytes):
             self.server.reply(asked.handle, answer)
         else:
@@ -193,7 +197,9 @@ def test_quotas_come_for_the_night_or_for_any_period_by_the_daemons_clock(counte
     assert (data["until"], data["ongoing"]) == ("2026-03-02T19:30:00.000+00:00", False)
     assert counter.asked[-1]["to"] == NOW - 30 * 60_000
     assert counter.asked[-1]["shift"] == "night"
-    run(counter, "report", "quota", "--from", "2026-03-02T10:00")
+    empty = run(counter, "report", "quota", "--from", "2026-03-02T10:00")
+    assert empty.exit_code == 1
+    assert "nothing lies between" in empty.stderr
     assert counter.asked[-1]["from"] == NOW - 10 * 3_600_000
     wrong = run(counter, "report", "quota", "--from", "yesterday")
     assert wrong.exit_code == 1
