@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from nqspy.model import events as ev
 from nqspy.model.accounts import RECENT
 from nqspy.model.errors import BrokenSite
-from nqspy.model.ids import DAY, Instant
+from nqspy.model.ids import DAY, Instant, request_named
 from nqspy.model.lifecycle import apply
 from nqspy.model.requests import Ask, Attempt, Redating, Request, Spec, State, Used
 from nqspy.model.shifts import ShiftState
@@ -320,3 +320,14 @@ def test_a_broken_link_is_found(story, broken):
     broken(story.site)
     with pytest.raises(BrokenSite):
         story.site.check()
+
+
+def test_identifiers_with_a_host_name_that_the_machine_had_before_resolve(story):
+    seq = story.submit().seq
+    story.tell(ev.MachineFound((0, 1, 2, 3), 1 << 30, "new.example.org", "Europe/Paris"))
+    story.tell(ev.MachineFound((0, 1, 2, 3), 1 << 30, "third", "Europe/Paris"))
+    assert story.site.id_of(seq) == f"{seq}.third"
+    for host in ("ymp", "new.example.org", "third"):
+        assert request_named(f"{seq}.{host}", story.site.names) == seq, host
+    assert request_named(f"{seq}.never", story.site.names) is None
+    assert story.site.former.count("ymp") == 1
