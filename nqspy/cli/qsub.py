@@ -269,9 +269,10 @@ def own_key(options: QsubOptions) -> str:
 
 def refused(answer: fast.TextAnswer, options: QsubOptions, writer: Writer) -> int:
     """Says what the daemon said against it; gives the exit status: PBS's own in its dialect."""
-    typed = writer.awaits
-    told = answer.err.replace("--after ", typed, 1) if typed == LINE_AFTER else answer.err
-    answer.err = told.replace("--after", typed.rstrip(":"), 1)  # the option that was typed
+    typed = writer.awaits  # the option, or the word of a line
+    if typed == LINE_AFTER:
+        answer.err = answer.err.replace("--after ", typed, 1)
+    answer.err = answer.err.replace("--after", typed.rstrip(":"), 1)
     if writer.pbs:
         from nqspy.cli.posix import told
 
