@@ -130,3 +130,33 @@ def test_a_full_queue_is_later_through_a_pipe_and_never_for_more_than_it_may_hol
     assert reason_of(centre.engine, centre.request(seq)).code is ReasonCode.NEVER  # type: ignore[union-attr]
     with pytest.raises(Refusal):
         centre.submit("anne array=1-2 queue=pp")
+
+
+FREE = 'define shift free when="0 6 * * *"\n{}\nend\n'
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        (FREE.format("set group d1 limit=100%") + f"set group d1 limit=25%\n{ONE_GPU}", "pes=3 gpu=2"),
+        (
+            FREE.format("set queue batch pe_limit=8") + "set queue batch pe_limit=2\nset global pe_limit=2",
+            "pes=3",
+        ),
+        (f"set queue batch user_limit=1\n{ONE_GPU}", "gpu=2"),
+        ("set group top limit=25%\nset group d1 limit=50%", "pes=3"),
+        (
+            FREE.format("set group d1 limit=100%") + "set group top limit=25%\nset group d1 limit=25%",
+            "pes=3",
+        ),
+        ("set queue batch consumable_limit=(gpu=1, matlab=1)", "gpu=1 matlab=2"),
+    ],
+)
+def test_never_comes_before_what_passes(setting: str, words: str) -> None:
+    more = "create consumable matlab count=2\ncreate group top\nset group d1 parent=top\n"
+    centre = Centre(f"{SITE}{more}stop queue batch", pes=8)
+    first, seq = centre.submit("anne gpu=1 queue=batch", f"anne {words} queue=batch")
+    centre.qmgr(f"{setting}\nstart queue batch")
+    reason = reason_of(centre.engine, centre.request(seq))
+    assert reason is not None
+    assert (centre.state(first), reason.code) == ("running", ReasonCode.NEVER)

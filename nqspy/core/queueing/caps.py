@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from nqspy.core.cached import cached_property
 from nqspy.core.fair_share import FairShare
-from nqspy.core.queueing.limit_rules import IN_A_SHIFT, LESS, Claim, Left, LimitRule, Mask
+from nqspy.core.queueing.limit_rules import IN_A_SHIFT, LESS, Claim, Left, LimitRule, Mask, gravest
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant
 from nqspy.model.people import capped_pes, capped_use, lineage
@@ -114,8 +114,7 @@ class Caps(LimitRule):
     def never(self, request: Request) -> Reason | None:
         """Return the cap that has fewer PEs than a request asks for; None where no cap has."""
         asked = self._site.held_by(request)
-        caps = (cap for cap in self._of(request.group) if asked > cap.pes)
-        return next((self._of_pes(cap, asked) for cap in caps), None)
+        return gravest(self._of_pes(cap, asked) for cap in self._of(request.group) if asked > cap.pes)
 
     def reason(self, request: Request) -> Reason | None:
         asked = self._site.held_by(request)

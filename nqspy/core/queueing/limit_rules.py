@@ -53,6 +53,16 @@ _LARGE_NOW, _WIDE_NOW = reason_kinds(ReasonCode.LIMIT, IN_A_SHIFT, too_large_now
 )
 
 
+def gravest(reasons: Iterable[Reason]) -> Reason | None:
+    """Return the first reason that says never, else the first of all; None where there is none."""
+    first = None
+    for reason in reasons:
+        if reason.code is ReasonCode.NEVER:
+            return reason
+        first = first or reason
+    return first
+
+
 Claim = tuple[Hashable, int, int]
 """What is counted, how much of it one takes, and how much there may be taken in all."""
 

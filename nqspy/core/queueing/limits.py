@@ -27,6 +27,7 @@ from nqspy.core.queueing.limit_rules import (
     RunLimit,
     ScopeCount,
     ShiftDrain,
+    gravest,
 )
 from nqspy.core.queueing.mold import sizes_of
 from nqspy.core.queueing.reservations import Reservations
@@ -184,24 +185,24 @@ class RunningCounts:
 
     def never(self, request: Request) -> Reason | None:
         """Return the limit under which a request cannot start whatever ends, unless the limit is raised."""
-        capped = self._caps.never(request) if self._caps.bound else None
-        reasons = (rule.reason(request) for rule in self.rules(request.queue))
-        lasting = (each for each in reasons if each is not None and each.needed in _LASTING)
-        return capped or next(lasting, None)
+        return gravest(each for each in self._reasons(request) if each.needed in _LASTING)
 
     def keeping(self, request: Request, forced: bool = False) -> Reason | None:
-        """The first limit that keeps one request back; None when every limit lets it start. PE limits, a want
-        of units, and a shift that drains the queue, hold for ``forced`` requests too. A cap under which it
-        can never start is named before all that passes."""
-        never = None if forced or not self._caps.bound else self._caps.never(request)
-        if never is not None:
-            return never
+        """Return the limit that keeps one request back: one under which it can never start, else the first;
+        None if every limit lets it start. PE limits, a want of units, and a shift that drains the queue hold
+        for ``forced`` requests too."""
+        return gravest(self._reasons(request, forced))
+
+    def _reasons(self, request: Request, forced: bool = False) -> Iterator[Reason]:
+        """Yield what each limit says against a request; first the cap under which it can never start."""
+        capped = None if forced or not self._caps.bound else self._caps.never(request)
+        if capped is not None:
+            yield capped
         for rule in self._of(request.queue)[1]:
             if rule.for_forced or not (forced or type(rule) is self._left_out):
                 reason = rule.reason(request)
                 if reason is not None:
-                    return reason
-        return None
+                    yield reason
 
 
 _LASTING = (LESS, RAISED, IN_A_SHIFT)

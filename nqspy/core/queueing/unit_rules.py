@@ -20,6 +20,7 @@ from nqspy.core.queueing.limit_rules import (
     Left,
     LimitRule,
     Mask,
+    gravest,
     path_of,
 )
 from nqspy.model.columns import Columns
@@ -126,11 +127,8 @@ class FreeUnits(_UnitRule):
         return offline_of(site.settings.consumables[name], site.found, site.resources)
 
     def reason(self, request: Request) -> Reason | None:
-        for name, asked in request.spec.ask.consumables:
-            free = self.free.get(name, 0)
-            if asked > free:
-                return self._short(name, asked, max(0, free))
-        return None
+        wanted = ((name, asked, self.free.get(name, 0)) for name, asked in request.spec.ask.consumables)
+        return gravest(self._short(name, asked, max(0, free)) for name, asked, free in wanted if asked > free)
 
     def claims(self, request: Request) -> Iterable[Claim]:
         asked = request.spec.ask.consumables
@@ -182,13 +180,15 @@ class ConsumableLimit(_UnitRule):
         return Left(INFINITE, named)
 
     def reason(self, request: Request) -> Reason | None:
+        return gravest(self._reasons(request)) if request.spec.ask.consumables else None
+
+    def _reasons(self, request: Request) -> Iterator[Reason]:
         whose = getattr(request, self.whose) if self.whose else ""
         for name, asked in request.spec.ask.consumables:
             if (most := self._limits.get(name)) is not None:
                 left = most - self._held.get((name, whose), 0)
                 if asked > left:
-                    return self._told(name, whose, most, max(0, left), asked)
-        return None
+                    yield self._told(name, whose, most, max(0, left), asked)
 
     def claims(self, request: Request) -> Iterable[Claim]:
         whose = getattr(request, self.whose) if self.whose else ""
