@@ -68,7 +68,7 @@ BROKEN = [
 ]
 
 
-def test_a_broken_file_leaves_the_old_set_in_force(make_live):
+def test_a_broken_file_or_a_folder_that_is_gone_leaves_the_old_set_in_force(make_live):
     live = make_live().site(ONE_QUEUE, {"picky": PICKY}).start()
     live.exit("another", PICKY.replace("never", "other"))
     for code, words in BROKEN:
@@ -77,10 +77,6 @@ def test_a_broken_file_leaves_the_old_set_in_force(make_live):
         never, other = live.submit("true", name="never"), live.submit("true", name="other")
         assert live.ended(other)["exit_status"] == 0, "nothing of the new set is in force"
         live.waits(never, "not never")
-
-
-def test_a_folder_that_is_gone_leaves_the_old_set_in_force(make_live):
-    live = make_live().site(ONE_QUEUE, {"picky": PICKY}).start()
     (live.home / "exits").rename(live.home / "elsewhere")
     live.qmgr("reload exits").refused("exits is no folder", "stay in force")
     live.waits(live.submit("true", name="never"), "not never")
