@@ -17,6 +17,8 @@ AT_ONCE = 1_000
 """Identifiers of a command that is one step of the engine."""
 INDICES = 10
 """One that names indices of an array counts as many."""
+LEAST = 100
+"""Identifiers of a slice at least: each slice is a commit."""
 
 
 def is_long(command: cm.Command) -> bool:
@@ -30,7 +32,8 @@ def carried_out(serving: Serving, command: Any, caller: Caller, answer: Callable
     """None after each slice, then the answer for all of them."""
     done: list[str] = []
     failed: list[dict[str, Any]] = []
-    place, some, slice_over = 0, 1, after(PART)
+    least = LEAST // INDICES if any("[" in text for text in command.ids) else LEAST
+    place, some, slice_over = 0, least, after(PART)
     while place < len(command.ids):
         ids, part_over = command.ids[place : place + some], after(PART)
         reply = serving.ask(replace(command, ids=ids), caller)
@@ -45,7 +48,7 @@ def carried_out(serving: Serving, command: Any, caller: Caller, answer: Callable
             failed += [each for each in reply.value["failed"] if _full(serving, each["id"]) not in deleted]
             done += reply.value["done"]
             command = _with_fewer_mails(command, len(reply.value["done"]))
-        some = max(1, some // 4) if part_over() else min(AT_ONCE, 2 * some)
+        some = max(least, some // 4) if part_over() else min(AT_ONCE, 2 * some)
         if slice_over():
             yield None
             slice_over = after(PART)

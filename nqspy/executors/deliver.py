@@ -107,7 +107,8 @@ def open_in_place(output: dict[str, Any], home: str) -> tuple[int, str]:
         if not mark:
             return open_target(path, os.O_APPEND if _shares(output) else os.O_TRUNC | os.O_APPEND), path
         fd, path = _open_again(output, path)
-        _write_mark(fd, mark)
+        if os.fstat(fd).st_size:  # programs take an error file that is not empty for a failure
+            _write_mark(fd, mark)
     except OSError as error:
         raise OSError(error.errno, error.strerror, path) from None
     return fd, path
@@ -374,6 +375,8 @@ def _append(fd: int, source: int, mark: str, *, once_more: bool) -> None:
     """Write an attempt's output behind that of the one before; ``once_more``: only what is not there yet."""
     try:
         size = os.fstat(source).st_size
+        if not size and not os.fstat(fd).st_size:
+            return
         begin = _there_already(fd, source, mark.encode("utf-8", "replace")) if once_more else None
         if begin is None:
             begin = 0

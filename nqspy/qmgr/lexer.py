@@ -16,7 +16,7 @@ _SIGNS: dict[str, Kind] = {"(": "(", ")": ")", ",": ",", "=": "="}
 _COMMENT = "#!"
 _MARK = "\ufeff"
 """What editors of Windows begin a file with."""
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\"}
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "'": "'", "\\": "\\"}
 """What a backslash and a letter stand for between double quotes."""
 _INDICES = re.compile(r"\d+\[[\d,:-]*\]")
 """What an identifier like ``17[1-9:2,20].ymp`` begins with: its commas are its own."""

@@ -105,16 +105,18 @@ class Client:
         rows = self.call("list_requests", repeat=True, ids=ids, ended=ended, **fields)
         return [ClientRequest(self, row["id"], row) for row in rows]
 
-    def wait(self, id: str, timeout: float | None = None) -> Mapping[str, Any]:
+    def wait(self, id: "str | ClientRequest", timeout: float | None = None) -> Mapping[str, Any]:
         """Return the data of a request once it has ended: ``ok`` is true if it ended by itself with status 0.
 
-        Raises TimeoutError after ``timeout`` seconds of real time."""
+        ``id``: an identifier, or what `submit` returned. Raises TimeoutError after ``timeout`` seconds
+        of real time."""
+        name = id if isinstance(id, str) else id.id
         patient = Connection(self.home, timeout, patient=True)
         try:
-            rows = patient.call({"cmd": "wait", "ids": [id]}, repeat=True)
+            rows = patient.call({"cmd": "wait", "ids": [name]}, repeat=True)
         except NqspyError as error:
             if isinstance(error.__cause__, TimeoutError):
-                raise TimeoutError(f"{id} has not ended within {timeout} s") from None
+                raise TimeoutError(f"{name} has not ended within {timeout} s") from None
             raise
         finally:
             patient.close()

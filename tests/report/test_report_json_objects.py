@@ -28,6 +28,7 @@ KEYS = [
     "owner",
     "group",
     "account",
+    "project",
     "queue",
     "domain",
     "state",
