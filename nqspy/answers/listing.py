@@ -53,7 +53,7 @@ class Lister:
     """Makes request objects as of one instant."""
 
     def __init__(self, serving: Serving, sight: Visibility) -> None:
-        self._engine = serving.engine
+        self._engine, self._run_times = serving.engine, serving.run_times
         self._sight = sight
         site = serving.engine.site
         now = serving.clock.now()
@@ -74,7 +74,8 @@ class Lister:
             made["array"] = json_objects.array_object(request, members)
         if request.started is not None:
             sample = self._engine.samples.get(request.seq)
-            made["used"] = used_object(request.used_until(self.place.at, sample))
+            now = self._run_times.unset(request.seq, self.place.at)
+            made["used"] = used_object(request.used_until(now, sample))
         return self._sight.mask(made)
 
 

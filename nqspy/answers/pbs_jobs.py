@@ -83,7 +83,8 @@ class Subjects:
             used = pbs_attributes.used_by_indices(request.array)
             members = tuple(engine.site.requests[seq] for seq in engine.site.members.get(request.seq, ()))
         elif request.attempt is not None:
-            used = request.used_until(self.now, engine.samples.get(request.seq))
+            now = self._serving.run_times.unset(request.seq, self.now)
+            used = request.used_until(now, engine.samples.get(request.seq))
         return Subject(
             request,
             used,

@@ -9,7 +9,7 @@ from nqspy.decider.remote_exits import RemoteExits
 from nqspy.engine.handlers.context import Reply
 from nqspy.engine.loop import Engine
 from nqspy.model.commands import Command
-from nqspy.model.ids import Instant
+from nqspy.model.ids import Instant, Seq
 from nqspy.model.people import Caller
 from nqspy.report.pbs_written import Written
 from nqspy.rpc.server import RpcServer
@@ -57,6 +57,13 @@ class SiteClock(Protocol):
 
     def now(self) -> Instant:
         """The site's time."""
+
+
+class RealRunTimes(Protocol):
+    """Run times of attempts, whatever the site's clock was set to meanwhile."""
+
+    def unset(self, seq: Seq, now: Instant) -> Instant:
+        """Return the instant that the clock would show if it had not been set since the attempt's start."""
 
 
 class HomeFolder(Protocol):
@@ -119,6 +126,10 @@ class Serving(Protocol):
     @property
     def clock(self) -> SiteClock:
         """What time it is at the site."""
+
+    @property
+    def run_times(self) -> RealRunTimes:
+        """How long attempts have really run."""
 
     @property
     def reloads(self) -> ExitReloads:

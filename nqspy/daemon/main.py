@@ -34,6 +34,7 @@ from nqspy.daemon.options import StartOptions
 from nqspy.daemon.pressure import PressureWatch
 from nqspy.daemon.probes import Last, Probes
 from nqspy.daemon.reloads import Reloads
+from nqspy.daemon.run_times import RunTimes
 from nqspy.daemon.troubles import Troubles
 from nqspy.decider.backoff import Loss
 from nqspy.decider.client import DeciderClient
@@ -99,6 +100,7 @@ class Daemon:
         self.probes = Probes(self.inbox.put, self.clock.now)
         self.memory = PressureWatch(self.inbox.put, self.executor.resident)
         self.callers = CallerWatch(lambda seq: self.inbox.put(EngineCall(lambda: self.caller_gone(seq))))
+        self.run_times = RunTimes(self.clock)
         self.server = self._counter()
         self.readers = Readers(home.database)
         self.written = Written()
@@ -152,6 +154,7 @@ class Daemon:
         self._found = found
         # Before anything ends: who waits for an application that was lost meanwhile is told so.
         deserted = self.callers.begin(self.engine.site)
+        self.run_times.begin(self.engine.site)
         self.pump(restart.begin(self.engine, found, host, zone, self.clock.now(), later))
         if later is not None and not self.engine.commits:
             raise HomeError("what a restore has left behind could not be written; start nqsd again")
@@ -285,6 +288,7 @@ class Daemon:
             self.dispatcher.reply(outcome.replies)
             self.hooks.tell(outcome.happened, self.engine.site)
             self.callers.look(outcome.happened, self.engine.site)
+            self.run_times.look(outcome.happened)
             self.night_report.watch(outcome.happened)
             self.troubles.watch(outcome.happened)
             if any(_is_of(("probe/", "consumable/"), each.event) for each in outcome.happened):

@@ -1,0 +1,43 @@
+"""Real run times: how far the site's clock was set while an attempt ran."""
+
+import time
+from collections.abc import Callable, Sequence
+
+from nqspy.answers.serving import SiteClock
+from nqspy.model.events import Ended, Recorded, Requeued, Started
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.site import Site
+
+_LEAST = 1_000.0
+"""Real ms: less is how clocks are adjusted, or a pause between two readings."""
+
+
+class RunTimes:
+    """Compares the site's clock with the monotonic one since the start of each running attempt. Attempts that
+    ran before this daemon came are compared from its start on."""
+
+    def __init__(self, clock: SiteClock, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._monotonic = clock, monotonic
+        self._offsets: dict[Seq, float] = {}
+
+    def begin(self, site: Site) -> None:
+        """Take note of the attempts that run already."""
+        offset = self._offset()
+        self._offsets = dict.fromkeys(site.started, offset)
+
+    def look(self, happened: Sequence[Recorded]) -> None:
+        """Take note of what was committed: starts and ends of attempts."""
+        for each in happened:
+            if isinstance(each.event, Started):
+                self._offsets[each.event.seq] = self._offset()
+            elif isinstance(each.event, Ended | Requeued):
+                self._offsets.pop(each.event.seq, None)
+
+    def unset(self, seq: Seq, now: Instant) -> Instant:
+        """Return the instant that the clock would show if it had not been set since the attempt's start."""
+        before = self._offsets.get(seq)
+        moved = 0.0 if before is None else self._offset() - before
+        return Instant(now - int(moved)) if abs(moved) >= _LEAST * self._clock.speed else now
+
+    def _offset(self) -> float:
+        return self._clock.now() - self._monotonic() * 1000 * self._clock.speed
