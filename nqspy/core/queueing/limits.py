@@ -217,8 +217,9 @@ def never(site: Site, request: Request) -> Reason | None:
             rules.append(MemoryLimit(settings, who, scope.memory_limit, _IDLE))
         if scope.pe_limit is not None:
             rules.append(PeLimit(settings, who, scope.pe_limit, _IDLE))
-        given = [(rule, getattr(scope, rule.setting)) for rule in UNIT_LIMITS if asked.consumables]
-        rules += [rule(site, who, amounts(limits), {}) for rule, limits in given if limits]
+        for rule in UNIT_LIMITS if asked.consumables else ():
+            if limits := getattr(scope, rule.setting):
+                rules.append(rule(site, who, amounts(limits), {}))
     found = [rule.reason(request) for rule in rules]
     if any(group.limit is not None for group in settings.groups.values()):
         found.append(Caps(site, lambda: FairShare(site, site.at, {})).never(request))
