@@ -25,7 +25,7 @@ from nqspy.engine.handlers.people import role_of
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Ended
 from nqspy.model.people import Caller
-from nqspy.model.reasons import Reason
+from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Request, Spec, State, Used
 from nqspy.model.torus import torus_of
 from nqspy.ports import EndedRow
@@ -118,7 +118,8 @@ class Subjects:
             if len(self._texts) >= _MOST_TEXTS:
                 self._texts.clear()
             alone = structs.replace(reason, ahead=0)  # a number that agrees with its place is in --why
-            text = self._texts[reason] = self._choice.sight.masked(alone.text)
+            never = "can never start: " if reason.code is ReasonCode.NEVER else ""
+            text = self._texts[reason] = never + self._choice.sight.masked(alone.text)
         return text
 
     # ------------------------------------------------------------ variables

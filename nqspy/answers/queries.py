@@ -16,6 +16,7 @@ from nqspy.core import alike
 from nqspy.engine.handlers.people import need
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import DAY, Instant, Seq
+from nqspy.model.queues import without_effect
 from nqspy.model.reasons import ALIKE, ReasonCode
 from nqspy.model.requests import State
 from nqspy.report import counters, estimates, quotas, swf, usage
@@ -30,6 +31,7 @@ def _status(serving: Serving, asked: rpc.Asked) -> dict[str, Any]:
     clock = zone.text(serving.clock.now())
     sight = Visibility(serving, asked.caller)
     alarms = [sight.masked(text) for text in serving.alarms()]
+    warnings = [sight.masked(text) for text in without_effect(site.settings.queues.values())]
     home = str(serving.home.path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     count = len(site.requests)
     words = [
@@ -38,11 +40,13 @@ def _status(serving: Serving, asked: rpc.Asked) -> dict[str, Any]:
         f"shift {site.shift.current or 'none'}{' (switched by hand)' if site.shift.manual else ''}",
         serving.decider.state(),
         *(f"ALARM {text}" for text in alarms),
+        *(f"warning: {text}" for text in warnings),
     ]
     return {
         "text": "\n".join(words), "host": site.name, "requests": count, "started": running,
-        "pes": site.pes(), "clock": clock, "shift": site.shift.current, "alarms": alarms, "events": site.n,
-        "commits": serving.engine.commits, "decider": serving.decider.state(),
+        "pes": site.pes(), "clock": clock, "shift": site.shift.current, "alarms": alarms,
+        "warnings": warnings, "events": site.n, "commits": serving.engine.commits,
+        "decider": serving.decider.state(),
     }  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from nqspy.model.commands import ApplyFiles, Command, encode
 from nqspy.model.errors import NqspyError
 from nqspy.model.events import Alarm
 from nqspy.model.foreign_text import ForeignText, converted
+from nqspy.model.queues import without_effect
 from nqspy.qmgr.parser import ParseError, parse_text
 from nqspy.userexit.loader import writable_by_others
 
@@ -111,6 +112,8 @@ class QueueFiles:
         text = f"applied {', '.join(changed) or 'nothing: files were taken away'}"
         self.trouble = ""
         LOG.info("%s", text)
+        for line in without_effect(self._host.engine.site.settings.queues.values()):
+            LOG.warning("queues.d: %s", line)
         return text
 
     def _complain(self, text: str) -> None:

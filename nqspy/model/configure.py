@@ -14,7 +14,7 @@ from nqspy.model.errors import BadValue
 from nqspy.model.ids import Instant
 from nqspy.model.machine import ExitSettings
 from nqspy.model.problems import problems as problems
-from nqspy.model.queues import Queue
+from nqspy.model.queues import Queue, takes
 from nqspy.model.registry import SettingsObject
 from nqspy.model.site import Settings
 
@@ -66,7 +66,8 @@ def _change_object(
         raise BadValue(f"{change.op} takes a whole {head}, not its {path}")
     if name == "*" and change.op == "set":
         for each in objects.values():
-            tree.put(each, path, change.value)
+            if not isinstance(each, Queue) or takes(each, path, change.value):
+                tree.put(each, path, change.value)
     elif change.op == "create":
         _create(objects, kind, name, change.value, upsert)
     elif name not in objects and change.op == "set" and (head == "exit" or name == kind.standing):

@@ -1,11 +1,12 @@
 """Queues, complexes, the machine-wide limits and the factors of intra-queue priority: settings only."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 from msgspec import Struct
 
-from nqspy.model.tree import branch, declared, setting
+from nqspy.model.tree import branch, changed, declared, setting
 
 
 @dataclass(slots=True)
@@ -206,6 +207,20 @@ def is_heeded(kind: str, path: str) -> bool:
     """True if queues of that kind, ``batch`` or ``pipe``, heed the setting at that path below them."""
     info = declared(Queue).get(path)
     return info is None or info.pipes == "too" or (info.pipes == "only") == (kind == "pipe")
+
+
+def takes(queue: Queue, path: str, value: Any) -> bool:
+    """True if the queue heeds the setting, or if the value takes it back: sites of earlier times may have
+    some that have no effect."""
+    return is_heeded(queue.kind, path) or value == declared(Queue)[path].default
+
+
+def without_effect(queues: Iterable[Queue]) -> Iterator[str]:
+    """Yield a line for each setting of a queue that queues of its kind do not heed."""
+    for queue in queues:
+        for path, _, _ in changed(queue):
+            if not is_heeded(queue.kind, path):
+                yield f"{path.replace('/', ' ')} has no effect in queue {queue.name}, a {queue.kind} queue"
 
 
 @dataclass(slots=True)

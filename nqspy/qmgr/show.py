@@ -9,7 +9,7 @@ from typing import Any
 from nqspy.model import people, registry, units
 from nqspy.model.folding import folded
 from nqspy.model.machine import WAYS, Found, Mail
-from nqspy.model.queues import CONSUMABLE_LIMITS, LIMIT_NAMES, Complex, Queue, Weights
+from nqspy.model.queues import CONSUMABLE_LIMITS, LIMIT_NAMES, Complex, Queue, Weights, is_heeded
 from nqspy.model.registry import SettingsObject
 from nqspy.model.site import Settings
 from nqspy.model.torus import torus_of
@@ -264,11 +264,11 @@ _ALWAYS = ("age_from", "per_request/process_limit")
 def _told(queue: Queue) -> list[tuple[str, str]]:
     """What ``show long queue`` tells: the limits always, most other settings where they differ."""
     head = ("enabled", "started", "priority", "destinations")
-    always = (*LIMIT_NAMES, *_ALWAYS) if queue.kind == "batch" else ("run_limit",)
+    always = (*LIMIT_NAMES, *_ALWAYS)
     return [
         (path.replace("/", " "), write(info, value))
         for path, info, value in items(queue)
-        if path in always or (path not in head and value != info.default)
+        if is_heeded(queue.kind, path) and (path in always or (path not in head and value != info.default))
     ]
 
 

@@ -6,8 +6,9 @@ from engine.harness import PLAIN, Centre
 from nqspy.model import commands as cm
 from nqspy.model.changes import Change
 from nqspy.model.errors import Refusal
-from nqspy.model.queues import Queue, is_heeded
+from nqspy.model.queues import Queue, is_heeded, without_effect
 from nqspy.model.tree import declared
+from nqspy.qmgr import show
 from nqspy.qmgr.printer import print_settings
 
 PIPE = f"{PLAIN}create pipe_queue pp destination=(batch)\n"
@@ -37,6 +38,20 @@ def test_what_has_no_effect_is_refused(line: str) -> None:
 )  # fmt: skip
 def test_what_has_one_is_taken(line: str) -> None:
     Centre(PIPE).qmgr(line)
+
+
+def test_of_all_queues_it_is_set_where_it_has_an_effect() -> None:
+    centre = Centre(PIPE)
+    queues = centre.site.settings.queues
+    centre.ask(cm.Configure((Change("set", "queue/pp/run_limit", 3),), upsert=True))
+    assert [line.split()[0] for line in without_effect(queues.values())] == ["run_limit"]
+    assert "run_limit" not in show._queue_settings(queues["pp"])
+    centre.qmgr("set queue * user_limit=2")
+    assert (queues["batch"].user_limit, queues["pp"].user_limit) == (2, None)
+    centre.qmgr("set queue * run_limit=unlimited")
+    assert list(without_effect(queues.values())) == []
+    centre.qmgr('define shift s when="0 6 * * *"\nset queue * user_limit=2\nend')
+    centre.is_sound()
 
 
 def test_each_setting_of_a_queue_is_heeded_by_one_kind_at_least() -> None:

@@ -15,7 +15,7 @@ from nqspy.model.domains import Domain
 from nqspy.model.health import Probe
 from nqspy.model.machine import ExitSettings
 from nqspy.model.people import Group
-from nqspy.model.queues import Complex, Queue
+from nqspy.model.queues import Complex, Queue, is_heeded
 from nqspy.model.shifts import Shift
 from nqspy.model.site import Settings
 from nqspy.model.tree import Declared, declared, put
@@ -232,6 +232,10 @@ def sites(draw) -> Settings:
     site.queues = {
         name: draw(filled(Queue, name, draw(st.sampled_from(("batch", "pipe"))))) for name in draw(few)
     }
+    for queue in site.queues.values():  # what has no effect is not printed
+        for path, info in declared(Queue).items():
+            if not is_heeded(queue.kind, path):
+                put(queue, path, info.default)
     site.complexes = {name: draw(filled(Complex, name)) for name in draw(few)}
     site.groups = {name: draw(filled(Group, name)) for name in draw(few)}
     site.shifts = {name: draw(shifts(name)) for name in draw(few)}

@@ -217,9 +217,9 @@ def never(site: Site, request: Request) -> Reason | None:
             rules.append(MemoryLimit(settings, who, scope.memory_limit, _IDLE))
         if scope.pe_limit is not None:
             rules.append(PeLimit(settings, who, scope.pe_limit, _IDLE))
-        for rule in UNIT_LIMITS if asked.consumables else ():
-            if limits := getattr(scope, rule.setting):
-                rules.append(rule(site, who, amounts(limits), {}))
+        if asked.consumables:
+            given = ((rule, getattr(scope, rule.setting)) for rule in UNIT_LIMITS)
+            rules += [rule(site, who, amounts(limits), {}) for rule, limits in given if limits]
     found = [rule.reason(request) for rule in rules]
     if any(group.limit is not None for group in settings.groups.values()):
         found.append(Caps(site, lambda: FairShare(site, site.at, {})).never(request))

@@ -22,10 +22,10 @@ from nqspy.model.configure import Trial, is_plain, problems, renamed
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.events import Change, FilesApplied, SettingsChanged
 from nqspy.model.people import DEFAULT_GROUP, Caller, Role
-from nqspy.model.queues import Queue, is_heeded
+from nqspy.model.queues import takes
 from nqspy.model.shifts import Shift
 from nqspy.model.site import Settings
-from nqspy.model.tree import Declared, declared, list_at
+from nqspy.model.tree import Declared, list_at
 
 
 def configure(tx: Transaction, command: cm.Configure, caller: Caller) -> Any:
@@ -166,11 +166,15 @@ def _check_heeded(settings: Settings, change: Change) -> None:
     if head == "shift":
         for inner in changes_of(commands_of(_members(registry.brought(change).get("commands")))):
             _check_heeded(settings, inner)
-    queue = settings.queues.get(rest.partition("/")[0])
+    name, _, path = rest.partition("/")
+    queues = list(settings.queues.values())
+    if name == "*" and not any(takes(each, path, change.value) for each in queues):
+        name = queues[0].name if queues else ""
+    queue = settings.queues.get(name)
     if head != "queue" or queue is None:
         return
     for path, value in registry.brought(change).items():
-        if not is_heeded(queue.kind, path) and value != declared(Queue)[path].default:
+        if not takes(queue, path, value):
             raise Refusal("not_heeded", setting=path.replace("/", " "), sort=queue.kind, queue=queue.name)
 
 
