@@ -32,6 +32,7 @@ set usage half_life=876000h
 set backup every=1:00 keep=2
 create batch_queue fast priority=20 run_limit=2 order=fcfs reserve=all workdir=submit
 set default wall_limit=20
+set default rerun_output replace
 create batch_queue slow priority=10 run_limit=1 order=fcfs reserve=all workdir=submit
 create batch_queue lists priority=30 run_limit=1 workdir=submit
 create batch_queue parking priority=5 workdir=submit

@@ -158,7 +158,7 @@ def test_a_file_is_a_small_graph_handed_in_at_once(office):
         ("name:7up job.sh", "name:7up: a name begins with no digit"),
         ("name: job.sh", "name:: a name begins"),
         ("after:first", "the line names no script"),
-        ("after:4711 job.sh", "line 2: --after: Unknown Job Id 4711"),
+        ("after:4711 job.sh", "line 2: after: Unknown Job Id 4711"),
     ],
 )
 def test_a_word_that_is_wrong_refuses_the_whole_list_naming_line_and_word(office, line, said):

@@ -167,7 +167,7 @@ def test_nothing_runs_twice_and_no_number_is_given_twice_after_a_restore(live):
     assert live.job(rests)["held"] == ["u"]
     found = live.job(waits)
     assert (found["state"], found["attempt"]) == ("held", 1)
-    assert live.why(waits)["held"] == ["o"]
+    assert "o" in live.why(waits)["held"]
     assert later not in [each.id for each in live.client.requests()]
     [alarm] = [each for each in live.events("alarm") if each["who"] == "restore"]
     assert later in alarm["text"]

@@ -253,11 +253,11 @@ REQUEST NAME   OWNER GROUP QUEUE STATE
 41.ymp  d2-2   root  d2    night queued
     reason: it asks for 1 PE, none of 4 PEs is free
 42.ymp  d2-3   root  d2    night queued
-    reason: none of 4 PEs is free
+    reason: none of 4 PEs is free; 1 ahead of it
 43.ymp  d2-4   root  d2    night queued
-    reason: none of 4 PEs is free
+    reason: none of 4 PEs is free; 1 ahead of it
 44.ymp  d2-5   root  d2    night queued
-    reason: none of 4 PEs is free
+    reason: none of 4 PEs is free; 1 ahead of it
 """,
     ),
     (

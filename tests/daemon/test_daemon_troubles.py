@@ -184,7 +184,7 @@ def test_doctor_asks_the_daemon_what_a_user_cannot_read(make_live, open_folder):
     live.run("nqspy", "doctor").ok()
 
     def doctor() -> Done:
-        return everybody.run_nqspy(live, open_folder, "cli.umbrella", "doctor", "--home", str(live.home))
+        return everybody.run_nqspy(live, open_folder, "cli.nqspy", "doctor", "--home", str(live.home))
 
     done = doctor()
     assert "bad " not in done.ok().out

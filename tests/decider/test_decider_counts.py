@@ -78,7 +78,7 @@ def test_all_that_an_exit_did_wrong_is_in_the_report_and_counted_alike(live):
     assert counts(live) == (4, 4, 4)
     ids.append(live.submit("true", name="leaves"))
     until(lambda: "ended the process" in str(alarms(live)), "it is lost")
-    ids.append(submit_as(live, 61001, "leaves"))
+    ids.append(submit_as(live, 1, "leaves"))
     until(lambda: live.events("exit_off"), "it is switched off")
     told = reported(live)
     assert len(set(counts(live))) == 1, counts(live)

@@ -3,6 +3,8 @@
 import os
 import signal
 import time
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from daemon.live import ONE_QUEUE, until
@@ -14,9 +16,19 @@ from nqspy.userexit import refuse, userexit
 def jobselect(request):
     return refuse("{text}") if request.name == "gated" else None
 """
-HANGS = "import os, time\nopen('{}/loads', 'w').write(str(os.getpid()))\ntime.sleep(1000)\n"
-"""It uses no CPU time, so that only the deadline ends it."""
+OPENS = "import os, time\nkept = open('{}')\n"
+"""An exit may read and writes nothing: the file that it has open tells that it is being loaded."""
 SCRIPTS = pytest.mark.parametrize("how", ["line", pytest.param("file", marks=pytest.mark.slow)])
+
+
+def _opens(folder):
+    (folder / "loads").touch()
+    return OPENS.format(folder / "loads")
+
+
+def _hangs(folder):
+    """It uses no CPU time, so that only the deadline ends it."""
+    return _opens(folder) + "time.sleep(1000)\n"
 
 
 def reload(live, how):
@@ -32,7 +44,7 @@ def test_a_file_that_hangs_delays_nobody_and_the_old_set_stays_in_force(make_liv
     live = make_live().site(ONE_QUEUE, {"gate": GATE.format(text="gate closed")}).start()
     gated = live.submit("true", name="gated")
     live.until(gated, lambda job: job["reason"]["text"] == "gate closed", "be refused")
-    live.exit("hangs", HANGS.format(open_folder))
+    live.exit("hangs", _hangs(open_folder))
     manager = reload(live, how)
     until(lambda: loads(open_folder), "it is being loaded")
     began = time.monotonic()
@@ -55,18 +67,18 @@ def test_a_file_that_hangs_delays_nobody_and_the_old_set_stays_in_force(make_liv
 
 
 def loads(folder):
-    """Pid of the process that hangs over a file."""
-    try:
-        return int((folder / "loads").read_text())
-    except (OSError, ValueError):
-        return 0
+    """Pid of the process that loads such an exit; 0: there is none."""
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        with suppress(OSError):
+            if os.readlink(link) == str(folder / "loads"):
+                return int(link.parts[2])
+    return 0
 
 
 def test_what_happened_while_they_were_loaded_is_known_to_the_new_set(make_live, open_folder):
     live = make_live().site(ONE_QUEUE, {"gate": GATE.format(text="gate closed")}).start()
     gated = live.submit("true", name="gated")
-    begin = f"import os, time\nopen('{open_folder}/loads', 'w').write('1')\n"
-    wait = f"{begin}while not os.path.exists('{open_folder}/go'):\n    time.sleep(0.02)\n"
+    wait = f"{_opens(open_folder)}while not os.path.exists('{open_folder}/go'):\n    time.sleep(0.02)\n"
     live.exit("gate", wait + GATE.format(text="another gate"))
     manager = live.spawn("qmgr", "-c", "reload exits")
     until(lambda: loads(open_folder), "it is being loaded")
@@ -89,7 +101,7 @@ def test_two_who_reload_at_a_time_are_served_one_after_the_other(make_live):
 
 def test_a_candidate_that_is_killed_is_one_clear_line(make_live, open_folder):
     live = make_live().site(ONE_QUEUE, {"gate": GATE.format(text="gate closed")}).start()
-    live.exit("hangs", HANGS.format(open_folder))
+    live.exit("hangs", _hangs(open_folder))
     manager = live.spawn("qmgr", "-c", "reload exits")
     os.kill(until(lambda: loads(open_folder), "it is being loaded"), signal.SIGKILL)
     _, err = manager.communicate(timeout=40)
@@ -104,7 +116,7 @@ def test_a_fifo_among_the_exits_keeps_nobody_waiting(make_live):
 
 def test_at_the_start_a_file_that_hangs_delays_nobody_who_asks(make_live, open_folder):
     live = make_live().site(
-        ONE_QUEUE, {"gate": GATE.format(text="gate closed"), "hangs": HANGS.format(open_folder)}
+        ONE_QUEUE, {"gate": GATE.format(text="gate closed"), "hangs": _hangs(open_folder)}
     )
     began = time.monotonic()
     said = live.run("nqsd", "start").ok()
@@ -125,7 +137,7 @@ def test_at_the_start_a_file_that_hangs_delays_nobody_who_asks(make_live, open_f
 
 
 def test_a_daemon_that_stops_while_they_are_loaded_leaves_nothing_behind(make_live, open_folder):
-    live = make_live().site(ONE_QUEUE, {"hangs": HANGS.format(open_folder)})
+    live = make_live().site(ONE_QUEUE, {"hangs": _hangs(open_folder)})
     live.run("nqsd", "start").ok()
     live.stop()
     assert not live.leftovers()

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import pwd
 
 import pytest
 from daemon.live import ONE_QUEUE, until
@@ -10,7 +11,9 @@ from daemon.person import submit_as
 from decider.wild import Wild
 
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: only root may speak as other users")
-ANNE = 61001
+ANNE = 1
+"""A user that each Debian has."""
+ANNE_NAME = pwd.getpwuid(ANNE).pw_name
 
 RULE = """\
 import os
@@ -38,7 +41,7 @@ def submit(request):
         os._exit(3)
     return refuse("no bad names") if request.name == "bad" else None
 """
-RESTS = "on requests of 61001 that ended its process; it is asked about theirs again at"
+RESTS = f"on requests of {ANNE_NAME} that ended its process; it is asked about theirs again at"
 
 
 @pytest.fixture
@@ -163,4 +166,4 @@ def test_what_was_never_submitted_keeps_nobodys_next_request_back(make):
     assert live.ended(live.submit("true", name="plain"))["exit_status"] == 0
     kept = json.loads((live.home / "exits.strikes").read_text())
     assert kept["spares"] == []
-    assert [owner for _, owner in kept["died"]["rule"]] == ["61001"]
+    assert [owner for _, owner in kept["died"]["rule"]] == [ANNE_NAME]

@@ -133,7 +133,7 @@ def test_an_exit_that_kills_its_process_twice_is_left_out_until_it_is_enabled(ma
     first = wild.submit("true", name="leave")
     until(lambda: wild.losses() == 1, "the first death")
     assert wild.ended(wild.submit("true", name="plain"))["exit_status"] == 0
-    submit_as(wild, 61001, "leave")
+    submit_as(wild, 1, "leave")
     gated = wild.submit("true", name="gated")
     for id in (first, gated):
         assert wild.ended(id)["exit_status"] == 0, "without the exit the standard rules decide"

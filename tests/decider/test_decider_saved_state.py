@@ -118,7 +118,7 @@ def test_an_exit_that_was_left_out_stays_so_and_show_says_why(make_live):
     live.accepts_trouble = True
     live.site(ONE_QUEUE, {"deadly": DEADLY}).start()
     live.submit("true")
-    submit_as(live, 61001)
+    submit_as(live, 1)
     until(lambda: live.events("exit_off"), "it is left out")
     live.restart()
     [row] = live.client.call("exits_list")["exits"]

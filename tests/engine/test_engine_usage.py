@@ -150,8 +150,9 @@ def test_a_cap_that_is_taken_away_lets_the_group_go_at_once():
 
 
 def test_schedule_now_goes_past_a_cap():
-    centre = Centre(GROUPS + "set group d1 limit=0\n", pes=4)
+    centre = Centre(GROUPS + "stop queue batch\n", pes=4)
     [seq] = centre.submit("anne")
+    centre.qmgr("set group d1 limit=0\nstart queue batch")
     assert centre.state(seq) == "queued"
     centre.qmgr(f"schedule request {centre.id(seq)} now")
     assert centre.state(seq) == "running"
