@@ -26,10 +26,11 @@ SLACK = 1e-3
 @dataclass(slots=True)
 class Attempt:
     """One attempt by the journal: numbers of its events, and how it ended (``void``, ``lost``, ``rerun``,
-    ``ended``; empty: it has not)."""
+    ``ended``; empty: it has not). ``date``: its request's date in queue when it was started."""
 
     number: int
     starting: int
+    date: int = 0
     started: int = 0
     over: int = 0
     fate: str = ""
@@ -38,11 +39,12 @@ class Attempt:
 
 @dataclass(slots=True)
 class Story:
-    """One request by the journal."""
+    """One request by the journal. ``submitted``: when; ``date``: its date in queue."""
 
     seq: Seq
     token: str
     submitted: int
+    date: int
     attempts: list[Attempt] = field(default_factory=list)
     end: ev.Ended | ev.Deleted | None = None
     end_n: int = 0
@@ -78,7 +80,7 @@ class History:
     def _take(self, recorded: ev.Recorded) -> None:
         event, n = recorded.event, recorded.n
         if isinstance(event, ev.Submitted):
-            self.stories[event.seq] = Story(event.seq, event.spec.name, n)
+            self.stories[event.seq] = Story(event.seq, event.spec.name, recorded.at, recorded.at)
         elif isinstance(event, ev.DaemonStarted):
             self.restarts += 1
             for story in self.stories.values():
@@ -93,7 +95,9 @@ class History:
     def _tell(self, story: Story, event: ev.Event, n: int) -> None:
         match event:
             case ev.Starting():
-                story.attempts.append(Attempt(event.attempt, n))
+                story.attempts.append(Attempt(event.attempt, n, story.date))
+            case ev.Redated():
+                story.date = event.date
             case ev.Started():
                 story.attempts[-1].started = n
             case ev.Requeued():
@@ -289,9 +293,20 @@ class Judge:
         for name, promises in lines.items():
             begun = sorted(promises, key=lambda p: self.marks[p.job.token][0].at)
             order = [promise.line[1] for promise in begun if promise.line]
-            late = [p for n, p in enumerate(begun) if p.line and any(p.line[1] < x for x in order[:n])]
+            late = [p for n, p in enumerate(begun) if any(self._overtook(other, p) for other in begun[:n])]
             if late:
                 yield late[0].job.token, f"list {name} began in the order {order}"
+
+    def _overtook(self, first: Promise, second: Promise) -> bool:
+        """True if the first one began before the second one, behind which it stands in their list.
+
+        The clock excuses it: the exit machine_gun dates what waits, and no attempt that has yet to begin.
+        Where the clock was set back meanwhile, that puts the others forward.
+        """
+        if first.line is None or second.line is None or first.line[1] < second.line[1]:
+            return False
+        stories, others = self.by_token[first.job.token], self.by_token[second.job.token]
+        return not any(_date(s) < min(s.submitted, _date(o)) for s in stories for o in others)
 
     # ------------------------------------------------------------ the whole
 
@@ -320,6 +335,11 @@ class Judge:
                 count(f"ended {story.end.end_reason}")
         count("ran", sum(m.what == "begin" for marks in self.marks.values() for m in marks))
         count("restarts", self.history.restarts)
+
+
+def _date(story: Story) -> int:
+    """Return the date in queue with which its first attempt was started that began."""
+    return next((attempt.date for attempt in story.attempts if attempt.fate != "void"), story.date)
 
 
 def _met(other: Story, word: str, before: int) -> bool:

@@ -2,7 +2,7 @@
 
 import pytest
 from chaos.jobs import Job, furnish
-from chaos.judge import History, Judge
+from chaos.judge import NEVER_BEGAN, History, Judge
 from chaos.ledger import Bar, Ledger, Promise, Strike
 from chaos.report import report
 from msgspec.structs import replace
@@ -26,9 +26,13 @@ def submitted(seq, name):
     return ev.Submitted(seq, Spec("anne", 1001, name, "fast", "", "", "/home"), "fast", "queued")
 
 
-def ran(seq, status):
-    ended = ev.Ended(seq, 1, "exit", status, None, Used(cpu=5))
-    return [ev.Starting(seq, 1, (0,)), ev.Started(seq, 1, (0,)), ended]
+def ran(seq, status, attempt=1):
+    ended = ev.Ended(seq, attempt, "exit", status, None, Used(cpu=5))
+    return [ev.Starting(seq, attempt, (0,)), ev.Started(seq, attempt, (0,)), ended]
+
+
+def redated(seq, date):
+    return ev.Redated((seq,), Instant(date), None, "machine_gun")
 
 
 class Trial:
@@ -131,6 +135,21 @@ def test_one_whose_deletion_was_acknowledged_and_forgotten_is_told(trial):
 
 def test_a_list_out_of_order_is_told(trial):
     trial.promise("a").line, trial.promise("b").line = ("a", 1), ("a", 0)
+    assert trial.verdict() == {"order"}
+
+
+def test_an_exit_that_dates_what_waits_after_the_clock_was_set_back_excuses_the_order_of_a_list(trial):
+    trial.promise("a").line, trial.promise("b").line = ("a", 1), ("a", 0)
+    trial.promise("b").after = None
+    never = [ev.Starting(2, 1, (1,)), redated(1, -60), ev.Requeued(2, 1, NEVER_BEGAN)]
+    trial.events[2:] = [*never, *ran(1, 0), *ran(2, 3, attempt=2)]
+    assert trial.verdict() == set()
+
+
+@pytest.mark.parametrize(("seq", "date"), [(1, 3), (2, 3), (2, -60)])
+def test_no_other_date_excuses_it(trial, seq, date):
+    trial.promise("a").line, trial.promise("b").line = ("a", 1), ("a", 0)
+    trial.events.insert(2, redated(seq, date))
     assert trial.verdict() == {"order"}
 
 
