@@ -58,6 +58,20 @@ class Shift:
                 named[below[0]] = bool(change["value"])
         return Leaving(named, rest)
 
+    def values(self, paths: Iterable[str]) -> dict[str, Any]:
+        """Return the values that its commands leave these settings with, of those that they change. A limit
+        is None, no limit, where they change a list or replace the object that has the limit."""
+        names = {path: path.rpartition("/")[::2] for path in paths}
+        found: dict[str, Any] = {}
+        for change in self.changes():
+            where = change["path"]
+            for path, (parent, name) in names.items():
+                if where in (path, f"{parent.partition('/')[0]}/*/{name}"):
+                    found[path] = change["value"] if change["op"] == "set" else None
+                elif where in (parent, f"{parent}/queues"):
+                    found[path] = None
+        return found
+
     def stops(self, queue: str) -> bool:
         """Whether its commands leave that queue stopped."""
         return self.leaving().stops(queue)
@@ -69,15 +83,8 @@ class Shift:
 
 
 def values_by_shifts(shifts: Iterable[Shift], path: str) -> Iterator[Any]:
-    """Yield every value that one of these shifts gives the limit at ``path``; None, no limit, where the shift
-    changes a list or replaces the object that has the limit."""
-    parent, _, name = path.rpartition("/")
-    paths = (path, f"{parent.partition('/')[0]}/*/{name}")
-    for change in (change for shift in shifts for change in shift.changes()):
-        if change["path"] in paths:
-            yield change["value"] if change["op"] == "set" else None
-        elif change["path"] in (parent, f"{parent}/queues"):
-            yield None
+    """Yield the value that each of these shifts leaves the setting at ``path`` with, if it changes it."""
+    return (values[path] for shift in shifts if path in (values := shift.values((path,))))
 
 
 class UpcomingStop(Struct, frozen=True):

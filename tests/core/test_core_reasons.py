@@ -159,6 +159,9 @@ SAID = {
         "consumable gpu", (3, "gpu", 4, 2, "1, 2"),
         "it asks for 3 gpu, of 4 only 2 are not offline; offline: 1, 2",
     ),
+    "not_together": (
+        "global", ("limit 2 leaves 2",), "limit 2 leaves 2; no shift that raises this limit lets it start"
+    ),
     "retried": ("system", ("no entry",), "no entry; the next attempt comes later"),
     "waits_for_date": ("owner", (), "it waits for the date its owner gave"),
     "waits_for_others": ("dependency", ("1.ymp has ended",), "it waits until 1.ymp has ended"),

@@ -160,3 +160,51 @@ def test_never_comes_before_what_passes(setting: str, words: str) -> None:
     reason = reason_of(centre.engine, centre.request(seq))
     assert reason is not None
     assert (centre.state(first), reason.code) == ("running", ReasonCode.NEVER)
+
+
+SHIFTS = 'define shift {} when="0 {} * * *"\n{}\nend\n'
+QUEUE_8, QUEUE_2 = "set queue batch pe_limit=8", "set queue batch pe_limit=2"
+GLOBAL_8, GLOBAL_2 = "set global pe_limit=8", "set global pe_limit=2"
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "day", "night", "now"),
+    [
+        ("NEVER", "pes=3", f"{QUEUE_8}\n{GLOBAL_2}", f"{QUEUE_2}\n{GLOBAL_8}", f"{QUEUE_2}\n{GLOBAL_2}"),
+        ("NEVER", "pes=3", f"{QUEUE_8}\n{GLOBAL_2}", QUEUE_2, QUEUE_2),
+        ("NEVER", "pes=3", "set queue * pe_limit=8\nset complex both pe_limit=2", QUEUE_2, QUEUE_2),
+        ("NEVER", "pes=3", f"{QUEUE_8}\nset group d1 limit=25%", QUEUE_2, QUEUE_2),
+        ("NEVER", "pes=3", f"{QUEUE_8}\nstop queue batch", f"{QUEUE_2}\nstart queue batch", QUEUE_2),
+        ("NEVER", "pes=3", f"{QUEUE_8}\nset global user_limit=0", f"{QUEUE_2}\nset global user_limit=9", ""),
+        (
+            "NEVER",
+            "gpu=2 mem=20mb",
+            "set queue batch consumable_user_limit=()\nset global memory_limit=10mb",
+            f"{ONE_GPU}\nset global memory_limit=unlimited",
+            f"{ONE_GPU}\nset global memory_limit=10mb",
+        ),
+        ("NEVER", "gpu=2", "set global consumable_limit=(gpu=2)\n" + ONE_GPU, ONE_GPU, ONE_GPU),
+        ("NEVER", "pes=3", f"{QUEUE_8}\n{QUEUE_2}", QUEUE_2, QUEUE_2),
+        ("LIMIT", "pes=3", f"{QUEUE_8}\n{GLOBAL_8}", f"{QUEUE_2}\n{GLOBAL_2}", f"{QUEUE_2}\n{GLOBAL_2}"),
+        ("LIMIT", "pes=3", QUEUE_8, GLOBAL_8, f"{QUEUE_2}\n{GLOBAL_2}"),
+        ("LIMIT", "pes=3", f"{QUEUE_8}\n{GLOBAL_2}", GLOBAL_8, f"{QUEUE_2}\n{GLOBAL_2}"),
+        ("LIMIT", "pes=3", QUEUE_8, QUEUE_2, QUEUE_2),
+    ],
+)  # fmt: skip
+def test_limits_that_no_shift_raises_together_are_never_met(
+    code: str, words: str, day: str, night: str, now: str
+) -> None:
+    centre = Centre(f"{SITE}stop queue batch", pes=8)
+    (seq,) = centre.submit(f"anne {words} queue=batch")
+    centre.qmgr(SHIFTS.format("other", 19, "stop queue q2"))
+    centre.qmgr(SHIFTS.format("day", 6, day) + SHIFTS.format("night", 21, night))
+    centre.qmgr(now or QUEUE_2)
+    command = cm.Submit((item(f"anne {words} queue=batch", centre.sim.now),))
+    if code == "NEVER":
+        centre.refused(command, ANNE)
+    else:
+        centre.ask(command, ANNE)
+    centre.qmgr("start queue batch")
+    reason = reason_of(centre.engine, centre.request(seq))
+    assert reason is not None
+    assert reason.code == code

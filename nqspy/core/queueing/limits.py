@@ -14,6 +14,7 @@ from nqspy.core.queueing.array_limit import ArrayLimit
 from nqspy.core.queueing.asked import too_wide as too_wide
 from nqspy.core.queueing.asked import violation as violation
 from nqspy.core.queueing.caps import Caps
+from nqspy.core.queueing.in_shifts import TOGETHER, judged
 from nqspy.core.queueing.limit_rules import (
     IN_A_SHIFT,
     LESS,
@@ -197,15 +198,15 @@ class RunningCounts:
         """Yield what each limit says against a request; first the cap under which it can never start."""
         capped = None if forced or not self._caps.bound else self._caps.never(request)
         if capped is not None:
-            yield capped
+            yield judged(self._site, request, capped, _scopes(self._site.settings, request.queue))
         for rule in self._of(request.queue)[1]:
             if rule.for_forced or not (forced or type(rule) is self._left_out):
                 reason = rule.reason(request)
                 if reason is not None:
-                    yield reason
+                    yield judged(self._site, request, reason, _scopes(self._site.settings, request.queue))
 
 
-_LASTING = (LESS, RAISED, IN_A_SHIFT)
+_LASTING = (LESS, RAISED, IN_A_SHIFT, TOGETHER)
 
 
 def never(site: Site, request: Request) -> Reason | None:
@@ -223,7 +224,8 @@ def never(site: Site, request: Request) -> Reason | None:
     found = [rule.reason(request) for rule in rules]
     if any(group.limit is not None for group in settings.groups.values()):
         found.append(Caps(site, lambda: FairShare(site, site.at, {})).never(request))
-    return next((each for each in found if each is not None and each.code is ReasonCode.NEVER), None)
+    reasons = (judged(site, request, each, _scopes(settings, request.queue)) for each in found if each)
+    return next((each for each in reasons if each.code is ReasonCode.NEVER), None)
 
 
 _IDLE = ScopeCount()

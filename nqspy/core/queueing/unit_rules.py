@@ -208,7 +208,13 @@ class ConsumableLimit(_UnitRule):
         """True if a shift lets so many units of a consumable be held."""
         shifts = self._site.settings.shifts.values()
         raised = values_by_shifts(shifts, path_of(self._who, self.setting))
-        return any(given is None or amounts(given).get(name, asked) >= asked for given in raised)
+        return any(allow(given, [(name, asked)]) for given in raised)
+
+
+def allow(given: Iterable[str] | None, asked: Iterable[tuple[str, int]]) -> bool:
+    """True if limits ``("gpu=2", "matlab=1")`` (None: no limits) allow a request for so many units."""
+    most = amounts(given or ())
+    return all(count <= most.get(name, count) for name, count in asked)
 
 
 def amounts(given: Iterable[str]) -> dict[str, int]:

@@ -1,0 +1,82 @@
+"""Limits under the values that shifts give them: a request that exceeds a limit now waits for a shift only if
+one lets it start, with all its limits in force together."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from nqspy.core.queueing.limit_rules import IN_A_SHIFT, path_of
+from nqspy.core.queueing.unit_rules import allow
+from nqspy.core.runtime import memory_counted
+from nqspy.model.people import capped_pes, lineage
+from nqspy.model.queues import CONSUMABLE_LIMITS, RunningLimits
+from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
+from nqspy.model.requests import Request
+from nqspy.model.site import Site
+
+TOGETHER = "one shift must raise all limits that it exceeds, or it must ask for less"
+"""What must happen where shifts raise limits of a request, and none of them lets it start."""
+(_NOT_TOGETHER,) = reason_kinds(
+    ReasonCode.NEVER, TOGETHER, not_together="{said}; no shift that raises this limit lets it start"
+)
+Scopes = Iterable[tuple[str, RunningLimits]]
+
+
+class _Bar(Struct, frozen=True):
+    """A setting that can keep a request from starting even when nothing runs: its path, its value now, and
+    which values let the request start."""
+
+    path: str
+    value: Any
+    opens: Callable[[Any], bool]
+
+
+def judged(site: Site, request: Request, reason: Reason, scopes: Scopes) -> Reason:
+    """Return a reason as it is, or one that says never where it waits for a shift that cannot come."""
+    if reason.needed != IN_A_SHIFT or _starts_in_a_shift(site, list(_bars(site, request, scopes))):
+        return reason
+    return _NOT_TOGETHER(reason.who, reason.text)
+
+
+def _starts_in_a_shift(site: Site, bars: list[_Bar]) -> bool:
+    """True if shifts, in any order, lead to values that all let it start. A shift leaves what it does not
+    change as the shift before it left it."""
+    opens = {bar.path: bar.opens for bar in bars}
+    given = [shift.values(opens) for shift in site.settings.shifts.values()]
+    changes = [{path: opens[path](value) for path, value in values.items()} for values in given]
+    changed = set().union(*changes)
+    shut = frozenset(bar.path for bar in bars if bar.path in changed and not bar.opens(bar.value))
+    reached, todo = {shut}, [shut]
+    while todo and frozenset() not in reached:
+        shut = todo.pop()
+        for change in changes:
+            after = shut.difference(change).union(path for path, is_open in change.items() if not is_open)
+            if after not in reached:
+                reached.add(after)
+                todo.append(after)
+    return frozenset() in reached
+
+
+def _bars(site: Site, request: Request, scopes: Scopes) -> Iterator[_Bar]:
+    settings, asked = site.settings, request.spec.ask
+    memory = memory_counted(settings, request.queue, asked)
+    tests: dict[str, Callable[[Any], bool]] = {
+        "memory_limit": lambda most: most is None or memory <= most,
+        "pe_limit": lambda most: most is None or asked.pes <= most,
+        **dict.fromkeys(("run_limit", "user_limit", "group_limit"), lambda most: most != 0),
+        **dict.fromkeys(CONSUMABLE_LIMITS, lambda given: allow(given, asked.consumables)),
+    }
+    if (queue := settings.queues.get(request.queue)) is not None:
+        yield _Bar(f"queue/{queue.name}/started", queue.started, bool)
+    for who, scope in scopes:
+        for name, opens in tests.items():
+            yield _Bar(path_of(who, name), getattr(scope, name), opens)
+    pes, held = site.pes(), site.held_by(request)
+    for group in lineage(settings.groups, request.group):
+        if group in settings.groups:
+            yield _Bar(
+                f"group/{group}/limit",
+                settings.groups[group].limit,
+                lambda most: most is None or held <= capped_pes(most, pes),
+            )
