@@ -77,6 +77,7 @@ def page_of(data: Data, group: str) -> dict[str, Any]:
     deviation = None if own["deviation"] is None else abs(own["deviation"])
     overtaken = [each for each in data["overtaken"] if each["group"] == group]
     own_rows = {key: _own(data[key], group) for key in ("failed", "waiting", "running")}
+    outlook = _outlook(data["outlook"], group)
     cut = {key: value for key, value in data.items() if key != "line"} | {
         "group": group,
         "requests": own["requests"],
@@ -87,11 +88,11 @@ def page_of(data: Data, group: str) -> dict[str, Any]:
         "groups": [own],
         "parts": _parts(data["parts"], group),
         **own_rows,
-        "never": sum(row["never"] for row in own_rows["waiting"]),
+        "never": sum(each["never"] for each in outlook["departments"]),
         "incidents": [],
         "story": for_department(data["story"], group),
         "exits": [_failures(each, group) for each in data["exits"] if group in each["requests"]],
-        "outlook": _outlook(data["outlook"], group),
+        "outlook": outlook,
         "shadow": shadow_of(data["shadow"], {group}),
     }
     return {"line": night_metrics.night_line(cut), **cut}

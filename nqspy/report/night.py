@@ -247,6 +247,10 @@ def night_report(
     used = night_metrics.used_by_group(every, bounds.start, end)
     step, bars = quarters(every, (bounds.start, end), then.pes, then.cpus, zone)
     labels = RequestLabels(site, zone)
+    outcomes = _outcomes(night, histories, labels, around.why)
+    rows = zip((one for one in histories if one.waits), outcomes["waiting"], strict=True)
+    hopeless = {history.request.seq for history, row in rows if row["never"]}
+    left = outlook(histories, fractions, _rate(busy, then), now, zone, around.opens, hopeless)
     groups = departments.rows(histories, used, sums, fractions, (bounds.start, end))
     data = {
         **_heading(night, now, around, zone),
@@ -258,7 +262,8 @@ def night_report(
         "overtaken": [_overtaken(labels, night, *each) for each in night.overtaken],
         "groups": groups,
         **night_metrics.outcome(groups),
-        **_outcomes(night, histories, labels, around.why),
+        **outcomes,
+        "never": sum(each["never"] for each in left),
         "shadow": _shadow(night, around.shadow, site, zone),
         "incidents": [event_object(each, site.name, zone) for each in night.incidents],
         "step_s": step // 1000,
@@ -267,7 +272,7 @@ def night_report(
         "story": night.log.objects(bounds.start, site.name, zone),
         "exits": night.log.exit_objects(bounds.start, site.name, zone),
         "outlook": {
-            "departments": outlook(histories, fractions, _rate(busy, then), now, zone, around.opens),
+            "departments": left,
             "coming": [dict(switch) for switch in around.coming],
             "holidays": list(around.holidays),
         },
@@ -311,13 +316,11 @@ def _heading(night: Night, now: Instant, around: Around, zone: Zone) -> dict[str
 def _outcomes(
     night: Night, histories: Sequence[RequestHistory], labels: RequestLabels, why: Why
 ) -> dict[str, Any]:
-    """Return what gave way, failed, waits (``never``: how many of it can never start) and runs."""
-    waiting = [labels.waiting(each, night.reasons, why) for each in histories if each.waits]
+    """Return what gave way, failed, waits and runs."""
     return {
         "moves": night.moves.told(),
         "failed": [labels.ended(history) for history in histories if night_metrics.is_failed(history)],
-        "waiting": waiting,
-        "never": sum(row["never"] for row in waiting),
+        "waiting": [labels.waiting(each, night.reasons, why) for each in histories if each.waits],
         "running": [labels.running(history) for history in histories if history.request.state in STARTED],
     }
 

@@ -1,10 +1,10 @@
 """Tomorrow's outlook: what still waits by department, and when it will have run at the night's rate."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nqspy.model.ids import Instant
+from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import State
 from nqspy.report.replay import RequestHistory
 from nqspy.report.time_text import Zone
@@ -15,10 +15,12 @@ _LEAST = 0.05
 
 @dataclass(slots=True)
 class _Left:
-    """What a department has left: requests, CPU time asked for and expected (ms), queues they wait in."""
+    """Waiting requests of a department (``never``: those that can never start, left out of all other
+    figures), CPU time asked for and expected (ms), queues they wait in."""
 
     queued: int = 0
     held: int = 0
+    never: int = 0
     asked: int = 0
     unasked: int = 0
     expected: float = 0.0
@@ -32,14 +34,17 @@ def outlook(
     now: Instant,
     zone: Zone,
     opens: Mapping[str, Instant | None],
+    hopeless: Collection[Seq] = (),
 ) -> list[dict[str, Any]]:
-    """``rate``: CPU time the processors give in a unit of time, as in the night. A waiting request is
-    expected to use what its department's ended ones used on the mean, else what it asks for; departments
-    share the rate by their entitlements until they have none left. ``opens``: when each stopped queue is
-    started next, None where nobody knows; where that is later than what was reckoned, ``not_before`` says it
-    instead. ``drained_at`` null: held ones only, or nothing is known to reckon with."""
+    """Return a row for each department with waiting requests.
+
+    A request is expected to use the mean of its department's ended requests, else what it asks for.
+    Departments share ``rate`` (CPU time that the processors give in a unit of time, as in the night) by their
+    entitlements. ``opens``: when a shift starts each stopped queue, None: unknown; ``not_before``
+    says it where it is later than the estimate. ``drained_at`` is null where requests are held, can never
+    start (``hopeless``), or nothing is known to estimate with."""
     histories = list(histories)
-    left = _left(histories, _means(histories))
+    left = _left(histories, _means(histories), hopeless)
     drained = _drained({name: each.expected for name, each in left.items() if each.expected > 0}, fractions)
     ready = {name: Instant(now + round(at / max(rate, _LEAST))) for name, at in drained.items()}
     return [
@@ -47,13 +52,14 @@ def outlook(
             "name": name,
             "queued": each.queued,
             "held": each.held,
+            "never": each.never,
             "cpu_s": each.asked / 1000,
             "without_cpu_limit": each.unasked,
             "expected_cpu_s": round(each.expected / 1000, 3),
             **_until(each, ready.get(name), opens, zone),
         }
         for name, each in left.items()
-        if each.queued or each.held
+        if each.queued or each.held or each.never
     ]
 
 
@@ -81,7 +87,9 @@ def _means(histories: Iterable[RequestHistory]) -> dict[str, float]:
     return {name: cpu / number for name, (number, cpu) in sums.items()}
 
 
-def _left(histories: Iterable[RequestHistory], means: Mapping[str, float]) -> dict[str, _Left]:
+def _left(
+    histories: Iterable[RequestHistory], means: Mapping[str, float], hopeless: Collection[Seq]
+) -> dict[str, _Left]:
     found: dict[str, _Left] = {}
     for history in histories:
         if history.ending is not None:
@@ -93,6 +101,9 @@ def _left(histories: Iterable[RequestHistory], means: Mapping[str, float]) -> di
             left.expected += max(0.0, _expected(history, means, asked) - used)
             continue
         many = history.weight
+        if history.request.seq in hopeless:
+            left.never += many
+            continue
         left.asked += many * (asked or 0)
         left.unasked += many * (asked is None)
         if history.request.state is State.QUEUED:

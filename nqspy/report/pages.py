@@ -102,7 +102,7 @@ _FAILED = ("REQUEST", "NAME", "OWNER", "GROUP", "END", "STATUS", "WHY", "ERRORS"
 _WAITING = ("REQUEST", "NAME", "OWNER", "GROUP", "QUEUE", "STATE", "REASON")
 _RUNNING = ("REQUEST", "NAME", "OWNER", "GROUP", "QUEUE", "SINCE")
 _EXITS = ("EXIT", "FAILURES", "FIRST", "LAST", "OFF", "REQUESTS", "TEXT")
-_OUTLOOK = ("GROUP", "QUEUED", "HELD", "CPU s ASKED", "CPU s EXPECTED", "DRAINED ABOUT")
+_OUTLOOK = ("GROUP", "QUEUED", "HELD", "CAN NEVER START", "CPU s ASKED", "CPU s EXPECTED", "DRAINED ABOUT")
 
 
 class Section(Struct, frozen=True):
@@ -177,5 +177,5 @@ def _left(each: Data) -> tuple[str, ...]:
     drained = short(each["drained_at"])[:16] if each["drained_at"] else "-"
     if each["not_before"]:
         drained = f"not before {short(each['not_before'])[:16]}"
-    counts = (str(each["queued"]), str(each["held"]))
+    counts = (str(each["queued"]), str(each["held"]), str(each["never"]))
     return (each["name"], *counts, asked, f"{each['expected_cpu_s']:.0f}", drained)

@@ -1,5 +1,7 @@
 """What can never start is refused at submission; after a later change of limits it is told so."""
 
+from typing import Any
+
 import pytest
 from engine.harness import ANNE, PLAIN, Centre, item
 
@@ -72,12 +74,28 @@ def test_after_a_change_of_limits_it_is_told_never(setting: str, words: str, mos
     assert f" {most}" in reason.text
     assert f" {asked}" in reason.text
     assert centre.state(other) == "running"
-    zone, now = zone_of("Europe/Paris"), centre.sim.now
-    events = list(centre.journal.events())
-    data = night_report(events, centre.site, night_bounds(events, zone, now), now)
+    data = _report(centre)
     assert data["never"] == 1
     assert [row["reason"]["code"] for row in data["waiting"]] == ["NEVER"]
     assert any("can never start: 1" in line for line in figures(data))
+
+
+def _report(centre: Centre) -> dict[str, Any]:
+    zone, now = zone_of("Europe/Paris"), centre.sim.now
+    events = list(centre.journal.events())
+    return night_report(events, centre.site, night_bounds(events, zone, now), now)
+
+
+def test_what_can_never_start_is_not_among_what_will_have_run_by_then() -> None:
+    centre = Centre(f"{SITE}stop queue batch", pes=8)
+    wide = "anne pes=3 cpu=1:00:00 queue=batch"
+    centre.submit("anne cpu=10:00 queue=q2", "anne cpu=20:00 queue=batch", wide, f"{wide} array=1-3")
+    centre.qmgr("set queue batch pe_limit=2\nset queue batch run_limit=0\nstart queue batch")
+    data = _report(centre)
+    (row,) = data["outlook"]["departments"]
+    assert (row["queued"], row["held"], row["never"], data["never"]) == (1, 0, 4, 4)
+    assert row["cpu_s"] == 1200
+    assert row["expected_cpu_s"] == 1800
 
 
 @pytest.mark.parametrize(
