@@ -17,7 +17,7 @@ from nqspy.answers.visibility import Visibility, promise_for
 from nqspy.core.preemption.classes import class_in
 from nqspy.core.queueing.passing import promises_times
 from nqspy.decider.estimates import PATIENCE, outlooks
-from nqspy.engine.explain import Places, chain, reasons_of
+from nqspy.engine.explain import Places, causes, chain, reasons_of
 from nqspy.model import indices
 from nqspy.model.errors import Refusal, listed
 from nqspy.model.ids import Instant, Seq, index_of, is_array, member, rank_of, request_named
@@ -377,6 +377,7 @@ def _add_chains(serving: Serving, found: Objects, sight: Visibility) -> None:
     for each in found:
         each["chain"] = _chain(serving, _key(serving, each), sight)
         each["redated"] = _redated(serving, _key(serving, each), sight)
+        each["causes"] = _causes(serving, _key(serving, each), sight)
         each["reservation"] = _reservation(serving, _key(serving, each), sight)
 
 
@@ -402,6 +403,13 @@ def _chain(serving: Serving, seq: Seq, sight: Visibility) -> Objects:
         for link in links
         if link.seq in objects
     ]
+
+
+def _causes(serving: Serving, seq: Seq, sight: Visibility) -> Objects:
+    """Why indices of an array wait, where they do for more than one cause."""
+    zone, found = Zone(serving.engine.site.timezone), causes(serving.engine, seq)
+    made = [(indices.show(runs), json_objects.reason_object(reason, zone)) for runs, reason in found]
+    return [sight.mask({"indices": shown, "reason": reason}) for shown, reason in made if len(made) > 1]
 
 
 def _redated(serving: Serving, seq: Seq, sight: Visibility) -> dict[str, Any] | None:

@@ -3,7 +3,7 @@
 `features.FEATURES` is all that a pass does, in this order.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from weakref import proxy
 
@@ -16,6 +16,7 @@ from nqspy.core.queueing.layout import holds
 from nqspy.core.queueing.limits import RunningCounts, never, too_wide
 from nqspy.core.runtime import goes_since
 from nqspy.model.actions import Plan, Start
+from nqspy.model.arrays import HeldIndices
 from nqspy.model.board import Board
 from nqspy.model.ids import Instant, Seq, array_of
 from nqspy.model.reasons import Reason, ReasonCode, Reasons, reason_kinds, told
@@ -137,7 +138,7 @@ def explain(
     found: dict[Seq, Reason] = {}
     boards = cache(lambda queue: site.board(site.domain_of(queue).name))
     for seq in seqs:
-        request = site.requests.get(seq) or site.requests.get(array_of(seq) or 0)
+        request = explained(site, seq)
         if request is not None:
             reason = _explain(site, request, reasons, tally, boards)
             if reason is not None:
@@ -145,11 +146,24 @@ def explain(
     return found
 
 
+def explained(site: Site, seq: Seq) -> Request | None:
+    """Return the request whose reason is that of ``seq``: an index that has not begun waits for what its
+    array waits for, unless the index is held."""
+    request = site.requests.get(seq)
+    array = site.requests.get(array_of(seq) or 0) if request is None else None
+    if array is None or array.array is None or not (array.array.held or array.array.awaiting):
+        return request or array
+    index = site.to_be(seq)
+    return index if index is not None and index.state is State.HELD else array
+
+
 def _explain(
     site: Site, request: Request, reasons: Reasons, tally: RunningCounts, boards: Callable[[str], Board]
 ) -> Reason | None:
     if request.state is State.BEGUN and request.array is not None:
-        return _of_array(site, request)
+        waiting = (each for each in waiting_indices(site, request) if not request.array.left)
+        first = next(waiting, None)
+        return _of_array(site, request) if first is None else _explain(site, first, reasons, tally, boards)
     if request.state is State.HELD:
         if request.unmet and not request.holds:
             return depend.reason(site, request)
@@ -215,8 +229,18 @@ def _of_array(site: Site, request: Request) -> Reason | None:
         return None
     if state.awaiting:
         return depend.reason(site, request)
-    held = state.held[0]
+    return reason_of_held(state.held[0])
+
+
+def reason_of_held(held: HeldIndices) -> Reason:
+    """Return the reason of indices that are held."""
     return told(ReasonCode.HELD, _HOLDERS.get(held.letters[:1], "system"), held.text)
+
+
+def waiting_indices(site: Site, array: Request) -> Iterator[Request]:
+    """Yield the indices of an array that wait as requests of their own."""
+    own = (site.requests[seq] for seq in site.members.get(array.seq, ()))
+    return (each for each in own if each.state in (State.QUEUED, State.HELD, State.WAITING))
 
 
 def _suspended(request: Request) -> Reason | None:

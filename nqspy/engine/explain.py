@@ -2,15 +2,20 @@
 look at the queue."""
 
 from collections.abc import Iterable
+from itertools import islice
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nqspy.core import alike, resource_health
-from nqspy.core.passes import explain, of_itself
+from nqspy.core.passes import explain, explained, of_itself, reason_of_held, waiting_indices
+from nqspy.core.queueing import depend
 from nqspy.core.queueing.order import Place, QueueOrder, standing
 from nqspy.engine.loop import Engine
 from nqspy.engine.zones import local
-from nqspy.model.ids import Instant, Seq, array_of
+from nqspy.model import indices
+from nqspy.model.ids import Instant, Seq, index_of
+from nqspy.model.indices import Runs
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds, told
 from nqspy.model.requests import AfterWord, Request, State
 from nqspy.model.site import Site
@@ -96,13 +101,39 @@ def reasons_of(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason]:
         noted = [seq for seq in seqs if seq in engine.notes and seq in site.started]
         found |= {seq: told(ReasonCode.LATER, "executor", engine.notes[seq]) for seq in noted}
     for seq in found:
-        request = site.requests.get(seq) or site.requests[array_of(seq) or 0]  # an index that has not begun
+        request = explained(site, seq)
+        assert request is not None
         queue = site.settings.queues.get(request.queue)
         if request.state is State.QUEUED and queue is not None and not queue.started:
             found[seq] = STOPPED(f"queue {queue.name}")
         elif found[seq].code is ReasonCode.RESOURCE:
             found[seq] = _with_time(site, request, found[seq])
     return found
+
+
+def causes(engine: Engine, seq: Seq) -> list[tuple[Runs, Reason]]:
+    """Return why the indices of an array wait: each cause with its indices, the array's own first."""
+    site = engine.site
+    array = site.requests.get(seq)
+    if array is None or array.array is None:
+        return []
+    state, found = array.array, list[tuple[Runs, Reason]]()
+    whole = array.state is State.HELD
+    kept = state.left if whole else state.ready
+    if kept and (own := reason_of(engine, array)) is not None:
+        found.append((kept, own))
+    if state.awaiting and not whole:
+        found.append((state.all_awaiting, depend.reason(site, array)))
+    found += [(each.indices, reason_of_held(each)) for each in state.held if not whole]
+    few = [each.seq for each in islice(waiting_indices(site, array), _INDICES)]
+    by_cause: dict[Reason, list[int]] = {}
+    for member, reason in reasons_of(engine, few).items():
+        by_cause.setdefault(replace(reason, ahead=0), []).append(index_of(member) or 0)
+    return [*found, *((indices.of(several), reason) for reason, several in by_cause.items())]
+
+
+_INDICES = 100
+"""Indices with a request of their own of which the causes are told."""
 
 
 def kept_by_themselves(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason | None]:

@@ -15,9 +15,10 @@ from nqspy.report.time_text import when
 def why_text(each: Mapping[str, Any], now: str | None = None) -> str:
     """``qstat --why``: why a request waits, who says so, its place and when it may start; or what ended it.
 
-    ``each`` is an object of ``qstat --json`` with ``estimate`` (`eta.Estimate` or null), ``chain`` and
-    ``redated`` ({at who cause} or null) besides, ``needed``: what its reason says must happen, and ``hint``:
-    what its owner is told of its wall limit; ``by_class``: its class where its queue goes by classes.
+    ``each`` is an object of ``qstat --json`` with more fields: ``estimate`` (`eta.Estimate` or null),
+    ``chain``, ``redated`` ({at who cause} or null), ``causes`` ({indices reason} of an array that waits for
+    several), ``needed`` (what its reason says must happen), ``hint`` (on its wall limit), ``by_class`` (its
+    class where its queue goes by classes).
     ``now``: the site's time, as text.
     """
     state, domain = each["state"], each["domain"]
@@ -113,6 +114,8 @@ def _why_waiting(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
     reason, rank, estimate = each["reason"], each["priority"], each.get("estimate")
     if reason:
         yield from _why_kept(reason, now)
+    for cause in each.get("causes") or ():
+        yield f"  indices:  {cause['indices']}: {cause['reason']['text']} ({cause['reason']['code']})"
     yield from _why_chain(each.get("chain") or ())
     if redated := each.get("redated"):
         cause = f" when {redated['cause']} was started" if redated["cause"] else ""
