@@ -55,9 +55,10 @@ class End(NamedTuple):
     @property
     def pbs_status(self) -> int:
         """``Exit_status``: the script's, 256 and the signal, or negative if something else ended the job."""
+        if self.ok:
+            return 0
         left = SIGNALLED + self.signal if self.signal is not None else self.status
-        own = self.reason in ("exit", "signal") or (self.reason == "deleted" and left != 0)
-        return left if own and left is not None else _PBS.get(self.reason, -1)
+        return left if left and self.reason in ("exit", "signal", "deleted") else _PBS.get(self.reason, -1)
 
     @property
     def words(self) -> str:
