@@ -33,7 +33,7 @@ _WHAT = {
     "text": "a text",
     "crons": 'a list of cron times like ("30 8 * * mon-fri")',
     "flag": "on or off",
-    "amounts": "a list like (gpu=2, matlab=1)",
+    "amounts": "a list like (gpu=2, matlab=1), or none",
 }
 _NUMBERS = ("count", "number", "time", "size", "percent")
 _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:/@+-*%[]~$")
@@ -55,11 +55,18 @@ def read(cursor: Cursor, info: Declared) -> Any:
     if info.unit == "names":
         return cursor.names(what(info))
     if info.unit == "amounts":
-        return read_amounts(cursor, what(info))
+        return [] if _is_nothing(cursor, info) else read_amounts(cursor, what(info))
     if info.unit == "crons":
         return [read_cron(cursor, token) for token in cursor.words(what(info))]
     [value] = read_several(cursor, info, 1)
     return value
+
+
+def _is_nothing(cursor: Cursor, info: Declared) -> bool:
+    """Read a word such as ``none`` if it comes next; True if it does."""
+    token = cursor.peek()
+    nothing = not token.quoted and token.text.lower() in NOTHING
+    return nothing and bool(cursor.word(what(info)))
 
 
 def read_amounts(cursor: Cursor, what: str) -> list[str]:
@@ -71,11 +78,12 @@ def read_amounts(cursor: Cursor, what: str) -> list[str]:
             raise cursor.fail("=")
         token = cursor.word("a whole number")
         try:
-            number = units.parse_count(token.text)
+            text = "unlimited" if token.text.lower() in NOTHING else token.text
+            number = units.parse_count(text)
         except BadValue as error:
             raise cursor.bad(str(error), token) from None
         if number == units.UNLIMITED or name.text in found:
-            text = "is named twice" if name.text in found else "without a limit is left out"
+            text = "is named twice" if name.text in found else "is given a number here, or left out"
             raise cursor.bad(f"{name.text} {text}", name)
         found[name.text] = number
         if not several:

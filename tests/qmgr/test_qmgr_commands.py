@@ -4,6 +4,7 @@ import pytest
 
 from nqspy.model import commands as c
 from nqspy.model.commands import Configure
+from nqspy.model.queues import CONSUMABLE_LIMITS
 from nqspy.model.units import UNLIMITED
 from nqspy.qmgr.parser import ClientWord, parse_line
 
@@ -312,4 +313,15 @@ def test_swap_control_is_switched_and_set_in_one_command():
     assert changes("set swap_control high=90%, small=8mb") == [
         ("set", "swap_control/high", 90.0),
         ("set", "swap_control/small", 8 * MB),
+    ]
+
+
+@pytest.mark.parametrize("where", ["queue night", "complex prime", "global"])
+@pytest.mark.parametrize("limit", CONSUMABLE_LIMITS)
+@pytest.mark.parametrize("word", ["none", "UNLIMITED", "()"])
+def test_a_limit_of_units_is_taken_back_by_the_words_of_other_limits(where, limit, word):
+    path = where.replace(" ", "/")
+    assert changes(f"set {where} {limit}={word} run_limit=2") == [
+        ("set", f"{path}/{limit}", []),
+        ("set", f"{path}/run_limit", 2),
     ]
