@@ -17,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+CLOCK = {"fika": "15:00", "teatime": "16:00"}
 DEPEND = {**wishes.DEPEND, "aftercorr": "each"}
 _MAIL = {
     "NONE": (), "BEGIN": ("begin",), "END": ("end",), "FAIL": ("abort",), "REQUEUE": ("rerun",),
@@ -217,8 +218,14 @@ def _ours(id: str, kind: str) -> str:
 
 
 def _begin(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
-    """``16:00``, ``2026-12-24``, ``2026-12-24T18:00``, ``now+2hours``, and what ``-a`` reads."""
-    sheet.spec["eligible"] = sheet.date(value)
+    """``16:00``, ``2026-12-24T18:00``, ``now+2hours``, and what ``-a`` reads; of Slurm alone are ``teatime``,
+    ``fika``, ``122426``, ``12.24.26`` and ``12/24/26-18:00``."""
+    digits = value.replace(".", "")
+    if len(digits) == 6 and _is_number(digits) and value.count(".") != 1:
+        value = f"{digits[:2]}/{digits[2:4]}/{digits[4:]}"
+    elif "/" in value:
+        value = value.replace("-", " ")
+    sheet.spec["eligible"] = sheet.date(CLOCK.get(value.lower(), value))
 
 
 def _hold(sheet: RequestSheet, _said: SlurmSheet, _value: str) -> None:

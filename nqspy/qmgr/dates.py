@@ -90,6 +90,7 @@ class _Words:
         self._day: int | None = None
         self._weekday: int | None = None
         self._ahead: int | None = None
+        self._ended = False
         words = text.lower().replace(",", " ").split()
         if not words:
             raise BadValue("it is empty")
@@ -194,11 +195,9 @@ class _Words:
             raise BadValue("m is noon: 12m")
         if half in ("am", "pm"):
             parts[0] = parts[0] % 12 + (12 if half == "pm" else 0)
-        next_day = parts[0] == 24 and not any(parts[1:])
-        hour, minute, second = (*parts, 0, 0)[:3]
-        self._set_time(time(0) if next_day else time(hour, minute, second))
-        if next_day:
-            self._ahead = (self._ahead or 0) + 1
+        self._ended = parts[0] == 24 and not any(parts[1:])  # the day's end, when the next one begins
+        hour, minute, second = (0, 0, 0) if self._ended else (*parts, 0, 0)[:3]
+        self._set_time(time(hour, minute, second))
 
     def moment(self) -> datetime:
         """The instant meant, in UTC."""
@@ -218,7 +217,8 @@ class _Words:
         return found if found > now else self._at(now.date() + timedelta(1), at)
 
     def _at(self, day: date, at: time) -> datetime:
-        return _shown(datetime.combine(day, at), self._zone, self._now)
+        wall = datetime.combine(day, at) + timedelta(self._ended)
+        return _shown(wall, self._zone, self._now)
 
     def _on_date(self, now: datetime, at: time) -> datetime:
         assert self._month is not None

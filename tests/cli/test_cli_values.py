@@ -153,6 +153,17 @@ def test_dates(text, expected):
     )
 
 
+@pytest.mark.parametrize("words", ["24:00 {}", "{} 24:00"])
+@pytest.mark.parametrize(
+    "day", ["2026-03-04", "03/04", "4-mar-26", "mar 4 2026", "wed", "tomorrow", "today", "cet"]
+)
+def test_the_end_of_a_day_is_the_beginning_of_the_next(day, words):
+    now = round(datetime.fromisoformat("2026-03-03T12:00+01:00").timestamp() * 1000)
+    found = parse_date(words.format(day), now, "Europe/Paris")
+    later = 4 if day in ("today", "cet") else 5
+    assert found == round(datetime.fromisoformat(f"2026-03-0{later}T00:00+01:00").timestamp() * 1000)
+
+
 @pytest.mark.parametrize(
     "text", ["", "soon", "25:00", "02/30/2026", "13pm", "1:2:3:4", "noon 21:00", "2/30", "-"]
 )
