@@ -314,6 +314,15 @@ def test_an_array_of_which_an_index_was_deleted_has_not_ended_well(late: bool) -
     assert (centre.state(failed), centre.state(also)) == ("running", "held")
 
 
+@pytest.mark.parametrize(("status", "whole"), [(0, 3), (1, 3), (2, 3), (7, 7)])
+def test_an_index_deleted_before_it_began_counts_among_the_statuses(status: int, whole: int) -> None:
+    centre = Centre(pes=1, lengths=lambda request: Run(wall=60_000, status=status))
+    (seq,) = centre.submit("anne array=1-3")
+    centre.ask(cm.Delete(("1[3]",)), ANNE)
+    centre.later(minutes=20)
+    assert centre.end_of(seq).exit_status == whole
+
+
 def test_each_index_waits_for_its_own() -> None:
     """Index 1 of the second step may run while index 6 of the first has not begun."""
     centre = Centre(pes=2)

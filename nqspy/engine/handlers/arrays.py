@@ -239,7 +239,7 @@ def end_if_over(tx: Transaction, seq: Seq, who: str, text: str = "") -> None:
         tx.emit(ev.Deleted(seq, who, text))
         return
     used = Used(state.cpu, state.wall, state.memory)
-    status = state.worst or (DELETED if state.dropped else 0)
+    status = max(state.worst, DELETED if state.dropped else 0)
     tx.emit(ev.Ended(seq, 0, "exit", status, None, used, _how(state)))
 
 
