@@ -78,6 +78,26 @@ def test_users_do_not_get_round_the_limit_of_a_queue_by_moving():
     centre.is_sound()
 
 
+@pytest.mark.parametrize("command", ["move", "modify"])
+@pytest.mark.parametrize("words", ["", " array=1-3"])
+def test_users_do_not_get_round_loadonly_by_moving(command: str, words: str) -> None:
+    centre = centre_with("create batch_queue small run_limit=2 loadonly=on", "enable queue small")
+    centre.submit("anne queue=small" if words else "anne queue=small array=1-2", "anne" + words)
+    asked = {
+        "move": cm.MoveRequests((centre.id(2),), "small"),
+        "modify": cm.ModifyRequest((centre.id(2),), {"queue": "small"}),
+    }[command]
+    assert [each["code"] for each in centre.ask(asked, ANNE)["failed"]] == ["queue_full"]
+    assert not centre.ask(asked, MAX)["failed"]
+
+
+@pytest.mark.parametrize("limit", ["queued_limit=2", "queued_limit user=2", "run_limit=2 loadonly=on"])
+def test_a_request_that_is_moved_to_where_it_is_needs_no_room(limit: str) -> None:
+    centre = centre_with("create batch_queue small", "enable queue small", f"set queue small {limit}")
+    centre.submit("anne queue=small array=1-2")
+    assert not centre.ask(cm.MoveRequests((centre.id(1),), "small"), ANNE)["failed"]
+
+
 def test_a_pipe_queue_waits_until_there_is_room():
     centre = centre_with(
         "create batch_queue small", "enable queue small", "set queue small queued_limit user=1",

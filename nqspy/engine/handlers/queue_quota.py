@@ -1,5 +1,5 @@
 """Room for more: how many requests that have not ended a user, the site and a queue may have
-(``queued_limit``), how many bytes of scripts, environments and other text a user may keep
+(``queued_limit``, ``loadonly``), how many bytes of scripts, environments and other text a user may keep
 (``user_spool``)."""
 
 from collections.abc import Iterable
@@ -47,7 +47,8 @@ class QueueQuota:
 
     def _check(self, holder: Global | Queue, owner: str, queue: str, where: str, number: int) -> None:
         most, each = holder.queued_limit, holder.user_queued_limit
-        if most is None and each is None:
+        load = holder.run_limit if isinstance(holder, Queue) and holder.loadonly else None
+        if most is None and each is None and load is None:
             return
         have, own = (sum(counts) for counts in zip(*self._counts(owner, queue), strict=True))
         there = f"in queue {queue}" if queue else "that have not ended"
@@ -58,6 +59,9 @@ class QueueQuota:
             )
         if most is not None and have + number > most:
             raise Refusal("queued_limit", have=have, most=most, there=there, where=where, asked=asked)
+        if load is not None and have + number > load:
+            kind = "queue_full" if have >= load else "queue_too_small"
+            raise Refusal(kind, queue=queue, most=load, number=number)
 
     def keep(self, spec: Spec, bodies: Iterable[tuple[str, bytes]] = ()) -> None:
         """Counts what a request brings along, each with its content hash, and its own text where that is

@@ -177,10 +177,10 @@ def move(tx: Transaction, command: cm.MoveRequests, caller: Caller) -> Any:
             return  # an index of one of its arrays that waits elsewhere
         need_owner(tx.site, caller, request, "move")
         _need_waiting(tx, request, "moved")
-        if user:
-            _may_put(tx, request, queue, caller)
         if request.queue == queue.name:
             return
+        if user:
+            _may_put(tx, request, queue, caller)
         check_limits(tx.site, request.spec, queue)
         tx.emit(ev.Moved((request.seq,), queue.name, caller.user))
         tx.dirty()

@@ -261,9 +261,7 @@ def _find_room(
     """The queue that a request names, and the one that takes it now. Raises Refusal."""
     queue = _queue_named(tx, spec.queue)
     need_entry(tx.site, queue, spec.owner, groups)
-    target = (
-        _batch(tx, spec, queue, coming) if queue.kind == "batch" else _routed(tx, spec, queue, groups, coming)
-    )
+    target = _batch(tx, spec, queue) if queue.kind == "batch" else _routed(tx, spec, queue, groups, coming)
     if _is_waited_for(spec):
         _need_few_waited_for(tx.site, spec.owner, coming)
     if spec.caller is not None:
@@ -318,18 +316,10 @@ def _queue_named(tx: Transaction, name: str) -> Queue:
     raise Refusal("no_such_queue", queue=name, known=listed(queues))
 
 
-def _batch(tx: Transaction, spec: Spec, queue: Queue, coming: RequestCounts) -> str:
+def _batch(tx: Transaction, spec: Spec, queue: Queue) -> str:
     if queue.pipeonly:
         raise Refusal("pipe_only", queue=queue.name)
     check_limits(tx.site, spec, queue)
-    most, number = queue.run_limit, counted(spec.array)
-    if not queue.loadonly or most is None:
-        return queue.name
-    have = tx.site.count(queue.name) + coming.queues.get(queue.name, 0)
-    if have >= most:
-        raise Refusal("queue_full", queue=queue.name, most=most)
-    if have + number > most:
-        raise Refusal("queue_too_small", queue=queue.name, most=most, number=number)
     return queue.name
 
 
