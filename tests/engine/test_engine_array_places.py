@@ -112,6 +112,16 @@ def test_an_array_is_routed_to_where_there_is_room_for_its_indices(limit: str) -
     assert centre.site.count("small") == 5
 
 
+@pytest.mark.parametrize("passing", ["set queue small queued_limit=5", "disable queue small"])
+@pytest.mark.parametrize("never", ["queued_limit user=3", "run_limit=3 loadonly=on"])
+def test_an_array_that_never_has_room_is_refused_whatever_else_keeps_it_now(never: str, passing: str) -> None:
+    centre = Centre(f"{PIPE}set queue small {never}\nset destination=(small) pipe\nstart queue pipe\n")
+    centre.submit("anne array=1-2 queue=small")
+    centre.qmgr(passing)
+    with pytest.raises(Refusal, match="this array counts 4"):
+        centre.submit("anne array=1-4 queue=pipe")
+
+
 def test_an_array_waits_in_its_pipe_queue_until_its_indices_have_room() -> None:
     centre = Centre(PIPE + "set queue small queued_limit=5\nset destination=(small) pipe\nstart queue pipe\n")
     (first,) = centre.submit("anne array=1-4 queue=small")

@@ -132,13 +132,14 @@ class Routes:
             return Objection(f"{queue.name}: {spec.owner} has no access")
         if (closed := closed_domain(self._site, queue, spec.owner, groups)) is not None:
             return Objection(f"{queue.name}: {closed}")
-        if not queue.enabled:
+        full = self._full(spec.owner, queue, number)
+        if not queue.enabled and (full is None or full.later):
             return Objection(f"{queue.name}: the queue is disabled", later=True)
-        return self._full(spec.owner, queue, number)
+        return full
 
     def _full(self, owner: str, queue: Queue, number: int) -> Objection | None:
-        """Return the ``queued_limit``, or ``loadonly``, that keeps so many requests out; for ever where the
-        limit is less than their number."""
+        """Return the ``queued_limit``, or ``loadonly``, that keeps so many requests out. One that does so for
+        ever, as it is less than their number, comes first."""
         name, pair, tallies = queue.name, (queue.name, owner), (self._site.tally, self._coming)
         own = sum(tally.pairs.get(pair, 0) for tally in tallies) + self._moved[pair]
         bounds = (
@@ -150,11 +151,13 @@ class Routes:
                 "it holds no more requests than its run limit {}",
             ),
         )
-        for most, have, said in bounds:
-            if most is not None and have + number > most:
-                counted = f", it has {have}" + (f"; this array counts {number}" if number > 1 else "")
-                return Objection(f"{name}: {said.format(most)}{counted}", later=number <= most)
-        return None
+        counts = f"; this array counts {number}" if number > 1 else ""
+        objections = [
+            Objection(f"{name}: {said.format(most)}, it has {have}{counts}", later=number <= most)
+            for most, have, said in bounds
+            if most is not None and have + number > most
+        ]
+        return min(objections, key=lambda each: each.later, default=None)
 
     def _count(self, queue: str) -> int:
         if queue not in self._held:
