@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -243,3 +245,33 @@ def test_a_job_that_waits_for_no_child_hides_no_cpu_time_in_its_cgroup(herd):
 def _cgroup2(herd):
     herd.run("where", "grep ^0:: /proc/self/cgroup")
     return "nqspy-" in herd.bench.text(f"job.o{herd.bench.seq}")
+
+
+_WITH_A_CHILD = """
+import os, socket, sys
+from nqspy.executors import traits
+from nqspy.executors.spares import Offer
+here, offers = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+reader, writer = os.pipe()
+pid = os.fork()
+if pid == 0:
+    os.close(writer)
+    os.read(reader, 1)  # to its parent's end, or as long as it is wanted
+    os._exit(0)
+if sys.argv[1] == "ended":
+    os.close(writer)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+Offer(offers, False, traits.of_this_process()).make()
+here.setblocking(False)
+try:
+    sys.exit(bool(here.recv(64)))
+except BlockingIOError:
+    pass
+"""
+
+
+@pytest.mark.parametrize(("child", "offered"), [("hangs", 0), ("ended", 1)])
+def test_one_whose_delivery_hangs_in_the_kernel_serves_no_other(child, offered):
+    """Its child would count as a process of the next job, which could not end."""
+    done = subprocess.run([sys.executable, "-c", _WITH_A_CHILD, child], check=False, timeout=60)
+    assert done.returncode == offered
