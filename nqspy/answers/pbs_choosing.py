@@ -10,7 +10,7 @@ from nqspy.answers.serving import Serving
 from nqspy.answers.visibility import Visibility
 from nqspy.model import indices
 from nqspy.model.errors import Refusal, listed
-from nqspy.model.ids import Instant, Seq, array_of, index_of, is_array, member, number_of
+from nqspy.model.ids import Instant, Seq, array_of, index_of, is_array, member, rank_in_list
 from nqspy.model.people import Caller
 from nqspy.model.requests import Request, State
 from nqspy.model.site import Site
@@ -60,7 +60,7 @@ class JobChoice:
         letters = str(message.get("letters") or "")
         self._read_operands(serving, [str(word) for word in message.get("operands") or ()])
         if "E" in letters:
-            self.seqs.sort(key=_by_number)
+            self.seqs.sort(key=rank_in_list)
         self._places = {seq: place for place, seq in reversed(list(enumerate(self.seqs)))}
         queue = message.get("queue")
         self._queue = queue_of(self.site, str(queue)) if queue else ""
@@ -68,6 +68,7 @@ class JobChoice:
         self._states = _states(message.get("state"), letters, bool(message.get("ended")))
         self._history = "x" in letters or self._states == _NARROWED["H"]
         self._arrays_only, self._expand = "J" in letters, not {"t", "T"}.isdisjoint(letters)
+        self._newest_first = self._states == _NARROWED["H"] and not self._expand
         keep = self.site.settings.history.keep
         kept = 0 if keep is None else serving.clock.now() - keep
         self._since = Instant(max(kept, message.get("since") or 0))
@@ -96,17 +97,17 @@ class JobChoice:
         and behind it its indices where they are asked for."""
         for seq in self._expanded(dict.fromkeys(self.seqs)):
             found = self.site.to_be(seq)
-            if found is not None and self._fits(found, found.shown_state):
+            if found is not None and self._fits(found):
                 yield found
         if self._whole and self._states != _NARROWED["H"]:
             yield from self._of_destinations()
 
     def _of_destinations(self) -> Iterator[Request]:
-        named, arrays = set(self.seqs), bool(self.site.members)
-        shown = [seq for seq in self.site.requests if not (arrays and array_of(seq))]
-        for seq in self._expanded(shown):
+        named = set(self.seqs)
+        shown = [seq for seq in self.site.requests if not array_of(seq)]
+        for seq in self._expanded(shown) if self._expand else shown:
             found = self.site.requests.get(seq) or self.site.to_be(seq)
-            if found is not None and seq not in named and self._listed(found, found.shown_state):
+            if found is not None and seq not in named and self._listed(found):
                 yield found
 
     def _expanded(self, seqs: Iterable[Seq]) -> Iterator[Seq]:
@@ -167,24 +168,25 @@ class JobChoice:
         request = self.site.to_be(seq)
         return request is not None and self.sight.sees(request.spec)
 
-    def order(self, seq: Seq) -> tuple[int, ...]:
-        """Return where a job stands: those named in their order, indices behind their array, the others by
-        their numbers. A list of what has ended has the newest first."""
-        place = self._places.get(seq)
-        if place is None and (array := array_of(seq)) is not None:
-            place = self._places.get(array)
-        if place is not None:
-            return (0, place, *_by_number(seq))
-        as_it_comes = self._states == _NARROWED["H"] and not self._expand
-        return (2,) if as_it_comes else (1, *_by_number(seq))
+    def orders(self, seqs: Iterable[Seq]) -> Iterable[int]:
+        """Return the keys that sort jobs: the named ones in their order, indices behind their array, the
+        others by their numbers. A list of what has ended has the newest first."""
+        return map(self._order if self.seqs or self._newest_first else rank_in_list, seqs)
 
-    def _listed(self, request: Request, state: State) -> bool:
+    def _order(self, seq: Seq) -> int:
+        last = len(self.seqs)
+        place = self._places.get(seq, self._places.get(array_of(seq) or 0, last))
+        rank = 0 if self._newest_first and place == last else rank_in_list(seq)
+        return (place << 64) + rank
+
+    def _listed(self, request: Request, state: State | None = None) -> bool:
         return (not self._queues or request.queue in self._queues) and self._fits(request, state)
 
-    def _fits(self, request: Request, state: State) -> bool:
+    def _fits(self, request: Request, state: State | None = None) -> bool:
+        """True if a job is asked for; ``state``: of one that has ended."""
         return (
             (self.sight.all or self.sight.sees(request.spec))
-            and (self._states is None or state in self._states)
+            and (self._states is None or (state or request.shown_state) in self._states)
             and (not self._users or request.owner in self._users)
             and (not self._queue or request.queue == self._queue)
             and (not self._arrays_only or self._of_arrays(request.seq))
@@ -202,12 +204,6 @@ class JobChoice:
     def status(self) -> int:
         """The exit status of the command: that of the last failure."""
         return self.wrong[-1].status if self.wrong else 0
-
-
-def _by_number(seq: Seq) -> tuple[int, int]:
-    """The order of numbers, indices behind their array."""
-    index = index_of(seq)
-    return number_of(seq), -1 if index is None else index
 
 
 def owners(serving: Serving, text: str) -> frozenset[str]:

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from functools import partial
-from itertools import islice, pairwise
-from operator import itemgetter
+from itertools import islice
+from operator import gt, itemgetter
 from typing import Any, TypeVar
 
 from msgspec import structs
@@ -76,23 +76,26 @@ class Subjects:
         return [self._live(each, reasons.get(each.seq), comments=comments) for each in requests]
 
     def _live(self, request: Request, reason: Reason | None, *, comments: bool) -> Subject:
-        engine = self._serving.engine
         used: Used | None = None
         members: tuple[Request, ...] = ()
         if request.array is not None:
+            site = self._serving.engine.site
             used = pbs_attributes.used_by_indices(request.array)
-            members = tuple(engine.site.requests[seq] for seq in engine.site.members.get(request.seq, ()))
+            members = tuple(site.requests[seq] for seq in site.members.get(request.seq, ()))
         elif request.attempt is not None:
             now = self._serving.run_times.unset(request.seq, self.now)
-            used = request.used_until(now, engine.samples.get(request.seq))
+            used = request.used_until(now, self._serving.engine.samples.get(request.seq))
         return Subject(
             request,
             used,
             self._comment(request, reason) if comments else "",
-            self._variables_of(request.spec),
-            shared_output=shared(engine.site, request, self._choice.sight.sees) if self._full else "",
+            self._variables_of(request.spec) if self._full else None,
+            shared_output=self._shared_output(request) if self._full else "",
             members=members,
         )
+
+    def _shared_output(self, request: Request) -> str:
+        return shared(self._serving.engine.site, request, self._choice.sight.sees)
 
     def ended(self, rows: list[EndedRow]) -> list[Subject]:
         """Of requests that have ended."""
@@ -103,7 +106,7 @@ class Subjects:
                 row["request"],
                 row["ended"].used if isinstance(row["ended"], Ended) else None,
                 self._choice.sight.masked(pbs_attributes.comment_of(row["ended"])),
-                self._variables_of(row["spec"]),
+                self._variables_of(row["spec"]) if self._full else None,
                 row["ended"],
                 row["at"],
             )
@@ -125,15 +128,12 @@ class Subjects:
     # ------------------------------------------------------------ variables
 
     def _variables_of(self, spec: Spec) -> VariableList | None:
-        return (
-            self._variables.get((spec.environment, spec.workdir, spec.queue))
-            if self._may_read(spec)
-            else None
-        )
+        key = (spec.environment, spec.workdir, spec.queue)
+        return self._variables.get(key) if self._may_read(spec) else None
 
     def _may_read(self, spec: Spec) -> bool:
-        """Variables hold passwords: they are their owner's and the operators'."""
-        return self._full and (self._all or spec.owner == self._user)
+        """True if the caller may see the variables: they hold passwords, of their owner and the operators."""
+        return self._all or spec.owner == self._user
 
     def _read_variables(self, specs: Iterable[Spec]) -> None:
         keys = {(spec.environment, spec.workdir, spec.queue) for spec in specs if self._may_read(spec)}
@@ -183,14 +183,14 @@ class Listing:
 
     def collected(self, into: list[T], write: Callable[[list[Subject]], list[T]]) -> Iterator[None]:
         """Fills ``into`` with what is made of each subject, in order; None after each slice."""
-        orders: list[tuple[int, ...]] = []
+        orders: list[int] = []
         for some in self.slices():
             if some is None:
                 yield None
                 continue
-            orders += [self.choice.order(each.request.seq) for each in some]
+            orders += self.choice.orders([each.request.seq for each in some])
             into += write(some)
-        if any(one > other for one, other in pairwise(orders)):
+        if any(map(gt, orders, islice(orders, 1, None))):
             into[:] = [part for _, part in sorted(zip(orders, into, strict=True), key=itemgetter(0))]
 
     def answer(self, text: str) -> bytes:
@@ -219,11 +219,10 @@ def _letters(asked: rpc.Asked) -> str:
 def table(serving: Serving, asked: rpc.Asked) -> Steps:
     """The default table; ``letters`` ``w``: wide, ``p``: ``% done``."""
     letters, server = _letters(asked), serving.engine.site.name
-    done = "p" in letters
-    shape = pbs_tables.shape(wide="w" in letters, done=done)
+    shape = pbs_tables.shape(server, wide="w" in letters, done="p" in letters)
 
     def write(subjects: list[Subject]) -> list[str]:
-        return [pbs_tables.line(pbs_tables.row(subject, server, done=done), shape) for subject in subjects]
+        return [pbs_tables.line(subject, shape) for subject in subjects]
 
     listing, lines = Listing(serving, asked), list[str]()
     yield from listing.collected(lines, write)
@@ -274,7 +273,7 @@ def _alternate(
 
 def _copied(subjects: list[Subject]) -> list[Subject]:
     """Subjects that another thread may look at."""
-    return [each._replace(request=copy(each.request)) for each in subjects]
+    return [structs.replace(each, request=copy(each.request)) for each in subjects]
 
 
 def _by_start(starts: Mapping[int, int], subject: Subject) -> tuple[bool, float]:

@@ -12,6 +12,7 @@ from nqspy.model.keys import is_array as is_array
 from nqspy.model.keys import member as member
 from nqspy.model.keys import name_of as name_of
 from nqspy.model.keys import number_of as number_of
+from nqspy.model.keys import rank_in_list as rank_in_list
 from nqspy.model.keys import rank_of as rank_of
 
 Instant = NewType("Instant", int)

@@ -52,9 +52,14 @@ def rank_of(seq: int) -> int:
     return (seq & _NUMBERS) << _CODE_BITS | seq >> _NUMBER_BITS
 
 
+def rank_in_list(seq: int) -> int:
+    """Return a number that sorts a list by sequence numbers, an array before its indices."""
+    return (seq & _NUMBERS) << _CODE_BITS | ((seq >> _NUMBER_BITS) + 1 & _WHOLE)
+
+
 def name_of(seq: int) -> str:
-    """What stands before the host in an identifier: ``17``, ``17[]``, ``17[3]``."""
-    index = index_of(seq)
-    if index is None and not is_array(seq):
+    """Return the part of an identifier before the host: ``17``, ``17[]``, ``17[3]``."""
+    if seq <= PLAIN:
         return str(seq)
+    index = index_of(seq)
     return f"{number_of(seq)}[{'' if index is None else index}]"

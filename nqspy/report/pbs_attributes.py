@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from nqspy.model import indices
 from nqspy.model.arrays import ArrayState
 from nqspy.model.endings import End
@@ -46,11 +48,12 @@ _SUBSTATE = {
 _STARTING, _DEPENDS, _DELETED, _FINISHED, _FAILED = 41, 22, 91, 92, 93
 
 
-class Subject(NamedTuple):
-    """A request to be shown, as it is at one moment. ``used``: what its attempt has used, None before its
-    start; ``comment``: why it waits, or what ended it; ``variables``: None where the caller may not see them;
-    ``ended``: how it ended, ``at``: when; ``shared_output``: who else writes into its files; ``members``:
-    those indices of an array that are requests of their own."""
+class Subject(Struct, frozen=True):
+    """A request to be shown, as it is at one moment. ``used``: use of its attempt, None before its start;
+    ``comment``: why it waits, or what ended it; ``variables``: None where the caller may not see them;
+    ``ended``: how it ended, ``at``: when; ``shared_output``: requests that write into the same files;
+    ``members``: those indices of an array that are requests of their own. (A Struct is made in a tenth of a
+    named tuple's time.)"""
 
     request: Request
     used: Used | None = None
@@ -167,12 +170,13 @@ _ASKED = attrgetter(
 
 
 def letter_of(subject: Subject) -> str:
-    """The letter of its state; B of an array that has begun, X of an index that has ended."""
+    """Return the letter of its state; B of an array that has begun, X of an index that has ended."""
     request = subject.request
     if subject.ended is not None:
         return POSIX_LETTER[State.ENDED] if array_of(request.seq) is None else "X"
-    begun = request.array is not None and request.array.begun
-    return "B" if begun else POSIX_LETTER[request.shown_state]
+    if request.array is None:
+        return POSIX_LETTER[request.state]
+    return "B" if request.array.begun else POSIX_LETTER[request.shown_state]
 
 
 def used_by_indices(state: ArrayState) -> Used | None:

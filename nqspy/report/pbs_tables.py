@@ -7,7 +7,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from nqspy.model import indices
-from nqspy.model.ids import DAY, full_id
+from nqspy.model.ids import DAY, full_id, name_of
 from nqspy.model.requests import Request, State, finite
 from nqspy.report.pbs_attributes import Subject, exec_host, letter_of
 from nqspy.report.pbs_values import span
@@ -30,13 +30,16 @@ def cut(text: str, width: int) -> str:
 
 
 class Shape(NamedTuple):
-    """Widths of the default table: head, format of a row; of name, owner and queue."""
+    """The default table: its head, the format of a row, the widths of name, owner and queue; ``label`` ends
+    the identifiers, ``done``: with ``% done`` instead of the CPU time."""
 
     head: str
     row: str
     name: int
     owner: int
     queue: int
+    label: str = ""
+    done: bool = False
 
 
 _NARROW = Shape(
@@ -51,42 +54,27 @@ _WIDE = Shape(
 )  # fmt: skip
 
 
-def shape(*, wide: bool = False, done: bool = False) -> Shape:
-    """The default table's; ``done``: ``% done`` stands where else the CPU time does."""
+def shape(server: str, *, wide: bool = False, done: bool = False) -> Shape:
+    """Return the default table of a server: its first label ends the identifiers."""
     found = _WIDE if wide else _NARROW
-    return found._replace(head=found.head.replace("Time Use", " % done ")) if done else found
+    head = found.head.replace("Time Use", " % done ") if done else found.head
+    return found._replace(head=head, label=server.partition(".")[0], done=done)
 
 
-class JobRow(NamedTuple):
-    """What the default table shows of one job; ``time``: CPU time or ``% done``."""
-
-    id: str
-    name: str
-    owner: str
-    time: str
-    letter: str
-    queue: str
-
-
-def row(subject: Subject, server: str, *, done: bool = False) -> JobRow:
-    """The row of a job. The identifier shows the server's first label."""
-    request = subject.request
-    spec = request.spec
-    time = _done(subject) if done else "0" if subject.used is None else span(subject.used.cpu)
-    id = full_id(request.seq, server.partition(".")[0])
-    return JobRow(id, spec.name, spec.owner, time, letter_of(subject), request.queue)
-
-
-def line(row: JobRow, table: Shape) -> str:
-    """A row as a line. A name as wide as its column is cut too, as PBS does; an identifier never is."""
-    id, name, owner, time, letter, queue = row
-    return table.row % (
-        id,
-        name if len(name) < table.name else name[: table.name - 1] + "*",
-        owner if len(owner) <= table.owner else cut(owner, table.owner),
-        time if len(time) <= _TIME else cut(time, _TIME),
-        letter,
-        queue if len(queue) <= table.queue else cut(queue, table.queue),
+def line(subject: Subject, table: Shape) -> str:
+    """Return the line of a job. A name as wide as its column is cut too, as PBS does; an identifier never
+    is."""
+    request, used = subject.request, subject.used
+    _, row, widest_name, widest_owner, widest_queue, label, done = table
+    name, owner, queue = request.spec.name, request.spec.owner, request.queue
+    time = _done(subject) if done else "0" if used is None else cut(span(used.cpu), _TIME)
+    return row % (
+        f"{name_of(request.seq)}.{label}",
+        name if len(name) < widest_name else name[: widest_name - 1] + "*",
+        owner if len(owner) <= widest_owner else cut(owner, widest_owner),
+        time,
+        letter_of(subject),
+        queue if len(queue) <= widest_queue else cut(queue, widest_queue),
     )
 
 

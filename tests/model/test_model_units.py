@@ -5,7 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqspy.model.errors import BadValue
-from nqspy.model.ids import JobRef, array_of, member, number_of, rank_of, request_named
+from nqspy.model.ids import (
+    GREATEST_INDEX,
+    JobRef,
+    array_of,
+    member,
+    number_of,
+    rank_in_list,
+    rank_of,
+    request_named,
+)
 from nqspy.model.units import (
     GREATEST,
     UNLIMITED,
@@ -152,6 +161,9 @@ def test_whatever_can_hold_pes_has_one_name_and_is_found_by_it(ref):
 def test_indices_stand_beside_their_array_and_requests_in_their_order():
     keys = [JobRef(3).key, JobRef(4, 0).key, JobRef(4, 1_000).key, JobRef(4, whole=True).key, JobRef(5).key]
     assert sorted(keys, key=rank_of) == keys
+    assert sorted(keys, key=rank_in_list) == [keys[0], keys[3], keys[1], keys[2], keys[4]]
+    greatest = JobRef(4, GREATEST_INDEX).key
+    assert sorted([keys[4], greatest, keys[3]], key=rank_in_list) == [keys[3], greatest, keys[4]]
     assert {array_of(key) for key in keys[1:3]} == {keys[3]}
     assert [number_of(key) for key in keys] == [3, 4, 4, 4, 5]
     assert max(keys) < 2**63

@@ -103,7 +103,7 @@ def full_of_everything(book):
     )  # fmt: skip
     book.site.requests[1] = structs.replace(request, spec=spec)
     over = ended(book, 1, ev.Ended(1, 1, "signal", None, 15, Used(61_000, 62_000, 4096), "TERM"))
-    return over._replace(
+    return structs.replace(over,
         request=structs.replace(over.request, spec=spec, attempt=request.attempt), comment="TERM",
         shared_output="/o (also 2.ymp)",
         variables=VariableList({"A": "1"}),
@@ -159,9 +159,9 @@ def test_json_has_resources_and_variables_as_objects_and_numbers_as_numbers(book
     variables = VariableList(
         {"PBS_O_HOME": "/home/anne", "N": "12", "LIST": "a,b", "ZIP": "007", "TEXT": 'a"b\\'}
     )
-    one = subject(book.site.requests[1])._replace(variables=variables)
-    one = one._replace(
-        request=structs.replace(one.request, spec=replace(one.request.spec, name="123", account="42"))
+    one = structs.replace(subject(book.site.requests[1]), variables=variables)
+    one = structs.replace(
+        one, request=structs.replace(one.request, spec=replace(one.request.spec, name="123", account="42"))
     )
     found = json.loads(
         "{" + written(layout({"format": "json"}, ""), "1.ymp", attributes(one, CONTEXT)) + "}"
@@ -211,7 +211,9 @@ def test_pieces_stay_whole_where_they_fit():
 @pytest.mark.parametrize("words", ["x job_state = R", "Job Id: 7", "job_state =", "a,Job Id:,job_state ="])
 def test_what_a_user_writes_is_never_taken_for_a_line_of_ours(book, words):
     one = subject(book.site.requests[2])
-    one = one._replace(request=structs.replace(one.request, spec=replace(one.request.spec, account=words)))
+    one = structs.replace(
+        one, request=structs.replace(one.request, spec=replace(one.request.spec, account=words))
+    )
     shown = text(one)
     found = [line for line in shown.split("\n") if "Job Id:" in line or "job_state =" in line]
     assert found == ["Job Id: 2.ymp", "    job_state = Q"]
@@ -220,7 +222,7 @@ def test_what_a_user_writes_is_never_taken_for_a_line_of_ours(book, words):
 
 def test_lines_are_not_folded_where_that_is_asked_for(book):
     variables = VariableList({"A": "x" * 100 + "\n" + "\f"})
-    one = subject(book.site.requests[1])._replace(variables=variables)
+    one = structs.replace(subject(book.site.requests[1]), variables=variables)
     [line] = [each for each in text(one, letters="w").split("\n") if "Variable_List" in each]
     assert line == "    Variable_List = A=" + "x" * 100 + "\\n\\f"
     assert text(one, letters="1") == text(one, letters="w")
@@ -229,7 +231,9 @@ def test_lines_are_not_folded_where_that_is_asked_for(book):
 
 def test_dsv_is_a_line_with_escaped_delimiters(book):
     one = subject(book.site.requests[2])
-    one = one._replace(request=structs.replace(one.request, spec=replace(one.request.spec, account="a|b")))
+    one = structs.replace(
+        one, request=structs.replace(one.request, spec=replace(one.request.spec, account="a|b"))
+    )
     [line, rest] = text(one, format="dsv").split("\n")
     assert rest == ""
     assert line.startswith("Job Id: 2.ymp|Job_Name=a-very-long-name-indeed|Job_Owner=anne@ymp|")
