@@ -73,8 +73,8 @@ class Client:
         self._connection.close()
 
     def call(self, cmd: str, *, repeat: bool = False, **fields: Any) -> Any:
-        """Sends any command of the protocol and gives its ``result``. ``repeat``: over a restart of the
-        daemon. Raises Refusal, Unreachable."""
+        """Send any command of the protocol and return its ``result``, or the text where the field ``text``
+        asks for that form. ``repeat``: over a restart of the daemon. Raises Refusal, Unreachable."""
         return self._connection.call({"cmd": cmd, **fields}, repeat=repeat)
 
     def submit(

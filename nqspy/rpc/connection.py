@@ -30,8 +30,8 @@ class Connection:
         self._number = 0
 
     def call(self, message: dict[str, Any], *, repeat: bool) -> Any:
-        """The ``result`` of one command. ``repeat``: over a restart of the daemon; while it is busy (and has
-        done nothing) in any case. For up to 30 s.
+        """Return the ``result`` of one command, or the text where ``text`` asks for that form. ``repeat``:
+        over a restart of the daemon; while it is busy (and has done nothing) in any case. For up to 30 s.
 
         Raises Refusal with the daemon's text, Unreachable when nothing answers.
         """
@@ -69,11 +69,11 @@ class Connection:
         except (TimeoutError, OSError, EOFError, ValueError) as error:
             self.close()
             raise Unreachable(self._sentence(error)) from error
-        if answer.get("ok"):
-            return answer.get("result")
+        if answer["ok"]:
+            return answer.get("result", answer.get("out"))
         if answer["id"] is None:
             self.close()  # it was about the connection, which the daemon closes then
-        raise Refusal.told(answer["error"])
+        raise Refusal.told(answer.get("error") or _of_text(answer))
 
     def _sentence(self, error: Exception) -> str:
         if isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
@@ -105,6 +105,12 @@ class Connection:
             parts.append(piece)
         line, _, self._buffer = b"".join(parts).partition(b"\n")
         return line
+
+
+def _of_text(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return the error of an answer in text form, which has an exit status and lines for stderr."""
+    text, status = answer["err"].rstrip("\n"), answer["exit"]
+    return {"text": text or f"it ended with status {status}", "code": "refused", "status": status}
 
 
 def _is_closed(connection: socket.socket) -> bool:

@@ -92,6 +92,20 @@ def test_refusals_are_exceptions_with_text_code_and_status(counter, daemon, tmp_
         nqs.submit("missing.sh")
 
 
+@pytest.mark.parametrize(("lines", "text"), [("no such job 4\n", "no such job 4"), ("", "153")])
+def test_an_answer_in_text_form_is_its_text_or_a_refusal(counter, tmp_path, lines, text):
+    def answer(asked):
+        failed = asked.message["text"] == "wait"
+        return messages.text_answer(asked.handle.id, 153 if failed else 0, "17.ymp\n", lines)
+
+    counter(answer)
+    with Client(tmp_path) as nqs:
+        assert nqs.call("qselect", text="ids") == "17.ymp\n"
+        with pytest.raises(errors.Refusal, match=text) as caught:
+            nqs.call("message", ids=["4[1]"] * 3_000, text="wait")
+    assert (caught.value.code, caught.value.status) == ("refused", 153)
+
+
 def test_no_daemon_is_said_at_once(tmp_path):
     with (
         Client(tmp_path) as nqs,
