@@ -3,7 +3,7 @@ input, outputs and signals, and its status taken.
 
 While it waits nothing is asked and no connection is held: the job's end (`application_end`) comes to a socket
 in a folder that only the owner can enter; the daemon watches this process, and tells by a signal that it
-ended before. Imports nothing heavy.
+ended before. A daemon may die before it tells, so this process watches the daemon. Imports nothing heavy.
 """
 
 import _signal  # type: ignore[import-not-found]
@@ -25,8 +25,9 @@ PAST = 124
 """Exit status of one that was ended at its limit, as that of timeout(1)."""
 NOT_RUN = 127
 """Exit status of one that was given its PEs, and could not be run."""
-LOOK = 300
-"""Seconds after which one that still waits asks whether it still does: a daemon may die before it tells."""
+LOOK, LOOK_AWAY = 300, 3
+"""Seconds after which one that still waits asks whether it still does; the second once the daemon that
+answered last has ended, until another one answers."""
 _LIMITS = ("wall_limit", "cpu_limit", "contract")
 _OF_LIMITS = (_signal.SIGTERM, _signal.SIGXCPU, _signal.SIGKILL)
 """What one is sent that is past a limit; the program may end by it before its leader hears of it."""
@@ -77,6 +78,7 @@ class Application:
         self._id = ""
         self._link: _socket.socket | None = None
         self._kept = b""  # signals of the time before it began
+        self._daemon_fd, self._patience = -1, LOOK  # the pidfd of the daemon that answered last
         self._rung, ring = os.pipe()
         os.set_blocking(ring, False)
         _signal.signal(_TOLD, _nothing)
@@ -88,6 +90,7 @@ class Application:
         if answer.status:
             raise Failure(answer.err.strip())
         self._id = answer.out.strip()
+        self._watch()
         for number in _PASSED_ON:
             if _signal.getsignal(number) is not _signal.SIG_IGN:
                 _signal.signal(number, _nothing)
@@ -114,12 +117,13 @@ class Application:
     # ------------------------------------------------------------ what comes
 
     def _wait(self) -> "int | None":
-        """Takes what comes next; gives the exit status once it is known."""
+        """Take what comes next; return the exit status once it is known."""
         poll = select.poll()
         there = self._door.listener if self._link is None else self._link
-        for fd in (there.fileno(), self._rung):
-            poll.register(fd, select.POLLIN)
-        found = [fd for fd, _ in poll.poll(LOOK * 1000 if self._link is None else None)]
+        for fd in (there.fileno(), self._rung, self._daemon_fd):
+            if fd >= 0:
+                poll.register(fd, select.POLLIN)
+        found = [fd for fd, _ in poll.poll(self._patience * 1000 if self._link is None else None)]
         if self._rung in found:
             for number in os.read(self._rung, 64):
                 status = self._signalled(number)
@@ -129,9 +133,26 @@ class Application:
             if self._link is not None:
                 return self._over()
             self._begin()
+        elif self._daemon_fd in found:
+            self._forget(LOOK_AWAY)
         elif not found and self._link is None:
             return self._look()
         return None
+
+    def _watch(self) -> None:
+        """Watch the daemon that has just answered."""
+        self._forget(LOOK)
+        try:
+            self._daemon_fd = os.pidfd_open(self._daemon.pid)
+        except ProcessLookupError:
+            self._patience = LOOK_AWAY
+        except OSError:
+            pass  # it has no number here (a container), or too many files are open
+
+    def _forget(self, patience: int) -> None:
+        if self._daemon_fd >= 0:
+            os.close(self._daemon_fd)
+        self._daemon_fd, self._patience = -1, patience
 
     def _signalled(self, number: int) -> "int | None":
         if number == _TOLD:
@@ -188,24 +209,24 @@ class Application:
         return 128 + row["exit_signal"] if row["exit_signal"] else row["exit_status"] or 1
 
     def _look(self) -> "int | None":
-        """Whether it ended before it began: then the exit status."""
-        row = self._row("list_requests", {"ended": False})
-        if (
-            row is None
-            or row["state"] != "ended"
-            or self._door.listener.fileno() in _readable(self._door.listener)
-        ):
+        """Return the exit status if it ended before it began."""
+        row = self._row("list_requests", {"ended": False}, keyed=False)
+        if row is None:
+            return None
+        self._watch()
+        if row["state"] != "ended" or self._door.listener.fileno() in _readable(self._door.listener):
             return None
         why = (row["reason"] or {}).get("text") or row["end_reason"]
         self._say(f"application {self._id} ended before it began: {why}")
         return NOT_RUN if row["end_reason"] == "not_started" else 1
 
-    def _row(self, cmd: str, more: "dict[str, object]") -> "dict[str, Any] | None":
-        """What the daemon knows of it, None where it does not answer."""
+    def _row(self, cmd: str, more: "dict[str, object]", keyed: bool = True) -> "dict[str, Any] | None":
+        """Return the daemon's record of it; None where the daemon does not answer. ``keyed``: as in
+        `DaemonConnection.send`."""
         import json
 
         try:
-            line = self._daemon.send({"cmd": cmd, "ids": [self._id], **more}, True, True, False)
+            line = self._daemon.send({"cmd": cmd, "ids": [self._id], **more}, keyed, True, False)
         except Failure:
             return None
         answer = json.loads(line)

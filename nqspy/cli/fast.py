@@ -243,10 +243,12 @@ _BUSY, _HEAD = '"code":"busy"', 300
 
 
 class DaemonConnection:
-    """The way to the daemon of one home, for one command."""
+    """The way to the daemon of one home, for one command. ``pid``: the process last connected to, 0 where it
+    has no number here."""
 
     def __init__(self, home: "str | None" = None) -> None:
         self.home = resolve_home(home)
+        self.pid = 0
 
     def call(
         self,
@@ -304,6 +306,8 @@ class DaemonConnection:
         try:
             name, folder = with_short_path(socket_path(self.home))
             connection.connect(name)
+            peer = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+            self.pid = int.from_bytes(peer[:4], sys.byteorder)  # struct ucred
         except OSError as error:
             connection.close()
             if isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
