@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import metadata
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
@@ -80,16 +81,14 @@ def _link(path: Path, place: Path) -> None:
 
 
 def _files(name: str, seen: set[str]) -> Iterator[tuple[Path, Path]]:
-    """Files that a distribution and those it requires have installed, each with its place below the folder of
-    installation (commands in bin/ left out)."""
+    """Files that a distribution and those it requires have installed and their compiled forms, each with its
+    place below the folder of installation (commands in bin/ left out)."""
     seen.add(name)
     found = metadata.distribution(name)
     home = Path(str(found.locate_file("")))
-    yield from (
-        (path, Path(each))
-        for each in found.files or ()
-        if (path := home / each).is_file() and ".." not in each.parts
-    )
+    names = [str(each) for each in found.files or () if ".." not in each.parts]
+    names += [cache_from_source(each) for each in names if each.endswith(".py")]
+    yield from ((path, Path(each)) for each in names if (path := home / each).is_file())
     for line in found.requires or ():
         needed = re.match(r"[\w.-]+", line)
         if needed and "extra ==" not in line and needed[0] not in seen:
