@@ -221,9 +221,9 @@ class OpenQuestions:
             need(site.settings, asked.caller, "operator", f"reading the output of {name}")
         [row] = self._serving.readers.live.ended(seqs=(seq,))
         request, wanted = row["request"], asked.message.get("attempt")
-        if wanted is not None and wanted != request.attempts:
-            return self._cat_former(asked, request, offset)
         path = rows[0]["error" if asked.message.get("stream") == "stderr" else "output"]
+        if wanted is not None and wanted != request.attempts:
+            return self._cat_former(asked, request, offset, last=path)
         undelivered = self._undelivered(asked, seq, offset)
         if undelivered is not None:
             return _piece(asked, undelivered, offset)
@@ -231,16 +231,22 @@ class OpenQuestions:
             raise Refusal("wrote_nothing", id=name)
         return self._delivered(asked, request, request.attempts, path, offset)
 
-    def _delivered(self, asked: rpc.Asked, request: Request, attempt: int, path: str, offset: int) -> bytes:
-        """Name the file where an attempt's output lies, and the line above it in a file of several."""
-        more: dict[str, Any] = {}
+    def _delivered(
+        self, asked: rpc.Asked, request: Request, attempt: int, path: str, offset: int, later: bool = False
+    ) -> bytes:
+        """Name the file where an attempt's output lies, and the line above it in a file of several.
+        ``later``: a later attempt has written that file too."""
+        more: dict[str, Any] = {"later": 1} if later else {}
         if request.former:
             mark = attempt_mark(self._serving.engine.site.id_of(request.seq), attempt)
-            more = {"mark": mark, "attempt": attempt}
+            more |= {"mark": mark, "attempt": attempt}
         return messages.text_answer(asked.handle.id, 0, next=offset, done=True, path=path, **more)
 
-    def _cat_former(self, asked: rpc.Asked, request: Request, offset: int) -> bytes:
-        """Answer with the output of an earlier attempt: from the spool, or the file it went to."""
+    def _cat_former(
+        self, asked: rpc.Asked, request: Request, offset: int, last: str | None = None
+    ) -> bytes:
+        """Answer with the output of an earlier attempt: from the spool, or the file it went to. ``last``: the
+        file of the latest attempt, which has ended."""
         name, wanted = self._serving.engine.site.id_of(request.seq), asked.message.get("attempt")
         known = {each.attempt: each for each in request.former}
         former = known.get(wanted if wanted is not None else max(known, default=0))
@@ -248,7 +254,8 @@ class OpenQuestions:
             numbers = ", ".join(map(str, sorted({*known, request.attempts} - {0}))) or "none"
             raise Refusal("no_such_attempt", id=name, attempt=wanted, known=f"its attempts: {numbers}")
         errors = asked.message.get("stream") == "stderr" and not request.spec.output.join
-        path = former.stderr if errors else former.stdout
+        paths = {each.attempt: each.stderr if errors else each.stdout for each in request.former}
+        path = paths[former.attempt]
         place = output.stayed(request.seq, path)
         if place:
             try:
@@ -258,7 +265,8 @@ class OpenQuestions:
             return _piece(asked, data, offset)
         if not path:
             raise Refusal("no_such_attempt", id=name, attempt=former.attempt, known="it left none")
-        return self._delivered(asked, request, former.attempt, path, offset)
+        later = [last, *(paths[n] for n in paths if n > former.attempt)]
+        return self._delivered(asked, request, former.attempt, path, offset, later=path in later)
 
     def _undelivered(self, asked: rpc.Asked, seq: Seq, offset: int) -> bytes | None:
         """A piece of the output of an ended request that had to stay in the spool, which is closed to its

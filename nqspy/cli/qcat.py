@@ -64,6 +64,8 @@ def _rest(id: str, answer: fast.TextAnswer, offset: int, one_attempt: bool) -> i
     mark = answer.text("mark")
     if mark and (offset or one_attempt):
         begin, end = _part(file, mark.encode(), answer.number("attempt", 0))
+        if (begin, end) == (0, None) and answer.number("later", 0) and os.fstat(file).st_size:
+            raise Failure(f"{path} holds the output of a later attempt of {id} alone", 35)
     os.lseek(file, begin + offset, os.SEEK_SET)
     left = (1 << 62) if end is None else end - begin - offset
     while left > 0 and (piece := os.read(file, min(left, 1 << 16))):

@@ -95,6 +95,9 @@ def test_or_replaces_the_one_before(office):
     rerun(office, id, 1)
     office.ended(id)
     assert office.text("replaced") == "attempt 2\n"
+    gone = office.run("qcat", "--attempt", "1", id)
+    assert (gone.status, gone.out) == (35, "")
+    assert office.run("qcat", "--attempt", "2", id).ok().out == "attempt 2\n"
 
 
 @pytest.mark.parametrize("letter", ["a", "r"])
