@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from nqspy.core.runtime import part_used, planned_walls
+from nqspy.core.runtime import mean_wall, part_used, planned_walls
 from nqspy.model.columns import Floats, Ints, turn_of
 from nqspy.model.ids import HOUR
 from nqspy.model.lifetimes import Lifetimes
@@ -12,7 +12,7 @@ from nqspy.model.requests import Request
 from nqspy.model.site import Site
 
 UNKNOWN = float(HOUR)
-"""What one without a wall limit is taken to run, ms."""
+"""How long a request without a wall limit is taken to run where none has ended, ms."""
 
 
 class Backlog:
@@ -21,7 +21,7 @@ class Backlog:
 
     def __init__(self, site: Site, past: Lifetimes, running: Mapping[str, int]) -> None:
         self._running = running
-        self._site, self._part = site, part_used(past)
+        self._site, self._part, self._mean = site, part_used(past), mean_wall(past) or UNKNOWN
         self._known: dict[str, tuple[Ints, Ints, Floats]] = {}
 
     def wait(self, request: Request) -> int:
@@ -42,7 +42,7 @@ class Backlog:
         for name, columns in site.waiting.items():
             if site.domain_of(name).name == domain:
                 walls = planned_walls(site.settings, name, columns.wall) * self._part
-                walls = np.where(np.isinf(walls), UNKNOWN, walls)
+                walls = np.where(np.isinf(walls), self._mean, walls)
                 dates.append(columns.date)
                 turns.append(columns.turn)
                 works.append(walls * columns.pes * columns.count)

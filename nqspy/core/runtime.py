@@ -124,6 +124,12 @@ def _beyond_all(past: Lifetimes, ran: int, most: int | None) -> int | None:
     return median_beyond(ran, longest) if longest > ran else 2 * ran or None
 
 
+def mean_wall(past: Lifetimes) -> float:
+    """Return the mean wall time (ms) of those that ended last; 0 where none is known."""
+    walls = [each.wall for each in past.latest()]
+    return sum(walls) / len(walls) if walls else 0.0
+
+
 def part_used(past: Lifetimes) -> float:
     """The part of their wall limits that those that ended last used on the mean; 1 where none is known."""
     parts = [each.part for each in past.latest() if each.part]

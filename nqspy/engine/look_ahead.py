@@ -137,10 +137,11 @@ class LookAhead:
     # ------------------------------------------------------------ what is asked
 
     def outlooks(self, seqs: Iterable[Seq] | None, exits: Exits, spent: Spent) -> dict[Seq, Outlook]:
-        """Of each of these requests that waits (None: of all that do), both."""
+        """Return both for each of these requests that waits (None: for all that do). An array waits as long
+        as an index has not begun."""
         site = self._site
         asked = map(site.to_be, site.requests if seqs is None else seqs)
-        waiting = [each for each in asked if each is not None and each.state not in STARTED]
+        waiting = [r for r in asked if r is not None and r.state not in STARTED and r.multiplicity]
         promised = [self._promised(each) for each in waiting]
         latest = self._foresee(waiting, _latest(self._now), exits, lambda: 2 * spent())
         probably = self._foresee(waiting, _probably(self._past, self._now), exits, spent, last=True)

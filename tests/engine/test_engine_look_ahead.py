@@ -123,6 +123,13 @@ def test_of_an_array_each_index_has_its_own():
     assert seconds(centre, later) == 300
 
 
+def test_an_array_of_which_all_indices_have_begun_waits_for_nothing():
+    centre = Centre(PLAIN, pes=2)
+    centre.submit("anne array=1-2 wall=100", "anne array=1-2 wall=100")
+    ahead = LookAhead(centre.site, centre.sim.now, centre.engine.between)
+    assert ahead.outlooks(None, NoExits(), never).keys() == {array_key(2)}
+
+
 def test_a_suspended_one_goes_on_nobody_knows_when():
     centre = Centre(PLAIN, pes=1)
     centre.submit("anne wall=100", "ben wall=100")
@@ -142,6 +149,17 @@ def test_a_look_that_may_take_no_longer_says_how_far_it_came():
     roughly = found[20].probably
     assert roughly.start == centre.sim.now + 1_900_000, "a rough figure, by what waits before it"
     assert roughly.basis.startswith("roughly, by the work that waits before it")
+
+
+def test_a_rough_figure_takes_what_has_no_limit_to_run_as_long_as_the_last_that_ended():
+    centre = Centre(PLAIN, pes=1, length=30)
+    centre.submit(*["anne"] * 5)
+    centre.later(minutes=10)
+    centre.submit(*["anne"] * 20)
+    ahead = LookAhead(centre.site, centre.sim.now, centre.engine.between)
+    roughly = ahead.outlooks((25,), NoExits(), lambda: 1)[25].probably
+    assert roughly.basis.startswith("roughly, by the work that waits before it")
+    assert roughly.start == centre.sim.now + 19 * 30_000
 
 
 def test_of_very_many_those_in_front_are_looked_at(monkeypatch):
