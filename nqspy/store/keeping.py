@@ -1,8 +1,8 @@
 """Who keeps how much, by owner: scripts, environments and large specifications (`model.text_size`), of
 requests that wait, run or have ended.
 
-A row of ``kept`` for each owner and blob, and for each request whose specification is large. What requests
-that never ran have kept goes when the last of them ends; the rest stays as long as a record names it
+A row of ``kept`` for each owner and blob, and for each request whose specification is large. The blobs of
+requests that never ran go when the last of them ends; the rest stays as long as a record names it
 (`rotation`).
 """
 
@@ -111,9 +111,9 @@ class Keeping:
         return step
 
     def _end(self, step: CommitStep, request: Request) -> None:
-        """What a request that ended kept. An index keeps nothing of its own: its array is there as long."""
-        blobs = pairs_of(request.spec)
-        pairs = (*blobs, text_of(request.seq, request.spec)) if text_size(request.spec) else blobs
+        """Let go of the blobs of a request that ended. An index keeps nothing of its own: its array is there
+        as long. A large specification stays: the history has it in an event and in a record."""
+        pairs = pairs_of(request.spec)
         if index_of(request.seq) is None:
             for pair in pairs:
                 step.refs[pair] = step.refs.get(pair, 0) - 1

@@ -63,7 +63,18 @@ def test_all_bytes_of_a_request_count_for_its_owner(fresh):
         "the journal has it once more each time"
     )
     assert fresh.result("owner", "delete", ids=ids)["failed"] == []
-    assert fresh.result("owner", "submit", items=large)["ids"], "none of them ran: nothing of them is kept"
+    code, _ = fresh.refusal("owner", "submit", items=large)
+    assert code == "user_spool", "the history has their text as long as their records"
+
+
+def test_who_submits_and_deletes_over_and_over_fills_no_disk(fresh):
+    fresh.qmgr("set server user_spool=3mb")
+    large = [_item(args=["x" * 100_000] * 5)]
+    for _ in range(3):
+        [id] = fresh.result("owner", "submit", items=large)["ids"]
+        fresh.result("owner", "delete", ids=[id])
+    code, _ = fresh.refusal("owner", "submit", items=large)
+    assert code == "user_spool"
 
 
 def test_a_list_and_an_array_count_for_each_request(fresh):
