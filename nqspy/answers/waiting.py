@@ -242,9 +242,7 @@ class OpenQuestions:
             more |= {"mark": mark, "attempt": attempt}
         return messages.text_answer(asked.handle.id, 0, next=offset, done=True, path=path, **more)
 
-    def _cat_former(
-        self, asked: rpc.Asked, request: Request, offset: int, last: str | None = None
-    ) -> bytes:
+    def _cat_former(self, asked: rpc.Asked, request: Request, offset: int, last: str | None = None) -> bytes:
         """Answer with the output of an earlier attempt: from the spool, or the file it went to. ``last``: the
         file of the latest attempt, which has ended."""
         name, wanted = self._serving.engine.site.id_of(request.seq), asked.message.get("attempt")
