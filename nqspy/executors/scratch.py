@@ -2,12 +2,14 @@
 them the owner's own.
 
 Made just before the job begins, removed once its output has been delivered: by processes of the owner, for
-what the job put there may be links to anywhere. Standard library only.
+what the job put there may be links to anywhere. One that something is mounted in stays as it is. Standard
+library only.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from typing import Any
@@ -82,7 +84,8 @@ def variables(order: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
 
 def removed(path: str) -> bool:
     """Remove it if the job has left no folder with files there; return whether nothing of it is left. Its
-    name may be another user's by now, for a link or a folder of his own: that stays untouched."""
+    name may be another user's by now, for a link or a folder of that user: that stays untouched, and so does
+    a folder that is mounted on it (to remove it is an error then: busy)."""
     try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -90,6 +93,8 @@ def removed(path: str) -> bool:
     try:
         if os.fstat(folder).st_uid != os.geteuid():
             return True
+        if _is_mount_point(path):
+            return False
         for file in os.listdir(folder):
             (os.rmdir if file == _TEMPORARY else os.unlink)(file, dir_fd=folder)
         os.rmdir(path)
@@ -108,9 +113,27 @@ def _ours(path: str) -> bool:
     return stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.geteuid()
 
 
+def _is_mount_point(path: str) -> bool:
+    """True if something is mounted on a folder: it is busy then, however little is in it."""
+    try:
+        os.rmdir(path)
+    except OSError as error:
+        return error.errno == errno.EBUSY
+    return False
+
+
+def _has_mounts(path: str) -> bool:
+    """True if something is mounted on a folder or below it: another device, or a bind mount of the same."""
+    point = os.fsencode(os.path.realpath(path))
+    for plain in b"\\", b" ", b"\t", b"\n":  # as the kernel writes them
+        point = point.replace(plain, b"\\%03o" % ord(plain))
+    with open("/proc/self/mountinfo", "rb") as mounts:
+        return any((line.split(b" ")[4] + b"/").startswith(point + b"/") for line in mounts)
+
+
 def remove(path: str) -> None:
-    """Removes it with all that is in it, as far as that can be done."""
-    if removed(path):
+    """Remove it with all that is in it, as far as that can be done. It stays if it has mounts."""
+    if removed(path) or _has_mounts(path):
         return
     import shutil  # few jobs leave anything
 
@@ -122,14 +145,14 @@ _LONG = 60.0
 
 
 def clear(path: str, uid: int) -> None:
-    """Removes that of an attempt whose shepherd could not, by a process of its owner: whatever he put in its
-    place, it is his. Nothing is done where it is gone, or is no folder, or another's."""
+    """Remove that of an attempt whose shepherd could not, by a process of its owner: whatever is in its place
+    then is the owner's. Nothing is done where it is gone, has mounts, or is no folder, or another's."""
     try:
         seen = os.lstat(path)
     except OSError:
         return
     ours = os.path.basename(path).startswith("nqspy.") and stat.S_ISDIR(seen.st_mode) and seen.st_uid == uid
-    if not ours or os.geteuid() not in (0, uid):
+    if not ours or os.geteuid() not in (0, uid) or _has_mounts(path):
         return
     import subprocess  # shepherds do without
 

@@ -2,6 +2,8 @@
 
 import os
 import stat
+import subprocess
+import sys
 
 import pytest
 
@@ -52,3 +54,53 @@ def test_what_the_job_has_left_there_is_removed(tmp_path):
     (tmp_path / "scratch" / "closed").mkdir(mode=0)
     scratch.remove(str(tmp_path / "scratch"))
     assert not (tmp_path / "scratch").exists()
+
+
+_MOUNTED = """
+import os, subprocess, sys
+from pathlib import Path
+from nqspy.executors import scratch
+
+top = Path(sys.argv[1])
+
+def mount(at, *words):
+    subprocess.run(["mount", *words, at], check=True)
+
+def bind(what, at):
+    at.mkdir(parents=True, exist_ok=True)
+    mount(at, "--bind", what)
+
+def tmpfs(what, at):
+    at.mkdir(parents=True)
+    mount(at, "-t", "tmpfs", "none")
+    (at / "precious").touch()
+
+remove = eval(sys.argv[2])
+for number, (make, where) in enumerate(
+    [(tmpfs, "tmp/m"), (bind, "tmp/m"), (bind, "tmp/a \\\\040b\\n"), (bind, "tmp"), (bind, ".")]
+):
+    held, mounted = top / f"nqspy.{number}.a b", top / f"mounted {number}"
+    (mounted / "tmp").mkdir(parents=True)
+    (mounted / "precious").touch()
+    make(mounted, held / where)
+    remove(str(held))
+    assert (held / where / "precious").exists(), (make, where)
+    assert make is tmpfs or (mounted / "tmp").is_dir(), where
+    plain = Path(f"{held}c")
+    (plain / "tmp").mkdir(parents=True)
+    remove(str(plain))
+    assert not plain.exists()
+"""
+
+
+@pytest.mark.parametrize(
+    "remove", ["scratch.removed", "scratch.remove", "lambda path: scratch.clear(path, os.geteuid())"]
+)
+def test_what_is_mounted_in_it_is_never_removed(tmp_path, remove):
+    apart = ["unshare", "-m", "--propagation", "private", *([] if os.geteuid() == 0 else ["-r"])]
+    may = subprocess.run([*apart, "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True, check=False)
+    if may.returncode:
+        pytest.skip("needs the right to mount")
+    words = [*apart, sys.executable, "-c", _MOUNTED, str(tmp_path), remove]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
