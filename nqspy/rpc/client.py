@@ -10,13 +10,13 @@ Times are seconds or texts such as ``10:00``, sizes bytes or texts such as ``32m
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Unpack
 
 from nqspy.model.errors import NqspyError, Refusal
 from nqspy.rpc.connection import Connection
 from nqspy.rpc.home import resolve_home
-from nqspy.rpc.submission import Options, given, submission
+from nqspy.rpc.submission import Options, given, need, submission
 
 
 class ClientRequest:
@@ -51,11 +51,21 @@ class ClientRequest:
         self._client.delete(self.id)
 
 
+def _names(ids: "Sequence[str | ClientRequest]") -> list[str]:
+    """Return identifiers, those of requests too. Raises BadValue."""
+    names = [each.id if isinstance(each, ClientRequest) else each for each in ids]
+    for name in names:
+        need("an identifier", name, (str,), 'a text like "17", or a request')
+    return names
+
+
 class Client:
     """The daemon of one home. ``home`` None: as the commands choose it. ``timeout``: seconds of real time
     that an answer may take. Not for several threads at once: give each its own."""
 
     def __init__(self, home: str | os.PathLike[str] | None = None, *, timeout: float | None = 60.0) -> None:
+        if home is not None:
+            need("home", home, (str, os.PathLike), "a path")
         try:
             self.home = resolve_home(os.fspath(home) if home is not None else None)
         except OSError as error:
@@ -93,7 +103,7 @@ class Client:
 
     def requests(
         self,
-        *ids: str,
+        *ids: "str | ClientRequest",
         queue: str | None = None,
         user: str | None = None,
         state: str | None = None,
@@ -102,7 +112,7 @@ class Client:
         """Requests that have not ended (``ended``: those that have), narrowed by what is given; ids find
         both."""
         fields = given({"queue": queue, "user": user, "state": state})
-        rows = self.call("list_requests", repeat=True, ids=ids, ended=ended, **fields)
+        rows = self.call("list_requests", repeat=True, ids=_names(ids), ended=ended, **fields)
         return [ClientRequest(self, row["id"], row) for row in rows]
 
     def wait(self, id: "str | ClientRequest", timeout: float | None = None) -> Mapping[str, Any]:
@@ -110,7 +120,7 @@ class Client:
 
         ``id``: an identifier, or what `submit` returned. Raises TimeoutError after ``timeout`` seconds
         of real time."""
-        name = id if isinstance(id, str) else id.id
+        [name] = _names([id])
         patient = Connection(self.home, timeout, patient=True)
         try:
             rows = patient.call({"cmd": "wait", "ids": [name]}, repeat=True)
@@ -123,22 +133,22 @@ class Client:
         row: Mapping[str, Any] = rows[0]
         return row
 
-    def delete(self, *ids: str, kill: bool = False, signal: int | None = None) -> None:
+    def delete(self, *ids: "str | ClientRequest", kill: bool = False, signal: int | None = None) -> None:
         """Deletes requests, running ones too. Raises Refusal with the first failure; the others are done."""
-        self._each("delete", ids=ids, kill=kill, signal=signal, force=True)
+        self._each("delete", ids=_names(ids), kill=kill, signal=signal, force=True)
 
-    def hold(self, *ids: str) -> None:
+    def hold(self, *ids: "str | ClientRequest") -> None:
         """Holds waiting requests. Raises Refusal with the first failure; the others are done."""
-        self._each("hold", ids=ids)
+        self._each("hold", ids=_names(ids))
 
-    def release(self, *ids: str) -> None:
+    def release(self, *ids: "str | ClientRequest") -> None:
         """Takes holds off. Raises Refusal with the first failure; the others are done."""
-        self._each("release", ids=ids)
+        self._each("release", ids=_names(ids))
 
-    def move(self, queue: str, *ids: str) -> None:
+    def move(self, queue: str, *ids: "str | ClientRequest") -> None:
         """Moves waiting requests into another queue. Raises Refusal with the first failure; the others are
         done."""
-        self._each("move", ids=ids, queue=queue)
+        self._each("move", ids=_names(ids), queue=queue)
 
     def _each(self, cmd: str, **fields: Any) -> None:
         failed = (self.call(cmd, **fields) or {}).get("failed")

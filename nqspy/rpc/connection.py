@@ -7,8 +7,9 @@ import socket
 import time
 from typing import Any
 
-from nqspy.model.errors import Refusal, Unreachable
+from nqspy.model.errors import BadValue, Refusal, Unreachable
 from nqspy.rpc.home import STOPPED, nobody_there, socket_path, standing, with_short_path
+from nqspy.rpc.submission import need
 from nqspy.rpc.wire import VERSION
 
 PATIENCE = 30.0
@@ -22,6 +23,8 @@ class Connection:
     it asks for what is to come, also of a daemon that was stopped meanwhile and may come back."""
 
     def __init__(self, home: str, timeout: float | None, *, patient: bool = False) -> None:
+        if timeout is not None:
+            need("timeout", timeout, (int, float), "seconds, or None")
         self.home = home
         self._patient = patient
         self._timeout = timeout
@@ -63,7 +66,10 @@ class Connection:
 
     def _once(self, message: dict[str, Any]) -> Any:
         self._number += 1
-        line = json.dumps({"v": VERSION, "id": self._number, **message}).encode() + b"\n"
+        try:
+            line = json.dumps({"v": VERSION, "id": self._number, **message}).encode() + b"\n"
+        except (TypeError, ValueError) as error:
+            raise BadValue(f"the fields of {message['cmd']!r} must be JSON: {error}") from None
         try:
             answer = self._exchange(line)
         except (TimeoutError, OSError, EOFError, ValueError) as error:

@@ -1,11 +1,12 @@
 """The submit message as the client library builds it from Python values."""
 
+import math
 import os
 import socket
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 from nqspy.model import indices
 from nqspy.model.errors import BadValue, Refusal
@@ -70,17 +71,43 @@ class Options(TypedDict, total=False):
 NAME_MAX = 230
 """Bytes of a name that a file gives."""
 
+_Types = tuple[type, ...]
+_NUMBER, _TIME = (int, float), (int, float, str)
+_RIGHT: tuple[tuple[str, _Types, _Types, str], ...] = (
+    ("name queue account shell job_class user key", (str,), (), "a text"),
+    ("cpu cpu_process wall best_guess", _TIME, (), 'seconds, or a text like "10:00"'),
+    ("memory memory_process", (int, str), (), 'bytes, or a text like "32mw"'),
+    ("pes nice priority", (int,), (), "a whole number"),
+    ("held rerunnable contract join", (bool,), (), "True or False"),
+    ("stdout stderr workdir", (str, os.PathLike), (), "a path"),
+    ("eligible", (datetime,), (), "a datetime with a zone"),
+    ("array", (str, Iterable), (), 'indices like range(1, 6), or a text like "1-5"'),
+    ("after", (str, Iterable), (str,), 'an identifier like "17:any", or a list of them'),
+    ("needs", (str, Iterable), (str,), 'a text like "nfs+licence", or a list of names'),
+    ("attributes", (Iterable,), (str,), "a list of texts"),
+    ("sizes", (Iterable,), (int,), "a list of numbers of PEs, like [2, 4]"),
+    ("walls", (Iterable,), _TIME, 'a list of times, like [600, "5:00"]'),
+    ("speedup", (Sequence,), _NUMBER, "A and sigma, like (8, 0.5)"),
+    ("consumables", (Mapping,), (str,), 'numbers by name, like {"gpu": 2}'),
+    ("environment", (Mapping,), (str,), 'texts by name, like {"LANG": "C"}'),
+)
+"""Options: types of the value, of what it holds (of a mapping: of its names), and what would be right."""
+
 _AS_THEY_ARE = ("account", "shell", "priority", "held", "rerunnable", "contract", "job_class")
 
 
 def submission(
     script: str | bytes | os.PathLike[str], args: Sequence[str], options: Options
 ) -> dict[str, Any]:
-    """One item of the submit message (`model.commands.Submission`). Raises BadValue, Refusal, OSError;
+    """Return one item of the submit message (`model.commands.Submission`). Raises BadValue, Refusal, OSError;
     TypeError for an option there is not."""
     unknown = sorted(set(options) - set(Options.__annotations__))
     if unknown:
         raise TypeError(f"there is no option {unknown[0]}; there are {', '.join(Options.__annotations__)}")
+    need("script", script, (str, bytes, os.PathLike), "a text, or a path object")
+    for arg in args:
+        need("an argument of the script", arg, (str,), "a text")
+    options = _checked(options)
     body, default_name = _script(script)
     folder = os.path.abspath(options.get("workdir") or os.getcwd())
     named = options.get("after", ())
@@ -102,6 +129,28 @@ def submission(
     item = {"spec": given(spec), "script": body, "environment": environment, "user": options.get("user")}
     found: dict[str, Any] = _in_utf8(given(item))
     return found
+
+
+def need(name: str, value: Any, types: _Types, right: str) -> None:
+    """Raise BadValue if a value has none of these types. A truth value is no number, a text no list."""
+    alone = type(value) in (bool, str, bytes) and type(value) not in types
+    if alone or not isinstance(value, types):
+        raise BadValue(f"{name} is {value!r}; it must be {right}")
+
+
+def _checked(options: Options) -> Options:
+    """Return the options that are not None, each of the right type. Raises BadValue."""
+    found = given(options)
+    for names, types, parts, right in _RIGHT:
+        for name in found.keys() & set(names.split()):
+            need(name, found[name], types, right)
+            if parts and not isinstance(found[name], (str, Mapping)):
+                found[name] = list(found[name])
+            for part in found[name] if parts and not isinstance(found[name], str) else ():
+                need(f"a part of {name}", part, parts, right)
+            if name == "speedup" and len(found[name]) != 2:
+                raise BadValue(f"{name} is {found[name]!r}; it must be {right}")
+    return cast(Options, found)
 
 
 def _in_utf8(value: Any) -> Any:
@@ -196,7 +245,11 @@ def _names_file(text: str) -> bool:
 def _milliseconds(value: Time | None) -> int | None:
     if value is None:
         return None
-    return parse_time(value) if isinstance(value, str) else round(value * 1000)
+    if isinstance(value, str):
+        return parse_time(value)
+    if not math.isfinite(value):
+        raise BadValue(f'{value} is no time; "unlimited" is none at all')
+    return round(value * 1000)
 
 
 def _bytes(value: Size | None) -> int | None:

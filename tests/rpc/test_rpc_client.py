@@ -175,6 +175,43 @@ def test_an_array_without_indices_is_refused(asked):
         submission("true\n", (), {"array": asked})
 
 
+@pytest.mark.parametrize(
+    ("option", "wrong"),
+    [
+        ("array", 5), ("array", b"1-5"), ("array", [1.5]), ("after", 17), ("after", ["a", 3]), ("needs", [1]),
+        ("environment", {5: "x"}), ("environment", ["A=b"]), ("consumables", ["gpu"]), ("speedup", 3),
+        ("speedup", (8,)), ("eligible", "tomorrow"), ("workdir", 5), ("stdout", 5), ("cpu", [1]),
+        ("cpu", True), ("wall", float("nan")), ("walls", [float("inf")]), ("walls", "10:00"), ("memory", 1.5),
+        ("name", 5), ("queue", ["x"]), ("held", 1), ("sizes", 4), ("sizes", ["4"]), ("pes", "x"), ("key", 5),
+    ],
+)  # fmt: skip
+def test_an_option_of_the_wrong_type_is_refused(option, wrong):
+    with pytest.raises(errors.BadValue):
+        submission("true\n", (), {option: wrong})
+
+
+def test_an_option_that_is_none_is_left_out():
+    assert submission("true\n", (), {"after": None, "sizes": None, "environment": None, "name": None}) == (
+        submission("true\n", (), {})
+    )
+
+
+def test_other_arguments_of_the_wrong_type_are_refused_too(counter, daemon, tmp_path):
+    counter(daemon)
+    with Client(tmp_path) as nqs:
+        request = nqs.submit("true\n")
+        assert [each.id for each in nqs.requests(request, "2")] == ["1.ymp", "2"]
+        for wrong in (
+            lambda: nqs.submit(5), lambda: nqs.submit("true\n", 5), lambda: nqs.submit(None),
+            lambda: nqs.requests(5), lambda: nqs.hold(5), lambda: nqs.release(None), lambda: nqs.wait(5),
+            lambda: nqs.move("batch", ["1"]), lambda: nqs.delete({1}), lambda: nqs.qmgr({1}),
+            lambda: nqs.call("hold", ids={"1"}), lambda: nqs.wait("1", timeout="1"), lambda: Client(5),
+            lambda: Client(tmp_path, timeout="1"),
+        ):  # fmt: skip
+            with pytest.raises(errors.BadValue):
+                wrong()
+
+
 @pytest.mark.parametrize("variables", [{"": "x"}, {"A=B": "x"}, {"A\0B": "x"}, {"A": "x\0y"}])
 def test_a_variable_that_no_job_can_have_is_refused(variables):
     with pytest.raises(errors.BadValue):
