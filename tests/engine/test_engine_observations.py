@@ -177,6 +177,23 @@ def test_attempts_that_a_cause_outside_hinders_back_off_and_lose_no_place():
     assert len(centre.events(ev.Alarm)) == 1
 
 
+def test_one_that_cannot_start_for_a_day_is_held_and_a_release_tries_it_again():
+    centre, _ = centre_with_one(pes=1)
+    began = centre.sim.now
+    while centre.state(1) != "held":
+        centre.sim.feed([ob.ObservedVoid(1, centre.request(1).attempts, GONE, later=True)])
+        assert centre.sim.now - began <= 24 * 3_600_000
+        centre.later(minutes=5)
+    assert centre.sim.now - began > 23 * 3_600_000
+    assert GONE in explain(centre.site, (1,), Reasons())[1].text
+    centre.is_sound()
+    assert [each.text.count("for a day") for each in centre.events(ev.Alarm)] == [0, 1]
+    centre.ask(cm.ReleaseRequests(("1",)))
+    assert centre.request(1).run.starting
+    see(centre, ob.ObservedVoid(1, centre.request(1).attempts, GONE, later=True))
+    assert (centre.state(1), centre.request(1).retry.times) == ("waiting", 1)
+
+
 def test_others_start_meanwhile_and_share_the_alarm():
     centre, _ = centre_with_one(pes=1)
     centre.submit("anne name=second", "ben")

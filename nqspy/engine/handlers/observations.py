@@ -13,7 +13,7 @@ from nqspy.model import observations as ob
 from nqspy.model.actions import Adjust, Forget, Kill, Notify, Resume, Suspend
 from nqspy.model.cause import HANDS
 from nqspy.model.endings import End
-from nqspy.model.ids import MINUTE, SECOND, Instant, Seq
+from nqspy.model.ids import DAY, MINUTE, SECOND, Instant, Seq
 from nqspy.model.lifetimes import key_of
 from nqspy.model.requests import Ending, Request, Retry, State, Used, finite
 
@@ -23,6 +23,8 @@ UNSURE = "processes of it may still run"
 """Why a request whose end was lost is held and not run again."""
 FIRST_RETRY, LAST_RETRY = 2 * SECOND, 5 * MINUTE
 """From a failed attempt to the next one, where the cause lies outside the queue: doubled each time."""
+MOST_RETRIES = DAY // LAST_RETRY
+"""Retries in a row after which a request is held: they take a day."""
 LOSSES = 3
 """Attempts in a row, each lost within `executors.scan.BRIEF` seconds, after which a request is held: a job
 that kills its own shepherd would be run again without end."""
@@ -218,11 +220,22 @@ def _void(tx: Transaction, request: Request, observation: ob.ObservedVoid) -> No
         return
     seq, deleter = request.seq, _deleter(request)
     retry = _retry(tx, request, observation.text) if observation.later else None
+    if retry is not None and retry.times > MOST_RETRIES and deleter is None:
+        _give_up(tx, request, observation)
+        return
     text = f"never begun: {observation.text}"
     tx.emit(ev.Requeued(seq, request.attempts, text, losses=request.losses, retry=retry))
     if deleter is not None:
         tx.emit(ev.Deleted(seq, deleter))
     _done(tx, request, observation)
+
+
+def _give_up(tx: Transaction, request: Request, observation: ob.ObservedVoid) -> None:
+    """Hold a request that could not start for a day; an application ends."""
+    text = f"{observation.text}; it was tried for a day"
+    name = tx.site.id_of(request.seq)
+    tx.alarm("hands", f"{name} could not start: {text}", f"{name} could not start")
+    _not_started(tx, request, ob.ObservedNotStarted(request.seq, observation.attempt, text))
 
 
 def _retry(tx: Transaction, request: Request, text: str) -> Retry:
