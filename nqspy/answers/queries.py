@@ -20,7 +20,7 @@ from nqspy.model.queues import without_effect
 from nqspy.model.reasons import ALIKE, ReasonCode
 from nqspy.model.requests import State
 from nqspy.report import counters, estimates, quotas, swf, usage
-from nqspy.report.time_text import Zone
+from nqspy.report.time_text import Zone, short
 from nqspy.rpc import server as rpc
 
 
@@ -34,9 +34,10 @@ def _status(serving: Serving, asked: rpc.Asked) -> dict[str, Any]:
     warnings = [sight.masked(text) for text in without_effect(site.settings.queues.values())]
     home = str(serving.home.path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     count = len(site.requests)
+    faster = f" (accelerated: {serving.clock.text})" if serving.clock.accelerated else ""
     words = [
         f"nqsd serves {home}: {count} request{'s' * (count != 1)}, {running} started, {site.pes()} PEs",
-        f"clock {clock}{f' (accelerated: {serving.clock.text})' if serving.clock.accelerated else ''}",
+        f"clock {short(clock)} {site.timezone}{faster}",
         f"shift {site.shift.current or 'none'}{' (switched by hand)' if site.shift.manual else ''}",
         serving.decider.state(),
         *(f"ALARM {text}" for text in alarms),

@@ -40,7 +40,7 @@ from nqspy.qmgr.values import write
 from nqspy.report import counters
 from nqspy.report.quota_accounts import quotas_since
 from nqspy.report.shares import QuotaSums
-from nqspy.report.time_text import Zone
+from nqspy.report.time_text import Zone, short
 from nqspy.userexit.shadows import shadows
 
 
@@ -272,11 +272,12 @@ def _found(row: Mapping[str, Any]) -> str:
 
 
 def _state(row: Mapping[str, Any]) -> str:
-    return f"[{row['state']}]" + (f" since {row['since']}" if row["since"] else "")
+    return f"[{row['state']}]" + (f" since {short(row['since'])}" if row["since"] else "")
 
 
 def _last(row: Mapping[str, Any]) -> str:
-    return f"tried last {row['tried'] or 'never'}: {row['text'] or '-'}"
+    tried = short(row["tried"]) if row["tried"] else "never"
+    return f"tried last {tried}: {row['text'] or '-'}"
 
 
 def _queue_text(serving: Serving, asked: cm.ShowObject) -> str:
@@ -347,7 +348,7 @@ def _moves(host: str, zone: Zone, before: Mapping[Seq, Instant], then: Mapping[S
             word = "earlier" if new < old else "later"
         else:
             continue
-        told = " -> ".join(zone.text(at) if at is not None else "not in sight" for at in (old, new))
+        told = " -> ".join(short(zone.text(at)) if at is not None else "not in sight" for at in (old, new))
         lines.append(f"{full_id(seq, host)} would start {word}: {told}")
     return lines
 

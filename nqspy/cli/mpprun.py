@@ -155,7 +155,9 @@ def _say_what_counts_not(options: MpprunOptions) -> None:
     Failure where units are asked for, which would not be there."""
     around = os.environ["QSUB_REQID"]
     if options.units:
-        raise Failure(f"-l: ask for units with request {around} itself, which has PEs; nobody is asked here")
+        raise Failure(
+            f"-l: ask for units with request {around} itself, which has PEs; no daemon is asked here"
+        )
     flags = [options.given[name].flag for name in _OF_WAITING if name in options.given]
     if flags:
         flag, means = ", ".join(flags), "mean" if len(flags) > 1 else "means"

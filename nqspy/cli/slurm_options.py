@@ -59,7 +59,7 @@ SLURM: "Table" = (
     (("-e", "--error"), "error", "slurm", "PATH", "standard error, else into the same file"),
     (("-i", "--input"), "input", "slurm", "PATH", "standard input: /dev/null or none only"),
     (("--open-mode",), "open_mode", "slurm", "truncate", "truncate only"),
-    (("-D", "--chdir"), "folder", "slurm", "DIR", "folder to start in, else where it is handed in"),
+    (("-D", "--chdir"), "folder", "slurm", "DIR", "folder to start in, else where it is submitted"),
     (("-a", "--array"), "array", "slurm", "RANGE", "an array of requests"),
     (("-d", "--dependency"), "depend", "slurm", "TYPE:ID,...", "after afterok afternotok afterany aftercorr"),
     (("-b", "--begin"), "begin", "slurm", "DATE", "start not before: 16:00, now+2hours, 2026-12-24T18:00"),

@@ -15,11 +15,11 @@ DEPEND = {"after": "start", "afterok": "ok", "afternotok": "fail", "afterany": "
 """PBS's types of dependency that are offered, and ours; Slurm has the same and one more."""
 
 NOT_OFFERED = {
-    "group_list": "a request runs with the group of who hands it in; say newgrp first",
+    "group_list": "a request runs with the group of its submitter; say newgrp first",
     "sandbox": "a request starts in the home folder, or where -d says",
     "stagein": "files are not copied; let the script fetch them",
     "stageout": "files are not copied; let the script bring them away",
-    "run_count": "the count of runs is nobody's to set",
+    "run_count": "the count of runs cannot be set",
     "interactive": "say -I on the command line",
 }
 """Attributes that PBS knows and nobody does here, and what to do instead."""

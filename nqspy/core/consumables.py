@@ -147,7 +147,7 @@ CONSUMABLES = declare(
         words=Words(
             "Consumables",
             "units of a consumable, which of them are offline, and how they are given",
-            "consumables: their units, which are offline, and who holds which",
+            "consumables: their units, which are offline, and which request holds which",
             create="what is given out by the unit: GPUs, licences, barrier circuits",
             usage="NAME units=(0, 1, 2, 3)|auto|count=N [env=VARIABLE] [policy=lowest|round_robin|nearest]",
             delete="a consumable that no request asks for",
@@ -176,7 +176,7 @@ refusals.declare(
 refusals.declare(
     "unit_is_held",
     1,
-    {"unit_is_held": "unit {unit} of {name} is held by {holder}; only units that nobody holds can go"},
+    {"unit_is_held": "unit {unit} of {name} is held by {holder}; only free units can go"},
 )
 
 

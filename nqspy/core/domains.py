@@ -85,8 +85,8 @@ DOMAINS = declare(
         words=Words(
             "Domains",
             "PEs (idle ones come from application or go back to it), placement and depth of a domain,"
-            " whom it takes",
-            "domains: their PEs, how many are free, held and offline, depth and placement, whom they take",
+            " what it takes",
+            "domains: their PEs, how many are free, held and offline, depth, placement, what they take",
             create="a domain of PEs that are idle and in domain application",
             usage="NAME pes=16-255|(0-3, 8) [kind=application|command] "
             "[placement=lowest|contiguous|most_packed] [depth=1] [requests=N] [smallest=N] [largest=N] "

@@ -29,7 +29,7 @@ Mask = npt.NDArray[np.bool_]
 WHO = "probe "
 """What stands before a probe's name where it is named as the one who keeps back, suspends or requeues."""
 
-_BROKEN = "resource {name} is broken{since: since *}{text:: *}"
+_BROKEN = "resource {name} is broken{since: (since *)}{text:: *}"
 _STARTS, _GOES_ON = reason_kinds(
     ReasonCode.RESOURCE,
     starts_when_well=_BROKEN + "; it starts when {who} is well again",

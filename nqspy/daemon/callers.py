@@ -78,7 +78,7 @@ class CallerWatch:
         try:
             fd = _opened(*caller, spec.uid)
         except OSError as error:
-            LOG.warning("who waits for request %d cannot be watched: %s", seq, error)
+            LOG.warning("the client that waits for request %d cannot be watched: %s", seq, error)
             return True
         if fd is None:
             return False

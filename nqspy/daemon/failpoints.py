@@ -36,7 +36,7 @@ VARIABLE = "NQSPY_FAILPOINTS"
 POINTS = {
     "row": "a statement of the store is about to be carried out",
     "commit": "a transaction is written and not yet durable",
-    "committed": "it is durable; no hand has moved, nobody was told",
+    "committed": "it is durable; nothing was done or told yet",
     "hand": "before an order to the executor",
     "handed": "the order is given: a shepherd is about to be forked",
     "reply": "before the replies of a group",

@@ -65,7 +65,7 @@ class Troubles:
         for name, state in site.resources.items():
             if state.state == "broken":
                 why = f": {state.text}" if state.text else ""
-                found.append(f"resource {name} is broken since {in_words(zone.local(state.since))}{why}")
+                found.append(f"resource {name} is broken (since {in_words(zone.local(state.since))}){why}")
         for cause, number in site.causes_of_retries().items():
             found.append(f"{cause}: {number} request{'s' * (number > 1)} tried again later")
         if self._host.damage:

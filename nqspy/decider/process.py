@@ -212,7 +212,7 @@ class WorkerProcess:
                 for message in into.take(data):
                     self._heard += 1
                     if self._heard > self._sent + 1:
-                        raise messages.BadWorkerMessage("it answers what nobody asked")
+                        raise messages.BadWorkerMessage("it answers a question that was not asked")
                     self._take_message(message)
             except messages.BadWorkerMessage as error:
                 self.kill(str(error))

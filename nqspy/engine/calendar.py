@@ -86,7 +86,7 @@ def check_country(text: str) -> None:
     known = list_supported_countries()
     code, dash, part = text.partition("-")
     if code not in known:
-        raise BadValue(f"{code!r} is no country whose holidays are known{_nearest_country(code)}")
+        raise BadValue(f"{code!r} is no country with known holidays{_nearest_country(code)}")
     parts = known[code]
     if dash and part not in parts:
         near = get_close_matches(part.upper(), parts, 3, 0.4) or parts[:8]

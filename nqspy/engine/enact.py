@@ -49,7 +49,7 @@ def enact(
             yield _order(site, action)
 
 
-MISSED = "nobody looked in time: nqsd was away or busy, or the clock set"
+MISSED = "nqsd was away or busy at that time, or the clock was set"
 """Why one starts too late whom nothing held up."""
 
 

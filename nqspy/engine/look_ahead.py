@@ -43,9 +43,9 @@ Spent = Callable[[], float]
 
 LATEST = "if every request runs as long as its wall limit lets it, and none that comes later goes before it"
 CHANCES = "; queue {queue} takes chances (backfill=probable): that is no promise"
-MOVED = "; who gives way leaves his PEs in {seconds:.3g} s for each of them, as {which}"
-UNMOVED = "; who gives way leaves his PEs at once: nobody has yet, and what that takes is not known"
-PROMISED = "that start is promised to it, as long as nobody outruns his wall limit"
+MOVED = "; a request that gives way takes {seconds:.3g} s for each of its PEs, as {which}"
+UNMOVED = "; a request that gives way leaves its PEs at once: how long that takes is not known yet"
+PROMISED = "that start is promised, as long as no request exceeds its wall limit"
 PROBABLY = "if requests run as long as the last ones like them did, measured by their limits or best guesses"
 BY_LIMITS = "if requests run as long as their best guesses or limits say: none has ended yet to go by"
 
@@ -202,7 +202,7 @@ class LookAhead:
         waits = request.state is State.QUEUED and queue is not None and queue.started
         kept = features.keeping(self._site, request) if waits else None
         if kept is not None and kept.code is ReasonCode.MEMORY:
-            return Foreseen(None, f"{kept.text}; when that will be nobody knows")
+            return Foreseen(None, f"{kept.text}; when that will be is not known")
         return None
 
     def _how(self, exits: Exits) -> str:
@@ -268,12 +268,10 @@ class LookAhead:
         endless = tuple(seq for seq in endless if run.site.started[seq].pes) or endless
         if endless:
             return Foreseen(None, "{by}: " + lengths.endless, endless[:SHOWN])
-        return (
-            Foreseen(None, "{by}: suspended, nobody knows for how long", paused[:SHOWN]) if paused else None
-        )
+        return Foreseen(None, "{by}: suspended for an unknown time", paused[:SHOWN]) if paused else None
 
     def _far(self, run: AheadRun) -> str:
-        return f"it is not among the next {run.count} starts, and nobody looked further{self._how(run.exits)}"
+        return f"the estimate ended after {run.count} starts, and it is not among them{self._how(run.exits)}"
 
     def _beyond(self, run: AheadRun, lengths: "_Lengths", request: Request) -> Foreseen:
         """Of one that was not reached: roughly, by the work that is still before it."""

@@ -48,7 +48,7 @@ class WatchedAttempt:
             return False
         self.stops += 1
         if self.stops == 1:
-            _log.warning("somebody has stopped the shepherd of %s: it is continued", name)
+            _log.warning("the shepherd of %s was stopped: it is continued", name)
         if self.stops == _MOST:
             _log.warning("the shepherd of %s is stopped again and again: it is killed", name)
         proc.send_by(self.pidfd, signal.SIGCONT if self.stops < _MOST else signal.SIGKILL)

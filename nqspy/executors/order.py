@@ -362,7 +362,7 @@ def _log(request: Request, start: Start, site: Site) -> list[str]:
     pes = ",".join(map(str, start.pes)) or "none"
     started = request.started if request.started is not None else request.submitted
     return [
-        f"{_at(request.submitted, site)}  {who}: handed in on {spec.host or site.host}",
+        f"{_at(request.submitted, site)}  {who}: submitted on {spec.host or site.host}",
         f"{_at(started, site)}  started: queue {request.queue}, attempt {start.attempt}, PEs {pes}",
     ]
 

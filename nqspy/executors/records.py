@@ -5,7 +5,7 @@ they are written.
 `pid`    shepherd and job leader, and the job's cage
 `exit`   how it ended and where its output goes; on the disk before anything is told
 `done`   the whole story: how it ended and where its output lies
-`kept`   nobody saw its end: its output stays
+`kept`   its end was not seen: its output stays
 `swept`  its shepherd was killed, and after that the last process of its job
 `use`    what it had used when last told, a file of its own
 

@@ -39,7 +39,7 @@ class Consumable:
         unguarded=r"[A-Z][A-Z0-9_]*_VISIBLE_DEVICES|GPU_DEVICE_ORDINAL",
     )  # fmt: skip
     policy: str = setting("name", "lowest", "which free units a request gets", words=POLICIES)
-    offline: tuple[str, ...] = setting("names", (), "units that nobody is given", operator=True)
+    offline: tuple[str, ...] = setting("names", (), "units that are not given out", operator=True)
 
     @property
     def is_found(self) -> bool:
@@ -92,7 +92,7 @@ def resources_of(consumable: Consumable, found: Found) -> dict[str, str]:
 
 
 def offline_of(consumable: Consumable, found: Found, resources: Mapping[str, ResourceState]) -> list[str]:
-    """Its units that nobody is given, in their order: those set offline, and those that are broken."""
+    """Its units that are not given out, in their order: those set offline, and those that are broken."""
     away = set(consumable.offline)
     for resource, unit in resources_of(consumable, found).items() if resources else ():
         state = resources.get(resource)
@@ -148,7 +148,7 @@ def wrong(
             yield f"{seq} has a unit that another one has"
         take(found, seq, units)
     if held != found:
-        yield "it is wrong who holds which unit"
+        yield "the holders of units are wrong"
     for name, before in away.items():
         for unit, seq in before.items():
             if held.get(name, {}).get(unit, seq) != seq:

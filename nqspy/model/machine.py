@@ -31,7 +31,10 @@ class Machine:
     shape: str | None = setting("name", None, "PEs along x, y and z of its torus, like 8x8x4")
     pes_per_node: int = setting("number", 1, "PEs of a node, beside each other along x", low=1, high=1024)
     offline: tuple[str, ...] = setting(
-        "names", (), "PEs that nobody is given, like 16-31 or (0-3, 8); who holds one keeps it", operator=True
+        "names",
+        (),
+        "PEs that are not given out, like 16-31 or (0-3, 8); a request that holds one keeps it",
+        operator=True,
     )
 
 
@@ -83,7 +86,7 @@ class Server:
     grace: int = setting("time", 10_000, "real time between TERM and KILL", low=0)
     shell_strategy: str = setting(
         "text", "login", "shell of a request that names none: login, login_each, free or fixed=PATH",
-        guard="it names a program that runs as everybody, root too",
+        guard="it names a program that runs as any user, root too",
     )  # fmt: skip
     login_env_age: int = setting(
         "time", 900_000, "real time after which the environment of a login is taken anew", low=1_000
@@ -96,7 +99,7 @@ class Server:
         "name", "info", "what the daemon's log tells", words=("debug", "info", "warning", "error")
     )
     lost_request: str = setting(
-        "name", "rerun", "what becomes of a request whose end nobody saw", words=("rerun", "fail")
+        "name", "rerun", "what becomes of a request whose end was not seen", words=("rerun", "fail")
     )
     output_clash: str = setting(
         "name", "number", "second output of one path, of requests that wait or run at the same time",
@@ -127,9 +130,7 @@ class Mail:
     sendmail: str | None = setting(
         "text", None, "program that takes a mail as sendmail does, the address as its argument", guard=RUN
     )
-    smtp: str | None = setting(
-        "text", None, "mail server, HOST or HOST:PORT", guard="everybody's mails go there"
-    )
+    smtp: str | None = setting("text", None, "mail server, HOST or HOST:PORT", guard="all mails go there")
     tls: str = setting(
         "name", "none", "how one speaks to the mail server: in clear, by STARTTLS, encrypted from the start",
         words=("none", "starttls", "implicit"), guard=TOLD,

@@ -16,3 +16,8 @@ def in_words(moment: datetime, now: datetime | None = None) -> str:
     if days is not None and 0 < days < _WEEK:
         return moment.strftime("%a ") + clock
     return f"{moment.date().isoformat()} {clock}"
+
+
+def short(text: str) -> str:
+    """``2026-03-02 21:00:00`` of an RFC 3339 text."""
+    return f"{text[:10]} {text[11:19]}"

@@ -193,7 +193,7 @@ class Queue(RunningLimits):
         "number", 0, "of how many that wait the start is reserved", low=0, high=1_000_000, nothing="all"
     )
     backfill_order: str = setting(
-        "name", "order", "who starts first past one that waits", words=("order", "shortest")
+        "name", "order", "which request starts first past one that waits", words=("order", "shortest")
     )
     consumable_limit: tuple[str, ...] = _units_held("all running requests")
     consumable_user_limit: tuple[str, ...] = _units_held("those of one user")

@@ -58,7 +58,7 @@ def _writer(spec: str | None) -> Callable[[Any], str]:
 NEEDED = {
     "LIMIT": "a request that counts against this limit must end, or the limit be raised",
     "NO_PES": "enough PEs must become free",
-    "NO_UNITS": "enough units must become free: who holds them must end",
+    "NO_UNITS": "enough units must become free: requests that hold them must end",
     "DEPENDENCY": "what it waits for must come about, or an operator release it (qrls -h s)",
     "EXIT": "the site's exit must let it pass",
     "LINE_CLOSED": "the request that closes the line must start",
@@ -69,7 +69,7 @@ NEEDED = {
     "MEMORY": "less memory must be in use",
     "STOPPED": "an operator or a shift must start its queue",
     "SUSPENDED": "an operator must let it go on (resume request {id})",
-    "RESOURCE": "its probe must find the resource well again; nobody has to do anything then",
+    "RESOURCE": "its probe must find the resource well again; it goes on by itself then",
     "NEVER": "nothing will help as things are: change what it asks for, or the settings",
     "LATER": "the next pass looks at it again",
 }

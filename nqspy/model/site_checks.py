@@ -91,7 +91,7 @@ def _check_dates(site: Linked) -> None:
     watched = set(site.dates)
     for seq, request in site.requests.items():
         if request.state is State.WAITING:
-            ensure((request.eligible, seq) in watched, f"{seq} waits for a date nobody watches")
+            ensure((request.eligible, seq) in watched, f"{seq} waits for a date that is not watched")
 
 
 def _check_dependants(site: Linked) -> None:

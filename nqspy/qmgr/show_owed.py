@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nqspy.model.moments import short
 from nqspy.model.queues import Weights
 from nqspy.qmgr.table import table
 
 
 def accounts(rows: Sequence[Mapping[str, Any]]) -> str:
     """What groups were entitled to and got, as parts of what all were charged, and the accounts behind it."""
-    since = f"since {rows[0]['since']}" if rows[0]["since"] else "so far"
+    since = f"since {short(rows[0]['since'])}" if rows[0]["since"] else "so far"
     shown = [
         (
             row["group"],

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from nqspy.model.moments import short
 from nqspy.model.shifts import Calendar, Shift
 from nqspy.model.site import Settings
 from nqspy.model.tree import changed, items
@@ -27,10 +28,10 @@ def show_shifts(
     if settings.calendar != Calendar():
         given = written(changed(settings.calendar)).items()
         lines.append(f"calendar: {'; '.join(f'{name} {value}' for name, value in given)}")
-    how = f" (switched by hand{f', until {until}' if until else ''})" if manual else ""
+    how = f" (switched by hand{f', until {short(until)}' if until else ''})" if manual else ""
     lines.append(f"in force: {current or 'none'}{how}")
-    days = {row["date"]: f"  {row['date']}{'':>21}{row['name']}, counts as a Sunday" for row in holidays}
-    switches = [(row["at"], f"  {row['at']}  {row['shift']}") for row in coming]
+    days = {row["date"]: f"  {row['date']}{'':>11}{row['name']}, counts as a Sunday" for row in holidays}
+    switches = [(row["at"], f"  {short(row['at'])}  {row['shift']}") for row in coming]
     lines += [text for _, text in sorted([*days.items(), *switches], key=lambda pair: pair[0])]
     return "\n".join(lines)
 

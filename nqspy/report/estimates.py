@@ -9,7 +9,7 @@ from nqspy.core.runtime import LAST
 from nqspy.model.ids import Instant
 from nqspy.model.lifetimes import WHOLE, Key, Lifetime, Lived
 from nqspy.report.grid import grid, percent
-from nqspy.report.time_text import Zone
+from nqspy.report.time_text import Zone, short
 
 Known = Mapping[Key, Lifetime]
 TENFOLD = 10
@@ -96,7 +96,7 @@ def estimates_text(data: Mapping[str, Any]) -> str:
         )
         for each in data["users"]
     ]
-    head = f"run times by what was said before, at {data['at']}\n\n"
+    head = f"run times by what was said before, at {short(data['at'])}\n\n"
     return head + grid(_HEADS, rows)
 
 

@@ -25,7 +25,7 @@ def both(estimate: Estimate) -> Iterator[tuple[str, str]]:
 
 
 def _unknown(found: Mapping[str, Any]) -> str:
-    return f"nobody can say: {found['basis']}"
+    return f"unknown: {found['basis']}"
 
 
 def eta_text(rows: Sequence[Mapping[str, Any]]) -> str:

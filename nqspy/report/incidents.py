@@ -242,7 +242,7 @@ def _requeued(log: IncidentLog, event: ev.Requeued, at: Instant) -> None:
 def _ended(log: IncidentLog, event: ev.Ended, at: Instant) -> None:
     log.goes_on(event.seq, at)
     if event.end_reason == "lost":
-        log.met("lost", "", event.text or "nobody saw its end", event.seq, at)
+        log.met("lost", "", event.text or "its end was not seen", event.seq, at)
 
 
 def _suspended(log: IncidentLog, event: ev.Suspended, at: Instant) -> None:

@@ -30,7 +30,7 @@ _WORDS = {
     "contract": "it ran on beyond the hole it was started in",
     "process_limit": "it had more processes than it may have",
     "deleted": "it was deleted",
-    "lost": "nobody saw its end",
+    "lost": "its end was not seen",
     "not_started": "it could not be started",
     "requeued": "it was to be queued again",
 }

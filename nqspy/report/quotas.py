@@ -91,7 +91,7 @@ def period_of(
     else:
         begin, shift = min(_LATEST, max(begin, events[0].at if events else last)), None
     if begin >= last:
-        raise BadValue(f"nothing lies between {zone.text(begin)} and {zone.text(last)}")
+        raise BadValue(f"nothing lies between {short(zone.text(begin))} and {short(zone.text(last))}")
     return Period(begin, last, shift, last == now)
 
 

@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from nqspy.model.errors import BadValue
 from nqspy.model.ids import MINUTE, Instant
 from nqspy.model.moments import in_words
+from nqspy.model.moments import short as short
 from nqspy.model.units import UNLIMITED, parse_time
 
 _MOST_KEPT = 4_096
@@ -128,11 +129,6 @@ def parse_day(text: str) -> date:
     if not 1970 <= day.year < 9999:
         raise BadValue(f"there is no night of {day}; a night lies between 1970 and 9998")
     return day
-
-
-def short(text: str) -> str:
-    """``2026-03-02 21:00:00`` of an RFC 3339 text."""
-    return f"{text[:10]} {text[11:19]}"
 
 
 def when(text: str, now: str | None = None) -> str:

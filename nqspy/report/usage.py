@@ -9,7 +9,7 @@ from nqspy.model.site import Site
 from nqspy.model.units import format_time
 from nqspy.report.grid import grid, percent
 from nqspy.report.shares import charge_words
-from nqspy.report.time_text import zone_of
+from nqspy.report.time_text import short, zone_of
 
 
 def usage(site: Site, now: Instant) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def usage_text(data: Mapping[str, Any]) -> str:
         rows.append((indent + group["name"], share, limit, *entitled, *_use(group), ratio))
         rows += [(f"{indent}  - {user['name']}", "", "", "", "", *_use(user), "") for user in group["users"]]
     half_life = format_time(round(data["half_life_s"] * 1000))
-    head = f"use at {data['at']}: {charge_words(data['charge'])}, half forgotten in {half_life}\n\n"
+    head = f"use at {short(data['at'])}: {charge_words(data['charge'])}, half forgotten in {half_life}\n\n"
     return head + grid(("GROUP", "SHARE", "LIMIT", "ENTITLED %", "NOW %", "USE s", "USE %", "E/U"), rows)
 
 

@@ -53,7 +53,7 @@ _ALL = (
     ),
     BatchPolicy(
         "easy-probable",
-        "EASY, who probably ends in time passes",
+        "EASY, a job that probably ends in time passes",
         "set queue batch order=fcfs reserve=1 backfill=probable",
     ),
 )

@@ -127,7 +127,7 @@ class Outside:
             self._name()
         found = self._there(self._path.name)
         if found is None or not os.path.samestat(found, os.fstat(self._file)):
-            raise OSError("somebody has exchanged it while it was written")
+            raise OSError("it was exchanged while it was written")
         os.fsync(self._folder)
         return size
 

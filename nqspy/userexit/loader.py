@@ -136,7 +136,7 @@ def writable_by_others(of: os.stat_result, owner: int) -> str | None:
     if of.st_uid not in (owner, 0):
         return "belongs to another user than the home"
     if of.st_mode & stat.S_IWOTH:
-        return "may be written by everybody (chmod go-w)"
+        return "may be written by all users (chmod go-w)"
     if of.st_mode & stat.S_IWGRP and not _private_group(of.st_gid, owner):
         return "may be written by its group (chmod go-w)"
     return None

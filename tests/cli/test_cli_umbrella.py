@@ -254,7 +254,7 @@ def test_a_trace_says_what_each_exit_answered(counter):
     assert "dependency.jobselect: refuse('later')" in text
     assert "large_memory.jobselect: the standard rules" in text
     assert "broken.jobselect: failed: ZeroDivisionError" in text
-    assert "2026-03-02T20:00:00.000+00:00" in text
+    assert "2026-03-02 20:00:00" in text
 
 
 @pytest.mark.parametrize(

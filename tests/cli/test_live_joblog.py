@@ -13,7 +13,7 @@ def handed_in(office, *words, script="echo out; exit 3\n"):
 def told(text, id):
     handed, started, ended = text.splitlines()[-3:]
     assert f"{id} logged of " in handed
-    assert "handed in on" in handed
+    assert "submitted on" in handed
     assert "started: queue batch, attempt 1, PEs " in started
     assert ": ended, exit status 3; CPU time " in ended
 

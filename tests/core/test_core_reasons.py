@@ -82,7 +82,7 @@ SAID = {
     "hopeless": ("dependency", ("1.ymp failed",), "1.ymp failed"),
     "in_line": (
         "scheduler", ("2.ymp", "night"),
-        "2.ymp waits in front of it, and nobody in queue night passes one that waits (backfill=none)",
+        "2.ymp waits in front of it, and no request of queue night passes another (backfill=none)",
     ),
     "is_stopped": ("queue night", (), "queue night is stopped"),
     "limit_reached": (
@@ -117,7 +117,7 @@ SAID = {
     ),
     "starts_when_well": (
         "probe nfs", ("nfs", "21:00:00", "timeout"),
-        "resource nfs is broken since 21:00:00: timeout; it starts when probe nfs is well again",
+        "resource nfs is broken (since 21:00:00): timeout; it starts when probe nfs is well again",
     ),
     "stopped": ("queue night", (), "queue night is stopped: start queue night"),
     "too_large": (

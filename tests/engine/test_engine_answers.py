@@ -63,7 +63,7 @@ def test_an_estimate_is_when_pes_become_free_by_what_requests_asked_for():
     assert starts_at(centre, 4) == (None, "it is held")
     start, basis = starts_at(centre, 5)
     assert start is None
-    assert "none has ended yet" in basis, "nobody knows how long cleo's will run"
+    assert "none has ended yet" in basis, "it is not known how long cleo's will run"
 
 
 def test_an_estimate_waits_for_a_date():
@@ -184,7 +184,7 @@ def test_while_memory_is_short_nobody_knows_when_it_starts():
     [late] = centre.submit("ben mem=2mw")
     start, basis = centre.estimate(late)
     assert start is None, "not this very moment"
-    assert basis == f"{centre.why(late).text}; when that will be nobody knows"
+    assert basis == f"{centre.why(late).text}; when that will be is not known"
     centre.qmgr("set swap_control off")
     assert centre.state(late) == "running"
 

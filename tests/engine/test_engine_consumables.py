@@ -125,7 +125,7 @@ def test_nothing_is_taken_from_whoever_holds_it_or_asks_for_it(lab):
     (a,) = lab.submit("anne gpu=2")
     (b,) = lab.submit("ben matlab=1 held")
     said = lab.refused(lab.command("set consumable gpu units=(1, 2, 3)"))
-    assert str(said) == f"unit 0 of gpu is held by {lab.id(a)}; only units that nobody holds can go"
+    assert str(said) == f"unit 0 of gpu is held by {lab.id(a)}; only free units can go"
     assert f"asked for by {lab.id(a)}" in str(lab.refused(lab.command("delete consumable gpu")))
     assert f"asked for by {lab.id(b)}" in str(lab.refused(lab.command("delete consumable matlab")))
     lab.qmgr("set consumable gpu units=(0, 1, 2, 3, 4)")

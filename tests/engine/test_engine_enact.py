@@ -59,7 +59,7 @@ def begun_after(**away) -> list[ev.Event]:
 
 def test_a_start_that_nobody_looked_for_in_time_is_told_with_its_cause():
     _, told, start, *_ = begun_after(seconds=16)
-    assert told.starts[start.seq].late == "nobody looked in time: nqsd was away or busy, or the clock set"
+    assert told.starts[start.seq].late == "nqsd was away or busy at that time, or the clock was set"
 
 
 def test_a_start_within_a_moment_of_its_promise_is_not_late():

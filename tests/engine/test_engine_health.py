@@ -57,7 +57,7 @@ def test_held_what_runs_goes_on_and_what_waits_starts_by_itself_at_one_oclock():
     why = reason(centre, 3)
     assert (why.code.value, why.who) == ("RESOURCE", "probe nfs")
     assert why.text == (
-        "resource nfs is broken since 23:00:12: stale file handle; it starts when probe nfs is well again"
+        "resource nfs is broken (since 23:00:12): stale file handle; it starts when probe nfs is well again"
     )
     centre.until("2026-03-03T00:59:59+01:00")
     assert centre.state(3) == "queued"

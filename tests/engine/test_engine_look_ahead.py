@@ -135,7 +135,7 @@ def test_a_suspended_one_goes_on_nobody_knows_when():
     centre.submit("anne wall=100", "ben wall=100")
     centre.ask(cm.SuspendRequests(("1",)))
     outlook = centre.outlooks(2)[2]
-    assert outlook.latest.basis == "{by}: suspended, nobody knows for how long"
+    assert outlook.latest.basis == "{by}: suspended for an unknown time"
 
 
 def test_a_look_that_may_take_no_longer_says_how_far_it_came():
@@ -145,7 +145,7 @@ def test_a_look_that_may_take_no_longer_says_how_far_it_came():
     ahead = LookAhead(centre.site, centre.sim.now, centre.engine.between)
     found = ahead.outlooks(None, NoExits(), lambda: next(steps) / 20)
     assert found[2].latest.start is not None
-    assert "starts, and nobody looked further" in found[20].latest.basis
+    assert "starts, and it is not among them" in found[20].latest.basis
     roughly = found[20].probably
     assert roughly.start == centre.sim.now + 1_900_000, "a rough figure, by what waits before it"
     assert roughly.basis.startswith("roughly, by the work that waits before it")
@@ -247,7 +247,7 @@ def test_where_shifts_alone_are_to_come_a_look_that_was_broken_off_names_the_end
     ahead = LookAhead(centre.site, centre.sim.now, centre.engine.between)
     latest = ahead.outlooks((20,), NoExits(), lambda: 1.0)[20].latest
     assert latest.by == (1,)
-    assert latest.basis.startswith("{by}: no wall limit ends it; it is not among the next 0 starts")
+    assert latest.basis.startswith("{by}: no wall limit ends it; the estimate ended after 0 starts")
 
 
 def test_who_is_kept_by_itself_is_not_said_to_wait_for_an_endless_one():

@@ -55,7 +55,7 @@ def test_the_past_is_judged_as_it_is_used():
 
 def test_the_table_fits_a_terminal():
     text = estimates_text(rows(("anne", "a", 50, 10, 500), ("ben", "x", 60, 0)))
-    assert "at 2026-03-02T11:00" in text.splitlines()[0]
+    assert "at 2026-03-02 11:00" in text.splitlines()[0]
     assert max(map(len, text.splitlines())) <= 80
     assert [line.split()[0] for line in text.splitlines()[-2:]] == ["anne", "ben"]
     assert estimates_text(rows()) == "no request has ended yet\n"

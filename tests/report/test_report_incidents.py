@@ -220,13 +220,13 @@ def test_lost_requests_are_told_with_the_reason(diary):
     one = book.submit(-60, "d1")
     book.night()
     book.decide(0, one)
-    book.add(60, ev.Ended(one, 1, "lost", None, None, Used(), "nobody saw its end"))
+    book.add(60, ev.Ended(one, 1, "lost", None, None, Used(), "its end was not seen"))
     book.add(60, ev.Alarm("hands", "the end of request 1.ymp was lost; it is ended"))
     data = told(book)
     assert [sentence(each) for each in data["story"]] == [
-        "the end of 1 request was lost: nobody saw its end (1.ymp)"
+        "the end of 1 request was lost: its end was not seen (1.ymp)"
     ]
-    assert data["failed"][0]["why"] == "nobody saw its end"
+    assert data["failed"][0]["why"] == "its end was not seen"
 
 
 def test_new_kinds_are_told_by_the_journal_too(diary):

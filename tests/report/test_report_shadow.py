@@ -336,7 +336,7 @@ def test_what_exits_decided_is_taken_from_the_journal_and_counted(house):
     house.end(1)
     house.go()
     verdict = judged(house.events)
-    assert verdict.partly == {"an exit had a say in who starts (jobselect)": 1}
+    assert verdict.partly == {"an exit had a say in what starts (jobselect)": 1}
     assert (verdict.passes, verdict.whole) == (2, 1)
     unknown = altered(house.events, lambda event: isinstance(event, ev.Decided), exits=None)
     assert judged(unknown).partly == {"the journal does not say which exits were asked": 1}
@@ -353,7 +353,7 @@ def test_a_simulated_week_of_the_shipped_site_has_no_difference():
     verdict = judged(events, pause=2 * MINUTE)
     assert verdict.differences == []
     assert verdict.passes > 100
-    assert set(verdict.partly) == {"an exit had a say in who starts (jobselect)"}
+    assert set(verdict.partly) == {"an exit had a say in what starts (jobselect)"}
     starts = [place for place, each in enumerate(events) if isinstance(each.event, ev.Starting)]
     one, other = (events[place].event for place in starts[20:22])
     assert (other.seq, "it got other PEs than it may have: held, of another domain, or too few") in found(

@@ -18,5 +18,5 @@ def test_of_queues_by_class_it_says_that_classes_decided():
     Told(t3d(Wanted(jobs=150)), GangOrder(True)).figures()
     verdict = Shadow(Site()).take_all(events)
     assert verdict.differences == []
-    assert set(verdict.partly) == {"job classes decided who was loaded"}
+    assert set(verdict.partly) == {"job classes decided which request was loaded"}
     assert verdict.whole > 0

@@ -105,7 +105,7 @@ def test_why_says_who_keeps_a_request_back_and_what_it_needs(book):
         "queue night (LIMIT)",
         "1 in queue night",
         "1.5000",
-        "  latest:   nobody can say: 1.ymp: no wall limit ends it",
+        "  latest:   unknown: 1.ymp: no wall limit ends it",
         "  probably: it starts tomorrow 21:10, limits of what runs",
     ):
         assert words in text
@@ -121,7 +121,7 @@ def test_why_says_who_keeps_a_request_back_and_what_it_needs(book):
         ("starts_when_well", "probe nfs", ("nfs", "", ""), "nfs is broken",
          "its probe must find the resource well again"),
         ("cap_decays", "group d1", (20, 3_600_000, "CPU time", 7_200_000),
-         "it has 2:00:00 with what runs: past use must decay", "forgotten with time"),
+         "it has 2:00:00 with what runs: past use must decay", "decay, which it does with time"),
         ("cap_runs", "group d1", (20, 3_600_000, "CPU time", 7_200_000),
          "it has 2:00:00 with what runs: some of what runs must end", "must end, or the limit be"),
         ("limit_reached", "queue batch", ("run", 1, "queue batch", ""),
@@ -226,8 +226,7 @@ def test_eta_shows_both_starts_and_says_each_basis_once():
     assert lines[10:] == [
         "at the latest: limits",
         "probably: the past",
-        "3.ymp, 4.ymp, 5.ymp, 6.ymp, 7.ymp and 2 more"
-        " at the latest: nobody can say: 9.ymp: no wall limit ends it",
+        "3.ymp, 4.ymp, 5.ymp, 6.ymp, 7.ymp and 2 more at the latest: unknown: 9.ymp: no wall limit ends it",
     ]
     assert eta_text([]) == "nothing waits\n"
 

@@ -93,7 +93,7 @@ def test_a_file_that_everybody_may_write_is_not_loaded(put, tmp_path, mode):
     put("bad", GOOD).chmod(mode)
     exits = SiteExits(tmp_path / "exits")
     assert exits.listing() == []
-    assert exits.problems == ["exits/bad.py: not loaded: it may be written by everybody (chmod go-w)"]
+    assert exits.problems == ["exits/bad.py: not loaded: it may be written by all users (chmod go-w)"]
 
 
 def test_a_file_of_another_owner_is_not_loaded(put):

@@ -8,7 +8,7 @@ import typer
 
 from nqspy.cli.umbrella.asking import ask, show
 from nqspy.cli.umbrella.rooms import HomeOption, JsonOption, become, home_of, run_tool, with_home
-from nqspy.report.time_text import zone_of
+from nqspy.report.time_text import short, zone_of
 
 exits = typer.Typer(no_args_is_help=True, help="User exits: what is loaded, a candidate file, their answers.")
 
@@ -64,7 +64,7 @@ def _trace_text(data: dict[str, Any], zone: Any) -> str:
     for each in rows:
         said = f"failed: {each['error']}" if each["error"] else each["answer"] or "the standard rules"
         said += _of_another(each.get("alike") or (), each.get("within") or ())
-        lines.append(f"  {zone.text(each['at'])}  {each['exit']}.{each['hook']}: {said}")
+        lines.append(f"  {short(zone.text(each['at']))}  {each['exit']}.{each['hook']}: {said}")
     return "\n".join(lines) + "\n"
 
 

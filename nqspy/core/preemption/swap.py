@@ -79,7 +79,7 @@ class SwapControl:
         "flag", True, "while people work at terminals requests give way half way between low and high"
     )
     idle: int = setting(
-        "time", 120_000, "real time without input after which nobody works at a terminal", low=1000
+        "time", 120_000, "real time without input after which a terminal counts as idle", low=1000
     )
 
 
@@ -137,7 +137,7 @@ CONTROL = declare(
         words=Words(
             "Swap control",
             "whether requests give way when memory is short",
-            "whether requests give way when memory is short, how it stands, and who gave way",
+            "whether requests give way when memory is short, how it stands, and which gave way",
         ),
         check=_check,
         settle=_settle,

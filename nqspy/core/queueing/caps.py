@@ -34,7 +34,7 @@ _TOO_FEW = _PES + "it cannot start under this limit"
 (_NOT_NOW,) = reason_kinds(ReasonCode.LIMIT, IN_A_SHIFT, cap_never_now=_TOO_FEW)
 (_DECAYS,) = reason_kinds(
     ReasonCode.LIMIT,
-    "nobody has to do anything: its group's use is forgotten with time; or the limit be raised",
+    "its group's use must decay, which it does with time, or the limit be raised",
     cap_decays=_USE + "past use must decay",
 )
 

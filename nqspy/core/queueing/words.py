@@ -39,8 +39,7 @@ _NONE_FREE, _SOME_FREE = reason_kinds(
 (IN_LINE,) = reason_kinds(
     ReasonCode.RESERVED,
     "the request in front of it must start",
-    in_line="{request} waits in front of it, and nobody in queue {queue} passes one that waits "
-    "(backfill=none)",
+    in_line="{request} waits in front of it, and no request of queue {queue} passes another (backfill=none)",
 )
 
 

@@ -105,7 +105,7 @@ _RUNNING = {
 
 def _consequences(settings: Settings, probe: Probe) -> str:
     if probe.unit:
-        return f"it is given to nobody until it is well again; {_RUNNING[probe.running]}"
+        return f"it is not given out until it is well again; {_RUNNING[probe.running]}"
     name = probe.name
     queues = [queue.name for queue in settings.queues.values() if name in queue.needs]
     kept = f"nothing is started of queue {', '.join(queues)}, and no" if queues else "no"

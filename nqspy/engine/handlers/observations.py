@@ -260,7 +260,7 @@ def _lost(tx: Transaction, request: Request, observation: ob.ObservedLost) -> No
         _requeue(tx, request, observation.text or "its end was lost", used, losses % LOSSES, outputs)
         what = "run again"
     else:
-        finish(tx, request, Ending("lost", None, None, used, observation.text or "nobody saw its end"))
+        finish(tx, request, Ending("lost", None, None, used, observation.text or "its end was not seen"))
     if observation.unsure:
         what = _keep_back(tx, request, again)
     elif again and losses >= LOSSES:

@@ -1,7 +1,7 @@
 """The executor of a replay: attempts run as long as they did, whenever they are started.
 
 One that is started when it was started lives the same life to the millisecond. Of one that did not end by
-itself nobody knows how long it would have run: it runs to its limit. On another number of PEs one that may
+itself it is not known how long it would have run: it runs to its limit. On another number of PEs one that may
 run on several takes as much more or less time as its owner's times say.
 """
 
@@ -37,8 +37,7 @@ SLACK = 1.05
 
 class RecordedHands(VirtualExecutor):
     """``lives`` says how long attempts run. It does nothing before it has taken over (`take_over`): up to
-    then what became of attempts is in the journal. ``guessed``: requests of which nobody knows how long they
-    would run."""
+    then what became of attempts is in the journal. ``guessed``: requests whose lengths are not known."""
 
     def __init__(self, heap: Heap, lives: Lives) -> None:
         super().__init__(heap, self._run)

@@ -50,7 +50,10 @@ SetOption = Annotated[
 FileOption = Annotated[
     Path | None, typer.Option("--file", metavar="FILE", help="as if this file of commands had been applied")
 ]
-StepsOption = Annotated[bool, typer.Option("--steps", help="pass by pass: who was looked at, and why not")]
+StepsOption = Annotated[
+    bool,
+    typer.Option("--steps", help="pass by pass: which requests were looked at, and why they did not start"),
+]
 PictureOption = Annotated[
     Path | None, typer.Option("--picture", metavar="FILE", help="draw both nights: FILE.svg or FILE.png")
 ]

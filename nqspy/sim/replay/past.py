@@ -42,7 +42,7 @@ def _site(reader: Reader, n: int) -> Site:
     site = Site() if former is None else former
     first = next(reader.events(after=site.n, limit=1), None)
     if first is not None and first.n != site.n + 1:
-        raise NotReplayed(f"the journal begins with event {first.n}: what was before nobody knows")
+        raise NotReplayed(f"the journal begins with event {first.n}: what was before is not known")
     return rebuilt(site, islice(reader.events(after=site.n), n - site.n))
 
 
@@ -142,7 +142,7 @@ def _without_gaps(events: Sequence[Recorded]) -> None:
     if events[-1].n - events[0].n != len(events) - 1:
         last, next_ = next((a.n, b.n) for a, b in pairwise(events) if b.n != a.n + 1)
         raise NotReplayed(
-            f"the journal lacks what was between its events {last} and {next_}: somebody has altered it; "
+            f"the journal lacks what was between its events {last} and {next_}: it was altered; "
             "take a time without it (--since, --until)"
         )
 

@@ -75,7 +75,7 @@ def _notes(data: Data) -> Iterator[str]:
     guessed, refused = data["guessed"], data["refused"]
     if guessed:
         named = ", ".join(guessed[:3]) + (f" and {len(guessed) - 3} more" if len(guessed) > 3 else "")
-        yield f"nobody knows how long {named} would have run: to the limit\n"
+        yield f"it is not known how long {named} would have run: to the limit\n"
     for name, text in list(refused.items())[:MOST]:
         yield f"{name} would have been refused: {text}\n"
 

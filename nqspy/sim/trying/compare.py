@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Request
-from nqspy.report.time_text import Zone, zone_of
+from nqspy.report.time_text import Zone, short, zone_of
 from nqspy.sim.trying.asked import Said
 from nqspy.sim.trying.copied import NotTried, SiteCopy, copied
 from nqspy.sim.trying.trial import OneLook, Tried, try_out
@@ -135,11 +135,11 @@ class Comparison:
         if side.place is not None:
             words.append(f"place {side.place}")
         if side.start is not None:
-            words.append(f"starts {self._zone.text(side.start)}")
+            words.append(f"starts {short(self._zone.text(side.start))}")
         elif self._horizon is None:
             words.append("never starts")
         else:
-            words.append(f"starts after {self._zone.text(self._horizon)}")
+            words.append(f"starts after {short(self._zone.text(self._horizon))}")
         return ", ".join(words)
 
 

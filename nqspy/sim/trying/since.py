@@ -11,7 +11,7 @@ from nqspy.model.errors import Unreachable
 from nqspy.model.event import Recorded
 from nqspy.model.ids import Seq
 from nqspy.model.requests import Request
-from nqspy.report.time_text import parse_since
+from nqspy.report.time_text import parse_since, short
 from nqspy.rpc.home import resolve_home
 from nqspy.sim.replay.apart import apart
 from nqspy.sim.replay.changes import throughout
@@ -91,7 +91,10 @@ def _moved(comparison: NightComparison, moved: MovedStart) -> dict[str, Any]:
     stamp, reason = comparison.found.zone.stamp, moved.reason
     kind = "never" if moved.would is None else "new" if moved.was is None else ""
     kind = kind or ("earlier" if (moved.by or 0) < 0 else "later")
-    was, would = (f"starts {stamp(at)}" if at is not None else "waits" for at in (moved.was, moved.would))
+    was, would = (
+        "waits" if at is None else f"starts {short(comparison.found.zone.text(at))}"
+        for at in (moved.was, moved.would)
+    )
     said = "" if reason is None else f"{reason.text} ({reason.who})" if reason.who else reason.text
     row = {"kind": kind} | _row(comparison, moved.request, was, would, said)
     return row | {"was_start": stamp(moved.was), "would_start": stamp(moved.would)}

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from nqspy.report.time_text import short
 from nqspy.userexit.specs import NOTICES
 
 SHOWN = 20
@@ -43,8 +44,8 @@ def _which(data: Data) -> str:
 
 
 def _of_now(data: Data) -> Iterator[str]:
-    far = f"to {data['until']}" if data["until"] else "to the end"
-    yield f"{_which(data)} {data['waiting']} that wait at {data['at']}, looked {far}"
+    far = f"to {short(data['until'])}" if data["until"] else "to the end"
+    yield f"{_which(data)} {data['waiting']} that wait at {short(data['at'])}, looked {far}"
     if data["left_out"]:
         yield f"{data['left_out']} more that wait were not looked at: they stand behind these"
     yield from _of_it(data)
@@ -52,7 +53,8 @@ def _of_now(data: Data) -> Iterator[str]:
 
 
 def _of_past(data: Data) -> Iterator[str]:
-    yield f"{_which(data)} {data['requests']} that started from {data['since']} to {data['until']}"
+    span = f"{short(data['since'])} to {short(data['until'])}"
+    yield f"{_which(data)} {data['requests']} that started from {span}"
     yield from _of_it(data)
     if data["as_it_was"]:
         yield f"gone through as it was, {data['as_it_was']} events are other ones (see `nqspy replay`)"

@@ -1,4 +1,4 @@
-"""Whatever is asked for, beside requests of which nobody knows how long they run: who waits for one of these
+"""Whatever is asked for, beside requests whose lengths are not known: who waits for one of these
 loses nothing to all that pass him together, and whoever was promised a time keeps it."""
 
 from core.course import course
