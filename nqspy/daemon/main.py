@@ -101,6 +101,7 @@ class Daemon:
         self.memory = PressureWatch(self.inbox.put, self.executor.resident)
         self.callers = CallerWatch(lambda seq: self.inbox.put(EngineCall(lambda: self.caller_gone(seq))))
         self.run_times = RunTimes(self.clock)
+        self.engine.clock_moved = self.decider.clock_moved = self.run_times.moved
         self.server = self._counter()
         self.readers = Readers(home.database)
         self.written = Written()

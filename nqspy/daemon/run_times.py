@@ -1,7 +1,7 @@
 """Real run times: how far the site's clock was set while an attempt ran."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from nqspy.answers.serving import SiteClock
 from nqspy.model.events import Ended, Recorded, Requeued, Started
@@ -35,9 +35,15 @@ class RunTimes:
 
     def unset(self, seq: Seq, now: Instant) -> Instant:
         """Return the instant that the clock would show if it had not been set since the attempt's start."""
-        before = self._offsets.get(seq)
-        moved = 0.0 if before is None else self._offset() - before
-        return Instant(now - int(moved)) if abs(moved) >= _LEAST * self._clock.speed else now
+        return Instant(now - self.moved((seq,)).get(seq, 0))
+
+    def moved(self, seqs: Iterable[Seq] | None = None) -> dict[Seq, int]:
+        """Return how far (ms) the clock was set since the starts of these attempts (None: of all), where it
+        was."""
+        offset, least = self._offset(), _LEAST * self._clock.speed
+        chosen = self._offsets if seqs is None else self._offsets.keys() & seqs
+        moved = {seq: int(offset - self._offsets[seq]) for seq in chosen}
+        return {seq: by for seq, by in moved.items() if abs(by) >= least}
 
     def _offset(self) -> float:
         return self._clock.now() - self._monotonic() * 1000 * self._clock.speed

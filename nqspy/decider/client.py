@@ -66,6 +66,8 @@ class DeciderClient:
     ) -> None:
         self.site, self.folder, self.problems = site, folder, list[str]()
         self.user = sandbox.user()
+        # How far (ms) the clock was set while attempts ran, by request; the daemon knows.
+        self.clock_moved: Callable[[], Mapping[Seq, int]] = dict
         self.registry, self.backoff, self.saved = ExitRegistry(), Backoff(), SavedState(home)
         self._put, self._now, self._tell, self._name = put, now, tell, name
         self._plain = AtOnce(NoExits())
@@ -129,7 +131,8 @@ class DeciderClient:
     ) -> Callable[[float], Outlook]:
         """Tells when a request that may be submitted would start: by the worker, or whoever asks for it. The
         engine does not wait."""
-        between, seqs = Between(samples=tuple(samples.items())), (request.seq,)
+        between = Between(samples=tuple(samples.items()), moved=tuple(self.clock_moved().items()))
+        seqs = (request.seq,)
         if not self.needed:
             with no_collector():
                 ahead = LookAhead(site, now, between, request=request)

@@ -33,18 +33,28 @@ class Decision(Struct, frozen=True):
 class Between(Struct, frozen=True):
     """What an engine knows between two passes beside its site: whether one is due or under way; when the last
     one asked for another look (``woken``: the last such instant that was seen to) and whether it had too few
-    PEs (`Plan`); use of running attempts as last told."""
+    PEs (`Plan`); use of running attempts as last told; ``moved``: how far (ms) the clock was set while
+    attempts ran."""
 
     due: bool = True
     wake_at: Instant | None = None
     woken: Instant | None = None
     short_of_pes: bool = False
     samples: tuple[tuple[Seq, Used], ...] = ()
+    moved: tuple[tuple[Seq, int], ...] = ()
 
     @classmethod
-    def of(cls, plan: Plan, due: bool, woken: Instant | None, samples: Mapping[Seq, Used]) -> "Between":
-        """As an engine with this last plan has it."""
-        return cls(due, plan.wake_at, woken, plan.short_of_pes, tuple(samples.items()))
+    def of(
+        cls,
+        plan: Plan,
+        due: bool,
+        woken: Instant | None,
+        samples: Mapping[Seq, Used],
+        moved: Mapping[Seq, int],
+    ) -> "Between":
+        """Return it as an engine with this last plan has it."""
+        told = tuple(samples.items()), tuple(moved.items())
+        return cls(due, plan.wake_at, woken, plan.short_of_pes, *told)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nqspy.core import features
 from nqspy.core.backlog import Backlog
@@ -319,7 +320,7 @@ def _left(run: AheadRun, lengths: "_Lengths") -> dict[str, int]:
 
 
 def _due(between: Between) -> Between:
-    return Between(True, between.wake_at, between.woken, between.short_of_pes, between.samples)
+    return replace(between, due=True)
 
 
 class _Asked:

@@ -70,6 +70,8 @@ class Engine:
         self.plan = Plan()
         self.samples: dict[Seq, Used] = {}
         self.notes: dict[Seq, str] = {}
+        # How far (ms) the clock was set while attempts ran, by request; its driver knows.
+        self.clock_moved: Callable[[], Mapping[Seq, int]] = dict
         self.commits = 0
         self.resting = self.by_hand = False
         self._group = CommitGroup()
@@ -98,7 +100,8 @@ class Engine:
     @property
     def between(self) -> Between:
         """Where it is."""
-        return Between.of(self.plan, self._dirty or self._asked, self._woken, self.samples)
+        due = self._dirty or self._asked
+        return Between.of(self.plan, due, self._woken, self.samples, self.clock_moved())
 
     # ------------------------------------------------------------ feeding
 

@@ -43,6 +43,7 @@ def test_a_step_of_the_clock_is_no_run_time(speed, step):
     assert times.unset(1, later) - began == pytest.approx(3_000 * speed, abs=1)
     assert times.unset(2, later) == later
     assert times.unset(3, later) == later, "nothing is known of it"
+    assert times.moved() == ({1: pytest.approx(step * speed, abs=1)} if step else {})
     clocks.real += 2
     assert times.unset(1, clocks.now()) - began == pytest.approx(5_000 * speed, abs=1)
     times.look([Recorded(2, later, Ended(1, 1, "exit", 0))])

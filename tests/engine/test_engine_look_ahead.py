@@ -8,11 +8,14 @@ from engine.harness import ANNE, PLAIN, Centre, asked, item, moment, observable
 
 from nqspy.core.no_exits import NoExits
 from nqspy.engine import look_ahead
+from nqspy.engine.inputs import Between
 from nqspy.engine.look_ahead import BY_LIMITS, CHANCES, LATEST, PROBABLY, PROMISED, LookAhead, never
+from nqspy.engine.virtual.ahead import AheadRun
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model.events import Change
 from nqspy.model.ids import Seq, array_key, member
+from nqspy.model.twin import twin_of
 from nqspy.store.journal import SqliteJournal
 
 
@@ -284,3 +287,26 @@ def test_a_rough_guess_knows_when_a_shift_starts_the_queue(shift, start):
     ahead = LookAhead(centre.site, centre.sim.now, centre.engine.between)
     found = ahead.outlooks((seq,), centre.engine.exits, lambda: 1.0)[seq].probably
     assert found.start == (None if start is None else moment(start))
+
+
+@pytest.mark.parametrize("hours", [1, 0, -1])
+def test_a_clock_that_was_set_while_requests_ran_moves_no_end_of_theirs(hours):
+    centre = Centre(PLAIN, pes=1, length=10_000)
+    running, _ = centre.submit("anne wall=10000", "ben wall=100")
+    centre.later(seconds=5000)
+    centre.engine.clock_moved = lambda: {running: hours * 3_600_000}
+    assert seconds(centre, 2) == 5000 + hours * 3600
+
+
+def test_the_pause_of_a_suspended_one_moves_with_its_start():
+    shift = 'define shift {} when="0 {} * * *" spill=suspend\n{} queue batch\nend\n'
+    shifts = shift.format("early", 19, "start") + shift.format("late", 21, "stop")
+    centre = Centre(PLAIN + shifts, pes=1, length=7200)
+    centre.submit("anne wall=7200")
+    centre.until("2026-03-02T21:30:00+01:00")
+    assert centre.state(1) == "suspended"
+    site, moved = twin_of(centre.site), ((1, 3_600_000),)
+    run = AheadRun(
+        site, lambda settings, request: Run(wall=7_200_000), centre.sim.now, NoExits(), Between(moved=moved)
+    )
+    assert run.site.started[1].run.ran(run.now) == centre.site.started[1].run.ran(centre.sim.now) == 3_600_000

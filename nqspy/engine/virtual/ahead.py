@@ -1,7 +1,9 @@
 """A run from a site as it is on, with what runs on it and what is promised: the same engine, passes, shifts
 and limits as a simulation's, and a journal in which nothing is kept."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
 
 from nqspy.engine.inputs import Between
 from nqspy.engine.virtual.attempts import Run
@@ -46,6 +48,7 @@ class AheadRun(VirtualRun):
             _Unwritten(self._begun), lambda r: lengths(twin.settings, r), now, exits, decider,
             sampled=sampled, moves=moves,
         )  # fmt: skip
+        _set_back(twin, between.moved)
         self.make(twin)
         self.engine.go_on(between)
         self.executor.adopt(twin, dict(between.samples), now)
@@ -64,6 +67,16 @@ class AheadRun(VirtualRun):
             if not self.step() or self.now > self._begin + HORIZON:
                 return False
         return True
+
+
+def _set_back(twin: Site, moved: Iterable[tuple[Seq, int]]) -> None:
+    """Move the starts of running attempts by as much as the clock was set since, so that they have run as
+    long as they really did."""
+    for seq, by in moved:
+        if (request := twin.started.get(seq)) is not None:
+            run, pause = request.run, request.pause
+            pause = pause and replace(pause, at=Instant(pause.at + by))
+            request.attempt = replace(run, started=Instant(run.started + by), pause=pause)
 
 
 class _OnlyPasses(Passes):
