@@ -6,7 +6,7 @@ is a plain tuple of them, so that events and rows carry it as it is; the empty t
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from itertools import combinations, starmap
+from itertools import chain, combinations, islice, starmap
 from math import gcd
 from operator import itemgetter
 
@@ -22,6 +22,8 @@ MOST_RUNS = 5_000
 """Of how many runs. All are written down each time that one begins, and told to each job in one variable,
 which the kernel takes up to 128 KiB."""
 
+SHOWN = 8
+"""Runs of a set that a sentence names."""
 _FEW = 16
 """Runs of which it is looked whether they make one."""
 
@@ -51,6 +53,12 @@ def _tidy(runs: Callable[[], list[Run]]) -> Runs:
 def show(runs: Runs) -> str:
     """The set as people write it."""
     return ",".join(map(_shown, runs))
+
+
+def brief(runs: Iterable[Run]) -> str:
+    """Return the set as sentences have it: its first pieces, if it has many."""
+    some = tuple(islice(runs, SHOWN + 1))
+    return show(some) if len(some) <= SHOWN else f"{show(some[:SHOWN])},..."
 
 
 def of(numbers: Iterable[int]) -> Runs:
@@ -122,10 +130,13 @@ def minus(one: Runs, other: Runs) -> Runs:
         return one
     begin, end = _place(one, other[0][0]), bisect_right(one, other[-1][1], key=_first)
     before = max(0, begin - 1)  # the neighbours may go on in the same step
-    left = list(one[before:begin])
-    for run in one[begin:end]:
-        left += _cut(run, _near(other, run))
+    left = [*one[before:begin], *pieces(one[begin:end], other)]
     return (*one[:before], *_joined([*left, *one[end : end + 1]]), *one[end + 1 :])
+
+
+def pieces(one: Runs, other: Runs) -> Iterator[Run]:
+    """The same piece by piece, neighbours not joined: there may be very many."""
+    return chain.from_iterable(_cut(run, _near(other, run)) for run in one)
 
 
 def both(one: Runs, other: Runs) -> Runs:
@@ -172,21 +183,19 @@ def _common(one: Run, other: Run) -> Run | None:
     return _run(met, min(last, end), both_steps) if met <= min(last, end) else None
 
 
-def _cut(run: Run, by: Runs) -> Runs:
+def _cut(run: Run, by: Runs) -> Iterator[Run]:
     """A run without what these have of it."""
     first, last, step = run
-    left: list[Run] = []
     for each in by:
         out = _common((first, last, step), each) if first <= last else None
         if out is None:
             continue
         if first < out[0]:
-            left.append(_run(first, out[0] - step, step))
-        left += _gaps(out, step)
+            yield _run(first, out[0] - step, step)
+        yield from _gaps(out, step)
         first = out[1] + step
     if first <= last:
-        left.append(_run(first, last, step))
-    return tuple(left)
+        yield _run(first, last, step)
 
 
 def _gaps(out: Run, step: int) -> Iterable[Run]:
@@ -196,7 +205,7 @@ def _gaps(out: Run, step: int) -> Iterable[Run]:
         return ()
     if stride == 2 * step:
         return (_run(first + step, last - step, stride),)
-    return [_run(index + step, index + stride - step, step) for index in range(first, last, stride)]
+    return (_run(index + step, index + stride - step, step) for index in range(first, last, stride))
 
 
 def _untangled(runs: list[Run], most: int = MOST_INDICES) -> Runs:

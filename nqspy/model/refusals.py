@@ -27,7 +27,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "bad_indices": "illegally formed job identifier: {said}",
         "many_parts": "{id}: {count:,} of its indices would become requests of their own; one command may do"
         " so to {most:,}. Name the whole array, or fewer indices",
-        "many_pieces": "{id}: its indices would be in {count:,} pieces like 20-30:5, at most {most:,} may be;"
+        "many_pieces": "{id}: its indices would be in more than {most:,} pieces like 20-30:5;"
         " name the whole array, or neighbouring indices",
         "many_indices": "illegally formed job identifier: {text} names more than {most} indices;"
         " {whole} names them all",

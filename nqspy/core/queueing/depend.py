@@ -57,7 +57,7 @@ def judge(event: Event, ended: Request | None = None) -> Judgement:
     """
     match event:
         case Ended() if ended is not None and ended.array is not None and _is_incomplete(ended.array):
-            text = f"ended without index {indices.show(ended.array.dropped)}, deleted before it began"
+            text = f"ended without index {indices.brief(ended.array.dropped)}, deleted before it began"
             return Judgement(("any", "fail", "start"), ("ok",), text, event.end_reason)
         case Started():
             return BEGUN

@@ -6,6 +6,7 @@ the array cannot keep it (they are moved, say, and the others are not) they beco
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import Any
 
 from nqspy.engine.handlers import alter
@@ -28,6 +29,8 @@ PARTS = 1_000
 """Indices that one command makes requests of their own at most: each is written down, and takes memory."""
 PIECES = 2 * indices.MOST_RUNS
 """Runs in which commands leave the indices of an array at most."""
+_APART = 4
+"""So many times as many runs, neighbours not joined, are not even made."""
 
 Do = Callable[[Request], object]
 Some = Callable[[Request, Runs], object]
@@ -162,9 +165,9 @@ def _indices(tx: Transaction, array: Request, text: str) -> Runs:
     except BadValue as error:
         raise Refusal("bad_indices", said=error) from None
     assert array.spec.array is not None
-    if strange := indices.minus(wanted, array.spec.array.indices):
-        known = indices.show(array.spec.array.indices)
-        raise Refusal("no_such_index", id=tx.site.id_of(array.seq), some=indices.show(strange), known=known)
+    known = array.spec.array.indices
+    if strange := indices.brief(indices.pieces(wanted, known)):
+        raise Refusal("no_such_index", id=tx.site.id_of(array.seq), some=strange, known=indices.brief(known))
     return wanted
 
 
@@ -174,10 +177,11 @@ def _need_few_pieces(tx: Transaction, array: Request, left: Runs) -> None:
     assert array.array is not None
     state = array.array
     kinds = (state.left, state.ready, *(held.indices for held in state.held))
-    before = sum(map(len, kinds))
-    after = sum(len(indices.minus(kind, left)) for kind in kinds) + len(left)
-    if after > max(before, PIECES):
-        raise Refusal("many_pieces", id=tx.site.id_of(array.seq), count=after, most=PIECES)
+    most = max(sum(map(len, kinds)), PIECES)
+    apart = chain.from_iterable(indices.pieces(kind, left) for kind in kinds)
+    many = len(list(islice(apart, _APART * most + 1))) > _APART * most
+    if many or sum(len(indices.minus(kind, left)) for kind in kinds) + len(left) > most:
+        raise Refusal("many_pieces", id=tx.site.id_of(array.seq), most=PIECES)
 
 
 def parted(tx: Transaction, array: Request, left: Runs) -> Iterator[Request]:

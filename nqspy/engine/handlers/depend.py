@@ -88,8 +88,8 @@ def _check_equal(spec: Spec, name: str, theirs: Runs | None) -> None:
     if theirs is None or spec.array is None:
         raise Refusal("each_of_arrays", id=name)
     own = spec.array.indices
-    if indices.minus(own, theirs) or indices.minus(theirs, own):
-        raise Refusal("unequal_indices", id=name, theirs=indices.show(theirs), own=indices.show(own))
+    if indices.brief(indices.pieces(own, theirs)) or indices.brief(indices.pieces(theirs, own)):
+        raise Refusal("unequal_indices", id=name, theirs=indices.brief(theirs), own=indices.brief(own))
 
 
 def check_places(items: Sequence[Submission]) -> None:
@@ -281,7 +281,7 @@ def _tell_each(
 
 
 def _index_name(tx: Transaction, array: Seq, some: Runs) -> str:
-    return tx.site.id_of(array).replace("[]", f"[{indices.show(some)}]", 1)
+    return tx.site.id_of(array).replace("[]", f"[{indices.brief(some)}]", 1)
 
 
 def _tell(
