@@ -247,6 +247,8 @@ def test_the_shell_of_a_request_is_for_whom_might_have_handed_it_in(inner):
     [roots] = inner.submit("root")
     [annes] = inner.submit("owner")
     shell = {"shell": "/tmp/shell"}
+    [failed] = inner.result("manager", "modify", ids=[roots], values={"umask": 0})["failed"]
+    assert failed["code"] == "not_permitted", "others could write what root's job writes"
     for role in ("home's owner", "manager", "operator"):
         [failed] = inner.result(role, "modify", ids=[roots], values=shell)["failed"]
         assert failed["code"] == "not_permitted", (role, failed)

@@ -54,6 +54,16 @@ def test_a_manager_sets_no_variable_but_those_that_show_devices(centre, name):
     centre.ask(centre.command("set consumable barrier env=none"), MIA)
 
 
+def test_nor_does_he_name_the_units_that_another_variable_shows(centre):
+    for name, env in (("license", "LM_LICENSE_FILE"), ("gpu", "CUDA_VISIBLE_DEVICES")):
+        centre.qmgr(f"create consumable {name} units=(a, b) env={env}")
+    command = centre.command("set consumable license units=(evil)")
+    assert "the home's owner alone" in str(centre.refused(command, MIA))
+    assert centre.site.settings.consumables["license"].units == ("a", "b")
+    centre.ask(centre.command("set consumable gpu units=(0, 1)"), MIA)
+    centre.ask(centre.command("set consumable license offline=(a)"), MIA)
+
+
 def test_nor_does_he_change_which_variables_a_request_of_roots_has(centre):
     centre.qmgr("create consumable gpu count=2 env=CUDA_VISIBLE_DEVICES")
     centre.qmgr("create consumable plain count=2")

@@ -99,7 +99,7 @@ def drop(
     mail = request.spec.mail
     if not tell or not mail.abort or who == request.owner:
         return False
-    name = tx.site.id_of(request.seq).replace("[]", f"[{indices.show(left)}]", 1)
+    name = tx.site.id_of(request.seq).replace("[]", f"[{indices.brief(left)}]", 1)
     said = f"Request {name} ({request.name}) was deleted by {who}. {text}"
     tx.act(Notify(mail.to or request.owner, f"nqspy: {name} deleted", said, request.seq))
     return True
@@ -260,8 +260,8 @@ def _keep_text(tx: Transaction, spec: Spec) -> None:
 _SPEC_FIELDS = (
     "name", "priority", "eligible", "shell", "account", "rerunnable", "contract", "mold", "job_class",
 )  # fmt: skip
-AS_OWNER = frozenset(("shell", "output", "workdir", "args", "environment", "script"))
-"""What a request runs, and where it reads and writes, as its owner."""
+AS_OWNER = frozenset(("shell", "output", "workdir", "args", "environment", "script", "umask"))
+"""What a request runs, and where and for whom it reads and writes, as its owner."""
 _ASK_FIELDS = (
     "cpu",
     "cpu_process",

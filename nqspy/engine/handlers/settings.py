@@ -74,13 +74,16 @@ def _guards(settings: Settings, change: Change) -> Iterator[str]:
     """Why a change is not even a manager's, unless it takes a setting back to its default; what a new object
     or a shift brings along counts. Raises BadValue."""
     change = replace(change, path=renamed(change.path))
-    kind, _, _ = registry.split(change.path)
+    kind, object_name, _ = registry.split(change.path)
     known: Mapping[str, Declared] = kind.known if kind is not None else {}
     values = registry.brought(change)
     for name, value in values.items():
         if name in known and (change.op, value) != ("set", known[name].default):
             harmless = isinstance(value, str) and re.fullmatch(known[name].unguarded, value)
             yield from () if harmless or not known[name].guard else (known[name].guard,)
+    if kind is consumables.CONSUMABLES and "units" in values and object_name in settings.consumables:
+        env = settings.consumables[object_name].env  # its value is the names of the units
+        yield from _guards(settings, Change("set", f"consumable/{object_name}/env", env))
     if kind is not None and kind.head == "shift":
         for inner in changes_of(commands_of(_members(values.get("commands")))):
             yield from _guards(settings, inner)
