@@ -22,6 +22,8 @@ LARGEST = 1 << 20
 """Bytes of an environment."""
 CHANGED = 2.0
 """Real seconds that a job waits for a renewal. Then it takes what there was before."""
+NO_ROOM = "there is no room in /tmp"
+"""Why a login failed that is tried again for the next attempt: no job pays for it."""
 RETRY = 60.0
 """Real seconds after which a login that failed is tried again."""
 UMASK = 0o076

@@ -7,6 +7,7 @@ Standard library only.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import resource
 import select
@@ -17,7 +18,7 @@ import time
 import traceback
 from collections.abc import Callable
 
-from nqspy.executors import cage, forks, login_env, logins, patience, person, proc
+from nqspy.executors import cage, forks, login_env, logins, patience, person, proc, records
 from nqspy.executors.control import Wish
 
 DEADLINE = 120.0
@@ -143,14 +144,16 @@ def _login(held: cage.Cage, who: person.Person, shell: str, until: float) -> log
             while data:
                 data = data[os.write(writer, data) :]
         except BaseException as error:
-            os.write(writer, login_env.KeptLogin("", failed=f"it could not be run: {error}").encoded())
+            full = isinstance(error, OSError) and error.errno in records.NO_ROOM
+            failed = login_env.NO_ROOM if full else f"it could not be run: {error}"
+            os.write(writer, login_env.KeptLogin("", failed=failed).encoded())
         finally:
             os._exit(0)
     os.close(writer)
     data = _read(reader, until + LEAVE)
     os.close(reader)
     kept = login_env.decode(data) or login_env.KeptLogin("", failed="it was killed")
-    kept.at = login_env.clock()
+    kept.at = 0.0 if kept.failed == login_env.NO_ROOM else login_env.clock()
     return kept
 
 
@@ -177,6 +180,8 @@ def _as_the_user(who: person.Person, shell: str, until: float) -> login_env.Kept
     os.mkdir(folder, 0o700)
     try:
         failed, data = _run(who, shell, path, until), _written(path)
+        if failed and _is_full(folder):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         if len(data) > login_env.LARGEST:
             failed = "its environment has more than 1 MiB"
         kept = None if failed else login_env.printed(seen, data)
@@ -189,6 +194,12 @@ def _as_the_user(who: person.Person, shell: str, until: float) -> login_env.Kept
             if os.path.lexists(path):
                 os.unlink(path)
             os.rmdir(folder)
+
+
+def _is_full(folder: str) -> bool:
+    """True if an ordinary user can write no more there."""
+    disk = os.statvfs(folder)
+    return not disk.f_bavail or bool(disk.f_files and not disk.f_favail)
 
 
 def _become(who: person.Person) -> None:

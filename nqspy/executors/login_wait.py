@@ -50,6 +50,8 @@ class LoginSeeker:
         self._order["kept"], self.note = kept, ""
         if kept.failed:
             said = f"the login shell {self._shell} of {self._who.name} gave no environment: {kept.failed}"
+            if kept.failed == login_env.NO_ROOM:
+                raise child.Again(said)
             if self._order["login_env"]["failed"] == "hold":
                 return said
             self.note = f"it has a plain environment: {said}"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nqspy.executors import child, local, login_env
+from nqspy.executors import cage, child, local, login_env, login_taker, patience
 from nqspy.executors.order import make_order
 from nqspy.executors.person import Person
 from nqspy.model.actions import Kill, Start
@@ -169,6 +169,20 @@ def test_a_login_that_is_cut_off_from_outside_leaves_nothing_and_no_job_pays_for
     os.kill(pid, signal.SIGKILL)
     assert "login" in desk.expect(ObservedVoid, request).text
     desk.until(lambda: not _sleepers(seconds), "the end of the profile")
+
+
+def test_a_login_that_had_no_room_is_no_verdict_and_is_taken_again(tmp_path, monkeypatch):
+    shell = tmp_path / "bash"
+    shell.write_text("#!/bin/sh\nexit 125\n")
+    shell.chmod(0o755)
+    who = Person(os.geteuid(), os.getegid(), "me", str(tmp_path), str(shell))
+    kept = login_taker._login(cage.Cage(), who, str(shell), patience.now() + 60)
+    assert (kept.age(60.0), "status 125" in kept.failed) == ("fresh", True)
+    disk = os.statvfs(tmp_path)
+    full = os.statvfs_result((*disk[:4], 0, *disk[5:]))
+    monkeypatch.setattr(os, "statvfs", lambda path: full)
+    kept = login_taker._login(cage.Cage(), who, str(shell), patience.now() + 60)
+    assert (kept.age(60.0), kept.failed) == ("old", login_env.NO_ROOM)
 
 
 def test_a_login_without_bound_is_refused(desk):
