@@ -279,6 +279,15 @@ def test_delete_deletes_the_whole_chain_behind_it():
     site.is_sound()
 
 
+def test_what_a_deleted_dependant_waited_for_is_named_and_nothing_else():
+    site = centre().qmgr("set dependency_failed delete")
+    site.submit("anne held", "ben after=1", "ben after=1:start", "ben after=1:ok,1:start")
+    site.ask(cm.Delete(("1",)))
+    ok, start = f"{site.id(1)} has ended with exit status 0", f"{site.id(1)} has started"
+    waited = [site.end_of(seq).text.partition("; it waited until ")[2] for seq in (2, 3, 4)]
+    assert waited == [ok, start, f"{ok} or {start}"]
+
+
 def test_a_long_chain_is_deleted_in_one_go():
     site = centre().qmgr("set dependency_failed delete")
     site.submit("anne held")

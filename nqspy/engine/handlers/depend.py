@@ -329,14 +329,15 @@ def _tell_never(
 ) -> None:
     """What can never be met any more, by ``set dependency_failed``: held, deleted, or run all the same."""
     prerequisite = became.seq
-    missed = " or ".join(awaited(tx.site, Dependency(prerequisite, word)) for word in words)
     match tx.site.settings.server.dependency_failed:
         case "run":
             _tell_met(tx, became, words, f"{text}; it runs all the same", seqs)
         case "delete":
-            for seq in seqs:
-                what.deletes(tx.site.requests[seq], prerequisite, text)
-                drop(tx, tx.site.requests[seq], WHO, f"{text}; it waited until {missed}", tell=False)
+            for request in map(tx.site.requests.__getitem__, seqs):
+                asked = (Dependency(prerequisite, word) for word in words)
+                missed = " or ".join(awaited(tx.site, each) for each in asked if each in request.unmet)
+                what.deletes(request, prerequisite, text)
+                drop(tx, request, WHO, f"{text}; it waited until {missed}", tell=False)
         case _:
             for seq in seqs:
                 what.holds(tx.site.requests[seq], prerequisite, text)
