@@ -105,7 +105,8 @@ def test_requeue_has_them_run_again_but_not_those_that_must_not(live):
         f"echo run >> once.ran; while [ ! -e {live.work}/once.gate ]; do sleep 0.02; done", rerunnable=False
     )
     live.running(once)
-    live.stop("--requeue")
+    live.run("nqsd", "stop", "--requeue").ok()
+    live.hang_up()
     assert not alive(pid)
     (live.work / "again.gate").touch()
     live.start()

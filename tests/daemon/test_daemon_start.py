@@ -25,7 +25,7 @@ def test_a_new_home_is_filled_and_serves(make_live):
     assert int(words[0]) == live.pid
     assert not {"re", "json", "typing", "typer", "msgspec", "nqspy.daemon.command"} & _loaded_by_status(live)
     assert Path(f"/proc/{live.pid}/cwd").resolve() == Path("/")
-    live.stop()
+    live.run("nqsd", "stop").ok()
     live.run("nqsd", "status").refused("no nqsd serves")
     live.run("nqsd", "stop").refused("no nqsd serves")
     assert not live.leftovers()
@@ -257,31 +257,34 @@ def test_changed_files_are_applied_at_the_next_start_and_only_they(make_live):
     assert (queues["batch"]["run_limit"], queues["more"]["run_limit"]) == (9, 4)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (ONE_QUEUE + "set queue batch run_limits=3\n", ("line 6", "run_limits")),
-        (ONE_QUEUE + "set queue nowhere run_limit=3\n", ("line 6", "nowhere")),
-        (ONE_QUEUE + 'define shift day when=("99 9 * * *")\n  stop queue batch\nend\n', ("line 6", "99 9")),
-        ("delete request 17\n", ("10-site.qmgr", "queues.d")),
-    ],
-)
-def test_an_error_in_any_line_leaves_the_settings_in_force(live, text, words):
+BROKEN = [
+    (ONE_QUEUE + "set queue batch run_limits=3\n", ("line 6", "run_limits")),
+    (ONE_QUEUE + "set queue nowhere run_limit=3\n", ("line 6", "nowhere")),
+    (ONE_QUEUE + 'define shift day when=("99 9 * * *")\n  stop queue batch\nend\n', ("line 6", "99 9")),
+    ("delete request 17\n", ("10-site.qmgr", "queues.d")),
+]
+
+
+def test_an_error_in_any_line_leaves_the_settings_in_force(live):
     before = live.qmgr("show all").out
-    live.stop()
-    (live.home / "queues.d" / "10-site.qmgr").write_text(text)
-    done = live.run("nqsd", "start").ok()
-    assert all(word in done.err for word in ("10-site.qmgr", *words)), done
-    assert live.qmgr("show all").out == before
-    assert all(word in live.run("nqsd", "status").out for word in words)
-    assert all(word in live.log for word in words)
-    [alarm] = live.events("alarm")
-    assert "10-site.qmgr" in alarm["text"]
-    if "line 6" in words:
-        lines = [line.removeprefix("    ") for line in live.log.splitlines()]
-        row = next(n for n, line in enumerate(lines) if line == text.splitlines()[5])
-        assert lines[row + 1].strip() == "^"
-        assert lines[row][lines[row + 1].index("^")] != " "
+    for times, (text, words) in enumerate(BROKEN, start=1):
+        live.stop()
+        (live.home / "queues.d" / "10-site.qmgr").write_text(text)
+        former = len(live.log)
+        done = live.run("nqsd", "start").ok()
+        assert all(word in done.err for word in ("10-site.qmgr", *words)), done
+        assert live.qmgr("show all").out == before
+        assert all(word in live.run("nqsd", "status").out for word in words)
+        log = live.log[former:]
+        assert all(word in log for word in words)
+        alarms = live.events("alarm")
+        assert len(alarms) == times
+        assert "10-site.qmgr" in alarms[-1]["text"]
+        if "line 6" in words:
+            lines = [line.removeprefix("    ") for line in log.splitlines()]
+            row = next(n for n, line in enumerate(lines) if line == text.splitlines()[5])
+            assert lines[row + 1].strip() == "^"
+            assert lines[row][lines[row + 1].index("^")] != " "
 
 
 def test_a_first_start_with_a_broken_file_is_refused_with_its_line(make_live):
