@@ -28,6 +28,7 @@ NAME_MAX = 230
 WORD_MAX = 1024
 """Characters of an account, an address, an attribute."""
 PATH_MAX = 4096
+_EQUALS = ord("=")
 STRING_MAX = (128 << 10) - 1
 """Bytes of an argument, or of a variable with its name: the kernel takes 128 KiB with the NUL behind it."""
 START_MAX = (2 << 20) - (256 << 10)
@@ -78,20 +79,24 @@ def check_spec(site: Site, spec: Spec) -> None:
 
 def check_start(args: Sequence[str], environment: bytes) -> None:
     """Raises Refusal for arguments and variables with which no program can be started (execve(2))."""
-    for pair in filter(None, environment.split(b"\0")):
-        name, equals, _ = pair.partition(b"=")
-        word = name.decode("utf-8", "replace")[:80]
-        if not equals:
-            raise Refusal("bad_variable", word=word)
-        if len(pair) > STRING_MAX:
-            raise Refusal("long_variable", name=word, size=len(pair), most=STRING_MAX)
+    pairs = environment.split(b"\0")
+    for pair in [pair for pair in pairs if _EQUALS not in pair and pair]:
+        raise Refusal("bad_variable", word=_shown(pair))
+    if len(environment) > STRING_MAX:
+        for pair in [pair for pair in pairs if len(pair) > STRING_MAX]:
+            name = _shown(pair.partition(b"=")[0])
+            raise Refusal("long_variable", name=name, size=len(pair), most=STRING_MAX)
     sizes = [len(word.encode("utf-8", "replace")) for word in args]
     for place, size in enumerate(sizes, start=1):
         if size > STRING_MAX:
             raise Refusal("long_argument", place=place, size=size, most=STRING_MAX)
-    total = sum(sizes) + _EACH * (len(sizes) + environment.count(b"\0") + 1) + len(environment)
+    total = sum(sizes) + _EACH * (len(sizes) + len(pairs)) + len(environment)
     if total > START_MAX:
         raise Refusal("many_arguments", size=total >> 10, most=START_MAX >> 10)
+
+
+def _shown(word: bytes) -> str:
+    return word.decode("utf-8", "replace")[:80]
 
 
 def check_class(site: Site, spec: Spec, groups: Collection[str] | None) -> None:
@@ -157,13 +162,14 @@ def _paths(spec: Spec) -> list[str]:
 
 def _check_words(spec: Spec, paths: Iterable[str]) -> None:
     """What else is printed or handed on: short, printable words."""
-    notes = sum(not each.startswith(AFTER) for each in spec.attributes)
-    if notes > ATTRIBUTES_MAX:
-        raise Refusal("many_attributes", count=notes, most=ATTRIBUTES_MAX)
+    if len(spec.attributes) > ATTRIBUTES_MAX:
+        notes = sum(not each.startswith(AFTER) for each in spec.attributes)
+        if notes > ATTRIBUTES_MAX:
+            raise Refusal("many_attributes", count=notes, most=ATTRIBUTES_MAX)
     for what, word in _words(spec):
         if word and (len(word) > WORD_MAX or not word.isprintable()):
             raise Refusal("bad_word", what=what, word=word[:40], most=WORD_MAX)
-    addresses = addresses_in(spec.mail.to or "")
+    addresses = addresses_in(spec.mail.to) if spec.mail.to else ()
     if len(addresses) > ADDRESSES_MAX:
         raise Refusal("many_addresses", count=len(addresses), most=ADDRESSES_MAX)
     for address in addresses:
