@@ -1,15 +1,16 @@
 """Why a request waits, in which place, and when it would start."""
 
 import pytest
-from engine.harness import PLAIN, Centre, caller_of, item, moment, observable
+from engine.harness import ANNE, OLGA, PLAIN, Centre, caller_of, item, moment, observable
 from engine.test_engine_swap import Prime
 
-from nqspy.engine.explain import Places, reason_of
+from nqspy.engine.explain import Places, causes, reason_of, reasons_of
 from nqspy.engine.look_ahead import BY_LIMITS
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
-from nqspy.model.ids import Seq
+from nqspy.model import indices
+from nqspy.model.ids import Seq, member
 
 
 def why(centre: Centre, seq: Seq) -> tuple[str, str, str]:
@@ -196,3 +197,35 @@ def test_an_estimate_across_the_change_of_the_clock():
     centre.submit("anne")
     at, _ = centre.estimate(1)
     assert at == moment("2026-03-29T03:00:00+02:00")
+
+
+def _held(centre: Centre, array: Seq, *some: str) -> None:
+    names = tuple(centre.id(array).replace("[]", f"[{each}]") for each in some)
+    assert centre.ask(cm.HoldRequests(names, "u"), ANNE)["failed"] == []
+
+
+def test_each_cause_for_which_indices_wait_is_told_with_its_indices() -> None:
+    centre = Centre(PLAIN, pes=1)
+    (array,) = centre.submit("anne array=1-9 queue=batch")
+    _held(centre, array, "3-5")
+    centre.ask(cm.HoldRequests((centre.id(array).replace("[]", "[7]"),), "o"), OLGA)
+    found = {indices.show(runs): (reason.code, reason.who) for runs, reason in causes(centre.engine, array)}
+    assert found == {"2,6,8-9": ("NO_PES", "machine"), "3-5": ("HELD", "owner"), "7": ("HELD", "operator")}
+    each = reasons_of(centre.engine, [member(array, index) for index in (2, 3, 7)])
+    assert [reason.code for reason in each.values()] == ["NO_PES", "HELD", "HELD"]
+
+
+def test_an_array_whose_indices_are_all_held_or_run_shows_the_hold() -> None:
+    centre = Centre(PLAIN, pes=1)
+    (array,) = centre.submit("anne array=1-3 queue=batch")
+    _held(centre, array, "2", "3")
+    assert reason_of(centre.engine, centre.request(array)).code == "HELD"  # type: ignore[union-attr]
+    with pytest.raises(AssertionError):
+        _held(centre, array, "1")
+    centre.qmgr("stop queue batch")
+    centre.ask(cm.RerunRequests((centre.id(array).replace("[]", "[1]"),)), ANNE)
+    _held(centre, array, "1")
+    centre.ask(cm.Delete((centre.id(array).replace("[]", "[2-3]"),)), ANNE)
+    assert reason_of(centre.engine, centre.request(array)).code == "HELD"  # type: ignore[union-attr]
+    ((runs, reason),) = causes(centre.engine, array)
+    assert (indices.show(runs), reason.code) == ("1", "HELD")

@@ -1,10 +1,9 @@
 """Arrays of requests: one submission, one row, one event; an index becomes a request when it starts."""
 
 import pytest
-from engine.harness import ANNE, BEN, OLGA, PLAIN, ROOT, Centre, Failpoint, item
+from engine.harness import ANNE, BEN, PLAIN, ROOT, Centre, Failpoint, item
 from msgspec.structs import replace
 
-from nqspy.engine.explain import causes, reason_of, reasons_of
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
@@ -471,36 +470,3 @@ def test_indices_that_overwrite_one_file_are_warned_of(way: str, path: str, warn
     wish = replace(wish, spec=replace(wish.spec, output=Output(stdout=path)))
     answer = centre.ask(cm.Submit((wish,)), by=ANNE)
     assert len(answer.get("warnings", ())) == warned
-
-
-def _held(centre: Centre, array: Seq, *some: str) -> None:
-    names = tuple(centre.id(array).replace("[]", f"[{each}]") for each in some)
-    assert centre.ask(cm.HoldRequests(names, "u"), ANNE)["failed"] == []
-
-
-def test_each_cause_for_which_indices_wait_is_told_with_its_indices() -> None:
-    centre = Centre(PLAIN, pes=1)
-    (array,) = centre.submit("anne array=1-9 queue=batch")
-    _held(centre, array, "3-5")
-    centre.ask(cm.HoldRequests((centre.id(array).replace("[]", "[7]"),), "o"), OLGA)
-    found = {indices.show(runs): (reason.code, reason.who) for runs, reason in causes(centre.engine, array)}
-    assert found == {"2,6,8-9": ("NO_PES", "machine"), "3-5": ("HELD", "owner"), "7": ("HELD", "operator")}
-    each = reasons_of(centre.engine, [member(array, index) for index in (2, 3, 7)])
-    assert [reason.code for reason in each.values()] == ["NO_PES", "HELD", "HELD"]
-
-
-def test_an_array_whose_indices_are_all_held_or_run_shows_the_hold() -> None:
-    centre = Centre(PLAIN, pes=1)
-    (array,) = centre.submit("anne array=1-3 queue=batch")
-    _held(centre, array, "2", "3")
-    assert reason_of(centre.engine, _array(centre, array)).code == "HELD"  # type: ignore[union-attr]
-    with pytest.raises(AssertionError):
-        _held(centre, array, "1")
-    centre.qmgr("stop queue batch")
-    centre.ask(cm.RerunRequests((centre.id(array).replace("[]", "[1]"),)), ANNE)
-    _held(centre, array, "1")
-    centre.ask(cm.Delete((centre.id(array).replace("[]", "[2-3]"),)), ANNE)
-    assert _left(centre, array) == ""
-    assert reason_of(centre.engine, _array(centre, array)).code == "HELD"  # type: ignore[union-attr]
-    ((runs, reason),) = causes(centre.engine, array)
-    assert (indices.show(runs), reason.code) == ("1", "HELD")
