@@ -60,8 +60,9 @@ class QueueQuota:
         if most is not None and have + number > most:
             raise Refusal("queued_limit", have=have, most=most, there=there, where=where, asked=asked)
         if load is not None and have + number > load:
-            kind = "queue_full" if have >= load else "queue_too_small"
-            raise Refusal(kind, queue=queue, most=load, number=number)
+            if have >= load:
+                raise Refusal("queue_full", queue=queue, most=load)
+            raise Refusal("queue_too_small", queue=queue, most=load, number=number)
 
     def keep(self, spec: Spec, bodies: Iterable[tuple[str, bytes]] = ()) -> None:
         """Counts what a request brings along, each with its content hash, and its own text where that is
