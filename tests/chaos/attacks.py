@@ -90,6 +90,8 @@ ATTACKS = (
            ("executors/test_executors_asides.py",)),
     Attack("9", "fill the disk with arguments and notes, ask for what no program can be started with",
            ("answers/test_answers_room.py",)),
+    Attack("9", "fill the disk by an output that was delivered and is still open",
+           ("daemon/test_daemon_spool_disk.py",)),
     Attack("9", "lose what was acknowledged by damaging the log after a crash",
            ("daemon/test_daemon_lost_log.py",)),
     Attack("9", "say as a manager what root's jobs run or read, by the variable of a consumable",
