@@ -119,6 +119,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left:
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if (item.get_closest_marker("long") is not None) == wanted]
+    if hasattr(config, "workerinput"):
+        places = _places({item.path for item in items})
+        items.sort(key=lambda item: places[item.path])
+
+
+def _places(files: set[Path]) -> dict[Path, tuple[float, Path]]:
+    """Where a file comes in a run: folders are mixed, as some compute where others wait; of each the largest
+    comes first, so that no worker has a long one left at the end."""
+    found = {}
+    for folder in {path.parent for path in files}:
+        mine = [path for path in files if path.parent == folder]
+        mine.sort(key=lambda path: (-path.stat().st_size, path))
+        found |= {path: ((rank + 0.5) / len(mine), path) for rank, path in enumerate(mine)}
+    return found
 
 
 @pytest.hookimpl(trylast=True)
