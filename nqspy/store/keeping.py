@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 
+from nqspy.model.arrays import counted
 from nqspy.model.events import Modified, Recorded, Submitted
 from nqspy.model.ids import Seq, index_of, number_of
 from nqspy.model.requests import Request, Spec
@@ -26,6 +27,8 @@ _TEXT = """INSERT INTO kept (owner, digest, size, ran) VALUES (?, ?, ?, 0)
 ON CONFLICT DO UPDATE SET size = size + excluded.size"""
 _RAN = "UPDATE kept SET ran = 1 WHERE owner = ? AND digest = ?"
 _GONE = "DELETE FROM kept WHERE owner = ? AND digest = ? AND ran = 0 RETURNING size"
+_LESS = """UPDATE kept SET size = size * 2 / ?3 WHERE owner = ?1 AND digest = ?2 AND ran = 0
+RETURNING size * ?3 / 2 - size"""
 _ALONE = "DELETE FROM blobs WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM kept WHERE digest = ?1)"
 _TOTALS = "SELECT owner, sum(size) FROM kept GROUP BY owner"
 _ONE = "SELECT 1 FROM kept WHERE owner = ? AND digest = ?"
@@ -49,7 +52,8 @@ def text_of(seq: Seq, spec: Spec) -> Pair:
 class CommitStep:
     """What a commit changes, to be remembered once it is durable: ``refs``: requests that have not ended;
     ``new``, ``ran``, ``gone``: pairs; ``texts``: bytes of large specifications; ``sizes``: bytes more or
-    less; ``dropped``: blobs that are no more."""
+    less; ``dropped``: blobs that are no more; ``arrays``: texts of arrays that ended, and how many times
+    each counts."""
 
     refs: dict[Pair, int] = field(default_factory=dict)
     new: list[Pair] = field(default_factory=list)
@@ -58,6 +62,7 @@ class CommitStep:
     gone: list[Pair] = field(default_factory=list)
     sizes: dict[str, int] = field(default_factory=dict)
     dropped: set[str] = field(default_factory=set)
+    arrays: list[tuple[Pair, int]] = field(default_factory=list)
 
 
 class Keeping:
@@ -112,12 +117,17 @@ class Keeping:
 
     def _end(self, step: CommitStep, request: Request) -> None:
         """Let go of the blobs of a request that ended. An index keeps nothing of its own: its array is there
-        as long. A large specification stays: the history has it in an event and in a record."""
+        as long. A large specification stays: the history has it in an event and in a record, that of an array
+        once more for each index that was a request of its own."""
         pairs = pairs_of(request.spec)
         if index_of(request.seq) is None:
             for pair in pairs:
                 step.refs[pair] = step.refs.get(pair, 0) - 1
             step.gone += () if request.attempts else pairs
+            if request.spec.array is not None:
+                step.arrays.append((text_of(request.seq, request.spec), 1 + counted(request.spec.array)))
+        elif text_size(request.spec):
+            step.ran.add(text_of(request.seq, request.spec))
         if request.attempts:
             step.ran.update(pairs)
 
@@ -137,6 +147,8 @@ class Keeping:
             step.sizes[owner] = step.sizes.get(owner, 0) + size
         if step.ran:
             connection.executemany(_RAN, sorted(step.ran))
+        for pair, times in step.arrays:
+            step.sizes[pair[0]] = step.sizes.get(pair[0], 0) - _size(connection, _LESS, (*pair, times))
         for pair in step.gone:
             step.sizes[pair[0]] = step.sizes.get(pair[0], 0) - _size(connection, _GONE, pair)
             if connection.execute(_ALONE, (pair[1],)).rowcount:
@@ -158,8 +170,8 @@ class Keeping:
         self._known.difference_update(step.gone)
 
 
-def _size(connection: sqlite3.Connection, statement: str, pair: Pair) -> int:
-    return sum(size for (size,) in connection.execute(statement, pair).fetchall())
+def _size(connection: sqlite3.Connection, statement: str, values: Pair | tuple[str, str, int]) -> int:
+    return sum(size for (size,) in connection.execute(statement, values).fetchall())
 
 
 def _remember(known: set[Pair], more: Iterable[Pair]) -> None:

@@ -77,6 +77,19 @@ def test_who_submits_and_deletes_over_and_over_fills_no_disk(fresh):
     assert code == "user_spool"
 
 
+def test_an_array_that_never_ran_counts_on_for_itself_alone(fresh):
+    fresh.qmgr("set server user_spool=30mb")
+    keeps = fresh.daemon.journal.kept
+    before, items = keeps("anne"), [_item(args=["x" * 9_000], array={"indices": [[0, 1999, 1]]})]
+    for number in (1, 2, 3):
+        [id] = fresh.result("owner", "submit", items=items)["ids"]
+        assert keeps("anne") - before > 18_000_000
+        fresh.result("owner", "delete", ids=[id])
+        assert number * 18_000 < keeps("anne") - before < number * 20_000
+    fresh.daemon.journal._keeping.forget()
+    assert 3 * 18_000 < keeps("anne") - before < 3 * 20_000, "the rows say the same"
+
+
 def test_a_list_and_an_array_count_for_each_request(fresh):
     fresh.qmgr("set server user_spool=3mb")
     some = [_item(args=["x" * 100_000])]
