@@ -48,7 +48,7 @@ def carried_out(serving: Serving, command: Any, caller: Caller, answer: Callable
             failed += [each for each in reply.value["failed"] if _full(serving, each["id"]) not in deleted]
             done += reply.value["done"]
             command = _with_fewer_mails(command, len(reply.value["done"]))
-        some = max(least, some // 4) if part_over() else min(AT_ONCE, 2 * some)
+        some = max(least, some // 2) if part_over() else min(AT_ONCE, 2 * some)
         if slice_over():
             yield None
             slice_over = after(PART)

@@ -86,7 +86,9 @@ def parse_named(text: str, names: Collection[str] | None) -> tuple[JobRef, str] 
 
 def _is_of(host: str, names: Collection[str] | None) -> bool:
     """True if a host is one of these, as a short or as a full name."""
-    return names is None or any(f"{host}.".startswith(f"{n}.") or n.startswith(f"{host}.") for n in names)
+    if names is None or host in names:
+        return True
+    return any(f"{host}.".startswith(f"{n}.") or n.startswith(f"{host}.") for n in names)
 
 
 def _is_number(text: str) -> bool:

@@ -186,9 +186,11 @@ class Transaction(Struct):
         return None if row is None else row["ended"]
 
     def look_up_named(self, ids: Iterable[str]) -> None:
-        """The same for those that identifiers name."""
-        named = (request_named(text, self.site.names) for text in ids)
-        self.look_up(key for seq in named if seq is not None for key in (seq, array_key(number_of(seq))))
+        """The same for those that identifiers name; there is no array with the number of a request."""
+        names, requests = self.site.names, self.site.requests
+        named = (request_named(text, names) for text in ids)
+        gone = (seq for seq in named if seq is not None and seq not in requests)
+        self.look_up(key for seq in gone for key in (seq, array_key(number_of(seq))))
 
 
 Handler = Callable[[Transaction, Any, Caller], Any]
