@@ -168,15 +168,15 @@ class Queue(RunningLimits):
     order: str = setting(
         "name",
         "priority",
-        "who comes first: by intra-queue priority, by date in queue, the shortest by its wall limit, or by"
-        " class (who waits too long has others give way)",
+        "which request comes first: by intra-queue priority, by date in queue, the shortest by its wall"
+        " limit, or by class (one that waits too long has others give way)",
         words=("priority", "fcfs", "sjf", "class"),
     )
     backfill: str = setting(
         "name",
         "limit",
-        "who may start past one that waits: nobody, who delays no promised start by its wall limit, who "
-        "probably delays none, or who lets itself be ended before it would",
+        "which requests may start past one that waits: none, those that delay no promised start by their"
+        " wall limits, that probably delay none, or that are ended before they would",
         words=("none", "limit", "probable", "contract"),
     )
     probability: float = setting(
