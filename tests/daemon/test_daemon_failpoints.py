@@ -31,11 +31,13 @@ def died(live):
     live.hang_up()
 
 
-def items(live):
+def items(live, marks):
     """A list of jobs that leave a mark each."""
-    script = "echo {n} >> marks\nexit {n}\n"
+    script = "echo {n} >> {marks}\nexit {n}\n"
     return [
-        submission(script.format(n=n), (), {"shell": "/bin/sh", "workdir": live.work, "name": f"j{n}"})
+        submission(
+            script.format(n=n, marks=marks), (), {"shell": "/bin/sh", "workdir": live.work, "name": f"j{n}"}
+        )
         for n in range(JOBS)
     ]
 
@@ -65,10 +67,12 @@ ON_THE_WAY = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", ON_THE_WAY)
-def test_killed_on_the_way_of_a_list_it_goes_on_where_it_was(live, rule):
+def test_killed_on_the_way_of_a_list_it_goes_on_where_it_was(office, rule):
     """Each point is met in the middle of the list's life, whoever comes to it first; the client repeats what
     was not answered, with the same key."""
-    fields = {"items": items(live), "key": "list", "dry_run": False}
+    live, marks = office, rule.partition("=")[0]
+    fields = {"items": items(live, marks), "key": marks, "dry_run": False}
+    before = len(live.events("submitted"))
     live.stop()
     armed(live, rule.format(25 if rule.startswith("row") else 3))
     told = []
@@ -81,24 +85,26 @@ def test_killed_on_the_way_of_a_list_it_goes_on_where_it_was(live, rule):
     ids = live.client.call("submit", repeat=True, **fields)["ids"]
     assert told in ([], ids)
     assert [live.ended(id)["exit_status"] for id in ids] == list(range(JOBS))
-    assert sorted((live.work / "marks").read_text().split()) == [str(n) for n in range(JOBS)]
-    assert len(live.events("submitted")) == JOBS
+    assert sorted((live.work / marks).read_text().split()) == [str(n) for n in range(JOBS)]
+    assert len(live.events("submitted")) == before + JOBS
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", ["scan=kill@1", "scanned=kill@1", "commit=kill@1", "committed=kill@1"])
-def test_killed_in_a_restart_the_next_one_finds_the_same(live, rule):
-    id = live.submit("echo run >> long.ran; while [ ! -e gate ]; do sleep 0.02; done; exit 4")
-    waiting = live.submit("echo run >> next.ran", after=f"{id}:any")
+def test_killed_in_a_restart_the_next_one_finds_the_same(office, rule):
+    live, name = office, rule.partition("=")[0]
+    long, gate, next = f"{name}.long", f"{name}.gate", f"{name}.next"
+    id = live.submit(f"echo run >> {long}; while [ ! -e {gate} ]; do sleep 0.02; done; exit 4")
+    waiting = live.submit(f"echo run >> {next}", after=f"{id}:any")
     live.running(id)
     live.kill()
     armed(live, rule)
     died(live)
     live.start()
     assert live.job(id)["state"] == "running"
-    (live.work / "gate").touch()
+    (live.work / gate).touch()
     assert (live.ended(id)["exit_status"], live.ended(waiting)["exit_status"]) == (4, 0)
-    assert (live.text("long.ran"), live.text("next.ran")) == ("run\n", "run\n")
+    assert (live.text(long), live.text(next)) == ("run\n", "run\n")
 
 
 @pytest.mark.parametrize(("error", "text"), [("EIO", "Input/output error"), ("ENOSPC", "No space left")])
