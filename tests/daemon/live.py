@@ -41,7 +41,7 @@ def until(condition: Callable[[], T], what: str, patience: float = PATIENCE) -> 
     while (waited := time.monotonic() - begin) < patience:
         if value := condition():
             return value
-        time.sleep(min(max(0.01, waited / 10), 0.1))
+        time.sleep(min(max(0.01, waited / 10), 0.05))
     pytest.fail(f"in vain: {what}")
 
 
