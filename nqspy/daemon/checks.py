@@ -1,21 +1,18 @@
-"""What a start cannot use, refused before anything of the home is made."""
+"""What a start cannot use, refused before anything of the home is made. Who starts a daemon waits for this:
+what reads queues is loaded only where there are any."""
 
 from pathlib import Path
 
-from nqspy.daemon import files
 from nqspy.daemon.clock import check_clock
 from nqspy.daemon.home import Home, unusable
 from nqspy.daemon.options import StartOptions
 from nqspy.model.errors import NqspyError
-from nqspy.qmgr.parser import ParseError
 
 
 def check(home: Home, options: StartOptions) -> None:
-    """Refuses what a start cannot use, before anything of the home is made. Raises NqspyError."""
+    """Refuse what a start cannot use, before anything of the home is made. Raises NqspyError."""
     try:
         _check(home, options)
-    except ParseError as error:
-        raise NqspyError(f"--queues: {error}\n{error.caret()}") from None
     except OSError as error:
         raise unusable(home, error) from None
 
@@ -29,9 +26,16 @@ def _check(home: Home, options: StartOptions) -> None:
     if options.exits is not None and not Path(options.exits).is_dir():
         raise NqspyError(f"--exits: {options.exits} is no folder")
     if options.queues is not None and not home.database.exists():
-        try:
-            files.read_through(Path(options.queues), home.owner())
-        except ParseError:
-            raise
-        except NqspyError as error:
-            raise NqspyError(f"--queues: {error}") from None
+        _check_queues(Path(options.queues), home)
+
+
+def _check_queues(folder: Path, home: Home) -> None:
+    from nqspy.daemon import files
+    from nqspy.qmgr.parser import ParseError
+
+    try:
+        files.read_through(folder, home.owner())
+    except ParseError as error:
+        raise NqspyError(f"--queues: {error}\n{error.caret()}") from None
+    except NqspyError as error:
+        raise NqspyError(f"--queues: {error}") from None

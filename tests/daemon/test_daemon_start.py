@@ -422,12 +422,13 @@ def test_queues_that_cannot_be_applied_leave_no_database_of_a_first_start(make_l
     assert "2020-03-02" in first
 
 
-def test_whoever_starts_or_stops_it_waits_for_nothing_heavy(tmp_path):
+@pytest.mark.parametrize("words", [("status",), ("start", "--clock", "noon")])
+def test_whoever_starts_or_stops_it_waits_for_nothing_heavy(tmp_path, words):
     heavy = {"numpy", "peewee", "apscheduler", "pydantic"}
     told = f"atexit.register(lambda: print(sorted({heavy} & set(sys.modules))))"
     code = f"import atexit, sys; {told}; from nqspy.daemon.command import main; main()"
     done = subprocess.run(
-        [sys.executable, "-c", code, "status", "--home", tmp_path],
+        [sys.executable, "-c", code, *words, "--home", tmp_path],
         capture_output=True,
         text=True,
         check=False,
