@@ -141,9 +141,12 @@ def overlooked(script: str, source: str, dialect: str, prefix: str) -> list[str]
     said = []
     for number, line in lines:
         text = line.lstrip(_BLANKS)
-        read = _kind(line, dialect, prefix)[0] or text[:8].rstrip() == "#SBATCH"  # `foreign` tells of these
+        read = (
+            _kind(line, dialect, prefix)[0] or text[:8].rstrip(_BLANKS) == "#SBATCH"
+        )  # `foreign` tells of these
         if not read and (right := _meant(text, dialect, prefix)):
-            said.append(f"{source} line {number}: {text[:_SHOWN]} is not read as a directive; write {right}")
+            shown = "".join(ascii(c)[1:-1] if c.isspace() else c for c in text[:_SHOWN])
+            said.append(f"{source} line {number}: {shown} is not read as a directive; write {right}")
     starts = {"nqs": ("#QSUB", "#@$")}.get(dialect, (prefix,) if dialect else (prefix, "#QSUB", "#@$"))
     for start in filter(None, starts):
         at = script.find(f"\n{start} -", max(end - 1, 0))
@@ -155,10 +158,10 @@ def overlooked(script: str, source: str, dialect: str, prefix: str) -> list[str]
 
 def _meant(line: str, dialect: str, prefix: str) -> str:
     """The directive that a comment nearly is; "" for any other comment."""
-    word = line[1:].lstrip(_BLANKS)
+    word = line[1:].lstrip()
     kinds = {"nqs": ("#QSUB",)}.get(dialect, (prefix,) if dialect else (prefix, "#QSUB", "#SBATCH"))
     for kind in kinds:
-        name, rest = kind[1:].upper(), word[len(kind) - 1 :].lstrip(_BLANKS)
+        name, rest = kind[1:].upper(), word[len(kind) - 1 :].lstrip()
         if name and kind[0] == line[:1] == "#" and word.upper().startswith(name) and rest[:1] == "-":
             foreign = kind == "#SBATCH" and not dialect
             return f"{kind} {rest[:_SHOWN]}{' and submit with --dialect slurm' * foreign}"

@@ -103,7 +103,8 @@ def test_an_indented_directive_is_read(hand_in, indent, line, command):
         ("#pbs -l walltime=9", "qsub"), ("#PBS-l walltime=9", "qsub"), ("# PBS -N x", "qsub"),
         ("#qsub -q x", "qsub"), ("# SBATCH -n 2", "qsub"), ("# SBATCH -n 2", "submit"),
         ("#SBATCH-n 2", "submit"), ("#sbatch --time=3", "submit"), ("true\n#PBS -N x", "qsub"),
-        ("true\n#QSUB -r x", "qsub"), ("true\n\n#SBATCH -J x", "submit"),
+        ("true\n#QSUB -r x", "qsub"), ("true\n\n#SBATCH -J x", "submit"), ("#PBS\u00a0-N x", "qsub"),
+        ("#SBATCH\u00a0-J x", "submit"), ("#\u00a0PBS -N x", "qsub"),
     ],
 )  # fmt: skip
 def test_what_looks_like_a_directive_and_is_none_is_told(hand_in, line, command):
