@@ -3,7 +3,10 @@
 import pytest
 from core.harness import promised
 
+from nqspy.core.profile import Profile
+from nqspy.core.queueing.untimed import spare
 from nqspy.model.events import Change
+from nqspy.model.ids import Instant
 
 
 @pytest.fixture
@@ -58,3 +61,9 @@ def test_who_waits_for_memory_there_is_promised_a_start(front):
     [small] = front.submit("cleo pes=4 wall=2:00:00 mem=30mb")
     assert front.go().starts == [], "it would have 30 of the 80 mb that are kept in an hour"
     assert "what is kept for" in front.why(small).text
+
+
+def test_no_pes_are_spare_for_one_that_passes_a_start_without_a_time():
+    profile = Profile(Instant(0))
+    profile.provide("units", 3)
+    assert spare(profile, {("pes", "front"): 0, "units": 2}) == {("spare", "units"): 2}

@@ -59,10 +59,12 @@ _ALWAYS = FOREVER + 1
 
 
 def spare(profile: Profile, claims: Claims) -> Claims:
-    """As much of what is spare of these amounts."""
-    for amount in claims:
+    """Return as much of the spare part of these amounts. A request of a command domain claims no PEs, and the
+    profile may have none of that domain."""
+    claimed = {amount: count for amount, count in claims.items() if count}
+    for amount in claimed:
         profile.provide(spare_of(amount), profile.most(amount))
-    return {spare_of(amount): count for amount, count in claims.items()}
+    return {spare_of(amount): count for amount, count in claimed.items()}
 
 
 def spare_of(amount: Amount) -> Amount:
