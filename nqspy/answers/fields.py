@@ -43,7 +43,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     | {"operands": Ids | None, "request": Word}
     | dict.fromkeys(("json", "mpp", "posix", "shared"), Flag)
     | dict.fromkeys(("letters", "format", "delimiter"), Word),
-    "qselect": {"criteria": Criteria | None, "letters": Word},
+    "qselect": _LIST | {"criteria": Criteria | None, "letters": Word},
     "pbsnodes": {"operands": Ids | None} | dict.fromkeys(("letters", "format", "delimiter"), Word),
     "list_requests": _LIST | {"operands": Ids | None},
     "limits": {"hosts": Ids | None, "verbose": Flag},
