@@ -7,7 +7,7 @@ import string
 
 from house.checkout import PACKAGE, parsed, place, sources
 
-import nqspy.core.features  # noqa: F401  (features declare refusals of their own)
+import nqspy.engine.loop  # noqa: F401  (features and handlers declare refusals of their own)
 from nqspy.model.errors import BadValue, Refusal, as_refusal
 from nqspy.model.refusals import REFUSALS, SEVERAL_STATUSES
 

@@ -95,6 +95,8 @@ def _waits_for_a_condition(path: Path) -> set[ast.AST]:
 
 
 def _at_most_a_tenth(value: ast.expr) -> bool:
+    if isinstance(value, ast.Call) and ast.unparse(value.func) == "min":
+        return any(map(_at_most_a_tenth, value.args))
     return isinstance(value, ast.Constant) and isinstance(value.value, int | float) and value.value <= 0.1
 
 
