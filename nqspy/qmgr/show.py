@@ -112,6 +112,7 @@ def show_parameters(settings: Settings) -> str:
         ("Backups every", _value(settings.backup, "every")),
         ("Backups kept", _value(settings.backup, "keep")),
         ("History in the database", _value(settings.history, "keep")),
+        ("Database at most", _value(settings.history, "size")),
         ("Night reports kept", _value(settings.history, "reports")),
         ("Memory of the exits' process", _value(settings.decider, "memory")),
     ]

@@ -42,6 +42,7 @@ def test_what_is_set_is_printed_and_read_again_the_same(text, every, keep, histo
     assert f"{'Backups kept':<30}{keep}" in shown
     assert ("every                 off" in shown) == (every is None)
     assert ("database       unlimited" in shown) == (history is None)
+    assert "8mb" in show_parameters(build("set history size=8mb"))
 
 
 @pytest.mark.parametrize(
