@@ -234,6 +234,8 @@ def _of_array(site: Site, request: Request) -> Reason | None:
 
 def reason_of_held(held: HeldIndices) -> Reason:
     """Return the reason of indices that are held."""
+    if held.never:
+        return depend.hopeless(held.never)
     return told(ReasonCode.HELD, _HOLDERS.get(held.letters[:1], "system"), held.text)
 
 

@@ -4,6 +4,7 @@ import pytest
 from engine.harness import ANNE, BEN, PLAIN, ROOT, Centre, Failpoint, item
 from msgspec.structs import replace
 
+from nqspy.engine.explain import reasons_of
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
@@ -11,6 +12,7 @@ from nqspy.model import indices
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Seq, index_of, member, number_of
 from nqspy.model.people import Caller
+from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import Output, Request, State
 
 
@@ -349,6 +351,7 @@ def test_an_index_whose_own_one_failed_is_held_and_the_others_run() -> None:
     assert state is not None
     assert (indices.show(state.left), state.held[0].letters) == ("2", "s")
     assert "can never come about" in state.held[0].never
+    assert reasons_of(centre.engine, [second])[second].code is ReasonCode.DEPENDENCY
     centre.is_sound()
     centre.ask(cm.ReleaseRequests(("2[2]",), "s"), ROOT)
     centre.later(hours=1)

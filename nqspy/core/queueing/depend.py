@@ -97,10 +97,15 @@ def awaited(site: Site, each: Dependency) -> str:
     return f"{site.id_of(each.seq)} {_AWAITED[each.word]}"
 
 
+def hopeless(never: str) -> Reason:
+    """Return the reason of what waits for something that can never come about."""
+    return _HOPELESS(WHO, never)
+
+
 def reason(site: Site, request: Request) -> Reason:
     """Why a request with unmet dependencies waits."""
     if request.never:
-        return _HOPELESS(WHO, request.never)
+        return hopeless(request.never)
     unmet = [*request.unmet]
     if request.array is not None:
         unmet += [Dependency(seq, "each") for seq, _ in request.array.awaiting]
