@@ -6,7 +6,7 @@ from engine.harness import ANNE, MAX, OLGA, PLAIN, ROOT, Centre
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.actions import Action, Adjust, Kill, Signal, WriteOutput
-from nqspy.model.ids import member
+from nqspy.model.ids import member, number_of
 from nqspy.model.observations import ObservedExiting
 from nqspy.model.requests import Used
 
@@ -411,3 +411,19 @@ def test_an_exchange_is_done_for_both_or_for_none():
     assert centre.count() == count + 1
     assert centre.ask(cm.ExchangeRequests(("3", "5")), OLGA)["done"] == ["3.sim", "5.sim"]
     assert failures(centre.ask(cm.ExchangeRequests(("1", "5")), ROOT))["1"][1] == 168
+
+
+# ---------------------------------------------------------------- what the history is asked
+
+
+def test_the_history_is_asked_only_for_requests_that_have_ended(monkeypatch):
+    centre = Centre(length=10_000).qmgr("stop queue batch")
+    waiting = centre.submit(*["anne"] * 5)
+    gone = waiting.pop()
+    centre.ask(cm.Delete((str(gone),)), ANNE)
+    asked, ended = [], centre.journal.ended
+    monkeypatch.setattr(centre.journal, "ended", lambda seqs: asked.extend(seqs) or ended(seqs))
+    answer = centre.ask(cm.Delete(tuple(str(seq) for seq in (gone, *waiting))), ANNE)
+    assert len(answer["done"]) == 4
+    assert [each["code"] for each in answer["failed"]] == ["has_ended"]
+    assert {number_of(seq) for seq in asked} == {gone}
