@@ -35,13 +35,15 @@ T = TypeVar("T")
 
 
 def until(condition: Callable[[], T], what: str, patience: float = PATIENCE) -> T:
-    """The first true value of a condition; fails with ``what`` when it stays away. The longer it waits, the
-    seldomer it looks: each look may be a question to a daemon that has work."""
+    """Return the first true value of a condition; fail with ``what`` when it stays away. What takes long is
+    looked at seldom: each look may be a question to a daemon that has work."""
     begin = time.monotonic()
     while (waited := time.monotonic() - begin) < patience:
         if value := condition():
             return value
-        time.sleep(min(max(0.01, waited / 10), 0.05))
+        time.sleep(0.01)
+        if waited > 0.5:
+            time.sleep(0.04)
     pytest.fail(f"in vain: {what}")
 
 
