@@ -125,11 +125,8 @@ class Live:
     def pid(self) -> int:
         return int((self.home / "nqsd.pid").read_text().split()[0])
 
-    def stop(self) -> None:
-        """Stops it as ``nqsd stop`` does, without a process that asks."""
-        fd = os.pidfd_open(self.pid)
-        self.client.call("shutdown", mode="leave")
-        _wait_for(fd)
+    def stop(self, *options: str) -> None:
+        self.run("nqsd", "stop", *options).ok()
         self.hang_up()
 
     def kill(self) -> None:
