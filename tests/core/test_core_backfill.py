@@ -146,7 +146,8 @@ def test_nobody_passes_where_backfill_is_none(house):
     assert told.starts == []
     assert house.why(mine).code is ReasonCode.LIMIT
     assert told.reason(wide).code is ReasonCode.NO_PES
-    assert house.why(narrow).text.startswith("4.ymp waits in front of it, and nobody in queue night passes")
+    assert house.why(narrow).kind == "in_line"
+    assert house.why(narrow).values == ("4.ymp", "night")
     assert house.why(narrow).needed == "the request in front of it must start"
     house.end(1)
     assert set(house.go().starts) == {mine, wide, narrow}

@@ -216,7 +216,7 @@ REQUEST NAME    OWNER GROUP   END       STATUS    WHY                           
 26.ymp  fails   root  d1      exit      3         it ended with status 3                                               /tmp/nqspy-former-work/fails.e26
 27.ymp  greedy  root  d2      cpu_limit signal 15 it used more CPU time than it asked for: CPU limit of 200 s exceeded /tmp/nqspy-former-work/greedy.e27
 36.ymp  deleted root  default deleted   -         it was deleted before it ran: deleted by root                        -
-38.ymp  lost    root  d3      lost      -         its end was not seen                                                   -
+38.ymp  lost    root  d3      lost      -         nobody saw its end                                                   -
 """,  # noqa: E501
         """\
 REQUEST NAME   OWNER GROUP END       STATUS
@@ -227,7 +227,7 @@ REQUEST NAME   OWNER GROUP END       STATUS
     why: it used more CPU time than it asked for: CPU limit of 200 s exceeded
     errors: /tmp/nqspy-former-work/greedy.e27
 38.ymp  lost   root  d3    lost      -
-    why: its end was not seen
+    why: its end was not seen: nobody saw its end
 """,
     ),
     (
@@ -272,7 +272,7 @@ REQUEST NAME   OWNER GROUP QUEUE STATE
         "is broken: /usr/bin/head:\n    cannot open '/tmp/nqspy-former-work/licence' for reading: No such"
         " file or\n    directory\n",
     ),
-    ("Likewise.", "its end was not seen (38.ymp)\n", "its end was not seen\n    (38.ymp)\n"),
+    ("Likewise.", "nobody saw its end (38.ymp)\n", "nobody saw its end\n    (38.ymp)\n"),
 )
 """Where the report of that night is another text than b4ee003's: why, its words, ours."""
 

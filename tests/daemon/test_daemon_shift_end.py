@@ -58,8 +58,8 @@ def test_the_counter_tells_of_the_calendar_and_of_what_will_spill(make_live):
     lines = shown.splitlines()
     at = lines.index(next(line for line in lines if "Christmas Day, counts as a Sunday" in line))
     assert lines[at].split()[0] == "2026-12-25"
-    assert not [line for line in lines if "2026-12-25" in line and line.endswith("day") and "T18" in line]
-    assert [line for line in lines if line.startswith("  2026-12-29T18:30:00.000+01:00  day")]
+    assert not [line for line in lines if "2026-12-25" in line and line.endswith("day") and "18:30" in line]
+    assert [line for line in lines if line.startswith("  2026-12-29 18:30:00  day")]
     calendar = live.run("qmgr", "-c", "show calendar --next 30d").ok().out
     assert "holidays                      FR" in calendar
     assert "  2027-01-01  New Year's Day" in calendar

@@ -127,7 +127,7 @@ def test_files_of_queues_d_that_others_may_write_are_not_read(make_live, mode):
     (live.home / "queues.d" / "20-more.qmgr").write_text("set run_limit=9 batch\n")
     live.stop()
     live.accepts_trouble = True
-    assert "may be written by everybody" in live.run("nqsd", "start").ok().err
+    assert "may be written by all users" in live.run("nqsd", "start").ok().err
     assert "9" not in live.qmgr("show queue").ok().out
 
 

@@ -150,7 +150,7 @@ def test_a_site_with_holidays_is_one_on_whose_calendar_they_are_sundays(fields, 
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (Change("set", "calendar/holidays", "France"), "no country whose holidays are known; write its code"),
+        (Change("set", "calendar/holidays", "France"), "is no country with known holidays"),
         (Change("set", "calendar/holidays", "France"), "(nearest: FR"),
         (Change("set", "calendar/holidays", "FX"), "'FX' is no country"),
         (Change("set", "calendar/holidays", "DE-XY"), "'XY' is no part of DE with holidays of its own"),

@@ -7,6 +7,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nqspy.engine.look_ahead import MOVED, UNMOVED
 from nqspy.engine.virtual.attempts import Run
 from nqspy.engine.virtual.moves import OutOnly
 from nqspy.model import events as ev
@@ -110,7 +111,7 @@ def test_what_a_move_takes_is_said_and_known_only_once_one_was_made():
     begin = centre.sim.now
     latest = centre.outlooks(short)[short].latest
     assert latest.start == begin + 60_000
-    assert latest.basis.endswith("nobody has yet, and what that takes is not known")
+    assert latest.basis.endswith(UNMOVED)
     centre.later(seconds=65)
     assert centre.state(long) == "suspended"
     assert centre.state(short) == "queued", "it moves out for 12 s"
@@ -121,8 +122,8 @@ def test_what_a_move_takes_is_said_and_known_only_once_one_was_made():
     begin = centre.sim.now
     outlook = centre.outlooks(more)[more]
     assert outlook.latest.start == outlook.probably.start == begin + 72_000
-    assert "leaves his PEs in 2 s for each of them, as the slowest of the last did" in outlook.latest.basis
-    assert "in 2 s for each of them, as the last did" in outlook.probably.basis
+    assert MOVED.format(seconds=2, which="the slowest of the last did") in outlook.latest.basis
+    assert MOVED.format(seconds=2, which="the last did") in outlook.probably.basis
     centre.later(seconds=65)
     assert centre.state(again) == "suspended"
     assert centre.outlooks(more)[more].latest.start == begin + 72_000, "what is under way is not begun again"
