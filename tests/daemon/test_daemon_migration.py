@@ -272,6 +272,17 @@ REQUEST NAME   OWNER GROUP QUEUE STATE
         "is broken: /usr/bin/head:\n    cannot open '/tmp/nqspy-former-work/licence' for reading: No such"
         " file or\n    directory\n",
     ),
+    (
+        "What can never start counts in its own column only (CHANGELOG).",
+        "GROUP QUEUED HELD CPU s ASKED CPU s EXPECTED DRAINED ABOUT\n"
+        "----- ------ ---- ----------- -------------- ----------------\n"
+        "d1    0      1    0+          17             -\n"
+        "d2    4      1    28800+      164            2026-03-03 07:11\n",
+        "GROUP QUEUED HELD CAN NEVER START CPU s ASKED CPU s EXPECTED DRAINED ABOUT\n"
+        "----- ------ ---- --------------- ----------- -------------- ----------------\n"
+        "d1    0      0    1               0           17             -\n"
+        "d2    4      1    0               28800+      164            2026-03-03 07:11\n",
+    ),
     ("Likewise.", "nobody saw its end (38.ymp)\n", "nobody saw its end\n    (38.ymp)\n"),
 )
 """Where the report of that night is another text than b4ee003's: why, its words, ours."""
