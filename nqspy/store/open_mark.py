@@ -8,7 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nqspy.model.ids import Seq
+from nqspy.model.keys import PLAIN
 from nqspy.store import places, schema
+
+_MOST = (1 << 63) - 1
+"""The largest number in a database."""
 
 
 class CommitsReached(NamedTuple):
@@ -41,12 +45,14 @@ class OpenMark:
 
 
 def reached(path: Path) -> CommitsReached | None:
-    """How far commits had come when the database at ``path`` was left open; None where nothing says so."""
+    """Return how far commits had come when the database at ``path`` was left open; None where the file does
+    not say so, or its numbers are none that the database can hold."""
     try:
         n, next_seq = map(int, places.mark(path).read_bytes().split())
     except (OSError, ValueError):
         return None
-    return CommitsReached(n, next_seq)
+    sound = 0 <= n <= _MOST and 0 <= next_seq <= PLAIN
+    return CommitsReached(n, next_seq) if sound else None
 
 
 def missing(path: Path) -> int:

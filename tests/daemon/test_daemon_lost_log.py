@@ -82,10 +82,11 @@ def test_a_crash_with_a_whole_log_is_no_alarm(left, tmp_path):
     inner.close()
 
 
-def test_a_mark_of_a_former_version_says_nothing(left, tmp_path):
+@pytest.mark.parametrize("mark", [b"", b"9" * 20 + b" " + b"9" * 20, b"-1 -1", b"0 99999999999999999999"])
+def test_a_mark_without_sound_numbers_says_nothing(left, tmp_path, mark):
     home = tmp_path / "home"
     shutil.copytree(left[0], home)
-    (home / "nqs.db-open").write_bytes(b"")
+    (home / "nqs.db-open").write_bytes(mark)
     (home / "nqs.db-wal").unlink()
     assert open_mark.reached(home / "nqs.db") is None
     assert open_mark.missing(home / "nqs.db") == 0
