@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from nqspy.model.tree import branch, changed, declared, setting
+from nqspy.model.tree import branch, declared, get, setting
 
 
 @dataclass(slots=True)
@@ -215,11 +215,16 @@ def takes(queue: Queue, path: str, value: Any) -> bool:
     return is_heeded(queue.kind, path) or value == declared(Queue)[path].default
 
 
+_UNHEEDED = {
+    kind: [path for path in declared(Queue) if not is_heeded(kind, path)] for kind in ("batch", "pipe")
+}
+
+
 def without_effect(queues: Iterable[Queue]) -> Iterator[str]:
     """Yield a line for each setting of a queue that queues of its kind do not heed."""
     for queue in queues:
-        for path, _, _ in changed(queue):
-            if not is_heeded(queue.kind, path):
+        for path in _UNHEEDED[queue.kind]:
+            if get(queue, path) != declared(Queue)[path].default:
                 yield f"{path.replace('/', ' ')} has no effect in queue {queue.name}, a {queue.kind} queue"
 
 

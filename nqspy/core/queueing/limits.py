@@ -36,6 +36,7 @@ from nqspy.core.queueing.unit_rules import UNIT_LIMITS, UnitRules, amounts
 from nqspy.core.runtime import memory_counted
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant
+from nqspy.model.people import lineage
 from nqspy.model.queues import LIMIT_NAMES, Queue, RunningLimits
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Request, Spec, State
@@ -192,18 +193,20 @@ class RunningCounts:
         """Return the limit that keeps one request back: one under which it can never start, else the first;
         None if every limit lets it start. PE limits, a want of units, and a shift that drains the queue hold
         for ``forced`` requests too."""
-        return gravest(self._reasons(request, forced))
+        reasons = self._reasons(request, forced)
+        return gravest(reasons) if reasons else None
 
-    def _reasons(self, request: Request, forced: bool = False) -> Iterator[Reason]:
-        """Yield what each limit says against a request; first the cap under which it can never start."""
+    def _reasons(self, request: Request, forced: bool = False) -> list[Reason]:
+        """Return what the limits say against a request; first the cap under which it can never start."""
         capped = None if forced or not self._caps.bound else self._caps.never(request)
-        if capped is not None:
-            yield judged(self._site, request, capped, _scopes(self._site.settings, request.queue))
+        found = [] if capped is None else [capped]
         for rule in self._of(request.queue)[1]:
             if rule.for_forced or not (forced or type(rule) is self._left_out):
                 reason = rule.reason(request)
                 if reason is not None:
-                    yield judged(self._site, request, reason, _scopes(self._site.settings, request.queue))
+                    found.append(reason)
+        site = self._site
+        return [judged(site, request, each, _scopes(site.settings, request.queue)) for each in found]
 
 
 _LASTING = (LESS, RAISED, IN_A_SHIFT, TOGETHER)
@@ -221,11 +224,18 @@ def never(site: Site, request: Request) -> Reason | None:
         if asked.consumables:
             given = ((rule, getattr(scope, rule.setting)) for rule in UNIT_LIMITS)
             rules += [rule(site, who, amounts(limits), {}) for rule, limits in given if limits]
-    found = [rule.reason(request) for rule in rules]
-    if any(group.limit is not None for group in settings.groups.values()):
-        found.append(Caps(site, lambda: FairShare(site, site.at, {})).never(request))
-    reasons = (judged(site, request, each, _scopes(settings, request.queue)) for each in found if each)
-    return next((each for each in reasons if each.code is ReasonCode.NEVER), None)
+    found = [reason for rule in rules if (reason := rule.reason(request)) is not None]
+    groups = settings.groups
+    for name in lineage(groups, request.group):
+        if name in groups and groups[name].limit is not None:
+            capped = Caps(site, lambda: FairShare(site, site.at, {})).never(request)
+            found += () if capped is None else (capped,)
+            break
+    for each in found:
+        reason = judged(site, request, each, _scopes(settings, request.queue))
+        if reason.code is ReasonCode.NEVER:
+            return reason
+    return None
 
 
 _IDLE = ScopeCount()
