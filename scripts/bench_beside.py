@@ -25,11 +25,18 @@ def _measured(root: Path, name: str, quick: bool) -> dict[str, Any]:
     return {each["name"]: each for each in json.loads(done.stdout)}
 
 
+def _pair(other: Path, name: str, quick: bool, *, other_first: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the rows of both checkouts. The first one is often the slower: the order alternates."""
+    roots = (other, HERE) if other_first else (HERE, other)
+    found = {root: _measured(root, name, quick) for root in roots}
+    return found[HERE], found[other]
+
+
 def beside(other: Path, names: list[str], turns: int, quick: bool) -> None:
     """Print a row for each figure that both have: medians of the turns, and the median of their ratios."""
     print(f"{'figure':<46} {'here':>12} {'there':>12} {'unit':<12} {'ratio':>6}")
     for name in names:
-        pairs = [(_measured(HERE, name, quick), _measured(other, name, quick)) for _ in range(turns)]
+        pairs = [_pair(other, name, quick, other_first=bool(turn % 2)) for turn in range(turns)]
         for row in [each for each in pairs[0][0] if all(each in one for pair in pairs for one in pair)]:
             values = [(ours[row]["value"], theirs[row]["value"]) for ours, theirs in pairs]
             ratio = statistics.median(a / b if b else 1.0 for a, b in values)
