@@ -79,7 +79,7 @@ class Stock:
         self._balance = site.balance_of(domain)
         self._startable = startable
         self._is_deficit = site.settings.global_.share_rule == "deficit"
-        self._rules: dict[str, Rule] = {}
+        self._rules: dict[str, ShareRule] = {}
         self._accounts: dict[str, Level] = {}
 
     def value(self, owner: str | None, group: str) -> float:
@@ -89,7 +89,7 @@ class Stock:
             return of_group
         return (1 - OWN) * of_group + OWN * self.rule(group).value(owner)
 
-    def rule(self, level: str) -> "Rule":
+    def rule(self, level: str) -> "ShareRule":
         """The rule in force, at one level."""
         found = self._rules.get(level)
         if found is None:
@@ -159,7 +159,7 @@ class Stock:
         return found
 
 
-class Rule(ABC):
+class ShareRule(ABC):
     """A rule at one level: ``parts`` are the entitlements of those who have work, ``targets`` these bent by
     the past."""
 
@@ -201,7 +201,7 @@ class Rule(ABC):
         """The values of many: `terms_of_many`, `together` and `own` of each."""
 
 
-class Deficit(Rule):
+class Deficit(ShareRule):
     """What a group was entitled to while it had work, less what it got."""
 
     def __init__(
@@ -239,7 +239,7 @@ class Deficit(Rule):
         return np.maximum(LEAST, (2 * bound + owed) / (4 * bound))
 
 
-class Decayed(Rule):
+class Decayed(ShareRule):
     """The paper's fair share, among those who have work."""
 
     def _value(self, name: str) -> float:

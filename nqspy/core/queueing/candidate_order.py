@@ -11,11 +11,11 @@ import numpy as np
 from nqspy.core import resource_health
 from nqspy.core.cached import cached_property
 from nqspy.core.draft import Draft
+from nqspy.core.gate.rule import Mask, any_of
 from nqspy.core.queueing import firsts
 from nqspy.core.queueing.factors import BLOCK, FactorTerms, blocks
 from nqspy.core.queueing.firsts import NEVER
-from nqspy.core.queueing.limit_rules import Headroom, Mask
-from nqspy.core.queueing.limits import RunningCounts, blocked_mask
+from nqspy.core.queueing.limits import RunningCounts
 from nqspy.core.queueing.own import behind_their_own
 from nqspy.core.queueing.share import Shares
 from nqspy.core.runtime import planned_walls
@@ -42,7 +42,7 @@ class CandidateOrder:
 
     # What is made when it is first asked for would make all else dear that stands beside it in one table.
     __slots__ = (
-        "__dict__", "_batch", "_draft", "_former", "_headroom", "_kept", "_limited", "_picked", "_score",
+        "__dict__", "_batch", "_draft", "_former", "_kept", "_picked", "_score",
         "_shortest", "_sought", "_stale", "_startable", "_tally", "_term", "_thinned", "_turns", "_widest",
         "columns", "looked", "queue", "weights",
     )  # fmt: skip
@@ -53,9 +53,7 @@ class CandidateOrder:
         self.weights = draft.site.settings.weights(queue.name)
         self.looked = 0
         self._widest = self.columns.most("pes")
-        self._headroom: Headroom | None = None
         self._stale = True
-        self._limited: Mask | None = None
         self._kept: Mask | None = None
         self._score: Floats | None = None
         self._term: Floats | None = None
@@ -220,13 +218,8 @@ class CandidateOrder:
         """Rows that limits (other than run limits) or the machine's size keep back now; None if no row
         is."""
         if self._stale:
-            headroom = self._tally.headroom(self.queue.name)
-            if headroom != self._headroom:
-                self._limited = blocked_mask(self._draft.site, headroom, self.queue, self.columns)
-                self._headroom = headroom
             delaying = self._tally.reservations.mask(self.queue.name, self.columns)
-            limited = self._limited
-            self._kept = limited if delaying is None else delaying if limited is None else limited | delaying
+            self._kept = any_of([self._tally.mask(self.queue, self.columns), delaying])
             self._stale = False
         return self._kept
 
@@ -278,12 +271,7 @@ class CandidateOrder:
     def head(self, *, everybody: bool) -> int | None:
         """The best row that was not taken; those left out that limits of their own people keep back, unless
         ``everybody`` counts."""
-        out = None
-        if not everybody:
-            headroom = self._tally.headroom(self.queue.name)
-            own = {rule: left for rule, left in headroom.items() if not rule.shared}
-            out = blocked_mask(self._draft.site, own, self.queue, self.columns)
-        return self._top(out)
+        return self._top(None if everybody else self._tally.mask(self.queue, self.columns, own=True))
 
     def set_aside(self, rows: Sequence[int]) -> None:
         """These rows were looked at in an earlier pass, and are not again."""

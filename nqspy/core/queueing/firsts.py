@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nqspy.core.queueing.limit_rules import Mask
+from nqspy.core.gate.rule import Mask
 from nqspy.model.columns import Floats, Ints
 
 NEVER = float("-inf")

@@ -8,10 +8,10 @@ queue a shift has stopped: what a suspended request does not give back (memory, 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
+from nqspy.core.gate.rule import Rule
 from nqspy.core.profile import FOREVER, Amount, Claims, Profile
 from nqspy.core.queueing.expected_ends import MOMENT, end_of, is_suspended, length_of, planned_end
 from nqspy.core.queueing.layout import HeldSpans, KeptSpans, Span, TimeLayout, recall, remember
-from nqspy.core.queueing.limit_rules import LimitRule
 from nqspy.core.queueing.untimed import Turn, Untimed, spare, spare_of
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.molded import sized
@@ -19,7 +19,7 @@ from nqspy.model.requests import Request, State
 from nqspy.model.reservation import Reservation
 from nqspy.model.site import Site
 
-Rules = Callable[[str], Sequence[LimitRule]]
+Rules = Callable[[str], Sequence[Rule]]
 """What holds for the requests of a queue."""
 
 SHOWN = 3
@@ -134,7 +134,7 @@ class LaidOut:
 
     def _kept_on(self, request: Request, claims: Claims) -> Claims:
         """What one that is suspended keeps of that."""
-        rules = [rule for rule in self._rules(request.queue) if rule.kept_on]
+        rules = [rule for rule in self._rules(request.queue) if rule.counts_suspended]
         amounts = {amount for rule in rules for amount, _, _ in rule.claims(request)}
         amounts |= set(map(spare_of, amounts))
         return {amount: count for amount, count in claims.items() if amount in amounts}
@@ -241,7 +241,7 @@ class LaidOut:
         if not resting:
             claims["pes", self._site.domain_of(request.queue).name] = self._site.held_by(request)
         for rule in self._rules(request.queue):
-            if resting and not rule.kept_on:
+            if resting and not rule.counts_suspended:
                 continue
             for amount, count, most in rule.claims(request):
                 self.profile.provide(amount, most)

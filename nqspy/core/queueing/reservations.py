@@ -11,11 +11,11 @@ from collections.abc import Collection
 import numpy as np
 from msgspec.structs import replace
 
+from nqspy.core.gate.rule import Mask
 from nqspy.core.profile import FOREVER, Amount, Claims, held_up_by
 from nqspy.core.queueing import mold
 from nqspy.core.queueing.expected_ends import MOMENT, length_of
 from nqspy.core.queueing.laid_out import SHOWN, LaidOut, Rules
-from nqspy.core.queueing.limit_rules import Mask
 from nqspy.core.queueing.passing import hole_wanted, passing_walls, probable_length, promises_times
 from nqspy.core.queueing.promised import PassPromises
 from nqspy.core.queueing.untimed import spare_of
@@ -301,7 +301,7 @@ class Reservations(PassPromises):
     def is_shared(self, request: Request) -> bool:
         """Whether some limit keeps it back, and each that does counts what is taken from all."""
         rules, least = self._rules(request.queue), mold.least_of(self._site, request)
-        found = [rule.shared for rule in rules if rule.reason(least) is not None]
+        found = [rule.shared for rule in rules if rule.refuses(least) is not None]
         return bool(found) and all(found)
 
     # ------------------------------------------------------------ who would delay whom

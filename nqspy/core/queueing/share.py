@@ -13,7 +13,7 @@ import numpy as np
 
 from nqspy.core.cached import cached_property
 from nqspy.core.draft import Draft
-from nqspy.core.queueing.limit_rules import Mask
+from nqspy.core.gate.rule import Mask
 from nqspy.core.stock import Many
 from nqspy.model.columns import Columns, Floats, Ints
 

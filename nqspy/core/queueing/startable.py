@@ -15,10 +15,8 @@ from weakref import ref
 import numpy as np
 
 from nqspy.core.draft import Draft
-from nqspy.core.queueing.caps import Caps
-from nqspy.core.queueing.limit_rules import GroupLimit, Headroom, Left, Mask, UserLimit
-from nqspy.core.queueing.limits import RunningCounts, blocked_mask
-from nqspy.core.queueing.unit_rules import OF_PEOPLE
+from nqspy.core.gate.rule import Mask, any_of
+from nqspy.core.queueing.limits import RunningCounts
 from nqspy.model.columns import Columns, Ints
 from nqspy.model.domains import APPLICATION, account_key
 from nqspy.model.queues import Queue
@@ -142,15 +140,15 @@ def _of_queue(draft: Draft, tally: RunningCounts, queue: Queue, columns: Columns
     bound = tally.rules(queue.name) or site.resources or columns.most("count") > 1
     if not bound and columns.most("pes") <= site.size(queue.name):
         return _without(found, gone, columns) if gone else found
-    headroom, never = tally.headroom(queue.name), tally.headroom(queue.name, ever=True)
-    never |= {rule: left for rule, left in headroom.items() if rule in OF_PEOPLE}
-    out = blocked_mask(site, never, queue, columns)
+    own = (rule for rule in tally.rules(queue.name) if not (rule.shared or rule.whole_queue))
+    spent = (rule.spent(queue.name, columns) for rule in own)
+    out = any_of([tally.mask(queue, columns, ever=True), *spent])
     if gone:
-        out = np.zeros(len(columns), dtype=bool) if out is None else out
-        out[gone] = True
+        chosen = np.zeros(len(columns), dtype=bool)
+        chosen[gone] = True
+        out = any_of([out, chosen])
     found = found.copy() if out is None else _without(found, out.nonzero()[0], columns)
     _drop_indices(draft, tally, out, columns, found)
-    _drop_people(site, queue.name, headroom, found)
     return found
 
 
@@ -172,18 +170,3 @@ def _drop_indices(
             request = columns.request(row)
             could = max(0, min(draft.left_of(request), tally.arrays.room(request)))
             found[columns.pair[row]] -= columns.pes[row] * (request.multiplicity - int(could))
-
-
-def _drop_people(site: Site, queue: str, headroom: Headroom, found: Ints) -> None:
-    """Users and groups that may start nothing more have nothing that could start."""
-    if headroom.keys().isdisjoint((UserLimit, GroupLimit, Caps)):
-        return
-    users, groups, caps = (headroom.get(rule, Left()) for rule in (UserLimit, GroupLimit, Caps))
-    owners, spent = users.full(), groups.full() | caps.full(site.domain_of(queue).held_by(1))
-    if min(users.others, groups.others) < 1:
-        found[:] = 0
-    elif owners or spent:
-        for number in found.nonzero()[0].tolist():
-            group, _, owner = site.numbers.pairs.names[number].partition(":")
-            if owner in owners or group in spent:
-                found[number] = 0

@@ -7,14 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nqspy.core.fair_share import FairShare
-from nqspy.core.queueing.caps import Caps
-from nqspy.core.queueing.limit_rules import LIMITS, RunLimit, ShiftDrain
-from nqspy.core.queueing.limits import RunningCounts, blocked_mask
+from nqspy.core.gate.running import RunLimit
+from nqspy.core.queueing.limits import RunningCounts
 from nqspy.model.ids import HOUR
 from nqspy.model.shifts import UpcomingStop
 
 SOME = settings(max_examples=examples(100))
-RULES = [rule for rule in (*LIMITS, Caps, ShiftDrain) if rule is not RunLimit]
 WALLS = ("", "", " wall=1:00:00", " wall=3:00:00", " wall=unlimited")
 
 
@@ -61,15 +59,12 @@ def masked(mask, columns):
 
 @SOME
 @given(sites())
-def test_each_rule_masks_those_to_whom_it_gives_a_reason(house):
+def test_each_rule_masks_the_requests_that_it_refuses(house):
     counts = RunningCounts(house.site, now=house.now)
     for queue, columns in rows(house.site):
-        gate = counts.headroom(queue.name)
-        for rule in RULES:
-            mine = [each for each in counts.rules(queue.name) if type(each) is rule]
-            mask = rule.mask(house.site, gate[rule], queue.name, columns) if rule in gate else None
-            given_one = {r.seq for r in columns.requests() if any(each.reason(r) for each in mine)}
-            assert masked(mask, columns) == given_one, rule
+        for rule in counts.rules(queue.name):
+            refused = {request.seq for request in columns.requests() if rule.refuses(request)}
+            assert masked(rule.mask(queue.name, columns), columns) == refused, type(rule)
 
 
 @SOME
@@ -78,7 +73,7 @@ def test_all_together_keep_back_those_who_are_given_a_reason(house):
     site = house.site
     counts = RunningCounts(site, now=house.now, run_limits=False)
     for queue, columns in rows(site):
-        mask = blocked_mask(site, counts.headroom(queue.name), queue, columns)
+        mask = counts.mask(queue, columns)
         given_one = {r.seq for r in columns.requests() if counts.keeping(r) or r.spec.ask.pes > site.pes()}
         assert masked(mask, columns) == given_one
 
@@ -91,7 +86,7 @@ def test_a_run_limit_that_is_reached_closes_the_queue_and_is_the_reason_of_all(h
         closed = counts.closed(queue.name)
         runs = [each for each in counts.rules(queue.name) if type(each) is RunLimit]
         for request in columns.requests():
-            assert next((reason for each in runs if (reason := each.reason(request))), None) == closed
+            assert next((reason for each in runs if (reason := each.refuses(request))), None) == closed
 
 
 @SOME
@@ -99,12 +94,12 @@ def test_a_run_limit_that_is_reached_closes_the_queue_and_is_the_reason_of_all(h
 def test_what_can_never_start_is_what_is_kept_back_when_nothing_runs_and_all_use_is_forgotten(house):
     site, now = house.site, house.now
     counts = RunningCounts(site, now=now)
-    headrooms = {queue.name: counts.headroom(queue.name, ever=True) for queue, _ in rows(site)}
+    masks = {queue.name: counts.mask(queue, columns, ever=True) for queue, columns in rows(site)}
     for seq in sorted(site.started):
         house.end(seq)
     house.set("usage/half_life", 1).later(minutes=1)
     empty = RunningCounts(site, lambda: FairShare(site, house.now, {}), now=now)
     for queue, columns in rows(site):
-        mask = blocked_mask(site, headrooms[queue.name], queue, columns)
+        mask = masks[queue.name]
         given_one = {r.seq for r in columns.requests() if empty.keeping(r) or r.spec.ask.pes > site.pes()}
         assert masked(mask, columns) == given_one

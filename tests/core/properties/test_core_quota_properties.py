@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nqspy.core.fair_share import FairShare
-from nqspy.core.queueing.caps import Cap
+from nqspy.core.gate.caps import Cap
 from nqspy.model.people import capped_pes, capped_use, lineage
 
 few = settings(max_examples=examples(60))

@@ -7,8 +7,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqspy.core.queueing.limits import RunningCounts, blocked_mask
-from nqspy.core.queueing.unit_rules import UNIT_LIMITS, FreeUnits
+from nqspy.core.queueing.limits import RunningCounts
 from nqspy.model.columns import needs_key
 from nqspy.model.consumables import wanted_in
 from nqspy.model.events import Change
@@ -58,15 +57,12 @@ def labs(draw):
 
 @SOME
 @given(labs())
-def test_each_rule_masks_those_to_whom_it_gives_a_reason(house):
+def test_each_rule_masks_the_requests_that_it_refuses(house):
     counts = RunningCounts(house.site, now=house.now)
     for queue, columns in rows(house.site):
-        gate = counts.headroom(queue.name)
-        for rule in (*UNIT_LIMITS, FreeUnits):
-            mine = [each for each in counts.rules(queue.name) if type(each) is rule]
-            mask = rule.mask(house.site, gate[rule], queue.name, columns) if rule in gate else None
-            given_one = {r.seq for r in columns.requests() if any(each.reason(r) for each in mine)}
-            assert masked(mask, columns) == given_one, rule
+        for rule in counts.rules(queue.name):
+            refused = {request.seq for request in columns.requests() if rule.refuses(request)}
+            assert masked(rule.mask(queue.name, columns), columns) == refused, type(rule)
 
 
 @SOME
@@ -75,7 +71,7 @@ def test_all_together_keep_back_those_who_are_given_a_reason(house):
     site = house.site
     counts = RunningCounts(site, now=house.now)
     for queue, columns in rows(site):
-        mask = blocked_mask(site, counts.headroom(queue.name), queue, columns)
+        mask = counts.mask(queue, columns)
         given_one = {r.seq for r in columns.requests() if counts.keeping(r) or r.spec.ask.pes > site.pes()}
         assert masked(mask, columns) == given_one
 
@@ -84,15 +80,13 @@ def test_all_together_keep_back_those_who_are_given_a_reason(house):
 @given(labs())
 def test_what_can_never_start_is_what_is_kept_back_when_nothing_runs(house):
     site = house.site
-    headrooms = {
-        queue.name: RunningCounts(site, now=house.now).headroom(queue.name, ever=True)
-        for queue, _ in rows(site)
-    }
+    counts = RunningCounts(site, now=house.now)
+    masks = {queue.name: counts.mask(queue, columns, ever=True) for queue, columns in rows(site)}
     for seq in sorted(site.started):
         house.end(seq)
     empty = RunningCounts(site, now=house.now)
     for queue, columns in rows(site):
-        mask = blocked_mask(site, headrooms[queue.name], queue, columns)
+        mask = masks[queue.name]
         given_one = {r.seq for r in columns.requests() if empty.keeping(r) or r.spec.ask.pes > site.pes()}
         assert masked(mask, columns) == given_one
 

@@ -1,16 +1,17 @@
 """Limits under the values that shifts give them: a request that exceeds a limit now waits for a shift only if
 one lets it start, with all its limits in force together."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from msgspec import Struct
 
-from nqspy.core.queueing.limit_rules import IN_A_SHIFT, path_of
-from nqspy.core.queueing.unit_rules import allow
+from nqspy.core.gate.rule import IN_A_SHIFT, path_of
+from nqspy.core.gate.running import scopes_of
+from nqspy.core.gate.units import allow
 from nqspy.core.runtime import memory_counted
 from nqspy.model.people import capped_pes, lineage
-from nqspy.model.queues import CONSUMABLE_LIMITS, RunningLimits
+from nqspy.model.queues import CONSUMABLE_LIMITS
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
@@ -20,7 +21,6 @@ TOGETHER = "one shift must raise all limits that it exceeds, or it must ask for 
 (_NOT_TOGETHER,) = reason_kinds(
     ReasonCode.NEVER, TOGETHER, not_together="{said}; no shift that raises this limit lets it start"
 )
-Scopes = Iterable[tuple[str, RunningLimits]]
 
 
 class _Bar(Struct, frozen=True):
@@ -32,9 +32,9 @@ class _Bar(Struct, frozen=True):
     opens: Callable[[Any], bool]
 
 
-def judged(site: Site, request: Request, reason: Reason, scopes: Scopes) -> Reason:
+def judged(site: Site, request: Request, reason: Reason) -> Reason:
     """Return a reason as it is, or one that says never where it waits for a shift that cannot come."""
-    if reason.needed != IN_A_SHIFT or _starts_in_a_shift(site, list(_bars(site, request, scopes))):
+    if reason.needed != IN_A_SHIFT or _starts_in_a_shift(site, list(_bars(site, request))):
         return reason
     return _NOT_TOGETHER(reason.who, reason.text)
 
@@ -58,7 +58,7 @@ def _starts_in_a_shift(site: Site, bars: list[_Bar]) -> bool:
     return frozenset() in reached
 
 
-def _bars(site: Site, request: Request, scopes: Scopes) -> Iterator[_Bar]:
+def _bars(site: Site, request: Request) -> Iterator[_Bar]:
     settings, asked = site.settings, request.spec.ask
     memory = memory_counted(settings, request.queue, asked)
     tests: dict[str, Callable[[Any], bool]] = {
@@ -69,7 +69,7 @@ def _bars(site: Site, request: Request, scopes: Scopes) -> Iterator[_Bar]:
     }
     if (queue := settings.queues.get(request.queue)) is not None:
         yield _Bar(f"queue/{queue.name}/started", queue.started, bool)
-    for who, scope in scopes:
+    for who, scope in scopes_of(settings, request.queue):
         for name, opens in tests.items():
             yield _Bar(path_of(who, name), getattr(scope, name), opens)
     pes, held = site.pes(), site.held_by(request)

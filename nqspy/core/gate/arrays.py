@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from nqspy.core.queueing.limit_rules import INFINITE, Claim, Left, LimitRule, Mask
+from nqspy.core.gate.rule import INFINITE, Claim, Mask, Rule
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Seq, array_of
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
@@ -16,7 +16,7 @@ from nqspy.model.site import Site
 )
 
 
-class ArrayLimit(LimitRule):
+class ArrayLimit(Rule):
     """All arrays with such a limit, and how many indices of each run."""
 
     def __init__(self, site: Site) -> None:
@@ -48,16 +48,13 @@ class ArrayLimit(LimitRule):
         spec = self._site.requests[seq].spec.array
         return seq, None if spec is None else spec.limit
 
-    def left(self, ever: bool) -> Left | None:
-        """Nothing for the arrays that have as many as they may."""
-        full = {str(seq): 0.0 for seq in self._runs if self.room(self._site.requests[seq]) < 1}
-        return Left(named=full) if full and not ever else None
-
-    @classmethod
-    def mask(cls, site: Site, left: Left, queue: str, columns: Columns) -> Mask | None:
-        """The rows of those arrays, and of indices of them that wait as requests of their own."""
+    def mask(self, queue: str, columns: Columns, *, ever: bool = False) -> Mask | None:
+        """Return the rows of full arrays, and of indices of them that wait as requests of their own."""
+        full = [seq for seq in self._runs if self.room(self._site.requests[seq]) < 1]
+        if ever or not full:
+            return None
         kept = np.zeros(len(columns), dtype=bool)
-        kept[list(_rows(site, map(int, left.named), columns))] = True
+        kept[list(_rows(self._site, full, columns))] = True
         return kept
 
     def rows(self, columns: Columns) -> set[int]:
@@ -68,7 +65,7 @@ class ArrayLimit(LimitRule):
         array, limit = self._limit(request)
         return () if limit is None else ((("array", array), 1, limit),)
 
-    def reason(self, request: Request) -> Reason | None:
+    def refuses(self, request: Request) -> Reason | None:
         """That as many run as may."""
         if self.room(request) >= 1:
             return None

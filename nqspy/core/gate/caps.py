@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from nqspy.core.cached import cached_property
 from nqspy.core.fair_share import FairShare
-from nqspy.core.queueing.limit_rules import IN_A_SHIFT, LESS, Claim, Left, LimitRule, Mask, gravest
+from nqspy.core.gate.rule import IN_A_SHIFT, INFINITE, LESS, Claim, Mask, Rule, gravest, table
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant
 from nqspy.model.people import capped_pes, capped_use, lineage
@@ -53,14 +53,12 @@ class Cap(Struct, frozen=True):
         return f"group {self.group}"
 
 
-class Caps(LimitRule):
+class Caps(Rule):
     """The caps of a site with what their groups hold: starts of a pass are added as they are decided.
 
     ``ledger``: use by group, asked for only where there are caps; whoever decides a start commits it there.
     ``bound``: there are any.
     """
-
-    whose = "group"
 
     def __init__(self, site: Site, ledger: Callable[[], FairShare]) -> None:
         self._site, self._ask = site, ledger
@@ -96,27 +94,33 @@ class Caps(LimitRule):
     def _spent(self, cap: Cap) -> bool:
         return self._ledger.use(cap.group) >= cap.use
 
-    def left(self, ever: bool) -> Left | None:
-        if not self._caps:
+    def mask(self, queue: str, columns: Columns, *, ever: bool = False) -> Mask | None:
+        holds = self._site.domain_of(queue).held_by(1)
+        left = self._left_to_groups(ever)
+        if not left or columns.most("pes") * holds <= min(left.values()):
             return None
-        pes = {name: cap.pes if ever else self._left(cap) for name, cap in self._caps.items()}
-        held_for = ((name, self._of(name)) for name in self._site.settings.groups)
-        return Left(named={name: min(pes[cap.group] for cap in caps) for name, caps in held_for if caps})
-
-    @classmethod
-    def mask(cls, site: Site, left: Left, queue: str, columns: Columns) -> Mask | None:
-        holds = site.domain_of(queue).held_by(1)
-        if columns.most("pes") * holds <= left.least():
-            return None
-        above: Mask = columns.pes * holds > left.table(site, cls.whose)[columns.group]
+        above: Mask = columns.pes * holds > table(self._site, "group", INFINITE, left)[columns.group]
         return above
+
+    def spent(self, queue: str, columns: Columns) -> Mask | None:
+        """Return the rows of groups to which a cap leaves no PE: one that leaves too few for a request leaves
+        its group some work."""
+        holds = self._site.domain_of(queue).held_by(1)
+        rows: Mask = table(self._site, "group", INFINITE, self._left_to_groups(False))[columns.group] < holds
+        return rows
+
+    def _left_to_groups(self, ever: bool) -> dict[str, int]:
+        """Return the PEs left to each group that has a cap or is below one that has."""
+        pes = {name: cap.pes if ever else self._left(cap) for name, cap in self._caps.items()}
+        bound = ((name, self._of(name)) for name in self._site.settings.groups)
+        return {name: min(pes[cap.group] for cap in caps) for name, caps in bound if caps}
 
     def never(self, request: Request) -> Reason | None:
         """Return the cap that has fewer PEs than a request asks for; None where no cap has."""
         asked = self._site.held_by(request)
         return gravest(self._of_pes(cap, asked) for cap in self._of(request.group) if asked > cap.pes)
 
-    def reason(self, request: Request) -> Reason | None:
+    def refuses(self, request: Request) -> Reason | None:
         asked = self._site.held_by(request)
         for cap in self._of(request.group):
             if asked > cap.pes - self._held[cap.group]:

@@ -1,0 +1,154 @@
+"""A rule: one cause for which a request may not start now. Each rule is a class, in a file of its subject."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Mapping
+from functools import reduce
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from nqspy.model.columns import Columns, Floats
+from nqspy.model.reasons import Reason, ReasonCode, ReasonKind
+from nqspy.model.requests import Request
+from nqspy.model.site import Site
+
+Mask = npt.NDArray[np.bool_]
+"""A truth value for each row of a queue."""
+Claim = tuple[Hashable, int, int]
+"""What is counted, how much of it a request takes, and how much there may be in all."""
+INFINITE = float("inf")
+
+RAISED = "the limit must be raised"
+LESS = "the limit must be raised, or it must ask for less"
+"""What must happen where a request asks for more than a limit leaves when nothing runs."""
+IN_A_SHIFT = "a shift that raises the limit must come, or it must ask for less"
+"""What must happen where a limit leaves too little when nothing runs, and another shift has a greater one."""
+
+
+class Rule(ABC):
+    """One cause for which a request may not start now.
+
+    A rule answers for one request (`refuses`), for all rows of a queue at once (`mask`), and for later times
+    (`claims`); `add` tells it what runs. The rows of `mask` are those of the requests that it refuses.
+
+    ``shared``: it counts something taken from all, such as memory; a start may be reserved for a request that
+    it refuses. ``holds_forced``: it applies to forced requests too. ``counts_suspended``: a suspended request
+    that gave back its PEs counts. ``whole_queue``: it refuses all rows alike.
+    """
+
+    shared: ClassVar[bool] = False
+    holds_forced: ClassVar[bool] = False
+    counts_suspended: ClassVar[bool] = False
+    whole_queue: ClassVar[bool] = False
+
+    @abstractmethod
+    def refuses(self, request: Request) -> Reason | None:
+        """Return why a request may not start now; None: this rule lets it start."""
+
+    @abstractmethod
+    def mask(self, queue: str, columns: Columns, *, ever: bool = False) -> Mask | None:
+        """Return the rows of a queue that it refuses now (``ever``: even if nothing ran); None: no row."""
+
+    def spent(self, queue: str, columns: Columns) -> Mask | None:
+        """Return the rows that have no work for quotas, as the rule leaves nothing to their owners now."""
+        return self.mask(queue, columns)
+
+    def claims(self, request: Request) -> Iterable[Claim]:
+        """Return what a request takes while it runs: reservations are calculated from that."""
+        return ()
+
+    def add(self, request: Request) -> None:  # noqa: B027 (a drain counts nothing)
+        """Count a request as running from now on."""
+
+
+class CountLimit(Rule):
+    """At most ``most`` of something at a time, counted for each value of the column ``per`` (empty: for all
+    together). ``who`` has the limit: a queue, a complex, or the whole site (``global``)."""
+
+    per: ClassVar[str] = ""
+    word: ClassVar[str]
+    setting: ClassVar[str]
+
+    def __init__(self, site: Site, who: str, most: int) -> None:
+        self._site, self._who, self._most = site, who, most
+        self._taken: dict[str, int] = {}
+
+    def asked(self, request: Request) -> int:
+        """Return how much a request takes."""
+        return 1
+
+    def column(self, queue: str, columns: Columns) -> Floats | None:
+        """Return how much each row takes; None: one each."""
+        return None
+
+    @abstractmethod
+    def reason(self, asked: int, left: int, name: str) -> Reason:
+        """Return why a request that asks for so much of what is left (to ``name``) must wait."""
+
+    def left(self, name: str = "") -> int:
+        """Return what is left (to ``name``)."""
+        return self._most - self._taken.get(name, 0)
+
+    def refuses(self, request: Request) -> Reason | None:
+        name, asked = self._name(request), self.asked(request)
+        left = self.left(name)
+        return self.reason(asked, left, name) if asked > left else None
+
+    def mask(self, queue: str, columns: Columns, *, ever: bool = False) -> Mask | None:
+        taken = {} if ever else self._taken
+        asked = self.column(queue, columns)
+        greatest = 1 if asked is None else asked.max(initial=0)
+        if greatest <= self._most - max(taken.values(), default=0):
+            return None
+        left: Floats | int = self._most - taken.get("", 0)
+        if self.per:
+            named = {name: self._most - count for name, count in taken.items()}
+            left = table(self._site, self.per, self._most, named)[getattr(columns, self.per)]
+        above: Mask = np.broadcast_to((1 if asked is None else asked) > left, len(columns))
+        return above
+
+    def claims(self, request: Request) -> Iterable[Claim]:
+        return (((self.word, self._who, self._name(request)), self.asked(request), self._most),)
+
+    def add(self, request: Request) -> None:
+        name = self._name(request)
+        self._taken[name] = self._taken.get(name, 0) + self.asked(request)
+
+    def _name(self, request: Request) -> str:
+        return getattr(request, self.per) if self.per else ""
+
+    def _say(self, kind: ReasonKind, *values: int | str) -> Reason:
+        word, of = (f"global {self.word}", None) if self._who == "global" else (self.word, self._who)
+        return kind(self._who, word, self._most, of, *values)
+
+
+def table(site: Site, column: str, others: float, named: Mapping[str, float]) -> Floats:
+    """Return what is left for each number of a column's names: that of ``named``, else ``others``."""
+    numbers = dict(site.numbers.by_column())[column]
+    found = np.full(len(numbers), float(others))
+    for name, left in named.items():
+        if (number := numbers.known(name)) is not None:
+            found[number] = left
+    return found
+
+
+def any_of(masks: Iterable[Mask | None]) -> Mask | None:
+    """Return the rows that one of these masks has; None: no mask has any."""
+    found = [mask for mask in masks if mask is not None]
+    return reduce(np.logical_or, found) if found else None
+
+
+def gravest(reasons: Iterable[Reason]) -> Reason | None:
+    """Return the first reason that says never, else the first of all; None where there is none."""
+    first = None
+    for reason in reasons:
+        if reason.code is ReasonCode.NEVER:
+            return reason
+        first = first or reason
+    return first
+
+
+def path_of(who: str, setting: str) -> str:
+    """Return the path of a scope's limit: ``queue/night/user_limit`` of ``queue night``."""
+    return f"{who.replace(' ', '/', 1)}/{setting}"

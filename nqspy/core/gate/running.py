@@ -1,0 +1,129 @@
+"""Limits on what runs at a time in a queue, a complex or the whole site: how many requests, of one user, of
+one group, how much memory, how many PEs.
+
+Counted is what requests *ask for*, from their start to their end (nqs.md 4.1).
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import ClassVar
+
+import numpy as np
+
+from nqspy.core.gate.rule import IN_A_SHIFT, INFINITE, LESS, RAISED, Claim, CountLimit, path_of
+from nqspy.core.runtime import memory_counted
+from nqspy.model.columns import Columns, Floats
+from nqspy.model.queues import LIMIT_NAMES, RunningLimits
+from nqspy.model.reasons import Reason, ReasonCode, ReasonKind, reason_kinds
+from nqspy.model.requests import Ask, Request
+from nqspy.model.shifts import values_by_shifts
+from nqspy.model.site import Settings, Site
+
+_REACHED, _NO_MEMORY, _NO_PES = reason_kinds(
+    ReasonCode.LIMIT,
+    limit_reached="{word} limit {most}{of: of *} is reached{name: for *}",
+    memory_short="{word} limit {most:size}{of: of *} leaves {left:size}, it counts {asked:size}",
+    pes_short="{word} limit {most}{of: of *} leaves {left}, it asks for {asked}",
+)
+(_SHUT,) = reason_kinds(
+    ReasonCode.LIMIT,
+    RAISED,
+    limit_shut="{word} limit {most}{of: of *} lets nothing run",
+)
+_LARGE = (
+    "{word} limit {most:size}{of: of *} leaves {most:size} even when nothing runs, it counts {asked:size}"
+)
+_WIDE = "{word} limit {most}{of: of *} leaves {most} even when nothing runs, it asks for {asked}"
+_TOO_LARGE, _TOO_WIDE = reason_kinds(ReasonCode.NEVER, LESS, too_large=_LARGE, too_wide=_WIDE)
+_LARGE_NOW, _WIDE_NOW = reason_kinds(ReasonCode.LIMIT, IN_A_SHIFT, too_large_now=_LARGE, too_wide_now=_WIDE)
+_NOTHING = Ask()
+
+
+class RunLimit(CountLimit):
+    """Requests running at a time."""
+
+    word, setting, whole_queue = "run", "run_limit", True
+
+    def reason(self, asked: int, left: int, name: str) -> Reason:
+        return self._say(_REACHED, name) if self._most else self._say(_SHUT)
+
+
+class UserLimit(RunLimit):
+    """Requests of one user."""
+
+    word, setting, per, whole_queue = "user", "user_limit", "owner", False
+
+
+class GroupLimit(RunLimit):
+    """Requests of one group."""
+
+    word, setting, per, whole_queue = "group", "group_limit", "group", False
+
+
+class _AmountLimit(CountLimit):
+    """An amount of all requests together, of which one may ask for more than there ever is."""
+
+    shared = True
+    short: ClassVar[ReasonKind]
+    never: ClassVar[ReasonKind]
+    not_now: ClassVar[ReasonKind]
+
+    def reason(self, asked: int, left: int, name: str) -> Reason:
+        if asked <= self._most:
+            return self._say(self.short, max(0, left), asked)
+        raised = values_by_shifts(self._site.settings.shifts.values(), path_of(self._who, self.setting))
+        later = any(most is None or asked <= most for most in raised)
+        return self._say(self.not_now if later else self.never, asked)
+
+    def claims(self, request: Request) -> Iterable[Claim]:
+        return (((self.word, self._who), self.asked(request), self._most),)
+
+
+class MemoryLimit(_AmountLimit):
+    """Memory; a request that names none counts for its queue's limit."""
+
+    word, setting, counts_suspended = "memory", "memory_limit", True
+    short, never, not_now = _NO_MEMORY, _TOO_LARGE, _LARGE_NOW
+
+    def asked(self, request: Request) -> int:
+        return memory_counted(self._site.settings, request.queue, request.spec.ask)
+
+    def column(self, queue: str, columns: Columns) -> Floats:
+        if columns.most("memory") < INFINITE:
+            known: Floats = columns.memory
+            return known
+        default = memory_counted(self._site.settings, queue, _NOTHING)
+        return np.where(columns.memory == INFINITE, default, columns.memory)
+
+
+class PeLimit(_AmountLimit):
+    """PEs."""
+
+    word, setting, holds_forced = "PE", "pe_limit", True
+    short, never, not_now = _NO_PES, _TOO_WIDE, _WIDE_NOW
+
+    def asked(self, request: Request) -> int:
+        return request.spec.ask.pes
+
+    def column(self, queue: str, columns: Columns) -> Floats:
+        found: Floats = columns.pes
+        return found
+
+
+LIMITS: tuple[type[CountLimit], ...] = (RunLimit, UserLimit, GroupLimit, MemoryLimit, PeLimit)
+"""In the order in which reasons are looked for."""
+assert tuple(rule.setting for rule in LIMITS) == LIMIT_NAMES
+
+
+def scopes_of(settings: Settings, queue: str) -> Iterator[tuple[str, RunningLimits]]:
+    """Yield what has limits for the requests of a queue, by name: itself, its complexes, the whole site."""
+    if queue in settings.queues:
+        yield f"queue {queue}", settings.queues[queue]
+    yield from ((f"complex {each.name}", each) for each in settings.complexes_of(queue))
+    yield "global", settings.global_
+
+
+def limits_of(site: Site, who: str, scope: RunningLimits) -> Iterator[CountLimit]:
+    """Yield the limits that are set in one scope."""
+    for rule in LIMITS:
+        if (most := getattr(scope, rule.setting)) is not None:
+            yield rule(site, who, most)

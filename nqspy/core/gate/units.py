@@ -1,0 +1,214 @@
+"""Consumables: as many units must be free as a request asks for, and limits bound how many may be held at a
+time in a queue, a complex or the whole site, by all, by one user or one group.
+
+Units are held from start to end, by suspended requests too. What is counted here is what is there and what is
+held; which units a request gets is chosen when it starts (`consumables.UnitBoard`).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+
+from nqspy.core.consumables import open_units
+from nqspy.core.gate.rule import IN_A_SHIFT, INFINITE, LESS, Claim, Mask, Rule, any_of, gravest, path_of
+from nqspy.model.columns import Columns
+from nqspy.model.consumables import offline_of, units_of, wanted_in
+from nqspy.model.ids import Seq
+from nqspy.model.queues import CONSUMABLE_LIMITS, RunningLimits
+from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
+from nqspy.model.requests import Request
+from nqspy.model.shifts import values_by_shifts
+from nqspy.model.site import Site
+
+(_FEW_FREE,) = reason_kinds(
+    ReasonCode.NO_UNITS,
+    few_units_free="it asks for {asked} {name}, {free} of {most} {free:is|are} free"
+    "{held:; held by *}{away:; offline: *}",
+)
+(_TOO_MANY,) = reason_kinds(
+    ReasonCode.NEVER,
+    above_units="{asked} {name} are more than the {most} there are",
+)
+(_ALL_AWAY,) = reason_kinds(
+    ReasonCode.NO_UNITS,
+    "units must come back: set consumable offline=(), or what broke them be mended",
+    units_offline="it asks for {asked} {name}, of {most} only {left} are not offline{away:; offline: *}",
+)
+(_LIMITED,) = reason_kinds(
+    ReasonCode.LIMIT,
+    units_limited="{word} limit {most}{of: of *} leaves {left}{name: for *}, it asks for {asked}",
+)
+_ABOVE = "{word} limit {most}{of: of *} leaves {most} even when nothing runs, it asks for {asked}"
+(_TOO_MANY_LIMITED,) = reason_kinds(ReasonCode.NEVER, LESS, units_above_limit=_ABOVE)
+(_TOO_MANY_NOW,) = reason_kinds(ReasonCode.LIMIT, IN_A_SHIFT, units_above_limit_now=_ABOVE)
+_SHOWN = 4
+"""Holders that a reason names."""
+
+
+@lru_cache(10_000)
+def _wanted(key: str) -> tuple[tuple[str, int], ...]:
+    return tuple(wanted_in(key).items())
+
+
+def _rows(site: Site, left: Mapping[str, int], others: float, columns: Columns) -> Mask | None:
+    """Return the rows that ask for more of a consumable than is ``left`` of it; ``others``: of the rest."""
+    keys = map(_wanted, site.numbers.needs.names)
+    more = [any(count > left.get(name, others) for name, count in key) for key in keys]
+    rows: Mask | None = np.array(more, dtype=bool)[columns.needs] if any(more) else None
+    return rows
+
+
+class FreeUnits(Rule):
+    """Units that are free."""
+
+    shared = holds_forced = counts_suspended = True
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._free = {name: len(units) for name, units in open_units(site).items()}
+        self._starts: dict[str, list[Seq]] = {}
+
+    def add(self, request: Request) -> None:
+        """Count the units of a request that this pass starts; what runs has its own already."""
+        for name, count in request.spec.ask.consumables if request.attempt is None else ():
+            self._free[name] = self._free.get(name, 0) - count
+            self._starts.setdefault(name, []).append(request.seq)
+
+    def refuses(self, request: Request) -> Reason | None:
+        wanted = ((name, asked, self._free.get(name, 0)) for name, asked in request.spec.ask.consumables)
+        return gravest(self._short(name, asked, max(0, free)) for name, asked, free in wanted if asked > free)
+
+    def mask(self, queue: str, columns: Columns, *, ever: bool = False) -> Mask | None:
+        return _rows(self._site, self._there() if ever else self._free, 0, columns)
+
+    def claims(self, request: Request) -> Iterable[Claim]:
+        asked = request.spec.ask.consumables
+        there = self._there() if asked else {}
+        return [(("units", name), count, there.get(name, 0)) for name, count in asked]
+
+    def _there(self) -> dict[str, int]:
+        return {name: most - len(self._away(name)) for name, most in self._totals()}
+
+    def _totals(self) -> Iterator[tuple[str, int]]:
+        site = self._site
+        return ((name, len(units_of(each, site.found))) for name, each in site.settings.consumables.items())
+
+    def _away(self, name: str) -> list[str]:
+        site = self._site
+        return offline_of(site.settings.consumables[name], site.found, site.resources)
+
+    def _short(self, name: str, asked: int, free: int) -> Reason:
+        who, most = f"consumable {name}", dict(self._totals()).get(name, 0)
+        if asked > most:
+            return _TOO_MANY(who, asked, name, most)
+        away = self._away(name)
+        if asked > most - len(away):
+            return _ALL_AWAY(who, asked, name, most, most - len(away), _some(away))
+        return _FEW_FREE(who, asked, name, free, most, self._holders(name), _some(away))
+
+    def _holders(self, name: str) -> str:
+        seqs = dict.fromkeys([*self._site.units.get(name, {}).values(), *self._starts.get(name, ())])
+        return _some([self._site.id_of(seq) for seq in seqs])
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+class UnitLimit(Rule):
+    """Units that the requests of a scope hold at a time; ``per`` as in `CountLimit`."""
+
+    shared = counts_suspended = True
+    per: ClassVar[str] = ""
+    word: ClassVar[str] = ""
+    setting: ClassVar[str] = CONSUMABLE_LIMITS[0]
+
+    def __init__(self, site: Site, who: str, most: Mapping[str, int]) -> None:
+        self._site, self._who, self._most = site, who, most
+        self._held: dict[str, dict[str, int]] = {}
+
+    def add(self, request: Request) -> None:
+        held = self._held.setdefault(self._name(request), {}) if request.spec.ask.consumables else {}
+        for unit, count in request.spec.ask.consumables:
+            held[unit] = held.get(unit, 0) + count
+
+    def refuses(self, request: Request) -> Reason | None:
+        if not request.spec.ask.consumables:
+            return None
+        name = self._name(request)
+        left = self._left(name)
+        short = [(unit, n) for unit, n in request.spec.ask.consumables if n > left.get(unit, n)]
+        return gravest(self._reason(unit, name, max(0, left[unit]), n) for unit, n in short)
+
+    def mask(self, queue: str, columns: Columns, *, ever: bool = False) -> Mask | None:
+        masks = [_rows(self._site, self._most, INFINITE, columns)]
+        for name in () if ever else self._held:
+            rows = _rows(self._site, self._left(name), INFINITE, columns)
+            if rows is not None and self.per:
+                number = dict(self._site.numbers.by_column())[self.per].known(name)
+                rows = rows & (getattr(columns, self.per) == (-1 if number is None else number))
+            masks.append(rows)
+        return any_of(masks)
+
+    def claims(self, request: Request) -> Iterable[Claim]:
+        name = self._name(request)
+        asked = [each for each in request.spec.ask.consumables if each[0] in self._most]
+        return [((self._who, self.word, unit, name), count, self._most[unit]) for unit, count in asked]
+
+    def _name(self, request: Request) -> str:
+        return getattr(request, self.per) if self.per else ""
+
+    def _left(self, name: str) -> dict[str, int]:
+        held = self._held.get(name, {})
+        return {unit: most - held.get(unit, 0) for unit, most in self._most.items()}
+
+    def _reason(self, unit: str, name: str, left: int, asked: int) -> Reason:
+        everywhere, most = self._who == "global", self._most[unit]
+        word, of = f"{'global ' * everywhere}{unit}{self.word}", None if everywhere else self._who
+        if asked <= most:
+            return _LIMITED(self._who, word, most, of, left, name, asked)
+        kind = _TOO_MANY_NOW if self._is_raised(unit, asked) else _TOO_MANY_LIMITED
+        return kind(self._who, word, most, of, asked)
+
+    def _is_raised(self, unit: str, asked: int) -> bool:
+        """True if a shift lets so many units of a consumable be held."""
+        shifts = self._site.settings.shifts.values()
+        raised = values_by_shifts(shifts, path_of(self._who, self.setting))
+        return any(allow(given, [(unit, asked)]) for given in raised)
+
+
+class UserUnitLimit(UnitLimit):
+    """Units of the requests of one user."""
+
+    word, setting, per, shared = " user", CONSUMABLE_LIMITS[1], "owner", False
+
+
+class GroupUnitLimit(UnitLimit):
+    """Units of the requests of one group."""
+
+    word, setting, per, shared = " group", CONSUMABLE_LIMITS[2], "group", False
+
+
+UNIT_LIMITS: tuple[type[UnitLimit], ...] = (UnitLimit, UserUnitLimit, GroupUnitLimit)
+"""In the order in which reasons are looked for."""
+
+
+def unit_limits_of(site: Site, who: str, scope: RunningLimits) -> Iterator[UnitLimit]:
+    """Yield the limits on units that are set in one scope; none where the site has no consumables."""
+    for rule in UNIT_LIMITS if site.settings.consumables else ():
+        if given := getattr(scope, rule.setting):
+            yield rule(site, who, amounts(given))
+
+
+def allow(given: Iterable[str] | None, asked: Iterable[tuple[str, int]]) -> bool:
+    """True if limits ``("gpu=2", "matlab=1")`` (None: no limits) allow a request for so many units."""
+    most = amounts(given or ())
+    return all(count <= most.get(name, count) for name, count in asked)
+
+
+def amounts(given: Iterable[str]) -> dict[str, int]:
+    """Return the numbers of ``("gpu=2", "matlab=1")`` by name."""
+    return {name: int(most) for name, _, most in (text.partition("=") for text in given)}
