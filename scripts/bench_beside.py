@@ -17,7 +17,13 @@ def _measured(root: Path, name: str, quick: bool) -> dict[str, Any]:
     """Return the rows of a group of figures, by name, for the nqspy that is installed in a checkout."""
     python = root / ".venv" / "bin" / "python"
     env = {**os.environ, "PATH": f"{python.parent}:{os.environ['PATH']}", "NQSPY_BENCH_ROOT": str(root)}
-    words = [str(python), str(HERE / "scripts" / "bench.py"), name, "--json", *["--quick"] * quick]
+    words = [
+        str(python),
+        str(HERE / "scripts" / "bench.py"),
+        name,
+        "--json",
+        *["--quick"] * (quick and name != "memory"),
+    ]
     done = subprocess.run(words, env=env, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         print(f"{name} cannot be measured in {root}", file=sys.stderr)
