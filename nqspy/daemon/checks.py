@@ -1,5 +1,5 @@
-"""What a start cannot use, refused before anything of the home is made. Who starts a daemon waits for this:
-what reads queues is loaded only where there are any."""
+"""Options that a start cannot use, refused before anything of the home is made. `nqsd start` waits for this
+check, so the parser of queues is loaded only where there are any."""
 
 from pathlib import Path
 

@@ -93,8 +93,12 @@ def removed(path: str) -> bool:
     try:
         if os.fstat(folder).st_uid != os.geteuid():
             return True
-        if _is_mount_point(path):
-            return False
+        try:
+            os.rmdir(path)
+            return True
+        except OSError as error:
+            if error.errno == errno.EBUSY:  # it is a mount point, however little is in it
+                return False
         for file in os.listdir(folder):
             (os.rmdir if file == _TEMPORARY else os.unlink)(file, dir_fd=folder)
         os.rmdir(path)
@@ -111,15 +115,6 @@ def _ours(path: str) -> bool:
     except OSError:
         return False
     return stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.geteuid()
-
-
-def _is_mount_point(path: str) -> bool:
-    """True if something is mounted on a folder: it is busy then, however little is in it."""
-    try:
-        os.rmdir(path)
-    except OSError as error:
-        return error.errno == errno.EBUSY
-    return False
 
 
 def _has_mounts(path: str) -> bool:

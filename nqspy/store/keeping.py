@@ -27,6 +27,7 @@ _TEXT = """INSERT INTO kept (owner, digest, size, ran) VALUES (?, ?, ?, 0)
 ON CONFLICT DO UPDATE SET size = size + excluded.size"""
 _RAN = "UPDATE kept SET ran = 1 WHERE owner = ? AND digest = ?"
 _GONE = "DELETE FROM kept WHERE owner = ? AND digest = ? AND ran = 0 RETURNING size"
+# The text of an array counts once, and once for each index; of one that never ran twice, as any other.
 _LESS = """UPDATE kept SET size = size * 2 / ?3 WHERE owner = ?1 AND digest = ?2 AND ran = 0
 RETURNING size * ?3 / 2 - size"""
 _ALONE = "DELETE FROM blobs WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM kept WHERE digest = ?1)"

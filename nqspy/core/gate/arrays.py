@@ -25,11 +25,11 @@ class ArrayLimit(Rule):
 
     @property
     def bound(self) -> bool:
-        """Whether there is any."""
+        """True if there is any."""
         return bool(self._site.limited)
 
     def add(self, request: Request) -> None:
-        """Counts an index as running from now on."""
+        """Count an index as running from now on."""
         array = array_of(request.seq)
         if array in self._site.limited and array is not None:
             self._runs[array] = self._runs.get(array, 0) + 1
@@ -66,7 +66,7 @@ class ArrayLimit(Rule):
         return () if limit is None else ((("array", array), 1, limit),)
 
     def refuses(self, request: Request) -> Reason | None:
-        """That as many run as may."""
+        """Return that as many of its indices run as may."""
         if self.room(request) >= 1:
             return None
         array, _ = self._limit(request)

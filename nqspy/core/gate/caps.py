@@ -72,14 +72,14 @@ class Caps(Rule):
         return self._ask()
 
     def _of(self, group: str) -> list[Cap]:
-        """The caps that hold for a group: its own first, then those of the groups above it."""
+        """Return the caps that apply to a group: its own first, then those of the groups above it."""
         if group not in self._over:
             names = lineage(self._site.settings.groups, group) if self._caps else ()
             self._over[group] = [self._caps[name] for name in names if name in self._caps]
         return self._over[group]
 
     def add(self, request: Request) -> None:
-        """Counts a request as running from now on."""
+        """Count a request as running from now on."""
         for cap in self._of(request.group):
             self._held[cap.group] += self._site.held_by(request)
 
@@ -149,7 +149,7 @@ class Caps(Rule):
         return kind(cap.who, cap.percent, _seconds(cap.use), charge, used, until=until)
 
     def opens(self) -> Instant | None:
-        """When the first group that its past use keeps back will have forgotten enough of it; None where only
+        """Return when the past use of the first group that it holds will have decayed enough; None where only
         the end of what runs can help."""
         return min((at for cap in self._caps.values() if (at := self._opens(cap)) is not None), default=None)
 

@@ -105,7 +105,7 @@ class CountLimit(Rule):
         if self.per:
             named = {name: self._most - count for name, count in taken.items()}
             by_name, names = table(self._site, self.per, self._most, named), getattr(columns, self.per)
-            if asked is None:  # truth values are gathered in a third of the time
+            if asked is None:  # to gather truth values is cheaper than to gather numbers
                 full: Mask = (by_name < 1)[names]
                 return full
             left = by_name[names]

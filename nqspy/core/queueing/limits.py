@@ -47,7 +47,7 @@ class RunningCounts:
         self._site = site
         self._now = at = site.at if now is None else now
         self._run_limits = run_limits
-        self.caps = Caps(site, ledger or (lambda: FairShare(site, at, {})))
+        self._caps = Caps(site, ledger or (lambda: FairShare(site, at, {})))
         self.arrays = ArrayLimit(site)
         self._units = FreeUnits(site) if site.settings.consumables else None
         self._by_scope: dict[str, tuple[list[Rule], list[Rule]]] = {}
@@ -72,8 +72,8 @@ class RunningCounts:
             found += units
             if self._units is not None:
                 found.append(self._units)
-            if self.caps.bound:
-                found.append(self.caps)
+            if self._caps.bound:
+                found.append(self._caps)
             if self.arrays.bound:
                 found.append(self.arrays)
             closing = site.upcoming_stops.get(queue)
@@ -126,7 +126,7 @@ class RunningCounts:
 
     def _reasons(self, request: Request, forced: bool = False) -> list[Reason]:
         """Return what the rules say against a request; first the cap under which it can never start."""
-        capped = None if forced or not self.caps.bound else self.caps.never(request)
+        capped = None if forced or not self._caps.bound else self._caps.never(request)
         found = [] if capped is None else [capped]
         for rule in self.rules(request.queue):
             if rule.holds_forced or not (forced or (rule.whole_queue and not self._run_limits)):
@@ -151,11 +151,11 @@ class RunningCounts:
     @property
     def is_capped(self) -> bool:
         """True if a group has a cap, whose figures change with time."""
-        return self.caps.bound
+        return self._caps.bound
 
     def opens(self) -> Instant | None:
         """Return when the first group that its past use holds will have forgotten enough of it."""
-        return self.caps.opens()
+        return self._caps.opens()
 
 
 _LASTING = (LESS, RAISED, IN_A_SHIFT, TOGETHER)

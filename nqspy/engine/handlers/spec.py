@@ -80,12 +80,12 @@ def check_spec(site: Site, spec: Spec) -> None:
 def check_start(args: Sequence[str], environment: bytes) -> None:
     """Raises Refusal for arguments and variables with which no program can be started (execve(2))."""
     pairs = environment.split(b"\0")
-    for pair in [pair for pair in pairs if _EQUALS not in pair and pair]:
-        raise Refusal("bad_variable", word=_shown(pair))
-    if len(environment) > STRING_MAX:
-        for pair in [pair for pair in pairs if len(pair) > STRING_MAX]:
-            name = _shown(pair.partition(b"=")[0])
-            raise Refusal("long_variable", name=name, size=len(pair), most=STRING_MAX)
+    if unnamed := [pair for pair in pairs if _EQUALS not in pair and pair]:
+        raise Refusal("bad_variable", word=_shown(unnamed[0]))
+    too_long = [pair for pair in pairs if len(pair) > STRING_MAX] if len(environment) > STRING_MAX else []
+    if too_long:
+        name = _shown(too_long[0].partition(b"=")[0])
+        raise Refusal("long_variable", name=name, size=len(too_long[0]), most=STRING_MAX)
     sizes = [len(word.encode("utf-8", "replace")) for word in args]
     for place, size in enumerate(sizes, start=1):
         if size > STRING_MAX:
