@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from nqspy.core import alike, features
 from nqspy.core.draft import Draft
 from nqspy.core.queueing import depend, startable, words
-from nqspy.core.queueing.layout import holds
 from nqspy.core.queueing.limits import RunningCounts, never, too_wide
 from nqspy.core.runtime import goes_since
+from nqspy.core.timeline.layout import holds
 from nqspy.model.actions import Plan, Start
 from nqspy.model.arrays import HeldIndices
 from nqspy.model.board import Board

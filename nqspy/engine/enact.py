@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
-from nqspy.core.queueing.expected_ends import MOMENT
-from nqspy.core.queueing.passing import promises_times
+from nqspy.core.timeline.ends import MOMENT
+from nqspy.core.timeline.lengths import promises_times
 from nqspy.engine.passed_over import Kept
 from nqspy.model import events as ev
 from nqspy.model.actions import (

@@ -3,8 +3,8 @@
 import pytest
 from core.harness import promised
 
-from nqspy.core.profile import Profile
-from nqspy.core.queueing.untimed import spare
+from nqspy.core.timeline.profile import Profile
+from nqspy.core.timeline.untimed import spare
 from nqspy.model.events import Change
 from nqspy.model.ids import Instant
 

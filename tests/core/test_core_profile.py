@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqspy.core.profile import FOREVER, Profile, held_up_by
+from nqspy.core.timeline.profile import FOREVER, Profile, held_up_by
 
 HORIZON = 40
 SPAN = st.tuples(st.integers(0, HORIZON), st.integers(1, HORIZON), st.integers(1, 4))

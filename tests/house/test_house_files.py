@@ -98,6 +98,7 @@ def test_the_readme_names_the_commands_that_are_installed():
 WITHIN = {
     "queueing/": "core",
     "gate/": "core",
+    "timeline/": "core",
     "allocation/": "core",
     "preemption/": "core",
     "accounting/": "core",

@@ -7,11 +7,11 @@ without; ``limit reserve=1`` EASY; ``limit reserve=all`` conservative.
 
 from collections.abc import Callable
 
-from nqspy.core.profile import FOREVER
+from nqspy.core.gate.reserved import Reservations
 from nqspy.core.queueing.candidate_order import CandidateOrder
 from nqspy.core.queueing.kept_back import KeptBack
-from nqspy.core.queueing.laid_out import time_of, turn_of
-from nqspy.core.queueing.reservations import Reservations
+from nqspy.core.timeline.laid_out import time_of, turn_of
+from nqspy.core.timeline.profile import FOREVER
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Request

@@ -10,13 +10,13 @@ from nqspy.core.gate.arrays import ArrayLimit
 from nqspy.core.gate.caps import Caps
 from nqspy.core.gate.drain import Drain
 from nqspy.core.gate.in_shifts import TOGETHER, judged
+from nqspy.core.gate.reserved import Reservations
 from nqspy.core.gate.rule import IN_A_SHIFT, LESS, RAISED, Mask, Rule, any_of, gravest
 from nqspy.core.gate.running import RunLimit, limits_of, scopes_of
 from nqspy.core.gate.units import FreeUnits, unit_limits_of
 from nqspy.core.queueing.asked import too_wide as too_wide
 from nqspy.core.queueing.asked import violation as violation
 from nqspy.core.queueing.mold import sizes_of
-from nqspy.core.queueing.reservations import Reservations
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant
 from nqspy.model.people import lineage

@@ -8,9 +8,9 @@ waited for. Ends are reckoned as plans are (time-ahead.md 1): by wall limits, th
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from nqspy.core.profile import FOREVER
 from nqspy.core.queueing.asked import excess
 from nqspy.core.runtime import planned_wall
+from nqspy.core.timeline.profile import FOREVER
 from nqspy.model.molded import sized
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request

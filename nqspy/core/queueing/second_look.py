@@ -11,10 +11,10 @@ his own people to their limit: whom that keeps back lets others pass.
 
 from collections.abc import Callable, Mapping
 
+from nqspy.core.gate.reserved import Reservations
 from nqspy.core.queueing.backfill import Backfill
 from nqspy.core.queueing.candidate_order import CandidateOrder
 from nqspy.core.queueing.kept_back import KeptBack
-from nqspy.core.queueing.reservations import Reservations
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Request
 

@@ -6,20 +6,20 @@ without a wall limit has a promise without a time; until the time is known, all 
 together no more than is spare beside what he needs (`untimed`).
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 from msgspec.structs import replace
 
-from nqspy.core.gate.rule import Mask
-from nqspy.core.profile import FOREVER, Amount, Claims, held_up_by
+from nqspy.core.gate.promised import PassPromises
+from nqspy.core.gate.rule import Claim, Mask, Rule
 from nqspy.core.queueing import mold
-from nqspy.core.queueing.expected_ends import MOMENT, length_of
-from nqspy.core.queueing.laid_out import SHOWN, LaidOut, Rules
-from nqspy.core.queueing.passing import hole_wanted, passing_walls, probable_length, promises_times
-from nqspy.core.queueing.promised import PassPromises
-from nqspy.core.queueing.untimed import spare_of
 from nqspy.core.runtime import planned_walls
+from nqspy.core.timeline.ends import MOMENT, length_of
+from nqspy.core.timeline.laid_out import SHOWN, LaidOut
+from nqspy.core.timeline.lengths import hole_wanted, passing_walls, probable_length, promises_times
+from nqspy.core.timeline.profile import FOREVER, Amount, Claims, held_up_by
+from nqspy.core.timeline.untimed import spare_of
 from nqspy.model.actions import Reserving, Start
 from nqspy.model.columns import Columns, Floats
 from nqspy.model.ids import Instant, Seq
@@ -35,6 +35,8 @@ _DELAYS, _ENDLESS = reason_kinds(
     would_delay_for_ever="it has no wall limit, and would hold what is kept for {request}",
 )
 
+Rules = Callable[[str], Sequence[Rule]]
+"""Function that returns the rules for the requests of a queue."""
 _NEVER = "as things are it can never start"
 
 
@@ -71,9 +73,15 @@ class Reservations(PassPromises):
         """What is held and kept when: laid out when somebody asks for it."""
         if self._laid_out is None:
             self._laid_out = LaidOut(
-                self._site, self._now, self._rules, self._starts, self.leaving, self.returning
+                self._site, self._now, self._claims_of, self._starts, self.leaving, self.returning
             )
         return self._laid_out
+
+    def _claims_of(self, request: Request, resting: bool) -> Iterator[Claim]:
+        """Return what the rules count of a request; ``resting``: of a suspended one."""
+        for rule in self._rules(request.queue):
+            if rule.counts_suspended or not resting:
+                yield from rule.claims(request)
 
     def lay_out(self) -> None:
         """Looks at once at what runs and is promised: the site is about to change."""

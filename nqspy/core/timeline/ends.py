@@ -1,8 +1,8 @@
 """When requests are reckoned to end: as late as they may (time-ahead.md 1). All instants and lengths in ms;
 what has no known end has `profile.FOREVER`."""
 
-from nqspy.core.profile import FOREVER
 from nqspy.core.runtime import planned_wall
+from nqspy.core.timeline.profile import FOREVER
 from nqspy.model.ids import Instant
 from nqspy.model.requests import Request
 from nqspy.model.site import Site

@@ -6,21 +6,21 @@ queue a shift has stopped: what a suspended request does not give back (memory, 
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 
-from nqspy.core.gate.rule import Rule
-from nqspy.core.profile import FOREVER, Amount, Claims, Profile
-from nqspy.core.queueing.expected_ends import MOMENT, end_of, is_suspended, length_of, planned_end
-from nqspy.core.queueing.layout import HeldSpans, KeptSpans, Span, TimeLayout, recall, remember
-from nqspy.core.queueing.untimed import Turn, Untimed, spare, spare_of
+from nqspy.core.timeline.ends import MOMENT, end_of, is_suspended, length_of, planned_end
+from nqspy.core.timeline.layout import HeldSpans, KeptSpans, Span, TimeLayout, recall, remember
+from nqspy.core.timeline.profile import FOREVER, Amount, Claims, Profile
+from nqspy.core.timeline.untimed import Turn, Untimed, spare, spare_of
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.molded import sized
 from nqspy.model.requests import Request, State
 from nqspy.model.reservation import Reservation
 from nqspy.model.site import Site
 
-Rules = Callable[[str], Sequence[Rule]]
-"""What holds for the requests of a queue."""
+ClaimsOf = Callable[[Request, bool], Iterable[tuple[Hashable, int, int]]]
+"""Function that returns what a request takes beside PEs: what, how much, and how much there is in all; True:
+only what a suspended request keeps."""
 
 SHOWN = 3
 """So many are named as those that hold up another."""
@@ -45,10 +45,10 @@ class LaidOut:
     ``started``: who starts besides, ``leaving``: who gives way, ``returning``: who goes on again."""
 
     def __init__(
-        self, site: Site, now: Instant, rules: Rules, started: Sequence[Request],
+        self, site: Site, now: Instant, claims_of: ClaimsOf, started: Sequence[Request],
         leaving: Collection[Seq], returning: Collection[Seq] = (),
     ) -> None:  # fmt: skip
-        self._site, self._now, self._rules = site, now, rules
+        self._site, self._now, self._claims_of = site, now, claims_of
         self._leaving, self._returning = leaving, returning
         self.opened = Counter[str]()
         self._begun: list[tuple[int, Seq]] = []
@@ -134,8 +134,7 @@ class LaidOut:
 
     def _kept_on(self, request: Request, claims: Claims) -> Claims:
         """What one that is suspended keeps of that."""
-        rules = [rule for rule in self._rules(request.queue) if rule.counts_suspended]
-        amounts = {amount for rule in rules for amount, _, _ in rule.claims(request)}
+        amounts = {amount for amount, _, _ in self._claims_of(request, True)}
         amounts |= set(map(spare_of, amounts))
         return {amount: count for amount, count in claims.items() if amount in amounts}
 
@@ -240,12 +239,9 @@ class LaidOut:
         resting = self._is_resting(request)
         if not resting:
             claims["pes", self._site.domain_of(request.queue).name] = self._site.held_by(request)
-        for rule in self._rules(request.queue):
-            if resting and not rule.counts_suspended:
-                continue
-            for amount, count, most in rule.claims(request):
-                self.profile.provide(amount, most)
-                claims[amount] = claims.get(amount, 0) + count
+        for amount, count, most in self._claims_of(request, resting):
+            self.profile.provide(amount, most)
+            claims[amount] = claims.get(amount, 0) + count
         return claims
 
     def _held(self, request: Request, begin: int, passing: bool) -> HeldSpans:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from nqspy.core.profile import FOREVER, Claims, Profile
-from nqspy.core.queueing.untimed import Untimed
+from nqspy.core.timeline.profile import FOREVER, Claims, Profile
+from nqspy.core.timeline.untimed import Untimed
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.site import Site
 

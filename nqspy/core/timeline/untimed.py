@@ -9,7 +9,7 @@ first waits for none. Were all to wait for each other, nothing would ever start.
 
 import heapq
 
-from nqspy.core.profile import FOREVER, Amount, Claims, Profile
+from nqspy.core.timeline.profile import FOREVER, Amount, Claims, Profile
 from nqspy.model.ids import Seq
 
 Turn = tuple[int, Seq]
