@@ -6,13 +6,12 @@ Nothing else in a pass is mutable; the site is only read. Every feature sees wha
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
-from typing import Any, Protocol
+from typing import Any
 
 from nqspy.core.cached import cached_property
 from nqspy.core.consumables import UnitBoard
 from nqspy.core.fair_share import FairShare
-from nqspy.core.placement import policy_of
+from nqspy.core.gate.room import Room
 from nqspy.core.sight import Seen, SiteView
 from nqspy.core.stock import Stock
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Resume, Suspend
@@ -20,7 +19,7 @@ from nqspy.model.board import Board
 from nqspy.model.cause import Cause
 from nqspy.model.columns import Columns, Ints
 from nqspy.model.consumables import Units
-from nqspy.model.domains import APPLICATION, Domain
+from nqspy.model.domains import APPLICATION
 from nqspy.model.ids import Instant, Seq, member
 from nqspy.model.indices import nth
 from nqspy.model.promises import Promise, plain
@@ -33,22 +32,6 @@ from nqspy.model.transitions import born
 from nqspy.ports import Answer, Exits, PassView, RequestView
 
 (_MOVED,) = reason_kinds(ReasonCode.HELD, moved="it is moved to queue {queue}")
-
-
-class RunningTally(Protocol):
-    """What runs, counted under all limits (`queueing.limits.RunningCounts`)."""
-
-    def keeping(self, request: Request) -> Reason | None:
-        """The limit that keeps one back."""
-
-    def sizes(self, request: Request) -> Sequence[Request]:
-        """It on each of the sizes that its queue takes, the most PEs first; itself where it has one."""
-
-    def add(self, request: Request) -> None:
-        """It runs from now on."""
-
-    def resume(self, request: Request) -> None:
-        """A suspended one runs again."""
 
 
 @dataclass(slots=True)
@@ -71,8 +54,8 @@ class Draft:
     and ``reach``: reasons so far; ``offered``: candidates offered to jobselect, by queue; ``sights``:
     requests as exits see them (`sight.seen`); ``short``: domains in which some request waits only for PEs;
     ``resumed``: suspended requests that go on; ``shut``: why queues start nothing in this pass, by name, and
-    ``barred``: why none does; ``still`` and ``plain``: as a `Plan` has them; ``startable``: what could start
-    in a domain when it began (None: what the last pass said); ``tally`` counts what runs; ``asked``: the
+    ``barred``: why none does; ``startable``: what could start
+    in a domain when it began (None: what the last pass said); ``asked``: the
     domain of whose shares exits are asked at the moment; ``priorities``: share terms of this round, by domain
     and pair of owner and group, ``rounds`` how many ended; ``proposals`` counts starts and changes of waiting
     requests so far.
@@ -80,18 +63,18 @@ class Draft:
 
     # So many that instances would share no table of names.
     __slots__ = (
-        "__dict__", "__weakref__", "_boards", "_dates", "_gone", "_leaving", "_ledgers", "_stocks",
+        "__dict__", "__weakref__", "_dates", "_gone", "_leaving", "_ledgers", "_stocks",
         "_taken", "after", "asked", "barred", "before", "chosen", "closing", "exits", "now", "offered",
-        "own", "plain", "priorities", "proposals", "reach", "resumed", "rounds", "samples", "short", "shut",
-        "sights", "site", "startable", "started", "starting", "still", "tally",
+        "own", "priorities", "proposals", "reach", "resumed", "rooms", "rounds", "samples", "short", "shut",
+        "sights", "site", "startable", "started", "starting",
     )  # fmt: skip
 
     def __init__(self, site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]) -> None:
         self.site, self.now, self.exits, self.samples = site, now, exits, samples
-        self._boards: dict[str, Board] = {}  # by queue
         self.before: list[Action] = []
         self.chosen: list[Choice] = []
         self.started: list[Request] = []
+        self.rooms = Room(site, self.started)
         self.after: list[Action] = []
         self.own: dict[Seq, Reason] = {}
         self.closing: dict[str, Reason] = {}
@@ -102,14 +85,11 @@ class Draft:
         self.resumed: list[Request] = []
         self.shut: dict[str, Reason] = {}
         self.barred: Reason | None = None
-        self.still: set[str] = set()
-        self.plain = False
         self.proposals = 0
         self.priorities: dict[str, dict[tuple[str, str], float]] = {}
         self.rounds = 0
         self.asked = APPLICATION
         self.startable: Callable[[str], Mapping[str, int]] | None = None
-        self.tally: Callable[[], RunningTally] | None = None
         self._ledgers: dict[str, FairShare] = {}
         self._stocks: dict[str, Stock] = {}
         self._dates: dict[str, Ints] = {}
@@ -119,25 +99,12 @@ class Draft:
         self._leaving: set[Seq] = set()
 
     def board(self, queue: str) -> Board:
-        """Who holds which PE of a queue's domain, those chosen in this pass included."""
-        found = self._boards.get(queue)
-        if found is None:
-            domain = self.site.domain_of(queue).name
-            known = (board for board in self._boards.values() if board.domain.name == domain)
-            found = self._boards[queue] = next(known, None) or self.site.board(domain)
-        return found
+        """Return the PEs of a queue's domain with their holders, starts of this pass included."""
+        return self.rooms.board(queue)
 
     def room(self, queue: str) -> int:
-        """How many PEs one request of a queue could be given now."""
-        board = self._boards.get(queue) or self.board(queue)
-        return 0 if self._is_full(board.domain) else policy_of(board.domain).room(board)
-
-    def _is_full(self, domain: Domain) -> bool:
-        """Whether a command domain has as many requests as it may."""
-        if not domain.is_command or domain.requests is None:
-            return False
-        there = chain(self.site.started.values(), self.started)
-        return sum(self.site.domain_of(each.queue).name == domain.name for each in there) >= domain.requests
+        """Return the number of PEs that one request of a queue could be given now."""
+        return self.rooms.pes(queue)
 
     @cached_property
     def ledger(self) -> FairShare:
@@ -199,13 +166,6 @@ class Draft:
     def say_short(self, queue: str) -> None:
         """One of that queue waits only for PEs."""
         self.short.add(self.board(queue).domain.name)
-
-    def place(self, request: Request) -> tuple[int, ...]:
-        """Takes PEs for one that asks for no more than there is `room`."""
-        board = self.board(request.queue)
-        pes = policy_of(board.domain).pick(board, request.spec.ask.pes)
-        board.take(pes)
-        return pes
 
     def left_of(self, request: Request) -> int:
         """How many of it could still start after what this pass has chosen: of an array so many indices."""

@@ -20,8 +20,8 @@ FILES = (
     "preemption.swap",  # give way where memory is short
     "preemption.bumper",  # load jobs by class, clear PEs for who waits too long
     "preemption.resume",  # let go on what was suspended
-    "queueing.route",  # route pipe queues
-    "queueing.select",  # choose what starts, and where
+    "route",  # route pipe queues
+    "choose",  # choose what starts, and where
 )
 """Files of `core` that declare a ``FEATURE``."""
 

@@ -5,8 +5,8 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
+from nqspy.core import route
 from nqspy.core.draft import Draft
-from nqspy.core.queueing import route
 from nqspy.core.sight import Handed, Seen, SiteView
 from nqspy.model.arrays import counted
 from nqspy.model.ids import Instant

@@ -3,21 +3,19 @@
 `features.FEATURES` is all that a pass does, in this order.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
-from weakref import proxy
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from nqspy.core import alike, features
+from nqspy.core import alike, depend, features, startable
+from nqspy.core.asked import too_wide
 from nqspy.core.draft import Draft
-from nqspy.core.queueing import depend, startable, words
-from nqspy.core.queueing.limits import RunningCounts, never, too_wide
+from nqspy.core.explain import behind
+from nqspy.core.gate.gate import Gate
+from nqspy.core.gate.room import asking
 from nqspy.core.runtime import goes_since
-from nqspy.core.timeline.layout import holds
-from nqspy.model.actions import Plan, Start
+from nqspy.model.actions import Plan
 from nqspy.model.arrays import HeldIndices
-from nqspy.model.board import Board
 from nqspy.model.ids import Instant, Seq, array_of
 from nqspy.model.reasons import Reason, ReasonCode, Reasons, reason_kinds, told
 from nqspy.model.requests import Request, State, Used
@@ -33,8 +31,6 @@ def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]
     samples = samples or {}
     exits.begin(site)
     draft = Draft(site, now, exits, samples)
-    known = proxy(draft)  # no circle: it goes with the pass
-    draft.tally = lambda: RunningCounts(site, lambda: known.ledger, now=now)
     dues = [*[feature.propose(draft, now) for feature in features.FEATURES], exits.asks_again()]
     plan = Plan(
         actions=(*draft.before, *draft.after),
@@ -45,102 +41,24 @@ def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]
         samples=tuple(samples.items()),
         failures=exits.failures(),
         ready=startable.changes(draft),
-        still=frozenset(draft.still),
-        plain=draft.plain,
     )
     draft.close()
     return plan
 
 
-class PassRunner:
-    """Passes over one site, one after the other. ``exits``: its user exits.
-
-    Where one has found that nobody who comes can start (`Plan.still`), the next, for those who came, decides
-    the same again: it only counts what could start.
-    """
-
-    def __init__(self, exits: Exits) -> None:
-        self._exits = exits
-        self._last: Plan | None = None
-        self._stirs = self._news = 0
-
-    def run(self, site: Site, now: Instant, samples: Mapping[Seq, Used] | None = None) -> Plan:
-        """Decides what shall be done at ``now``, as `run_pass` does."""
-        samples = samples or {}
-        plan = self.again(site, now, samples) or run_pass(site, now, self._exits, samples)
-        self.note(plan, site)
-        return plan
-
-    def forget(self) -> None:
-        """The site is another one now, or was changed otherwise than by events."""
-        self._last = None
-
-    def note(self, plan: Plan, site: Site) -> None:
-        """That was decided for the site as it is."""
-        stands_still = plan.still and all(isinstance(action, Start) for action in plan.actions)
-        self._last = plan if stands_still else None
-        self._stirs, self._news = site.stirs + len(plan.actions), site.news.count
-
-    def again(self, site: Site, now: Instant, samples: Mapping[Seq, Used]) -> Plan | None:
-        """What a pass decides since which nothing has happened but the last one's starts, all of them, and
-        submissions to queues that stand still; None where more has happened, or time has come."""
-        last = self._last
-        if last is None or site.stirs != self._stirs or (last.wake_at is not None and last.wake_at <= now):
-            return None
-        if site.reserved and not holds(site, now):  # who is promised when may be another matter by now
-            return None
-        if any(stop.spill == "drain" for stop in site.upcoming_stops.values()):  # less time is left by now
-            return None
-        came = [queue for queue, n in site.came.items() if n > last.as_of]
-        if any(map(self._exits.has, _ASKED)) or not last.still.issuperset(came):
-            return None
-        if any(site.columns(queue).prioritised for queue in came):  # who came may stand before others
-            return None
-        dates = (last.wake_at, site.next_date())
-        return Plan(
-            reasons=last.reasons,
-            wake_at=min((date for date in dates if date is not None), default=None),
-            as_of=site.n,
-            short_of_pes=last.short_of_pes,
-            samples=tuple(samples.items()),
-            ready=self._startable(last, site, now, samples),
-            still=last.still,
-            plain=last.plain,
-        )
-
-    def _startable(
-        self, last: Plan, site: Site, now: Instant, samples: Mapping[Seq, Used]
-    ) -> tuple[tuple[str, int], ...]:
-        known = site.balance.startable()
-        told = last.plain and all(known.get(name) == pes for name, pes in last.ready)
-        came = site.news.since(self._news) if told else None
-        if came is not None and all(columns.most("count") <= 1 for columns in site.waiting.values()):
-            return startable.of_those(site, {f"{group}:{owner}" for _, _, owner, group, _ in came})
-        draft = Draft(site, now, self._exits, samples)
-        startable.tallied(draft)
-        return startable.changes(draft)
-
-
-_ASKED = ("jobselect", "elected", "shrpri")
-"""Hooks of exits that passes ask."""
-
-
 # ---------------------------------------------------------------- why
 
 
-def explain(
-    site: Site, seqs: Iterable[Seq], reasons: Reasons, tally: RunningCounts | None = None
-) -> dict[Seq, Reason]:
+def explain(site: Site, seqs: Iterable[Seq], reasons: Reasons, gate: Gate | None = None) -> dict[Seq, Reason]:
     """Why each of these requests does not start now: its own reason of the last pass, else the limit that
     keeps it back, else why its queue was closed; of one that runs, what a feature will do to it. Other
-    requests that run, and those that do not exist, are left out. ``tally``: what runs, if it is counted."""
-    tally = RunningCounts(site) if tally is None else tally
+    requests that run, and those that do not exist, are left out. ``gate``: the gate, if there is one."""
+    gate = Gate(site) if gate is None else gate
     found: dict[Seq, Reason] = {}
-    boards = cache(lambda queue: site.board(site.domain_of(queue).name))
     for seq in seqs:
         request = explained(site, seq)
         if request is not None:
-            reason = _explain(site, request, reasons, tally, boards)
+            reason = _explain(site, request, reasons, gate)
             if reason is not None:
                 found[seq] = reason
     return found
@@ -157,13 +75,11 @@ def explained(site: Site, seq: Seq) -> Request | None:
     return index if index is not None and index.state is State.HELD else array
 
 
-def _explain(
-    site: Site, request: Request, reasons: Reasons, tally: RunningCounts, boards: Callable[[str], Board]
-) -> Reason | None:
+def _explain(site: Site, request: Request, reasons: Reasons, gate: Gate) -> Reason | None:
     if request.state is State.BEGUN and request.array is not None:
         waiting = (each for each in waiting_indices(site, request) if not request.array.left)
         first = next(waiting, None)
-        return _of_array(site, request) if first is None else _explain(site, first, reasons, tally, boards)
+        return _of_array(site, request) if first is None else _explain(site, first, reasons, gate)
     if request.state is State.HELD:
         if request.unmet and not request.holds:
             return depend.reason(site, request)
@@ -179,27 +95,30 @@ def _explain(
         return features.outlook(site, request, goes_since(request))
     if request.state is not State.QUEUED:
         return None
-    kept = of_itself(site, request, reasons)
+    kept = of_itself(gate, request, reasons)
     if kept is None and _is_served(site, request):
-        kept = tally.keeping(request) or tally.reservations.delaying(request)
+        kept = gate.limit(request) or gate.reserved.delaying(request)
+    if kept is not None:
+        return kept
     closing = reasons.closing.get(request.queue)
-    if kept is None and closing is not None:
-        return _of_its_queue(site, request, closing, boards)
-    if kept is None and request.reservation is not None:
-        # It was looked at; those behind it had their turn since.
-        kept = words.lacking(site, boards(request.queue), request)
+    if closing is not None:
+        # Requests with a reservation were examined before the others.
+        ahead = 0 if request.reservation is not None else closing.ahead
+        return replace(_behind(gate, request, closing), ahead=ahead)
+    # The pass examined those behind a request with a reservation after it.
+    kept = gate.room.refuses(request) if request.reservation is not None else None
     return kept or _NOT_YET("scheduler")
 
 
-def of_itself(site: Site, request: Request, reasons: Reasons) -> Reason | None:
+def of_itself(gate: Gate, request: Request, reasons: Reasons) -> Reason | None:
     """What keeps back a queued request whatever runs: its own reason of the last pass, or one that the site
     tells without what runs being counted."""
-    kept = reasons.own.get(request.seq)
+    kept, site = reasons.own.get(request.seq), gate.site
     if kept is not None or not _is_served(site, request):
         return kept
     return (
         too_wide(site, request.queue, request.spec.ask.pes)
-        or never(site, request)
+        or gate.never(request)
         or features.keeping(site, request)
         or alike.reason_of(reasons, request)
     )
@@ -210,16 +129,14 @@ def _is_served(site: Site, request: Request) -> bool:
     return queue is not None and queue.kind == "batch" and queue.started
 
 
-def _of_its_queue(site: Site, request: Request, closing: Reason, boards: Callable[[str], Board]) -> Reason:
-    """Why its queue was closed, said of one that the pass did not look at: with none of the figures of the
-    one for whose sake it was closed."""
-    ahead = 0 if request.reservation is not None else closing.ahead  # who has a promise had its turn before
+def _behind(gate: Gate, request: Request, closing: Reason) -> Reason:
+    """Return why a queue was closed, said of a request that the pass did not examine: with none of the
+    figures of the request for whose sake it was closed."""
     if closing.code is ReasonCode.NO_PES:
-        closing = words.asking(request, closing)
-    elif closing.code is ReasonCode.RESERVED:
-        lacking = words.lacking(site, boards(request.queue), request)
-        closing = words.behind(closing) if lacking is None else lacking
-    return replace(closing, ahead=ahead)
+        return asking(request, closing)
+    if closing.code is ReasonCode.RESERVED:
+        return gate.room.refuses(request) or behind(closing)
+    return closing
 
 
 def _of_array(site: Site, request: Request) -> Reason | None:

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from nqspy.core.draft import Draft
-from nqspy.core.passes import PassRunner
+from nqspy.core.passes import run_pass
 from nqspy.decider import messages, plans
 from nqspy.decider.process import WorkerPipes
 from nqspy.decider.stopwatch import LOOK_AHEAD, part_of
@@ -88,7 +88,6 @@ class Worker:
 
     def __init__(self, site: Site, exits: SiteExits, pipes: WorkerPipes, files: Mapping[str, str]) -> None:
         self._site, self._exits, self._pipes, self._files = site, exits, pipes, files
-        self._passes = PassRunner(exits)
         self._answers: dict[type[messages.Order], Callable[[Any], messages.WorkerMessage]] = {
             messages.AskPass: self._pass,
             messages.AskSubmit: self._submit,
@@ -126,7 +125,7 @@ class Worker:
 
     def _pass(self, order: messages.AskPass) -> messages.WorkerMessage:
         self._site.upcoming_stops, self._site.closings = order.upcoming_stops, order.closings
-        plan = self._passes.run(self._site, order.now, dict(order.samples))
+        plan = run_pass(self._site, order.now, self._exits, dict(order.samples))
         return plans.plan_made(order.id, plan, self._exits.listing(), self._exits.stamp)
 
     def _draft(self, now: Instant, samples: messages.Samples = ()) -> Draft:

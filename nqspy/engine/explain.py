@@ -7,10 +7,10 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nqspy.core import alike, resource_health
+from nqspy.core import alike, depend, resource_health
+from nqspy.core.gate.gate import Gate
+from nqspy.core.order.places import Place, QueueOrder, standing
 from nqspy.core.passes import explain, explained, of_itself, reason_of_held, waiting_indices
-from nqspy.core.queueing import depend
-from nqspy.core.queueing.order import Place, QueueOrder, standing
 from nqspy.engine.loop import Engine
 from nqspy.engine.zones import local
 from nqspy.model import indices
@@ -140,14 +140,14 @@ def kept_by_themselves(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason 
     """Those of these requests that would wait however much were free, and why, as far as that is known. What
     runs is not counted for each: there may be thousands."""
     site, reasons = engine.site, engine.plan.reasons
-    found, others = dict[Seq, Reason | None](), list[Seq]()
+    found, others, gate = dict[Seq, Reason | None](), list[Seq](), Gate(site)
     for seq in seqs:
         request = site.to_be(seq)
         if request is None or request.state is not State.QUEUED:
             others.append(seq)
             continue
         queue = site.settings.queues.get(request.queue)
-        reason = of_itself(site, request, reasons) or reasons.closing.get(request.queue)
+        reason = of_itself(gate, request, reasons) or reasons.closing.get(request.queue)
         if queue is None or not queue.started or (reason is not None and reason.code in _OF_ITSELF):
             found[seq] = reason
     known = reasons_of(engine, others) if others else {}

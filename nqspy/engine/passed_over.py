@@ -4,11 +4,9 @@ the night report can tell whether a list's order was kept (semantics.md 1)."""
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 
+from nqspy.core.gate.gate import Gate
 from nqspy.core.passes import explain, of_itself
-from nqspy.core.placement import policy_of
-from nqspy.core.queueing.limits import RunningCounts
 from nqspy.model.actions import Plan, Start
-from nqspy.model.board import Board
 from nqspy.model.columns import turn_of
 from nqspy.model.ids import Instant, Seq, array_of
 from nqspy.model.molded import sized
@@ -44,18 +42,18 @@ def passed_over(site: Site, plan: Plan) -> tuple[Kept, ...]:
 def _told(site: Site, plan: Plan, seqs: Sequence[Seq]) -> tuple[Kept, ...]:
     """What keeps these back. What runs is counted only where it matters to one of them."""
     requests, turns = site.requests, dict[Seq, tuple[str, str, str]]()
-    found = {seq: of_itself(site, requests[seq], plan.reasons) for seq in seqs}
+    gate = Gate(site)
+    found = {seq: of_itself(gate, requests[seq], plan.reasons) for seq in seqs}
     others = [seq for seq, why in found.items() if why is None]
     given = {id(why): why for why in found.values() if why is not None}  # one is often many's
     changed = {key for key, why in given.items() if why.code in _CHANGED_BY_STARTS}
     unsure = {seq for seq, why in found.items() if id(why) in changed}
     if others or unsure:
-        counts = RunningCounts(site)
-        more = explain(site, others, plan.reasons, counts)
+        more = explain(site, others, plan.reasons, gate)
         unsure.update(seq for seq, why in more.items() if why.code in _CHANGED_BY_STARTS)
         found |= more
         given |= {id(why): why for why in more.values()}
-        turns = _in_their_turns(site, plan, [requests[seq] for seq in unsure], counts) if unsure else turns
+        turns = _in_their_turns(site, plan, [requests[seq] for seq in unsure], gate) if unsure else turns
     words = {key: (str(why.code), why.who, why.text) for key, why in given.items()}
     return tuple(
         [(seq, *(turns.get(seq) or words[id(why)])) for seq, why in found.items() if why is not None]
@@ -63,24 +61,23 @@ def _told(site: Site, plan: Plan, seqs: Sequence[Seq]) -> tuple[Kept, ...]:
 
 
 def _in_their_turns(
-    site: Site, plan: Plan, passed: Iterable[Request], counts: RunningCounts
+    site: Site, plan: Plan, passed: Iterable[Request], gate: Gate
 ) -> dict[Seq, tuple[str, str, str]]:
     """What kept requests back when the first of their list behind them was chosen: too few PEs, or a limit.
     After the pass another may be reached, by those that were started past them. These are counted."""
     lists: dict[_List, deque[Request]] = defaultdict(deque)
     for request in sorted(passed, key=_place):
         lists[_list(request)].append(request)
-    boards, found = dict[str, Board](), dict[Seq, tuple[str, str, str]]()
+    found = dict[Seq, tuple[str, str, str]]()
     for action in plan.actions:
         if not isinstance(action, Start) or (chosen := _in_line(site, action.seq)) is None:
             continue
-        waiting, name = lists[_list(chosen)], site.domain_of(chosen.queue).name
-        board = boards[name] = boards.get(name) or site.board(name)
+        waiting = lists[_list(chosen)]
         while waiting and _place(waiting[0]) < _place(chosen):
             one = waiting.popleft()
-            found.update({one.seq: why} if (why := _kept(counts, board, one)) is not None else {})
-        counts.add(sized(site.to_be(action.seq) or chosen, len(action.pes)))
-        board.take(action.pes)
+            found.update({one.seq: why} if (why := _kept(gate, one)) is not None else {})
+        gate.count(sized(site.to_be(action.seq) or chosen, len(action.pes)))
+        gate.room.take(chosen.queue, action.pes)
     return found
 
 
@@ -89,11 +86,8 @@ def _in_line(site: Site, seq: Seq) -> Request | None:
     return site.requests.get(seq) or site.requests.get(array_of(seq) or 0)
 
 
-def _kept(counts: RunningCounts, board: Board, request: Request) -> tuple[str, str, str] | None:
-    pes, room = request.spec.ask.pes, policy_of(board.domain).room(board)
-    if pes > room:
-        return ReasonCode.NO_PES.value, "machine", f"it asks for {pes} PEs, {room} could be given"
-    reason = counts.keeping(request)
+def _kept(gate: Gate, request: Request) -> tuple[str, str, str] | None:
+    reason = gate.room.refuses(request) or gate.limit(request)
     return (reason.code.value, reason.who, reason.text) if reason is not None else None
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from nqspy.core import consumables, features
 from nqspy.core.fair_share import FairShare
-from nqspy.core.queueing.limits import RunningCounts
+from nqspy.core.gate.gate import NOW, Gate
 from nqspy.model import board, promises
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Reserving, Resume, Start, Suspend
 from nqspy.model.ids import Instant, Seq, array_of
@@ -15,9 +15,6 @@ from nqspy.model.molded import sized
 from nqspy.model.promises import Promise
 from nqspy.model.requests import Request, State, Used
 from nqspy.model.site import Site
-
-NOW = 3
-"""Rank of ``schedule request ... now``: limits do not hold for it."""
 
 
 class Recheck:
@@ -34,8 +31,8 @@ class Recheck:
         self._site, self._now, self._samples = site, now, samples
         self._changed = changed
         self._fallen: set[Seq] = set()
-        self._tally = RunningCounts(site, lambda: self._ledger, now=now)
-        self._tally.reservations.lay_out()
+        self._gate = Gate(site, now, lambda: self._ledger)
+        self._gate.reserved.lay_out()
 
     @cached_property
     def _ledger(self) -> FairShare:
@@ -56,9 +53,8 @@ class Recheck:
 
     def _add(self, request: Request | None, forced: bool) -> None:
         assert request is not None
-        self._tally.add(request)
         array = self._site.requests.get(array_of(request.seq) or 0)
-        self._tally.reservations.start(request, array or request, forced)
+        self._gate.add(request, array or request, forced)
         if "_ledger" in self.__dict__:
             self._ledger.commit(request)
 
@@ -137,7 +133,7 @@ class Recheck:
             return False
         if request.rank >= NOW:
             return True
-        if self._tally.keeping(request, action.forced) is not None:
+        if self._gate.limit(request, action.forced) is not None:
             return False
-        kept = self._tally.reservations
-        return action.forced or (kept.delaying(request) is None and kept.is_as_found(request, action))
+        reserved = self._gate.reserved
+        return action.forced or (reserved.delaying(request) is None and reserved.is_as_found(request, action))

@@ -210,9 +210,7 @@ class Plan(Struct, frozen=True):
 
     ``as_of``: number of the last event the pass saw. ``short_of_pes``: some request waits only for a PE.
     ``samples``: use of running requests the pass took into account, by sequence number. ``ready``: what
-    could start after it, where that has changed (`events.Decided`). ``still``: queues in which nobody who
-    comes after it can start, or stands before somebody else, until more happens than that; ``plain``: all
-    who wait count as work (no limit, no want keeps back any of them for good).
+    could start after it, where that has changed (`events.Decided`).
     """
 
     actions: tuple[Action, ...] = ()
@@ -223,8 +221,6 @@ class Plan(Struct, frozen=True):
     samples: tuple[tuple[Seq, Used], ...] = ()
     failures: tuple[ExitFailure, ...] = ()
     ready: tuple[tuple[str, int], ...] = ()
-    still: frozenset[str] = frozenset()
-    plain: bool = False
 
     @property
     def starts(self) -> list[Seq]:

@@ -44,7 +44,6 @@ def apply(site: Site, recorded: ev.Recorded) -> Sequence[Transition]:
     event, kind = recorded.event, type(recorded.event)
     if kind not in _MERE:
         site.memos.clear()
-        site.stirs += kind is not ev.Started
     if kind in _OF_THE_SITE:
         if kind in _GENERAL:
             site.news.general += 1
@@ -139,7 +138,6 @@ def _change(
 
 def _submitted(site: Site, event: ev.Submitted, at: Instant) -> Sequence[Transition]:
     request = submitted(event, at)
-    site.came[event.queue] = site.n
     site.requests[event.seq] = request
     site.tally.enter(request)
     site.next_seq = max(site.next_seq, number_of(event.seq) + 1)
@@ -360,7 +358,7 @@ _GENERAL = {
 """What changes more than requests."""
 
 _MERE = {ev.Submitted, ev.Decided, ev.Alarm, ev.DaemonStarted, ev.Reported}
-"""What (as `Started`) neither frees anything nor puts anybody in front of others (`Site.stirs`)."""
+"""What (as `Started`) neither frees anything nor puts anybody in front of others ."""
 _FREEING = {*_GENERAL, ev.ResourceChanged}
 _OF_REQUESTS: dict[type[ev.Event], Callable[[Site, Any, Instant], Sequence[Transition]]] = {
     ev.Submitted: _submitted,

@@ -56,8 +56,7 @@ class Site:
     the engine from settings and time, and no part of what is kept, as ``closings``: when any shift stops it;
     ``reported``: day of the last night whose report was made; ``former``: host parts that its identifiers
     have had; ``misfits``: how many events did not fit their
-    request's state, ``misfit`` the last one; ``news``: what changed lately, ``stirs``: how many events did
-    that were more than a submission or a begin, ``came``: number of the last submission to each queue,
+    request's state, ``misfit`` the last one; ``news``: what changed lately,
     ``memos``: what passes noted that holds until more happens than submissions; these are not kept either.
     """
 
@@ -99,8 +98,6 @@ class Site:
     at: Instant = Instant(0)
     freed: int = field(default=0, compare=False)
     swept: int = field(default=0, compare=False)
-    stirs: int = field(default=0, compare=False)
-    came: dict[str, int] = field(default_factory=dict, compare=False)
     memos: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
     misfits: int = field(default=0, compare=False)
     misfit: str = field(default="", compare=False)

@@ -17,11 +17,11 @@ from msgspec.structs import replace
 
 from nqspy.core.draft import Draft
 from nqspy.core.no_exits import NoExits
-from nqspy.core.passes import PassRunner, explain, run_pass
+from nqspy.core.order.places import QueueOrder, standing
+from nqspy.core.passes import explain, run_pass
 from nqspy.core.preemption.classes import JobClass
-from nqspy.core.queueing.order import QueueOrder, standing
-from nqspy.core.queueing.startable import changes as startable
 from nqspy.core.resource_health import PROBES
+from nqspy.core.startable import changes as startable
 from nqspy.engine.enact import decided, enact
 from nqspy.model import actions as ac
 from nqspy.model import events as ev
@@ -147,8 +147,6 @@ class House:
         self.site = Site(host="ymp")
         self.now = START
         self.door: NoExits = NoExits()
-        self._passes = PassRunner(self.door)
-        self.decided_again = 0
         self.samples: dict[Seq, Used] = {}
         self._last_queue = ""
         self.plan = ac.Plan()
@@ -210,7 +208,6 @@ class House:
     def exits(self, may_force: bool = True, **hooks: Callable[..., Any]) -> Exits:
         """Functions as user exits from now on; returns what notes their calls."""
         self.door = Exits(may_force, **hooks)
-        self._passes = PassRunner(self.door)
         return self.door
 
     def probe(self, name: str, state: str = "", text: str = "", **settings: Any) -> "House":
@@ -268,14 +265,9 @@ class House:
     def run_pass(self) -> Told:
         """What a pass decides now; nothing changes, and the site is as it was."""
         before = _picture(self.site)
-        again = self._passes.again(self.site, self.now, self.samples)
         plan = run_pass(self.site, self.now, self.door, self.samples)
         assert _picture(self.site) == before, "a pass changed the site"
         self._decide_anew(plan)
-        if again is not None:
-            self.decided_again += 1
-            assert self._what_counts(again) == self._what_counts(plan), "more has happened than was seen"
-        self._passes.note(plan, self.site)
         self.plan = plan
         self.site.check()
         return Told(plan, self)

@@ -4,8 +4,7 @@ import pytest
 from core.harness import spec_of
 from msgspec.structs import replace
 
-from nqspy.core import entry
-from nqspy.core.queueing import route
+from nqspy.core import entry, route
 from nqspy.model.domains import Domain
 from nqspy.model.events import Change
 

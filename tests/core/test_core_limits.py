@@ -3,8 +3,8 @@
 import pytest
 from core.harness import spec_of
 
+from nqspy.core.asked import violation
 from nqspy.core.passes import explain
-from nqspy.core.queueing.limits import violation
 
 
 def test_the_run_limit_of_a_queue(house):

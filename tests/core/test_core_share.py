@@ -6,7 +6,7 @@ from core.harness import START
 
 from nqspy.core.draft import Draft
 from nqspy.core.fair_share import FairShare, entitlements
-from nqspy.core.queueing.share import shrpris
+from nqspy.core.order.shares import shrpris
 from nqspy.model.ids import HOUR
 from nqspy.model.requests import Used
 
@@ -293,7 +293,7 @@ def test_the_view_tells_use_with_what_this_pass_committed(house):
 
 
 def test_the_shares_of_a_long_line_stop_being_asked_for(house, monkeypatch):
-    monkeypatch.setattr("nqspy.core.queueing.order.EXIT_CALLS", 10)
+    monkeypatch.setattr("nqspy.core.order.places.EXIT_CALLS", 10)
     house.queue("night", share=20, time=1)
     exits = house.exits(shrpri=lambda owner, group, view: len(owner))
     house.submit(*["anne", "benjamin"] * 20)

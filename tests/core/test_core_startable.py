@@ -3,7 +3,7 @@
 import pytest
 
 from nqspy.core.draft import Draft
-from nqspy.core.queueing.startable import changes
+from nqspy.core.startable import changes
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.shifts import UpcomingStop
 

@@ -96,7 +96,9 @@ def test_the_readme_names_the_commands_that_are_installed():
 
 
 WITHIN = {
-    "queueing/": "core",
+    "order/": "core",
+    "variants/": "core",
+    "fallback/": "core",
     "gate/": "core",
     "timeline/": "core",
     "allocation/": "core",

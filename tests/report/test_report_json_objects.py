@@ -8,7 +8,7 @@ from msgspec import structs
 from msgspec.structs import replace
 from report.pbs_book import CONTEXT
 
-from nqspy.core.queueing.order import Place
+from nqspy.core.order.places import Place
 from nqspy.model import events as ev
 from nqspy.model.actions import ExitFailure
 from nqspy.model.errors import BadValue

@@ -11,7 +11,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqspy.core.queueing.limits import RunningCounts
+from nqspy.core.gate.gate import Gate
 from nqspy.model import events as ev
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import State
@@ -205,7 +205,7 @@ def test_a_pass_with_kept_answers_decides_what_one_without_any_decides(folder, p
 
 def check_reasons(house):
     """Each reason agrees with the state after the pass."""
-    site, tally = house.site, RunningCounts(house.site, now=house.now)
+    site, gate = house.site, Gate(house.site, house.now)
     free = site.pes() - sum(len(r.pes) for r in site.started.values())
     for request in [r for r in site.requests.values() if r.slot >= 0]:
         why = house.why(request.seq)
@@ -213,7 +213,7 @@ def check_reasons(house):
             said, of = re.search(r"(\w+) of (\d+) PEs", why.text).groups()
             assert (said, int(of)) == (str(free or "none"), site.pes()), why.text
         elif why.code is ReasonCode.LIMIT:
-            kept = tally.closed(request.queue) or tally.keeping(request)
+            kept = gate.closed(request.queue) or gate.limit(request)
             assert kept is not None, why.text
             assert why.text.split(";")[0] == kept.text
         elif why.code is ReasonCode.EXIT:

@@ -13,13 +13,13 @@ from msgspec.structs import replace
 
 from nqspy.core.gate.promised import PassPromises
 from nqspy.core.gate.rule import Claim, Mask, Rule
-from nqspy.core.queueing import mold
 from nqspy.core.runtime import planned_walls
 from nqspy.core.timeline.ends import MOMENT, length_of
 from nqspy.core.timeline.laid_out import SHOWN, LaidOut
 from nqspy.core.timeline.lengths import hole_wanted, passing_walls, probable_length, promises_times
 from nqspy.core.timeline.profile import FOREVER, Amount, Claims, held_up_by
 from nqspy.core.timeline.untimed import spare_of
+from nqspy.core.variants import sizes as mold
 from nqspy.model.actions import Reserving, Start
 from nqspy.model.columns import Columns, Floats
 from nqspy.model.ids import Instant, Seq

@@ -15,9 +15,11 @@ What is reserved is a promise (`model.promises`): a restart finds it.
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
+from weakref import proxy
 
-from nqspy.core.draft import Draft, RunningTally
+from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature
+from nqspy.core.gate.gate import Gate
 from nqspy.core.preemption import blocks
 from nqspy.core.preemption.classes import (
     BY_CLASS,
@@ -29,6 +31,7 @@ from nqspy.core.preemption.classes import (
     undisturbed_until,
 )
 from nqspy.core.preemption.loaded import LoadedJobs, WaitingJob
+from nqspy.core.variants.sizes import sizes_of
 from nqspy.model import promises
 from nqspy.model.actions import Action, Resume, Suspend
 from nqspy.model.board import Board, Mask
@@ -55,7 +58,7 @@ _BUMPED, _CLEARED, _BY_CLASS = reason_kinds(
 class _DomainPass:
     """One pass over the jobs of one domain."""
 
-    def __init__(self, draft: Draft, domain: Domain, queue: str, tally: RunningTally, now: Instant) -> None:
+    def __init__(self, draft: Draft, domain: Domain, queue: str, tally: Gate, now: Instant) -> None:
         self._draft, self._site, self._domain, self._now = draft, draft.site, domain, now
         self._tally, self._table = tally, ClassTable(draft.site.settings)
         self._board: Board = draft.board(queue)
@@ -121,7 +124,7 @@ class _DomainPass:
                 self._kept, self._cleared_for = pes, job.request
                 self._loaded.keep(self._least(job), tuple(self._on(pes)))
                 if not job.parked:
-                    self._tally.add(self._least(job))  # others leave it its units, and room under limits
+                    self._tally.count(self._least(job))  # others leave it its units, and room under limits
                 self._clear(job, pes)
                 return {"seq": job.request.seq, "pes": spans(pes)}
         return None
@@ -144,7 +147,9 @@ class _DomainPass:
 
     def _sizes(self, job: WaitingJob) -> Sequence[Request]:
         """It on each of the sizes on which it may be loaded, the largest first; who was loaded has one."""
-        return (job.request,) if job.parked else self._tally.sizes(job.request)
+        if job.parked or job.request.spec.mold is None:
+            return (job.request,)
+        return sorted(sizes_of(self._site, job.request), key=lambda one: -one.spec.ask.pes)
 
     def _least(self, job: WaitingJob) -> Request:
         """The last of them. Where all have one time it is what the job waits as: no larger one may be loaded
@@ -158,7 +163,7 @@ class _DomainPass:
 
     def _limit(self, job: WaitingJob, one: Request) -> Reason | None:
         """What keeps it back on one of its sizes, beside the limits of classes."""
-        return None if job.parked else self._tally.keeping(one)
+        return None if job.parked else self._tally.limit(one)
 
     def _reserved(self, job: WaitingJob, promised: Any) -> tuple[int, ...] | None:
         """The block that is cleared for a bumper: the one it was promised, where it may still be cleared,
@@ -263,7 +268,7 @@ class _DomainPass:
             starts = sized(draft.what_starts(request), len(pes))
             draft.take(request, pes)
             draft.choose(starts, False, pes, request).lacked = lacked
-            self._tally.add(starts)
+            self._tally.count(starts)
         self._loaded.load(request if job.parked else starts, pes, self._now, job.parked)
         if job.parked or not (request.array is not None and draft.left_of(request)):
             self._waiting.remove(job)
@@ -316,8 +321,8 @@ def act(draft: Draft, now: Instant) -> Instant | None:
     by_domain: dict[str, str] = {}
     for name in served:
         by_domain.setdefault(draft.site.domain_of(name).name, name)
-    assert draft.tally is not None
-    tally = draft.tally()
+    known = proxy(draft)
+    tally = Gate(draft.site, draft.now, lambda: known.ledger, room=draft.rooms)
     dues = []
     for domain, queue in sorted(by_domain.items()):
         if draft.barred is None:

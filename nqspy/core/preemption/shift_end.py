@@ -1,7 +1,7 @@
 """Spill: what still runs in a queue that the shift in force has stopped is suspended or queued again, as the
 shift says (``set shift day spill=...``), and goes on when the queue is started again.
 
-What ``drain`` keeps back beforehand is a limit like others: see `queueing.limits`.
+What ``drain`` keeps back beforehand is a limit like others: see `gate.drain`.
 """
 
 from nqspy.core.draft import Draft

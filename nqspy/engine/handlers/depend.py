@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from nqspy.core.queueing.depend import BEGUN, DROPPED, WHO, Judgement, awaited, judge
+from nqspy.core.depend import BEGUN, DROPPED, WHO, Judgement, awaited, judge
 from nqspy.engine.handlers.arrays import delete_left, end_if_over
 from nqspy.engine.handlers.consequences import Consequences
 from nqspy.engine.handlers.context import Transaction

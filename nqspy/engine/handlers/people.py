@@ -3,7 +3,7 @@
 
 from collections.abc import Collection
 
-from nqspy.core.queueing.route import closed_domain, may_enter
+from nqspy.core.route import closed_domain, may_enter
 from nqspy.model.errors import Refusal
 from nqspy.model.people import DEFAULT_GROUP, Caller, Role
 from nqspy.model.queues import Queue

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from nqspy.core import consumables, domains, features
-from nqspy.core.queueing.limits import RunningCounts
+from nqspy.core.gate.gate import Gate
 from nqspy.engine import timetable, upcoming_stops
 from nqspy.engine.handlers import exits, requests
 from nqspy.engine.handlers.context import Handler, Transaction
@@ -133,7 +133,7 @@ def foretell(tx: Transaction, seq: Seq) -> None:
 def note(tx: Transaction, request: Request, settings: Settings) -> Callable[[Instant | None], str]:
     """Tells what coming shifts do to a request that is handed in now and would begin at an instant; empty
     where they leave it alone. ``settings``: a copy of the site's, by which it may be asked in any thread."""
-    kept, now = RunningCounts(tx.site, now=tx.now).keeping(request), tx.now
+    kept, now = Gate(tx.site, tx.now).limit(request), tx.now
     by_then = Site(settings, upcoming_stops=dict(tx.site.upcoming_stops))
 
     def said(start: Instant | None) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from nqspy.core.queueing.asked import too_wide
+from nqspy.core.asked import too_wide
 from nqspy.model import refusals
 from nqspy.model.errors import Refusal
 from nqspy.model.molded import fixed, layout_on, remolded, settled, timed

@@ -4,10 +4,11 @@ asked."""
 from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter
 
+from nqspy.core.asked import too_wide
 from nqspy.core.consumables import check_wanted
+from nqspy.core.gate.gate import Gate, refusal_of
 from nqspy.core.limits_of_submission import destination
 from nqspy.core.preemption.classes import objection, too_large
-from nqspy.core.queueing.limits import RunningCounts, refusal_of, too_wide
 from nqspy.core.resource_health import check_needs
 from nqspy.model import indices
 from nqspy.model.arrays import ArraySpec
@@ -113,7 +114,7 @@ def check_application(site: Site, spec: Spec, queue: str) -> None:
     wrong = too_large(site, spec, queue)
     if wrong is not None:
         raise wrong
-    never = RunningCounts(site).never(Request(site.next_seq, spec, queue, State.QUEUED, site.at, site.at))
+    never = Gate(site, running=()).never(Request(site.next_seq, spec, queue, State.QUEUED, site.at, site.at))
     if never is not None:
         raise Refusal("above_limit", said=never.text)
 

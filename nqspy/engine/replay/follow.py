@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nqspy.core.passes import PassRunner, run_pass
+from nqspy.core.passes import run_pass
 from nqspy.engine import restart
 from nqspy.engine.inputs import Decision, Input, Observed, Outcome, PassDue
 from nqspy.engine.loop import Engine
@@ -288,13 +288,13 @@ class PlansByHand:
     """`ports.Decider`: passes at once, in this process; ``later``: the plan is kept as ``made``."""
 
     def __init__(self, exits: Exits) -> None:
-        self._exits, self._passes = exits, PassRunner(exits)
+        self._exits = exits
         self.later = False
         self.made: Plan | None = None
 
     def ask(self, site: Site, now: Instant, samples: Mapping[Seq, Used]) -> Plan | None:
         """Runs a pass over the site as it is."""
-        plan = self._passes.run(site, now, samples)
+        plan = run_pass(site, now, self._exits, samples)
         if not self.later:
             return plan
         self.made = plan
@@ -312,7 +312,6 @@ class PlansByHand:
 
     def reset(self, site: Site) -> None:
         """Nothing is known of that site."""
-        self._passes.forget()
 
     def foresee(
         self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]

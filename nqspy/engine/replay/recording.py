@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from nqspy.core.queueing.depend import WHO
+from nqspy.core.depend import WHO
 from nqspy.model import events as ev
 from nqspy.model.cause import Caused
 from nqspy.model.event import Event, Recorded

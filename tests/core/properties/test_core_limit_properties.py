@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nqspy.core.fair_share import FairShare
+from nqspy.core.gate.gate import Gate, Which
 from nqspy.core.gate.running import RunLimit
-from nqspy.core.queueing.limits import RunningCounts
 from nqspy.model.ids import HOUR
 from nqspy.model.shifts import UpcomingStop
 
@@ -60,9 +60,9 @@ def masked(mask, columns):
 @SOME
 @given(sites())
 def test_each_rule_masks_the_requests_that_it_refuses(house):
-    counts = RunningCounts(house.site, now=house.now)
+    gate = Gate(house.site, house.now)
     for queue, columns in rows(house.site):
-        for rule in counts.rules(queue.name):
+        for rule in gate.rules(queue.name):
             refused = {request.seq for request in columns.requests() if rule.refuses(request)}
             assert masked(rule.mask(queue.name, columns), columns) == refused, type(rule)
 
@@ -71,20 +71,20 @@ def test_each_rule_masks_the_requests_that_it_refuses(house):
 @given(sites())
 def test_all_together_keep_back_those_who_are_given_a_reason(house):
     site = house.site
-    counts = RunningCounts(site, now=house.now, run_limits=False)
+    gate = Gate(site, house.now, run_limits=False)
     for queue, columns in rows(site):
-        mask = counts.mask(queue, columns)
-        given_one = {r.seq for r in columns.requests() if counts.keeping(r) or r.spec.ask.pes > site.pes()}
+        mask = gate.mask(queue.name, columns, Which.LIMITS)
+        given_one = {r.seq for r in columns.requests() if gate.limit(r) or r.spec.ask.pes > site.pes()}
         assert masked(mask, columns) == given_one
 
 
 @SOME
 @given(sites())
 def test_a_run_limit_that_is_reached_closes_the_queue_and_is_the_reason_of_all(house):
-    counts = RunningCounts(house.site, now=house.now)
+    gate = Gate(house.site, house.now)
     for queue, columns in rows(house.site):
-        closed = counts.closed(queue.name)
-        runs = [each for each in counts.rules(queue.name) if type(each) is RunLimit]
+        closed = gate.closed(queue.name)
+        runs = [each for each in gate.rules(queue.name) if type(each) is RunLimit]
         for request in columns.requests():
             assert next((reason for each in runs if (reason := each.refuses(request))), None) == closed
 
@@ -93,13 +93,13 @@ def test_a_run_limit_that_is_reached_closes_the_queue_and_is_the_reason_of_all(h
 @given(sites())
 def test_what_can_never_start_is_what_is_kept_back_when_nothing_runs_and_all_use_is_forgotten(house):
     site, now = house.site, house.now
-    counts = RunningCounts(site, now=now)
-    masks = {queue.name: counts.mask(queue, columns, ever=True) for queue, columns in rows(site)}
+    gate = Gate(site, now)
+    masks = {queue.name: gate.mask(queue.name, columns, Which.EVER) for queue, columns in rows(site)}
     for seq in sorted(site.started):
         house.end(seq)
     house.set("usage/half_life", 1).later(minutes=1)
-    empty = RunningCounts(site, lambda: FairShare(site, house.now, {}), now=now)
+    empty = Gate(site, now, lambda: FairShare(site, house.now, {}))
     for queue, columns in rows(site):
         mask = masks[queue.name]
-        given_one = {r.seq for r in columns.requests() if empty.keeping(r) or r.spec.ask.pes > site.pes()}
+        given_one = {r.seq for r in columns.requests() if empty.limit(r) or r.spec.ask.pes > site.pes()}
         assert masked(mask, columns) == given_one

@@ -8,8 +8,8 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqspy.core.queueing import mold
 from nqspy.core.timeline.profile import Profile
+from nqspy.core.variants import sizes as mold
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.lifecycle import apply

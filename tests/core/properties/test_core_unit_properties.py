@@ -7,7 +7,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqspy.core.queueing.limits import RunningCounts
+from nqspy.core.gate.gate import Gate, Which
 from nqspy.model.columns import needs_key
 from nqspy.model.consumables import wanted_in
 from nqspy.model.events import Change
@@ -58,9 +58,9 @@ def labs(draw):
 @SOME
 @given(labs())
 def test_each_rule_masks_the_requests_that_it_refuses(house):
-    counts = RunningCounts(house.site, now=house.now)
+    gate = Gate(house.site, house.now)
     for queue, columns in rows(house.site):
-        for rule in counts.rules(queue.name):
+        for rule in gate.rules(queue.name):
             refused = {request.seq for request in columns.requests() if rule.refuses(request)}
             assert masked(rule.mask(queue.name, columns), columns) == refused, type(rule)
 
@@ -69,10 +69,10 @@ def test_each_rule_masks_the_requests_that_it_refuses(house):
 @given(labs())
 def test_all_together_keep_back_those_who_are_given_a_reason(house):
     site = house.site
-    counts = RunningCounts(site, now=house.now)
+    gate = Gate(site, house.now)
     for queue, columns in rows(site):
-        mask = counts.mask(queue, columns)
-        given_one = {r.seq for r in columns.requests() if counts.keeping(r) or r.spec.ask.pes > site.pes()}
+        mask = gate.mask(queue.name, columns, Which.LIMITS)
+        given_one = {r.seq for r in columns.requests() if gate.limit(r) or r.spec.ask.pes > site.pes()}
         assert masked(mask, columns) == given_one
 
 
@@ -80,14 +80,14 @@ def test_all_together_keep_back_those_who_are_given_a_reason(house):
 @given(labs())
 def test_what_can_never_start_is_what_is_kept_back_when_nothing_runs(house):
     site = house.site
-    counts = RunningCounts(site, now=house.now)
-    masks = {queue.name: counts.mask(queue, columns, ever=True) for queue, columns in rows(site)}
+    gate = Gate(site, house.now)
+    masks = {queue.name: gate.mask(queue.name, columns, Which.EVER) for queue, columns in rows(site)}
     for seq in sorted(site.started):
         house.end(seq)
-    empty = RunningCounts(site, now=house.now)
+    empty = Gate(site, house.now)
     for queue, columns in rows(site):
         mask = masks[queue.name]
-        given_one = {r.seq for r in columns.requests() if empty.keeping(r) or r.spec.ask.pes > site.pes()}
+        given_one = {r.seq for r in columns.requests() if empty.limit(r) or r.spec.ask.pes > site.pes()}
         assert masked(mask, columns) == given_one
 
 
@@ -98,12 +98,12 @@ def test_passes_go_on_until_nobody_can_start_and_give_each_unit_once(house, aske
         house.exits(jobselect=lambda request, view: None)
     for _ in range(30):
         told = house.go()  # the site is checked
-        counts = RunningCounts(house.site, now=house.now)
+        gate = Gate(house.site, house.now)
         for _, columns in rows(house.site):
             for request in columns.requests():
                 assert told.reason(request.seq).text
                 room = house.site.board().free
-                fits = request.spec.ask.pes <= room and counts.keeping(request) is None
+                fits = request.spec.ask.pes <= room and gate.limit(request) is None
                 assert not fits, f"{request.seq} could start"
         if not house.site.started:
             return

@@ -7,10 +7,11 @@ from msgspec import Struct
 
 from nqspy.core import sight
 from nqspy.core.draft import Draft
-from nqspy.core.queueing.candidate_order import NOW, CandidateOrder
-from nqspy.core.queueing.limits import RunningCounts
-from nqspy.core.queueing.share import Shares
-from nqspy.core.queueing.startable import tallied
+from nqspy.core.gate.gate import NOW, Gate, Which
+from nqspy.core.order.candidates import Candidates
+from nqspy.core.order.factors import FactorTerms
+from nqspy.core.order.shares import Shares
+from nqspy.core.startable import gate_of
 from nqspy.model.columns import Floats, Ints
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Request, Used
@@ -83,8 +84,8 @@ def standing(
 
     A place is the order in which one pass would start them if PEs were plenty: each start debits its group
     and counts against user, group, memory and PE limits (run limits keep back all alike and are left out).
-    ``refused``: requests that an exit refused last, placed without debit. Those that limits keep back come
-    after the others, in plain order; so do all after the first ``simulate``.
+    ``refused``: requests that an exit refused last, placed without debit. Those that limits hold
+    come after the others, in plain order; so do all after the first ``simulate``.
     """
     node = site.settings.queues[queue]
     columns = site.waiting.get(queue)
@@ -92,14 +93,15 @@ def standing(
         return _empty(now)
     exits.begin(site)
     draft = Draft(site, now, exits, samples or {})
-    tally = tallied(draft, run_limits=False)
-    line = CandidateOrder(draft, node, tally)
-    share = (line.shares or Shares(draft, queue, columns)).by_pair(line.kept(), ())[columns.pair]
-    time, cpu, memory = line.terms.time(columns.date), line.terms.cpu(), line.terms.memory()
-    weights = line.weights
+    gate = gate_of(draft, run_limits=False)
+    line = Candidates(draft, node, gate)
+    held = gate.mask(queue, columns, Which.LIMITS)
+    share = (line.shares or Shares(draft, queue, columns)).by_pair(held, ())[columns.pair]
+    terms, weights = FactorTerms(node, columns, None, now), site.settings.weights(queue)
+    time, cpu, memory = terms.time(columns.date), terms.cpu(), terms.memory()
     total = weights.share * share + weights.cpu * cpu + weights.memory * memory + weights.time * time
     seq = columns.seq.copy()
-    position = _positions(line, _Run(draft, line, tally, frozenset(refused)), simulate)
+    position = _positions(line, _Run(draft, line, gate, frozenset(refused)), simulate)
     return QueueOrder(now, seq, total, share, cpu, memory, time, position)
 
 
@@ -108,8 +110,8 @@ def _empty(now: Instant) -> QueueOrder:
     return QueueOrder(now, whole, none, none, none, none, none, whole)
 
 
-def _positions(line: CandidateOrder, run: "_Run", simulate: int) -> Ints:
-    plain = line.in_order(len(line.columns))
+def _positions(line: Candidates, run: "_Run", simulate: int) -> Ints:
+    plain = line.in_order()
     first = run.rows(plain, simulate)
     placed = set(first)
     order = first + [row for row in plain if row not in placed]
@@ -123,10 +125,8 @@ def _positions(line: CandidateOrder, run: "_Run", simulate: int) -> Ints:
 class _Run:
     """A pass over one line with plenty of PEs and without jobselect."""
 
-    def __init__(
-        self, draft: Draft, line: CandidateOrder, tally: RunningCounts, refused: Collection[Seq]
-    ) -> None:
-        self._draft, self._line, self._tally, self._refused = draft, line, tally, refused
+    def __init__(self, draft: Draft, line: Candidates, gate: Gate, refused: Collection[Seq]) -> None:
+        self._draft, self._line, self._gate, self._refused = draft, line, gate, refused
         self._electing = draft.exits.has("elected")
         pairs = line.shares.pairs if line.shares is not None and draft.exits.has("shrpri") else 0
         self._rounds = EXIT_CALLS // pairs if pairs else None
@@ -141,15 +141,19 @@ class _Run:
             self._start(row)
         if self._line.shares is None and not self._electing:
             return found + self._in_plain_order(plain[at_once:most])
-        while len(found) < most and self._redated < REDATED and (best := self._line.best()) is not None:
+        while len(found) < most and self._redated < REDATED and (best := self._best()) is not None:
             found.append(best)
             self._start(best)
         return found
 
+    def _best(self) -> int | None:
+        columns = self._line.columns
+        return self._line.best(self._gate.mask(self._line.queue.name, columns, Which.LIMITS))
+
     def _in_plain_order(self, rows: list[int]) -> list[int]:
         found = []
         for row in rows:
-            if self._tally.keeping(self._line.columns.request(row)) is None:
+            if self._gate.limit(self._line.columns.request(row)) is None:
                 found.append(row)
                 self._start(row)
         return found
@@ -161,11 +165,12 @@ class _Run:
         if request.seq in self._refused:
             return
         choice = draft.choose(request)
-        self._tally.add(request)
+        self._gate.count(request)
         line.refresh()
         if self._electing:
             changed = draft.follow(choice, draft.exits.elected(sight.seen(request, draft), draft.view))
-            line.changed([each for each in changed if each.queue == line.queue.name])
+            if any(each.queue == line.queue.name for each in changed):
+                line.sort_again()
             self._redated += len(changed)
         if line.shares is not None:
             line.shares.frozen = self._rounds is not None and len(draft.chosen) >= self._rounds

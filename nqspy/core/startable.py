@@ -9,14 +9,14 @@ asked. A queue that was stopped counts as long as requests of it run: what runs 
 and is accounted for to them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from weakref import ref
 
 import numpy as np
 
 from nqspy.core.draft import Draft
+from nqspy.core.gate.gate import Gate, Which
 from nqspy.core.gate.rule import Mask, any_of
-from nqspy.core.queueing.limits import RunningCounts
 from nqspy.model.columns import Columns, Ints
 from nqspy.model.domains import APPLICATION, account_key
 from nqspy.model.queues import Queue
@@ -27,16 +27,15 @@ Pairs = Mapping[str, int]
 """PEs by ``GROUP:OWNER``."""
 
 
-def tallied(draft: Draft, *, run_limits: bool = True) -> RunningCounts:
-    """What runs as a draft begins; from now on it knows what could start.
+def gate_of(draft: Draft, *, run_limits: bool = True) -> Gate:
+    """Return the gate of a pass that begins; from now on its draft knows what could start.
 
-    The draft knows the tally, not the tally the draft: else each pass would leave its columns behind until
-    somebody looks for circles.
+    The draft knows the gate, and the gate does not know the draft: no circle outlives the pass.
     """
     known = ref(draft)
-    tally = RunningCounts(draft.site, lambda: _there(known).ledger, run_limits=run_limits, now=draft.now)
-    draft.startable = lambda domain: startable(_there(known), tally, domain)
-    return tally
+    gate = Gate(draft.site, draft.now, lambda: _there(known).ledger, room=draft.rooms, run_limits=run_limits)
+    draft.startable = lambda domain: startable(_there(known), gate, domain)
+    return gate
 
 
 def _there(known: ref[Draft]) -> Draft:
@@ -46,7 +45,7 @@ def _there(known: ref[Draft]) -> Draft:
     return draft
 
 
-def startable(draft: Draft, tally: RunningCounts, domain: str) -> Pairs:
+def startable(draft: Draft, gate: Gate, domain: str) -> Pairs:
     """What could start now in a domain, 0 for those of whom only what could not is queued: without what this
     pass has chosen, at most its PEs for each."""
     site, names = draft.site, draft.site.numbers.pairs.names
@@ -57,7 +56,7 @@ def startable(draft: Draft, tally: RunningCounts, domain: str) -> Pairs:
             continue
         queued = _both(queued, columns.pes_by_pair())
         if queue.kind == "batch" and (queue.started or _runs_something(site, queue.name)):
-            total = _both(total, _of_queue(draft, tally, queue, columns))
+            total = _both(total, _of_queue(draft, gate, queue, columns))
     rows = queued.nonzero()[0]
     total = _both(np.zeros(len(queued), dtype=np.int64), total) if len(total) < len(queued) else total
     pes = np.minimum(total[rows], site.balance_of(domain).terms.pes).tolist()
@@ -98,57 +97,32 @@ def changes(draft: Draft) -> tuple[tuple[str, int], ...]:
     return tuple(found)
 
 
-def is_plain(draft: Draft, tally: RunningCounts) -> bool:
-    """Whether all who wait could start, were there room: what could is what they ask for together."""
-    site = draft.site
-    if site.is_divided() or len(site.shared()) > 1 or site.resources or draft.resumed:
-        return False
-    size = site.pes()
-    return all(
-        queue.kind == "batch" and queue.started and not tally.rules(queue.name)
-        and columns.most("count") <= 1 and columns.most("pes") <= size
-        for queue, columns in draft.waiting
-    )  # fmt: skip
-
-
-def of_those(site: Site, pairs: Iterable[str]) -> tuple[tuple[str, int], ...]:
-    """The same as `changes` where all is plain still, and it was told before of all others than these."""
-    known, most, found = site.balance.startable(), site.balance.terms.pes, []
-    for name in sorted(pairs):
-        number = site.numbers.pairs.known(name)
-        asked = [each.pes_by_pair() for each in site.waiting.values() if len(each)]
-        pes = 0 if number is None else sum(each.item(number) for each in asked if number < len(each))
-        if known.get(name, 0 if not pes else None) != min(pes, most):
-            found.append((name, min(pes, most)))
-    return tuple(found)
-
-
 def _now(draft: Draft, domain: str) -> Pairs:
     """With what runs and what this pass has chosen: the pass's own count where nothing else is in it."""
     if draft.startable is not None and not draft.resumed:
         return draft.startable(domain)
-    tally = RunningCounts(draft.site, lambda: draft.ledger, now=draft.now)
+    gate = Gate(draft.site, draft.now, lambda: draft.ledger)
     for choice in draft.chosen:
-        tally.add(choice.request)
-    return startable(draft, tally, domain)
+        gate.count(choice.request)
+    return startable(draft, gate, domain)
 
 
-def _of_queue(draft: Draft, tally: RunningCounts, queue: Queue, columns: Columns) -> Ints:
+def _of_queue(draft: Draft, gate: Gate, queue: Queue, columns: Columns) -> Ints:
     """PEs by pair."""
     site = draft.site
     found, gone = columns.pes_by_pair(), draft.gone(queue.name)
-    bound = tally.rules(queue.name) or site.resources or columns.most("count") > 1
+    bound = gate.rules(queue.name) or site.resources or columns.most("count") > 1
     if not bound and columns.most("pes") <= site.size(queue.name):
         return _without(found, gone, columns) if gone else found
-    own = (rule for rule in tally.rules(queue.name) if not (rule.shared or rule.whole_queue))
+    own = (rule for rule in gate.rules(queue.name) if not (rule.shared or rule.whole_queue))
     spent = (rule.spent(queue.name, columns) for rule in own)
-    out = any_of([tally.mask(queue, columns, ever=True), *spent])
+    out = any_of([gate.mask(queue.name, columns, Which.EVER), *spent])
     if gone:
         chosen = np.zeros(len(columns), dtype=bool)
         chosen[gone] = True
         out = any_of([out, chosen])
     found = found.copy() if out is None else _without(found, out.nonzero()[0], columns)
-    _drop_indices(draft, tally, out, columns, found)
+    _drop_indices(draft, gate, out, columns, found)
     return found
 
 
@@ -159,14 +133,12 @@ def _without(found: Ints, rows: Ints | list[int], columns: Columns) -> Ints:
     return left
 
 
-def _drop_indices(
-    draft: Draft, tally: RunningCounts, out: Mask | None, columns: Columns, found: Ints
-) -> None:
+def _drop_indices(draft: Draft, gate: Gate, out: Mask | None, columns: Columns, found: Ints) -> None:
     """Indices of arrays that this pass has chosen, or that may not run beside the others of theirs."""
     rows = set((columns.count > 1).nonzero()[0].tolist() if columns.most("count") > 1 else ())
-    rows |= tally.arrays.rows(columns)
+    rows |= gate.arrays.rows(columns)
     for row in rows:
         if out is None or not out[row]:
             request = columns.request(row)
-            could = max(0, min(draft.left_of(request), tally.arrays.room(request)))
+            could = max(0, min(draft.left_of(request), gate.arrays.room(request)))
             found[columns.pair[row]] -= columns.pes[row] * (request.multiplicity - int(could))

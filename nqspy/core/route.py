@@ -16,8 +16,8 @@ from nqspy.core import sight
 from nqspy.core.draft import Draft
 from nqspy.core.entry import turned_away
 from nqspy.core.feature import Feature
-from nqspy.core.queueing import words
-from nqspy.core.queueing.limits import refusal_of
+from nqspy.core.gate.gate import refusal_of
+from nqspy.core.gate.stopped import STOPPED
 from nqspy.model.actions import Action, Move
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant
@@ -193,7 +193,7 @@ def act(draft: Draft, now: Instant) -> Instant | None:
     routes, again = Routes(draft.site, draft.exits, draft.view), None
     for pipe, columns in pipes:
         if not pipe.started:
-            draft.closing[pipe.name] = words.STOPPED(f"queue {pipe.name}")
+            draft.closing[pipe.name] = STOPPED(f"queue {pipe.name}")
             continue
         for request in _in_turn(draft, columns, now):
             _route(draft, routes, pipe, request)

@@ -8,7 +8,7 @@ waited for. Ends are reckoned as plans are (time-ahead.md 1): by wall limits, th
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from nqspy.core.queueing.asked import excess
+from nqspy.core.asked import excess
 from nqspy.core.runtime import planned_wall
 from nqspy.core.timeline.profile import FOREVER
 from nqspy.model.molded import sized
@@ -120,3 +120,33 @@ def waits_for(site: Site, now: int, one: Request, later: tuple[Request, int] | N
         return None
     lengths = length_on(site, later[0]), length_on(site, one)  # not when: that changes from pass to pass
     return _ENDS_SOONER("scheduler", one.spec.ask.pes, later[0].spec.ask.pes, *lengths)
+
+
+class Fit(NamedTuple):
+    """``ask``: the first variant that may start now; None: none may, for ``why``. ``rejected``: the variants
+    that were refused before, as `actions.Start.lacked`."""
+
+    ask: Request | None
+    why: Reason | None = None
+    rejected: Lacked = ()
+
+
+def variants_of(site: Site, candidate: Request) -> Sequence[Request]:
+    """Return a moldable candidate on each of its sizes, the one that ends soonest first; else itself."""
+    return (candidate,) if candidate.spec.mold is None else sizes_of(site, candidate)
+
+
+def first_fit(variants: Sequence[Request], refuses: Keeping) -> Fit:
+    """Return the first variant that is not refused. A candidate that fits in no variant is refused with the
+    reason of its smallest."""
+    rejected: list[tuple[int, str]] = []
+    least: tuple[int, Reason] | None = None
+    for ask in variants:
+        pes, why = ask.spec.ask.pes, refuses(ask)
+        if why is None:
+            return Fit(ask, None, tuple(rejected))
+        rejected.append((pes, why.code.value))
+        if least is None or pes < least[0]:
+            least = pes, why
+    assert least is not None
+    return Fit(None, least[1])

@@ -1,0 +1,255 @@
+"""The chooser: one loop that takes candidates in turn and starts those that the gate lets pass.
+
+while a queue has a next row:            the first queue by priority
+    for ask in variants of the candidate:
+        gate.refuses(ask)?               limits, room, reservations
+    start it, or tell its queue's fallback policy
+"""
+
+from collections.abc import Iterator
+
+from nqspy.core import domains
+from nqspy.core.draft import Draft
+from nqspy.core.explain import Explanation
+from nqspy.core.fallback.offers import Offers
+from nqspy.core.fallback.policies import policy_of
+from nqspy.core.fallback.policy import Skip
+from nqspy.core.feature import Feature
+from nqspy.core.gate.gate import NOW, Gate
+from nqspy.core.gate.stopped import STOPPED
+from nqspy.core.order.candidates import Candidates
+from nqspy.core.startable import gate_of
+from nqspy.core.variants import sizes
+from nqspy.core.variants.sizes import Fit, first_fit
+from nqspy.model.actions import Action, Hold, Move, Redate, Reserving, Start
+from nqspy.model.ids import Instant
+from nqspy.model.molded import sized
+from nqspy.model.queues import Queue
+from nqspy.model.reasons import Reason
+from nqspy.model.requests import Request
+from nqspy.model.site import Settings, Site
+
+FIRST = 2
+"""Rank of ``schedule request first``: ahead of all others, under the limits. 1 is *next*, 0 *system*."""
+NAME = "select"
+
+
+class QueuePass:
+    """One queue in one pass. ``blocked``: candidates that were examined and did not start, by row. ``open``:
+    it may have a next row; ``held``: an exit closed it for this pass; ``stamp``: when no row was left."""
+
+    def __init__(self, candidates: Candidates, policy: Skip, rows: Iterator[int]) -> None:
+        self.queue = candidates.queue
+        self.candidates, self.policy, self.rows = candidates, policy, rows
+        self.blocked: dict[int, Request] = {}
+        self.open, self.held, self.stamp = True, False, (0, 0)
+
+
+class Chooser:
+    """One pass over all started queues."""
+
+    def __init__(self, draft: Draft, gate: Gate) -> None:
+        self._draft, self.gate = draft, gate
+        gate.reserved.leaving = draft.leaving
+        gate.reserved.returning = {request.seq for request in draft.resumed}
+        gate.reserved.look_after()
+        self._offers = Offers(draft, gate)
+        self._explanation = Explanation(draft, gate, self._offers)
+        self._queues = [self._begin(queue) for queue in self._served()]
+
+    def _served(self) -> Iterator[Queue]:
+        """Yield the queues that may start something, by priority; close the others."""
+        for queue, columns in self._draft.waiting:
+            if queue.kind != "batch":
+                continue
+            self._explanation.say_never(queue, columns)
+            shut = self._draft.barred or self._draft.shut.get(queue.name)
+            if not queue.started:
+                shut = STOPPED(f"queue {queue.name}")
+            if shut is not None:
+                self._draft.closing[queue.name] = shut
+            else:
+                yield queue
+
+    def _begin(self, queue: Queue) -> QueuePass:
+        candidates, policy = Candidates(self._draft, queue, self.gate), policy_of(queue, self.gate)
+        return QueuePass(candidates, policy, self._rows_of(candidates, policy))
+
+    def _rows_of(self, candidates: Candidates, policy: Skip) -> Iterator[int]:
+        """Return the rows to examine: with `jobselect` exits all, as these may force a start."""
+        if self._offers.asking:
+            return self._offers.next_rows(candidates, policy)
+        return policy.next_rows(candidates)
+
+    # ------------------------------------------------------------ the loop
+
+    def run(self) -> None:
+        """Examine candidates until no queue has a next row, then word the reasons of those that wait."""
+        self._serve_urgent()
+        while (step := self._next_step()) is not None:
+            self._examine(*step)
+        self._explanation.freed = self._offers.asking and any(map(self._could_go_on, self._queues))
+        for each in self._queues:
+            self._explanation.close(each.candidates, each.policy)
+        self._explanation.finish()
+
+    def _serve_urgent(self) -> None:
+        """Examine what an operator scheduled *now* or *first*, ahead of all others."""
+        found = []
+        for place, each in enumerate(self._queues):
+            columns = each.candidates.columns
+            if columns.most("rank") >= FIRST:
+                rows = each.candidates.in_order((columns.rank >= FIRST).nonzero()[0].tolist())
+                found += [(-int(columns.rank[row]), place, i, row) for i, row in enumerate(rows)]
+        for _, place, _, row in sorted(found):
+            each, before = self._queues[place], -1
+            while before < len(self._draft.chosen) and not each.held and each.candidates.is_left(row):
+                before = len(self._draft.chosen)
+                self._examine(each, row)  # of an array index after index, as long as they start
+
+    def _next_step(self) -> tuple[QueuePass, int] | None:
+        """Return the first queue that has a next row, and the row."""
+        for n, each in enumerate(self._queues):
+            if not each.open and not self._offers.asking:
+                self._reopen(each)
+            if each.open and not each.held:
+                self._offers.begin(each.queue.name, len(self._queues) - n)
+                if (row := next(each.rows, None)) is not None:
+                    return each, row
+                each.open, each.stamp = False, self._stamp(each)
+        return None
+
+    def _stamp(self, each: QueuePass) -> tuple[int, int]:
+        """Return what changes once a queue without a next row may have one again: reservations of other
+        queues left something, or, where a blocker lets no other pass, a start changed what holds it."""
+        starts = self._draft.proposals if each.policy.blocker is not None else 0
+        return self.gate.reserved.opened_beside(each.queue.name), starts
+
+    def _eligible(self, each: QueuePass) -> list[Request]:
+        return [request for request in each.blocked.values() if self.gate.refuses(request) is None]
+
+    def _reopen(self, each: QueuePass) -> None:
+        """Examine blocked candidates of a queue again that could start by now."""
+        if (stamp := self._stamp(each)) == each.stamp:
+            return
+        each.stamp = stamp
+        chosen = each.policy.reopen(self._eligible(each))
+        if chosen is None:
+            return
+        rows = [request.slot for request in chosen]
+        for row in rows:
+            del each.blocked[row]
+        each.candidates.sort_by_order()
+        each.candidates.put_back(rows)
+        each.open, each.rows = True, self._rows_of(each.candidates, each.policy)
+
+    def _could_go_on(self, each: QueuePass) -> bool:
+        """Return True if a queue could start something after the offers have ended: the next pass does."""
+        if self._stamp(each) == each.stamp:
+            return False
+        chosen = each.policy.reopen(self._eligible(each))
+        return bool(chosen) or (chosen is not None and each.candidates.startable() is not None)
+
+    # ------------------------------------------------------------ one candidate
+
+    def _examine(self, each: QueuePass, row: int) -> None:
+        """Start a candidate in the first variant that fits, or tell the policy why none does."""
+        candidate = each.candidates.take(row)
+        answer = self._offers.of(candidate)
+        if answer is not None and answer.verdict != "force":
+            if self._offers.refuse(each.candidates, candidate, answer):
+                self._explanation.hold_line(each.candidates, candidate)
+                each.held = True
+            return None
+        forced = candidate.rank >= NOW or answer is not None
+        fit = first_fit(each.policy.variants(candidate), lambda ask: each.policy.refuses(ask, forced))
+        why = fit.why
+        if fit.ask is not None and not forced:
+            why = self._waits_for_better_size(each.policy, candidate, fit.ask)
+        if fit.ask is not None and why is None:
+            return self._start(each, candidate, fit, forced)
+        assert why is not None
+        each.blocked[row] = candidate
+        self._explanation.blocked(candidate, why, forced)
+        return each.policy.blocked(each.candidates, candidate, why)
+
+    def _waits_for_better_size(self, policy: Skip, candidate: Request, ask: Request) -> Reason | None:
+        """Return why a candidate with a reservation waits for a size on which it ends sooner."""
+        if candidate.spec.mold is None:
+            return None
+        if not self.gate.is_reserved(candidate) and not policy.reserves_more():
+            return None
+        later = self.gate.reserved.soonest(candidate)
+        return sizes.waits_for(self._draft.site, self._draft.now, ask, later)
+
+    def _start(self, each: QueuePass, candidate: Request, fit: Fit, forced: bool) -> None:
+        draft = self._draft
+        assert fit.ask is not None
+        pes = 0 if candidate.spec.mold is None else fit.ask.spec.ask.pes
+        starts = sized(draft.what_starts(candidate), pes)
+        places = each.policy.place(starts)
+        self.gate.room.take(candidate.queue, places)
+        choice = draft.choose(starts, forced, places, candidate)
+        choice.lacked = fit.rejected
+        self.gate.add(starts, candidate, forced)
+        changed = self._offers.elected(choice, starts)
+        if starts is not candidate and draft.left_of(candidate):
+            each.candidates.put_back([candidate.slot], next_index=True)
+        for other in self._queues:
+            if any(one.queue == other.queue.name for one in changed):
+                other.candidates.sort_again()
+            other.candidates.refresh()
+        self._offers.stir([candidate, starts, *changed])
+
+    # ------------------------------------------------------------ the result
+
+    def actions(self) -> Iterator[Action]:
+        """Yield the starts with their consequences, then the reservations."""
+        reserved = self.gate.reserved
+        for choice in self._draft.chosen:
+            seq = choice.request.seq
+            bounds = reserved.hole_of(seq), reserved.is_passing(seq)
+            number = choice.request.attempts + 1
+            yield Start(seq, number, choice.pes, choice.forced, choice.units, *bounds, choice.lacked, by=NAME)
+            yield from choice.follow
+        if (made := reserved.made()) is not None:
+            yield made
+
+    def wake_at(self) -> Instant | None:
+        """Return when the next pass is needed at the latest."""
+        gate, draft = self.gate, self._draft
+        dues = [draft.site.next_date(), gate.opens(), gate.reserved.next_at(), self._offers.due]
+        dues += [each.policy.wake_at for each in self._queues]
+        goes_on = self._offers.go_on() or self._explanation.freed
+        if goes_on and any(draft.room(each.queue.name) for each in self._queues):
+            dues.append(Instant(draft.now + 1))
+        return min((due for due in dues if due is not None), default=None)
+
+
+def act(draft: Draft, now: Instant) -> Instant | None:
+    """Choose what starts."""
+    gate = gate_of(draft)
+    for request in draft.resumed:
+        gate.resume(request)
+    for request in draft.started:
+        gate.count(request)
+    chooser = Chooser(draft, gate)
+    chooser.run()
+    draft.after.extend(chooser.actions())
+    return chooser.wake_at()
+
+
+def verify(settings: Settings, site: Site) -> list[str]:
+    """Return the domains that could never start anything."""
+    pes = settings.machine.pes if settings.machine.pes is not None else len(site.found.cpus)
+    if pes < 1:
+        return ["the machine has no PE: set machine pes=N"]
+    return domains.unused(settings, pes)
+
+
+def stands(site: Site, action: Action) -> bool:
+    """Return True: a start, and what exits made of it, stands as long as the gate lets it pass."""
+    return isinstance(action, Start | Redate | Reserving | Hold | Move)
+
+
+FEATURE = Feature(NAME, act, verify=verify, stands=stands)

@@ -1,0 +1,155 @@
+"""Why candidates did not start, worded once at the end of a pass: as things stand after it."""
+
+from msgspec.structs import replace
+
+from nqspy.core.asked import too_wide
+from nqspy.core.draft import Draft
+from nqspy.core.fallback.offers import Offers
+from nqspy.core.fallback.policy import Skip
+from nqspy.core.gate.gate import Gate, Which
+from nqspy.core.order.candidates import Candidates
+from nqspy.model.columns import Columns
+from nqspy.model.ids import Seq
+from nqspy.model.queues import Queue
+from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
+from nqspy.model.requests import Request
+
+(LINE_CLOSED,) = reason_kinds(
+    ReasonCode.LINE_CLOSED, line_closed="{request} closes the line of queue {queue}: {text}"
+)
+BOUNDED, FREED = reason_kinds(
+    ReasonCode.LATER,
+    offers_bounded="jobselect was offered as many candidates as one pass allows "
+    "(global offers_per_pass {most})",
+    freed="what kept it back has gone with the last decisions; the next pass, at once, looks at it",
+)
+(IN_LINE,) = reason_kinds(
+    ReasonCode.RESERVED,
+    "the request in front of it must start",
+    in_line="{request} waits in front of it, and no request of queue {queue} passes another (backfill=none)",
+)
+(_BEHIND,) = reason_kinds(
+    ReasonCode.RESERVED, kept_ahead="those ahead of it would hold what is kept for {request}"
+)
+_CHANGING = (ReasonCode.LIMIT, ReasonCode.NO_PES, ReasonCode.NO_UNITS, ReasonCode.SHIFT)
+"""Codes of reasons with figures that another start changes."""
+
+
+class Explanation:
+    """The reasons of one pass. ``freed``: a candidate could start by what the pass itself proposed: the next
+    pass must come at once."""
+
+    def __init__(self, draft: Draft, gate: Gate, offers: Offers) -> None:
+        self._draft, self._gate, self._offers = draft, gate, offers
+        self._blocked: dict[Seq, tuple[Request, bool, int]] = {}
+        self._closed: list[tuple[Candidates, Skip]] = []
+        self._holders: dict[str, tuple[Request, int]] = {}
+        self.freed = False
+
+    def say_never(self, queue: Queue, columns: Columns) -> None:
+        """Give a reason to requests that ask for more PEs than their queue's domain has."""
+        site = self._draft.site
+        if columns.most("pes") > (size := site.size(queue.name)):
+            for row in (columns.pes > size).nonzero()[0][: site.settings.global_.offers_per_pass].tolist():
+                request = columns.request(row)
+                if (never := too_wide(site, queue.name, request.spec.ask.pes)) is not None:
+                    self._draft.own[request.seq] = never
+
+    def blocked(self, request: Request, reason: Reason, forced: bool) -> None:
+        """Note that a candidate was examined and does not start."""
+        self._draft.own[request.seq] = reason
+        self._blocked[request.seq] = request, forced, self._draft.proposals
+        if reason.code is ReasonCode.NO_PES:
+            self._draft.say_short(request.queue)
+
+    def hold_line(self, candidates: Candidates, request: Request) -> None:
+        """Note that an exit closed the queue behind a candidate."""
+        self._holders[candidates.queue.name] = request, candidates.ahead
+
+    def close(self, candidates: Candidates, policy: Skip) -> None:
+        """Note that no row of a queue is left to examine."""
+        self._closed.append((candidates, policy))
+
+    # ------------------------------------------------------------ after the last start
+
+    def finish(self) -> None:
+        """Word all reasons."""
+        draft, offers = self._draft, self._offers
+        waiting = {seq: each for seq, each in self._blocked.items() if self._waits(each[0])}
+        for seq, (request, forced, proposals) in waiting.items():
+            if proposals != draft.proposals and draft.own[seq].code in _CHANGING:
+                reason = self._gate.limit(request, forced) or self._gate.room.refuses(request)
+                draft.own[seq] = reason or draft.own[seq]
+        self._say_short([request for request, _, _ in waiting.values()])
+        for request in offers.ask_again() if offers.asking else ():
+            refused = self._gate.refuses(request)
+            self.freed = self.freed or refused is None
+            draft.own[request.seq] = refused or FREED("scheduler")
+        draft.reach += [reach for reach in offers.reach if reach is not None]
+        for candidates, policy in self._closed:
+            closing = self._closing(candidates, policy)
+            if closing is not None:
+                draft.closing[candidates.queue.name] = closing
+
+    def _waits(self, request: Request) -> bool:
+        gone = request.seq in self._draft.starting or request.slot in self._draft.gone(request.queue)
+        return not gone and request.seq in self._draft.own
+
+    def _say_short(self, blocked: list[Request]) -> None:
+        """Note the domains in which a request is refused by room and by no limit."""
+        draft, offers = self._draft, self._offers
+        draft.short -= {draft.board(candidates.queue.name).domain.name for candidates, _ in self._closed}
+        if offers.asking:  # exits may refuse the others: only those that were offered count
+            draft.short |= offers.assumed
+            for request in blocked:
+                if draft.own[request.seq].code is ReasonCode.NO_PES:
+                    draft.say_short(request.queue)
+            return
+        for candidates, _ in self._closed:
+            name, columns = candidates.queue.name, candidates.columns
+            waiting, limited = candidates.waiting(), self._gate.mask(name, columns, Which.LIMITS)
+            if limited is not None:
+                waiting &= ~limited
+            if self._gate.closed(name) is None and (waiting & (columns.pes > draft.room(name))).any():
+                draft.say_short(name)
+
+    def _closing(self, candidates: Candidates, policy: Skip) -> Reason | None:
+        """Return the reason of the queue's other candidates: that of the one in front."""
+        draft, gate, name, ahead = self._draft, self._gate, candidates.queue.name, candidates.ahead
+        if name in self._holders:
+            request, before = self._holders[name]
+            own = draft.own[request.seq]
+            held = LINE_CLOSED(own.who, draft.site.id_of(request.seq), name, own.text)
+            return replace(held, ahead=before)
+        if (closed := gate.closed(name)) is not None:
+            return replace(closed, ahead=ahead)
+        if policy.blocker is not None:
+            own_reason = draft.own.get(policy.blocker.seq)
+            if own_reason is not None and own_reason.code is not ReasonCode.RESERVED:
+                own_reason = IN_LINE("scheduler", draft.site.id_of(policy.blocker.seq), name)
+            return own_reason and replace(own_reason, ahead=ahead)
+        if self._offers.is_cut(name):
+            return BOUNDED("global", draft.site.settings.global_.offers_per_pass)
+        short = draft.is_short(name)
+        row = candidates.foremost(gate.mask(name, candidates.columns, Which.LIMITS)) if short else None
+        if row is not None:
+            request = candidates.columns.request(row)
+            draft.own.setdefault(request.seq, gate.refuses(request) or gate.room.lack(name, request))
+            return replace(gate.room.lack(name), ahead=ahead + (not self._offers.asking))
+        row = candidates.foremost()
+        if row is None:
+            return gate.room.lack(name) if short else None
+        request = candidates.columns.request(row)
+        refused = gate.refuses(request)
+        if refused is None:
+            return None
+        draft.own.setdefault(request.seq, refused)
+        return replace(refused, ahead=ahead)
+
+
+def behind(closing: Reason) -> Reason:
+    """Return what is said of candidates behind one that would delay a reservation: its wall limit is not
+    theirs. The reason of a blocker stays as it is."""
+    if closing.kind == IN_LINE.name:
+        return closing
+    return _BEHIND(closing.who, closing.values[-1], until=closing.until)

@@ -1,0 +1,301 @@
+"""The offers to `jobselect` exits: which candidates they are asked about, and how far an answer reaches.
+
+Exits are asked before the gate, as they may force a start. A candidate is offered only if what is known of it
+may not hold any more (`ports.Exits.known`), and a pass makes at most ``set global offers_per_pass`` offers.
+Where that does not suffice for a queue, the next passes go on where this one stopped: of the candidates that
+were refused before, the best are offered again, with at most half of the offers. The others count as refused
+until the end of the queue was reached.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from nqspy.core import alike, sight
+from nqspy.core.draft import Choice, Draft
+from nqspy.core.fallback.policy import Skip
+from nqspy.core.gate.gate import Gate, Which
+from nqspy.core.order.candidates import Candidates
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.reasons import Reach, Reason, ReasonCode, told
+from nqspy.model.requests import Request
+from nqspy.ports import Answer, RequestView
+
+REFUSED: Mapping[str, ReasonCode] = {
+    "refuse": ReasonCode.EXIT,
+    "hold_line": ReasonCode.EXIT,
+    "never": ReasonCode.NEVER,
+}
+"""The code of the reason that each refusing answer gives."""
+SOON = 1_000
+"""ms after which an exit is asked again at the earliest, whatever instant it names: passes must not spin."""
+SEEK = 10
+"""Candidates offered at most to learn if one waits for PEs alone, where nothing more can start."""
+
+Refusal = tuple[Request, Answer, int, int | None, int]
+"""A candidate that was refused in this pass: the answer, its place among the offers of its queue, its reach
+(a place in `Offers.reach`), and the number of proposals of the pass then. A pass may make thousands."""
+
+
+class Walk:
+    """The offers of one queue: ``most`` more may be made. ``before``: answers of earlier passes of the round.
+    ``cut``: the offers ended before the queue did; ``skipped``: a former answer was not asked again."""
+
+    def __init__(self, most: int, before: Mapping[Seq, Answer]) -> None:
+        self.most, self.before = most, before
+        self.cut = self.skipped = False
+        self._again = most // 2
+
+    def asks(self, seq: Seq) -> bool:
+        """Return True if a candidate is to be offered. If not, its former answer counts, or the walk is
+        cut."""
+        if seq in self.before:
+            self.skipped = self.skipped or self._again <= 0
+            if self._again <= 0:
+                return False
+            self._again -= 1
+        elif self.most <= 0:
+            self.cut = True
+            return False
+        self.most -= 1
+        return True
+
+
+class Reached:
+    """Refusals that reach others, by queue and the fields in which these are alike."""
+
+    def __init__(self) -> None:
+        self._alike: dict[tuple[str, ...], None] = {}
+        self._answers: dict[tuple[str, alike.Fields], Answer] = {}
+        self._bounded: list[tuple[str, alike.Fields, Answer]] = []
+
+    def note(self, request: Request, answer: Answer | None) -> None:
+        """Note an answer about a request."""
+        if answer is None or answer.alike is None:
+            return
+        fields = alike.fields_of(request, answer.alike)
+        if answer.within:
+            self._bounded.append((request.queue, fields, answer))
+        else:
+            self._alike[answer.alike] = None
+            self._answers[request.queue, fields] = answer
+
+    def of(self, request: Request) -> Answer | None:
+        """Return the answer that reaches a request; None: no answer does."""
+        for names in self._alike:
+            found = self._answers.get((request.queue, alike.fields_of(request, names)))
+            if found is not None:
+                return found
+        for queue, fields, answer in self._bounded:
+            inside = queue == request.queue and alike.lies_within(request, answer.within)
+            if inside and fields == alike.fields_of(request, answer.alike or ()):
+                return answer
+        return None
+
+
+class Offers:
+    """The offers of one pass. ``asking``: there is an exit to ask; ``forces``: it may force starts;
+    ``reach``: how far refusals reach; ``due``: when the first refusal that named an instant holds no more;
+    ``assumed``: domains in which a request is taken to wait for PEs alone, as the first few offers were
+    refused."""
+
+    def __init__(self, draft: Draft, gate: Gate) -> None:
+        self._draft, self._gate, self._exits = draft, gate, draft.exits
+        self.asking = draft.exits.has("jobselect")
+        self.forces = self.asking and draft.exits.forces()
+        self._electing = draft.exits.has("elected")
+        self.reach: list[Reach | None] = []
+        self.due: Instant | None = None
+        self.assumed: set[str] = set()
+        before = draft.exits.recall(draft.site) if self.asking else {}
+        self._rounds = {queue: self._holding(refused) for queue, refused in before.items()}
+        self._offers_left = draft.site.settings.global_.offers_per_pass
+        self._walks: dict[str, Walk] = {}
+        self._refused: list[Refusal] = []
+        self._reasons: dict[tuple[str, str, str, Instant | None], Reason] = {}
+
+    def _holding(self, refused: Mapping[Seq, Answer]) -> Mapping[Seq, Answer]:
+        """Return the refusals that hold still at the instant of the pass."""
+        return {seq: answer for seq, answer in refused.items() if answer.holds(self._draft.now)}
+
+    # ------------------------------------------------------------ the rows of a queue
+
+    def begin(self, queue: str, queues: int) -> None:
+        """Give a queue its part of the offers that are left to so many ``queues``."""
+        if self.asking and queue not in self._walks:
+            part = -(-self._offers_left // queues)
+            self._offers_left -= part
+            self._walks[queue] = Walk(part, self._rounds.get(queue, {}))
+
+    def next_rows(self, candidates: Candidates, policy: Skip) -> Iterator[int]:
+        """Yield all rows in order, held by limits or not, until nothing more of the queue can start."""
+        walk, columns = self._walks[candidates.queue.name], candidates.columns
+        rows: list[int] = []
+        version: object = None
+        while not walk.cut and policy.blocker is None and not self._is_closed(candidates):
+            if version != (now := self._version(candidates)):
+                if self._is_over(candidates, policy):
+                    break
+                version, first = now, candidates.best()  # mostly it starts, and the order is another one then
+                rows = [] if first is None else [first]
+            elif not rows:
+                rows = candidates.in_order(most=walk.most + 1)[::-1]
+            while rows and not candidates.is_left(rows[-1]):
+                rows.pop()
+            if not rows:
+                if candidates.best() is None:
+                    break
+                continue
+            request = columns.request(row := rows.pop())
+            if self._is_known(request) or walk.asks(request.seq):
+                yield row
+            elif not walk.cut:
+                candidates.take(row)
+                answer = walk.before[request.seq]
+                self._draft.offered[request.queue].append((sight.seen(request, self._draft), answer))
+                self.refuse(candidates, request, answer)
+        self._offers_left += walk.most
+        if policy.blocker is None:
+            yield from self._seek(candidates)
+        yield from policy.past_blocker(candidates)
+
+    def _seek(self, candidates: Candidates) -> Iterator[int]:
+        """Yield a few rows to learn if one waits for PEs alone, where the exits let it pass."""
+        if self.forces or self._is_closed(candidates):
+            return
+        name = candidates.queue.name
+        for _ in range(SEEK):
+            row = None if self._draft.is_short(name) else self._unheld(candidates)
+            if row is None:
+                break
+            yield row
+        if not self._draft.is_short(name) and self._unheld(candidates) is not None:
+            self.assumed.add(self._draft.board(name).domain.name)
+
+    def _is_closed(self, candidates: Candidates) -> bool:
+        """Return True if a limit holds the whole queue, and no exit may force a start past it."""
+        return not self.forces and self._gate.closed(candidates.queue.name) is not None
+
+    def _unheld(self, candidates: Candidates) -> int | None:
+        return candidates.best(self._gate.mask(candidates.queue.name, candidates.columns, Which.LIMITS))
+
+    def _version(self, candidates: Candidates) -> tuple[int, int, bool]:
+        return self._draft.proposals, candidates.changes, self._draft.is_short(candidates.queue.name)
+
+    def _is_over(self, candidates: Candidates, policy: Skip) -> bool:
+        """Return True if nothing more of a queue can start, nor have a start reserved."""
+        if policy.reserves_more() and policy.in_front(candidates) is not None:
+            return False
+        if self.forces:
+            name = candidates.queue.name
+            return self._draft.is_short(name) and not candidates.any_within(self._draft.room(name))
+        return candidates.startable() is None
+
+    def is_cut(self, queue: str) -> bool:
+        """Return True if a queue was not offered to its end."""
+        return queue in self._walks and self._walks[queue].cut
+
+    def _is_known(self, request: Request) -> bool:
+        known = self._exits.known(request.seq)
+        return known is not None and (known.answer is None or known.answer.holds(self._draft.now))
+
+    # ------------------------------------------------------------ asking
+
+    def of(self, request: Request) -> Answer | None:
+        """Return the answer of jobselect about a candidate; None: it has nothing to say."""
+        if not self.asking:
+            return None
+        seen = sight.seen(request, self._draft)
+        answer = self._ask(request, seen)
+        self._draft.offered[request.queue].append((seen, answer))
+        return answer
+
+    def _ask(self, request: Request, seen: RequestView) -> Answer | None:
+        self._draft.asked = self._draft.board(request.queue).domain.name
+        return self._exits.jobselect(seen, self._draft.view)
+
+    def refuse(self, candidates: Candidates, request: Request, answer: Answer) -> bool:
+        """Note a refusal, and pass over the rows that it reaches. Return True if it closes the queue."""
+        draft, place = self._draft, None
+        draft.own[request.seq] = reason = self._reason(answer)
+        if answer.alike is not None:
+            fields = alike.fields_of(request, answer.alike)
+            place = len(self.reach)
+            self.reach.append(Reach(request.queue, fields, reason, answer.within))
+            candidates.pass_over(alike.rows(draft.site, candidates.columns, fields, answer.within))
+        offered = len(draft.offered[request.queue]) - 1
+        self._refused.append((request, answer, offered, place, draft.proposals))
+        if self._gate.reserved.is_due(request):
+            self._gate.reserved.drop(request, f"{answer.who}: {answer.text}")
+        return answer.verdict == "hold_line"
+
+    def _reason(self, answer: Answer) -> Reason:
+        key = (answer.verdict, answer.who, answer.text, answer.until)
+        if key not in self._reasons:
+            self._reasons[key] = told(REFUSED[answer.verdict], answer.who, answer.text, answer.until)
+            if answer.until is not None:
+                at = max(answer.until, Instant(self._draft.now + SOON))
+                self.due = at if self.due is None else min(self.due, at)
+        return self._reasons[key]
+
+    def elected(self, choice: Choice, starts: Request) -> list[Request]:
+        """Ask the elected exits about a start; return the waiting requests that changed by it."""
+        if not self._electing:
+            return []
+        draft = self._draft
+        return draft.follow(choice, draft.exits.elected(sight.seen(starts, draft), draft.view))
+
+    def stir(self, requests: Sequence[Request]) -> None:
+        """Let exits be asked again about requests that changed."""
+        if self.asking:
+            self._exits.stir(requests)
+
+    # ------------------------------------------------------------ the end of the pass
+
+    def ask_again(self) -> list[Request]:
+        """Ask again about refusals that may rest on what the pass proposed later, so that the reasons are
+        those of the state after it. A request that a new answer reaches is not asked about. Return the
+        requests that would pass now."""
+        freed, reached = [], Reached()
+        for each in self._refused:
+            request, _, place, _, proposals = each
+            if proposals == self._draft.proposals:
+                continue
+            known = self._exits.known(request.seq)
+            if known is None or known.answer is None:
+                seen = sight.seen(request, self._draft)
+                answer = reached.of(request)
+                if answer is None:
+                    answer = self._ask(request, seen)
+                    reached.note(request, answer)
+                self._draft.offered[request.queue][place] = (seen, answer)
+                if answer is None or answer.verdict == "force":
+                    freed.append(request)
+                self._renew(each, answer)
+        return freed
+
+    def _renew(self, each: Refusal, answer: Answer | None) -> None:
+        """Give a request the reason of a new answer, and those that the answer reaches as before. Those that
+        the new one does not reach were passed over for the old one, and keep its reason."""
+        request, before, _, reach, _ = each
+        if answer is None or answer.verdict == "force":
+            if reach is not None:
+                self.reach[reach] = None
+            return
+        reason = self._draft.own[request.seq] = self._reason(answer)
+        if reach is not None and (answer.alike, answer.within) == (before.alike, before.within):
+            reached = self.reach[reach]
+            assert reached is not None
+            self.reach[reach] = replace(reached, reason=reason)
+
+    def go_on(self) -> bool:
+        """Keep what the next pass must know; return True if it has to go on where this one stopped."""
+        if not self.asking:
+            return False
+        rounds: dict[str, dict[Seq, Answer]] = {}
+        for name, walk in self._walks.items():
+            if walk.cut:
+                mine = {r.seq: answer for r, answer, *_ in self._refused if r.queue == name}
+                rounds[name] = {**walk.before, **mine}
+        kept = self._exits.keep(rounds)
+        return kept and any(walk.cut or walk.skipped for walk in self._walks.values())

@@ -1,0 +1,75 @@
+"""A fallback policy: what happens when a candidate does not fit, and which candidate is examined next.
+
+A policy serves one queue for one pass. It never examines a candidate itself: `next_rows` names the next row,
+and `blocked` hears of each candidate that did not start.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from nqspy.core.gate.gate import Gate
+from nqspy.core.order.candidates import Candidates
+from nqspy.core.variants.sizes import variants_of
+from nqspy.model.ids import Instant
+from nqspy.model.queues import Queue
+from nqspy.model.reasons import Reason
+from nqspy.model.requests import Request
+
+
+class Skip:
+    """Others start past a candidate that does not fit; those that the gate refuses are not examined.
+
+    ``blocker``: the candidate that waits for room and lets no other of its queue pass. ``wake_at``: when the
+    policy wants another pass.
+    """
+
+    def __init__(self, queue: Queue, gate: Gate) -> None:
+        self.queue, self.gate = queue, gate
+        self.blocker: Request | None = None
+        self.wake_at: Instant | None = None
+
+    def next_rows(self, candidates: Candidates) -> Iterator[int]:
+        """Yield the next row to examine. The generator goes on after its last row was examined, so that it
+        sees the present."""
+        while not self.closed and (row := candidates.startable()) is not None:
+            yield row
+
+    @property
+    def closed(self) -> bool:
+        """True while a limit holds the whole queue."""
+        return self.gate.closed(self.queue.name) is not None
+
+    def blocked(self, candidates: Candidates, candidate: Request, reason: Reason) -> None:
+        """Note that a candidate did not start. It keeps a reservation that it has."""
+        if self.gate.is_reserved(candidate):
+            self.gate.reserve(candidate)
+
+    def in_front(self, candidates: Candidates) -> int | None:
+        """Return the foremost row for which a start may be reserved; None: there is none."""
+        return None
+
+    def past_blocker(self, candidates: Candidates) -> Iterator[int]:
+        """Yield the rows that may pass the blocker."""
+        yield from ()
+
+    def reopen(self, eligible: list[Request]) -> Sequence[Request] | None:
+        """Return which of the blocked candidates to examine again, of those that are ``eligible`` by now;
+        None: the queue stays as it is."""
+        return eligible
+
+    def reserves_more(self) -> bool:
+        """Return True if one more candidate that does not fit would have a start reserved."""
+        return False
+
+    # ------------------------------------------------------------ the gate's answers
+
+    def variants(self, candidate: Request) -> Sequence[Request]:
+        """Return the ways in which a candidate may start, the best first."""
+        return variants_of(self.gate.site, candidate)
+
+    def refuses(self, ask: Request, forced: bool) -> Reason | None:
+        """Return why a variant may not start now."""
+        return self.gate.refuses(ask, forced)
+
+    def place(self, ask: Request) -> tuple[int, ...]:
+        """Return the PEs for a variant that starts."""
+        return self.gate.room.pick(ask)

@@ -1,0 +1,89 @@
+"""Reserve: the first candidates that wait for room have a start reserved (``limit reserve=N``: EASY with 1,
+conservative backfilling with ``all``; seed 001). Others start past them as far as they delay none."""
+
+from collections.abc import Iterator
+
+from nqspy.core.fallback.policy import Skip
+from nqspy.core.gate.gate import Gate, Which
+from nqspy.core.order.candidates import Candidates
+from nqspy.core.timeline.laid_out import time_of, turn_of
+from nqspy.core.timeline.profile import FOREVER
+from nqspy.model.queues import Queue
+from nqspy.model.reasons import Reason
+from nqspy.model.requests import Request
+
+MOST = 2_000
+"""Reservations of one queue at most: each is laid out over time anew whenever something becomes free."""
+
+
+class Reserve(Skip):
+    """Reserve starts for ``reserve`` candidates of the queue (None: for all that wait). With 0, only the
+    order behind the first candidate that waits for room changes (``backfill_order=shortest``)."""
+
+    def __init__(self, queue: Queue, gate: Gate) -> None:
+        super().__init__(queue, gate)
+        self._depth = queue.reserve
+        self._by_length = queue.backfill_order == "shortest"
+        self._met = False
+
+    def next_rows(self, candidates: Candidates) -> Iterator[int]:
+        """Yield the candidates with a reservation, then those in front, then those that pass them."""
+        yield from self._reserved(candidates)
+        while self._serves_in_order() and (row := self.in_front(candidates)) is not None:
+            yield row
+        yield from self.gate.reserved.for_now(self.queue.name)
+        self._sort_those_behind(candidates)
+        yield from super().next_rows(candidates)
+
+    def blocked(self, candidates: Candidates, candidate: Request, reason: Reason) -> None:
+        """Reserve a start for a candidate that waits for room, as long as one more may have one."""
+        waits = self.gate.waits_for_room(candidate, reason)
+        one_more = (self._depth is None or waits) and self.reserves_more()
+        if self.gate.is_reserved(candidate) or one_more:
+            self.gate.reserve(candidate)
+        self._met = self._met or waits
+        self._sort_those_behind(candidates)
+
+    def reserves_more(self) -> bool:
+        """Return True if fewer candidates have a reservation than may."""
+        most = MOST if self._depth is None else min(self._depth, MOST)
+        return self._depth != 0 and self.gate.reserved.count(self.queue.name) < most
+
+    def in_front(self, candidates: Candidates) -> int | None:
+        """Return the foremost row that remains. Rows that limits of their owners hold are passed over, unless
+        all that wait have a reservation."""
+        if self._depth is None:
+            return candidates.best()
+        return candidates.best(self.gate.mask(self.queue.name, candidates.columns, Which.OWNER))
+
+    def _serves_in_order(self) -> bool:
+        if self._depth is not None and self.closed:
+            return False
+        return self.reserves_more() or (self._depth == 0 and self._by_length and not self._met)
+
+    def _sort_those_behind(self, candidates: Candidates) -> None:
+        if self._by_length and not self._serves_in_order():
+            candidates.sort_by_length()
+
+    def _reserved(self, candidates: Candidates) -> Iterator[int]:
+        """Yield each reserved row once if something became free, else those that are due."""
+        reserved, name = self.gate.reserved, self.queue.name
+        columns = candidates.columns
+        rows = [row for row in reserved.rows(name) if candidates.is_left(row)]
+        rows = [row for row in rows if not reserved.has_begun(columns.request(row))]
+        if not rows:
+            return
+        due = {request.slot for request in reserved.due(name)}
+        examined = rows if self._examines_all() else [row for row in rows if row in due]
+        for row in set(rows) - set(examined):
+            candidates.take(row)
+        untimed = [r for row in examined if time_of(r := columns.request(row)) == FOREVER]
+        yield from self._by_turn(candidates, examined)
+        if any(map(reserved.has_begun, untimed)):  # those behind waited for these
+            yield from [r.slot for r in sorted(untimed, key=turn_of) if not reserved.has_begun(r)]
+
+    def _examines_all(self) -> bool:
+        return self.gate.reserved.is_moving
+
+    def _by_turn(self, candidates: Candidates, rows: list[int]) -> list[int]:
+        return candidates.in_order(rows)

@@ -1,0 +1,225 @@
+"""The gate: may this request start now, and if not, why? All parts of nqspy ask here."""
+
+from collections.abc import Callable, Iterable
+from enum import Enum
+from weakref import proxy
+
+from nqspy.core.asked import violation
+from nqspy.core.fair_share import FairShare
+from nqspy.core.gate.arrays import ArrayLimit
+from nqspy.core.gate.broken import Health, Width
+from nqspy.core.gate.caps import Caps
+from nqspy.core.gate.drain import Drain
+from nqspy.core.gate.in_shifts import TOGETHER, judged
+from nqspy.core.gate.reserved import Reservations
+from nqspy.core.gate.room import Room
+from nqspy.core.gate.rule import IN_A_SHIFT, LESS, RAISED, Mask, Rule, any_of, gravest
+from nqspy.core.gate.running import RunLimit, limits_of, scopes_of
+from nqspy.core.gate.units import FreeUnits, unit_limits_of
+from nqspy.model.columns import Columns
+from nqspy.model.ids import Instant
+from nqspy.model.queues import Queue
+from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.requests import Request, Spec, State
+from nqspy.model.site import Site
+
+NOW = 3
+"""Rank of ``schedule request now``: of all limits only a want of units applies to such a request."""
+_LASTING = (LESS, RAISED, IN_A_SHIFT, TOGETHER)
+_ROOM = (ReasonCode.NO_PES, ReasonCode.NO_UNITS, ReasonCode.RESERVED)
+
+
+class Which(Enum):
+    """The rules that a mask asks."""
+
+    ALL = "limits, room and reservations"
+    TIMED = "limits and reservations"
+    LIMITS = "limits alone"
+    OWNER = "limits that are not shared: those of users, groups and arrays"
+    EVER = "limits and width as if nothing ran"
+
+
+class Gate:
+    """The rules of a site with what runs under them; starts of a pass are added as they are decided.
+
+    ``now``: the instant of the pass (None: of the last event). ``ledger`` gives use and what starts commit,
+    for the caps of groups; without one, use counts as it stood at the last event. ``room``: the boards of the
+    pass. ``running``: what runs (None: what the site says). ``run_limits`` False leaves out the rules that
+    hold a whole queue. ``version`` rises with every start and reservation: a mask is valid for one version.
+
+    Of a suspended request that gave back its PEs only what it keeps counts. Of one that is exiting nothing
+    counts: its processes have ended.
+    """
+
+    def __init__(
+        self,
+        site: Site,
+        now: Instant | None = None,
+        ledger: Callable[[], FairShare] | None = None,
+        *,
+        room: Room | None = None,
+        running: Iterable[Request] | None = None,
+        run_limits: bool = True,
+    ) -> None:
+        self.site, self.now = site, site.at if now is None else now
+        self.room = room or Room(site)
+        self._run_limits, at = run_limits, self.now
+        self._caps = Caps(site, ledger or (lambda: FairShare(site, at, {})))
+        self.arrays = ArrayLimit(site)
+        self._units = FreeUnits(site) if site.settings.consumables else None
+        self._by_scope: dict[str, tuple[list[Rule], list[Rule]]] = {}
+        self._by_queue: dict[str, list[Rule]] = {}
+        known = proxy(self)  # a bound method would make a circle
+        self.reserved = Reservations(site, self.now, lambda queue: known.rules(queue))  # noqa: PLW0108
+        self.version = 0
+        self._masks_of, self._masks = 0, dict[tuple[str, Which], Mask | None]()
+        for request in site.started.values() if running is None else running:
+            if request.state is not State.EXITING:
+                self.count(request)
+
+    def rules(self, queue: str) -> list[Rule]:
+        """Return the limits for the requests of a queue, in the order in which reasons are looked for."""
+        found = self._by_queue.get(queue)
+        if found is None:
+            site, found, units = self.site, list[Rule](), list[Rule]()
+            for who, scope in scopes_of(site.settings, queue):
+                if who not in self._by_scope:
+                    self._by_scope[who] = [*limits_of(site, who, scope)], [*unit_limits_of(site, who, scope)]
+                limits, of_units = self._by_scope[who]
+                found += limits
+                units += of_units
+            found += units
+            if self._units is not None:
+                found.append(self._units)
+            if self._caps.bound:
+                found.append(self._caps)
+            if self.arrays.bound:
+                found.append(self.arrays)
+            stop = site.upcoming_stops.get(queue)
+            if stop is not None and stop.spill == "drain":
+                found.append(Drain(site, queue, self.now))
+            self._by_queue[queue] = found
+        return found
+
+    # ------------------------------------------------------------ one request
+
+    def refuses(self, ask: Request, forced: bool = False) -> Reason | None:
+        """Return why a request may not start now: limits first, then room, then reservations. None: it may.
+        ``forced``: it passes limits and reservations, never PE limits, units, a drain or a want of room."""
+        reason = self.limit(ask, forced) or self.room.refuses(ask)
+        return reason or (None if forced else self.reserved.delaying(ask))
+
+    def limit(self, ask: Request, forced: bool = False) -> Reason | None:
+        """Return the limit that holds a request: one under which it never can start, else the first."""
+        if ask.rank >= NOW:
+            return None if self._units is None else self._units.refuses(ask)
+        reasons = self._reasons(ask, forced)
+        return gravest(reasons) if reasons else None
+
+    def never(self, ask: Request) -> Reason | None:
+        """Return the limit under which a request cannot start, whatever ends, unless the limit is raised."""
+        return gravest(each for each in self._reasons(ask) if each.needed in _LASTING)
+
+    def closed(self, queue: str) -> Reason | None:
+        """Return the run limit that holds a whole queue; None while none is reached."""
+        limits = (rule for rule in self.rules(queue) if isinstance(rule, RunLimit) and rule.whole_queue)
+        return next((rule.reason(1, 0, "") for rule in limits if rule.left() < 1), None)
+
+    def waits_for_room(self, ask: Request, reason: Reason) -> bool:
+        """Return True if the reason is a want of what is taken from everybody (PEs, units, memory), and there
+        is enough of it once all others have ended: then a start may be reserved."""
+        waits = reason.code in _ROOM or self.reserved.is_shared(ask)
+        return waits and not self.reserved.is_too_much(ask)
+
+    def _reasons(self, ask: Request, forced: bool = False) -> list[Reason]:
+        capped = None if forced or not self._caps.bound else self._caps.never(ask)
+        found = [] if capped is None else [capped]
+        for rule in self.rules(ask.queue):
+            if rule.holds_forced or not (forced or (rule.whole_queue and not self._run_limits)):
+                reason = rule.refuses(ask)
+                if reason is not None:
+                    found.append(reason)
+        return [judged(self.site, ask, each) for each in found]
+
+    # ------------------------------------------------------------ a whole queue
+
+    def mask(self, queue: str, columns: Columns, which: Which = Which.ALL) -> Mask | None:
+        """Return the rows of a queue that the rules refuse now; None: no row. Rules that hold the whole queue
+        count only where they let nothing run `EVER`: `closed` tells of the others. `OWNER` masks what runs
+        into limits that are not shared."""
+        if self._masks_of != self.version:
+            self._masks_of, self._masks = self.version, {}
+        key = queue, which
+        if key not in self._masks:
+            self._masks[key] = self._mask(queue, columns, which)
+        return self._masks[key]
+
+    def _mask(self, queue: str, columns: Columns, which: Which) -> Mask | None:
+        if which is Which.ALL:
+            return any_of([self.mask(queue, columns, Which.TIMED), self.room.mask(queue, columns)])
+        if which is Which.TIMED:
+            return any_of([self.mask(queue, columns, Which.LIMITS), self.reserved.mask(queue, columns)])
+        ever = which is Which.EVER
+        rules = (rule for rule in self.rules(queue) if not (which is Which.OWNER and rule.shared))
+        masks = [rule.mask(queue, columns, ever=ever) for rule in rules if ever or not rule.whole_queue]
+        return any_of([*masks, self.missing(queue, columns)])
+
+    def missing(self, queue: str, columns: Columns) -> Mask | None:
+        """Return the rows that need what is not there: more PEs than the domain has, a broken resource."""
+        return any_of(rule.mask(queue, columns) for rule in (Width(self.site), Health(self.site)))
+
+    @property
+    def is_capped(self) -> bool:
+        """True if a group has a cap, whose figures change with time."""
+        return self._caps.bound
+
+    def opens(self) -> Instant | None:
+        """Return when the first group that its past use holds will have forgotten enough of it."""
+        return self._caps.opens()
+
+    # ------------------------------------------------------------ changes
+
+    def add(self, ask: Request, of: Request, forced: bool = False) -> None:
+        """Count a start: ``ask``, in the variant in which it starts, of the candidate ``of``."""
+        self.count(ask)
+        self.reserved.start(ask, of, forced)
+
+    def resume(self, request: Request) -> None:
+        """Count a suspended request as running again; one that kept its PEs never ceased to count."""
+        self.version += 1
+        for rule in self.rules(request.queue) if request.pes_released else ():
+            if not rule.counts_suspended:
+                rule.add(request)
+
+    def is_reserved(self, candidate: Request) -> bool:
+        """Return True if a candidate came into the pass with a reservation that it has not used yet. An array
+        uses its reservation with one index."""
+        return candidate.reservation is not None and not self.reserved.has_begun(candidate)
+
+    def reserve(self, candidate: Request) -> None:
+        """Reserve the earliest start there is for a candidate."""
+        self.version += 1
+        self.reserved.reserve(candidate)
+
+    def count(self, request: Request) -> None:
+        """Count a request as running under the limits, without regard to reservations."""
+        self.version += 1
+        for rule in self.rules(request.queue):
+            if rule.counts_suspended or not request.pes_released:
+                rule.add(request)
+
+
+def never(site: Site, ask: Request) -> Reason | None:
+    """Return the limit on what runs under which a request can never start, in no shift; None: it can."""
+    reason = Gate(site, running=()).never(ask)
+    return reason if reason is not None and reason.code is ReasonCode.NEVER else None
+
+
+def refusal_of(site: Site, spec: Spec, queue: Queue) -> str | None:
+    """Return one line that says why a batch queue can never run a request; None when it can. A moldable
+    request waits as the least of its sizes."""
+    wrong = violation(site, spec, queue)
+    if wrong is None:
+        reason = never(site, Request(site.next_seq, spec, queue.name, State.QUEUED, site.at, site.at))
+        wrong = reason.text if reason is not None else None
+    return wrong

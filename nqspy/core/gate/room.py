@@ -1,0 +1,110 @@
+"""Room: the PEs that are free, domain by domain, with the starts of a pass."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from nqspy.core.gate.rule import Mask, Rule
+from nqspy.core.placement import policy_of
+from nqspy.model.board import Board
+from nqspy.model.columns import Columns
+from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
+from nqspy.model.requests import Request
+from nqspy.model.shapes import shown_sizes
+from nqspy.model.site import Site
+
+_ASKS = "{asked:it asks for 1 PE, |it asks for * PEs, }"
+_AWAY = "{away:; 1 is offline|; * are offline}"
+_NONE_FREE, _SOME_FREE = reason_kinds(
+    ReasonCode.NO_PES,
+    no_pe_free=_ASKS + "none of {size} PEs{domain: of domain *} is free" + _AWAY,
+    few_pes_free=_ASKS + "{free} of {size} PEs{domain: of domain *} {free:is|are} free"
+    "{block:, * of them in one block}" + _AWAY,
+)
+(_ALL_AWAY,) = reason_kinds(
+    ReasonCode.NO_PES,
+    "PEs must come back: set machine offline=(), or those whose CPU is gone",
+    pes_offline=_ASKS + "{free} of {size} PEs{domain: of domain *} {free:is|are} free" + _AWAY,
+)
+
+
+class Room(Rule):
+    """The free PEs. ``started``: the requests that the pass starts; a command domain counts them."""
+
+    shared = holds_forced = True
+
+    def __init__(self, site: Site, started: list[Request] | None = None) -> None:
+        self._site = site
+        self._started: list[Request] = [] if started is None else started
+        self._boards: dict[str, Board] = {}  # by domain
+        self._by_queue: dict[str, Board] = {}
+
+    def board(self, queue: str) -> Board:
+        """Return the PEs of a queue's domain with their holders."""
+        found = self._by_queue.get(queue)
+        if found is None:
+            name = self._site.domain_of(queue).name
+            if name not in self._boards:
+                self._boards[name] = self._site.board(name)
+            found = self._by_queue[queue] = self._boards[name]
+        return found
+
+    def pes(self, queue: str) -> int:
+        """Return the number of PEs that one request of a queue could be given now."""
+        board = self.board(queue)
+        return 0 if self._is_full(board) else policy_of(board.domain).room(board)
+
+    def _is_full(self, board: Board) -> bool:
+        """Return True if a command domain has as many requests as it may."""
+        domain = board.domain
+        if not domain.is_command or domain.requests is None:
+            return False
+        there = [*self._site.started.values(), *self._started]
+        return sum(self._site.domain_of(each.queue).name == domain.name for each in there) >= domain.requests
+
+    def refuses(self, request: Request) -> Reason | None:
+        pes = self.pes(request.queue)
+        return self.lack(request.queue, request) if request.spec.ask.pes > pes else None
+
+    def mask(self, queue: str, columns: Columns, *, ever: bool = False) -> Mask | None:
+        pes = self._site.size(queue) if ever else self.pes(queue)
+        if columns.most("pes") <= pes:
+            return None
+        wide: Mask = np.asarray(columns.pes > pes)
+        return wide
+
+    def pick(self, request: Request) -> tuple[int, ...]:
+        """Return PEs for a request that this rule does not refuse."""
+        board = self.board(request.queue)
+        return policy_of(board.domain).pick(board, request.spec.ask.pes)
+
+    def take(self, queue: str, pes: Iterable[int]) -> None:
+        """Give these PEs to nothing else in this pass."""
+        self.board(queue).take(pes)
+
+    # ------------------------------------------------------------ reasons
+
+    def lack(self, queue: str, request: Request | None = None) -> Reason:
+        """Return how many PEs are free, said of a request, or of all in a queue."""
+        board, asked = self.board(queue), None if request is None else asked_of(request)
+        domain = board.domain.name if self._site.is_divided() else None
+        who, away = f"domain {domain}" if domain else "machine", board.away or None
+        if request is not None and board.size - board.away < request.spec.ask.pes <= board.size:
+            return _ALL_AWAY(who, asked, board.free, board.size, domain, board.away)
+        if not board.free:
+            return _NONE_FREE(who, asked, board.size, domain, away)
+        room = self.pes(queue)
+        return _SOME_FREE(
+            who, asked, board.free, board.size, domain, room if room < board.free else None, away
+        )
+
+
+def asked_of(request: Request) -> int | str:
+    """Return how many PEs a request asks for: a number, or the numbers on which it may run."""
+    mold = request.spec.mold
+    return request.spec.ask.pes if mold is None else shown_sizes(mold.sizes)
+
+
+def asking(request: Request, lack: Reason) -> Reason:
+    """Return what is said of all requests of a queue, said of one of them."""
+    return Reason(lack.kind, lack.who, (asked_of(request), *lack.values[1:]), lack.until, lack.ahead)

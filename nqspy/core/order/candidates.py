@@ -1,0 +1,202 @@
+"""The candidates of one queue in their order: rank, score, earlier date in queue, lower sequence number.
+
+Scores are computed over whole columns, and the best row is an argmax: 100,000 rows are never sorted, and a
+row becomes a request only once it is examined.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from nqspy.core.draft import Draft
+from nqspy.core.gate.gate import Gate, Which
+from nqspy.core.gate.rule import Mask
+from nqspy.core.order import firsts
+from nqspy.core.order.firsts import NEVER
+from nqspy.core.order.orders import ORDERS, Order, Sjf
+from nqspy.core.order.own import behind_their_own
+from nqspy.core.order.shares import Shares
+from nqspy.model.columns import Columns, Floats, Ints, turn_of
+from nqspy.model.queues import Queue
+from nqspy.model.requests import Request
+
+
+class Candidates:
+    """``examined``: the number of rows taken so far. ``changes``: how often dates or rows changed."""
+
+    def __init__(self, draft: Draft, queue: Queue, gate: Gate) -> None:
+        self._draft, self._gate, self.queue = draft, gate, queue
+        self.columns: Columns = draft.site.waiting[queue.name]
+        self._own: Order = ORDERS[queue.order](draft, queue, self.columns)
+        self._order: Order = self._own
+        self._turns: Ints | None = None
+        self._missing = gate.missing(queue.name, self.columns)
+        self._left = self.waiting()
+        self._base: Floats | None = None
+        self._score: Floats | None = None
+        self._table: Floats | None = None
+        self._shares: Shares | None = None
+        self.changes = self.examined = 0
+
+    # ------------------------------------------------------------ scores
+
+    @property
+    def shares(self) -> Shares | None:
+        """Share factors; None where the queue's order gives share no weight."""
+        if not self._order.shared:
+            return None
+        if self._shares is None:
+            self._shares = Shares(self._draft, self.queue.name, self.columns)
+        return self._shares
+
+    def scores(self) -> Floats:
+        """Return the score of every row in this round."""
+        if self._score is None:
+            table = self._share_terms()
+            self._score = (
+                self._unshared() if table is None else table.take(self.columns.pair) + self._unshared()
+            )
+        return self._score
+
+    def _unshared(self) -> Floats:
+        """Return the scores without shares: they stay the same until dates or rows change."""
+        if self._base is None:
+            score = self._order.score()
+            if self.columns.most("rank"):
+                score = score + self.columns.rank * self._order.step
+            if self.columns.prioritised:
+                score[~self._left] = NEVER
+                behind_their_own(score, self.columns, self._dates, self._turn)
+            self._base = score
+        return self._base
+
+    def _share_terms(self) -> Floats | None:
+        """Return what share adds to the rows of each pair of owner and group."""
+        if (shares := self.shares) is None:
+            return None
+        refused = self._gate.mask(self.queue.name, self.columns, Which.TIMED)
+        table = shares.by_pair(refused, self._draft.gone(self.queue.name)) * self._order.shared
+        if len(last := shares.last):
+            table[last] -= self._order.step / 2
+        self._table = table
+        return table
+
+    @property
+    def _dates(self) -> Ints:
+        return self._draft.dates(self.queue.name)
+
+    @property
+    def _turn(self) -> Ints:
+        return self.columns.turn if self._turns is None else self._turns
+
+    # ------------------------------------------------------------ changes
+
+    def take(self, row: int) -> Request:
+        """Return the request of a row, which is examined now."""
+        self.examined += 1
+        self._left[row] = False
+        return self.columns.request(row)
+
+    def pass_over(self, rows: Mask) -> None:
+        """Take all these rows at once."""
+        self.examined += int(np.count_nonzero(rows & self._left))
+        self._left &= ~rows
+
+    def put_back(self, rows: Sequence[int], *, next_index: bool = False) -> None:
+        """Let these rows be candidates again; ``next_index``: the next index of an array is."""
+        self._left[list(rows)] = True
+        self.examined -= 0 if next_index else len(rows)
+        if next_index:
+            self._turns = self.columns.turn.copy() if self._turns is None else self._turns
+            for row in rows:
+                self._turns[row] = turn_of(self._draft.what_starts(self.columns.request(row)))
+        self.sort_again()
+
+    def sort_again(self) -> None:
+        """Sort by the dates, turns and rows as they are now."""
+        self._left[self._draft.gone(self.queue.name)] = False
+        self._base = None
+        self.changes += 1
+        self.refresh()
+
+    def sort_by_length(self) -> None:
+        """Put the candidate with the shortest wall limit first from now on."""
+        if not isinstance(self._order, Sjf):
+            self._order = Sjf(self._draft, self.queue, self.columns)
+            self.sort_again()
+
+    def sort_by_order(self) -> None:
+        """Go by the queue's own order again."""
+        if self._order is not self._own:
+            self._order = self._own
+            self.sort_again()
+
+    def refresh(self) -> None:
+        """Ask for shares again: a request started."""
+        self._score = None
+
+    # ------------------------------------------------------------ choosing
+
+    def best(self, excluded: Mask | None = None) -> int | None:
+        """Return the first remaining row that is not excluded. Without one no score is computed."""
+        left = self._left if excluded is None else self._left & ~excluded
+        if not left.any():
+            return None
+        score = np.where(left, self.scores(), NEVER)
+        return self._first((score == score.item(score.argmax())).nonzero()[0])
+
+    def startable(self) -> int | None:
+        """Return the first row that the gate's mask lets start."""
+        return self.best(self._gate.mask(self.queue.name, self.columns))
+
+    def foremost(self, excluded: Mask | None = None) -> int | None:
+        """Return a row in front, for the reason of the queue: by the shares as they were last; the oldest row
+        where no shares were computed."""
+        if self._score is None and self._order.shared:
+            if self._table is None:
+                left = (self._left if excluded is None else self._left & ~excluded).nonzero()[0]
+                return self._first(left) if len(left) else None
+            self._score = self._table.take(self.columns.pair) + self._unshared()
+        return self.best(excluded)
+
+    def _first(self, rows: Ints) -> int:
+        for key in (self._dates, self._turn, self.columns.seq):
+            if len(rows) > 1:
+                rows = firsts.least(rows, key)
+        return rows.item()
+
+    def in_order(self, rows: Sequence[int] | None = None, most: int | None = None) -> list[int]:
+        """Return these rows (None: all) as far as they remain, in order; ``most``: at least so many."""
+        if rows is not None and not len(rows):
+            return []
+        score = self.scores()
+        if rows is not None:
+            those = np.array(sorted(rows), dtype=np.int64)
+        else:
+            guess = None if most is None else firsts.guess(np.where(self._left, score, NEVER), most)
+            those = (self._left if guess is None else self._left & (score >= guess)).nonzero()[0]
+            if guess is not None and len(those) < (most or 0):
+                those = self._left.nonzero()[0]
+        those = those[self._left[those]]
+        keys = [self.columns.seq[those], self._turn[those], self._dates[those], -score[those]]
+        found: list[int] = those[np.lexsort(keys)].tolist()
+        return found
+
+    def any_within(self, pes: int) -> bool:
+        """Return True if a remaining row asks for so many PEs at most."""
+        return bool(pes) and bool((self._left & (self.columns.pes <= pes)).any())
+
+    def is_left(self, row: int) -> bool:
+        """Return True if a row was not examined."""
+        return self._left.item(row)
+
+    def waiting(self) -> Mask:
+        """Return the rows that wait still, examined or not."""
+        left = np.ones(len(self.columns), dtype=bool) if self._missing is None else ~self._missing
+        left[self._draft.gone(self.queue.name)] = False
+        return left
+
+    @property
+    def ahead(self) -> int:
+        """The number of examined rows that wait still."""
+        return self.examined - sum(each.request.queue == self.queue.name for each in self._draft.chosen)
