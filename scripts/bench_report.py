@@ -97,13 +97,6 @@ class Night:
                 self.tell(at, kind(n + 1, 1, (n % PES,)))
 
 
-class Plain(nights.Past):
-    """A past of which nobody looks at the passes again."""
-
-    def shadow(self, *what: object) -> None:
-        """Nobody."""
-
-
 def _seconds(*works: Callable[[], Any], runs: int = 5) -> list[float]:
     """The median of each over a few runs, in turn: a slower while of the machine's is everybody's."""
     took: list[list[float]] = [[] for _ in works]
@@ -125,13 +118,12 @@ def bench_report(count: int = 10_000) -> Iterator[Figure]:
         reader = Reader(path)
         picture = nights.Picture(made.site.n, Instant(NINE + 9 * HOUR))
 
-        def report(past: type[nights.Past] = Plain) -> dict[str, Any]:
-            return nights.report(past(reader), picture, None, Clock(), picture.at)
+        def report() -> dict[str, Any]:
+            return nights.report(nights.Past(reader), picture, None, Clock(), picture.at)
 
-        data = report(nights.Past)
-        whole, twice, pages, floor = _seconds(
+        data = report()
+        whole, pages, floor = _seconds(
             report,
-            lambda: report(nights.Past),
             lambda: (night_html(data), json.dumps(data)),
             lambda: sum(1 for _ in reader.events()),
         )
@@ -140,10 +132,6 @@ def bench_report(count: int = 10_000) -> Iterator[Figure]:
         name = "reading and decoding its events"
         met = whole <= 4 * floor
         yield figure(f"night report over {count} requests", whole, "s", floor, name, "<= 4 x", met, note)
-        shadow = data["shadow"]
-        met = twice <= 10 * floor and shadow["whole"] == shadow["passes"] and not shadow["count"]
-        note = f"{shadow['passes']} passes, each judged as a whole, {shadow['count']} differences"
-        yield figure("the same with its shadow", twice, "s", floor, name, "<= 10 x", met, note)
         yield figure("its page and JSON", pages, "s", floor, name, "<= 1 x", pages <= floor)
 
 

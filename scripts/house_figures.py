@@ -42,9 +42,8 @@ def class_names() -> dict[str, list[str]]:
     return {name: places for name, places in sorted(found.items()) if len(places) > 1}
 
 
-AGAIN = ("nqspy/report/shadow/", "nqspy/engine/replay/", "nqspy/sim/replay/", "nqspy/sim/gang/")
-"""Rooms that say once more what others have said: the shadow on purpose, the replay as the journal has it; or
-mean another thing by a word, as the experiment of a paper does."""
+AGAIN = ("nqspy/engine/replay/", "nqspy/sim/replay/", "nqspy/sim/gang/")
+"""Rooms that repeat others as the journal has it, or use a word in the meaning of a paper."""
 
 
 def files_with(pattern: str) -> list[str]:

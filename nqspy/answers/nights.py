@@ -23,7 +23,6 @@ from nqspy.model.requests import Used
 from nqspy.model.shifts import Shift
 from nqspy.model.site import Site
 from nqspy.report import departments, night, pages, site_then
-from nqspy.report.shadow.judge import PAUSE, Shadow
 from nqspy.report.time_text import Zone, parse_day
 from nqspy.rpc import server as rpc
 from nqspy.store.loading import no_collector
@@ -106,7 +105,7 @@ def event_of(picture: Picture, day: str, files: Iterable[str], mails: int) -> ev
 
 # ---------------------------------------------------------------- in another thread
 
-_KINDS = (*site_then.KINDS, "shift_changed", "reported", ev.ResourceChanged.kind, ev.PressureChanged.kind)
+_KINDS = (*site_then.KINDS, "shift_changed", "reported")
 
 
 class Past:
@@ -128,12 +127,6 @@ class Past:
     def before(self, since: Instant) -> Site:
         """The same before the events of an instant and of later ones."""
         return self.site(max((each.n for each in self._events if each.at < since), default=0))
-
-    def shadow(self, since: Instant, bounds: night.Bounds, speed: float) -> Shadow:
-        """Who looks at the passes of a night again, ready for the events from ``since`` on."""
-        made = Shadow(self.before(since), bounds.start, bounds.end, round(PAUSE * speed))
-        made.recall(each for each in self._events if each.at < since)
-        return made
 
     def bounds(self, zone: Zone, picture: Picture, day: date | None) -> night.Bounds:
         """The night of that day, the latest for None, as the journal up to the picture has it."""
@@ -175,10 +168,7 @@ def report(
     coming, holidays = _coming(site, zone, picture.at), _holidays(site, picture.at)
     opens = _opens(site, picture.at)
     before = past.before(since)
-    shadow = past.shadow(since, bounds, clock.speed)
-    around = night.Around(
-        picture.why, picture.samples, clock.text, coming, holidays, opens, made, before, shadow
-    )
+    around = night.Around(picture.why, picture.samples, clock.text, coming, holidays, opens, made, before)
     with no_collector():
         return night.night_report(shown, site, bounds, picture.at, around)
 

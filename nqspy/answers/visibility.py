@@ -16,7 +16,6 @@ from nqspy.model.ids import Seq, array_key, full_id, number_of
 from nqspy.model.people import Caller
 from nqspy.model.requests import Spec
 from nqspy.model.reservation import Reservation
-from nqspy.report.departments import shadow_of
 
 
 class Visibility:
@@ -122,7 +121,7 @@ class Visibility:
         outlook = data["outlook"]
         outlook = outlook | {"departments": [e for e in outlook["departments"] if e["name"] in groups]}
         nothing: dict[str, Any] = {key: [] for key in ("overtaken", "incidents", "story", "exits")}
-        return data | kept | nothing | {"outlook": outlook, "shadow": shadow_of(data["shadow"], groups)}
+        return data | kept | nothing | {"outlook": outlook}
 
     def _shown(self, row: dict[str, Any], groups: set[str]) -> bool:
         own = row["owner"] == self._caller.user

@@ -30,7 +30,6 @@ from nqspy.model.people import is_address
 from nqspy.report import departments, pages
 from nqspy.report.night import NIGHT
 from nqspy.report.night_pages import night_html
-from nqspy.report.shadow.told import alarm
 from nqspy.report.time_text import Zone
 from nqspy.system.private_files import write_private
 
@@ -49,13 +48,12 @@ Addresses = dict[str, tuple[str, ...]]
 
 
 class _Made(Struct, frozen=True):
-    """A report whose files are written. ``alarm``: what the managers are told besides, if anything."""
+    """A report whose files are written."""
 
     day: str
     data: dict[str, Any]
     event: Reported
     folder: Path
-    alarm: str
 
 
 class NightReportJob:
@@ -141,19 +139,16 @@ class NightReportJob:
             write_private(folder / name, [text])
         write_private(folder / MAILS, [json.dumps([asdict(each) for each in messages])])
         event = nights.event_of(picture, day, ("night.json", *files), len(messages))
-        told = alarm(data["shadow"], day)
         if not self._host.exits.has("night_report"):
             cut.clear()
             let_go(data)
-        return _Made(day, data, event, folder, told)
+        return _Made(day, data, event, folder)
 
     # ------------------------------------------------------------ back in the engine's
 
     def _finish(self, made: _Made | None, done: str, error: str) -> None:
         host, self._busy = self._host, False
         if made is not None:
-            if made.alarm:
-                self._tell(Alarm("shadow", made.alarm), "nqspy: passes did otherwise than the rules say")
             host.note(made.event)
             host.commit()
             if host.engine.site.reported != made.day:
@@ -170,15 +165,13 @@ class NightReportJob:
             LOG.info("the night of %s is reported in %s", made.day, made.folder)
             self._hooks.report(made.data)
 
-    def _tell(self, alarm: Alarm, subject: str) -> None:
-        """Journals an alarm, and has it mailed to the managers."""
-        self._host.note(alarm)
-        self._notices.mail(Notify("", subject, alarm.text), self._host.engine.site)
-
     def _try_again(self, error: str) -> None:
         if not self._told:
             self._told = True
-            self._tell(Alarm("report", error), "nqspy: the night could not be reported")
+            self._host.note(Alarm("report", error))
+            self._notices.mail(
+                Notify("", "nqspy: the night could not be reported", error), self._host.engine.site
+            )
         timer = threading.Timer(RETRY, lambda: self._host.inbox.put(EngineCall(self._again)))
         timer.daemon = True
         timer.start()

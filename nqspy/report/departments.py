@@ -1,7 +1,7 @@
 """Departments in the night report: a row of each; the page of one, with its own requests only."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from nqspy.model.ids import Instant
@@ -93,17 +93,8 @@ def page_of(data: Data, group: str) -> dict[str, Any]:
         "story": for_department(data["story"], group),
         "exits": [_failures(each, group) for each in data["exits"] if group in each["requests"]],
         "outlook": outlook,
-        "shadow": shadow_of(data["shadow"], {group}),
     }
     return {"line": night_metrics.night_line(cut), **cut}
-
-
-def shadow_of(shadow: Data | None, groups: Collection[str]) -> dict[str, Any] | None:
-    """What the shadow found of these departments' requests."""
-    if shadow is None:
-        return None
-    own = [each for each in shadow["differences"] if each["group"] in groups]
-    return {**shadow, "count": len(own), "differences": [{**each, "before": None} for each in own]}
 
 
 def _parts(parts: Data, group: str) -> dict[str, Any]:

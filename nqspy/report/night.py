@@ -20,8 +20,6 @@ from nqspy.report.outlook import outlook
 from nqspy.report.quota_accounts import QuotaAccounts
 from nqspy.report.quota_svg import division_of
 from nqspy.report.replay import HistoryReplay, RequestHistory
-from nqspy.report.shadow.judge import Shadow
-from nqspy.report.shadow.told import shadow_object
 from nqspy.report.shares import QuotaSums, department_shares, largest
 from nqspy.report.site_then import SiteThen
 from nqspy.report.time_text import Zone, zone_of
@@ -208,8 +206,7 @@ class Around(Struct, frozen=True):
     what running requests have used by now; ``clock``: a note on an accelerated clock; ``coming``: the next
     switches of shifts (``at``, ``shift``) and ``holidays``; ``opens``: the stopped queues, with the
     instant at which a shift starts each; ``made``: when this is written, if not now; ``before``: the site
-    before the first event, whose settings are followed to what they are now; ``shadow`` looks at the passes
-    again, with a site of its own."""
+    before the first event, whose settings are followed to what they are now."""
 
     why: Why = lambda seq, queue: None
     samples: Mapping[Seq, Used] | None = None
@@ -219,7 +216,6 @@ class Around(Struct, frozen=True):
     opens: Mapping[str, Instant | None] = field(default_factory=dict)
     made: Instant | None = None
     before: Site | None = None
-    shadow: Shadow | None = None
 
 
 _ALONE = Around()
@@ -234,10 +230,9 @@ def night_report(
     ``events``: see `Night`. Shares, parts and busy shares are fractions, deviations percentage points.
     """
     zone, night = zone_of(site.timezone), Night(site, bounds)
-    seen = events if around.shadow is None else around.shadow.watch(events)
     then = SiteThen(site, around.before)
     accounts = night.follow_accounts(then, site.settings.usage.charge, now)
-    _follow(night, seen, accounts, now, around)
+    _follow(night, events, accounts, now, around)
     end, histories = night.end(now), night.histories()
     fractions = department_shares(site.settings.groups) if site.settings.groups else {}
     every = night.replay.histories.values()
@@ -264,7 +259,6 @@ def night_report(
         **night_metrics.outcome(groups),
         **outcomes,
         "never": sum(each["never"] for each in left),
-        "shadow": _shadow(night, around.shadow, site, zone),
         "incidents": [event_object(each, site.name, zone) for each in night.incidents],
         "step_s": step // 1000,
         "quarters": bars,
@@ -323,14 +317,6 @@ def _outcomes(
         "waiting": [labels.waiting(each, night.reasons, why) for each in histories if each.waits],
         "running": [labels.running(history) for history in histories if history.request.state in STARTED],
     }
-
-
-def _shadow(night: Night, shadow: Shadow | None, site: Site, zone: Zone) -> dict[str, Any] | None:
-    def group_of(seq: Seq) -> str | None:
-        history = night.replay.histories.get(seq)
-        return history.request.group if history is not None else None
-
-    return None if shadow is None else shadow_object(shadow.finish(), site, zone, group_of)
 
 
 def _overtaken(labels: RequestLabels, night: Night, at: Instant, started: Seq, before: Seq) -> dict[str, Any]:

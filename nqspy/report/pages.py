@@ -8,7 +8,6 @@ from msgspec import Struct
 from nqspy.model.folding import folded
 from nqspy.report.grid import grid, percent, points
 from nqspy.report.incidents import sentence
-from nqspy.report.shadow.told import sentences
 from nqspy.report.shares import TOO_LITTLE, charge_words
 from nqspy.report.time_text import short
 
@@ -53,7 +52,7 @@ def period(data: Data) -> str:
 
 
 def figures(data: Data) -> Iterable[str]:
-    """Sentences on how busy it was, how quotas and order were kept, what the shadow found."""
+    """Sentences on how busy it was, and how quotas and order were kept."""
     if data["busy"] is not None:
         span = f"{short(data['busy_from'])} to {short(data['busy_until'])}"
         yield (
@@ -77,8 +76,6 @@ def figures(data: Data) -> Iterable[str]:
         yield f"quotas: {TOO_LITTLE}: {what} was less than 1 % of the PE time that requests held"
     for each in data["overtaken"][:_MOST]:
         yield f"order changed at {short(each['at'])}: {each['started']} was started before {each['before']}"
-    if data["shadow"] is not None:
-        yield from sentences(data["shadow"])
 
 
 _MOST = 20

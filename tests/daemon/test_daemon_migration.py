@@ -160,13 +160,6 @@ def test_output_that_could_not_be_delivered_is_there(former):
 
 AGREED = (
     (
-        "The night is looked at once more by the documented rules (CHANGELOG; page `reports`).",
-        "\ndepartments:\n",
-        "shadow: 34 passes and 29 pauses, 0 differences; 25 could not be judged as a\n"
-        "  whole (25: the journal does not say which exits were asked; 7: a group's cap\n"
-        "  counts past use)\n\ndepartments:\n",
-    ),
-    (
         "Numbers of the line add up, and its deviation is that from entitlement (page `reports`).",
         "night: 44 requests, 30 ended 0, busy 94.4 %, largest quota deviation 15.1 points, order kept\n",
         "night: 43 requests: 30 ended well, 3 failed, 6 waiting, 4 running; 1 withdrawn;\n"

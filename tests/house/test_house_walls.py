@@ -1,11 +1,12 @@
 """The walls between the rooms: import contracts, and that nothing can hide from them."""
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from house.checkout import PACKAGE, ROOT, place, tracked
+from house.checkout import PACKAGE, ROOT, parsed, place, sources, tracked
 
 DATA_FOLDERS = {"manual", "site", "migrations"}
 
@@ -28,6 +29,20 @@ def test_every_folder_of_code_is_a_package_that_the_contracts_see():
         if not (folder / "__init__.py").exists() and not DATA_FOLDERS & set(folder.relative_to(PACKAGE).parts)
     ]
     assert not unseen, f"without __init__.py import-linter skips {unseen}"
+
+
+def test_the_shadow_shares_no_code_with_what_it_judges():
+    used = {
+        node.module if node.module != "nqspy.model" else f"nqspy.model.{name.name}"
+        for path in sources("tests/shadow")
+        if not path.name.startswith("test_")
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.ImportFrom) and node.module
+        for name in node.names
+    }
+    ours = {module for module in used if module.startswith("nqspy")}
+    others = {module for module in ours if not module.startswith("nqspy.model.")}
+    assert (others, "nqspy.model.lifecycle" in ours) == ({"nqspy.report.site_then"}, False)
 
 
 @pytest.mark.parametrize("room", ["nqspy", "nqspy.model", "nqspy.cli"])

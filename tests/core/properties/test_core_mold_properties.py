@@ -7,6 +7,7 @@ from core.properties.test_core_promise_properties import QUEUE, REQUEST, asked_f
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from shadow.judge import Shadow
 
 from nqspy.core.timeline.profile import Profile
 from nqspy.core.variants import sizes as mold
@@ -15,7 +16,6 @@ from nqspy.model.ids import Instant, Seq
 from nqspy.model.lifecycle import apply
 from nqspy.model.requests import Request, State
 from nqspy.model.site import Site
-from nqspy.report.shadow.judge import Shadow
 
 MINUTE = 60_000
 SIZES = st.dictionaries(st.integers(1, 6), st.integers(1, 12), min_size=2, max_size=4)

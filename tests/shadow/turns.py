@@ -3,15 +3,15 @@
 from collections.abc import Collection, Sequence
 
 from msgspec import structs
+from shadow.claims import limit_of
+from shadow.followed import ShadowAsked, place_of
+from shadow.promises import length_of
 
 from nqspy.model.division import without_share
 from nqspy.model.ids import SECOND, Instant
 from nqspy.model.molded import while_waiting
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
-from nqspy.report.shadow.claims import limit_of
-from nqspy.report.shadow.followed import ShadowAsked, place_of
-from nqspy.report.shadow.promises import length_of
 
 CLOSE = 1e-9
 """Priorities that differ by less (of the sum of the weights) are not told apart: they are sums of

@@ -5,6 +5,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
+from shadow.doubts import BEFORE, BLIND, CLASSES, CLOSE, SHARES, SIZES
+from shadow.followed import NEXT, Followed, Kind, ShadowAsked, ShadowPlace, is_apart, place_of
+from shadow.places import BY_CLASS, ShadowBoards
+from shadow.promises import FOREVER, Plans
+from shadow.rules import NOW, PassMoment, RoomKept, kept_back, waits_for_room_alone
+from shadow.turns import ShadowTurns
 
 from nqspy.model import events as ev
 from nqspy.model.ids import SECOND, Instant, Seq, array_of, index_of
@@ -13,12 +19,6 @@ from nqspy.model.molded import sized
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Request, State
 from nqspy.model.reservation import Reservation
-from nqspy.report.shadow.doubts import BEFORE, BLIND, CLASSES, CLOSE, SHARES, SIZES
-from nqspy.report.shadow.followed import NEXT, Followed, Kind, ShadowAsked, ShadowPlace, is_apart, place_of
-from nqspy.report.shadow.places import BY_CLASS, ShadowBoards
-from nqspy.report.shadow.promises import FOREVER, Plans
-from nqspy.report.shadow.rules import NOW, PassMoment, RoomKept, kept_back, waits_for_room_alone
-from nqspy.report.shadow.turns import ShadowTurns
 
 LATE = 2 * SECOND
 """ms after its promised instant from which a start is late."""

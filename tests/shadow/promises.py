@@ -6,14 +6,15 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from itertools import accumulate, islice
 
+from shadow.claims import Amount, Claim
+from shadow.rules import PassMoment, RoomKept, wall_limit
+
 from nqspy.model.consumables import offline_of, units_of
 from nqspy.model.ids import SECOND, Instant, Seq
 from nqspy.model.molded import sized
 from nqspy.model.requests import Request
 from nqspy.model.reservation import Reservation
 from nqspy.model.settings import Settings
-from nqspy.report.shadow.claims import Amount, Claim
-from nqspy.report.shadow.rules import PassMoment, RoomKept, wall_limit
 
 FOREVER = 1 << 62
 """The end of what has no wall limit."""

@@ -5,14 +5,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from shadow.followed import Followed
+from shadow.look import PassLook, SeenDecision, ShadowDifference
+
 from nqspy.model import events as ev
 from nqspy.model.cause import Caused
 from nqspy.model.ids import MINUTE, SECOND, Instant, Seq, array_of
 from nqspy.model.promises import Promised
 from nqspy.model.reservation import Reservation
 from nqspy.model.site import Site
-from nqspy.report.shadow.followed import Followed
-from nqspy.report.shadow.look import PassLook, SeenDecision, ShadowDifference
 
 PAUSE = 2 * MINUTE
 """ms without an event after which whoever could start was left waiting: a pass that does nothing is not in

@@ -1,7 +1,8 @@
 """What the shadow says of queues that go by job classes."""
 
+from shadow.judge import Shadow
+
 from nqspy.model.site import Site
-from nqspy.report.shadow.judge import Shadow
 from nqspy.sim.gang.run import GangOrder, GangRun
 from nqspy.sim.workloads.t3d import t3d
 from nqspy.sim.workloads.wanted import Wanted

@@ -3,15 +3,16 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+from shadow.claims import FOR_ALL, PEOPLE
+from shadow.followed import Followed
+from shadow.places import ShadowBoards, needs_of
+
 from nqspy.model.consumables import offline_of, units_of
 from nqspy.model.health import ResourceState
 from nqspy.model.ids import Instant
 from nqspy.model.molded import sized
 from nqspy.model.requests import Request, State, finite
 from nqspy.model.settings import Settings
-from nqspy.report.shadow.claims import FOR_ALL, PEOPLE
-from nqspy.report.shadow.followed import Followed
-from nqspy.report.shadow.places import ShadowBoards, needs_of
 
 NOW = 3
 """Rank of ``schedule request ID now``."""

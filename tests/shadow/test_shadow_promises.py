@@ -4,10 +4,10 @@ name of whoever was left."""
 import pytest
 from core.harness import House, promised
 from msgspec.structs import replace
+from shadow.judge import Shadow
 
 from nqspy.model import events as ev
 from nqspy.model.site import Site
-from nqspy.report.shadow.judge import Shadow
 
 LEFT = "it was left waiting, and nothing kept it from starting"
 

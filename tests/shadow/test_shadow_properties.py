@@ -1,4 +1,4 @@
-"""Whatever is asked for: the rules as the shadow has them from the manual (`report.shadow`) and the scheduler
+"""Whatever is asked for: the rules as the shadow has them from the manual and the scheduler
 never differ, and the shadow finds whatever is altered in a journal."""
 
 from core.course import course
@@ -9,10 +9,10 @@ from examples import examples
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from shadow.judge import Shadow, Verdict
 
 from nqspy.model import events as ev
 from nqspy.model.site import Site
-from nqspy.report.shadow.judge import Shadow, Verdict
 
 OWN = st.sampled_from([0, 0, 0, 0, 1, -3])
 

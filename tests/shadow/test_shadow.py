@@ -10,21 +10,17 @@ import pytest
 from core.harness import House, force, refuse
 from engine.harness import Centre
 from msgspec.structs import replace
+from shadow.judge import Shadow, Verdict
 
 from nqspy.model import events as ev
-from nqspy.model.ids import MINUTE, Instant, member
+from nqspy.model.ids import MINUTE, member
 from nqspy.model.site import Site
-from nqspy.report.night import Around, Bounds, night_report
-from nqspy.report.pages import night_text
-from nqspy.report.shadow.judge import Shadow, Verdict
-from nqspy.report.shadow.told import alarm, shadow_object
 from nqspy.report.time_text import zone_of
 from nqspy.sim.nights import MONDAY, ZONE
 from nqspy.sim.nights import Centre as Night
 from nqspy.sim.policies import POLICIES
 
 ROOT = Path(__file__).parents[2]
-PARIS = zone_of("Europe/Paris")
 
 
 def judged(events, pause: int | None = None) -> Verdict:
@@ -359,42 +355,6 @@ def test_a_simulated_week_of_the_shipped_site_has_no_difference():
     assert (other.seq, "it got other PEs than it may have: held, of another domain, or too few") in found(
         altered(events, start(other.seq), pes=one.pes)
     )
-
-
-# ---------------------------------------------------------------- how it is told
-
-
-def test_the_report_tells_it_in_text_and_in_data(house):
-    first, second, third = two_pass_by(house)
-    begin, end = house.events[0].at, Instant(house.now + MINUTE)
-    bounds = Bounds(PARIS.local(begin).date(), begin, end, "night")
-
-    def report(events):
-        around = Around(before=Site(host="ymp"), shadow=Shadow(Site(host="ymp"), begin, end))
-        return night_report(events, house.site, bounds, end, around)
-
-    data = report(house.events)
-    assert data["shadow"]["passes"] == data["shadow"]["whole"] == 3
-    assert "shadow: 3 passes, 0 differences, each judged as a whole" in night_text(data)
-    data = report(altered(house.events, start(second), pes=(7,)))
-    told = data["shadow"]["differences"][0]
-    assert (told["request"], told["group"], told["before"]) == (f"{second}.ymp", "default", None)
-    assert f"pass {told['pass']}: {second}.ymp: it got other PEs" in " ".join(night_text(data).split())
-    assert first
-    assert third
-
-
-def test_an_alarm_names_pass_and_request(house):
-    _, second, _ = two_pass_by(house)
-    verdict = judged(altered(house.events, start(second), pes=(7,)))
-    shadow = shadow_object(verdict, house.site, PARIS, lambda seq: "default")
-    text = alarm(shadow, "2026-03-02")
-    assert text.startswith(
-        "in the night of 2026-03-02 passes did otherwise than the rules say: difference at "
-    )
-    assert f"pass {verdict.differences[0].n}: {second}.ymp: it got other PEs" in text
-    assert alarm(shadow_object(Verdict(), house.site, PARIS, lambda seq: None), "2026-03-02") == ""
-    assert alarm(None, "2026-03-02") == ""
 
 
 def test_whom_his_own_limit_keeps_back_bars_nobody_whatever_else_he_lacks():

@@ -3,10 +3,11 @@
 
 from collections.abc import Sequence
 
+from shadow.followed import Followed
+
 from nqspy.model.domains import APPLICATION, numbers
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
-from nqspy.report.shadow.followed import Followed
 
 
 def pes_of(site: Site, domain: str) -> Sequence[int]:

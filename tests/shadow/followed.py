@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from shadow.claims import LimitsInForce, Taken, has_something, memory_of, scopes
+
 from nqspy.model import events as ev
 from nqspy.model import indices, transitions
 from nqspy.model.array_events import Parted
 from nqspy.model.ids import Instant, Seq, array_of, member, rank_of
 from nqspy.model.requests import Request, State, finite
 from nqspy.model.site import Site
-from nqspy.report.shadow.claims import LimitsInForce, Taken, has_something, memory_of, scopes
 from nqspy.report.site_then import follow
 
 
