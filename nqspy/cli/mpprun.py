@@ -21,8 +21,8 @@ LATE_KILL = "5"
 
 class MpprunOptions:
     """The command line: ``words`` of the program, the ``sizes`` on which it may run (PEs, from the least on;
-    none: not said), times in ms, class, contract, units, home. ``given``: what was said, by target. Raises
-    Failure, HelpWanted."""
+    none: not said), times in ms, class (empty: not said), contract, units, home. ``given``: what was said, by
+    target. Raises Failure, HelpWanted."""
 
     def __init__(self, line: "list[str]") -> None:
         found, self.words = Parser(TABLES["mpprun"], interspersed=False).parse(line)
@@ -40,8 +40,7 @@ class MpprunOptions:
         self.units = _units([each for each in found if each.target == "units"])
         self.home = given["home"].value if "home" in given else None
         named = given["job_class"].value if "job_class" in given else ""
-        inside = "production" if "QSUB_REQID" in os.environ else "interactive"
-        self.job_class = "benchmark" if "debug" in given else named or inside
+        self.job_class = "benchmark" if "debug" in given else named
 
     def wanted(self) -> "dict[str, object]":
         """What it says of an application, by fields of `model.requests.Spec`."""

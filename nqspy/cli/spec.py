@@ -347,7 +347,7 @@ MPPRUN: Table = (
     (("-n",), "pes", "sizes", "PES", "PEs that it runs on (1); several will do: MIN-MAX, or A,B,C"),
     (("-l",), "units", "text", "NAME=N,...", "units of consumables that it holds: barrier=1"),
     (("-class", "--class"), "job_class", "text", "CLASS",
-     "its job class (interactive; production in a batch request)"),
+     "its job class (interactive, in a batch request production, if the site has it)"),
     (("-debug", "--debug"), "debug", "on", "", "as -class benchmark"),
     (("-t",), "wall", "time", "LIMIT", "end it after this time on its PEs; exit status 124 then"),
     (("-T",), "best_guess", "time", "BEST_GUESS", "how long it will run, as you think"),

@@ -43,10 +43,10 @@ def asked(desk, *words: str, **more: str) -> dict:
     return desk.submitted["spec"]
 
 
-def test_what_is_not_said_is_one_pe_of_the_interactive_class_in_the_queue_of_the_site(desk):
+def test_what_is_not_said_is_one_pe_and_queue_and_class_are_left_to_the_site(desk):
     spec = asked(desk, "true", "-n", "7")
     assert spec["ask"] == {"pes": 1}
-    assert (spec["job_class"], spec["queue"], spec["name"], spec["within"]) == ("interactive", "", "true", "")
+    assert (spec["job_class"], spec["queue"], spec["name"], spec["within"]) == ("", "", "true", "")
     assert (spec["rerunnable"], spec["contract"], spec["start_in"]) == (False, False, os.getcwd())
     assert len(spec["caller"]) == 2
     assert not Path(desk.submitted["script"].rpartition("main('")[2].partition("')")[0]).exists()
@@ -72,9 +72,9 @@ def test_options_stand_before_the_program(desk, words, said):
     assert (spec | spec["ask"]).items() >= said.items()
 
 
-def test_in_a_batch_request_without_pes_the_class_is_production(desk):
+def test_in_a_batch_request_without_pes_it_says_in_which(desk):
     spec = asked(desk, "true", QSUB_REQID="17.ymp", NQSPY_PES="")
-    assert (spec["job_class"], spec["within"]) == ("production", "17.ymp")
+    assert (spec["job_class"], spec["within"]) == ("", "17.ymp")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Domains under a real daemon: jobs run on PEs of their queue's domain, before and after a kill."""
 
-from daemon.live import Live
+from daemon.live import Live, command
 
 SITE = """\
 set machine pes=4
@@ -156,3 +156,23 @@ def test_an_offline_pe_is_given_to_nobody_also_after_a_kill(make_live):
     assert live.qmgr("set machine offline=(4)").err.strip().endswith("the machine has 4, numbered from 0")
     live.qmgr("set machine offline=()").ok()
     assert live.ended(waits)["exit_status"] == 0
+
+
+WITHOUT_CLASSES = f"""\
+{COMMAND}
+create batch_queue apps workdir=submit
+enable queue apps
+start queue apps
+set default mpprun queue apps
+"""
+
+
+def test_applications_need_no_classes_outside_and_inside_a_request(make_live):
+    live = make_live().site(WITHOUT_CLASSES).start()
+    call = f"{' '.join(command('mpprun'))} sh -c 'echo on $NQSPY_PES, within $QSUB_REQID'"
+    outside = live.sh(call).ok()
+    assert outside.out.startswith("on 0, within 1")
+    around = live.submit(f"{call} > inside 2>&1")
+    assert live.ended(around)["exit_status"] == 0
+    assert live.text("inside").startswith("on 0, within 3.")
+    assert live.run("mpprun", "-class", "interactive", "true").status == 1

@@ -45,6 +45,20 @@ def test_it_lands_in_the_queue_for_applications_and_others_do_not():
     assert "set default mpprun queue QUEUE" in str(refusal)
 
 
+def test_one_that_names_no_class_has_that_of_its_place_if_the_site_has_it():
+    centre = Centre().qmgr(APPS)
+    [around] = centre.submit("anne")
+    inside = {"within": centre.id(around), "job_class": ""}
+    assert handed_in(centre, application(centre, job_class="")).spec.job_class == "interactive"
+    assert handed_in(centre, application(centre, **inside)).spec.job_class == "production"
+    centre.qmgr("delete class interactive")
+    assert handed_in(centre, application(centre, job_class="")).spec.job_class == ""
+    centre.qmgr("delete class production")
+    assert handed_in(centre, application(centre, **inside)).spec.job_class == ""
+    refusal = centre.refused(application(centre, job_class="production"), ANNE)
+    assert "no job class production" in str(refusal)
+
+
 def test_its_account_is_that_of_the_request_around_it_if_that_is_its_owners():
     centre = Centre().qmgr(APPS)
     [around] = centre.submit("anne account=deep-sea")

@@ -8,7 +8,7 @@ from nqspy.core.asked import too_wide
 from nqspy.core.consumables import check_wanted
 from nqspy.core.gate.gate import Gate, refusal_of
 from nqspy.core.limits_of_submission import destination
-from nqspy.core.preemption.classes import objection, too_large
+from nqspy.core.preemption.classes import CLASSES, objection, too_large
 from nqspy.core.resource_health import check_needs
 from nqspy.model import indices
 from nqspy.model.arrays import ArraySpec
@@ -106,6 +106,13 @@ def check_class(site: Site, spec: Spec, groups: Collection[str] | None) -> None:
     wrong = objection(site, spec.job_class, spec.owner, groups)
     if wrong is not None:
         raise wrong
+
+
+def class_of_application(site: Site, spec: Spec) -> str:
+    """Return the class of an application that names none: by where it was called, if the site has that class;
+    else empty, which is the site's default."""
+    usual = "production" if spec.within else "interactive"
+    return usual if usual in CLASSES.all(site.settings) else ""
 
 
 def check_application(site: Site, spec: Spec, queue: str) -> None:

@@ -29,6 +29,7 @@ from nqspy.engine.handlers.spec import (
     check_limits,
     check_spec,
     check_start,
+    class_of_application,
     local_queue,
     routed,
 )
@@ -221,6 +222,8 @@ def _check(
         script=_digest(script), environment=_digest(environment), unix_groups=(),
         listed=item.line is not None, array=array_of(spec.array), ask=resolved(site, spec.ask),
     )  # fmt: skip
+    if spec.caller is not None and not spec.job_class:
+        spec = replace(spec, job_class=class_of_application(site, spec))
     spec = shaped(site, spec)
     check_spec(site, spec)
     check_class(site, spec, () if other else caller.groups)
