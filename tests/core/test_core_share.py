@@ -1,6 +1,8 @@
 """Fair share: what groups are entitled to, what they used and are expected to use, and who is furthest
 behind."""
 
+from collections import Counter
+
 import pytest
 from core.harness import START
 
@@ -51,6 +53,46 @@ def test_entitlement_is_the_product_of_shares_down_the_tree(house):
     assert parts == pytest.approx(
         {"ymp": 0.6, "t3d": 0.2, "admin": 0.2, "d1": 0.45, "d2": 0.15, "default": 0}
     )
+
+
+LAB = {"other": None, "lab": None, "a": "lab", "b": "lab"}
+"""The groups of the manual's example (page `shares`) and their parents."""
+
+
+def example(house, *waiting):
+    """More requests than fit in each of these groups, half of them anne's, half ben's."""
+    house.machine(pes=8).queue("night", share=20, time=1)
+    for name, parent in LAB.items():
+        house.group(name, 2 if name == "a" else 1, parent)
+    for group in waiting:
+        house.submit(*[f"{owner} group={group}" for owner in ("anne", "ben") * 8])
+    return house
+
+
+@pytest.mark.parametrize("rule", ["deficit", "decayed"])
+@pytest.mark.parametrize(
+    ("waiting", "held"),
+    [
+        ("other lab a b", {"other": 8 * 1 / 2, "a": 4 * 2 / 4, "b": 4 * 1 / 4, "lab": 4 * 1 / 4}),
+        ("lab a b", {"a": 8 * 2 / 4, "b": 8 * 1 / 4, "lab": 8 * 1 / 4}),
+        ("other lab", {"other": 8 * 1 / 2, "lab": 8 * 1 / 2}),
+    ],
+)
+def test_requests_of_a_groups_own_weigh_1_beside_the_groups_below_it(house, rule, waiting, held):
+    example(house, *waiting.split()).set("global/share_rule", rule).go()
+    assert Counter(request.group for request in house.site.started.values()) == held
+
+
+def test_the_users_of_a_group_with_groups_below_it_share_its_own_part(house):
+    example(house, "lab", "a", "b").go()
+    own = [request.owner for request in house.site.started.values() if request.group == "lab"]
+    assert sorted(own) == ["anne", "ben"]
+
+
+def test_exits_see_the_parts_of_groups_without_own_requests_of_the_group_above(house):
+    example(house, *LAB)
+    shares = {name: ledger(house).share(name) for name in LAB}
+    assert shares == pytest.approx({"other": 1 / 2, "lab": 1 / 2, "a": 1 / 2 * 2 / 3, "b": 1 / 2 * 1 / 3})
 
 
 def test_the_group_default_is_there_without_being_made(house):
