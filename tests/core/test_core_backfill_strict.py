@@ -78,3 +78,60 @@ def test_who_can_never_start_keeps_nobody_back(house, path, value, asked, settin
     assert set(house.go().starts) == {*behind, other}
     assert house.request(wide).reservation is None
     assert house.why(wide).code is (ReasonCode.NEVER if value else ReasonCode.LIMIT)
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_only_the_request_that_blocks_its_queue_gets_a_reservation(house, most):
+    house.machine(pes=6).queue("night", order="fcfs", backfill="none", reserve=most)
+    house.submit("anne pes=4 wall=10:00")
+    house.go()
+    behind = house.submit("ben pes=6 wall=5:00", "cleo pes=6 wall=1:00", "dora pes=1 wall=1:00")
+    for _ in range(3):
+        assert house.go().starts == []
+    assert [promised(house, seq) for seq in behind] == [10, None, None]
+    house.later(minutes=10).end(Seq(1))
+    assert house.go().starts == behind[:1]
+    assert [promised(house, seq) for seq in behind[1:]] == [15, None]
+
+
+@pytest.mark.parametrize(("most", "second"), [(1, None), (2, 15)])
+def test_a_request_put_in_front_gets_a_reservation_if_one_more_may_have_one(house, most, second):
+    house.machine(pes=6).queue("night", order="fcfs", backfill="none", reserve=most)
+    house.submit("anne pes=6 wall=10:00")
+    house.go()
+    first, urgent = house.submit("ben pes=6 wall=5:00", "cleo pes=6 wall=1:00")
+    house.go()
+    house.schedule(urgent, "first")
+    house.go()
+    assert [promised(house, seq) for seq in (first, urgent)] == [10, second]
+    house.later(minutes=10).end(Seq(1))
+    assert house.go().starts == [first], "its time has come, though the urgent one blocks the queue"
+    assert house.why(urgent).code is ReasonCode.RESERVED
+
+
+@pytest.mark.parametrize(("most", "second"), [(1, None), (2, 15)])
+def test_the_next_one_blocks_once_a_limit_of_its_owner_holds_the_first(house, most, second):
+    house.machine(pes=6).queue("other", priority=9)
+    house.queue("night", order="fcfs", backfill="none", reserve=most)
+    house.submit("anne pes=3 wall=10:00", queue="other")
+    house.go()
+    waiting = house.submit(
+        "ben pes=6 wall=5:00", "cleo pes=5 wall=1:00", "eve pes=1 wall=1:00", queue="night"
+    )
+    house.go()
+    assert [promised(house, seq) for seq in waiting] == [10, None, None]
+    house.limit(user_limit=1)
+    (bens,) = house.submit("ben pes=1 wall=1:00", queue="other")
+    assert house.go().starts == [bens]
+    assert [promised(house, seq) for seq in waiting] == [10, second, None]
+
+
+@pytest.mark.parametrize(("most", "started"), [(0, ["long", "short"]), (1, ["short"])])
+def test_a_blocked_queue_does_not_block_others_beyond_its_reservations(house, most, started):
+    house.machine(pes=6).queue("other").queue("night", priority=9, backfill="none", reserve=most)
+    house.submit("anne pes=4 wall=10:00", queue="night")
+    house.go()
+    house.submit("ben pes=6 wall=5:00", queue="night")
+    long, short = house.submit("eve wall=1:00:00", "eve wall=10:00", queue="other")
+    names = {long: "long", short: "short"}
+    assert [names[seq] for seq in house.go().starts] == started
