@@ -1,17 +1,22 @@
-"""Which PEs are free, how many of them one request can be given, and which it gets: the manual's page
-`domains`, and `shifts` ("Work that outlasts its time") for those that are kept for who comes back."""
+"""Which PEs are free, how many of them one request can get, and which it gets: the manual's page `domains`,
+and `shifts` ("Work that outlasts its time") for those held for a request that will return."""
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import groupby
 
 from shadow.followed import Followed
 
-from nqspy.model.domains import APPLICATION, numbers
+from nqspy.model.domains import APPLICATION, Domain, numbers
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
 
+BY_CLASS = "class"
+"""Order of queues in which the shadow does not judge which request starts, nor where (manual: `classes`)."""
 
-def pes_of(site: Site, domain: str) -> Sequence[int]:
-    """A domain's PEs, in ascending order: those of its own, or what no other has."""
+
+def pes_of(site: Site, domain: str) -> list[int]:
+    """Return a domain's PEs, in ascending order: its own, or those that no other domain has."""
     named = {name: numbers(each.pes) for name, each in site.settings.domains.items() if name != APPLICATION}
     if domain in named:
         return [pe for pe in named[domain] if pe < site.pes()]
@@ -19,110 +24,81 @@ def pes_of(site: Site, domain: str) -> Sequence[int]:
     return [pe for pe in range(site.pes()) if pe not in others]
 
 
-BY_CLASS = "class"
-"""The ``order`` of queues of which the shadow does not say who is to start, nor where (manual: `classes`)."""
+class Boards:
+    """The PEs of all domains; ``held``: how many requests hold each."""
 
+    def __init__(self, followed: Followed, held: Counter[int]) -> None:
+        self._followed, self._site, self._held = followed, followed.site, held
 
-class ShadowBoards:
-    """The free PEs of all domains as they stand; ``unseen``: to the eyes of the pass. Made anew after each
-    event."""
+    def _domain(self, queue: str) -> Domain:
+        return self._site.domain_of(queue)
 
-    def __init__(self, followed: Followed, unseen: bool, known: dict[str, Sequence[int]]) -> None:
-        """``known`` remembers the domains' PEs while the settings last."""
-        self._followed, self._site, self._known = followed, followed.site, known
-        self._away = followed.taken.unseen[1] if unseen else {}
-        self._open: dict[str, list[int]] = {}
-        self._room: dict[str, int] = {}
+    def _usable(self, queue: str) -> list[int]:
+        offline = self._site.offline()
+        return [pe for pe in pes_of(self._site, self._domain(queue).name) if pe not in offline]
 
     def open(self, queue: str) -> list[int]:
-        """The PEs of a queue's domain that have room, in ascending order."""
-        domain = self._site.domain_of(queue)
-        found = self._open.get(domain.name)
-        if found is None:
-            if domain.name not in self._known:
-                self._known[domain.name] = pes_of(self._site, domain.name)
-            offline, held, away = self._site.offline(), self._followed.taken.pes, self._away
-            found = self._open[domain.name] = [
-                pe
-                for pe in self._known[domain.name]
-                if held[pe] + away.get(pe, 0) < domain.depth and pe not in offline
-            ]
-        return found
-
-    def size(self, queue: str) -> int:
-        """How many PEs one request of a queue could get if nothing ran."""
-        pes, domain = self._known.get(self._site.domain_of(queue).name), self._site.domain_of(queue)
-        if domain.kind == "command":
-            return self._site.pes()
-        pes = pes if pes is not None else pes_of(self._site, domain.name)
-        return max(map(len, _blocks(pes)), default=0) if domain.placement == "contiguous" else len(pes)
+        """Return the PEs of a queue's domain that have room, in ascending order."""
+        return [pe for pe in self._usable(queue) if self._held[pe] < self._domain(queue).depth]
 
     def slots(self, queue: str) -> int:
-        """How many PEs the requests of a queue's domain can have at a time, all together."""
-        self.open(queue)
-        domain, offline = self._site.domain_of(queue), self._site.offline()
-        return domain.depth * sum(pe not in offline for pe in self._known[domain.name])
+        """Return how many PEs the requests of a queue's domain can have at a time, all together."""
+        return self._domain(queue).depth * len(self._usable(queue))
+
+    def size(self, queue: str) -> int:
+        """Return how many PEs one request of a queue could get if nothing ran."""
+        if self._domain(queue).kind == "command":
+            return self._site.pes()
+        return self._largest(queue, pes_of(self._site, self._domain(queue).name))
 
     def room(self, queue: str) -> int:
-        """How many one request of a queue can be given now. While one is to come back for which there are too
-        few, what is free is kept for it."""
-        if self._site.domain_of(queue).kind == "command":
+        """Return how many PEs one request of a queue can get now. Free PEs are held for a parked request that
+        will return."""
+        if self._domain(queue).kind == "command":
             return self._site.pes()
-        if queue not in self._room:
-            pes, domain = self.open(queue), self._site.domain_of(queue)
-            blocks = _blocks(pes) if domain.placement == "contiguous" else [pes]
-            self._room[queue] = 0 if self._is_kept(queue) else max(map(len, blocks), default=0)
-        return self._room[queue]
+        return 0 if self._is_awaited(queue) else self._largest(queue, self.open(queue))
 
-    def _is_kept(self, queue: str) -> bool:
-        """Whether somebody is to come back to a queue's domain: his queue is started, and nothing he needs is
-        broken."""
-        site, broken = self._site, self._followed.broken
-        domain, queues = site.domain_of(queue).name, site.settings.queues
-        back = (
-            each
-            for each in self._followed.parked()
-            if each.queue in queues
+    def _largest(self, queue: str, pes: Sequence[int]) -> int:
+        blocks = _blocks(pes) if self._domain(queue).placement == "contiguous" else [list(pes)]
+        return max(map(len, blocks), default=0)
+
+    def _is_awaited(self, queue: str) -> bool:
+        """True if a request can return to a queue's domain."""
+        queues, domain = self._site.settings.queues, self._domain(queue).name
+        return any(
+            each.queue in queues
             and queues[each.queue].started
             and queues[each.queue].order != BY_CLASS
-            and not needs_of(site, each) & broken
-        )
-        return any(
-            site.domain_of(each.queue).name == domain and len(each.pes) <= self.size(queue) for each in back
+            and not needs_of(self._site, each) & self._followed.broken
+            and self._domain(each.queue).name == domain
+            and len(each.pes) <= self.size(queue)
+            for each in self._followed.parked()
         )
 
     def asked(self, request: Request) -> int:
-        """How many PEs a request is given: in a command domain none."""
-        return 0 if self._site.domain_of(request.queue).kind == "command" else request.spec.ask.pes
+        """Return how many PEs a request is given: in a command domain none."""
+        return 0 if self._domain(request.queue).kind == "command" else request.spec.ask.pes
 
     def expected(self, request: Request) -> tuple[int, ...]:
-        """The PEs that a request gets, of which there are enough."""
+        """Return the PEs that the placement gives to a request that fits."""
         pes, count = self.open(request.queue), self.asked(request)
-        placement = self._site.domain_of(request.queue).placement
-        blocks = _blocks(pes)
+        placement, blocks = self._domain(request.queue).placement, _blocks(pes)
         if placement == "contiguous":
-            best = min((block for block in blocks if len(block) >= count), key=len, default=[])
-            return tuple(best[:count])
+            return tuple(min((block for block in blocks if len(block) >= count), key=len, default=[])[:count])
         if placement == "most_packed":
             size = {pe: len(block) for block in blocks for pe in block}
-            held = self._followed.taken.pes
-            pes = sorted(pes, key=lambda pe: (-held[pe], size[pe], pe))
+            pes = sorted(pes, key=lambda pe: (-self._held[pe], size[pe], pe))
         return tuple(sorted(pes[:count]))
 
 
 def _blocks(pes: Sequence[int]) -> list[list[int]]:
-    """Runs of numbers without a gap."""
-    found: list[list[int]] = []
-    for pe in pes:
-        if found and found[-1][-1] == pe - 1:
-            found[-1].append(pe)
-        else:
-            found.append([pe])
-    return found
+    """Return runs of numbers without a gap."""
+    runs = groupby(enumerate(pes), key=lambda each: each[1] - each[0])
+    return [[pe for _, pe in run] for _, run in runs]
 
 
 def needs_of(site: Site, request: Request) -> set[str]:
-    """The resources that a request needs: its queue's, its own, and the units it holds."""
+    """Return the resources that a request needs: its queue's, its own, and the units it holds."""
     queue = site.settings.queues.get(request.queue)
     units = {f"{name}[{unit}]" for name, units in request.units for unit in units}
     return units | {*(queue.needs if queue is not None else ()), *request.spec.ask.needs}

@@ -1,5 +1,5 @@
-"""The shadow looks at each pass again by the documented rules: what is right has no difference, and whatever
-is altered in a journal is found, with its request and its pass."""
+"""The shadow judges each pass by the documented rules: a right one has no difference. Each alteration of a
+journal is found, with its request and its pass."""
 
 from collections.abc import Callable
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What the shadow says of queues that go by job classes."""
+"""The shadow on queues that go by job classes."""
 
 from shadow.judge import Shadow
 

@@ -1,5 +1,5 @@
-"""Whatever is asked for: the rules as the shadow has them from the manual and the scheduler
-never differ, and the shadow finds whatever is altered in a journal."""
+"""In random worlds the scheduler never differs from the rules as the shadow has them from the manual, and the
+shadow finds each alteration of a journal."""
 
 from core.course import course
 from core.harness import House

@@ -1,5 +1,5 @@
-"""What the shadow says of promises that move while a pass goes on: nothing where the rules were kept, and the
-name of whoever was left."""
+"""The shadow on reservations that move while a pass goes on: no difference where the rules were kept, and the
+name of the request that was left."""
 
 import pytest
 from core.harness import House, promised
