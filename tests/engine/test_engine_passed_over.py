@@ -73,7 +73,6 @@ def test_who_is_too_wide_when_its_turn_comes_lacks_pes_and_all_others_their_limi
         if (room := rooms.get(seq)) is not None:
             pes = site.requests[seq].spec.ask.pes
             assert (code == ReasonCode.NO_PES.value) == (pes > room), (seq, text)
-            assert pes <= room or text == f"it asks for {pes} PEs, {room} could be given"
 
 
 @pytest.mark.parametrize(
