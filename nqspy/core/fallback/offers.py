@@ -155,7 +155,7 @@ class Offers:
                 self._draft.offered[request.queue].append((sight.seen(request, self._draft), answer))
                 self.refuse(candidates, request, answer)
         self._offers_left += walk.most
-        if policy.blocker is None:
+        if policy.blocker is None and not walk.cut:
             yield from self._seek(candidates)
         yield from policy.past_blocker(candidates)
 
