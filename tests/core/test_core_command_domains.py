@@ -4,7 +4,7 @@ import pytest
 from core.harness import promised
 
 from nqspy.core.timeline.profile import Profile
-from nqspy.core.timeline.untimed import spare
+from nqspy.core.timeline.spans import Spans
 from nqspy.model.events import Change
 from nqspy.model.ids import Instant
 
@@ -66,4 +66,4 @@ def test_who_waits_for_memory_there_is_promised_a_start(front):
 def test_no_pes_are_spare_for_one_that_passes_a_start_without_a_time():
     profile = Profile(Instant(0))
     profile.provide("units", 3)
-    assert spare(profile, {("pes", "front"): 0, "units": 2}) == {("spare", "units"): 2}
+    assert Spans(profile).spare({("pes", "front"): 0, "units": 2}) == {("spare", "units"): 2}

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqspy.core.timeline.profile import FOREVER, Profile, held_up_by
+from nqspy.core.timeline.profile import FOREVER, Profile
 
 HORIZON = 40
 SPAN = st.tuples(st.integers(0, HORIZON), st.integers(1, HORIZON), st.integers(1, 4))
@@ -97,7 +97,3 @@ def test_an_amount_of_which_nobody_has_spoken_bounds_nobody():
     profile.hold(0, 10, {"pes": 1, "licence": 5})
     assert profile.earliest({"licence": 7}, 3) == 0
     assert not profile.has("licence")
-
-
-def test_a_start_waits_for_those_who_end_last_before_it():
-    assert held_up_by([(5, 1), (9, 2), (7, 3), (12, 4), (8, 5)], 9, 3) == [2, 5, 3]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from nqspy.core.fallback.reserve import Reserve
 from nqspy.core.order.candidates import Candidates
-from nqspy.core.timeline.laid_out import time_of, turn_of
+from nqspy.core.timeline.layout import time_of, turn_of
 from nqspy.core.timeline.profile import FOREVER
 from nqspy.model.reasons import Reason
 from nqspy.model.requests import Request

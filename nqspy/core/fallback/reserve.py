@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from nqspy.core.fallback.policy import Skip
 from nqspy.core.gate.gate import Gate, Which
 from nqspy.core.order.candidates import Candidates
-from nqspy.core.timeline.laid_out import time_of, turn_of
+from nqspy.core.timeline.layout import time_of, turn_of
 from nqspy.core.timeline.profile import FOREVER
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason

@@ -7,8 +7,8 @@ from collections import defaultdict
 import numpy as np
 
 from nqspy.core.cached import cached_property
-from nqspy.core.timeline.ends import MOMENT
-from nqspy.core.timeline.laid_out import time_of, turn_of
+from nqspy.core.timeline.layout import time_of, turn_of
+from nqspy.core.timeline.lengths import MOMENT
 from nqspy.core.timeline.profile import FOREVER
 from nqspy.model.columns import Ints
 from nqspy.model.ids import Instant, Seq

@@ -14,11 +14,17 @@ from msgspec.structs import replace
 from nqspy.core.gate.promised import PassPromises
 from nqspy.core.gate.rule import Claim, Mask, Rule
 from nqspy.core.runtime import planned_walls
-from nqspy.core.timeline.ends import MOMENT, length_of
-from nqspy.core.timeline.laid_out import SHOWN, LaidOut
-from nqspy.core.timeline.lengths import hole_wanted, passing_walls, probable_length, promises_times
-from nqspy.core.timeline.profile import FOREVER, Amount, Claims, held_up_by
-from nqspy.core.timeline.untimed import spare_of
+from nqspy.core.timeline.layout import Layout
+from nqspy.core.timeline.lengths import (
+    MOMENT,
+    hole_wanted,
+    length_of,
+    passing_walls,
+    probable_length,
+    promises_times,
+)
+from nqspy.core.timeline.profile import FOREVER, Amount, Claims
+from nqspy.core.timeline.spans import spare_of
 from nqspy.core.variants import sizes as mold
 from nqspy.model.actions import Reserving, Start
 from nqspy.model.columns import Columns, Floats
@@ -51,7 +57,7 @@ class Reservations(PassPromises):
         self._until: dict[Seq, Instant] = {}
         self._passing: set[Seq] = set()
         self._starts: list[Request] = []
-        self._laid_out: LaidOut | None = None
+        self._laid_out: Layout | None = None
         self.early = False
         self.leaving: set[Seq] = set()
         self.returning: set[Seq] = set()
@@ -69,10 +75,10 @@ class Reservations(PassPromises):
         return sum(opened.values()) - opened.get(queue, 0)
 
     @property
-    def _time(self) -> LaidOut:
+    def _time(self) -> Layout:
         """What is held and kept when: laid out when somebody asks for it."""
         if self._laid_out is None:
-            self._laid_out = LaidOut(
+            self._laid_out = Layout(
                 self._site, self._now, self._claims_of, self._starts, self.leaving, self.returning
             )
         return self._laid_out
@@ -120,7 +126,7 @@ class Reservations(PassPromises):
     def _passes(self, request: Request, claims: Claims) -> bool:
         """Whether it starts past what is kept though its wall limit reaches into it."""
         queue = self._site.settings.queues.get(request.queue)
-        if self._time.untimed.count or queue is None:
+        if self._time.spans.has_untimed or queue is None:
             return False
         length, profile = length_of(self._site, request), self._time.profile
         probable = probable_length(self._site, queue, request, length)
@@ -160,7 +166,7 @@ class Reservations(PassPromises):
     def _passes_untimed(self, request: Request) -> bool:
         """Whether its start passes some who were promised one before, but no time (`untimed`)."""
         told = self.told(request)
-        return self._time.untimed.is_before(None if told is None else (told.turn, request.seq))
+        return self._time.spans.is_untimed_before(None if told is None else (told.turn, request.seq))
 
     def _may_take(self, request: Request) -> Claims:
         """What must be free for it: of what is spare too, unless its time has come; it was promised that
@@ -173,7 +179,7 @@ class Reservations(PassPromises):
         """Promises it the earliest start there is, or the one that it was promised before if that is no
         later."""
         time, former = self._time, None if request.seq in self._begun else request.reservation
-        time.lift(request.seq)
+        time.spans.lift(request.seq)
         pes = 0
         if request.spec.mold is not None:
             request = self._shaped(request, former)
@@ -187,11 +193,11 @@ class Reservations(PassPromises):
         if self._is_shut_by_then(request, at):
             return None
         turn = self._next_turn() if former is None else former.turn
-        made = Reservation(at, self._awaited(at), turn=turn, pes=pes)
+        made = Reservation(at, time.awaited(at), turn=turn, pes=pes)
         if former is None or former.at != at or not is_same:
             self._change(request, made)
             time.opened[request.queue] += former is not None
-        return time.put(request, made)
+        return time.put(request, made.at, made.turn)
 
     def _shaped(self, request: Request, former: Reservation | None) -> Request:
         """A moldable request on the size on which it ends soonest, begun no later than it was promised; where
@@ -214,10 +220,10 @@ class Reservations(PassPromises):
     def soonest(self, request: Request) -> tuple[Request, int] | None:
         """Where a moldable request would end soonest: the size, and its start, no later than promised."""
         time, told = self._time, self.told(request)
-        own = time.lift(request.seq)
+        own = time.spans.lift(request.seq)
         found = self._soonest(request, told)
         if own is not None and told is not None:
-            time.keep((told.turn, request.seq), own)
+            time.spans.keep(request.seq, own)
         return found
 
     def _earliest(self, request: Request, former: Reservation | None) -> Instant | None:
@@ -234,12 +240,12 @@ class Reservations(PassPromises):
         """The promise stands; where it cannot be kept, room is kept for the first start that there can be,
         and it is told why."""
         if self._waits_for_luck(request, former):
-            return self._time.put(request, former)
+            return self._time.put(request, former.at, former.turn)
         told = former.at if former.at is not None else self._now
         is_late = at is None or max(at, self._now) > told + MOMENT
         if is_late and at != former.at and not former.late:
             self._change(request, replace(former, late=self._time.cause_of_delay(former.at)))
-        return self._time.put(request, Reservation(at, turn=former.turn))
+        return self._time.put(request, at, former.turn)
 
     def _is_shut_by_then(self, request: Request, start: int | None) -> bool:
         """Whether a shift will have stopped its queue: when it starts then nobody knows."""
@@ -248,12 +254,6 @@ class Reservations(PassPromises):
             return False
         drains = stop is not None and stop.spill == "drain" and stop.at == closing
         return start is None or start + (length_of(self._site, request) if drains else 1) > closing
-
-    def _awaited(self, at: Instant | None) -> tuple[Seq, ...]:
-        running = self._time.running
-        if at is None:
-            return tuple(Seq(who) for end, who in running if end >= FOREVER)[:SHOWN]
-        return tuple(Seq(who) for who in held_up_by(running, at, SHOWN))
 
     def is_too_much(self, request: Request) -> bool:
         """Whether it asks for more than a limit leaves when nobody else has anything."""
@@ -331,7 +331,7 @@ class Reservations(PassPromises):
     def _holding(self, queue: str, columns: Columns, pes: Amount) -> Mask:
         """Who asks for more PEs than are free for as long as he runs."""
         profile, amounts = self._time.profile, [pes]
-        if self._time.untimed.count and profile.has(spare_of(pes)):
+        if self._time.spans.has_untimed and profile.has(spare_of(pes)):
             amounts.append(spare_of(pes))
         rows: Mask = columns.pes > min(profile.free(each, self._now) for each in amounts)
         open_ = np.flatnonzero(~rows & (columns.pes > min(map(profile.least, amounts))))
@@ -343,7 +343,7 @@ class Reservations(PassPromises):
 
     def _walls(self, queue: str, columns: Columns, pes: Amount) -> Floats:
         """How long the rows of a queue must find room at the least."""
-        if self._time.untimed.count:
+        if self._time.spans.has_untimed:
             return planned_walls(self._site.settings, queue, columns.wall)
         return passing_walls(self._site, queue, columns, lambda: self._takes_chances([pes]))
 
@@ -356,18 +356,18 @@ class Reservations(PassPromises):
         if not self._is_kept():
             return None
         time, told = self._time, self.told(request)
-        if self._site.held_by(request) > time.idle.get(self._site.domain_of(request.queue).name, 0):
+        if self._site.held_by(request) > time.spans.idle.get(self._site.domain_of(request.queue).name, 0):
             return None
         claims = self._may_take(request)
-        own = time.lift(request.seq)
+        own = time.spans.lift(request.seq)
         self._holes.pop(request.seq, None)
         fits = time.fits(request, claims) or self._passes(request, claims)
         if own is not None and told is not None:
-            time.keep((told.turn, request.seq), own)
+            time.spans.keep(request.seq, own)
         return None if fits else self._in_the_way(request)
 
     def _in_the_way(self, request: Request) -> Reason | None:
-        first = self._time.kept.first(request.seq)
+        first = self._time.spans.first(request.seq)
         if first is None:
             return None
         at, seq = first

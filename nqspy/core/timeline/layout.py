@@ -1,121 +1,313 @@
-"""What is laid out over time, and how long it may be known: where nothing but submissions has happened since,
-and nothing that it tells has begun or ended, the next pass goes on with it (`Site.memos`)."""
+"""What runs and what is reserved, laid out over time for one pass (time-ahead.md 1).
 
-import heapq
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+Each request is expected to run as long as it may (`runtime.planned_wall`). A request that runs without a wall
+limit has no known end: a reservation behind it has no time (`spans`). A request whose queue a shift has
+stopped goes on at an unknown time: what it keeps while it is suspended (memory, units) it keeps for ever.
+"""
 
-from nqspy.core.timeline.profile import FOREVER, Claims, Profile
-from nqspy.core.timeline.untimed import Untimed
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+from nqspy.core.timeline.lengths import MOMENT, end_of, is_suspended, length_of, planned_end
+from nqspy.core.timeline.profile import FOREVER, Amount, Claims, Profile, Span
+from nqspy.core.timeline.spans import Held, Spans, Turn, recall, remember, spare_of
 from nqspy.model.ids import Instant, Seq
+from nqspy.model.molded import sized
+from nqspy.model.requests import Request, State
 from nqspy.model.site import Site
 
-Span = tuple[int, int, Claims]
-"""From when until when somebody has which amounts."""
+ClaimsOf = Callable[[Request, bool], Iterable[tuple[Amount, int, int]]]
+"""Function that returns what a request takes beside PEs: what, how much, and how much there is in all; True:
+only what a suspended request keeps."""
+
+SHOWN = 3
+"""Requests named at most as those that delay another."""
+_NEVER: Turn = FOREVER, Seq(0)
 
 
-class HeldSpans(NamedTuple):
-    """What somebody has from ``begin`` until ``end``; ``kept_on``: and of it for ever."""
-
-    begin: int
-    end: int
-    claims: Claims
-    kept_on: Claims
-
-    def spans(self) -> tuple[Span, ...]:
-        """The same, one after the other."""
-        first = self.begin, self.end, self.claims
-        return (first, (self.end, FOREVER, self.kept_on)) if self.kept_on else (first,)
+def turn_of(request: Request) -> Turn:
+    """Return the order in which its reservation was made."""
+    kept = request.reservation
+    return (0 if kept is None else kept.turn), request.seq
 
 
-class KeptSpans(dict[Seq, HeldSpans]):
-    """What is kept for whom."""
-
-    def __init__(self, kept: Mapping[Seq, HeldSpans] | None = None) -> None:
-        super().__init__(kept or {})
-        self._line: list[tuple[int, Seq]] | None = None
-
-    def copy(self) -> "KeptSpans":
-        """The same, to be changed by whoever asks."""
-        made = KeptSpans(self)
-        made._line = None if self._line is None else self._line.copy()
-        return made
-
-    def __setitem__(self, seq: Seq, held: HeldSpans) -> None:
-        super().__setitem__(seq, held)
-        if self._line is not None:
-            heapq.heappush(self._line, (held.begin, seq))
-
-    def first(self, but: Seq) -> tuple[int, Seq] | None:
-        """From when the first of what is kept for others than one is, and for whom."""
-        if self._line is None:
-            self._line = sorted((held.begin, seq) for seq, held in self.items())
-        own: list[tuple[int, Seq]] = []
-        while self._line and (self._line[0][1] == but or not self._stands(self._line[0])):
-            begin, seq = heapq.heappop(self._line)
-            own += [(begin, seq)] if seq == but and self._stands((begin, seq)) else []
-        found = self._line[0] if self._line else None
-        for each in own[:1]:
-            heapq.heappush(self._line, each)
-        return found
-
-    def _stands(self, entry: tuple[int, Seq]) -> bool:
-        held = self.get(entry[1])
-        return held is not None and held.begin == entry[0]
+def time_of(request: Request) -> int:
+    """Return the time of its reservation; `FOREVER`: it has none, or no time is known."""
+    kept = request.reservation
+    return FOREVER if kept is None or kept.at is None else kept.at
 
 
-@dataclass(slots=True)
-class TimeLayout:
-    """``profile``: what is free when; ``kept``: what for whom who is promised a start, ``untimed``: for whom
-    without a time; ``running``: until when who holds PEs, and who that is; ``idle``: PEs by domain that
-    nobody holds; ``claimed``: what those that wait would hold."""
+class Layout:
+    """What a site holds and keeps over time; the pass adds its starts and reservations. Requests of a command
+    domain hold no PEs, so no PEs of that domain are counted.
 
-    profile: Profile
-    untimed: Untimed
-    kept: KeptSpans
-    running: list[tuple[int, Seq]]
-    idle: dict[str, int]
-    claimed: dict[Seq, Claims]
+    ``started``: requests that the pass has started, ``leaving``: those that give way in it, ``returning``:
+    those that it resumes. ``opened``: how often a request of each queue gave up a later reservation.
+    """
 
-    def copy(self, now: Instant) -> "TimeLayout":
-        """The same, to be changed by whoever asks."""
-        profile, untimed, kept = self.profile.copy(now), self.untimed.copy(), self.kept.copy()
-        return TimeLayout(profile, untimed, kept, self.running, self.idle.copy(), self.claimed.copy())
+    def __init__(
+        self, site: Site, now: Instant, claims_of: ClaimsOf, started: Sequence[Request],
+        leaving: Collection[Seq], returning: Collection[Seq] = (),
+    ) -> None:  # fmt: skip
+        self._site, self._now, self._claims_of = site, now, claims_of
+        self._leaving, self._returning = leaving, returning
+        self._begun: list[tuple[int, Seq]] = []
+        self.opened = Counter[str]()
+        is_unchanged = not (started or leaving or returning)
+        known = recall(site, now) if is_unchanged else None
+        self.spans = Spans(Profile(now)) if known is None else known
+        self.profile, self.kept, self.running = self.spans.profile, self.spans.kept, self.spans.running
+        if known is None:
+            until = self._fill(started)
+            if is_unchanged:
+                remember(site, now, self.spans, until)
+
+    # ------------------------------------------------------------ as the pass begins
+
+    def _fill(self, started: Sequence[Request]) -> int:
+        """Lay out what runs and what is reserved; return the instant until which that holds."""
+        site, now = self._site, self._now
+        domains = [name for name in site.domains() if not site.domain(name).is_command]
+        slots: Claims = {("pes", name): site.board(name).slots() for name in domains}
+        for amount, most in slots.items():
+            self.profile.provide(amount, most)
+        ends = [(self._end(request), request) for request in site.started.values()]
+        self.running += [(end, each.seq) for end, each in ends if each.pes or self._rests_on(each)]
+        holders = [(end, request) for end, request in ends if request.state is not State.EXITING]
+        holders += [(now + length_of(site, request), request) for request in started]
+        taken = [span for end, request in holders for span in self._held_now(request, end).spans()]
+        taken += self._returns(Profile(now, slots), taken, holders) if site.paused else ()
+        until = self._fill_reserved(taken, domains)
+        return min([until, *(end for end, _ in ends)])
+
+    def _returns(
+        self, free: Profile, taken: Sequence[Span], holders: Sequence[tuple[int, Request]]
+    ) -> Iterator[Span]:
+        """Yield what suspended requests hold that wait for PEs which others hold. They go on before all that
+        wait, as soon as enough is ``free`` beside what is taken, and until then hold what they did not
+        release. Nothing is kept for a request that could go on now, as the time of that is unknown, nor for
+        one of a stopped queue."""
+        free.fill(taken)
+        for end, request in holders:
+            if not self._stands_still(request) or not self._is_open(request):
+                continue
+            domain, rest = self._site.domain_of(request.queue).name, end - self._now
+            pes: Claims = {("pes", domain): self._site.held_by(request)}
+            at = free.earliest(pes, rest)
+            if at is not None and at > self._now:
+                until = min(at + rest, FOREVER)
+                free.hold(at, until, pes)
+                yield at, until, pes
+                if not (held := self._held_now(request, end)).kept_on:
+                    yield held.end, until, held.claims
+
+    def _fill_reserved(self, taken: list[Span], domains: Iterable[str]) -> int:
+        """Hold what is taken, and keep what is reserved: first all with a time to come, then those without a
+        time, then those whose time is over. Nothing is kept for a stopped queue, as the time at which it
+        starts again is unknown. Return the first time of a reservation; now if one is over."""
+        reserved = [self._site.requests[seq] for seq in self._site.reserved]
+        waiting = [_on_reserved_size(request) for request in reserved if self._is_open(request)]
+        over = [request for request in waiting if self._is_over(request)]
+        untimed = [request for request in waiting if time_of(request) == FOREVER]
+        first = min(map(turn_of, untimed), default=_NEVER)
+        kept = {
+            request.seq: self._held(request, time_of(request), turn_of(request)[0], first < turn_of(request))
+            for request in waiting
+            if time_of(request) < FOREVER and not self._is_over(request)
+        }
+        self.spans.fill(taken, kept)
+        self.spans.idle = {name: self.profile.free(("pes", name), self._now) for name in domains}
+        for request in untimed:
+            self.put(request, None, turn_of(request)[0])
+        for request in sorted(over, key=_due_first):  # others were reserved beside these
+            self.put(request, self.earliest(request, self.claims(request)), turn_of(request)[0])
+        return self._now if over else min(map(time_of, reserved), default=FOREVER)
+
+    def _is_open(self, request: Request) -> bool:
+        queue = self._site.settings.queues.get(request.queue)
+        return queue is not None and queue.started
+
+    def _is_over(self, request: Request) -> bool:
+        """True if the time of its reservation has come or cannot be kept. If room were kept from now on for
+        several of these, none could start beside the others."""
+        kept = request.reservation
+        return kept is not None and kept.at is not None and (bool(kept.late) or kept.at <= self._now)
+
+    def _stands_still(self, request: Request) -> bool:
+        return request.pes_released and request.seq not in self._returning
+
+    def _is_resting(self, request: Request) -> bool:
+        """True if it has released its PEs, or does so in this pass."""
+        return self._stands_still(request) or request.seq in self._leaving
+
+    def _rests_on(self, request: Request) -> bool:
+        """True if it is suspended until its queue is started again."""
+        return self._is_resting(request) and not self._is_open(request)
+
+    def _end(self, request: Request) -> int:
+        """Return when a request that runs, or is suspended, is expected to release what it holds now."""
+        return FOREVER if self._rests_on(request) else end_of(self._site, self._now, request)
+
+    # ------------------------------------------------------------ what a request takes
+
+    def claims(self, request: Request, passing: bool = False) -> Claims:
+        """Return what a request holds while it runs; ``passing``: and as much of what is spare, as it passes
+        a reservation without a time. The profile then counts these amounts."""
+        claims = self.spans.claimed.get(request.seq)
+        if claims is None:
+            claims = self._add_up(request)
+            if request.state is State.QUEUED and request.spec.mold is None:  # asked for again and again
+                self.spans.claimed[request.seq] = claims
+        return {**claims, **self.spans.spare(claims)} if passing else claims
+
+    def _add_up(self, request: Request) -> Claims:
+        claims: dict[Amount, int] = {}
+        resting = self._is_resting(request)
+        if not resting:
+            claims["pes", self._site.domain_of(request.queue).name] = self._site.held_by(request)
+        for amount, count, most in self._claims_of(request, resting):
+            self.profile.provide(amount, most)
+            claims[amount] = claims.get(amount, 0) + count
+        return claims
+
+    def _kept_on(self, request: Request, claims: Claims) -> Claims:
+        """Return the part of these claims that a request keeps while it is suspended."""
+        amounts = {amount for amount, _, _ in self._claims_of(request, True)}
+        amounts |= set(map(spare_of, amounts))
+        return {amount: count for amount, count in claims.items() if amount in amounts}
+
+    def _held_now(self, request: Request, end: int) -> Held:
+        """Return what a request holds from now on that runs, or is suspended."""
+        claims = self.claims(request, request.attempt is not None and request.attempt.passing)
+        stops = request.queue in self._site.upcoming_stops
+        planned = planned_end(self._site, self._now, request) if stops else end
+        return self._span(request, self._now, min(end, FOREVER), claims, planned)
+
+    def _held(self, request: Request, begin: int, turn: int, passing: bool) -> Held:
+        """Return what a request with a reservation holds from its begin on."""
+        begin = max(begin, self._now)
+        end = min(begin + length_of(self._site, request), FOREVER)
+        return self._span(request, begin, end, self.claims(request, passing), end, turn)
+
+    def _span(
+        self, request: Request, begin: int, end: int, claims: Claims, planned: int, turn: int = 0
+    ) -> Held:
+        rests = end < FOREVER and is_suspended(self._site, request, begin, planned)
+        return Held(begin, end, claims, self._kept_on(request, claims) if rests else {}, turn)
+
+    # ------------------------------------------------------------ room for a request
+
+    def earliest(self, request: Request, claims: Claims) -> int | None:
+        """Return the first instant from which a request with these claims may run; None: there is none. What
+        it keeps when a shift suspends it must be free for ever."""
+        length = length_of(self._site, request)
+        found = self.profile.earliest(claims, length)
+        if request.reservation is not None and (found is None or found > time_of(request)):
+            found = self._a_moment_late(request, claims, length) or found
+        if found is None or not is_suspended(self._site, request, found, found + length):
+            return found
+        return self.profile.earliest(claims, length, self._kept_on(request, claims))
+
+    def fits(self, request: Request, claims: Claims) -> bool:
+        """True if a request with these claims may run from now on."""
+        length = self._room_for(request)
+        if not self.profile.fits(claims, length):
+            return False
+        if not is_suspended(self._site, request, self._now, self._now + length):
+            return True
+        return self.profile.fits(self._kept_on(request, claims), FOREVER)
+
+    def _room_for(self, request: Request) -> int:
+        """Return how long a request must find room. One whose time came a moment ago has had room reserved
+        from then on, so a reservation at the end of that does not delay it."""
+        length, late = length_of(self._site, request), self._now - time_of(request)
+        return max(1, length - late) if 0 < late <= self._moment and length < FOREVER else length
+
+    def _a_moment_late(self, request: Request, claims: Claims, length: int) -> int | None:
+        """Return the first start that is at most a moment later than reserved, beside those reserved at the
+        end of its reservation: there is room up to that end. None: there is none."""
+        at, earliest = time_of(request), self.profile.earliest
+        if length >= FOREVER:
+            return None
+        soon = earliest(claims, max(1, length - self._moment), after=at)
+        if soon is None or soon > at + self._moment:
+            return None
+        return soon if earliest(claims, max(1, at + length - soon), after=soon) == soon else None
+
+    @property
+    def _moment(self) -> int:
+        """Tolerance of a reservation: as long as a request that reached its limit may take to end."""
+        return MOMENT + self._site.settings.server.grace
+
+    def until(self, request: Request, claims: Claims) -> int:
+        """Return the instant up to which these claims are free from now on for a request that is ended then;
+        now if a shift suspends it before, and it would keep what others need."""
+        end, length = self.profile.until(claims), length_of(self._site, request)
+        if not is_suspended(self._site, request, self._now, min(end, self._now + length)):
+            return end
+        return end if self.profile.until(self._kept_on(request, claims)) >= FOREVER else self._now
+
+    # ------------------------------------------------------------ changes
+
+    def put(self, request: Request, at: int | None, turn: int) -> None:
+        """Keep room for a request from an instant on; None: without a time."""
+        begin = FOREVER if at is None else at
+        passing = begin < FOREVER and self.spans.is_untimed_before((turn, request.seq))
+        self.spans.keep(request.seq, self._held(request, begin, turn, passing))
+
+    def give_up(self, request: Request) -> None:
+        """Keep nothing for a request any more; others may have what was kept for later."""
+        held = self.spans.lift(request.seq)
+        if held is not None and held.begin > self._now:
+            self.opened[request.queue] += 1
+
+    def take(self, request: Request, until: int, passing: bool) -> None:
+        """Hold what a request takes that runs from now until then."""
+        self._begun.append((until, request.seq))
+        claims = self.claims(request, passing)
+        for span in self._span(request, self._now, min(until, FOREVER), claims, until).spans():
+            self.profile.hold(*span)
+        idle, domain = self.spans.idle, self._site.domain_of(request.queue).name
+        idle[domain] = idle.get(domain, 0) - claims.get(("pes", domain), 0)
+
+    # ------------------------------------------------------------ what delays a reservation
+
+    def awaited(self, at: int | None) -> tuple[Seq, ...]:
+        """Return the requests whose ends a start then waits for, the last to end first; None: those without a
+        known end."""
+        if at is None:
+            return tuple(seq for end, seq in self.running if end >= FOREVER)[:SHOWN]
+        ends = sorted(((end, seq) for end, seq in self.running if end <= at), reverse=True)
+        return tuple(seq for _, seq in ends[:SHOWN])
+
+    def cause_of_delay(self, reserved: Instant | None) -> str:
+        """Return in words why a reservation cannot be kept."""
+        over = [r for r in self._site.started.values() if planned_end(self._site, self._now, r) <= self._now]
+        if over:
+            return f"{self._ids(r.seq for r in over)} still running beyond what was planned"
+        until = FOREVER if reserved is None else reserved
+        held = [seq for end, seq in [*self.running, *self._begun] if end > until]
+        if held:
+            return f"what it needs is held by {self._ids(held)}"
+        kept = [seq for seq, held in self.kept.items() if held.begin < until < held.end]
+        if kept:
+            return f"what it needs is kept for {self._ids(kept)} by then"
+        away = self._site.offline()
+        return f"PE {away[0]} is offline" if away else "limits, settings or the machine were changed"
+
+    def _ids(self, seqs: Iterable[Seq]) -> str:
+        return ", ".join([self._site.id_of(seq) for seq in seqs][:SHOWN])
 
 
-@dataclass(slots=True)
-class _Note:
-    """A layout made at ``made``, that holds before ``until`` while the same shifts are to come."""
-
-    layout: TimeLayout
-    made: Instant
-    until: int
-    shifts: tuple[object, object]
+def _on_reserved_size(request: Request) -> Request:
+    """Return a moldable request on the size that is reserved for it."""
+    if request.spec.mold is None or request.reservation is None:
+        return request
+    return sized(request, request.reservation.pes)
 
 
-def holds(site: Site, now: Instant) -> bool:
-    """Whether what was laid out of a site as it is is noted, and holds still."""
-    note: _Note | None = site.memos.get(_NAME)
-    return note is not None and note.made <= now < note.until and note.shifts == _shifts(site)
-
-
-def recall(site: Site, now: Instant) -> TimeLayout | None:
-    """What was laid out of a site as it is, if it still holds."""
-    found: TimeLayout | None = site.memos[_NAME].layout.copy(now) if holds(site, now) else None
-    return found
-
-
-def remember(site: Site, now: Instant, layout: TimeLayout, until: int) -> None:
-    """Notes what was laid out and holds until then, but for who stands still: when he goes on changes with
-    time."""
-    if not site.paused:
-        until = min([until, *(stop.at for stop in site.upcoming_stops.values())])
-        site.memos[_NAME] = _Note(layout.copy(now), now, max(until, now + 1), _shifts(site))
-
-
-def _shifts(site: Site) -> tuple[object, object]:
-    return dict(site.upcoming_stops), dict(site.closings)
-
-
-_NAME = "layout"
+def _due_first(request: Request) -> tuple[bool, int, Seq]:
+    """Order of those whose time is over: a request that was late before was so when starts were reserved for
+    those whose time comes now, beside what was kept for it."""
+    kept = request.reservation
+    return kept is not None and bool(kept.late), time_of(request), request.seq

@@ -1,32 +1,73 @@
-"""Who starts past a promise though it may run on into it: by chance, or by a contract (time-ahead.md 1).
+"""How long requests are expected to run, and when they end (time-ahead.md 1); instants and lengths in ms.
 
-``backfill=probable``: one of which the past lifetimes say with the queue's ``probability`` that it has ended
-in time is measured by that length. ``backfill=contract``: one that was handed in with a contract fills a hole
-of the queue's ``shortest_hole`` at least, and is ended where that ends.
+A request is expected to run as long as it may. Two settings let it be measured by a shorter length where it
+starts past a reservation. ``backfill=probable``: the length within which it ends with the queue's
+``probability``, by past lifetimes. ``backfill=contract``: a request with a contract fills a hole of at least
+``shortest_hole`` and is ended where the hole ends.
 """
 
 from collections.abc import Callable
 
 import numpy as np
 
-from nqspy.core.runtime import planned_walls
+from nqspy.core.runtime import planned_wall, planned_walls
+from nqspy.core.timeline.profile import FOREVER
 from nqspy.model.columns import Columns, Floats, Ints
+from nqspy.model.ids import Instant
 from nqspy.model.lifetimes import WHOLE, key_of
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
 
+MOMENT = 1_000
+"""Time that a start may take, ms: limits count from then. A start so much late is not reported as late."""
+
+
+def length_of(site: Site, request: Request) -> int:
+    """Return how long a request is expected to run."""
+    wall = planned_wall(site.settings, request.queue, request.spec.ask)
+    return FOREVER if wall is None else max(1, wall)
+
+
+def planned_end(site: Site, now: Instant, request: Request) -> int:
+    """Return when a request that runs, or would start now, has run as long as it may; that may be past."""
+    began, attempt = request.started if request.started is not None else now, request.attempt
+    rest = attempt.suspended_time if attempt is not None else 0
+    if request.pause is not None:
+        rest += now - request.pause.at
+    until = attempt.until if attempt is not None else None
+    return min(FOREVER if until is None else until, began + rest + length_of(site, request))
+
+
+def end_of(site: Site, now: Instant, request: Request) -> int:
+    """Return when a request that runs is expected to release what it holds; one that runs longer than it may
+    can end at any moment."""
+    end, stop = planned_end(site, now, request), site.upcoming_stops.get(request.queue)
+    if stop is not None and (
+        stop.spill == "suspend" or (stop.spill == "requeue" and request.spec.rerunnable)
+    ):
+        end = min(end, stop.at)
+    return max(end, now + 1)
+
+
+def is_suspended(site: Site, request: Request, begin: int, until: int) -> bool:
+    """True if a shift suspends a request that runs from ``begin`` to ``until``."""
+    stop = site.upcoming_stops.get(request.queue)
+    return stop is not None and stop.spill == "suspend" and begin < stop.at < until
+
+
+# ---------------------------------------------------------------- past a reservation
+
 
 def promises_times(site: Site, queue: str) -> bool:
-    """Whether the starts that a queue promises are to be kept by everybody: where chances are taken nobody
-    knows."""
+    """True if the times that a queue reserves are kept by all; with ``probable`` they are not sure."""
     found = site.settings.queues.get(queue)
     return found is None or found.backfill != "probable"
 
 
 def probable_length(site: Site, queue: Queue, request: Request, limit: int) -> int | None:
-    """By when (ms) a request of that wall limit has ended with its queue's probability; None: no sooner than
-    by its limit, or chances are not taken in its queue."""
+    """Return how long a request of that wall limit runs at most with its queue's probability; None: only its
+    limit ends it, or its queue takes no chances."""
     if queue.backfill != "probable":
         return None
     part = site.lifetimes.sure(key_of(request), queue.probability)
@@ -34,14 +75,14 @@ def probable_length(site: Site, queue: Queue, request: Request, limit: int) -> i
 
 
 def hole_wanted(queue: Queue, request: Request, limit: int) -> int | None:
-    """How long (ms) a hole must be that a request of that wall limit fills; None: it fills none."""
+    """Return how long a hole must be for a request of that wall limit; None: it fills no holes."""
     wants = queue.backfill == "contract" and request.spec.contract
     return min(limit, queue.shortest_hole) if wants else None
 
 
 def passing_walls(site: Site, queue: str, columns: Columns, chances: Callable[[], bool]) -> Floats:
-    """Wall times (ms) by which the rows of a queue are measured that would start past a promise, at the
-    least; ``chances``: whether these are taken at the moment."""
+    """Return the shortest lengths by which the rows of a queue may be measured when they start past a
+    reservation; ``chances``: returns True if chances may be taken now."""
     walls = planned_walls(site.settings, queue, columns.wall)
     found = site.settings.queues.get(queue)
     if found is not None and found.backfill == "contract":
@@ -54,7 +95,7 @@ def passing_walls(site: Site, queue: str, columns: Columns, chances: Callable[[]
 
 
 def _sure_parts(site: Site, queue: Queue, columns: Columns) -> Ints:
-    """`Lifetimes.sure` of each row, in thousandths."""
+    """Return `Lifetimes.sure` of each row, in thousandths."""
     numbers, codes, parts = site.numbers, [], []
     names, sizes = len(numbers.names) + 1, int(columns.most("pes")) + 1
     for (owner, name, pes), lifetime in site.lifetimes.known.items():
@@ -67,7 +108,7 @@ def _sure_parts(site: Site, queue: Queue, columns: Columns) -> Ints:
     if codes:
         order = np.argsort(codes)
         known, own = np.array(codes)[order], (columns.owner * names + columns.name) * sizes + columns.pes
-        places = np.minimum(np.searchsorted(known, own), len(known) - 1)
-        same = known[places] == own
-        found[same] = np.array(parts)[order][places[same]]
+        indices = np.minimum(np.searchsorted(known, own), len(known) - 1)
+        same = known[indices] == own
+        found[same] = np.array(parts)[order][indices[same]]
     return found

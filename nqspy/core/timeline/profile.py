@@ -1,12 +1,12 @@
-"""What is free later: the only place that knows (time-ahead.md 1).
+"""What is free over time (time-ahead.md 1).
 
-A profile holds claims on amounts (PEs of a domain, units of a consumable, places under a limit) over
-half-open intervals of time: a request may start in the instant in which another is expected to end. It knows
-nothing of requests: whoever builds one says which amounts there are, and what is held until when.
+A profile counts amounts (PEs of a domain, units of a consumable, places under a limit) over half-open
+intervals of time: a request may start at the instant at which another is expected to end. It knows no
+requests.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from itertools import islice
 
 import numpy as np
@@ -14,16 +14,18 @@ import numpy as np
 from nqspy.model.columns import Floats, Ints
 
 FOREVER = 1 << 62
-"""The instant of what has no known end, ms."""
+"""Instant (ms) of an end that is unknown."""
 
 Amount = Hashable
 """What is counted: PEs of a domain, a consumable, a limit."""
 Claims = Mapping[Amount, int]
-"""How much of what somebody holds."""
+"""How much of each amount is held or wanted."""
+Span = tuple[int, int, Claims]
+"""Claims that are held from one instant to another."""
 
 
 class _Steps:
-    """How much of one amount is free from each instant to the next. The last step lasts for ever: then all
+    """How much of one amount is free from each instant to the next. The last step lasts for ever: by then all
     that is held has ended."""
 
     __slots__ = ("_least", "free", "times")
@@ -33,48 +35,46 @@ class _Steps:
         self._least: tuple[Floats, Ints] | None = None
 
     def copy(self, now: int) -> "_Steps":
-        """The same for whoever begins at a later instant of the first step."""
-        made = _Steps(now, 0)
-        made.times, made.free, made._least = [now, *self.times[1:]], self.free.copy(), self._least
-        return made
+        """Return a copy that begins at a later instant of the first step."""
+        copied = _Steps(now, 0)
+        copied.times, copied.free, copied._least = [now, *self.times[1:]], self.free.copy(), self._least
+        return copied
 
     def least(self) -> tuple[Floats, Ints]:
-        """The instants, and how much is free all the time from the first to each of them and on to the
-        next."""
+        """Return the instants, and how much is free all the time from the first to the end of each step."""
         if self._least is None:
             least = np.minimum.accumulate(np.array(self.free, dtype=np.int64))
             self._least = np.array(self.times, dtype=np.float64), least
         return self._least
 
     def at(self, instant: int) -> int:
-        """The place of the step in which an instant lies."""
+        """Return the index of the step that holds an instant."""
         return max(0, bisect_right(self.times, instant) - 1)
 
     def _cut(self, instant: int) -> int:
-        """The place of the step that begins with an instant, which is made if need be."""
-        place = bisect_left(self.times, instant)
-        if place == len(self.times) or self.times[place] != instant:
-            self.times.insert(place, instant)
-            self.free.insert(place, self.free[place - 1])
-        return place
+        """Return the index of the step that begins at an instant; make that step if there is none."""
+        index = bisect_left(self.times, instant)
+        if index == len(self.times) or self.times[index] != instant:
+            self.times.insert(index, instant)
+            self.free.insert(index, self.free[index - 1])
+        return index
 
     def add(self, begin: int, end: int, amount: int) -> None:
-        """So much more is free (less, where it is negative) from ``begin`` to ``end``."""
+        """Add to what is free from ``begin`` to ``end``; ``amount`` may be negative."""
         begin = max(begin, self.times[0])
         if begin >= end:
             return
         self._least = None
         first, last = self._cut(begin), self._cut(end)
-        for place in range(first, last):
-            self.free[place] += amount
-        for place in (last, first):
-            if place and self.free[place] == self.free[place - 1]:
-                del self.times[place], self.free[place]
+        for index in range(first, last):
+            self.free[index] += amount
+        for index in (last, first):
+            if index and self.free[index] == self.free[index - 1]:
+                del self.times[index], self.free[index]
 
-    def begin(self, held: Iterable[tuple[int, int, int]]) -> None:
-        """All that is held, each from when until when how much, of an amount of which nothing was before."""
+    def fill(self, held: Iterable[tuple[int, int, int]]) -> None:
+        """Hold amounts, each from one instant to another. Nothing was held before."""
         now, free, changes = self.times[0], self.free[0], dict[int, int]()
-        self._least = None
         for begin, end, amount in held:
             if max(begin, now) >= end:
                 continue
@@ -83,31 +83,26 @@ class _Steps:
                 changes[begin] = changes.get(begin, 0) - amount
             else:
                 free -= amount
-        self.times, self.free = [now], [free]
-        for at in sorted(at for at, more in changes.items() if more):
+        self.times, self.free, self._least = [now], [free], None
+        for at in sorted(at for at, change in changes.items() if change):
             free += changes[at]
             self.times.append(at)
             self.free.append(free)
 
-    def lasts(self, amount: int) -> int:
-        """Up to which instant so much is free from the first on."""
-        lacking = (at for at, free in zip(self.times, self.free, strict=True) if free < amount)
-        return next(lacking, FOREVER)
-
-    def has(self, amount: int, until: int) -> bool:
-        """Whether so much is free from the first instant until another."""
+    def lasts(self, amount: int, until: int = FOREVER) -> int:
+        """Return the instant up to which so much is free from the first on; ``until`` at most."""
         for at, free in zip(self.times, self.free, strict=True):
             if at >= until:
                 break
             if free < amount:
-                return False
-        return True
+                return at
+        return until
 
     def earliest(self, amount: int, length: int, after: int) -> int | None:
-        """The first instant from ``after`` on from which so much is free for ``length``; None: never."""
-        place, begin, is_free = self.at(after), max(after, self.times[0]), True
+        """Return the first instant from ``after`` on from which so much is free for ``length``, or None."""
+        index, begin, is_free = self.at(after), max(after, self.times[0]), True
         end = begin + length
-        for at, free in zip(islice(self.times, place, None), islice(self.free, place, None), strict=True):
+        for at, free in zip(islice(self.times, index, None), islice(self.free, index, None), strict=True):
             if is_free and at >= end:
                 return begin
             if free < amount:
@@ -118,115 +113,100 @@ class _Steps:
 
 
 class Profile:
-    """Free over time from ``now`` on. ``capacity`` says how much there is of an amount in all, when it is
-    first spoken of (None: as much as anybody asks for)."""
+    """What is free from ``now`` on. An amount that was never provided is unlimited and not counted."""
 
-    def __init__(self, now: int, capacities: Mapping[Amount, int] | None = None) -> None:
+    def __init__(self, now: int, capacities: Claims | None = None) -> None:
         self.now = now
-        self._steps: dict[Amount, _Steps] = {}
-        for amount, most in (capacities or {}).items():
-            self.provide(amount, most)
+        self._steps = {amount: _Steps(now, most) for amount, most in (capacities or {}).items()}
 
     def copy(self, now: int) -> "Profile":
-        """The same from a later instant on, before anything that is held begins or ends."""
-        made = Profile(now)
-        made._steps = {amount: steps.copy(now) for amount, steps in self._steps.items()}
-        return made
+        """Return a copy that begins at a later instant, before any end or begin of what is held."""
+        copied = Profile(now)
+        copied._steps = {amount: steps.copy(now) for amount, steps in self._steps.items()}
+        return copied
 
     def provide(self, amount: Amount, most: int) -> None:
-        """There is so much of it in all; nothing where it is known already."""
+        """Count an amount, of which there is so much in all, unless it is counted already."""
         if amount not in self._steps:
             self._steps[amount] = _Steps(self.now, most)
 
-    def begin(self, held: Iterable[tuple[int, int, Claims]]) -> None:
-        """What everybody has, from when until when; called once, and first."""
-        found: dict[Amount, list[tuple[int, int, int]]] = {}
+    def fill(self, held: Iterable[Span]) -> None:
+        """Hold many spans at once; before anything else is held."""
+        by_amount: dict[Amount, list[tuple[int, int, int]]] = {}
         for begin, end, claims in held:
             for amount, count in claims.items():
                 if count:
-                    found.setdefault(amount, []).append((begin, end, count))
-        for amount, spans in found.items():
+                    by_amount.setdefault(amount, []).append((begin, end, count))
+        for amount, spans in by_amount.items():
             if amount in self._steps:
-                self._steps[amount].begin(spans)
+                self._steps[amount].fill(spans)
 
     def hold(self, begin: int, end: int, claims: Claims) -> None:
-        """Somebody has these amounts from ``begin`` to ``end``; of what nobody provides nothing is noted."""
-        self._add(begin, end, claims, -1)
+        """Hold claims from ``begin`` to ``end``."""
+        for steps, count in self._counted(claims):
+            steps.add(begin, end, -count)
 
     def release(self, begin: int, end: int, claims: Claims) -> None:
-        """Somebody gives back what he held so."""
-        self._add(begin, end, claims, 1)
+        """Release what was held from ``begin`` to ``end``."""
+        for steps, count in self._counted(claims):
+            steps.add(begin, end, count)
 
-    def _add(self, begin: int, end: int, claims: Claims, sign: int) -> None:
-        for amount, count in claims.items():
-            steps = self._steps.get(amount)
-            if steps is not None and count:
-                steps.add(begin, end, sign * count)
+    def _counted(self, claims: Claims) -> Iterator[tuple[_Steps, int]]:
+        return ((self._steps[a], count) for a, count in claims.items() if count and a in self._steps)
+
+    # ------------------------------------------------------------ one amount
+
+    def has(self, amount: Amount) -> bool:
+        """True if the amount is counted."""
+        return amount in self._steps
+
+    def most(self, amount: Amount) -> int:
+        """Return how much of it there is in all."""
+        return self._steps[amount].free[-1]
 
     def free(self, amount: Amount, at: int) -> int:
-        """How much is free at an instant."""
+        """Return how much of it is free at an instant."""
         steps = self._steps[amount]
         return steps.free[steps.at(at)]
 
-    def most(self, amount: Amount) -> int:
-        """How much there is of it in all."""
-        return self._steps[amount].free[-1]
-
-    def fits(self, claims: Claims, length: int) -> bool:
-        """Whether these amounts are free from now on for so long."""
-        until = min(self.now + length, FOREVER)
-        return all(steps.has(n, until) for a, n in claims.items() if n and (steps := self._steps.get(a)))
-
-    def earliest(
-        self, claims: Claims, length: int, kept_on: Claims | None = None, after: int = 0
-    ) -> int | None:
-        """The first instant, from ``after`` on, from which all of these are free for ``length`` ms, and those
-        ``kept_on`` for ever; None: never."""
-        found, moved = max(self.now, after), True
-        spans = (claims, length), (kept_on or {}, FOREVER)
-        wanted = [
-            (self._steps[a], n, span)
-            for some, span in spans
-            for a, n in some.items()
-            if n and a in self._steps
-        ]
-        while moved:
-            moved = False
-            for steps, count, span in wanted:
-                begin = steps.earliest(count, span, found)
-                if begin is None or begin >= FOREVER:
-                    return None
-                moved, found = moved or begin > found, begin
-        return found
-
-    def ever(self, claims: Claims) -> bool:
-        """Whether there is so much of all of these once everybody has ended, those too who have no known
-        end."""
-        return all(self._steps[a].free[-1] >= n for a, n in claims.items() if n and a in self._steps)
-
-    def until(self, claims: Claims) -> int:
-        """Up to which instant all of these amounts are free from now on: now where one is not, `FOREVER`
-        where none ever lacks."""
-        wanted = [(self._steps[a], n) for a, n in claims.items() if n and a in self._steps]
-        return min((steps.lasts(count) for steps, count in wanted), default=FOREVER)
-
-    def has(self, amount: Amount) -> bool:
-        """Whether somebody provides it."""
-        return amount in self._steps
-
     def least(self, amount: Amount) -> int:
-        """How much of it is free at every instant from now on."""
+        """Return how much of it is free at every instant from now on."""
         return int(self._steps[amount].least()[1][-1])
 
     def least_until(self, amount: Amount, ends: Floats) -> Ints:
-        """How much of it is free all the time from now to each of these instants."""
+        """Return how much of it is free all the time from now to each of these instants."""
         times, least = self._steps[amount].least()
         found: Ints = least[np.maximum(np.searchsorted(times, ends, side="left") - 1, 0)]
         return found
 
+    # ------------------------------------------------------------ several amounts
 
-def held_up_by(ends: Iterable[tuple[int, int]], at: int, most: int) -> Sequence[int]:
-    """Who ends last at or before an instant, of (end, who): those whom a start then waits for, nearest
-    first."""
-    known = sorted(((end, who) for end, who in ends if end <= at), reverse=True)
-    return [who for _, who in known[:most]]
+    def ever(self, claims: Claims) -> bool:
+        """True if there is enough for these claims once all that is held has ended."""
+        return all(steps.free[-1] >= count for steps, count in self._counted(claims))
+
+    def until(self, claims: Claims) -> int:
+        """Return the instant up to which these claims are free from now on; `FOREVER`: always."""
+        return min((steps.lasts(count) for steps, count in self._counted(claims)), default=FOREVER)
+
+    def fits(self, claims: Claims, length: int) -> bool:
+        """True if these claims are free from now on for ``length`` ms."""
+        until = min(self.now + length, FOREVER)
+        return all(steps.lasts(count, until) >= until for steps, count in self._counted(claims))
+
+    def earliest(
+        self, claims: Claims, length: int, kept_on: Claims | None = None, after: int = 0
+    ) -> int | None:
+        """Return the first instant, from ``after`` on, from which these claims are free for ``length`` ms and
+        those of ``kept_on`` for ever; None: there is none."""
+        wanted = [(steps, count, length) for steps, count in self._counted(claims)]
+        wanted += [(steps, count, FOREVER) for steps, count in self._counted(kept_on or {})]
+        found, moved = max(self.now, after), True
+        while moved:
+            moved = False
+            for steps, count, duration in wanted:
+                begin = steps.earliest(count, duration, found)
+                if begin is None or begin >= FOREVER:
+                    return None
+                moved, found = moved or begin > found, begin
+        return found

@@ -1,0 +1,156 @@
+"""What is held over time and kept for reservations, as plain data.
+
+A pass may go on with the spans of an earlier pass (`Site.memos`): nothing but submissions has happened since,
+and nothing that they hold has begun or ended.
+
+A reservation without a time waits for something that has no known end. Its claims are not laid out over time:
+whenever that ends, they must be free. What would be left beside them if all that has no known end had ended
+is *spare*, an amount of its own in the profile. Each request that passes such a reservation, or has a time
+reserved behind it, holds spare amounts for as long as it runs. So all of these together leave enough. A
+reservation that is older waits for none of them, and of several without a time the first waits for none:
+if all waited for each other, nothing would ever start.
+"""
+
+from bisect import bisect_left, insort
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from nqspy.core.timeline.profile import FOREVER, Amount, Claims, Profile, Span
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.site import Site
+
+Turn = tuple[int, Seq]
+"""Order in which reservations were made (`Reservation.turn`), with the request."""
+
+
+class Held(NamedTuple):
+    """Claims from ``begin`` until ``end``, and those of ``kept_on`` for ever after; a ``begin`` of `FOREVER`:
+    without a time. ``turn``: that of the reservation for which they are kept."""
+
+    begin: int
+    end: int
+    claims: Claims
+    kept_on: Claims
+    turn: int = 0
+
+    def spans(self) -> tuple[Span, ...]:
+        """Return the spans, one after the other."""
+        first = self.begin, self.end, self.claims
+        return (first, (self.end, FOREVER, self.kept_on)) if self.kept_on else (first,)
+
+
+@dataclass(slots=True)
+class Spans:
+    """``kept``: what is kept for each request with a reservation; ``running``: when each request that runs is
+    expected to end; ``idle``: PEs of each domain that nothing holds; ``claimed``: claims of queued requests
+    that were added up."""
+
+    profile: Profile
+    kept: dict[Seq, Held] = field(default_factory=dict)
+    running: list[tuple[int, Seq]] = field(default_factory=list)
+    idle: dict[str, int] = field(default_factory=dict)
+    claimed: dict[Seq, Claims] = field(default_factory=dict)
+    _begins: list[tuple[int, Seq]] = field(default_factory=list)
+    _untimed: list[Turn] = field(default_factory=list)
+
+    def copy(self, now: Instant) -> "Spans":
+        """Return a copy that begins at a later instant."""
+        parts = self.kept.copy(), self.running, self.idle.copy(), self.claimed.copy()
+        return Spans(self.profile.copy(now), *parts, self._begins.copy(), self._untimed.copy())
+
+    def fill(self, taken: list[Span], kept: dict[Seq, Held]) -> None:
+        """Hold what is taken, and what is kept for reservations with a time; before anything else."""
+        self.profile.fill([*taken, *(span for held in kept.values() for span in held.spans())])
+        self.kept.update(kept)
+        self._begins = sorted((held.begin, seq) for seq, held in kept.items())
+
+    def keep(self, seq: Seq, held: Held) -> None:
+        """Keep this for a request."""
+        self.kept[seq] = held
+        insort(self._begins, (held.begin, seq))
+        if held.begin < FOREVER:
+            for span in held.spans():
+                self.profile.hold(*span)
+        else:
+            insort(self._untimed, (held.turn, seq))
+            self.profile.hold(self.profile.now, FOREVER, self.spare(held.claims))
+
+    def lift(self, seq: Seq) -> Held | None:
+        """Keep nothing for a request any more; return what was kept."""
+        held = self.kept.pop(seq, None)
+        if held is None:
+            return None
+        del self._begins[bisect_left(self._begins, (held.begin, seq))]
+        if held.begin < FOREVER:
+            for span in held.spans():
+                self.profile.release(*span)
+        else:
+            del self._untimed[bisect_left(self._untimed, (held.turn, seq))]
+            self.profile.release(self.profile.now, FOREVER, self.spare(held.claims))
+        return held
+
+    def first(self, but: Seq) -> tuple[int, Seq] | None:
+        """Return the earliest begin of what is kept for another request, and that request."""
+        return next((begin for begin in self._begins[:2] if begin[1] != but), None)
+
+    @property
+    def has_untimed(self) -> bool:
+        """True if there is a reservation without a time."""
+        return bool(self._untimed)
+
+    def is_untimed_before(self, turn: Turn | None) -> bool:
+        """True if a reservation without a time was made before this turn (None: there is none yet)."""
+        return bool(self._untimed) and (turn is None or self._untimed[0] < turn)
+
+    def spare(self, claims: Claims) -> Claims:
+        """Return as much of the spare amounts. A request of a command domain claims no PEs, and the profile
+        may have none of that domain."""
+        claimed = {amount: count for amount, count in claims.items() if count}
+        for amount in claimed:
+            self.profile.provide(spare_of(amount), self.profile.most(amount))
+        return {spare_of(amount): count for amount, count in claimed.items()}
+
+
+def spare_of(amount: Amount) -> Amount:
+    """Return the amount that counts what is spare of another."""
+    return "spare", amount
+
+
+# ---------------------------------------------------------------- from pass to pass
+
+
+@dataclass(slots=True)
+class _Note:
+    """Spans made at ``made``; they hold before ``until``, while the same shifts are to come."""
+
+    spans: Spans
+    made: Instant
+    until: int
+    shifts: tuple[object, object]
+
+
+def holds(site: Site, now: Instant) -> bool:
+    """True if the spans of the site as it is are noted and still hold."""
+    note: _Note | None = site.memos.get(_NAME)
+    return note is not None and note.made <= now < note.until and note.shifts == _shifts(site)
+
+
+def recall(site: Site, now: Instant) -> Spans | None:
+    """Return a copy of the spans that are noted, if they hold."""
+    spans: Spans | None = site.memos[_NAME].spans.copy(now) if holds(site, now) else None
+    return spans
+
+
+def remember(site: Site, now: Instant, spans: Spans, until: int) -> None:
+    """Note a copy of spans that hold until then; unless a request is suspended: the instant at which it goes
+    on changes with time."""
+    if not site.paused:
+        until = min([until, *(stop.at for stop in site.upcoming_stops.values())])
+        site.memos[_NAME] = _Note(spans.copy(now), now, max(until, now + 1), _shifts(site))
+
+
+def _shifts(site: Site) -> tuple[object, object]:
+    return dict(site.upcoming_stops), dict(site.closings)
+
+
+_NAME = "layout"
