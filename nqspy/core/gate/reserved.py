@@ -1,9 +1,7 @@
-"""Promised starts (time-ahead.md 1): whoever starts past one that waits does not take what is kept for it.
+"""The rule `reserved`: a request may not delay a start that is reserved for another (time-ahead.md 1).
 
-What runs and what was promised is laid out over time when somebody asks for it (`laid_out`), from what runs
-and from the promises of the site; starts of a pass and new promises are added. Who waits for what runs
-without a wall limit has a promise without a time; until the time is known, all that start past him hold
-together no more than is spare beside what he needs (`untimed`).
+What runs and what is reserved is laid out over time when it is first needed (`timeline.layout`). The pass
+adds its starts, and the reservations that it makes, moves or takes back; the action `Reserving` holds these.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -11,8 +9,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from nqspy.core.gate.promised import PassPromises
 from nqspy.core.gate.rule import Claim, Mask, Rule
+from nqspy.core.gate.standing import StandingReservations
 from nqspy.core.runtime import planned_walls
 from nqspy.core.timeline.layout import Layout
 from nqspy.core.timeline.lengths import (
@@ -46,328 +44,76 @@ Rules = Callable[[str], Sequence[Rule]]
 _NEVER = "as things are it can never start"
 
 
-class Reservations(PassPromises):
-    """The promises of one pass. ``early``: whether a start came before its promise; ``leaving``: requests
-    that give way in it, ``returning``: suspended ones that go on in it."""
+class Reservations(StandingReservations):
+    """The reservations of one pass. ``early``: a request has started before its reserved time; ``leaving``:
+    requests that give way in the pass, ``returning``: suspended requests that it resumes."""
 
     def __init__(self, site: Site, now: Instant, rules: Rules) -> None:
         super().__init__(site, now)
         self._rules = rules
+        self._started: list[Request] = []
+        self._laid_out: Layout | None = None
         self._holes: dict[Seq, Instant] = {}
         self._until: dict[Seq, Instant] = {}
         self._passing: set[Seq] = set()
-        self._starts: list[Request] = []
-        self._laid_out: Layout | None = None
         self.early = False
         self.leaving: set[Seq] = set()
         self.returning: set[Seq] = set()
 
     @property
-    def is_moving(self) -> bool:
-        """Whether something has become free since all promises were last gone through."""
-        return self._site.freed > self._site.swept
-
-    def opened_beside(self, queue: str) -> int:
-        """How often those of other queues have left to others what was kept for later."""
+    def _layout(self) -> Layout:
+        """What is held and kept over time."""
         if self._laid_out is None:
-            return 0
-        opened = self._laid_out.opened
-        return sum(opened.values()) - opened.get(queue, 0)
-
-    @property
-    def _time(self) -> Layout:
-        """What is held and kept when: laid out when somebody asks for it."""
-        if self._laid_out is None:
-            self._laid_out = Layout(
-                self._site, self._now, self._claims_of, self._starts, self.leaving, self.returning
-            )
+            parts = self._started, self.leaving, self.returning
+            self._laid_out = Layout(self._site, self._now, self._claims_of, *parts)
         return self._laid_out
 
     def _claims_of(self, request: Request, resting: bool) -> Iterator[Claim]:
-        """Return what the rules count of a request; ``resting``: of a suspended one."""
+        """Yield what the rules count of a request; ``resting``: of a suspended one."""
         for rule in self._rules(request.queue):
             if rule.counts_suspended or not resting:
                 yield from rule.claims(request)
 
     def lay_out(self) -> None:
-        """Looks at once at what runs and is promised: the site is about to change."""
+        """Lay out at once what runs and what is reserved, as the site is about to change."""
         if self._site.reserved:
-            self._time  # noqa: B018 - made by being asked for
+            self._layout  # noqa: B018 - made by being asked for
 
-    # ------------------------------------------------------------ without a time
+    @property
+    def is_moving(self) -> bool:
+        """True if something has become free since all reservations were last examined."""
+        return self._site.freed > self._site.swept
 
-    def _is_overdue(self, request: Request) -> bool:
-        """Whether it was told a time in a queue that promises none, and that is over: from now on nobody
-        takes chances at its cost, so that it does not starve."""
-        if promises_times(self._site, request.queue) or request.reservation is None:
-            return False
-        return self._is_told_late(request) or self.is_due(request)
+    def opened_beside(self, queue: str) -> int:
+        """Return how often requests of other queues have given up a later reservation."""
+        if self._laid_out is None:
+            return 0
+        return self._laid_out.opened.total() - self._laid_out.opened[queue]
 
-    def _is_told_late(self, request: Request) -> bool:
-        told = self.told(request)
-        return told is not None and bool(told.late)
-
-    def _waits_for_luck(self, request: Request, former: Reservation) -> bool:
-        """Whether those that started past it by chance may still have ended in time."""
-        told = former.at is not None and former.at > self._now and not former.late
-        return told and not promises_times(self._site, request.queue)
-
-    def _takes_chances(self, amounts: Collection[object]) -> bool:
-        """Whether all that is kept of these amounts is kept without a promised time, for nobody overdue."""
-        kept = self._time.kept
-        found = (seq for seq, held in kept.items() if not held[2].keys().isdisjoint(amounts))
-        return not any(self._is_firm(self._site.requests[seq], kept[seq][0]) for seq in found)
-
-    def _is_firm(self, request: Request, begin: int) -> bool:
-        if promises_times(self._site, request.queue) or begin in (self._now, FOREVER):
-            return True
-        return self._is_overdue(request)
-
-    def _passes(self, request: Request, claims: Claims) -> bool:
-        """Whether it starts past what is kept though its wall limit reaches into it."""
-        queue = self._site.settings.queues.get(request.queue)
-        if self._time.spans.has_untimed or queue is None:
-            return False
-        length, profile = length_of(self._site, request), self._time.profile
-        probable = probable_length(self._site, queue, request, length)
-        if probable is not None:
-            return profile.fits(claims, probable) and self._takes_chances(claims)
-        wanted = hole_wanted(queue, request, length)
-        if (
-            wanted is None
-            or (end := self._time.until(request, claims)) >= FOREVER
-            or end - self._now < wanted
-        ):
-            return False
-        self._holes[request.seq] = Instant(end)
-        return True
-
-    def has_hole(self, request: Request, until: Instant | None) -> bool:
-        """Whether a start that was proposed with this end (None: with none) is what was found last
-        (`delaying`)."""
-        hole = self._holes.get(request.seq)
-        return hole is None or (until is not None and until <= hole)
-
-    def is_as_found(self, request: Request, action: Start) -> bool:
-        """Whether a start was proposed as it was found last."""
-        passing = action.passing or not self._passes_untimed(request)
-        return passing and self.has_hole(request, action.until)
-
-    def is_passing(self, seq: Seq) -> bool:
-        """Whether one that this pass starts passes those who were promised no time."""
-        return seq in self._passing
-
-    def hole_of(self, seq: Seq) -> Instant | None:
-        """When one that this pass starts is to be ended as its hole ends; None: it is in none."""
-        return self._until.get(seq)
-
-    # ------------------------------------------------------------ promises
-
-    def _passes_untimed(self, request: Request) -> bool:
-        """Whether its start passes some who were promised one before, but no time (`untimed`)."""
-        told = self.told(request)
-        return self._time.spans.is_untimed_before(None if told is None else (told.turn, request.seq))
-
-    def _may_take(self, request: Request) -> Claims:
-        """What must be free for it: of what is spare too, unless its time has come; it was promised that
-        beside all who were promised a start before."""
-        told = self.told(request)
-        due = told is not None and told.at is not None and told.at <= self._now
-        return self._time.claims(request, not due and self._passes_untimed(request))
-
-    def reserve(self, request: Request) -> None:
-        """Promises it the earliest start there is, or the one that it was promised before if that is no
-        later."""
-        time, former = self._time, None if request.seq in self._begun else request.reservation
-        time.spans.lift(request.seq)
-        pes = 0
-        if request.spec.mold is not None:
-            request = self._shaped(request, former)
-            pes = request.spec.ask.pes
-        if not time.profile.ever(time.claims(request)):
-            return self.drop(request, _NEVER)
-        at = self._earliest(request, former)
-        is_same = former is not None and former.pes == pes
-        if is_same and former is not None and former.at is not None and (at is None or at >= former.at):
-            return self._keep_late(request, former, at)
-        if self._is_shut_by_then(request, at):
-            return None
-        turn = self._next_turn() if former is None else former.turn
-        made = Reservation(at, time.awaited(at), turn=turn, pes=pes)
-        if former is None or former.at != at or not is_same:
-            self._change(request, made)
-            time.opened[request.queue] += former is not None
-        return time.put(request, made.at, made.turn)
-
-    def _shaped(self, request: Request, former: Reservation | None) -> Request:
-        """A moldable request on the size on which it ends soonest, begun no later than it was promised; where
-        there is none it is the size that it was promised, else the least."""
-        found = self._soonest(request, former)
-        if found is not None:
-            return found[0]
-        if former is not None and former.pes:
-            return sized(request, former.pes)
-        return mold.least_of(self._site, request)
-
-    def _soonest(self, request: Request, former: Reservation | None) -> tuple[Request, int] | None:
-        def start_of(one: Request) -> int | None:
-            at = self._earliest(one, former)
-            return None if self._is_shut_by_then(one, at) else at
-
-        latest = None if former is None else former.at
-        return mold.soonest(self._site, self._now, request, start_of, latest)
-
-    def soonest(self, request: Request) -> tuple[Request, int] | None:
-        """Where a moldable request would end soonest: the size, and its start, no later than promised."""
-        time, told = self._time, self.told(request)
-        own = time.spans.lift(request.seq)
-        found = self._soonest(request, told)
-        if own is not None and told is not None:
-            time.spans.keep(request.seq, own)
-        return found
-
-    def _earliest(self, request: Request, former: Reservation | None) -> Instant | None:
-        """The first start there can be. Who passes moves to an earlier one only as what is spare allows."""
-        time = self._time
-        told, passing = None if former is None else former.at, self._passes_untimed(request)
-        found = time.earliest(request, time.claims(request, passing))
-        if passing and told is not None and (found is None or found > told):
-            found = time.earliest(request, time.claims(request))
-            found = None if found is None else max(found, told)
-        return None if found is None else Instant(found)
-
-    def _keep_late(self, request: Request, former: Reservation, at: Instant | None) -> None:
-        """The promise stands; where it cannot be kept, room is kept for the first start that there can be,
-        and it is told why."""
-        if self._waits_for_luck(request, former):
-            return self._time.put(request, former.at, former.turn)
-        told = former.at if former.at is not None else self._now
-        is_late = at is None or max(at, self._now) > told + MOMENT
-        if is_late and at != former.at and not former.late:
-            self._change(request, replace(former, late=self._time.cause_of_delay(former.at)))
-        return self._time.put(request, at, former.turn)
-
-    def _is_shut_by_then(self, request: Request, start: int | None) -> bool:
-        """Whether a shift will have stopped its queue: when it starts then nobody knows."""
-        closing, stop = self._site.closings.get(request.queue), self._site.upcoming_stops.get(request.queue)
-        if closing is None:
-            return False
-        drains = stop is not None and stop.spill == "drain" and stop.at == closing
-        return start is None or start + (length_of(self._site, request) if drains else 1) > closing
-
-    def is_too_much(self, request: Request) -> bool:
-        """Whether it asks for more than a limit leaves when nobody else has anything."""
-        least = mold.least_of(self._site, request)
-        claims = (claim for rule in self._rules(request.queue) for claim in rule.claims(least))
-        return any(count > most for _, count, most in claims)
-
-    def drop(self, request: Request, cause: str) -> None:
-        """It is promised nothing any more."""
-        self._time.give_up(request)
-        if request.reservation is not None:
-            self._change(request, None, cause)
-
-    def look_after(self) -> None:
-        """Takes back the promises of those that ask for more PEs than there are any more, and tells that
-        those cannot be kept whose queues are stopped when their time has come."""
-        if not self._site.reserved:
-            return
-        for name, those in self._known.of.items():
-            if those.widest > (size := self._site.size(name)):
-                for request in those.requests:
-                    if request.spec.ask.pes > size:
-                        self.drop(request, _NEVER)
-        for request in self._known.due(self._now):
-            queue, told = self._site.settings.queues.get(request.queue), self.told(request)
-            if told is not None and not told.late and queue is not None and not queue.started:
-                self._change(request, replace(told, late=f"queue {queue.name} is stopped"))
-
-    def start(self, request: Request, of: Request, forced: bool = False) -> None:
-        """It is started; ``of``: the array whose index it is, or itself; ``forced``: whatever is kept."""
-        hole = None if forced else self._holes.get(request.seq, self._holes.get(of.seq))
-        former = of.reservation
-        self.early = self.early or (former is not None and (former.at is None or former.at > self._now))
-        if self._laid_out is None and not self._site.reserved:
-            self._starts.append(request)
-            return
-        if passing := self._passes_untimed(of):
-            self._passing.add(request.seq)
-        self._time.give_up(of)
-        self._begin(of)
-        end = self._now + length_of(self._site, request)
-        if hole is not None:
-            self._until[request.seq] = hole
-            end = min(end, hole)
-        self._time.take(request, end, passing)
-
-    def made(self) -> Reserving | None:
-        """What this pass promises or takes back, as an action."""
-        if not self.changes and not (self.early and self._promised()):
-            return None
-        return Reserving(self.changes, self._site.freed if self.is_moving else 0, self.causes)
-
-    def is_shared(self, request: Request) -> bool:
-        """Whether some limit keeps it back, and each that does counts what is taken from all."""
-        rules, least = self._rules(request.queue), mold.least_of(self._site, request)
-        found = [rule.shared for rule in rules if rule.refuses(least) is not None]
-        return bool(found) and all(found)
-
-    # ------------------------------------------------------------ who would delay whom
-
-    def mask(self, queue: str, columns: Columns) -> Mask | None:
-        """Rows of a queue that would hold what is kept for others, as far as PEs tell; None: none would."""
-        if not self._is_kept():
-            return None
-        pes = "pes", self._site.domain_of(queue).name
-        if not self._time.profile.has(pes):
-            return None
-        rows = self._holding(queue, columns, pes)
-        known = self._known.of[queue]
-        if known.rows:  # who is promised a start is judged by itself
-            rows[known.places] = not self.is_moving
-            rows[[request.slot for request in self.due(queue)]] = False
-        return rows
-
-    def _holding(self, queue: str, columns: Columns, pes: Amount) -> Mask:
-        """Who asks for more PEs than are free for as long as he runs."""
-        profile, amounts = self._time.profile, [pes]
-        if self._time.spans.has_untimed and profile.has(spare_of(pes)):
-            amounts.append(spare_of(pes))
-        rows: Mask = columns.pes > min(profile.free(each, self._now) for each in amounts)
-        open_ = np.flatnonzero(~rows & (columns.pes > min(map(profile.least, amounts))))
-        if len(open_):
-            ends = self._now + self._walls(queue, columns, pes)[open_]
-            least = np.minimum.reduce([profile.least_until(each, ends) for each in amounts])
-            rows[open_] = columns.pes[open_] > least
-        return rows
-
-    def _walls(self, queue: str, columns: Columns, pes: Amount) -> Floats:
-        """How long the rows of a queue must find room at the least."""
-        if self._time.spans.has_untimed:
-            return planned_walls(self._site.settings, queue, columns.wall)
-        return passing_walls(self._site, queue, columns, lambda: self._takes_chances([pes]))
+    # ------------------------------------------------------------ which requests delay a reservation
 
     def _is_kept(self) -> bool:
+        """True if something is kept for a reservation."""
         return bool(self._site.reserved or (self._laid_out is not None and self._laid_out.kept))
 
     def delaying(self, request: Request) -> Reason | None:
-        """Who is promised what it would hold; None where it delays nobody, or there are too few PEs for it in
-        any case."""
+        """Return the reservation that a request would delay; None: it delays none, or it lacks PEs in any
+        case."""
         if not self._is_kept():
             return None
-        time, told = self._time, self.told(request)
-        if self._site.held_by(request) > time.spans.idle.get(self._site.domain_of(request.queue).name, 0):
+        layout, domain = self._layout, self._site.domain_of(request.queue).name
+        if self._site.held_by(request) > layout.spans.idle.get(domain, 0):
             return None
-        claims = self._may_take(request)
-        own = time.spans.lift(request.seq)
+        claims = self._wanted(request)
+        own = layout.spans.lift(request.seq)
         self._holes.pop(request.seq, None)
-        fits = time.fits(request, claims) or self._passes(request, claims)
-        if own is not None and told is not None:
-            time.spans.keep(request.seq, own)
-        return None if fits else self._in_the_way(request)
+        fits = layout.fits(request, claims) or self._passes(request, claims)
+        if own is not None and self.told(request) is not None:
+            layout.spans.keep(request.seq, own)
+        return None if fits else self._reason(request)
 
-    def _in_the_way(self, request: Request) -> Reason | None:
-        first = self._time.spans.first(request.seq)
+    def _reason(self, request: Request) -> Reason | None:
+        first = self._layout.spans.first(but=request.seq)
         if first is None:
             return None
         at, seq = first
@@ -376,3 +122,246 @@ class Reservations(PassPromises):
         if length >= FOREVER:
             return _ENDLESS("scheduler", id, until=until)
         return _DELAYS("scheduler", length, id, until=until)
+
+    def _wanted(self, request: Request) -> Claims:
+        """Return what must be free for a request: spare amounts too, unless its reserved time has come. That
+        was reserved beside all reservations that are older."""
+        told = self.told(request)
+        is_due = told is not None and told.at is not None and told.at <= self._now
+        return self._layout.claims(request, not is_due and self._passes_untimed(request))
+
+    def _passes_untimed(self, request: Request) -> bool:
+        """True if its start passes an older reservation without a time."""
+        told = self.told(request)
+        return self._layout.spans.is_untimed_before(None if told is None else (told.turn, request.seq))
+
+    def mask(self, queue: str, columns: Columns) -> Mask | None:
+        """Return the rows of a queue that would delay a reservation by the PEs that they ask for; None: no
+        row. A row with a reservation of its own counts only while nothing has become free, and until its time
+        has come: it is examined by itself."""
+        if not self._is_kept():
+            return None
+        pes = "pes", self._site.domain_of(queue).name
+        if not self._layout.profile.has(pes):
+            return None
+        rows = self._too_wide(queue, columns, pes)
+        if own := self.rows(queue):
+            rows[own] = not self.is_moving
+            rows[[request.slot for request in self.due(queue)]] = False
+        return rows
+
+    def _too_wide(self, queue: str, columns: Columns, pes: Amount) -> Mask:
+        """Return the rows that ask for more PEs than are free for as long as they run."""
+        profile, amounts = self._layout.profile, [pes]
+        if self._layout.spans.has_untimed and profile.has(spare_of(pes)):
+            amounts.append(spare_of(pes))
+        rows: Mask = columns.pes > min(profile.free(each, self._now) for each in amounts)
+        unsure = np.flatnonzero(~rows & (columns.pes > min(map(profile.least, amounts))))
+        if len(unsure):
+            ends = self._now + self._walls(queue, columns, pes)[unsure]
+            least = np.minimum.reduce([profile.least_until(each, ends) for each in amounts])
+            rows[unsure] = columns.pes[unsure] > least
+        return rows
+
+    def _walls(self, queue: str, columns: Columns, pes: Amount) -> Floats:
+        """Return how long the rows of a queue must find room at least."""
+        if self._layout.spans.has_untimed:
+            return planned_walls(self._site.settings, queue, columns.wall)
+        return passing_walls(self._site, queue, columns, lambda: self._may_take_chances([pes]))
+
+    # ------------------------------------------------------------ by chance, by contract
+
+    def _passes(self, request: Request, claims: Claims) -> bool:
+        """True if it may start although its wall limit runs into a reservation."""
+        queue = self._site.settings.queues.get(request.queue)
+        if self._layout.spans.has_untimed or queue is None:
+            return False
+        length = length_of(self._site, request)
+        probable = probable_length(self._site, queue, request, length)
+        if probable is not None:
+            return self._layout.profile.fits(claims, probable) and self._may_take_chances(claims)
+        wanted = hole_wanted(queue, request, length)
+        if wanted is None:
+            return False
+        end = self._layout.until(request, claims)
+        if end >= FOREVER or end - self._now < wanted:
+            return False
+        self._holes[request.seq] = Instant(end)
+        return True
+
+    def _may_take_chances(self, amounts: Collection[object]) -> bool:
+        """True if all that is kept of these amounts is kept for times that are not promised."""
+        kept = self._layout.kept.items()
+        found = ((seq, held.begin) for seq, held in kept if not held.claims.keys().isdisjoint(amounts))
+        return not any(self._is_firm(self._site.requests[seq], begin) for seq, begin in found)
+
+    def _is_firm(self, request: Request, begin: int) -> bool:
+        """True if no request may take a chance at the cost of this one: its queue promises times, it could
+        start now, or its time is not known or over. So it does not starve."""
+        if promises_times(self._site, request.queue) or begin in (self._now, FOREVER):
+            return True
+        told = self.told(request)
+        is_late = told is not None and bool(told.late)
+        return request.reservation is not None and (is_late or self.is_due(request))
+
+    def has_hole(self, request: Request, until: Instant | None) -> bool:
+        """True if a start that was proposed with this end (None: with none) fits the hole that `delaying` has
+        found last."""
+        hole = self._holes.get(request.seq)
+        return hole is None or (until is not None and until <= hole)
+
+    def is_as_found(self, request: Request, action: Start) -> bool:
+        """True if a start was proposed as `delaying` has found it last."""
+        passing = action.passing or not self._passes_untimed(request)
+        return passing and self.has_hole(request, action.until)
+
+    def is_passing(self, seq: Seq) -> bool:
+        """True if a request that this pass starts passes a reservation without a time."""
+        return seq in self._passing
+
+    def hole_of(self, seq: Seq) -> Instant | None:
+        """Return when a request that this pass starts is ended as its hole ends; None: it fills no hole."""
+        return self._until.get(seq)
+
+    # ------------------------------------------------------------ making and keeping reservations
+
+    def reserve(self, request: Request) -> None:
+        """Reserve the earliest start for a request, unless the reservation that it has is no later."""
+        layout, former = self._layout, None if request.seq in self._begun else request.reservation
+        layout.spans.lift(request.seq)
+        pes = 0
+        if request.spec.mold is not None:
+            request = self._on_best_size(request, former)
+            pes = request.spec.ask.pes
+        if not layout.profile.ever(layout.claims(request)):
+            return self.drop(request, _NEVER)
+        at = self._earliest(request, former)
+        is_same = former is not None and former.pes == pes
+        if is_same and former is not None and former.at is not None and (at is None or at >= former.at):
+            return self._keep(request, former, at)
+        if self._is_stopped_by(request, at):
+            return None
+        turn = self._next_turn() if former is None else former.turn
+        if former is None or former.at != at or not is_same:
+            self._change(request, Reservation(at, layout.awaited(at), turn=turn, pes=pes))
+            layout.opened[request.queue] += former is not None
+        return layout.put(request, at, turn)
+
+    def _on_best_size(self, request: Request, former: Reservation | None) -> Request:
+        """Return a moldable request on the size on which it ends soonest and starts no later than reserved;
+        if there is none, on the size that is reserved, else on the smallest."""
+        best = self._soonest(request, former)
+        if best is not None:
+            return best[0]
+        if former is not None and former.pes:
+            return sized(request, former.pes)
+        return mold.least_of(self._site, request)
+
+    def _soonest(self, request: Request, former: Reservation | None) -> tuple[Request, int] | None:
+        def start_of(one: Request) -> int | None:
+            at = self._earliest(one, former)
+            return None if self._is_stopped_by(one, at) else at
+
+        latest = None if former is None else former.at
+        return mold.soonest(self._site, self._now, request, start_of, latest)
+
+    def soonest(self, request: Request) -> tuple[Request, int] | None:
+        """Return the size on which a moldable request ends soonest, and its start, no later than reserved."""
+        spans, told = self._layout.spans, self.told(request)
+        own = spans.lift(request.seq)
+        found = self._soonest(request, told)
+        if own is not None and told is not None:
+            spans.keep(request.seq, own)
+        return found
+
+    def _earliest(self, request: Request, former: Reservation | None) -> Instant | None:
+        """Return the first start that is possible; None: its time is unknown. A request that passes an older
+        reservation without a time moves to an earlier start only if enough is spare."""
+        layout, at = self._layout, None if former is None else former.at
+        passing = self._passes_untimed(request)
+        found = layout.earliest(request, layout.claims(request, passing))
+        if passing and at is not None and (found is None or found > at):
+            found = layout.earliest(request, layout.claims(request))
+            found = None if found is None else max(found, at)
+        return None if found is None else Instant(found)
+
+    def _keep(self, request: Request, former: Reservation, at: Instant | None) -> None:
+        """Keep a reservation. If it cannot be kept, keep room for the first start that is possible, and note
+        the cause."""
+        if self._may_still_be_kept(request, former):
+            return self._layout.put(request, former.at, former.turn)
+        reserved = former.at if former.at is not None else self._now
+        is_late = at is None or max(at, self._now) > reserved + MOMENT
+        if is_late and at != former.at and not former.late:
+            self._change(request, replace(former, late=self._layout.cause_of_delay(former.at)))
+        return self._layout.put(request, at, former.turn)
+
+    def _may_still_be_kept(self, request: Request, former: Reservation) -> bool:
+        """True if the requests that started past it by chance may still end in time."""
+        is_ahead = former.at is not None and former.at > self._now and not former.late
+        return is_ahead and not promises_times(self._site, request.queue)
+
+    def _is_stopped_by(self, request: Request, start: int | None) -> bool:
+        """True if a shift will have stopped its queue by that start: when it starts then is unknown."""
+        closing, stop = self._site.closings.get(request.queue), self._site.upcoming_stops.get(request.queue)
+        if closing is None:
+            return False
+        drains = stop is not None and stop.spill == "drain" and stop.at == closing
+        return start is None or start + (length_of(self._site, request) if drains else 1) > closing
+
+    def is_too_much(self, request: Request) -> bool:
+        """True if it asks for more than a rule allows when nothing else runs."""
+        least = mold.least_of(self._site, request)
+        return any(count > most for _, count, most in self._claims_of(least, False))
+
+    def is_shared(self, request: Request) -> bool:
+        """True if rules refuse it, and only rules that count what is taken from all."""
+        least = mold.least_of(self._site, request)
+        refusing = [rule for rule in self._rules(request.queue) if rule.refuses(least) is not None]
+        return bool(refusing) and all(rule.shared for rule in refusing)
+
+    # ------------------------------------------------------------ dropping reservations, starting requests
+
+    def drop(self, request: Request, cause: str) -> None:
+        """Take back the reservation of a request."""
+        self._layout.give_up(request)
+        if request.reservation is not None:
+            self._change(request, None, cause)
+
+    def look_after(self) -> None:
+        """Take back reservations of more PEs than there are any more, and note as late those whose time has
+        come in a stopped queue."""
+        for name, requests in self._as_found.items():
+            size = self._site.size(name)
+            for request in requests:
+                if request.spec.ask.pes > size:
+                    self.drop(request, _NEVER)
+        for request in self._all_due():
+            queue, told = self._site.settings.queues.get(request.queue), self.told(request)
+            if told is not None and not told.late and queue is not None and not queue.started:
+                self._change(request, replace(told, late=f"queue {queue.name} is stopped"))
+
+    def start(self, request: Request, of: Request, forced: bool = False) -> None:
+        """Note that a request starts; ``of``: the array whose index it is, or itself; ``forced``: whatever is
+        reserved."""
+        hole = None if forced else self._holes.get(request.seq, self._holes.get(of.seq))
+        former = of.reservation
+        self.early = self.early or (former is not None and (former.at is None or former.at > self._now))
+        if self._laid_out is None and not self._site.reserved:
+            self._started.append(request)
+            return
+        if passing := self._passes_untimed(of):
+            self._passing.add(request.seq)
+        self._layout.give_up(of)
+        self._begin(of)
+        end = self._now + length_of(self._site, request)
+        if hole is not None:
+            self._until[request.seq] = hole
+            end = min(end, hole)
+        self._layout.take(request, end, passing)
+
+    def made(self) -> Reserving | None:
+        """Return the reservations that this pass makes, changes or takes back, as an action."""
+        if not self.changes and not (self.early and self._reserved()):
+            return None
+        return Reserving(self.changes, self._site.freed if self.is_moving else 0, self.causes)

@@ -1,0 +1,122 @@
+"""Reservations of a site, as a pass begins and with the changes that the pass makes."""
+
+from collections import Counter
+
+from nqspy.core.timeline.layout import time_of, turn_of
+from nqspy.core.timeline.lengths import MOMENT
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.requests import Request
+from nqspy.model.reservation import Reservation
+from nqspy.model.site import Site
+
+
+class StandingReservations:
+    """``changes``: reservations that the pass makes or changes (None: takes back), ``causes``: why."""
+
+    def __init__(self, site: Site, now: Instant) -> None:
+        self._site, self._now = site, now
+        self._begun: set[Seq] = set()
+        self._by_queue: dict[str, list[Request]] | None = None
+        self._due: list[Request] | None = None
+        self._last_turn: int | None = None
+        self._more = Counter[str]()
+        self.changes: dict[Seq, Reservation | None] = {}
+        self.causes: dict[Seq, str] = {}
+
+    def _change(self, request: Request, made: Reservation | None, cause: str = "") -> None:
+        """Give a request this reservation; None: none any more, for this cause."""
+        self._more[request.queue] += (made is not None) - self._is_reserved(request.seq)
+        self.changes[request.seq] = made
+        if cause:
+            self.causes[request.seq] = cause
+
+    def _begin(self, request: Request) -> None:
+        """Use up the reservation of a request that starts, or of an array of which an index starts."""
+        self._more[request.queue] -= self._is_reserved(request.seq)
+        self.changes.pop(request.seq, None)
+        self._begun.add(request.seq)
+
+    def _next_turn(self) -> int:
+        if self._last_turn is None:
+            requests = self._site.requests
+            self._last_turn = max((turn_of(requests[seq])[0] for seq in self._site.reserved), default=0)
+        self._last_turn += 1
+        return self._last_turn
+
+    # ------------------------------------------------------------ as the pass begins
+
+    @property
+    def _as_found(self) -> dict[str, list[Request]]:
+        """Requests of each queue that have a reservation as the pass begins."""
+        if self._by_queue is None:
+            self._by_queue = {}
+            for seq in self._site.reserved:
+                request = self._site.requests[seq]
+                self._by_queue.setdefault(request.queue, []).append(request)
+        return self._by_queue
+
+    def rows(self, queue: str) -> list[int]:
+        """Return the rows of a queue's columns that have a reservation as the pass begins."""
+        return [request.slot for request in self._as_found.get(queue, ()) if request.slot >= 0]
+
+    def _all_due(self) -> list[Request]:
+        """Return the requests whose reserved time has come as the pass begins, the earliest first."""
+        if self._due is None:
+            requests = map(self._site.requests.__getitem__, self._site.reserved)
+            self._due = sorted((each for each in requests if time_of(each) <= self._now), key=time_of)
+        return self._due
+
+    def due(self, queue: str) -> list[Request]:
+        """Return those of one queue."""
+        return [request for request in self._all_due() if request.queue == queue and request.slot >= 0]
+
+    def is_due(self, request: Request) -> bool:
+        """True if the time has come that was reserved as the pass began."""
+        return request.reservation is not None and time_of(request) <= self._now
+
+    # ------------------------------------------------------------ as it is by now
+
+    @property
+    def is_begun(self) -> bool:
+        """True if a request that had a reservation starts in this pass."""
+        return not self._site.reserved.keys().isdisjoint(self._begun)
+
+    def has_begun(self, request: Request) -> bool:
+        """True if this pass starts the request, or an index of it."""
+        return request.seq in self._begun
+
+    def told(self, request: Request) -> Reservation | None:
+        """Return the reservation of a request by now."""
+        return None if request.seq in self._begun else self.changes.get(request.seq, request.reservation)
+
+    def _is_reserved(self, seq: Seq) -> bool:
+        if seq in self.changes:
+            return self.changes[seq] is not None
+        return seq in self._site.reserved and seq not in self._begun
+
+    def _reserved(self) -> dict[Seq, Reservation]:
+        """Return the reservations by request."""
+        requests, begun = self._site.requests, self._begun
+        kept = {seq: requests[seq].reservation for seq in self._site.reserved if seq not in begun}
+        return {seq: each for seq, each in (kept | self.changes).items() if each is not None}
+
+    def count(self, queue: str) -> int:
+        """Return how many requests of a queue have a reservation."""
+        return len(self._as_found.get(queue, ())) + self._more[queue]
+
+    def for_now(self, queue: str) -> list[int]:
+        """Return the rows of a queue for which this pass has reserved a start at once, and that wait."""
+        made = (seq for seq, each in self.changes.items() if each is not None and each.at == self._now)
+        requests = (self._site.requests[seq] for seq in made)
+        return [request.slot for request in requests if request.queue == queue and request.slot >= 0]
+
+    def next_at(self) -> Instant | None:
+        """Return when the next reserved time comes, or a start whose time has come is late."""
+        is_same = not (self.changes or self._begun)
+        times = [
+            each.at
+            for each in self._reserved().values()
+            if each.at is not None and (is_same or not each.late)
+        ]
+        dues = (at if at > self._now else at + MOMENT + 1 for at in times)
+        return min((Instant(at) for at in dues if at > self._now), default=None)
