@@ -1,9 +1,12 @@
 """A start that came too late for its promise: room is kept for it beside what others were promised."""
 
 import pytest
-from core.harness import promised
+from core.harness import promised, spec_of
+from msgspec.structs import replace
 
 from nqspy.model import events as ev
+from nqspy.model.arrays import ArraySpec
+from nqspy.model.ids import Seq, array_key, member
 
 
 def test_one_whose_start_an_operator_made_late_makes_no_other_start_late(house):
@@ -100,3 +103,21 @@ def test_a_hole_a_moment_too_short_before_ones_time_is_no_room_at_that_time(hous
     house.go()
     kept = house.request(unlimited).reservation
     assert kept is None or (promised(house, unlimited) <= told and not kept.late)
+
+
+def test_the_next_index_of_an_array_is_not_late_by_the_reservation_of_the_index_that_started(house):
+    """Otherwise it would have a start reserved that overlaps another reservation by a moment."""
+    house.change(ev.Change("create", "consumable/gpu", {"units": ("0",)}))
+    house.machine(pes=3).queue("night", order="fcfs", reserve=None)
+    house.submit("anne wall=60:00", "anne wall=10:00")
+    spec = replace(spec_of("ben", gpu="1", wall="5:00"), queue="night", array=ArraySpec(((1, 3, 1),)))
+    array = Seq(array_key(house.site.next_seq))
+    house._event(ev.Submitted(array, spec, "night", "queued"))
+    (wide,) = house.submit("cleo pes=2 wall=5:00")
+    house.go()
+    house.go()
+    assert promised(house, wide) == 10
+    house.at(10).end(member(array, 1))
+    assert house.go().starts == [member(array, 2)]
+    house.go()
+    assert promised(house, array) == 15, "it would overlap the wide one from 310 s on"

@@ -107,7 +107,7 @@ class Reservations(StandingReservations):
         claims = self._wanted(request)
         own = layout.spans.lift(request.seq)
         self._holes.pop(request.seq, None)
-        fits = layout.fits(request, claims) or self._passes(request, claims)
+        fits = layout.fits(request, claims, self.told(request)) or self._passes(request, claims)
         if own is not None and self.told(request) is not None:
             layout.spans.keep(request.seq, own)
         return None if fits else self._reason(request)
@@ -279,9 +279,9 @@ class Reservations(StandingReservations):
         reservation without a time moves to an earlier start only if enough is spare."""
         layout, at = self._layout, None if former is None else former.at
         passing = self._passes_untimed(request)
-        found = layout.earliest(request, layout.claims(request, passing))
+        found = layout.earliest(request, layout.claims(request, passing), former)
         if passing and at is not None and (found is None or found > at):
-            found = layout.earliest(request, layout.claims(request))
+            found = layout.earliest(request, layout.claims(request), former)
             found = None if found is None else max(found, at)
         return None if found is None else Instant(found)
 

@@ -14,6 +14,7 @@ from nqspy.core.timeline.spans import Held, Spans, Turn, recall, remember, spare
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.molded import sized
 from nqspy.model.requests import Request, State
+from nqspy.model.reservation import Reservation
 from nqspy.model.site import Site
 
 ClaimsOf = Callable[[Request, bool], Iterable[tuple[Amount, int, int]]]
@@ -120,7 +121,8 @@ class Layout:
         for request in untimed:
             self.put(request, None, turn_of(request)[0])
         for request in sorted(over, key=_due_first):  # others were reserved beside these
-            self.put(request, self.earliest(request, self.claims(request)), turn_of(request)[0])
+            at = self.earliest(request, self.claims(request), request.reservation)
+            self.put(request, at, turn_of(request)[0])
         return self._now if over else min(map(time_of, reserved), default=FOREVER)
 
     def _is_open(self, request: Request) -> bool:
@@ -197,36 +199,39 @@ class Layout:
 
     # ------------------------------------------------------------ room for a request
 
-    def earliest(self, request: Request, claims: Claims) -> int | None:
-        """Return the first instant from which a request with these claims may run; None: there is none. What
-        it keeps when a shift suspends it must be free for ever."""
+    def earliest(self, request: Request, claims: Claims, kept: Reservation | None) -> int | None:
+        """Return the first instant from which a request with these claims may run; None: there is none.
+        ``kept``: the reservation that it has. What it keeps when a shift suspends it must be free for ever.
+        """
         length = length_of(self._site, request)
         found = self.profile.earliest(claims, length)
-        if request.reservation is not None and (found is None or found > time_of(request)):
-            found = self._a_moment_late(request, claims, length) or found
+        at = None if kept is None else kept.at
+        if at is not None and (found is None or found > at):
+            found = self._a_moment_late(claims, length, at) or found
         if found is None or not is_suspended(self._site, request, found, found + length):
             return found
         return self.profile.earliest(claims, length, self._kept_on(request, claims))
 
-    def fits(self, request: Request, claims: Claims) -> bool:
-        """True if a request with these claims may run from now on."""
-        length = self._room_for(request)
+    def fits(self, request: Request, claims: Claims, kept: Reservation | None) -> bool:
+        """True if a request with these claims may run from now on; ``kept``: the reservation that it has."""
+        length = self._room_for(request, kept)
         if not self.profile.fits(claims, length):
             return False
         if not is_suspended(self._site, request, self._now, self._now + length):
             return True
         return self.profile.fits(self._kept_on(request, claims), FOREVER)
 
-    def _room_for(self, request: Request) -> int:
+    def _room_for(self, request: Request, kept: Reservation | None) -> int:
         """Return how long a request must find room. One whose time came a moment ago has had room reserved
         from then on, so a reservation at the end of that does not delay it."""
-        length, late = length_of(self._site, request), self._now - time_of(request)
+        length = length_of(self._site, request)
+        late = 0 if kept is None or kept.at is None else self._now - kept.at
         return max(1, length - late) if 0 < late <= self._moment and length < FOREVER else length
 
-    def _a_moment_late(self, request: Request, claims: Claims, length: int) -> int | None:
+    def _a_moment_late(self, claims: Claims, length: int, at: int) -> int | None:
         """Return the first start that is at most a moment later than reserved, beside those reserved at the
         end of its reservation: there is room up to that end. None: there is none."""
-        at, earliest = time_of(request), self.profile.earliest
+        earliest = self.profile.earliest
         if length >= FOREVER:
             return None
         soon = earliest(claims, max(1, length - self._moment), after=at)
