@@ -413,3 +413,39 @@ def test_who_waits_for_one_who_was_told_no_time_has_his_turn_in_the_pass_that_st
     house.end(endless)
     assert house.go().starts == [long, wide], "in the order in which they were told; no PE is left to nobody"
     assert promised(house, short) == 14, "when the wide one has ended"
+
+
+@pytest.mark.parametrize("reserve", [1, None])
+def test_a_reservation_is_given_up_when_its_resource_breaks_and_others_run(house, reserve):
+    house.machine(pes=8).queue("night", order="fcfs", reserve=reserve)
+    house.probe("licence", "ok")
+    (running,) = house.submit("anne pes=6 wall=8:00")
+    house.go()
+    (head,) = house.submit("ben pes=8 wall=60:00 needs=licence")
+    house.go()
+    assert promised(house, head) == 8
+    house.probe("licence", "broken")
+    other, wide = house.submit("cleo pes=4 wall=60:00", "dora pes=8 wall=5:00")
+    house.at(8 * 60).end(running)
+    told = house.go()
+    assert told.starts == [other]
+    assert house.request(head).reservation is None
+    assert promised(house, wide) == 68, "the next one has a start reserved"
+    house.probe("licence", "ok")
+    house.go()
+    assert (promised(house, head) is not None) == (reserve is None)
+
+
+def test_a_reservation_of_a_queue_whose_resource_breaks_holds_nothing_in_other_queues(house):
+    house.machine(pes=8).queue("night", order="fcfs", reserve=1, priority=20).queue("day", reserve=1)
+    house.probe("licence", "ok").set("queue/night/needs", ("licence",))
+    (running,) = house.submit("anne pes=6 wall=8:00", queue="day")
+    house.go()
+    (head,) = house.submit("ben pes=8 wall=60:00", queue="night")
+    house.go()
+    assert promised(house, head) == 8
+    house.probe("licence", "broken")
+    (other,) = house.submit("cleo pes=4 wall=60:00", queue="day")
+    house.at(8 * 60).end(running)
+    assert house.go().starts == [other]
+    assert house.request(head).reservation is None

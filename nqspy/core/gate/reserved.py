@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 import numpy as np
 from msgspec.structs import replace
 
+from nqspy.core import resource_health
 from nqspy.core.gate.rule import Claim, Mask, Rule
 from nqspy.core.gate.standing import StandingReservations
 from nqspy.core.runtime import planned_walls
@@ -329,13 +330,16 @@ class Reservations(StandingReservations):
             self._change(request, None, cause)
 
     def look_after(self) -> None:
-        """Take back reservations of more PEs than there are any more, and note as late those whose time has
-        come in a stopped queue."""
+        """Take back reservations of more PEs than there are any more and those that need a broken resource.
+        Note as late those whose time has come in a stopped queue."""
+        site, broken = self._site, resource_health.broken(self._site)
         for name, requests in self._as_found.items():
-            size = self._site.size(name)
+            size = site.size(name)
             for request in requests:
                 if request.spec.ask.pes > size:
                     self.drop(request, _NEVER)
+                elif broken and (why := resource_health.keeping(site, request)) is not None:
+                    self.drop(request, why.text)
         for request in self._all_due():
             queue, told = self._site.settings.queues.get(request.queue), self.told(request)
             if told is not None and not told.late and queue is not None and not queue.started:
