@@ -449,3 +449,24 @@ def test_a_reservation_of_a_queue_whose_resource_breaks_holds_nothing_in_other_q
     house.at(8 * 60).end(running)
     assert house.go().starts == [other]
     assert house.request(head).reservation is None
+
+
+def test_what_was_kept_for_a_reservation_that_is_given_up_is_used_by_the_next_pass(house):
+    """The sweep has examined the requests in front of it already, and no event wakes a pass for them."""
+    for name, units in (("gpu", ("0",)), ("matlab", ("0",))):
+        house.change(ev.Change("create", f"consumable/{name}", {"units": units}))
+    house.machine(pes=6).queue("night", order="fcfs", reserve=None)
+    ending = house.submit("anne pes=4 wall=10:00", "anne gpu=1 wall=30:00")
+    house.go()
+    long, never = house.submit("ben pes=5 gpu=1 wall=60:00", "cleo pes=4 matlab=1 wall=20:00")
+    house.go()
+    assert (promised(house, long), promised(house, never)) == (30, 10)
+    house.change(ev.Change("set", "consumable/matlab/units", ()))
+    house.later(minutes=1)
+    for seq in ending:
+        house.end(seq)
+    assert house.go().starts == []
+    assert house.request(never).reservation is None
+    assert house.plan.wake_at == house.now + 1
+    assert house.later(ms=1).go().starts == [long]
+    assert house.plan.wake_at is None

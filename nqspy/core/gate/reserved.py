@@ -328,6 +328,7 @@ class Reservations(StandingReservations):
         self._layout.give_up(request)
         if request.reservation is not None:
             self._change(request, None, cause)
+            self._gave_up = True
 
     def look_after(self) -> None:
         """Take back reservations of more PEs than there are any more and those that need a broken resource.
@@ -340,6 +341,7 @@ class Reservations(StandingReservations):
                     self.drop(request, _NEVER)
                 elif broken and (why := resource_health.keeping(site, request)) is not None:
                     self.drop(request, why.text)
+        self._gave_up = False  # this pass has not examined the others yet
         for request in self._all_due():
             queue, told = self._site.settings.queues.get(request.queue), self.told(request)
             if told is not None and not told.late and queue is not None and not queue.started:

@@ -20,6 +20,7 @@ class StandingReservations:
         self._due: list[Request] | None = None
         self._last_turn: int | None = None
         self._more = Counter[str]()
+        self._gave_up = False
         self.changes: dict[Seq, Reservation | None] = {}
         self.causes: dict[Seq, str] = {}
 
@@ -111,7 +112,10 @@ class StandingReservations:
         return [request.slot for request in requests if request.queue == queue and request.slot >= 0]
 
     def next_at(self) -> Instant | None:
-        """Return when the next reserved time comes, or a start whose time has come is late."""
+        """Return when the next reserved time comes, or a start whose time has come is late. If the pass has
+        taken back a reservation, the next pass comes at once: this one has examined the others before."""
+        if self._gave_up and self._reserved():
+            return Instant(self._now + 1)
         is_same = not (self.changes or self._begun)
         times = [
             each.at
