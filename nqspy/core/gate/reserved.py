@@ -109,7 +109,7 @@ class Reservations(StandingReservations):
         own = layout.spans.lift(request.seq)
         self._holes.pop(request.seq, None)
         fits = layout.fits(request, claims, self.told(request)) or self._passes(request, claims)
-        if own is not None and self.told(request) is not None:
+        if own is not None:
             layout.spans.keep(request.seq, own)
         return None if fits else self._reason(request)
 
@@ -268,10 +268,10 @@ class Reservations(StandingReservations):
 
     def soonest(self, request: Request) -> tuple[Request, int] | None:
         """Return the size on which a moldable request ends soonest, and its start, no later than reserved."""
-        spans, told = self._layout.spans, self.told(request)
+        spans = self._layout.spans
         own = spans.lift(request.seq)
-        found = self._soonest(request, told)
-        if own is not None and told is not None:
+        found = self._soonest(request, self.told(request))
+        if own is not None:
             spans.keep(request.seq, own)
         return found
 

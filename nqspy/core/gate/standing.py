@@ -87,8 +87,9 @@ class StandingReservations:
         return request.seq in self._begun
 
     def told(self, request: Request) -> Reservation | None:
-        """Return the reservation of a request by now."""
-        return None if request.seq in self._begun else self.changes.get(request.seq, request.reservation)
+        """Return the reservation of a request by now; of an array that of its next index."""
+        former = None if request.seq in self._begun else request.reservation
+        return self.changes.get(request.seq, former)
 
     def _is_reserved(self, seq: Seq) -> bool:
         if seq in self.changes:
