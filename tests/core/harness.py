@@ -15,11 +15,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from nqspy.core.classes import JobClass
 from nqspy.core.draft import Draft
 from nqspy.core.no_exits import NoExits
 from nqspy.core.order.places import QueueOrder, standing
 from nqspy.core.passes import explain, run_pass
-from nqspy.core.preemption.classes import JobClass
 from nqspy.core.resource_health import PROBES
 from nqspy.core.startable import changes as startable
 from nqspy.engine.enact import decided, enact

@@ -17,11 +17,7 @@ from itertools import chain
 from typing import Any
 from weakref import proxy
 
-from nqspy.core.draft import Draft
-from nqspy.core.feature import Feature
-from nqspy.core.gate.gate import Gate
-from nqspy.core.preemption import blocks
-from nqspy.core.preemption.classes import (
+from nqspy.core.classes import (
     BY_CLASS,
     CLASSES,
     GANG,
@@ -30,6 +26,10 @@ from nqspy.core.preemption.classes import (
     is_served,
     undisturbed_until,
 )
+from nqspy.core.draft import Draft
+from nqspy.core.feature import Feature
+from nqspy.core.gate.gate import Gate
+from nqspy.core.preemption import blocks
 from nqspy.core.preemption.loaded import LoadedJobs, WaitingJob
 from nqspy.core.variants.sizes import sizes_of
 from nqspy.model import promises

@@ -5,7 +5,7 @@ from collections import Counter
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nqspy.core.preemption.classes import ClassTable, JobClass
+from nqspy.core.classes import ClassTable, JobClass
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Attempt, Request, State

@@ -1,8 +1,8 @@
 """Whose state is moved first where several jobs leave their PEs or come back: what a bumper waits for, by the
 priority of his class, then who comes back, by that of his own, then what nobody waits for any more."""
 
+from nqspy.core.classes import ClassTable
 from nqspy.core.preemption.bumper import NAME
-from nqspy.core.preemption.classes import ClassTable
 from nqspy.model.domains import numbers
 from nqspy.model.ids import Seq
 from nqspy.model.promises import made

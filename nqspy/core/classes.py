@@ -1,5 +1,5 @@
-"""Job classes: what jobs of a queue with ``order=class`` may expect of each other (seed 000, "Job Scheduling
-Parameters"). A table of settings, not constants: a site changes it while jobs run, by hand or by its shifts.
+"""Job classes: how the jobs of queues with ``order=class`` share their PEs (seed 000, "Job Scheduling
+Parameters"). Classes are settings: a site changes them while jobs run, by hand or by its shifts.
 
 A *job* is a request of such a queue: an application, or a batch request that holds PEs itself.
 """
@@ -20,22 +20,20 @@ from nqspy.model.site import Site
 from nqspy.model.tree import setting
 
 BY_CLASS = "class"
-"""The ``order`` of a queue whose requests are scheduled by their classes."""
+"""The ``order`` of a queue that schedules its requests by class."""
 
 
 @dataclass(slots=True)
 class JobClass:
-    """Scheduling parameters of one class. None: no bound (the seed writes one year)."""
+    """The scheduling parameters of one class. None: no bound (the seed writes one year)."""
 
     name: str
-    priority: int = setting("number", 1, "rank among the classes: higher first", low=0, high=63)
-    wait: int | None = setting(
-        "time", None, "time after which one that waits to be loaded has PEs reserved for it"
-    )
+    priority: int = setting("number", 1, "rank among the classes: highest first", low=0, high=63)
+    wait: int | None = setting("time", None, "time that a job waits before PEs are reserved for it")
     do_not_disturb: int | None = setting(
-        "time", 0, "time for each of its PEs that one keeps them at least, once it was given them"
+        "time", 0, "least time for which a job keeps its PEs, for each PE that it has"
     )
-    pe_limit: int | None = setting("count", None, "PEs that all loaded jobs of it have at a time")
+    pe_limit: int | None = setting("count", None, "PEs that all its loaded jobs have at a time")
     preempted: bool = setting("flag", True, "whether its jobs may be preempted")
     users: tuple[str, ...] = setting("names", (), "users that may use it; empty with groups empty: all")
     groups: tuple[str, ...] = setting("names", (), "Unix groups that may use it")
@@ -43,12 +41,12 @@ class JobClass:
 
 @dataclass(slots=True)
 class GangParameters:
-    """What holds for all jobs that are scheduled by class, whatever theirs is."""
+    """Settings for the jobs of all classes."""
 
     large_size: int | None = setting("count", None, "PEs from which a job is large", low=1, nothing="none")
     large_limit: int | None = setting("count", None, "PEs that all loaded large jobs have at a time")
     job_limit: int | None = setting("count", None, "PEs that a job may have", low=1)
-    default_class: str = setting("name", "production", "class of jobs that name none")
+    default_class: str = setting("name", "production", "class of jobs that name no class")
 
 
 def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:
@@ -84,7 +82,7 @@ CLASSES: SettingsObject[JobClass] = declare(
 
 
 def _moves(site: Site, stamp: Stamp) -> Status:
-    """What moves cost of late, and whose do-not-disturb time is shorter than that."""
+    """Return what moves cost of late, and the classes with a do-not-disturb time shorter than a move."""
     mean, slowest = mean_move(site.moves), slowest_move(site.moves)
     if mean is None or slowest is None:
         return Status({"moves": {"count": 0, "mean_s": None, "slowest_s": None}}, [("moves", "none yet")])
@@ -97,10 +95,8 @@ def _moves(site: Site, stamp: Stamp) -> Status:
     return Status({"moves": moves}, [("moves", _MOVES.format(**moves)), *short])
 
 
-_MOVES = "{mean_s:.3g} s for each PE that one left, mean of the last {count}; the slowest {slowest_s:.3g} s"
-_SHORT = (
-    "do_not_disturb={:g} is shorter than a move: of what a job keeps its PEs more may go into moves than work"
-)
+_MOVES = "{mean_s:.3g} s for each PE that a job left, mean of the last {count}; the slowest {slowest_s:.3g} s"
+_SHORT = "do_not_disturb={:g} is shorter than a move: its jobs may spend more time on moves than on work"
 
 GANG: SettingsObject[GangParameters] = declare(
     SettingsObject(
@@ -108,8 +104,8 @@ GANG: SettingsObject[GangParameters] = declare(
         GangParameters,
         words=Words(
             "Gang",
-            "large job size and limit, PEs that a job may have, class of jobs that name none",
-            "what holds for jobs of all classes, and what moves cost of late",
+            "large job size and limit, PEs that a job may have, class of jobs that name no class",
+            "settings for jobs of all classes, and what moves cost of late",
         ),
         check=_check,
         status=_moves,
@@ -120,56 +116,57 @@ _PLAIN = JobClass("")
 
 
 class ClassTable:
-    """The classes of a site as they are in force now."""
+    """The classes of a site that are in force now."""
 
     def __init__(self, settings: Settings) -> None:
         self._known: Mapping[str, JobClass] = CLASSES.all(settings)
         self.gang = GANG.one(settings)
 
     def name(self, request: Request) -> str:
-        """The name of a job's class."""
+        """Return the name of a job's class."""
         return request.spec.job_class or self.gang.default_class
 
     def of(self, request: Request) -> JobClass:
-        """The class of a job; one that is gone counts as one without bounds and of the lowest priority."""
+        """Return the class of a job."""
         return self.named(self.name(request))
 
     def named(self, name: str) -> JobClass:
-        """The class of that name, in the same way."""
+        """Return the class of that name; a deleted class counts as one of the lowest priority without
+        bounds."""
         return self._known.get(name) or _PLAIN
 
     def is_large(self, pes: int) -> bool:
-        """Whether a job of so many PEs is large."""
+        """True if a job of so many PEs is large."""
         return self.gang.large_size is not None and pes >= self.gang.large_size
 
     def forbids(self, request: Request) -> bool:
-        """Whether it can never be loaded, whoever else is."""
+        """True if a job can never be loaded, even if nothing else is."""
         return request.spec.ask.pes > self.most(request.spec)
 
     def most(self, spec: Spec) -> float:
-        """How many PEs such a job may have at the most, whoever else has some; without bound: infinite."""
-        own = self._known.get(spec.job_class or self.gang.default_class) or _PLAIN
+        """Return how many PEs a job may have if nothing else is loaded; infinite without a bound."""
+        own = self.named(spec.job_class or self.gang.default_class)
         large = self.gang.large_limit if self.is_large(spec.ask.pes) else None
-        known = (self.gang.job_limit, own.pe_limit, large)
-        return min((each for each in known if each is not None), default=inf)
+        bounds = (self.gang.job_limit, own.pe_limit, large)
+        return min((each for each in bounds if each is not None), default=inf)
 
 
 def objection(site: Site, name: str, owner: str, groups: Collection[str] | None = ()) -> Refusal | None:
-    """Why a user, member of these Unix groups, may not have a job of that class; None: he may. Without groups
-    (None) all classes are open to him."""
+    """Return why a user, member of these Unix groups, may not use a class; None: they may. Without groups
+    (None) all classes are open."""
     if not name:
         return None
     known = CLASSES.all(site.settings)
     if name not in known:
         return Refusal("no_such_class", name=name[:80], known=", ".join(known) or "none")
-    found = known[name]
-    if groups is not None and not lets_in(found.users, found.groups, owner, groups):
+    named = known[name]
+    if groups is not None and not lets_in(named.users, named.groups, owner, groups):
         return Refusal("class_not_open", name=name, owner=owner)
     return None
 
 
 def too_large(site: Site, spec: Spec, queue: str) -> Refusal | None:
-    """Why an application can never be loaded in a queue that goes by classes; None: it can."""
+    """Return why a queue that goes by class can never load an application; None: it can."""
     most = ClassTable(site.settings).most(spec)
     if spec.caller is None or not is_served(site, queue) or spec.ask.pes <= most:
         return None
@@ -177,19 +174,19 @@ def too_large(site: Site, spec: Spec, queue: str) -> Refusal | None:
 
 
 def is_served(site: Site, queue: str) -> bool:
-    """Whether requests of that queue are scheduled by class."""
+    """True if the requests of a queue are scheduled by class."""
     found = site.settings.queues.get(queue)
     return found is not None and found.order == BY_CLASS
 
 
 def undisturbed_until(request: Request, kind: JobClass) -> Instant | None:
-    """Until when a loaded job keeps its PEs: its class's do-not-disturb time for each of them, from when it
-    was given them; None: for ever."""
+    """Return until when a loaded job keeps its PEs: for the do-not-disturb time of its class, once for each
+    PE, from when it was given them; None: for ever."""
     if kind.do_not_disturb is None:
         return None
     return Instant(goes_since(request) + kind.do_not_disturb * len(request.pes))
 
 
 def class_in(site: Site, queue: str, named: str) -> str:
-    """The class of a request of the queue that names that class, or none (empty); empty: it goes by none."""
+    """Return the class of a request of a queue that names that class (or none); empty: it has no class."""
     return (named or GANG.one(site.settings).default_class) if is_served(site, queue) else ""
