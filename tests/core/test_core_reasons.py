@@ -28,10 +28,10 @@ SAID = {
     ),
     "class_limit": (
         "class standby", (64, 60),
-        "class standby: 64 PEs are the most at a time, and 60 of them are given",
+        "class standby: at most 64 PEs at a time, 60 of them are in use",
     ),
     "class_shut": (
-        "class standby", (64, 65), "class standby: 64 PEs are the most at a time, and it asks for 65"
+        "class standby", (64, 65), "class standby: at most 64 PEs at a time, it asks for 65"
     ),
     "cap_never": (
         "group d3", (12.5, 1, 8, 0, 2),

@@ -13,9 +13,12 @@ What is reserved is a promise (`model.promises`): a restart finds it.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, product
 from typing import Any
 from weakref import proxy
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nqspy.core.classes import (
     BY_CLASS,
@@ -28,9 +31,9 @@ from nqspy.core.classes import (
 )
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature
+from nqspy.core.gate.classes import ClassLimit, JobLimit, LargeLimit
 from nqspy.core.gate.gate import Gate
 from nqspy.core.preemption import blocks
-from nqspy.core.preemption.loaded import LoadedJobs, WaitingJob
 from nqspy.core.variants.sizes import sizes_of
 from nqspy.model import promises
 from nqspy.model.actions import Action, Resume, Suspend
@@ -41,7 +44,7 @@ from nqspy.model.ids import Instant, Seq
 from nqspy.model.molded import sized
 from nqspy.model.promises import Promise
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds, told
-from nqspy.model.requests import Request, State
+from nqspy.model.requests import Attempt, Request, State
 from nqspy.model.shapes import Lacked
 from nqspy.model.site import Settings, Site
 
@@ -55,6 +58,24 @@ _BUMPED, _CLEARED, _BY_CLASS = reason_kinds(
 )
 
 
+class WaitingJob(Struct, frozen=True):
+    """A job that waits to be loaded, ``since`` when; ``parked``: it was before."""
+
+    request: Request
+    kind: JobClass
+    since: Instant
+    parked: bool
+
+    @property
+    def rank(self) -> tuple[int, Instant, Seq]:
+        """Its place: by priority of its class, then by how long it has waited."""
+        return -self.kind.priority, self.since, self.request.seq
+
+    def due(self) -> Instant | None:
+        """When it has waited as long as its class has it wait; None: never."""
+        return None if self.kind.wait is None else Instant(self.since + self.kind.wait)
+
+
 class _DomainPass:
     """One pass over the jobs of one domain."""
 
@@ -63,7 +84,12 @@ class _DomainPass:
         self._tally, self._table = tally, ClassTable(draft.site.settings)
         self._board: Board = draft.board(queue)
         self._contiguous = domain.placement == "contiguous"
-        self._loaded = LoadedJobs(self._table, *self._who_holds())
+        self._running, self._leaving = self._who_holds()
+        self._new: set[Seq] = set()
+        self._class_limit = ClassLimit(self._site)
+        self._limits = (self._class_limit, JobLimit(self._site), LargeLimit(self._site))
+        for limit, holder in product(self._limits, self._holders()):
+            limit.add(holder)
         self._waiting = sorted(self._who_waits(), key=lambda job: job.rank)
         self._kept: tuple[int, ...] = ()
         self._cleared_for: Request | None = None
@@ -122,7 +148,8 @@ class _DomainPass:
                 refused.add(job.request.seq)
             else:
                 self._kept, self._cleared_for = pes, job.request
-                self._loaded.keep(self._least(job), tuple(self._on(pes)))
+                for limit in self._limits:
+                    limit.keep(self._least(job), tuple(self._on(pes)))
                 if not job.parked:
                     self._tally.count(self._least(job))  # others leave it its units, and room under limits
                 self._clear(job, pes)
@@ -159,7 +186,12 @@ class _DomainPass:
 
     def _held_back(self, job: WaitingJob, one: Request) -> Reason | None:
         """The limit that keeps it back on one of its sizes."""
-        return self._loaded.limit(one, job.kind) or self._limit(job, one)
+        return self._class_refuses(one) or self._limit(job, one)
+
+    def _class_refuses(self, one: Request, without: tuple[Request, ...] = ()) -> Reason | None:
+        """Return why limits of classes refuse a job on one of its sizes, ``without`` those that give way."""
+        reasons = (limit.refuses(one, without) for limit in self._limits)
+        return next((reason for reason in reasons if reason is not None), None)
 
     def _limit(self, job: WaitingJob, one: Request) -> Reason | None:
         """What keeps it back on one of its sizes, beside the limits of classes."""
@@ -172,12 +204,12 @@ class _DomainPass:
         least = self._least(job)
         found = self._as_promised(job, promised, tenants)
         if found is None or len(found) != least.spec.ask.pes:
-            short = self._loaded.short(least, job.kind)
+            short = self._class_limit.short(least)
             found = blocks.cheapest(self._board, tenants, least.spec.ask.pes, self._contiguous, short)
         if found is None:
             return None
         bumped = tuple(self._on(found))
-        return found if self._loaded.limit(least, job.kind, bumped) is None else None
+        return found if self._class_refuses(least, bumped) is None else None
 
     def _as_promised(
         self, job: WaitingJob, promised: Any, tenants: list[blocks.Tenant]
@@ -191,7 +223,7 @@ class _DomainPass:
         return pes if may_have.issuperset(pes) else None
 
     def _holders(self) -> list[Request]:
-        return [*self._loaded.running, *self._loaded.leaving]
+        return [*self._running, *self._leaving]
 
     def _gives_way(self, holder: Request) -> bool:
         """Whether a holder moves out, or is to."""
@@ -200,7 +232,7 @@ class _DomainPass:
     def _tenant(self, job: WaitingJob, holder: Request) -> blocks.Tenant:
         """A holder as this bumper sees him."""
         pes = tuple(sorted(holder.pes))
-        gives = self._loaded.gives(holder, job.request)
+        gives = len(pes) if self._class_limit.makes_room(holder, job.request) else 0
         if self._gives_way(holder):
             return blocks.Tenant(pes, 0.0, gives)
         kind = self._table.of(holder)
@@ -224,7 +256,7 @@ class _DomainPass:
                 continue
             until = undisturbed_until(holder, self._table.of(holder))
             assert until is not None
-            if until > self._now or holder.seq in self._loaded.new:
+            if until > self._now or holder.seq in self._new:
                 self._dues.append(max(until, Instant(self._now + 1)))
                 continue
             if moving:
@@ -269,9 +301,18 @@ class _DomainPass:
             draft.take(request, pes)
             draft.choose(starts, False, pes, request).lacked = lacked
             self._tally.count(starts)
-        self._loaded.load(request if job.parked else starts, pes, self._now, job.parked)
+        self._load_on(request if job.parked else starts, pes, job.parked)
         if job.parked or not (request.array is not None and draft.left_of(request)):
             self._waiting.remove(job)
+
+    def _load_on(self, job: Request, pes: tuple[int, ...], back: bool) -> None:
+        """Count a job as loaded on these PEs from now on; ``back``: it was before."""
+        before = job.run if back else Attempt(job.attempts + 1, pes, self._now)
+        run = replace(before, pes=pes, pause=None, resumed=self._now if back else None)
+        self._running.append(replace(job, state=State.RUNNING, attempt=run))
+        self._new.add(job.seq)
+        for limit in self._limits:
+            limit.add(job)
 
     # ------------------------------------------------------------ why the others wait
 
@@ -281,7 +322,7 @@ class _DomainPass:
             draft.short.add(self._domain.name)
         for job in self._waiting:
             least = self._least(job)
-            limit = self._limit(job, least) or self._loaded.limit(least, job.kind)
+            limit = self._limit(job, least) or self._class_refuses(least)
             if limit is not None or job.parked:
                 draft.own[job.request.seq] = limit or _gave_way(job.request)
         if self._cleared_for is not None:
