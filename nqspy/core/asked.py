@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from nqspy.core.entry import misfit
+from nqspy.core.placement.placements import PLACEMENTS
 from nqspy.model.molded import on_size
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
@@ -64,7 +65,7 @@ def too_wide(site: Site, queue: str | None, pes: int) -> Reason | None:
     if queue is None or not site.is_divided():
         return _ABOVE_MACHINE("machine", pes, site.pes())
     domain = site.domain_of(queue)
-    kind = _ABOVE_BLOCK if domain.placement == "contiguous" else _ABOVE_DOMAIN
+    kind = _ABOVE_BLOCK if PLACEMENTS[domain.placement].in_a_row else _ABOVE_DOMAIN
     return kind(f"domain {domain.name}", pes, size)
 
 

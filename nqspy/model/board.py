@@ -124,6 +124,14 @@ class Board:
         made._own, made._offline, made._made_of = self._own, self._offline, self._made_of
         return made
 
+    def without(self, pes: Collection[int]) -> "Board":
+        """Return a copy on which these PEs have no room."""
+        made, away = self.copy(), list(pes)
+        made._own = self._own.copy()
+        made._own[away] = made._room[away] = False
+        made.free = int(np.count_nonzero(made._room))
+        return made
+
     @property
     def usable(self) -> Mask:
         """Its PEs that are not offline, as a mask."""

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqspy.core.placement import POLICIES
+from nqspy.core.placement.placements import PLACEMENTS
+from nqspy.model import domains
 from nqspy.model.board import Board
-from nqspy.model.domains import PLACEMENTS, Domain
+from nqspy.model.domains import Domain
 
 
 def board(text: str, depth: int = 1, own: str = "") -> Board:
@@ -18,7 +19,7 @@ def board(text: str, depth: int = 1, own: str = "") -> Board:
 
 
 def test_there_is_a_class_for_each_word():
-    assert tuple(POLICIES) == PLACEMENTS
+    assert tuple(PLACEMENTS) == domains.PLACEMENTS
 
 
 @pytest.mark.parametrize(
@@ -32,25 +33,25 @@ def test_there_is_a_class_for_each_word():
     ],
 )
 def test_who_gets_which_pes(policy, held, room, picks):
-    one = POLICIES[policy]
+    one = PLACEMENTS[policy]
     assert one.room(board(held)) == room
     assert {count: one.pick(board(held), count) for count in picks} == picks
 
 
 def test_a_block_does_not_reach_over_pes_of_another_domain():
     mine = board("000000", own="xxx.xx")
-    assert POLICIES["contiguous"].room(mine) == 3
-    assert POLICIES["contiguous"].pick(mine, 2) == (4, 5)
+    assert PLACEMENTS["contiguous"].room(mine) == 3
+    assert PLACEMENTS["contiguous"].pick(mine, 2) == (4, 5)
 
 
 def test_where_pes_have_slots_those_are_filled_first_that_have_holders():
-    assert POLICIES["most_packed"].pick(board("0102", depth=3), 2) == (1, 3)
-    assert POLICIES["most_packed"].pick(board("0102", depth=2), 2) == (0, 1)
+    assert PLACEMENTS["most_packed"].pick(board("0102", depth=3), 2) == (1, 3)
+    assert PLACEMENTS["most_packed"].pick(board("0102", depth=2), 2) == (0, 1)
 
 
 @given(st.text("012", max_size=16), st.integers(1, 2), st.data())
 def test_whoever_asks_for_no_more_than_there_is_room_gets_free_pes_each_once(held, depth, data):
-    for name, policy in POLICIES.items():
+    for name, policy in PLACEMENTS.items():
         one = board(held, depth)
         room = policy.room(one)
         assert 0 <= room <= one.free

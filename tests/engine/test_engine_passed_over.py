@@ -6,7 +6,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqspy.core.placement import POLICIES
+from nqspy.core.placement.placements import PLACEMENTS
 from nqspy.engine.passed_over import passed_over
 from nqspy.model.actions import Plan, Start
 from nqspy.model.events import Decided
@@ -35,8 +35,8 @@ def with_pes(site, seqs):
         request = site.requests[seq]
         name = site.domain_of(request.queue).name
         board = boards.setdefault(name, site.board(name))
-        if POLICIES["lowest"].room(board) >= request.spec.ask.pes:
-            found.append(Start(seq, 1, POLICIES["lowest"].pick(board, request.spec.ask.pes)))
+        if PLACEMENTS["lowest"].room(board) >= request.spec.ask.pes:
+            found.append(Start(seq, 1, PLACEMENTS["lowest"].pick(board, request.spec.ask.pes)))
             board.take(found[-1].pes)
     return found
 

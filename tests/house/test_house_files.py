@@ -100,6 +100,7 @@ WITHIN = {
     "variants/": "core",
     "fallback/": "core",
     "gate/": "core",
+    "placement/": "core",
     "timeline/": "core",
     "allocation/": "core",
     "preemption/": "core",

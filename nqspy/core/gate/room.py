@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from nqspy.core.gate.rule import Mask, Rule
-from nqspy.core.placement import policy_of
+from nqspy.core.placement.placements import placement_of
 from nqspy.model.board import Board
 from nqspy.model.columns import Columns
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
@@ -52,7 +52,7 @@ class Room(Rule):
     def pes(self, queue: str) -> int:
         """Return the number of PEs that one request of a queue could be given now."""
         board = self.board(queue)
-        return 0 if self._is_full(board) else policy_of(board.domain).room(board)
+        return 0 if self._is_full(board) else placement_of(board.domain).room(board)
 
     def _is_full(self, board: Board) -> bool:
         """Return True if a command domain has as many requests as it may."""
@@ -76,7 +76,7 @@ class Room(Rule):
     def pick(self, request: Request) -> tuple[int, ...]:
         """Return PEs for a request that this rule does not refuse."""
         board = self.board(request.queue)
-        return policy_of(board.domain).pick(board, request.spec.ask.pes)
+        return placement_of(board.domain).pick(board, request.spec.ask.pes)
 
     def take(self, queue: str, pes: Iterable[int]) -> None:
         """Give these PEs to nothing else in this pass."""

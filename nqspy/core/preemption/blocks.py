@@ -40,22 +40,6 @@ def weight(priority: int, bumper: int, left: int) -> float:
     return (1 + priority) / (1 + bumper) * (1 + max(0, left) / MINUTE)
 
 
-def nearest(free: Mask, count: int, contiguous: bool) -> tuple[int, ...] | None:
-    """The ``count`` PEs of those that are set nearest to PE 0, in a row where they have to be ``contiguous``;
-    None where there are not as many."""
-    pes = np.flatnonzero(free)
-    if len(pes) < count:
-        return None
-    if not contiguous:
-        return tuple(pes[:count].tolist())
-    first, sizes = blocks(pes)
-    fits = sizes >= count
-    if not fits.any():
-        return None
-    begin = int(first[int(fits.argmax())])
-    return tuple(range(begin, begin + count))
-
-
 def cheapest(
     board: Board, tenants: Sequence[Tenant], count: int, contiguous: bool, short: int = 0
 ) -> tuple[int, ...] | None:

@@ -33,11 +33,12 @@ from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature
 from nqspy.core.gate.classes import ClassLimit, JobLimit, LargeLimit
 from nqspy.core.gate.gate import Gate
+from nqspy.core.placement.nearest import nearest
 from nqspy.core.preemption import blocks
 from nqspy.core.variants.sizes import sizes_of
 from nqspy.model import promises
 from nqspy.model.actions import Action, Resume, Suspend
-from nqspy.model.board import Board, Mask
+from nqspy.model.board import Board
 from nqspy.model.cause import declare_feature
 from nqspy.model.domains import Domain, numbers, spans
 from nqspy.model.ids import Instant, Seq
@@ -83,7 +84,7 @@ class _DomainPass:
         self._draft, self._site, self._domain, self._now = draft, draft.site, domain, now
         self._tally, self._table = tally, ClassTable(draft.site.settings)
         self._board: Board = draft.board(queue)
-        self._contiguous = domain.placement == "contiguous"
+        self._placement = nearest(domain)
         self._running, self._leaving = self._who_holds()
         self._new: set[Seq] = set()
         self._class_limit = ClassLimit(self._site)
@@ -142,7 +143,7 @@ class _DomainPass:
         one that must have PEs cleared, as JSON; None: there is none."""
         refused: set[Seq] = set()
         while (job := self._bumper(promised, refused)) is not None:
-            if self._load(job, self._board.having_room):
+            if self._load(job, self._board):
                 promised = None
             elif (pes := self._reserved(job, promised)) is None:
                 refused.add(job.request.seq)
@@ -205,7 +206,7 @@ class _DomainPass:
         found = self._as_promised(job, promised, tenants)
         if found is None or len(found) != least.spec.ask.pes:
             short = self._class_limit.short(least)
-            found = blocks.cheapest(self._board, tenants, least.spec.ask.pes, self._contiguous, short)
+            found = blocks.cheapest(self._board, tenants, least.spec.ask.pes, self._placement.in_a_row, short)
         if found is None:
             return None
         bumped = tuple(self._on(found))
@@ -268,25 +269,22 @@ class _DomainPass:
 
     # ------------------------------------------------------------ loading
 
-    def _free(self) -> Mask:
-        """PEs that have room and are kept for nobody."""
-        free = self._board.having_room.copy()
-        free[list(self._kept)] = False
-        return free
+    def _free(self) -> Board:
+        """Return the board without the PEs that are being cleared."""
+        return self._board.without(self._kept) if self._kept else self._board
 
-    def _load(self, job: WaitingJob, free: Mask) -> bool:
-        """Gives it PEs of those that are ``free``, on the largest of its sizes for which there are enough and
-        which no limit forbids."""
+    def _load(self, job: WaitingJob, free: Board) -> bool:
+        """Give a job PEs that are ``free``, on the largest of its sizes that fits and that no limit refuses;
+        True if there is one."""
         lacked: list[tuple[int, str]] = []
         least = self._least(job)
         several = job.request.spec.mold is not None and least is job.request
-        if least.spec.ask.pes > free.sum() or (several and self._held_back(job, least) is not None):
+        if least.spec.ask.pes > free.free or (several and self._held_back(job, least) is not None):
             return False  # nor on any other
         for one in self._sizes(job):
             count, kept = one.spec.ask.pes, self._held_back(job, one)
-            pes = None if kept is not None else blocks.nearest(free, count, self._contiguous)
-            if pes is not None:
-                self._give(job, pes, tuple(lacked))
+            if kept is None and count <= self._placement.room(free):
+                self._give(job, self._placement.pick(free, count), tuple(lacked))
                 return True
             lacked.append((count, (ReasonCode.NO_PES if kept is None else kept.code).value))
         return False

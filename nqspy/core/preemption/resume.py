@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature
-from nqspy.core.placement import policy_of
+from nqspy.core.placement.placements import placement_of
 from nqspy.model.actions import Action, Resume
 from nqspy.model.board import Board
 from nqspy.model.cause import SCHEDULER
@@ -60,7 +60,7 @@ def places(request: Request, board: Board, gone: Collection[int]) -> tuple[int, 
     ascending order; at last its own whose CPU is ``gone``, for which there is nothing to wait."""
     there = set(board.open().tolist())
     own = [pe for pe in request.pes if pe in there]
-    given = policy_of(board.domain).again(board, len(request.pes), own)
+    given = placement_of(board.domain).again(board, len(request.pes), own)
     lost = [pe for pe in request.pes if pe in gone and pe not in own]
     found = [*given, *lost][: len(request.pes)]
     return request.pes if set(found) == set(request.pes) else tuple(sorted(found))
