@@ -9,7 +9,6 @@ from bench_passes import BEFORE, NOW, happen
 
 from nqspy.core.no_exits import NoExits
 from nqspy.core.passes import run_pass
-from nqspy.core.preemption import blocks
 from nqspy.model.events import Change, MachineFound, SettingsChanged, Starting, Submitted
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Ask, Spec
@@ -18,6 +17,8 @@ from nqspy.model.site import Site
 PES, WAITING = 4_096, 1_000
 PART = 0.1
 """What the pass may take of the plain version's time."""
+COST = (1 + 2) / (1 + 4)
+"""Cost of a PE of production, of priority 2, for a bumper of priority 4."""
 CLASSES = {
     "interactive": {"priority": 4, "wait": 0, "do_not_disturb": 10_000},
     "production": {"priority": 2, "wait": 1_800_000, "do_not_disturb": 10_000},
@@ -79,7 +80,7 @@ def plain(running: Sequence[PlainJob], waiting: Sequence[PlainJob]) -> range | N
     bumper, best = turns[0], None
     for begin in range(PES - bumper.width + 1):
         there = {job.seq: job for job in holder[begin : begin + bumper.width] if job is not None}
-        costs = (blocks.weight(2, 4, 0) * len(job.held) for job in there.values())
+        costs = (COST * len(job.held) for job in there.values())
         found = sum(costs), len(there), begin
         best = found if best is None or found < best else best
     for job in turns[1:]:

@@ -179,6 +179,14 @@ def is_served(site: Site, queue: str) -> bool:
     return found is not None and found.order == BY_CLASS
 
 
+def may_bump(bumper: JobClass, other: JobClass) -> bool:
+    """True if jobs of a class may bump those of another: never those of a higher class or of one that is not
+    preempted (seed 000), nor those of an equal one if the class has no wait (processors.md 4)."""
+    if not other.preempted or other.priority > bumper.priority:
+        return False
+    return other.priority < bumper.priority or bool(bumper.wait)
+
+
 def undisturbed_until(request: Request, kind: JobClass) -> Instant | None:
     """Return until when a loaded job keeps its PEs: for the do-not-disturb time of its class, once for each
     PE, from when it was given them; None: for ever."""

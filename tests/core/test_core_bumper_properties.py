@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nqspy.core import domains
-from nqspy.core.preemption.blocks import Tenant, cheapest
+from nqspy.core.fallback.clearing import Tenant, cheapest
 from nqspy.model import actions as ac
 from nqspy.model.board import Board
 from nqspy.model.domains import Domain

@@ -27,14 +27,15 @@ from nqspy.core.classes import (
     ClassTable,
     JobClass,
     is_served,
+    may_bump,
     undisturbed_until,
 )
 from nqspy.core.draft import Draft
+from nqspy.core.fallback.clearing import Tenant, can_be_cleared, cheapest, on_block, tenant
 from nqspy.core.feature import Feature
 from nqspy.core.gate.classes import ClassLimit, JobLimit, LargeLimit
 from nqspy.core.gate.gate import Gate
 from nqspy.core.placement.nearest import nearest
-from nqspy.core.preemption import blocks
 from nqspy.core.variants.sizes import sizes_of
 from nqspy.model import promises
 from nqspy.model.actions import Action, Resume, Suspend
@@ -150,7 +151,7 @@ class _DomainPass:
             else:
                 self._kept, self._cleared_for = pes, job.request
                 for limit in self._limits:
-                    limit.keep(self._least(job), tuple(self._on(pes)))
+                    limit.keep(self._least(job), self._on(pes))
                 if not job.parked:
                     self._tally.count(self._least(job))  # others leave it its units, and room under limits
                 self._clear(job, pes)
@@ -199,61 +200,42 @@ class _DomainPass:
         return None if job.parked else self._tally.limit(one)
 
     def _reserved(self, job: WaitingJob, promised: Any) -> tuple[int, ...] | None:
-        """The block that is cleared for a bumper: the one it was promised, where it may still be cleared,
-        else the cheapest; None where there is none, or limits of classes forbid it all the same."""
+        """Return the block that is cleared for a bumper: the former one if it can still be cleared, else the
+        cheapest; None: there is none, or limits of classes refuse the bumper all the same."""
         tenants = [self._tenant(job, holder) for holder in self._holders()]
         least = self._least(job)
-        found = self._as_promised(job, promised, tenants)
-        if found is None or len(found) != least.spec.ask.pes:
+        count, found = least.spec.ask.pes, None
+        if promised and promised["seq"] == job.request.seq:
+            found = numbers(tuple(promised["pes"]))
+        if found is None or len(found) != count or not can_be_cleared(self._board, tenants, found):
             short = self._class_limit.short(least)
-            found = blocks.cheapest(self._board, tenants, least.spec.ask.pes, self._placement.in_a_row, short)
-        if found is None:
+            found = cheapest(self._board, tenants, count, self._placement.in_a_row, short)
+        if found is None or self._class_refuses(least, self._on(found)) is not None:
             return None
-        bumped = tuple(self._on(found))
-        return found if self._class_refuses(least, bumped) is None else None
-
-    def _as_promised(
-        self, job: WaitingJob, promised: Any, tenants: list[blocks.Tenant]
-    ) -> tuple[int, ...] | None:
-        if not promised or promised["seq"] != job.request.seq:
-            return None
-        pes = numbers(tuple(promised["pes"]))
-        kept = {pe for each in tenants if each.weight is None for pe in each.pes} | {*self._site.offline()}
-        given = {pe for each in tenants if each.weight is not None for pe in each.pes}
-        may_have = set(self._board.open().tolist()) | (given - kept)
-        return pes if may_have.issuperset(pes) else None
+        return found
 
     def _holders(self) -> list[Request]:
         return [*self._running, *self._leaving]
 
-    def _gives_way(self, holder: Request) -> bool:
-        """Whether a holder moves out, or is to."""
+    def _leaves(self, holder: Request) -> bool:
+        """True if a holder leaves its PEs already, or an earlier feature has it do so."""
         return holder.state is not State.RUNNING or holder.seq in self._draft.leaving
 
-    def _tenant(self, job: WaitingJob, holder: Request) -> blocks.Tenant:
-        """A holder as this bumper sees him."""
-        pes = tuple(sorted(holder.pes))
-        gives = len(pes) if self._class_limit.makes_room(holder, job.request) else 0
-        if self._gives_way(holder):
-            return blocks.Tenant(pes, 0.0, gives)
-        kind = self._table.of(holder)
-        until = undisturbed_until(holder, kind)
-        if until is None or not may_bump(job.kind, kind):
-            return blocks.Tenant(pes, None)
-        price = blocks.weight(kind.priority, job.kind.priority, until - self._now)
-        return blocks.Tenant(pes, price, gives)
+    def _tenant(self, job: WaitingJob, holder: Request) -> Tenant:
+        """Return a holder as a bumper sees it."""
+        gives = len(holder.pes) if self._class_limit.makes_room(holder, job.request) else 0
+        return tenant(holder, job.request, self._table, self._now, gives, self._leaves(holder))
 
-    def _on(self, pes: tuple[int, ...]) -> Iterator[Request]:
-        """Who would be bumped from these PEs."""
-        crowded = set(pes) - set(self._board.open().tolist())
-        return (each for each in self._holders() if not crowded.isdisjoint(each.pes))
+    def _on(self, pes: tuple[int, ...]) -> tuple[Request, ...]:
+        """Return the holders that would be bumped from these PEs."""
+        return tuple(on_block(self._board, self._holders(), pes))
 
     def _clear(self, job: WaitingJob, pes: tuple[int, ...]) -> None:
         """Preempts one whose do-not-disturb time has run out, and notes when the others' does. While one
         moves out the others go on: they would stand still until the disk comes to them."""
-        moving = any(self._gives_way(holder) for holder in self._on(pes))
+        moving = any(map(self._leaves, self._on(pes)))
         for holder in self._on(pes):
-            if self._gives_way(holder):
+            if self._leaves(holder):
                 continue
             until = undisturbed_until(holder, self._table.of(holder))
             assert until is not None
@@ -330,14 +312,6 @@ class _DomainPass:
 def _gave_way(request: Request) -> Reason:
     """Why one that was bumped is not back."""
     return told(ReasonCode.NO_PES, NAME, request.pause.text if request.pause is not None else "")
-
-
-def may_bump(bumper: JobClass, other: JobClass) -> bool:
-    """Whether jobs of one class may bump those of the other: never those of a higher class or of one that is
-    not preempted (seed 000), nor of an equal one where nobody of it is to wait (processors.md 4)."""
-    if not other.preempted or other.priority > bumper.priority:
-        return False
-    return other.priority < bumper.priority or bool(bumper.wait)
 
 
 def is_bumped(request: Request) -> bool:

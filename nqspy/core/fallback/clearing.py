@@ -1,5 +1,4 @@
-"""Where a job could be loaded, and what it would cost to clear a place for it: over all PEs of a domain at
-once (1,000 that wait for 4,096 PEs one PE at a time took most of a second).
+"""The block of PEs that is cleared for a *bumper*: a job that has waited longer than its class allows.
 
 The seed's cost "considers the number of nodes occupied by the potential bumpees, their relative priority,
 and how much time remains in their do-not-disturb time" (seed 000, "Job Scheduling Algorithm"). Ours, of a
@@ -7,10 +6,13 @@ block B for a bumper of priority p,
 
     cost(B) = sum over the holders of PEs of B of n (1 + q) / (1 + p) (1 + t / 1 min)
 
-n all PEs of a holder (all of them are moved), q the priority of his class, t what is left of his
-do-not-disturb time. Of blocks that cost the same the one with the fewest holders counts (large jobs are
-bumped by preference), then the one nearest to PE 0. Where PEs need not be in a row, they are those of the
-holders who cost least for each PE, of these the largest first.
+n: all PEs of a holder, since it leaves all of them; q: the priority of its class; t: the rest of its
+do-not-disturb time. Of blocks with the same cost the one with the fewest holders is cleared, since large jobs
+are bumped by preference, then the one nearest to PE 0. Where PEs need not be in a row, the PEs of the holders
+with the least cost for each PE are cleared, of equal ones those of the largest holder.
+
+All PEs of a domain are looked at together: for 1,000 jobs that wait for 4,096 PEs, one PE at a time took most
+of a second.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,42 +20,70 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from msgspec import Struct
 
+from nqspy.core.classes import ClassTable, may_bump, undisturbed_until
 from nqspy.model.board import Board, Mask, blocks
 from nqspy.model.columns import Floats, Ints
-from nqspy.model.ids import MINUTE
+from nqspy.model.ids import MINUTE, Instant
+from nqspy.model.requests import Request
 
 _ROUNDING = 1e-9
 
 
 class Tenant(Struct, frozen=True):
-    """Who holds PEs of a domain, as a bumper sees him. ``pes``: in ascending order; ``weight``: what each of
-    them costs; None: he is not to be bumped. ``gives``: PEs that he gives back under the limit
-    of the bumper's class."""
+    """A holder of PEs as a bumper sees it. ``pes``: in ascending order; ``weight``: the cost of each PE, None
+    if it must not be bumped; ``gives``: PEs that it gives back under the limit of the bumper's class."""
 
     pes: tuple[int, ...]
     weight: float | None
     gives: int = 0
 
 
+def tenant(
+    holder: Request, bumper: Request, table: ClassTable, now: Instant, gives: int, leaves: bool
+) -> Tenant:
+    """Return a holder as a bumper sees it; ``leaves``: it is leaving its PEs already, at no cost."""
+    pes, kind, own = tuple(sorted(holder.pes)), table.of(holder), table.of(bumper)
+    if leaves:
+        return Tenant(pes, 0.0, gives)
+    until = undisturbed_until(holder, kind)
+    if until is None or not may_bump(own, kind):
+        return Tenant(pes, None)
+    return Tenant(pes, weight(kind.priority, own.priority, until - now), gives)
+
+
 def weight(priority: int, bumper: int, left: int) -> float:
-    """What each PE of a holder costs a bumper; ``left``: of the holder's do-not-disturb time, ms."""
+    """Return the cost of each PE of a holder; ``left``: the rest of its do-not-disturb time, ms."""
     return (1 + priority) / (1 + bumper) * (1 + max(0, left) / MINUTE)
 
 
+def can_be_cleared(board: Board, tenants: Sequence[Tenant], pes: Iterable[int]) -> bool:
+    """True if each of these PEs has room, or its tenants may be bumped."""
+    leave = {pe for each in tenants if each.weight is not None for pe in each.pes}
+    stay = {pe for each in tenants if each.weight is None for pe in each.pes}
+    usable = set(np.flatnonzero(board.usable).tolist())
+    return (set(board.open().tolist()) | ((leave - stay) & usable)).issuperset(pes)
+
+
+def on_block(board: Board, holders: Iterable[Request], pes: Iterable[int]) -> list[Request]:
+    """Return the holders that must leave for these PEs to have room."""
+    crowded = set(pes) - set(board.open().tolist())
+    return [holder for holder in holders if not crowded.isdisjoint(holder.pes)]
+
+
 def cheapest(
-    board: Board, tenants: Sequence[Tenant], count: int, contiguous: bool, short: int = 0
+    board: Board, tenants: Sequence[Tenant], count: int, in_a_row: bool, short: int = 0
 ) -> tuple[int, ...] | None:
-    """The PEs that are cleared at the least cost for a bumper of ``count`` PEs; None where there is no
-    place. On a PE with a free slot nobody is bumped, nor is anybody from one that is offline. Those on them
-    give at least as many PEs back under the limit of the bumper's class as it is ``short`` of there."""
+    """Return the ``count`` PEs that cost least to clear; None: there are none. Nothing is bumped from a PE
+    that has a free slot or is offline. The tenants that leave give back at least as many PEs under the limit
+    of the bumper's class as it is ``short`` of."""
     barred, free = _barred(board, tenants), board.having_room
-    if contiguous:
+    if in_a_row:
         return _cheapest_row(barred, free, tenants, count, short)
     return _cheapest_few(barred, free, tenants, count, short)
 
 
 def _barred(board: Board, tenants: Iterable[Tenant]) -> Mask:
-    """PEs from which nobody can be bumped: who holds a PE and is no tenant stays."""
+    """Return the PEs that cannot be cleared: a holder that is no tenant stays."""
     known = np.zeros(len(board.held), dtype=np.int64)
     barred = ~board.usable
     for each in tenants:
@@ -76,22 +106,22 @@ def _cheapest_few(
         sizes[pes] = len(pes)
     costs[free] = 0.0
     costs[barred] = np.inf
-    costs[_of_those_who_give(costs, tenants, short)] = -1.0
+    costs[_of_givers(costs, tenants, short)] = -1.0
     order = np.lexsort((-sizes, costs))[:count]
     if len(order) < count or not np.isfinite(costs[order]).all():
         return None
     return tuple(sorted(order.tolist()))
 
 
-def _of_those_who_give(costs: Floats, tenants: Iterable[Tenant], short: int) -> list[int]:
-    """A PE of each of those who cost least and make up for what the bumper is ``short`` of."""
-    found: list[int] = []
+def _of_givers(costs: Floats, tenants: Iterable[Tenant], short: int) -> list[int]:
+    """Return one PE of each tenant that must leave for its class to have room: those that cost least."""
+    chosen: list[int] = []
     for each in sorted(tenants, key=lambda each: each.weight or 0.0):
         bumped = [pe for pe in each.pes if 0 < costs[pe] < np.inf]
         if bumped and short > 0 < each.gives:
             short -= each.gives
-            found.append(bumped[0])
-    return found
+            chosen.append(bumped[0])
+    return chosen
 
 
 def _cheapest_row(
@@ -115,8 +145,9 @@ def _cheapest_row(
 
 
 def _of_rows(places: Ints, free: Mask, tenants: Sequence[Tenant], count: int, total: int) -> Floats:
-    """What each row of ``count`` PEs costs, how many hold some of it, and what these give back under
-    the limit, by its first PE: who begins before its end, less who ends before its beginning."""
+    """Return what each row of ``count`` PEs costs, how many tenants hold some of it, and what they give back
+    under the limit, by the row's first PE: the tenants that begin before its end, less those that end before
+    its beginning."""
     begins, ends = np.zeros((2, 3, total + 1))
     for each in tenants:
         pes = np.array(each.pes, dtype=np.int64)
