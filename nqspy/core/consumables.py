@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from nqspy.model import refusals
+from nqspy.model import refusals, tree
 from nqspy.model.accounting import note_away
 from nqspy.model.changes import Change, listed
 from nqspy.model.consumables import (
@@ -22,7 +22,6 @@ from nqspy.model.domains import spans
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.errors import listed as told
 from nqspy.model.machine import Device
-from nqspy.model.queues import CONSUMABLE_LIMITS
 from nqspy.model.registry import ALL, SettingsObject, Words, brought, declare, split
 from nqspy.model.requests import Ask
 from nqspy.model.resource_names import GPUS, taken
@@ -66,7 +65,7 @@ def _scopes(settings: Settings) -> Iterator[tuple[str, Any]]:
 
 
 def _wrong_limits(where: str, scope: Any, known: Collection[str]) -> Iterator[str]:
-    for setting in CONSUMABLE_LIMITS:
+    for setting in (name for name, info in tree.declared(type(scope)).items() if info.unit == "amounts"):
         for text in getattr(scope, setting):
             name = text.partition("=")[0]
             if name not in known:

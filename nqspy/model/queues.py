@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from nqspy.model.tree import branch, declared, get, setting
+from nqspy.model.tree import added_settings, branch, declared, get, setting
 
 
 @dataclass(slots=True)
@@ -96,11 +96,16 @@ class ProcessLimits:
     working_set_limit: int | None = setting("size", None, "working set of a process (Linux ignores it)")
 
 
+def _units_held(whose: str) -> Any:
+    return setting("amounts", (), f"units of consumables that {whose} hold at a time, like (gpu=2, matlab=1)")
+
+
 @dataclass(slots=True, kw_only=True)
 class RunningLimits:
     """Limits on what runs at a time under a queue, a complex or the whole site. None = unlimited.
 
-    A base class and no branch, so that the paths stay ``queue/night/run_limit``.
+    Fields are the limits that exits and displays read by name; further limits are declared by the files of
+    `core.gate` that apply them. A base class and no branch, so that the paths are ``queue/night/run_limit``.
     """
 
     run_limit: int | None = setting("count", None, "requests running at a time")
@@ -108,16 +113,10 @@ class RunningLimits:
     group_limit: int | None = setting("count", None, "requests of one group running at a time")
     memory_limit: int | None = setting("size", None, "requested memory of all running requests")
     pe_limit: int | None = setting("count", None, "PEs of all running requests")
-
-
-LIMIT_NAMES = tuple(declared(RunningLimits))
-
-CONSUMABLE_LIMITS = ("consumable_limit", "consumable_user_limit", "consumable_group_limit")
-"""Limits of a queue, a complex or the whole site on units of consumables that are held at a time."""
-
-
-def _units_held(whose: str) -> Any:
-    return setting("amounts", (), f"units of consumables that {whose} hold at a time, like (gpu=2, matlab=1)")
+    consumable_limit: tuple[str, ...] = _units_held("all running requests")
+    consumable_user_limit: tuple[str, ...] = _units_held("those of one user")
+    consumable_group_limit: tuple[str, ...] = _units_held("those of one group")
+    added: dict[str, Any] = added_settings()
 
 
 @dataclass(slots=True)
@@ -195,9 +194,6 @@ class Queue(RunningLimits):
     backfill_order: str = setting(
         "name", "order", "which request starts first past one that waits", words=("order", "shortest")
     )
-    consumable_limit: tuple[str, ...] = _units_held("all running requests")
-    consumable_user_limit: tuple[str, ...] = _units_held("those of one user")
-    consumable_group_limit: tuple[str, ...] = _units_held("those of one group")
     per_request: RequestLimits = branch(RequestLimits)
     per_process: ProcessLimits = branch(ProcessLimits)
     sched_factor: Factors = branch(Factors)
@@ -215,16 +211,11 @@ def takes(queue: Queue, path: str, value: Any) -> bool:
     return is_heeded(queue.kind, path) or value == declared(Queue)[path].default
 
 
-_UNHEEDED = {
-    kind: [path for path in declared(Queue) if not is_heeded(kind, path)] for kind in ("batch", "pipe")
-}
-
-
 def without_effect(queues: Iterable[Queue]) -> Iterator[str]:
     """Yield a line for each setting of a queue that queues of its kind do not heed."""
     for queue in queues:
-        for path in _UNHEEDED[queue.kind]:
-            if get(queue, path) != declared(Queue)[path].default:
+        for path, info in declared(Queue).items():
+            if get(queue, path) != info.default and not is_heeded(queue.kind, path):
                 yield f"{path.replace('/', ' ')} has no effect in queue {queue.name}, a {queue.kind} queue"
 
 
@@ -234,10 +225,6 @@ class Complex(RunningLimits):
 
     name: str
     queues: tuple[str, ...] = setting("names", (), "member queues")
-    _: KW_ONLY
-    consumable_limit: tuple[str, ...] = _units_held("all running requests")
-    consumable_user_limit: tuple[str, ...] = _units_held("those of one user")
-    consumable_group_limit: tuple[str, ...] = _units_held("those of one group")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -253,9 +240,6 @@ class Global(RunningLimits):
         "name", "deficit", "what the share term is made of where no exit says more",
         words=("deficit", "decayed"),
     )  # fmt: skip
-    consumable_limit: tuple[str, ...] = _units_held("all running requests")
-    consumable_user_limit: tuple[str, ...] = _units_held("those of one user")
-    consumable_group_limit: tuple[str, ...] = _units_held("those of one group")
 
 
 @dataclass(slots=True)

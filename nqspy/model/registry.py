@@ -19,7 +19,7 @@ from nqspy.model.errors import BadValue
 from nqspy.model.ids import Instant
 from nqspy.model.machine import Deciding, ExitSettings, Machine, Mail, Server
 from nqspy.model.people import Group, Usage
-from nqspy.model.queues import CONSUMABLE_LIMITS, Complex, Defaults, Factors, Global, Queue
+from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue
 from nqspy.model.settings import OWNED, Settings
 from nqspy.model.shifts import Calendar, Shift
 from nqspy.model.site import Site
@@ -140,8 +140,9 @@ class SettingsObject(Struct, Generic[T], frozen=True):
             settings.of_features[self.head] = value
 
     def is_joined(self, path: str) -> bool:
-        """Whether a setting of it is right or wrong together with others."""
-        return self.joined == ALL or path in self.joined
+        """True if a setting of it is right or wrong together with others. Amounts name consumables."""
+        info = self.known.get(path)
+        return self.joined == ALL or path in self.joined or (info is not None and info.unit == "amounts")
 
     def dump(self, node: T) -> dict[str, Any]:
         """An object's row: what differs from the defaults."""
@@ -199,7 +200,7 @@ _objects: dict[str, SettingsObject[Any]] = {
             check=_machine_makes_sense,
             vet=_vet_offline,
         ),
-        SettingsObject("global", Global, "global_", joined=CONSUMABLE_LIMITS),
+        SettingsObject("global", Global, "global_"),
         SettingsObject("default", Defaults, "default", joined=ALL),
         SettingsObject("sched_factor", Factors, "sched_factor"),
         SettingsObject("usage", Usage, "usage"),
@@ -208,17 +209,9 @@ _objects: dict[str, SettingsObject[Any]] = {
         SettingsObject("history", History, "history"),
         SettingsObject("decider", Deciding, "decider"),
         SettingsObject(
-            "queue",
-            Queue,
-            "queues",
-            True,
-            "queue",
-            ("kind",),
-            ("destinations", "needs", "domain", *CONSUMABLE_LIMITS),
+            "queue", Queue, "queues", True, "queue", ("kind",), ("destinations", "needs", "domain")
         ),
-        SettingsObject(
-            "complex", Complex, "complexes", True, "complex", joined=("queues", *CONSUMABLE_LIMITS)
-        ),
+        SettingsObject("complex", Complex, "complexes", True, "complex", joined=("queues",)),
         SettingsObject("group", Group, "groups", True, "groups", joined=("parent",)),
         SettingsObject("shift", Shift, "shifts", True, "shifts", ("commands", "counts"), ALL),
         SettingsObject("exit", ExitSettings, "exits", True, "exits", ("values",)),

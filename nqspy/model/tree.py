@@ -1,13 +1,16 @@
 """The object tree: every setting is declared once, as a dataclass field with unit, bounds and a sentence.
 
 qmgr's ``set`` and ``show``, ``snap``, the manual's tables and the tests derive from these declarations. A
-setting's place
-is a path: ``queue/night/run_limit``, ``queue/night/per_request/cpu_limit``, ``global/run_limit``,
-``sched_factor/share``.
+setting's place is a path: ``queue/night/run_limit``, ``queue/night/per_request/cpu_limit``,
+``global/run_limit``, ``sched_factor/share``.
+
+A file of `core` declares settings of its own for objects of the model (`add_setting`), and a list of files
+declares the words of a setting that names one of them (`set_words`). Both are called when the file is
+imported.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
 from typing import Any, Literal, ParamSpec
@@ -78,7 +81,42 @@ def branch(kind: type) -> Any:
     return field(default_factory=kind, metadata={"branch": kind})
 
 
+def added_settings() -> Any:
+    """A dataclass field that keeps the values of settings declared by `add_setting`, by name."""
+    return field(default_factory=dict, metadata={"added": True}, kw_only=True)
+
+
+_added: dict[type, dict[str, Declared]] = {}
+_words: dict[tuple[type, str], Mapping[str, str]] = {}
 _known: dict[str, dict[str, Declared]] = {}
+
+
+def add_setting(kind: type, info: Declared) -> str:
+    """Declare a further setting of a class that has a field ``added`` (`added_settings`), and of the classes
+    derived from it. Its value is an attribute like those of the class. Return its name. Raises ValueError for
+    a name that is taken."""
+    name, default = info.name, info.default
+    if hasattr(kind, name) or not name.isidentifier():
+        raise ValueError(f"{name!r} cannot be a setting of a {kind.__name__.lower()}")
+
+    def read(node: Any) -> Any:
+        return node.added.get(name, default)
+
+    def write(node: Any, value: Any) -> None:
+        node.added[name] = value
+        if value == default:
+            del node.added[name]
+
+    _added.setdefault(kind, {})[name] = info
+    setattr(kind, name, property(read, write, doc=info.doc))
+    _known.clear()
+    return name
+
+
+def set_words(kind: type, name: str, words: Mapping[str, str]) -> None:
+    """Declare the words that a setting allows, each with what it means."""
+    _words[kind, name] = words
+    _known.clear()
 
 
 def declared(kind: type) -> dict[str, Declared]:
@@ -92,10 +130,21 @@ def declared(kind: type) -> dict[str, Declared]:
 def _walk(kind: type) -> Iterator[tuple[str, Declared]]:
     for f in sorted(dataclasses.fields(kind), key=lambda each: bool(each.kw_only)):
         if "setting" in f.metadata:
-            yield f.name, dataclasses.replace(f.metadata["setting"], name=f.name)
+            yield f.name, _with_words(dataclasses.replace(f.metadata["setting"], name=f.name), kind)
+        elif "added" in f.metadata:
+            for base in reversed(kind.__mro__):
+                yield from _added.get(base, {}).items()
         elif "branch" in f.metadata:
             for path, info in _walk(f.metadata["branch"]):
                 yield f"{f.name}/{path}", info
+
+
+def _with_words(info: Declared, kind: type) -> Declared:
+    words = _words.get((kind, info.name))
+    if words is None:
+        return info
+    meanings = "; ".join(f"{word} ({meaning})" for word, meaning in words.items())
+    return dataclasses.replace(info, words=tuple(words), doc=f"{info.doc}: {meanings}")
 
 
 def check_value(info: Declared, value: Any) -> None:

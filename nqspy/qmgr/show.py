@@ -9,7 +9,7 @@ from typing import Any
 from nqspy.model import people, registry, units
 from nqspy.model.folding import folded
 from nqspy.model.machine import WAYS, Found, Mail
-from nqspy.model.queues import CONSUMABLE_LIMITS, LIMIT_NAMES, Complex, Queue, Weights, is_heeded
+from nqspy.model.queues import Queue, RunningLimits, Weights, is_heeded
 from nqspy.model.registry import SettingsObject
 from nqspy.model.site import Settings
 from nqspy.model.torus import torus_of
@@ -171,18 +171,23 @@ def show_managers(settings: Settings) -> str:
 def show_complex(settings: Settings, names: Sequence[str] = ()) -> str:
     """Complexes with members and limits."""
     chosen = _chosen(settings.complexes, names)
-    rows = [(c.name, ", ".join(c.queues), *_limits(c)) for c in chosen]
-    if not rows:
+    if not chosen:
         return "no complexes"
-    shown = table(("COMPLEX", "QUEUES", "RUN", "USER", "GROUP", "MEMORY", "PES"), rows)
-    units = (
-        (c.name, name, _value(c, name)) for c in chosen for name in CONSUMABLE_LIMITS if getattr(c, name)
-    )
-    return "\n".join([shown, *(f"{whose}: {name}={value}" for whose, name, value in units)])
+    limits = _limits()
+    heads = (name.removesuffix("_limit").upper() for name in limits)
+    rows = [(c.name, ", ".join(c.queues), *(_value(c, name) for name in limits)) for c in chosen]
+    units = [
+        f"{c.name}: {name}={write(info, value)}"
+        for c in chosen
+        for name, info, value in changed(c)
+        if info.unit == "amounts"
+    ]
+    return "\n".join([table(("COMPLEX", "QUEUES", *heads), rows), *units])
 
 
-def _limits(holder: Queue | Complex) -> list[str]:
-    return [_value(holder, name) for name in LIMIT_NAMES]
+def _limits() -> list[str]:
+    """Return the limits that are numbers; those of units of consumables are lists."""
+    return [name for name, info in declared(RunningLimits).items() if info.unit != "amounts"]
 
 
 def _chosen(objects: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
@@ -265,7 +270,7 @@ _ALWAYS = ("age_from", "per_request/process_limit")
 def _told(queue: Queue) -> list[tuple[str, str]]:
     """What ``show long queue`` tells: the limits always, most other settings where they differ."""
     head = ("enabled", "started", "priority", "destinations")
-    always = (*LIMIT_NAMES, *_ALWAYS)
+    always = (*_limits(), *_ALWAYS)
     return [
         (path.replace("/", " "), write(info, value))
         for path, info, value in items(queue)

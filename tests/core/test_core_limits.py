@@ -1,10 +1,19 @@
 """Limits of queues, complexes and the whole site; PEs; and what is said of those they keep back."""
 
+from itertools import chain
+
 import pytest
 from core.harness import spec_of
 
 from nqspy.core.asked import violation
+from nqspy.core.gate.limits import LIMITS
 from nqspy.core.passes import explain
+from nqspy.model.queues import RunningLimits
+from nqspy.model.tree import declared
+
+
+def test_each_setting_of_a_limit_has_its_rule():
+    assert {limit.setting for limit in chain(*LIMITS)} == set(declared(RunningLimits))
 
 
 def test_the_run_limit_of_a_queue(house):

@@ -1,6 +1,8 @@
 """The object tree and changes of settings: declared once, refused with a line, dumped and loaded again."""
 
 import json
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,9 +12,9 @@ from nqspy.model import configure, registry, tree
 from nqspy.model.configure import apply_changes, copy_of, dump, load, problems
 from nqspy.model.errors import BadValue
 from nqspy.model.events import Change
-from nqspy.model.queues import CONSUMABLE_LIMITS, LIMIT_NAMES, Complex, Factors, Global, Queue, Weights
+from nqspy.model.queues import Complex, Factors, Global, Queue, RunningLimits, Weights
 from nqspy.model.site import Settings
-from nqspy.model.tree import declared
+from nqspy.model.tree import Declared, declared
 from nqspy.model.units import GREATEST
 
 NAMED = {each.head: each.kind for each in registry.named()}
@@ -279,13 +281,58 @@ def test_settings_are_the_same_after_rows_and_back(changes):
 
 
 def test_queues_complexes_and_the_whole_site_share_their_limits_in_the_order_that_people_know():
-    assert LIMIT_NAMES == ("run_limit", "user_limit", "group_limit", "memory_limit", "pe_limit")
-    assert list(declared(Queue))[:9] == ["priority", "enabled", "started", *LIMIT_NAMES, "queued_limit"]
-    assert list(declared(Complex)) == ["queues", *LIMIT_NAMES, *CONSUMABLE_LIMITS]
-    assert list(declared(Global))[:6] == [*LIMIT_NAMES, "queued_limit"]
-    for name in LIMIT_NAMES:
+    names = list(declared(RunningLimits))
+    assert names[:5] == ["run_limit", "user_limit", "group_limit", "memory_limit", "pe_limit"]
+    assert list(declared(Queue))[: len(names) + 4] == [
+        "priority",
+        "enabled",
+        "started",
+        *names,
+        "queued_limit",
+    ]
+    assert list(declared(Complex)) == ["queues", *names]
+    assert list(declared(Global))[: len(names) + 1] == [*names, "queued_limit"]
+    for name in names:
         of_complex, of_site = declared(Complex)[name], declared(Global)[name]
         assert of_complex == of_site
         assert (declared(Queue)[name].doc, declared(Queue)[name].unit) == (of_site.doc, of_site.unit)
     assert declared(Queue)["run_limit"].operator
     assert not declared(Global)["run_limit"].operator
+
+
+@dataclass(slots=True, kw_only=True)
+class Base:
+    own: int | None = tree.setting("count", None, "a setting of its own")
+    added: dict[str, Any] = tree.added_settings()
+
+
+@dataclass(slots=True)
+class Derived(Base):
+    name: str
+    way: str = tree.setting("name", "left", "which way it goes")
+
+
+def test_a_setting_that_another_file_declares_is_one_of_the_class_and_of_those_derived_from_it():
+    info = Declared("count", 3, "what another file counts", name="others")
+    assert tree.add_setting(Base, info) == "others"
+    assert list(declared(Derived)) == ["way", "own", "others"]
+    node = tree.load(Derived, {"others": 5, "own": 1, "gone": 2}, name="one")
+    assert (node.others, Base().others) == (5, 3)
+    assert tree.dump(node) == {"own": 1, "others": 5}
+    copy = tree.twin(node)
+    tree.put(copy, "others", 3)
+    assert (node.others, tree.dump(copy)) == (5, {"own": 1})
+    with pytest.raises(BadValue, match="others"):
+        tree.put(node, "others", "many")
+    for taken in ("others", "own", "added", "no name"):
+        with pytest.raises(ValueError, match="cannot be a setting"):
+            tree.add_setting(Derived, Declared("count", None, "x", name=taken))
+
+
+def test_the_words_of_a_setting_are_those_of_the_list_that_declares_them():
+    tree.set_words(Derived, "way", {"left": "where the heart is", "right": "the other one"})
+    info = declared(Derived)["way"]
+    assert info.words == ("left", "right")
+    assert info.doc == "which way it goes: left (where the heart is); right (the other one)"
+    with pytest.raises(BadValue, match="one of left, right"):
+        tree.put(Derived("one"), "way", "back")

@@ -2,9 +2,9 @@
 
 import pytest
 
+from nqspy.core.gate.units import LIMITS
 from nqspy.model import commands as c
 from nqspy.model.commands import Configure
-from nqspy.model.queues import CONSUMABLE_LIMITS
 from nqspy.model.units import UNLIMITED
 from nqspy.qmgr.parser import ClientWord, parse_line
 
@@ -317,7 +317,7 @@ def test_swap_control_is_switched_and_set_in_one_command():
 
 
 @pytest.mark.parametrize("where", ["queue night", "complex prime", "global"])
-@pytest.mark.parametrize("limit", CONSUMABLE_LIMITS)
+@pytest.mark.parametrize("limit", [limit.setting for limit in LIMITS])
 @pytest.mark.parametrize("word", ["none", "UNLIMITED", "()"])
 def test_a_limit_of_units_is_taken_back_by_the_words_of_other_limits(where, limit, word):
     path = where.replace(" ", "/")

@@ -11,11 +11,11 @@ from nqspy.core.gate.broken import Health, Width
 from nqspy.core.gate.caps import Caps
 from nqspy.core.gate.drain import Drain
 from nqspy.core.gate.in_shifts import TOGETHER, judged
+from nqspy.core.gate.limits import ScopeLimits
 from nqspy.core.gate.reserved import Reservations
 from nqspy.core.gate.room import Room
-from nqspy.core.gate.rule import IN_A_SHIFT, LESS, RAISED, Mask, Rule, any_of, gravest
-from nqspy.core.gate.running import RunLimit, limits_of, scopes_of
-from nqspy.core.gate.units import FreeUnits, unit_limits_of
+from nqspy.core.gate.rule import IN_A_SHIFT, LESS, RAISED, CountLimit, Mask, Rule, any_of, gravest
+from nqspy.core.gate.units import FreeUnits
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant
 from nqspy.model.queues import Queue
@@ -67,7 +67,7 @@ class Gate:
         self._caps = Caps(site, ledger or (lambda: FairShare(site, at, {})))
         self.arrays = ArrayLimit(site)
         self._units = FreeUnits(site) if site.settings.consumables else None
-        self._by_scope: dict[str, tuple[list[Rule], list[Rule]]] = {}
+        self._limits = ScopeLimits(site)
         self._by_queue: dict[str, list[Rule]] = {}
         known = proxy(self)  # a bound method would make a circle
         self.reserved = Reservations(site, self.now, lambda queue: known.rules(queue))  # noqa: PLW0108
@@ -81,23 +81,16 @@ class Gate:
         """Return the limits for the requests of a queue, in the order in which reasons are looked for."""
         found = self._by_queue.get(queue)
         if found is None:
-            site, found, units = self.site, list[Rule](), list[Rule]()
-            for who, scope in scopes_of(site.settings, queue):
-                if who not in self._by_scope:
-                    self._by_scope[who] = [*limits_of(site, who, scope)], [*unit_limits_of(site, who, scope)]
-                limits, of_units = self._by_scope[who]
-                found += limits
-                units += of_units
-            found += units
+            found = [*self._limits.of(queue)]
             if self._units is not None:
                 found.append(self._units)
             if self._caps.bound:
                 found.append(self._caps)
             if self.arrays.bound:
                 found.append(self.arrays)
-            stop = site.upcoming_stops.get(queue)
+            stop = self.site.upcoming_stops.get(queue)
             if stop is not None and stop.spill == "drain":
-                found.append(Drain(site, queue, self.now))
+                found.append(Drain(self.site, queue, self.now))
             self._by_queue[queue] = found
         return found
 
@@ -122,7 +115,7 @@ class Gate:
 
     def closed(self, queue: str) -> Reason | None:
         """Return the run limit that holds a whole queue; None while none is reached."""
-        limits = (rule for rule in self.rules(queue) if isinstance(rule, RunLimit) and rule.whole_queue)
+        limits = (rule for rule in self.rules(queue) if isinstance(rule, CountLimit) and rule.whole_queue)
         return next((rule.reason(1, 0, "") for rule in limits if rule.left() < 1), None)
 
     def waits_for_room(self, ask: Request, reason: Reason) -> bool:

@@ -2,16 +2,15 @@
 one lets it start, with all its limits in force together."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain
 from typing import Any
 
 from msgspec import Struct
 
-from nqspy.core.gate.rule import IN_A_SHIFT, path_of
-from nqspy.core.gate.running import scopes_of
-from nqspy.core.gate.units import allow
-from nqspy.core.runtime import memory_counted
+from nqspy.core.gate.limits import LIMITS, scopes_of
+from nqspy.core.gate.rule import IN_A_SHIFT, ScopeLimit, path_of
 from nqspy.model.people import capped_pes, lineage
-from nqspy.model.queues import CONSUMABLE_LIMITS
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
@@ -59,19 +58,13 @@ def _starts_in_a_shift(site: Site, bars: list[_Bar]) -> bool:
 
 
 def _bars(site: Site, request: Request) -> Iterator[_Bar]:
-    settings, asked = site.settings, request.spec.ask
-    memory = memory_counted(settings, request.queue, asked)
-    tests: dict[str, Callable[[Any], bool]] = {
-        "memory_limit": lambda most: most is None or memory <= most,
-        "pe_limit": lambda most: most is None or asked.pes <= most,
-        **dict.fromkeys(("run_limit", "user_limit", "group_limit"), lambda most: most != 0),
-        **dict.fromkeys(CONSUMABLE_LIMITS, lambda given: allow(given, asked.consumables)),
-    }
+    settings = site.settings
     if (queue := settings.queues.get(request.queue)) is not None:
         yield _Bar(f"queue/{queue.name}/started", queue.started, bool)
     for who, scope in scopes_of(settings, request.queue):
-        for name, opens in tests.items():
-            yield _Bar(path_of(who, name), getattr(scope, name), opens)
+        for limit in chain(*LIMITS):
+            opens = partial(_allows, limit, site, who, request)
+            yield _Bar(path_of(who, limit.setting), getattr(scope, limit.setting), opens)
     pes, held = site.pes(), site.held_by(request)
     for group in lineage(settings.groups, request.group):
         if group in settings.groups:
@@ -80,3 +73,9 @@ def _bars(site: Site, request: Request) -> Iterator[_Bar]:
                 settings.groups[group].limit,
                 lambda most: most is None or held <= capped_pes(most, pes),
             )
+
+
+def _allows(limit: type[ScopeLimit], site: Site, who: str, request: Request, value: Any) -> bool:
+    """True if a limit with this value lets a request start when nothing runs."""
+    rule = limit.of(site, who, value)
+    return rule is None or rule.refuses(request) is None

@@ -3,15 +3,17 @@
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping
 from functools import reduce
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from nqspy.model.columns import Columns, Floats
-from nqspy.model.reasons import Reason, ReasonCode, ReasonKind
+from nqspy.model.queues import RunningLimits
+from nqspy.model.reasons import Reason, ReasonCode, ReasonKind, reason_kinds
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
+from nqspy.model.tree import Declared, Unit, add_setting
 
 Mask = npt.NDArray[np.bool_]
 """A truth value for each row of a queue."""
@@ -24,6 +26,11 @@ LESS = "the limit must be raised, or it must ask for less"
 """What must happen where a request asks for more than a limit leaves when nothing runs."""
 IN_A_SHIFT = "a shift that raises the limit must come, or it must ask for less"
 """What must happen where a limit leaves too little when nothing runs, and another shift has a greater one."""
+
+(_REACHED,) = reason_kinds(
+    ReasonCode.LIMIT, limit_reached="{word} limit {most}{of: of *} is reached{name: for *}"
+)
+(_SHUT,) = reason_kinds(ReasonCode.LIMIT, RAISED, limit_shut="{word} limit {most}{of: of *} lets nothing run")
 
 
 class Rule(ABC):
@@ -62,13 +69,35 @@ class Rule(ABC):
         """Count a request as running from now on."""
 
 
-class CountLimit(Rule):
-    """At most ``most`` of something at a time, counted for each value of the column ``per`` (empty: for all
-    together). ``who`` has the limit: a queue, a complex, or the whole site (``global``)."""
+class ScopeLimit(Rule):
+    """A limit that queues, complexes and the whole site have in a ``setting``. What runs is counted for each
+    value of the column ``per`` (empty: for all together). Reasons name the limit by its ``word``."""
 
     per: ClassVar[str] = ""
     word: ClassVar[str]
     setting: ClassVar[str]
+
+    @classmethod
+    @abstractmethod
+    def of(cls, site: Site, who: str, value: Any) -> Self | None:
+        """Return the limit that ``who`` (``queue night``, ``global``) has with this value of the setting;
+        None: it limits nothing."""
+
+    def _name(self, request: Request) -> str:
+        return getattr(request, self.per) if self.per else ""
+
+
+def limit_setting(name: str, unit: Unit, sentence: str) -> str:
+    """Declare the setting of a limit, which is unlimited by default. Return its name."""
+    return add_setting(RunningLimits, Declared(unit, None, sentence, name=name))
+
+
+class CountLimit(ScopeLimit):
+    """At most ``most`` of something at a time: requests, unless a class says otherwise."""
+
+    @classmethod
+    def of(cls, site: Site, who: str, value: int | None) -> Self | None:
+        return None if value is None else cls(site, who, value)
 
     def __init__(self, site: Site, who: str, most: int) -> None:
         self._site, self._who, self._most = site, who, most
@@ -82,9 +111,9 @@ class CountLimit(Rule):
         """Return how much each row takes; None: one each."""
         return None
 
-    @abstractmethod
     def reason(self, asked: int, left: int, name: str) -> Reason:
         """Return why a request that asks for so much of what is left (to ``name``) must wait."""
+        return self._say(_REACHED, name) if self._most else self._say(_SHUT)
 
     def left(self, name: str = "") -> int:
         """Return what is left (to ``name``)."""
@@ -118,9 +147,6 @@ class CountLimit(Rule):
     def add(self, request: Request) -> None:
         name = self._name(request)
         self._taken[name] = self._taken.get(name, 0) + self.asked(request)
-
-    def _name(self, request: Request) -> str:
-        return getattr(request, self.per) if self.per else ""
 
     def _say(self, kind: ReasonKind, *values: int | str) -> Reason:
         word, of = (f"global {self.word}", None) if self._who == "global" else (self.word, self._who)

@@ -4,30 +4,22 @@ one group, how much memory, how many PEs.
 Counted is what requests *ask for*, from their start to their end (nqs.md 4.1).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import ClassVar
 
 import numpy as np
 
-from nqspy.core.gate.rule import IN_A_SHIFT, INFINITE, LESS, RAISED, Claim, CountLimit, path_of
+from nqspy.core.gate.rule import IN_A_SHIFT, INFINITE, LESS, Claim, CountLimit, path_of
 from nqspy.core.runtime import memory_counted
 from nqspy.model.columns import Columns, Floats
-from nqspy.model.queues import LIMIT_NAMES, RunningLimits
 from nqspy.model.reasons import Reason, ReasonCode, ReasonKind, reason_kinds
 from nqspy.model.requests import Ask, Request
 from nqspy.model.shifts import values_by_shifts
-from nqspy.model.site import Settings, Site
 
-_REACHED, _NO_MEMORY, _NO_PES = reason_kinds(
+_NO_MEMORY, _NO_PES = reason_kinds(
     ReasonCode.LIMIT,
-    limit_reached="{word} limit {most}{of: of *} is reached{name: for *}",
     memory_short="{word} limit {most:size}{of: of *} leaves {left:size}, it counts {asked:size}",
     pes_short="{word} limit {most}{of: of *} leaves {left}, it asks for {asked}",
-)
-(_SHUT,) = reason_kinds(
-    ReasonCode.LIMIT,
-    RAISED,
-    limit_shut="{word} limit {most}{of: of *} lets nothing run",
 )
 _LARGE = (
     "{word} limit {most:size}{of: of *} leaves {most:size} even when nothing runs, it counts {asked:size}"
@@ -43,20 +35,17 @@ class RunLimit(CountLimit):
 
     word, setting, whole_queue = "run", "run_limit", True
 
-    def reason(self, asked: int, left: int, name: str) -> Reason:
-        return self._say(_REACHED, name) if self._most else self._say(_SHUT)
 
-
-class UserLimit(RunLimit):
+class UserLimit(CountLimit):
     """Requests of one user."""
 
-    word, setting, per, whole_queue = "user", "user_limit", "owner", False
+    word, setting, per = "user", "user_limit", "owner"
 
 
-class GroupLimit(RunLimit):
+class GroupLimit(CountLimit):
     """Requests of one group."""
 
-    word, setting, per, whole_queue = "group", "group_limit", "group", False
+    word, setting, per = "group", "group_limit", "group"
 
 
 class _AmountLimit(CountLimit):
@@ -109,21 +98,4 @@ class PeLimit(_AmountLimit):
         return found
 
 
-LIMITS: tuple[type[CountLimit], ...] = (RunLimit, UserLimit, GroupLimit, MemoryLimit, PeLimit)
-"""In the order in which reasons are looked for."""
-assert tuple(rule.setting for rule in LIMITS) == LIMIT_NAMES
-
-
-def scopes_of(settings: Settings, queue: str) -> Iterator[tuple[str, RunningLimits]]:
-    """Yield what has limits for the requests of a queue, by name: itself, its complexes, the whole site."""
-    if queue in settings.queues:
-        yield f"queue {queue}", settings.queues[queue]
-    yield from ((f"complex {each.name}", each) for each in settings.complexes_of(queue))
-    yield "global", settings.global_
-
-
-def limits_of(site: Site, who: str, scope: RunningLimits) -> Iterator[CountLimit]:
-    """Yield the limits that are set in one scope."""
-    for rule in LIMITS:
-        if (most := getattr(scope, rule.setting)) is not None:
-            yield rule(site, who, most)
+LIMITS = (RunLimit, UserLimit, GroupLimit, MemoryLimit, PeLimit)

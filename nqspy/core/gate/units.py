@@ -5,18 +5,28 @@ Units are held from start to end, by suspended requests too. What is counted her
 held; which units a request gets is chosen when it starts (`consumables.UnitBoard`).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import ClassVar
+from typing import Self
 
 import numpy as np
 
 from nqspy.core.consumables import open_units
-from nqspy.core.gate.rule import IN_A_SHIFT, INFINITE, LESS, Claim, Mask, Rule, any_of, gravest, path_of
+from nqspy.core.gate.rule import (
+    IN_A_SHIFT,
+    INFINITE,
+    LESS,
+    Claim,
+    Mask,
+    Rule,
+    ScopeLimit,
+    any_of,
+    gravest,
+    path_of,
+)
 from nqspy.model.columns import Columns
 from nqspy.model.consumables import offline_of, units_of, wanted_in
 from nqspy.model.ids import Seq
-from nqspy.model.queues import CONSUMABLE_LIMITS, RunningLimits
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request
 from nqspy.model.shifts import values_by_shifts
@@ -118,13 +128,15 @@ def _some(names: list[str]) -> str:
     return ", ".join(names[:_SHOWN]) + more
 
 
-class UnitLimit(Rule):
-    """Units that the requests of a scope hold at a time; ``per`` as in `CountLimit`."""
+class UnitLimit(ScopeLimit):
+    """Units that the requests of a scope hold at a time."""
 
     shared = counts_suspended = True
-    per: ClassVar[str] = ""
-    word: ClassVar[str] = ""
-    setting: ClassVar[str] = CONSUMABLE_LIMITS[0]
+    word, setting = "", "consumable_limit"
+
+    @classmethod
+    def of(cls, site: Site, who: str, value: Sequence[str] | None) -> Self | None:
+        return cls(site, who, amounts(value)) if value and site.settings.consumables else None
 
     def __init__(self, site: Site, who: str, most: Mapping[str, int]) -> None:
         self._site, self._who, self._most = site, who, most
@@ -158,9 +170,6 @@ class UnitLimit(Rule):
         asked = [each for each in request.spec.ask.consumables if each[0] in self._most]
         return [((self._who, self.word, unit, name), count, self._most[unit]) for unit, count in asked]
 
-    def _name(self, request: Request) -> str:
-        return getattr(request, self.per) if self.per else ""
-
     def _left(self, name: str) -> dict[str, int]:
         held = self._held.get(name, {})
         return {unit: most - held.get(unit, 0) for unit, most in self._most.items()}
@@ -183,24 +192,16 @@ class UnitLimit(Rule):
 class UserUnitLimit(UnitLimit):
     """Units of the requests of one user."""
 
-    word, setting, per, shared = " user", CONSUMABLE_LIMITS[1], "owner", False
+    word, setting, per, shared = " user", "consumable_user_limit", "owner", False
 
 
 class GroupUnitLimit(UnitLimit):
     """Units of the requests of one group."""
 
-    word, setting, per, shared = " group", CONSUMABLE_LIMITS[2], "group", False
+    word, setting, per, shared = " group", "consumable_group_limit", "group", False
 
 
-UNIT_LIMITS: tuple[type[UnitLimit], ...] = (UnitLimit, UserUnitLimit, GroupUnitLimit)
-"""In the order in which reasons are looked for."""
-
-
-def unit_limits_of(site: Site, who: str, scope: RunningLimits) -> Iterator[UnitLimit]:
-    """Yield the limits on units that are set in one scope; none where the site has no consumables."""
-    for rule in UNIT_LIMITS if site.settings.consumables else ():
-        if given := getattr(scope, rule.setting):
-            yield rule(site, who, amounts(given))
+LIMITS = (UnitLimit, UserUnitLimit, GroupUnitLimit)
 
 
 def allow(given: Iterable[str] | None, asked: Iterable[tuple[str, int]]) -> bool:

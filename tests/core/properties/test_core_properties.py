@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from core.harness import House
-from core.properties.worlds import GROUPS, live, worlds
+from core.properties.worlds import GROUPS, LIMIT_NAMES, live, worlds
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nqspy.core import runtime
-from nqspy.model.queues import LIMIT_NAMES, Weights
+from nqspy.model.queues import Weights
 from nqspy.model.requests import finite
 
 few = settings(max_examples=examples(40))

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nqspy.core.gate.gate import Gate, Which
+from nqspy.core.gate.units import LIMITS
 from nqspy.model.columns import needs_key
 from nqspy.model.consumables import wanted_in
 from nqspy.model.events import Change
-from nqspy.model.queues import CONSUMABLE_LIMITS
 
 SOME = settings(max_examples=examples(150))
 
@@ -47,7 +47,7 @@ def labs(draw):
             house.end(seq)
     house.complex("some", *draw(st.sampled_from((("a",), ("a", "b")))))
     for path in (*(f"queue/{name}" for name in QUEUES), "complex/some", "global"):
-        for setting in CONSUMABLE_LIMITS:
+        for setting in (limit.setting for limit in LIMITS):
             if draw(st.booleans()):
                 house.set(f"{path}/{setting}", draw(limits()))
     house.set("consumable/gpu/offline", draw(st.sets(st.sampled_from("0123")).map(sorted)))

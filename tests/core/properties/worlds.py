@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from core.harness import House, Told
 from hypothesis import strategies as st
 
-from nqspy.model.queues import LIMIT_NAMES
+from nqspy.core.gate.running import LIMITS
 
 OWNERS = ("anne", "ben", "cleo")
 GROUPS = ("d1", "d2", "default")
 QUEUES = ("a", "b")
+LIMIT_NAMES = [limit.setting for limit in LIMITS]
 
 maybe = st.none() | st.integers(0, 4)
 

@@ -1,0 +1,50 @@
+"""The limits of queues, complexes and the whole site: a new one is a file of this folder and a line in the
+list.
+
+A limit is a class derived from `rule.ScopeLimit`, mostly from `rule.CountLimit`. Its file declares the
+setting (`rule.limit_setting`) and names its classes in ``LIMITS``.
+"""
+
+from collections.abc import Iterator
+from importlib import import_module
+
+from nqspy.core.gate.rule import ScopeLimit
+from nqspy.model.queues import RunningLimits
+from nqspy.model.site import Settings, Site
+
+FILES = (
+    "running",  # requests, of a user, of a group; memory; PEs
+    "units",  # units of consumables
+)
+"""Files of this folder, in the order in which reasons are looked for."""
+
+LIMITS: tuple[tuple[type[ScopeLimit], ...], ...] = tuple(
+    import_module(f"nqspy.core.gate.{name}").LIMITS for name in FILES
+)
+
+
+class ScopeLimits:
+    """The limits that are set on a site. Those of a complex and of the whole site are shared by queues."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._made: dict[tuple[str, type[ScopeLimit]], ScopeLimit | None] = {}
+
+    def of(self, queue: str) -> Iterator[ScopeLimit]:
+        """Yield the limits for the requests of a queue, in the order in which reasons are looked for."""
+        scopes = list(scopes_of(self._site.settings, queue))
+        for classes in LIMITS:
+            for who, scope in scopes:
+                for each in classes:
+                    if (who, each) not in self._made:
+                        self._made[who, each] = each.of(self._site, who, getattr(scope, each.setting))
+                    if (limit := self._made[who, each]) is not None:
+                        yield limit
+
+
+def scopes_of(settings: Settings, queue: str) -> Iterator[tuple[str, RunningLimits]]:
+    """Yield what has limits for the requests of a queue, by name: itself, its complexes, the whole site."""
+    if queue in settings.queues:
+        yield f"queue {queue}", settings.queues[queue]
+    yield from ((f"complex {each.name}", each) for each in settings.complexes_of(queue))
+    yield "global", settings.global_
