@@ -122,7 +122,7 @@ class RunningLimits:
 @dataclass(slots=True)
 class Queue(RunningLimits):
     """A batch queue runs requests, a pipe queue routes them to its destinations. A new queue is disabled
-    and stopped."""
+    and stopped. The words of ``order`` and ``backfill`` are declared by `core`."""
 
     name: str
     kind: Literal["batch", "pipe"] = "batch"
@@ -164,20 +164,8 @@ class Queue(RunningLimits):
         words=("eligible", "submitted"),
         pipes="too",
     )
-    order: str = setting(
-        "name",
-        "priority",
-        "which request comes first: by intra-queue priority, by date in queue, the shortest by its wall"
-        " limit, or by class (one that waits too long has others give way)",
-        words=("priority", "fcfs", "sjf", "class"),
-    )
-    backfill: str = setting(
-        "name",
-        "limit",
-        "which requests may start past one that waits: none, those that delay no promised start by their"
-        " wall limits, that probably delay none, or that are ended before they would",
-        words=("none", "limit", "probable", "contract"),
-    )
+    order: str = setting("name", "priority", "which request comes first", words=("priority",))
+    backfill: str = setting("name", "limit", "which requests may start past one that waits", words=("limit",))
     probability: float = setting(
         "percent",
         90.0,

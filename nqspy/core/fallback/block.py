@@ -1,6 +1,7 @@
 """Block: the first candidate that waits for room lets no other of its queue pass (``backfill=none``)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
 
 from nqspy.core.fallback.reserve import Reserve
 from nqspy.core.order.candidates import Candidates
@@ -13,6 +14,8 @@ from nqspy.model.requests import Request
 class Block(Reserve):
     """Serve in order until a candidate waits for room. Candidates behind it start only at the time that was
     reserved for them."""
+
+    words: ClassVar[Mapping[str, str]] = {"none": "no request"}
 
     def next_rows(self, candidates: Candidates) -> Iterator[int]:
         """Yield the candidates with a reservation, then the foremost until there is a blocker, then those
@@ -65,3 +68,6 @@ class Block(Reserve):
         waiting = {row: candidates.columns.request(row) for row in rows}
         order = candidates.in_order(rows)
         return sorted(order, key=lambda row: (time_of(waiting[row]), turn_of(waiting[row])))
+
+
+POLICY = Block

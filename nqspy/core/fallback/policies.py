@@ -1,12 +1,23 @@
-"""The fallback policies, by the words of ``backfill=``."""
+"""The fallback policies of the setting ``backfill``: a new one is a file of this folder and a line here."""
 
-from nqspy.core.fallback.block import Block
+from collections.abc import Mapping
+from importlib import import_module
+
 from nqspy.core.fallback.policy import Skip
 from nqspy.core.fallback.reserve import Reserve
 from nqspy.core.gate.gate import Gate
 from nqspy.model.queues import Queue
+from nqspy.model.tree import set_words
 
-POLICIES: dict[str, type[Skip]] = {"none": Block, "limit": Reserve, "probable": Reserve, "contract": Reserve}
+FILES = (
+    "block",
+    "reserve",
+)
+"""Files of this folder that declare a ``POLICY``."""
+
+_LISTED: tuple[type[Skip], ...] = tuple(import_module(f"nqspy.core.fallback.{name}").POLICY for name in FILES)
+POLICIES: Mapping[str, type[Skip]] = {word: policy for policy in _LISTED for word in policy.words}
+set_words(Queue, "backfill", {word: policy.words[word] for word, policy in POLICIES.items()})
 
 
 def policy_of(queue: Queue, gate: Gate) -> Skip:

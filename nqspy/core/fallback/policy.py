@@ -4,7 +4,8 @@ A policy serves one queue for one pass. It never examines a candidate itself: `n
 and `blocked` hears of each candidate that did not start.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar
 
 from nqspy.core.gate.gate import Gate
 from nqspy.core.order.candidates import Candidates
@@ -18,9 +19,12 @@ from nqspy.model.requests import Request
 class Skip:
     """Others start past a candidate that does not fit; those that the gate refuses are not examined.
 
+    ``words``: its words in the settings, each with which requests may start past one that waits.
     ``blocker``: the candidate that waits for room and lets no other of its queue pass. ``wake_at``: when the
     policy wants another pass.
     """
+
+    words: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, queue: Queue, gate: Gate) -> None:
         self.queue, self.gate = queue, gate

@@ -1,7 +1,8 @@
 """Reserve: the first candidates that wait for room have a start reserved (``limit reserve=N``: EASY with 1,
 conservative backfilling with ``all``; seed 001). Others start past them as far as they delay none."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
 
 from nqspy.core.fallback.policy import Skip
 from nqspy.core.gate.gate import Gate, Which
@@ -19,6 +20,12 @@ MOST = 2_000
 class Reserve(Skip):
     """Reserve starts for ``reserve`` candidates of the queue (None: for all that wait). With 0, only the
     order behind the first candidate that waits for room changes (``backfill_order=shortest``)."""
+
+    words: ClassVar[Mapping[str, str]] = {
+        "limit": "by its wall limit it delays no reserved start",
+        "probable": "it probably delays none",
+        "contract": "or it has a contract and is ended before that",
+    }
 
     def __init__(self, queue: Queue, gate: Gate) -> None:
         super().__init__(queue, gate)
@@ -87,3 +94,6 @@ class Reserve(Skip):
 
     def _by_turn(self, candidates: Candidates, rows: list[int]) -> list[int]:
         return candidates.in_order(rows)
+
+
+POLICY = Reserve

@@ -13,9 +13,11 @@ from nqspy.core.gate.gate import Gate, Which
 from nqspy.core.gate.rule import Mask
 from nqspy.core.order import firsts
 from nqspy.core.order.firsts import NEVER
-from nqspy.core.order.orders import ORDERS, Order, Sjf
+from nqspy.core.order.order import Order
+from nqspy.core.order.orders import ORDERS
 from nqspy.core.order.own import behind_their_own
 from nqspy.core.order.shares import Shares
+from nqspy.core.order.sjf import Sjf
 from nqspy.model.columns import Columns, Floats, Ints, turn_of
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Request
