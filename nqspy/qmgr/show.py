@@ -293,15 +293,17 @@ ENFORCED = (
     ("per_process data_limit", "size", "RLIMIT_DATA"),
     ("per_process stack_limit", "size", "RLIMIT_STACK"),
     ("nice", "number", "setpriority"),
-    ("run, user, group, memory and pe limits", "count", "when requests are chosen"),
-    ("consumable limits", "list", "when requests are chosen"),
 )
-"""Limits that can be set, their unit, and how they are kept."""
+"""Limits of one request that can be set, their unit, and how they are kept."""
 
 
 def limits_supported() -> str:
-    """Limits that can be set, and how they are enforced; others are kept and ignored."""
-    return table(("LIMIT", "UNIT", "ENFORCED BY"), ENFORCED)
+    """Return the limits that can be set, and how they are enforced; others are kept and ignored."""
+    running = [
+        (name, "list" if info.unit == "amounts" else info.unit, "when requests are chosen")
+        for name, info in declared(RunningLimits).items()
+    ]
+    return table(("LIMIT", "UNIT", "ENFORCED BY"), [*ENFORCED, *running])
 
 
 # ---------------------------------------------------------------- rows of the daemon
