@@ -266,10 +266,11 @@ def dump(node: Any) -> dict[str, Any]:
 
 
 def load(kind: type, values: dict[str, Any], **names: Any) -> Any:
-    """An object of ``kind`` with the dumped ``values``; settings that no longer exist are left out."""
+    """Return an object of ``kind`` with the dumped ``values``. Settings and words that no longer exist are
+    left out: the file that declared them is gone."""
     node = kind(**names)
     known = declared(kind)
     for path, value in values.items():
-        if path in known:
+        if path in known and (not known[path].words or value in known[path].words):
             put(node, path, value)
     return node

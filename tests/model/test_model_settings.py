@@ -336,3 +336,5 @@ def test_the_words_of_a_setting_are_those_of_the_list_that_declares_them():
     assert info.doc == "which way it goes: left (where the heart is); right (the other one)"
     with pytest.raises(BadValue, match="one of left, right"):
         tree.put(Derived("one"), "way", "back")
+    assert tree.load(Derived, {"way": "right"}, name="one").way == "right"
+    assert tree.load(Derived, {"way": "back"}, name="one").way == "left"
