@@ -13,7 +13,12 @@ _SECTION = re.compile(r"^## (.*)$", re.MULTILINE)
 _CODE = re.compile(r"`(nqspy/[\w/]+\.py)`:\n\n```python\n(.*?)```", re.DOTALL)
 _LIST = re.compile(r"^FILES = \(\n(?:    .*\n)*", re.MULTILINE)
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
-KINDS = ("A limit",)
+KINDS = ("A limit", "An order", "A placement", "A fallback policy")
+THERE = [kind for kind in KINDS if f"\n## {kind}\n" in PAGE]
+
+
+def needs(kind: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(kind not in THERE, reason=f"CONTRIBUTING.md has no section on {kind.lower()}")
 
 
 def example(kind: str) -> Iterator[tuple[str, str]]:
@@ -29,7 +34,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """A daemon of a copy of nqspy with all worked examples."""
     folder = tmp_path_factory.mktemp("additions")
     shutil.copytree(ROOT / "nqspy", folder / "nqspy")  # what is compiled too: that is quicker
-    for kind in KINDS:
+    for kind in THERE:
         (path, text), (list_path, line) = example(kind)
         assert not (folder / path).exists()
         (folder / path).write_text(text)
@@ -49,6 +54,7 @@ def kill_and_start(site: Live) -> None:
     site.start()
 
 
+@needs("A limit")
 def test_a_limit_holds_is_shown_and_kept(site):
     site.qmgr("set queue batch name_limit=1").ok()
     first, other = site.submit("sleep 60", name="model"), site.submit("sleep 60", name="prepare")
@@ -59,10 +65,62 @@ def test_a_limit_holds_is_shown_and_kept(site):
     site.waits(second, "name limit 1 of queue batch is reached for model")
 
     kill_and_start(site)
-    assert re.search(r"name_limit +1\n", site.qmgr("show long queue batch").ok().out)
+    shown = site.qmgr("show long queue batch", "help set name_limit").ok().out
+    assert re.search(r"name_limit +1\n", shown)
+    assert "requests of one name running at a time" in shown
     assert site.run("qmgr", "--json", "-c", "show queue batch").ok().data["batch"]["name_limit"] == 1
-    assert "requests of one name running" in site.qmgr("help set name_limit").ok().out
     assert site.why(second)["reason"]["code"] == "LIMIT"
-    site.run("qdel", "-k", first, other).ok()
+    site.client.delete(first, other, kill=True)
     assert site.ended(second)["exit_status"] == 0
     site.set("set queue batch name_limit=unlimited", "set machine pes=2")
+
+
+@needs("An order")
+def test_an_order_sorts_is_shown_and_kept(site):
+    site.qmgr("set queue batch order=widest").ok()
+    first = site.submit("sleep 60", pes=2)
+    site.running(first)
+    narrow, wide = site.submit("true", pes=1), site.submit("true", pes=2)
+
+    kill_and_start(site)
+    assert re.search(r"order +widest\n", site.qmgr("show long queue batch").ok().out)
+    site.until(narrow, lambda job: job["position"] == 2, "be second")
+    site.client.delete(first, kill=True)
+    ended = [site.ended(each) for each in (wide, narrow)]
+    assert ended[0]["started"] < ended[1]["started"]
+    site.set("set queue batch order=priority")
+
+
+@needs("A placement")
+def test_a_placement_chooses_pes_is_shown_and_kept(site):
+    site.qmgr("set domain application placement=highest").ok()
+    first = site.submit("sleep 60")
+    assert site.running(first)["pes"] == [1]
+
+    kill_and_start(site)
+    assert "placement=highest" in site.qmgr("show domains").ok().out
+    site.set("set machine pes=3")
+    second = site.submit("sleep 60")
+    assert site.running(second)["pes"] == [2]
+    site.client.delete(first, second, kill=True)
+    site.set("set domain application placement=lowest", "set machine pes=2")
+
+
+@needs("A fallback policy")
+def test_a_fallback_policy_with_a_setting_of_its_own_decides_is_shown_and_kept(site):
+    site.qmgr("set queue batch backfill=selective reserve=1 patience=1:00:00").ok()
+    first = site.submit("sleep 60", wall="1:00:00")
+    site.running(first)
+    wide = site.submit("true", pes=2, wall="1:00:00")
+
+    kill_and_start(site)
+    shown = site.qmgr("show long queue batch").ok().out
+    assert re.search(r"backfill +selective\n", shown)
+    assert re.search(r"patience +1:00:00\n", shown)
+    assert site.ended(site.submit("true", wall="10:00:00"))["exit_status"] == 0
+    site.set("set queue batch patience=0")
+    long = site.submit("true", wall="10:00:00")
+    site.until(long, lambda job: job["reason"] and job["reason"]["code"] == "RESERVED", "wait for the wide")
+    site.client.delete(first, kill=True)
+    assert site.ended(wide)["started"] < site.ended(long)["started"]
+    site.set("set queue batch backfill=limit reserve=0")
