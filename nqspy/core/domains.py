@@ -89,7 +89,7 @@ DOMAINS = declare(
             "domains: their PEs, how many are free, held and offline, depth, placement, what they take",
             create="a domain of PEs that are idle and in domain application",
             usage="NAME pes=16-255|(0-3, 8) [kind=application|command] "
-            "[placement=lowest|contiguous|most_packed] [depth=1] [requests=N] [smallest=N] [largest=N] "
+            "[placement=lowest] [depth=1] [requests=N] [smallest=N] [largest=N] "
             "[users=(a, b)] [groups=(a, b)] [accounts=(a, b)] [takes=all|batch|interactive]",
             delete="a domain that no queue names; its PEs, which must be idle, are application's then",
         ),

@@ -14,14 +14,13 @@ from nqspy.model.tree import setting
 APPLICATION = "application"
 """The domain that has what no other has."""
 
-PLACEMENTS = ("lowest", "contiguous", "most_packed")
 GREATEST = 1 << 20
 """No machine has a PE with that number."""
 
 
 @dataclass(slots=True)
 class Domain:
-    """A set of PEs with its rules."""
+    """A set of PEs with its rules. The words of ``placement`` are declared by `core`."""
 
     name: str
     pes: tuple[str, ...] = setting("names", (), "its PEs, like 16-255 or (0-3, 8)")
@@ -29,7 +28,7 @@ class Domain:
         "name", "application", "what holds its PEs: requests, or what their scripts start by mpprun",
         words=("application", "command"),
     )  # fmt: skip
-    placement: str = setting("name", "lowest", "which free PEs a request gets", words=PLACEMENTS)
+    placement: str = setting("name", "lowest", "which free PEs a request gets", words=("lowest",))
     depth: int = setting("number", 1, "holders that a PE may have at a time", low=1, high=64)
     requests: int | None = setting(
         "count", None, "requests at a time in a command domain, where they hold no PEs"

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqspy.core.placement.placements import PLACEMENTS
-from nqspy.model import domains
 from nqspy.model.board import Board
 from nqspy.model.domains import Domain
 
@@ -16,10 +15,6 @@ def board(text: str, depth: int = 1, own: str = "") -> Board:
     holders = {pe: tuple(range(1, int(held) + 1)) for pe, held in enumerate(text) if held != "0"}
     mask = np.array([each == "x" for each in own], dtype=bool) if own else np.ones(len(text), dtype=bool)
     return Board(Domain("d", depth=depth), mask, holders)
-
-
-def test_there_is_a_class_for_each_word():
-    assert tuple(PLACEMENTS) == domains.PLACEMENTS
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_a_placement_chooses_pes_is_shown_and_kept(site):
     assert site.running(first)["pes"] == [1]
 
     kill_and_start(site)
-    assert "placement=highest" in site.qmgr("show domains").ok().out
+    assert "placement=highest" in site.qmgr("show domain").ok().out
     site.set("set machine pes=3")
     second = site.submit("sleep 60")
     assert site.running(second)["pes"] == [2]

@@ -6,6 +6,7 @@ from importlib import import_module
 from nqspy.core.placement.nothing import Nothing
 from nqspy.core.placement.placement import Placement
 from nqspy.model.domains import Domain
+from nqspy.model.tree import set_words
 
 FILES = (
     "lowest",
@@ -19,6 +20,7 @@ _LISTED: tuple[Placement, ...] = tuple(
 )
 PLACEMENTS: Mapping[str, Placement] = {placement.word: placement for placement in _LISTED}
 _NOTHING = Nothing()
+set_words(Domain, "placement", {placement.word: placement.means for placement in _LISTED})
 
 
 def placement_of(domain: Domain) -> Placement:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from nqspy.core.passes import explain
-from nqspy.model.domains import PLACEMENTS
+from nqspy.core.placement.placements import PLACEMENTS
 from nqspy.model.events import Change
 
 WIDTHS = {"east": (2, 5), "west": (5, 9), "application": (0, 2)}
@@ -87,7 +87,7 @@ class Twins:
 
 
 @settings(max_examples=12)
-@given(st.randoms(use_true_random=False), st.tuples(*[st.sampled_from(PLACEMENTS)] * 3))
+@given(st.randoms(use_true_random=False), st.tuples(*[st.sampled_from(list(PLACEMENTS))] * 3))
 def test_domains_are_sites_of_their_own(chance, placements):
     """Departments come and go unevenly: each domain has its own crowd, most of them of one department."""
     twins = Twins(dict(zip(sorted(WIDTHS), placements, strict=True)))
