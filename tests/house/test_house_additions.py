@@ -69,7 +69,7 @@ def test_a_limit_holds_is_shown_and_kept(site):
     assert re.search(r"name_limit +1\n", shown)
     assert "requests of one name running at a time" in shown
     assert site.run("qmgr", "--json", "-c", "show queue batch").ok().data["batch"]["name_limit"] == 1
-    assert site.why(second)["reason"]["code"] == "LIMIT"
+    site.until(second, lambda job: job["reason"] and job["reason"]["code"] == "LIMIT", "wait")
     site.client.delete(first, other, kill=True)
     assert site.ended(second)["exit_status"] == 0
     site.set("set queue batch name_limit=unlimited", "set machine pes=2")
@@ -83,7 +83,7 @@ def test_an_order_sorts_is_shown_and_kept(site):
     narrow, wide = site.submit("true", pes=1), site.submit("true", pes=2)
 
     kill_and_start(site)
-    assert re.search(r"order +widest\n", site.qmgr("show long queue batch").ok().out)
+    assert re.search(r"order +widest\n", site.client.qmgr("show long queue batch\n"))
     site.until(narrow, lambda job: job["position"] == 2, "be second")
     site.client.delete(first, kill=True)
     ended = [site.ended(each) for each in (wide, narrow)]
@@ -98,7 +98,7 @@ def test_a_placement_chooses_pes_is_shown_and_kept(site):
     assert site.running(first)["pes"] == [1]
 
     kill_and_start(site)
-    assert "placement=highest" in site.qmgr("show domain").ok().out
+    assert "placement=highest" in site.client.qmgr("show domain\n")
     site.set("set machine pes=3")
     second = site.submit("sleep 60")
     assert site.running(second)["pes"] == [2]
@@ -108,15 +108,15 @@ def test_a_placement_chooses_pes_is_shown_and_kept(site):
 
 @needs("A fallback policy")
 def test_a_fallback_policy_with_a_setting_of_its_own_decides_is_shown_and_kept(site):
-    site.qmgr("set queue batch backfill=selective reserve=1 patience=1:00:00").ok()
+    site.qmgr("set queue batch backfill=selective reserve=1 patience=2:00:00").ok()
     first = site.submit("sleep 60", wall="1:00:00")
     site.running(first)
     wide = site.submit("true", pes=2, wall="1:00:00")
 
     kill_and_start(site)
-    shown = site.qmgr("show long queue batch").ok().out
+    shown = site.client.qmgr("show long queue batch\n")
     assert re.search(r"backfill +selective\n", shown)
-    assert re.search(r"patience +1:00:00\n", shown)
+    assert re.search(r"patience +2:00:00\n", shown)
     assert site.ended(site.submit("true", wall="10:00:00"))["exit_status"] == 0
     site.set("set queue batch patience=0")
     long = site.submit("true", wall="10:00:00")
