@@ -14,11 +14,6 @@ _CODE = re.compile(r"`(nqspy/[\w/]+\.py)`:\n\n```python\n(.*?)```", re.DOTALL)
 _LIST = re.compile(r"^FILES = \(\n(?:    .*\n)*", re.MULTILINE)
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 KINDS = ("A limit", "An order", "A placement", "A fallback policy")
-THERE = [kind for kind in KINDS if f"\n## {kind}\n" in PAGE]
-
-
-def needs(kind: str) -> pytest.MarkDecorator:
-    return pytest.mark.skipif(kind not in THERE, reason=f"CONTRIBUTING.md has no section on {kind.lower()}")
 
 
 def example(kind: str) -> Iterator[tuple[str, str]]:
@@ -34,7 +29,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """A daemon of a copy of nqspy with all worked examples."""
     folder = tmp_path_factory.mktemp("additions")
     shutil.copytree(ROOT / "nqspy", folder / "nqspy")  # what is compiled too: that is quicker
-    for kind in THERE:
+    for kind in KINDS:
         (path, text), (list_path, line) = example(kind)
         assert not (folder / path).exists()
         (folder / path).write_text(text)
@@ -54,7 +49,6 @@ def kill_and_start(site: Live) -> None:
     site.start()
 
 
-@needs("A limit")
 def test_a_limit_holds_is_shown_and_kept(site):
     site.qmgr("set queue batch name_limit=1").ok()
     first, other = site.submit("sleep 60", name="model"), site.submit("sleep 60", name="prepare")
@@ -75,7 +69,6 @@ def test_a_limit_holds_is_shown_and_kept(site):
     site.set("set queue batch name_limit=unlimited", "set machine pes=2")
 
 
-@needs("An order")
 def test_an_order_sorts_is_shown_and_kept(site):
     site.qmgr("set queue batch order=widest").ok()
     first = site.submit("sleep 60", pes=2)
@@ -91,7 +84,6 @@ def test_an_order_sorts_is_shown_and_kept(site):
     site.set("set queue batch order=priority")
 
 
-@needs("A placement")
 def test_a_placement_chooses_pes_is_shown_and_kept(site):
     site.qmgr("set domain application placement=highest").ok()
     first = site.submit("sleep 60")
@@ -106,7 +98,6 @@ def test_a_placement_chooses_pes_is_shown_and_kept(site):
     site.set("set domain application placement=lowest", "set machine pes=2")
 
 
-@needs("A fallback policy")
 def test_a_fallback_policy_with_a_setting_of_its_own_decides_is_shown_and_kept(site):
     site.qmgr("set queue batch backfill=selective reserve=1 patience=2:00:00").ok()
     first = site.submit("sleep 60", wall="1:00:00")
