@@ -226,7 +226,7 @@ class Offers:
         offered = len(draft.offered[request.queue]) - 1
         self._refused.append((request, answer, offered, place, draft.proposals))
         if self._gate.reserved.is_due(request):
-            self._gate.reserved.drop(request, f"{answer.who}: {answer.text}")
+            self._gate.drop(request, f"{answer.who}: {answer.text}")
         return answer.verdict == "hold_line"
 
     def _reason(self, answer: Answer) -> Reason:

@@ -184,6 +184,11 @@ class Gate:
             if not rule.counts_suspended:
                 rule.add(request)
 
+    def drop(self, candidate: Request, cause: str) -> None:
+        """Take back the reservation of a candidate."""
+        self.version += 1
+        self.reserved.drop(candidate, cause)
+
     def is_reserved(self, candidate: Request) -> bool:
         """Return True if a candidate came into the pass with a reservation that it has not used yet. An array
         uses its reservation with one index."""
