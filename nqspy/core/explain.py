@@ -44,6 +44,7 @@ class Explanation:
         self._blocked: dict[Seq, tuple[Request, bool, int]] = {}
         self._closed: list[tuple[Candidates, Skip]] = []
         self._holders: dict[str, tuple[Request, int]] = {}
+        self._short: set[str] = set()
         self.freed = False
 
     def say_never(self, queue: Queue, columns: Columns) -> None:
@@ -111,6 +112,7 @@ class Explanation:
             if limited is not None:
                 waiting &= ~limited
             if self._gate.closed(name) is None and (waiting & (columns.pes > draft.room(name))).any():
+                self._short.add(name)
                 draft.say_short(name)
 
     def _closing(self, candidates: Candidates, policy: Skip) -> Reason | None:
@@ -130,15 +132,11 @@ class Explanation:
             return own_reason and replace(own_reason, ahead=ahead)
         if self._offers.is_cut(name):
             return BOUNDED("global", draft.site.settings.global_.offers_per_pass)
-        short = draft.is_short(name)
-        row = candidates.foremost(gate.mask(name, candidates.columns, Which.LIMITS)) if short else None
-        if row is not None:
-            request = candidates.columns.request(row)
-            draft.own.setdefault(request.seq, gate.refuses(request) or gate.room.lack(name, request))
-            return replace(gate.room.lack(name), ahead=ahead + (not self._offers.asking))
-        row = candidates.foremost()
+        if name in self._short if not self._offers.asking else draft.is_short(name):
+            return replace(gate.room.lack(name), ahead=ahead)
+        row = candidates.oldest()
         if row is None:
-            return gate.room.lack(name) if short else None
+            return None
         request = candidates.columns.request(row)
         refused = gate.refuses(request)
         if refused is None:

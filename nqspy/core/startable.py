@@ -127,10 +127,17 @@ def _of_queue(draft: Draft, gate: Gate, queue: Queue, columns: Columns) -> Ints:
 
 
 def _without(found: Ints, rows: Ints | list[int], columns: Columns) -> Ints:
-    """PEs by pair, those of these rows not counted."""
-    left = found.copy()
-    np.subtract.at(left, columns.pair[rows], columns.pes[rows] * columns.count[rows])
-    return left
+    """Return PEs by pair without those of these rows."""
+    if 2 * len(rows) <= len(columns):
+        return found - _pes_of(columns, rows, len(found))
+    others = np.ones(len(columns), dtype=bool)
+    others[rows] = False
+    return _pes_of(columns, others.nonzero()[0], len(found))
+
+
+def _pes_of(columns: Columns, rows: Ints | list[int], pairs: int) -> Ints:
+    pes = columns.pes[rows] * columns.count[rows]
+    return np.bincount(columns.pair[rows], weights=pes, minlength=pairs).astype(np.int64)
 
 
 def _drop_indices(draft: Draft, gate: Gate, out: Mask | None, columns: Columns, found: Ints) -> None:

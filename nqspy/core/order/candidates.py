@@ -36,7 +36,6 @@ class Candidates:
         self._left = self.waiting()
         self._base: Floats | None = None
         self._score: Floats | None = None
-        self._table: Floats | None = None
         self._shares: Shares | None = None
         self.changes = self.examined = 0
 
@@ -80,7 +79,6 @@ class Candidates:
         table = shares.by_pair(refused, self._draft.gone(self.queue.name)) * self._order.shared
         if len(last := shares.last):
             table[last] -= self._order.step / 2
-        self._table = table
         return table
 
     @property
@@ -151,15 +149,10 @@ class Candidates:
         """Return the first row that the gate's mask lets start."""
         return self.best(self._gate.mask(self.queue.name, self.columns))
 
-    def foremost(self, excluded: Mask | None = None) -> int | None:
-        """Return a row in front, for the reason of the queue: by the shares as they were last; the oldest row
-        where no shares were computed."""
-        if self._score is None and self._order.shared:
-            if self._table is None:
-                left = (self._left if excluded is None else self._left & ~excluded).nonzero()[0]
-                return self._first(left) if len(left) else None
-            self._score = self._table.take(self.columns.pair) + self._unshared()
-        return self.best(excluded)
+    def oldest(self) -> int | None:
+        """Return the remaining row with the earliest date: no score is computed for it."""
+        left = self._left.nonzero()[0]
+        return self._first(left) if len(left) else None
 
     def _first(self, rows: Ints) -> int:
         for key in (self._dates, self._turn, self.columns.seq):
