@@ -41,6 +41,7 @@ def report(seed: int, ledger: Ledger) -> str:
         f"  promises   {counts['starts promised']} promised starts, {counts['promises kept']} kept in time, "
         f"{counts['promises late']} late and told why"
     )
+    lines.append(f"  rules      {counts['passes judged by the rules']} passes judged by the manual's rules")
     lines.append(f"  spool      {counts['outputs of lost ones kept']} outputs of lost requests kept")
     lines.append(f"  broken     {_list(kinds) or 'none'}")
     stories = ledger.stories

@@ -18,6 +18,7 @@ from chaos.ledger import Ledger
 from chaos.people import Person, join
 from daemon.live import ROOT, Live
 from engine.harness import observable
+from shadow.judge import Shadow
 
 from nqspy.daemon.failpoints import OF_COMMIT
 from nqspy.daemon.home import Home
@@ -190,6 +191,7 @@ def close_books(live: Live, ledger: Ledger) -> tuple[History, Site]:
     _read_logs(live, ledger)
     history, site = open_site(live.home / "nqs.db")
     _replay(ledger, history, site)
+    _judge_passes(ledger, history)
     return history, site
 
 
@@ -221,6 +223,14 @@ def _replay(ledger: Ledger, history: History, rows: Site) -> None:
             ledger.broken(
                 "replay", "", f"{key}: the journal gives {value!s:.200}, the rows {found[key]!s:.200}"
             )
+
+
+def _judge_passes(ledger: Ledger, history: History) -> None:
+    """Every pass must have kept to the manual's rules."""
+    verdict = Shadow(Site(), pause=None).take_all(history.events)
+    ledger.count("passes judged by the rules", verdict.passes)
+    for each in verdict.differences:
+        ledger.broken("rules", "", f"pass {each.n} at {each.at}: request {each.seq}: {each.text}")
 
 
 def _read_logs(live: Live, ledger: Ledger) -> None:
