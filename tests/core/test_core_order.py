@@ -188,3 +188,9 @@ def test_the_bound_holds_against_the_longest_waiter_and_between_no_others(house)
     line = house.at(600).standing("normal").line()
     assert line == [longest, small, second]
     assert house.site.settings.weights("normal").tau_max() == pytest.approx(10 / 3)
+
+
+def test_a_queue_that_is_scheduled_by_class_has_places_by_priority(house):
+    house.machine(pes=1).queue("apps", order="class", time=1)
+    first, second = house.submit("anne", "ben")
+    assert house.standing("apps").line() == [first, second]

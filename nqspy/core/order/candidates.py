@@ -16,6 +16,7 @@ from nqspy.core.order.firsts import NEVER
 from nqspy.core.order.order import Order
 from nqspy.core.order.orders import ORDERS
 from nqspy.core.order.own import behind_their_own
+from nqspy.core.order.priority import Priority
 from nqspy.core.order.shares import Shares
 from nqspy.core.order.sjf import Sjf
 from nqspy.model.columns import Columns, Floats, Ints, turn_of
@@ -29,7 +30,8 @@ class Candidates:
     def __init__(self, draft: Draft, queue: Queue, gate: Gate) -> None:
         self._draft, self._gate, self.queue = draft, gate, queue
         self.columns: Columns = draft.site.waiting[queue.name]
-        self._own: Order = ORDERS[queue.order](draft, queue, self.columns)
+        # A queue that is scheduled by class has places by priority.
+        self._own: Order = ORDERS.get(queue.order, Priority)(draft, queue, self.columns)
         self._order: Order = self._own
         self._turns: Ints | None = None
         self._missing = gate.missing(queue.name, self.columns)
