@@ -129,16 +129,12 @@ class _Note:
     shifts: tuple[object, object]
 
 
-def holds(site: Site, now: Instant) -> bool:
-    """True if the spans of the site as it is are noted and still hold."""
-    note: _Note | None = site.memos.get(_NAME)
-    return note is not None and note.made <= now < note.until and note.shifts == _shifts(site)
-
-
 def recall(site: Site, now: Instant) -> Spans | None:
-    """Return a copy of the spans that are noted, if they hold."""
-    spans: Spans | None = site.memos[_NAME].spans.copy(now) if holds(site, now) else None
-    return spans
+    """Return a copy of the spans that are noted, if they still hold."""
+    note: _Note | None = site.memos.get(_NAME)
+    if note is None or not note.made <= now < note.until or note.shifts != _shifts(site):
+        return None
+    return note.spans.copy(now)
 
 
 def remember(site: Site, now: Instant, spans: Spans, until: int) -> None:

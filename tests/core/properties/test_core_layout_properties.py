@@ -1,6 +1,8 @@
-"""What was laid out over time for one pass serves the next ones, as long as it holds: each pass of a `House`
-is compared with one that knows nothing of those before. Nobody ends here: requests come, time goes by, and
-what runs goes on beyond what was planned."""
+"""The spans of one pass serve the next passes as long as they hold: warm equals cold.
+
+Each pass of a `House` is compared with one that knows nothing of earlier passes. Nothing ends here: requests
+come, time goes by, and what runs goes on beyond its limit.
+"""
 
 from core.harness import House
 from examples import examples
@@ -44,7 +46,7 @@ def come(house: House, requests: list[tuple]) -> None:
 @settings(max_examples=examples(200), deadline=None)
 @given(st.lists(QUEUE, min_size=2, max_size=2), st.lists(REQUEST, min_size=3, max_size=9),
        st.lists(COMING, min_size=2, max_size=12), STOP)  # fmt: skip
-def test_a_pass_that_goes_on_with_what_was_laid_out_decides_what_one_decides_that_lays_it_out(
+def test_a_pass_with_the_spans_of_an_earlier_pass_decides_as_one_that_makes_them_anew(
     queues, first, coming, stop
 ):
     house = built(queues)
@@ -60,7 +62,7 @@ def test_a_pass_that_goes_on_with_what_was_laid_out_decides_what_one_decides_tha
         house.go()
 
 
-def test_what_runs_beyond_its_plan_is_not_taken_to_end_when_it_should_have():
+def test_a_request_that_runs_beyond_its_limit_is_not_expected_to_have_ended():
     house = House().machine(pes=2)
     house.queue("easy", order="fcfs", reserve=1)
     house.submit("anne pes=2 wall=1:00", "ben pes=2 wall=1:00")
