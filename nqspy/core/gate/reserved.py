@@ -205,16 +205,12 @@ class Reservations(StandingReservations):
         is_late = told is not None and bool(told.late)
         return request.reservation is not None and (is_late or self.is_due(request))
 
-    def has_hole(self, request: Request, until: Instant | None) -> bool:
-        """True if a start that was proposed with this end (None: with none) fits the hole that `delaying` has
-        found last."""
-        hole = self._holes.get(request.seq)
-        return hole is None or (until is not None and until <= hole)
-
     def is_as_found(self, request: Request, action: Start) -> bool:
-        """True if a start was proposed as `delaying` has found it last."""
-        passing = action.passing or not self._passes_untimed(request)
-        return passing and self.has_hole(request, action.until)
+        """True if a start was proposed as `delaying` has found it last: past a reservation without a time,
+        and with an end within the hole that it fills."""
+        hole = self._holes.get(request.seq)
+        fits = hole is None or (action.until is not None and action.until <= hole)
+        return fits and (action.passing or not self._passes_untimed(request))
 
     def is_passing(self, seq: Seq) -> bool:
         """True if a request that this pass starts passes a reservation without a time."""

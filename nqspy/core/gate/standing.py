@@ -77,11 +77,6 @@ class StandingReservations:
 
     # ------------------------------------------------------------ as it is by now
 
-    @property
-    def is_begun(self) -> bool:
-        """True if a request that had a reservation starts in this pass."""
-        return not self._site.reserved.keys().isdisjoint(self._begun)
-
     def has_begun(self, request: Request) -> bool:
         """True if this pass starts the request, or an index of it."""
         return request.seq in self._begun
