@@ -1,9 +1,12 @@
 """Queues in which nobody passes who waits, and requests that can never start beside promises."""
 
 import pytest
-from core.harness import promised
+from core.harness import promised, spec_of
+from msgspec.structs import replace
 
-from nqspy.model.ids import Seq
+from nqspy.model import events as ev
+from nqspy.model.arrays import ArraySpec
+from nqspy.model.ids import Seq, array_key, member
 from nqspy.model.reasons import ReasonCode
 
 
@@ -135,3 +138,19 @@ def test_a_blocked_queue_does_not_block_others_beyond_its_reservations(house, mo
     long, short = house.submit("eve wall=1:00:00", "eve wall=10:00", queue="other")
     names = {long: "long", short: "short"}
     assert [names[seq] for seq in house.go().starts] == started
+
+
+def test_the_next_index_of_an_array_does_not_pass_the_blocker_by_the_reservation_of_the_former(house):
+    house.machine(pes=4).queue("night", backfill="none", reserve=1, time=1)
+    (running,) = house.submit("anne pes=4 wall=10:00")
+    house.go()
+    spec = replace(spec_of("ben", pes="2", wall="20:00"), queue="night", array=ArraySpec(((1, 2, 1),)))
+    array = Seq(array_key(house.site.next_seq))
+    house._event(ev.Submitted(array, spec, "night", "queued"))
+    house.go()
+    assert promised(house, array) == 10
+    (first,) = house.submit("cleo pes=4 wall=5:00")
+    house.schedule(first, "next")
+    house.at(600).end(running)
+    assert house.go().starts == [member(array, 1)]
+    assert promised(house, first) == 30

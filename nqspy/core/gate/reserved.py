@@ -148,7 +148,7 @@ class Reservations(StandingReservations):
         rows = self._too_wide(queue, columns, pes)
         if own := self.rows(queue):
             rows[own] = not self.is_moving
-            rows[[request.slot for request in self.due(queue)]] = False
+            rows[self.due_rows(queue)] = False
         return rows
 
     def _too_wide(self, queue: str, columns: Columns, pes: Amount) -> Mask:

@@ -67,13 +67,17 @@ class StandingReservations:
             self._due = sorted((each for each in requests if time_of(each) <= self._now), key=time_of)
         return self._due
 
+    def due_rows(self, queue: str) -> list[int]:
+        """Return the rows of those of one queue."""
+        return [each.slot for each in self._all_due() if each.queue == queue and each.slot >= 0]
+
     def due(self, queue: str) -> list[Request]:
-        """Return those of one queue."""
-        return [request for request in self._all_due() if request.queue == queue and request.slot >= 0]
+        """Return those of one queue that have not used their reservation: an array uses it with one index."""
+        return [r for r in self._all_due() if r.queue == queue and r.slot >= 0 and r.seq not in self._begun]
 
     def is_due(self, request: Request) -> bool:
-        """True if the time has come that was reserved as the pass began."""
-        return request.reservation is not None and time_of(request) <= self._now
+        """True if the time has come that was reserved as the pass began, and it has not been used."""
+        return time_of(request) <= self._now and request.seq not in self._begun
 
     # ------------------------------------------------------------ as it is by now
 
