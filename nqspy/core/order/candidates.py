@@ -13,7 +13,7 @@ from nqspy.core.gate.gate import Gate, Which
 from nqspy.core.gate.rule import Mask
 from nqspy.core.order import firsts
 from nqspy.core.order.firsts import NEVER
-from nqspy.core.order.order import Order
+from nqspy.core.order.order import CandidateOrder
 from nqspy.core.order.orders import ORDERS
 from nqspy.core.order.own import behind_their_own
 from nqspy.core.order.priority import Priority
@@ -31,8 +31,8 @@ class Candidates:
         self._draft, self._gate, self.queue = draft, gate, queue
         self.columns: Columns = draft.site.waiting[queue.name]
         # A queue that is scheduled by class has places by priority.
-        self._own: Order = ORDERS.get(queue.order, Priority)(draft, queue, self.columns)
-        self._order: Order = self._own
+        self._own: CandidateOrder = ORDERS.get(queue.order, Priority)(draft, queue, self.columns)
+        self._order: CandidateOrder = self._own
         self._turns: Ints | None = None
         self._missing = gate.missing(queue.name, self.columns)
         self._left = self.waiting()

@@ -2,12 +2,12 @@
 
 from nqspy.core.draft import Draft
 from nqspy.core.order.factors import FactorTerms
-from nqspy.core.order.order import Order
+from nqspy.core.order.order import CandidateOrder
 from nqspy.model.columns import Columns, Floats
 from nqspy.model.queues import Queue
 
 
-class Fcfs(Order):
+class Fcfs(CandidateOrder):
     """First come, first served."""
 
     word, means = "fcfs", "by date in queue"

@@ -8,7 +8,7 @@ from nqspy.model.columns import Columns, Floats
 from nqspy.model.queues import Queue
 
 
-class Order(ABC):
+class CandidateOrder(ABC):
     """The order of one queue in one pass.
 
     ``word``: its word in the settings, and what it ``means``. ``step``: two scores differ by less than half

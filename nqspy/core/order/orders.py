@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from importlib import import_module
 
-from nqspy.core.order.order import Order
+from nqspy.core.order.order import CandidateOrder
 from nqspy.model.queues import Queue
 from nqspy.model.tree import set_words
 
@@ -14,8 +14,10 @@ FILES = (
 )
 """Files of this folder that declare an ``ORDER``."""
 
-_LISTED: tuple[type[Order], ...] = tuple(import_module(f"nqspy.core.order.{name}").ORDER for name in FILES)
-ORDERS: Mapping[str, type[Order]] = {order.word: order for order in _LISTED}
+_LISTED: tuple[type[CandidateOrder], ...] = tuple(
+    import_module(f"nqspy.core.order.{name}").ORDER for name in FILES
+)
+ORDERS: Mapping[str, type[CandidateOrder]] = {order.word: order for order in _LISTED}
 _BY_CLASS = {"class": "by class, and one that waits too long has others give way"}
 """The order of `preemption.bumper`."""
 set_words(Queue, "order", {word: order.means for word, order in ORDERS.items()} | _BY_CLASS)

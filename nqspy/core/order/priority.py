@@ -2,14 +2,14 @@
 
 from nqspy.core.draft import Draft
 from nqspy.core.order.factors import FactorTerms
-from nqspy.core.order.order import Order
+from nqspy.core.order.order import CandidateOrder
 from nqspy.model.columns import Columns, Floats
 from nqspy.model.queues import Queue, Weights
 
 _NONE = Weights(0, 0, 0, 0)
 
 
-class Priority(Order):
+class Priority(CandidateOrder):
     """The weighted sum of share, CPU time, memory and time in queue."""
 
     word, means = "priority", "by intra-queue priority"

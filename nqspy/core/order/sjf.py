@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nqspy.core.order.order import Order
+from nqspy.core.order.order import CandidateOrder
 from nqspy.core.runtime import planned_walls
 from nqspy.model.columns import Floats
 
@@ -10,7 +10,7 @@ _ENDLESS = float(1 << 42)
 """A wall time (ms) above all that are asked for."""
 
 
-class Sjf(Order):
+class Sjf(CandidateOrder):
     """The shortest wall limit first."""
 
     word, means = "sjf", "the shortest by its wall limit"
