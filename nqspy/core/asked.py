@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from nqspy.core.entry import misfit
-from nqspy.core.placement.placements import PLACEMENTS
+from nqspy.core.placement.placements import PLACEMENTS, size_of
 from nqspy.model.molded import on_size
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
@@ -59,7 +59,7 @@ def excess(site: Site, spec: Spec, queue: Queue) -> str | None:
 def too_wide(site: Site, queue: str | None, pes: int) -> Reason | None:
     """Why a request of that many PEs can never start in a queue's domain (None: in none at all); None when it
     can."""
-    size = site.pes() if queue is None else site.size(queue)
+    size = site.pes() if queue is None else size_of(site, queue)
     if pes <= size:
         return None
     if queue is None or not site.is_divided():

@@ -8,6 +8,7 @@ from nqspy.core.fallback.offers import Offers
 from nqspy.core.fallback.policy import Skip
 from nqspy.core.gate.gate import Gate, Which
 from nqspy.core.order.candidates import Candidates
+from nqspy.core.placement.placements import size_of
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Seq
 from nqspy.model.queues import Queue
@@ -50,7 +51,7 @@ class Explanation:
     def say_never(self, queue: Queue, columns: Columns) -> None:
         """Give a reason to requests that ask for more PEs than their queue's domain has."""
         site = self._draft.site
-        if columns.most("pes") > (size := site.size(queue.name)):
+        if columns.most("pes") > (size := size_of(site, queue.name)):
             for row in (columns.pes > size).nonzero()[0][: site.settings.global_.offers_per_pass].tolist():
                 request = columns.request(row)
                 if (never := too_wide(site, queue.name, request.spec.ask.pes)) is not None:

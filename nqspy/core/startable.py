@@ -17,6 +17,7 @@ import numpy as np
 from nqspy.core.draft import Draft
 from nqspy.core.gate.gate import Gate, Which
 from nqspy.core.gate.rule import Mask, any_of
+from nqspy.core.placement.placements import size_of
 from nqspy.model.columns import Columns, Ints
 from nqspy.model.domains import APPLICATION, account_key
 from nqspy.model.queues import Queue
@@ -112,7 +113,7 @@ def _of_queue(draft: Draft, gate: Gate, queue: Queue, columns: Columns) -> Ints:
     site = draft.site
     found, gone = columns.pes_by_pair(), draft.gone(queue.name)
     bound = gate.rules(queue.name) or site.resources or columns.most("count") > 1
-    if not bound and columns.most("pes") <= site.size(queue.name):
+    if not bound and columns.most("pes") <= size_of(site, queue.name):
         return _without(found, gone, columns) if gone else found
     own = (rule for rule in gate.rules(queue.name) if not (rule.shared or rule.whole_queue))
     spent = (rule.spent(queue.name, columns) for rule in own)

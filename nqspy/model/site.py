@@ -12,7 +12,7 @@ from typing import Any
 from nqspy.model import consumables
 from nqspy.model.accounts import Account, DomainPast, account_of
 from nqspy.model.balance import Balance
-from nqspy.model.board import Board, Holders, Mask, blocks, give, pes_of, take
+from nqspy.model.board import Board, Holders, Mask, give, pes_of, take
 from nqspy.model.columns import Columns, Dictionary
 from nqspy.model.domains import APPLICATION, Domain, account_key, names, split_key
 from nqspy.model.health import Pressure, ResourceState
@@ -206,16 +206,6 @@ class Site:
     def pes_of(self, domain: Domain) -> Mask:
         """Which of the machine's PEs a domain has."""
         return pes_of(self.settings.domains, domain.name, self.pes())
-
-    def size(self, queue: str) -> int:
-        """How many PEs one request of a queue can get at most: those of its domain, or of the largest block
-        without a gap where that gives no others."""
-        if not self.is_divided() or (domain := self.domain_of(queue)).is_command:
-            return self.pes()
-        own = self.pes_of(domain)
-        if domain.placement == "contiguous":
-            return int(blocks(own.nonzero()[0])[1].max(initial=0))
-        return int(own.sum())
 
     def board(self, domain: str = APPLICATION) -> Board:
         """A domain's PEs as they are held now, to be changed by whoever asks."""

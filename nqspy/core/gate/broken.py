@@ -5,6 +5,7 @@ import numpy as np
 from nqspy.core import resource_health
 from nqspy.core.asked import too_wide
 from nqspy.core.gate.rule import Mask, Rule
+from nqspy.core.placement.placements import size_of
 from nqspy.model.columns import Columns
 from nqspy.model.reasons import Reason
 from nqspy.model.requests import Request
@@ -23,7 +24,7 @@ class Width(Rule):
         return too_wide(self._site, request.queue, request.spec.ask.pes)
 
     def mask(self, queue: str, columns: Columns, *, ever: bool = False) -> Mask | None:
-        size = self._site.size(queue)
+        size = size_of(self._site, queue)
         if columns.most("pes") <= size:
             return None
         wide: Mask = np.asarray(columns.pes > size)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from nqspy.core import resource_health
 from nqspy.core.gate.rule import Claim, Mask, Rule
 from nqspy.core.gate.standing import StandingReservations
+from nqspy.core.placement.placements import size_of
 from nqspy.core.runtime import planned_walls
 from nqspy.core.timeline.layout import Layout
 from nqspy.core.timeline.lengths import (
@@ -331,7 +332,7 @@ class Reservations(StandingReservations):
         Note as late those whose time has come in a stopped queue."""
         site, broken = self._site, resource_health.broken(self._site)
         for name, requests in self._as_found.items():
-            size = site.size(name)
+            size = size_of(site, name)
             for request in requests:
                 if request.spec.ask.pes > size:
                     self.drop(request, _NEVER)

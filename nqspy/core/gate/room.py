@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from nqspy.core.gate.rule import Mask, Rule
-from nqspy.core.placement.placements import placement_of
+from nqspy.core.placement.placements import placement_of, size_of
 from nqspy.model.board import Board
 from nqspy.model.columns import Columns
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
@@ -67,7 +67,7 @@ class Room(Rule):
         return self.lack(request.queue, request) if request.spec.ask.pes > pes else None
 
     def mask(self, queue: str, columns: Columns, *, ever: bool = False) -> Mask | None:
-        pes = self._site.size(queue) if ever else self.pes(queue)
+        pes = size_of(self._site, queue) if ever else self.pes(queue)
         if columns.most("pes") <= pes:
             return None
         wide: Mask = np.asarray(columns.pes > pes)

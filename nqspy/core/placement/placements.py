@@ -5,7 +5,9 @@ from importlib import import_module
 
 from nqspy.core.placement.nothing import Nothing
 from nqspy.core.placement.placement import Placement
+from nqspy.model.board import blocks
 from nqspy.model.domains import Domain
+from nqspy.model.site import Site
 from nqspy.model.tree import set_words
 
 FILES = (
@@ -26,3 +28,13 @@ set_words(Domain, "placement", {placement.word: placement.means for placement in
 def placement_of(domain: Domain) -> Placement:
     """Return the placement of a domain's requests."""
     return _NOTHING if domain.is_command else PLACEMENTS[domain.placement]
+
+
+def size_of(site: Site, queue: str) -> int:
+    """Return how many PEs one request of a queue can get at most: those of its domain, or of the largest
+    block of these if the placement gives PEs in a row."""
+    domain = site.domain_of(queue)
+    if domain.is_command or not site.is_divided():
+        return site.pes()
+    own = site.pes_of(domain)
+    return int(blocks(own.nonzero()[0])[1].max(initial=0) if placement_of(domain).in_a_row else own.sum())
