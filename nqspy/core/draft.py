@@ -6,9 +6,9 @@ Nothing else in a pass is mutable; the site is only read. Every feature sees wha
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
-from nqspy.core.cached import cached_property
 from nqspy.core.consumables import UnitBoard
 from nqspy.core.fair_share import FairShare
 from nqspy.core.gate.room import Room

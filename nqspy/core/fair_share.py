@@ -9,11 +9,10 @@ of it, as the request's rate says. The stock share term is `stock`'s.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import cached_property, partial
 from math import fsum
 from weakref import proxy
 
-from nqspy.core.cached import cached_property
 from nqspy.core.runtime import cpu_limit, wall_limit
 from nqspy.core.stock import Stock
 from nqspy.core.totals import ALL, Totals

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import chain
 from operator import attrgetter
 from types import MappingProxyType
@@ -10,7 +11,6 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 from msgspec import Struct
 
-from nqspy.core.cached import cached_property
 from nqspy.core.fair_share import FairShare
 from nqspy.core.stock import Stock
 from nqspy.model.columns import Columns, Ints

@@ -16,11 +16,11 @@ A user has 0.9 of his group's value and 0.1 of the same rule among the users of 
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
-from nqspy.core.cached import cached_property
 from nqspy.core.totals import ALL
 from nqspy.model.columns import Floats
 from nqspy.model.ids import Instant

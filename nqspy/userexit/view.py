@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import cached_property
 from typing import Any, NoReturn, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
-from nqspy.core.cached import cached_property
 from nqspy.model.ids import Instant
 from nqspy.ports import Answer, PassView, RequestView, Selection
 

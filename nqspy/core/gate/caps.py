@@ -7,11 +7,11 @@ measure: PEs x half-life / ln 2 (`people.capped_use`). A forced request goes pas
 """
 
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from math import ceil, log2
 
 from msgspec import Struct
 
-from nqspy.core.cached import cached_property
 from nqspy.core.fair_share import FairShare
 from nqspy.core.gate.rule import IN_A_SHIFT, INFINITE, LESS, Claim, Mask, Rule, gravest, table
 from nqspy.model.columns import Columns

@@ -6,12 +6,12 @@ changes who is furthest behind. Within a round the exit is called once for each 
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from math import isfinite
 from typing import Any, TypeGuard
 
 import numpy as np
 
-from nqspy.core.cached import cached_property
 from nqspy.core.draft import Draft
 from nqspy.core.gate.rule import Mask
 from nqspy.core.stock import Many
