@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqspy.core.timeline.profile import FOREVER, Profile
-from nqspy.core.timeline.spans import Held, Spans, spare_of
+from nqspy.core.timeline.spans import Holding, Spans, spare_of
 from nqspy.model.ids import Instant, Seq
 
 NOW, PES = Instant(100), 9
@@ -13,13 +13,13 @@ KEEP = st.tuples(st.integers(1, 5), BEGIN, st.integers(1, 20), st.integers(1, 3)
 """Request, begin, length, PEs, turn."""
 
 
-def held_of(begin: int, length: int, pes: int, turn: int) -> Held:
-    return Held(begin, min(begin + length, FOREVER), {"pes": pes}, {}, turn)
+def held_of(begin: int, length: int, pes: int, turn: int) -> Holding:
+    return Holding(begin, min(begin + length, FOREVER), {"pes": pes}, {}, turn)
 
 
 @given(st.lists(KEEP | st.integers(1, 5), max_size=20))
 def test_what_is_kept_and_lifted_in_any_order_is_what_is_counted(steps):
-    spans, kept = Spans(Profile(NOW, {"pes": PES})), dict[Seq, Held]()
+    spans, kept = Spans(Profile(NOW, {"pes": PES})), dict[Seq, Holding]()
     for step in steps:
         seq = Seq(step if isinstance(step, int) else step[0])
         assert spans.lift(seq) == kept.pop(seq, None)
@@ -31,7 +31,7 @@ def test_what_is_kept_and_lifted_in_any_order_is_what_is_counted(steps):
             assert_counts(each, kept)
 
 
-def assert_counts(spans: Spans, kept: dict[Seq, Held]) -> None:
+def assert_counts(spans: Spans, kept: dict[Seq, Holding]) -> None:
     for at in range(NOW, 170, 7):
         held = sum(each.claims["pes"] for each in kept.values() if each.begin <= at < each.end)
         assert spans.profile.free("pes", at) == PES - held

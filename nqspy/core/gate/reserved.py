@@ -14,7 +14,7 @@ from nqspy.core.gate.rule import Claim, Mask, Rule
 from nqspy.core.gate.standing import StandingReservations
 from nqspy.core.placement.placements import size_of
 from nqspy.core.runtime import planned_walls
-from nqspy.core.timeline.layout import Layout
+from nqspy.core.timeline.layout import TimeLayout
 from nqspy.core.timeline.lengths import (
     MOMENT,
     hole_wanted,
@@ -54,7 +54,7 @@ class Reservations(StandingReservations):
         super().__init__(site, now)
         self._rules = rules
         self._started: list[Request] = []
-        self._laid_out: Layout | None = None
+        self._laid_out: TimeLayout | None = None
         self._holes: dict[Seq, Instant] = {}
         self._until: dict[Seq, Instant] = {}
         self._passing: set[Seq] = set()
@@ -63,11 +63,11 @@ class Reservations(StandingReservations):
         self.returning: set[Seq] = set()
 
     @property
-    def _layout(self) -> Layout:
+    def _layout(self) -> TimeLayout:
         """What is held and kept over time."""
         if self._laid_out is None:
             parts = self._started, self.leaving, self.returning
-            self._laid_out = Layout(self._site, self._now, self._claims_of, *parts)
+            self._laid_out = TimeLayout(self._site, self._now, self._claims_of, *parts)
         return self._laid_out
 
     def _claims_of(self, request: Request, resting: bool) -> Iterator[Claim]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from nqspy.core.timeline.lengths import MOMENT, end_of, is_suspended, length_of, planned_end
 from nqspy.core.timeline.profile import FOREVER, Amount, Claims, Profile, Span
-from nqspy.core.timeline.spans import Held, Spans, Turn, recall, remember, spare_of
+from nqspy.core.timeline.spans import Holding, Spans, Turn, recall, remember, spare_of
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.molded import sized
 from nqspy.model.requests import Request, State
@@ -38,7 +38,7 @@ def time_of(request: Request) -> int:
     return FOREVER if kept is None or kept.at is None else kept.at
 
 
-class Layout:
+class TimeLayout:
     """What a site holds and keeps over time; the pass adds its starts and reservations. Requests of a command
     domain hold no PEs, so no PEs of that domain are counted.
 
@@ -178,14 +178,14 @@ class Layout:
         amounts |= set(map(spare_of, amounts))
         return {amount: count for amount, count in claims.items() if amount in amounts}
 
-    def _held_now(self, request: Request, end: int) -> Held:
+    def _held_now(self, request: Request, end: int) -> Holding:
         """Return what a request holds from now on that runs, or is suspended."""
         claims = self.claims(request, request.attempt is not None and request.attempt.passing)
         stops = request.queue in self._site.upcoming_stops
         planned = planned_end(self._site, self._now, request) if stops else end
         return self._span(request, self._now, min(end, FOREVER), claims, planned)
 
-    def _held(self, request: Request, begin: int, turn: int, passing: bool) -> Held:
+    def _held(self, request: Request, begin: int, turn: int, passing: bool) -> Holding:
         """Return what a request with a reservation holds from its begin on."""
         begin = max(begin, self._now)
         end = min(begin + length_of(self._site, request), FOREVER)
@@ -193,9 +193,9 @@ class Layout:
 
     def _span(
         self, request: Request, begin: int, end: int, claims: Claims, planned: int, turn: int = 0
-    ) -> Held:
+    ) -> Holding:
         rests = end < FOREVER and is_suspended(self._site, request, begin, planned)
-        return Held(begin, end, claims, self._kept_on(request, claims) if rests else {}, turn)
+        return Holding(begin, end, claims, self._kept_on(request, claims) if rests else {}, turn)
 
     # ------------------------------------------------------------ room for a request
 

@@ -23,7 +23,7 @@ Turn = tuple[int, Seq]
 """Order in which reservations were made (`Reservation.turn`), with the request."""
 
 
-class Held(NamedTuple):
+class Holding(NamedTuple):
     """Claims from ``begin`` until ``end``, and those of ``kept_on`` for ever after; a ``begin`` of `FOREVER`:
     without a time. ``turn``: that of the reservation for which they are kept."""
 
@@ -46,7 +46,7 @@ class Spans:
     that were added up."""
 
     profile: Profile
-    kept: dict[Seq, Held] = field(default_factory=dict)
+    kept: dict[Seq, Holding] = field(default_factory=dict)
     running: list[tuple[int, Seq]] = field(default_factory=list)
     idle: dict[str, int] = field(default_factory=dict)
     claimed: dict[Seq, Claims] = field(default_factory=dict)
@@ -58,13 +58,13 @@ class Spans:
         parts = self.kept.copy(), self.running, self.idle.copy(), self.claimed.copy()
         return Spans(self.profile.copy(now), *parts, self._begins.copy(), self._untimed.copy())
 
-    def fill(self, taken: list[Span], kept: dict[Seq, Held]) -> None:
+    def fill(self, taken: list[Span], kept: dict[Seq, Holding]) -> None:
         """Hold what is taken, and what is kept for reservations with a time; before anything else."""
         self.profile.fill([*taken, *(span for held in kept.values() for span in held.spans())])
         self.kept.update(kept)
         self._begins = sorted((held.begin, seq) for seq, held in kept.items())
 
-    def keep(self, seq: Seq, held: Held) -> None:
+    def keep(self, seq: Seq, held: Holding) -> None:
         """Keep this for a request."""
         self.kept[seq] = held
         insort(self._begins, (held.begin, seq))
@@ -75,7 +75,7 @@ class Spans:
             insort(self._untimed, (held.turn, seq))
             self.profile.hold(self.profile.now, FOREVER, self.spare(held.claims))
 
-    def lift(self, seq: Seq) -> Held | None:
+    def lift(self, seq: Seq) -> Holding | None:
         """Keep nothing for a request any more; return what was kept."""
         held = self.kept.pop(seq, None)
         if held is None:
