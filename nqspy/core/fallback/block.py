@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from nqspy.core.fallback.reserve import Reserve
+from nqspy.core.fallback.reserve import ReserveStarts
 from nqspy.core.order.candidates import Candidates
 from nqspy.core.timeline.layout import time_of, turn_of
 from nqspy.core.timeline.profile import FOREVER
@@ -11,7 +11,7 @@ from nqspy.model.reasons import Reason
 from nqspy.model.requests import Request
 
 
-class Block(Reserve):
+class Block(ReserveStarts):
     """Serve in order until a candidate waits for room. Candidates behind it start only at the time that was
     reserved for them."""
 

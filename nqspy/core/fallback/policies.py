@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from importlib import import_module
 
 from nqspy.core.fallback.policy import Skip
-from nqspy.core.fallback.reserve import Reserve
+from nqspy.core.fallback.reserve import ReserveStarts
 from nqspy.core.gate.gate import Gate
 from nqspy.model.queues import Queue
 from nqspy.model.tree import set_words
@@ -23,5 +23,5 @@ set_words(Queue, "backfill", {word: policy.words[word] for word, policy in POLIC
 def policy_of(queue: Queue, gate: Gate) -> Skip:
     """Return the policy of a queue for one pass."""
     kind = POLICIES[queue.backfill]
-    plain = kind is Reserve and queue.reserve == 0 and queue.backfill_order == "order"
+    plain = kind is ReserveStarts and queue.reserve == 0 and queue.backfill_order == "order"
     return Skip(queue, gate) if plain else kind(queue, gate)

@@ -17,7 +17,7 @@ MOST = 2_000
 """Reservations of one queue at most: each is laid out over time anew whenever something becomes free."""
 
 
-class Reserve(Skip):
+class ReserveStarts(Skip):
     """Reserve starts for ``reserve`` candidates of the queue (None: for all that wait). With 0, only the
     order behind the first candidate that waits for room changes (``backfill_order=shortest``)."""
 
@@ -96,4 +96,4 @@ class Reserve(Skip):
         return candidates.in_order(rows)
 
 
-POLICY = Reserve
+POLICY = ReserveStarts

@@ -32,7 +32,7 @@ class Width(Rule):
 
 
 class Health(Rule):
-    """Resources that a request or its queue needs, and that their probes found broken."""
+    """Resources that a request or its queue needs, and that are broken."""
 
     holds_forced = True
 
