@@ -17,8 +17,7 @@ from pathlib import Path
 
 from bench_estimates import jobs as invented
 
-from nqspy.core.log_uniform import longest_of, median_beyond
-from nqspy.core.runtime import expected_wall
+from nqspy.core.runtime import expected_wall, longest_of, median_beyond
 from nqspy.model.ids import Instant
 from nqspy.model.lifetimes import ENOUGH, FARTHEST, KEPT, WHOLE, Lifetimes, Lived
 from nqspy.model.requests import Ask, Request, Spec, State

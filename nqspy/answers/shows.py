@@ -15,7 +15,7 @@ from nqspy.answers.snapshot import snapshot
 from nqspy.core import consumables, domains
 from nqspy.core.fair_share import FairShare, entitlements
 from nqspy.core.resource_health import PROBES, tried_by
-from nqspy.core.totals import ALL
+from nqspy.core.stock import ALL
 from nqspy.decider import estimates
 from nqspy.engine import timetable
 from nqspy.engine.handlers.settings import try_changes

@@ -1,6 +1,6 @@
-"""The working copy of one pass: what was proposed so far. What user exits see of it is made in `sight`.
+"""The working copy of one pass: the proposals so far. `sight` shows it to user exits.
 
-Nothing else in a pass is mutable; the site is only read. Every feature sees what earlier ones proposed.
+Nothing else in a pass is mutable; the site is only read. Every feature sees the proposals of earlier ones.
 """
 
 from collections import defaultdict
@@ -36,8 +36,8 @@ from nqspy.ports import Answer, Exits, PassView, RequestView
 
 @dataclass(slots=True)
 class Choice:
-    """A request that this pass starts on these PEs with these units, past the limits if ``forced``, and what
-    its start brings about; ``lacked`` as `actions.Start` has it."""
+    """A request that this pass starts on these PEs with these units, past the limits if ``forced``.
+    ``follow``: the consequences of the start; ``lacked``: as in `actions.Start`."""
 
     request: Request
     forced: bool = False
@@ -50,18 +50,20 @@ class Choice:
 class Draft:
     """Proposals of one pass over ``site`` at ``now``.
 
-    ``chosen``: starts in order, ``started`` their requests, ``starting`` their numbers; ``own``, ``closing``
-    and ``reach``: reasons so far; ``offered``: candidates offered to jobselect, by queue; ``sights``:
-    requests as exits see them (`sight.seen`); ``short``: domains in which some request waits only for PEs;
-    ``resumed``: suspended requests that go on; ``shut``: why queues start nothing in this pass, by name, and
-    ``barred``: why none does; ``startable``: what could start
-    in a domain when it began (None: what the last pass said); ``asked``: the
-    domain of whose shares exits are asked at the moment; ``priorities``: share terms of this round, by domain
-    and pair of owner and group, ``rounds`` how many ended; ``proposals`` counts starts and changes of waiting
-    requests so far.
+    - ``chosen``: starts in order; ``started``: their requests; ``starting``: their numbers.
+    - ``own``, ``closing``, ``reach``: reasons so far.
+    - ``offered``: candidates offered to jobselect, by queue; ``sights``: requests as exits see them.
+    - ``short``: domains in which some request waits only for PEs.
+    - ``resumed``: suspended requests that go on.
+    - ``shut``: why queues start nothing in this pass, by name; ``barred``: why no queue does.
+    - ``startable``: returns the work of a domain that could start when the pass began (None: as the last pass
+      reported it).
+    - ``asked``: the domain whose shares exits are asked for at the moment.
+    - ``priorities``: share terms of this round, by domain and by owner and group; ``rounds``: rounds so far.
+    - ``proposals``: number of starts and changes of waiting requests so far.
     """
 
-    # So many that instances would share no table of names.
+    # More attributes than instances can share in one table of names.
     __slots__ = (
         "__dict__", "__weakref__", "_dates", "_gone", "_leaving", "_ledgers", "_stocks",
         "_taken", "after", "asked", "barred", "before", "chosen", "closing", "exits", "now", "offered",
@@ -112,7 +114,7 @@ class Draft:
         return self._make_ledger(None)
 
     def ledger_of(self, domain: str) -> FairShare:
-        """The same of a domain."""
+        """Return use and entitlement in a domain."""
         if not self.site.is_divided():
             return self.ledger
         if domain not in self._ledgers:
@@ -120,39 +122,40 @@ class Draft:
         return self._ledgers[domain]
 
     def stocks_of(self, domain: str) -> Stock:
-        """The stock share terms in a domain."""
-        found = self._stocks.get(domain)
-        if found is None:
-            found = self._stocks[domain] = self.ledger_of(domain).stocks
-        return found
+        """Return the stock share terms in a domain."""
+        stock = self._stocks.get(domain)
+        if stock is None:
+            stock = self._stocks[domain] = self.ledger_of(domain).stocks
+        return stock
 
     def _make_ledger(self, domain: str | None) -> FairShare:
-        chosen = (each.request for each in self.chosen)
-        return FairShare(self.site, self.now, self.samples, chosen, self.startable, domain)
+        return FairShare(self.site, self.now, self.samples, self.started, self.startable, domain)
 
     @cached_property
     def units(self) -> UnitBoard:
-        """The units of consumables that are free, without those of requests chosen in this pass."""
+        """Free units of consumables; starts of this pass have taken theirs."""
         return UnitBoard(self.site)
 
     @cached_property
     def view(self) -> PassView:
-        """What exits see of this draft."""
+        """This draft as exits see it."""
         return SiteView(self)
 
     @cached_property
     def awaiting(self) -> dict[str, list[Request]]:
-        """Requests that wait for others, and are in no line, by owner."""
-        found: dict[str, list[Request]] = {}
+        """Requests that wait for others and therefore are in no queue's columns, by owner."""
+        by_owner: dict[str, list[Request]] = {}
         requests = self.site.requests
         for seq in set().union(*self.site.dependants.values()):
             if (request := requests.get(seq)) is not None and request.slot < 0 and request.awaits():
-                found.setdefault(request.owner, []).append(request)
-        return found
+                by_owner.setdefault(request.owner, []).append(request)
+        return by_owner
 
     def close(self) -> None:
-        """The pass is over. What exits saw of it knows the draft, and the draft knows that no more: the whole
-        pass goes at once, and not when somebody looks for circles."""
+        """Drop the references to the views of exits, which refer to the draft.
+
+        Without this circle the pass is freed at once and not by the garbage collector.
+        """
         self.sights.clear()
         self.offered.clear()
         self.__dict__.pop("view", None)
@@ -160,19 +163,19 @@ class Draft:
     # ------------------------------------------------------------ proposals
 
     def is_short(self, queue: str) -> bool:
-        """Whether some request waits only for PEs of the domain of that queue."""
+        """True if some request waits only for PEs of the domain of that queue."""
         return bool(self.short) and self.board(queue).domain.name in self.short
 
     def say_short(self, queue: str) -> None:
-        """One of that queue waits only for PEs."""
+        """Record that a request of that queue waits only for PEs."""
         self.short.add(self.board(queue).domain.name)
 
     def left_of(self, request: Request) -> int:
-        """How many of it could still start after what this pass has chosen: of an array so many indices."""
+        """Number of starts left in a request after this pass's choices: of an array its remaining indices."""
         return request.multiplicity - self._taken.get(request.seq, 0)
 
     def what_starts(self, request: Request) -> Request:
-        """The request itself; of an array the next of its indices, as a request of its own."""
+        """Return the request itself; of an array the next of its indices, as a request of its own."""
         if request.array is None:
             return request
         index = nth(request.array.ready, self._taken.get(request.seq, 0))
@@ -181,8 +184,10 @@ class Draft:
     def choose(
         self, request: Request, forced: bool = False, pes: tuple[int, ...] = (), of: Request | None = None
     ) -> Choice:
-        """Proposes a start on these PEs, with the units it asks for, of which as many are free; debits its
-        group; ``of``: the array whose index it is. A new round of share values begins."""
+        """Propose a start on these PEs with the units it asks for, which must be free, and debit its group.
+
+        A new round of share values begins. ``of``: the array whose index it is.
+        """
         wanted = request.spec.ask.consumables
         choice = Choice(request, forced, pes, self.units.give(wanted, pes) if wanted and pes else ())
         if "ledger" in self.__dict__:
@@ -202,7 +207,7 @@ class Draft:
         return choice
 
     def follow(self, choice: Choice, actions: Iterable[Action]) -> list[Request]:
-        """Adds what exits want done after a choice; returns the waiting requests that changed by it."""
+        """Add the actions that exits want after a choice; return the waiting requests that they change."""
         changed: list[Request] = []
         for action in actions:
             if isinstance(action, Redate):
@@ -239,21 +244,21 @@ class Draft:
             self.own[request.seq] = _MOVED(f"queue {request.queue}", action.queue)
         return [request]
 
-    # ------------------------------------------------------------ running requests give way, and come back
+    # ------------------------------------------------------------ running requests give way and return
 
     @property
     def leaving(self) -> set[Seq]:
-        """Running requests that an earlier feature has give way."""
+        """Numbers of running requests that a feature of this pass makes give way."""
         return self._leaving
 
     def running(self) -> list[Request]:
-        """Requests that run and nobody has asked to end, in the order of their starts: those that a feature
-        may have give way."""
+        """Return the requests that a feature may make give way, in the order of their starts: they run, and
+        were not asked to end."""
         going = (r for r in self.site.started.values() if r.state is State.RUNNING and not r.ending)
         return sorted((r for r in going if r.seq not in self._leaving), key=_by_start)
 
     def parked(self) -> list[Request]:
-        """Suspended requests whose PEs others may have meanwhile, in the order of their starts."""
+        """Return the suspended requests that released their PEs, in the order of their starts."""
         if not self.site.paused:
             return []
         back = {request.seq for request in self.resumed}
@@ -270,28 +275,28 @@ class Draft:
         page_out: bool = False,
         leaving: bool = False,
     ) -> None:
-        """Proposes to suspend a running request; its PEs are free at once if it is ``parked``, once it has
-        moved out if it is ``leaving``."""
+        """Propose to suspend a running request. Its PEs are free at once if it is ``parked``, and after it
+        has moved out if it is ``leaving``."""
         self.before.append(Suspend(request.seq, request.attempts, cause, text, parked, page_out, leaving))
         self._leaving.add(request.seq)
         if parked:
             self.board(request.queue).give(request.pes)
 
     def requeue(self, request: Request, cause: Cause, text: str) -> None:
-        """Proposes to end a running request, which then waits again; its PEs are free once it has ended."""
+        """Propose to end a running request, which then waits again; its PEs are free after it has ended."""
         self.before.append(Requeue(request.seq, request.attempts, cause, text))
         self._leaving.add(request.seq)
 
     def promise(self, key: str, value: Any) -> None:
-        """Proposes what the feature that acts must not forget (None: to take it back); see `promises`."""
+        """Propose a fact that the acting feature keeps across passes (None: to delete it); see `promises`."""
         self.before.append(Promise(key, plain(value)))
 
     def keep(self, request: Request, reason: Reason) -> None:
-        """A suspended request stays so in this pass, for this reason."""
+        """Keep a suspended request suspended in this pass, for this reason."""
         self.own[request.seq] = reason
 
     def resume(self, request: Request, cause: Cause, pes: tuple[int, ...] = ()) -> None:
-        """Proposes that a suspended request goes on; a parked one perhaps on other PEs than it had."""
+        """Propose that a suspended request goes on; a parked one may get other PEs than it had."""
         moved = pes if pes != request.pes else ()
         self.before.append(Resume(request.seq, request.attempts, cause, moved))
         self.resumed.append(request)
@@ -299,40 +304,36 @@ class Draft:
             self.take(request, pes or request.pes)
 
     def take(self, request: Request, pes: Iterable[int]) -> None:
-        """These PEs are not given to anybody else in this pass."""
+        """Take these PEs from the board for a request: no other gets them in this pass."""
         self.board(request.queue).take(pes)
 
-    # ------------------------------------------------------------ what stands now
+    # ------------------------------------------------------------ waiting requests after the proposals
 
     def dates(self, queue: str) -> Ints:
-        """Dates in queue of the rows of a queue, re-datings of this pass included."""
-        found = self._dates.get(queue)
-        return found if found is not None else self.site.waiting[queue].date
+        """Return the dates in queue of the rows of a queue, re-datings of this pass included."""
+        dates = self._dates.get(queue)
+        return dates if dates is not None else self.site.waiting[queue].date
 
     def redated(self, queue: str) -> Ints | None:
-        """The same where this pass has changed some, else None."""
+        """Return the dates of the rows of a queue if this pass has changed some, else None."""
         return self._dates.get(queue)
 
     def gone(self, queue: str) -> list[int]:
-        """Rows of a queue that wait no more: chosen in this pass, held or moved by it."""
+        """Rows of a queue that no longer wait: this pass starts, holds or moves them."""
         return self._gone.get(queue, [])
 
     def date_of(self, request: Request) -> Instant:
-        """Date in queue of one request, re-datings of this pass included."""
+        """Return the date in queue of a request, re-datings of this pass included."""
         if request.slot >= 0 and request.queue in self._dates:
             return Instant(int(self._dates[request.queue][request.slot]))
         return request.date_in_queue
 
     @cached_property
     def waiting(self) -> Sequence[tuple[Queue, Columns]]:
-        """Queues that hold waiting requests, in the order in which they are served: priority, then name."""
+        """Queues with waiting requests, in the order in which they are served: priority, then name."""
         queues = self.site.settings.queues
-        served = [(queues[name], held) for name, held in self.site.waiting.items() if name in queues and held]
-        return sorted(served, key=_by_turn) if len(served) > 1 else served
-
-
-def _by_turn(pair: tuple[Queue, Columns]) -> tuple[int, str]:
-    return -pair[0].priority, pair[0].name
+        served = [(queues[name], rows) for name, rows in self.site.waiting.items() if name in queues and rows]
+        return sorted(served, key=lambda pair: (-pair[0].priority, pair[0].name))
 
 
 def _by_start(request: Request) -> tuple[int, Seq]:

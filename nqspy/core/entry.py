@@ -1,7 +1,7 @@
-"""Whom a domain takes: by size, user, Unix group, account, and whether somebody waits at a terminal.
+"""The requests that a domain takes: by size, user, Unix group, account, and batch or interactive.
 
-Asked wherever a request enters a queue, so a pipe queue passes each on to the first of its destinations whose
-domain takes it. What is in a queue already stays there when these settings change.
+These rules apply wherever a request enters a queue, so a pipe queue passes it on to the first destination
+whose domain takes it. A request that is in a queue already stays there when these settings change.
 """
 
 from collections.abc import Collection, Iterator
@@ -11,23 +11,23 @@ from nqspy.model.people import lets_in
 from nqspy.model.requests import Spec
 
 _AT_TERMINAL = "interactive:true"
-"""Among the attributes of a session that `qsub -I` asks for."""
+"""An attribute of each session of `qsub -I`."""
 
 
 def is_interactive(spec: Spec) -> bool:
-    """Whether somebody waits for it at a terminal: a session, or an application begun outside of requests."""
+    """True if a person waits for it at a terminal: a session, or an application begun outside of requests."""
     return _AT_TERMINAL in spec.attributes or (spec.caller is not None and not spec.within)
 
 
 def turned_away(domain: Domain, owner: str, groups: Collection[str]) -> str | None:
-    """Why a domain takes nothing of a user, member of these Unix groups; None: it may take something."""
+    """Return why a domain takes no requests of a user, member of these Unix groups; None: it may."""
     if lets_in(domain.users, domain.groups, owner, groups):
         return None
     return f"domain {domain.name} takes no requests of {owner}: {'; '.join(_people(domain))}"
 
 
 def misfit(domain: Domain, spec: Spec) -> str | None:
-    """Why a domain does not take a request, whoever's it is; None: it does."""
+    """Return why a domain does not take a request, whatever its owner; None: it does."""
     if not domain.smallest <= spec.ask.pes <= (domain.largest or spec.ask.pes):
         return f"domain {domain.name} takes {_sizes(domain)}, not of {spec.ask.pes}"
     if domain.accounts and not {spec.group, spec.account} & {*domain.accounts}:
@@ -43,13 +43,13 @@ _A = {"interactive": "an interactive", "batch": "a batch"}
 
 
 def rules(domain: Domain) -> str:
-    """Whom it takes, for people: ``batch requests of 16 to 256 PEs; users anne, ben``."""
+    """Return the rules of a domain in words: ``batch requests of 16 to 256 PEs; users anne, ben``."""
     kind = "" if domain.takes == "all" else f"{domain.takes} "
     bounded = domain.smallest > 1 or domain.largest is not None
-    said = [f"{kind}{_sizes(domain) if bounded else 'requests'}", *_people(domain)]
+    parts = [f"{kind}{_sizes(domain) if bounded else 'requests'}", *_people(domain)]
     if domain.accounts:
-        said.append(f"accounts {', '.join(domain.accounts)}")
-    return "; ".join(said) if kind or bounded or len(said) > 1 else "all requests"
+        parts.append(f"accounts {', '.join(domain.accounts)}")
+    return "; ".join(parts) if kind or bounded or len(parts) > 1 else "all requests"
 
 
 def _sizes(domain: Domain) -> str:

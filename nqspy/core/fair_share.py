@@ -1,21 +1,23 @@
-"""Use and entitlement of groups and users as they stand in one pass: what fair share is computed from
-(semantics.md 1).
+"""Use and entitlement of groups and users in one pass, the basis of fair share (semantics.md 1).
 
-Use of a group or user = its decayed account + what its running requests used since they were last charged
-+ what is *committed*: the use that each running request, and each start decided in this pass, is still
-expected to make. What was not charged yet counts as if it had been used evenly since; where nobody has told
-of it, as the request's rate says. The stock share term is `stock`'s.
+Use of a group or user is the sum of
+
+- its decayed account,
+- the use of its running requests since they were last charged: evenly spread over that time, and estimated by
+  the request's rate where the executor has reported none,
+- its *committed* use: the use still expected of each running request and each start of this pass.
+
+`stock` computes the stock share term.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from math import fsum
 from weakref import proxy
 
 from nqspy.core.runtime import cpu_limit, wall_limit
-from nqspy.core.stock import Stock
-from nqspy.core.totals import ALL, Totals
+from nqspy.core.stock import ALL, Stock
 from nqspy.model import people
 from nqspy.model.charging import amount, counted, uncharged
 from nqspy.model.domains import APPLICATION
@@ -25,32 +27,82 @@ from nqspy.model.people import Group
 from nqspy.model.requests import Attempt, Request, State, Used
 from nqspy.model.site import Site
 
-_EXITING, _RUNNING = State.EXITING, State.RUNNING  # asked of each that runs: to look up a member is dear
-
 EXPECTED_MS = 60_000
-"""What a request is expected to use where neither its group's past nor any limit says more."""
+"""Expected use of a request if neither its group's past nor a limit is known."""
 
 ACTIVE_MS = 1.0
-"""Decayed use (ms) from which a user without requests still counts as active: no account decays to 0."""
+"""Least decayed use (ms) with which a user without requests is active: no account decays to 0."""
 
 
 def entitlements(groups: Mapping[str, Group]) -> dict[str, float]:
-    """Each group's nominal part of the whole, ``default`` included: what it has while all have work."""
+    """Return each group's nominal part of the whole, ``default`` included: its part while all have work."""
     return people.entitlements(people.with_default(groups))
 
 
 Booked = tuple[str, str, Attempt | None, float, float]
-"""Of a running or chosen request: its group and owner, the attempt that was charged (None: it has none yet),
-what it has used since, and what it is still expected to use."""
+"""Of a running or started request: group, owner, the charged attempt (None: it has none yet), use since the
+charge, and use still expected."""
+
+
+Booking = tuple[str, str, float]
+"""Group, owner, amount."""
+
+
+class Totals:
+    """Sums of use at an instant: decayed accounts and bookings.
+
+    - ``all``: the whole; ``owners``: by user; ``pairs``: by group and user.
+    - ``groups``: by group, with all groups below it; ``lasting``: the booked part of that.
+    - ``levels``: of a group itself (`ALL`, group), and of a user in it (group, user).
+    """
+
+    def __init__(self, site: Site, now: Instant, domain: str | None = None) -> None:
+        """``domain``: the domain whose accounts count; None: all."""
+        self._tree = site.settings.groups
+        self.all = 0.0
+        self.groups: dict[str, float] = {}
+        self.lasting: dict[str, float] = {}
+        self.owners: dict[str, float] = {}
+        self.levels: dict[tuple[str, str], float] = {}
+        self.pairs: dict[tuple[str, str], float] = {}
+        half_life = site.settings.usage.half_life
+        for key, account in site.accounts_in(domain):
+            kind, _, rest = key.partition(":")
+            value = account.at_time(now, half_life)
+            if kind == "g":
+                self._add_group(rest, value)
+            else:
+                group, _, owner = rest.partition(":")
+                self._add_user(group, owner, value)
+
+    def book(self, bookings: Iterable[Booking]) -> None:
+        """Add use that the accounts do not hold yet."""
+        for group, owner, more in bookings:
+            self._add_group(group, more)
+            for name in people.lineage(self._tree, group):
+                self.lasting[name] = self.lasting.get(name, 0.0) + more
+            self._add_user(group, owner, more)
+
+    def _add_group(self, group: str, more: float) -> None:
+        self.all += more
+        self.levels[ALL, group] = self.levels.get((ALL, group), 0.0) + more
+        for name in people.lineage(self._tree, group):
+            self.groups[name] = self.groups.get(name, 0.0) + more
+
+    def _add_user(self, group: str, owner: str, more: float) -> None:
+        key = (group, owner)
+        self.pairs[key] = self.pairs.get(key, 0.0) + more
+        self.levels[key] = self.levels.get(key, 0.0) + more
+        self.owners[owner] = self.owners.get(owner, 0.0) + more
 
 
 class Committed:
-    """What is committed at a level, ``whole`` and by name."""
+    """Committed use at a level: ``whole`` and, in ``each``, by name."""
 
     __slots__ = ("each", "whole")
 
     def __init__(self, booked: Iterable[Booked] = ()) -> None:
-        """``booked``: what is committed already, of groups."""
+        """``booked``: committed so far, of groups."""
         whole = 0.0
         each: dict[str, float] = {}
         for name, _, _, _, more in booked:
@@ -59,19 +111,21 @@ class Committed:
         self.whole, self.each = whole, each
 
     def add(self, name: str, more: float) -> None:
-        """So much more of one."""
+        """Add committed use of a group or user."""
         self.each[name] = self.each.get(name, 0.0) + more
         self.whole += more
 
 
 class FairShare:
-    """Use (ms of CPU, or of PE time where ``set usage charge=pe_wall``) and entitlement, by group and by
-    user.
+    """Use (ms of CPU, or of PE time with ``set usage charge=pe_wall``) and entitlement at ``now``, by group
+    and by user.
 
-    ``now`` is the instant it is made for; ``committed``: (group, owner) of each start debited so far;
-    ``uncounted``: group, owner and how much of what running requests are known to have used since they were
-    charged, beyond what they count as; ``domain``: the only one of which it tells (None: of all, added up). A
-    group that is not defined is entitled to nothing; ``default`` always exists.
+    - ``committed``: (group, owner) of each start debited so far.
+    - ``uncounted``: group, owner, and the reported use of a running request since its charge minus the
+      estimate.
+    - ``domain``: the domain whose use counts (None: all, added up).
+
+    An undefined group is entitled to nothing; ``default`` always exists.
     """
 
     def __init__(
@@ -83,36 +137,36 @@ class FairShare:
         startable: Callable[[str], Mapping[str, int]] | None = None,
         domain: str | None = None,
     ) -> None:
-        """``startable``: what could start in a domain when the pass began; None: what the last pass said."""
+        """``startable``: returns the work of a domain that could start when the pass began; None: as the last
+        pass reported it."""
         self.now, self.domain = now, domain
         self._site = site
         self._samples = samples
         self._sums: Totals | None = None
         self._booked: list[Booked] = []
-        self._summed = 0  # so many of them are in the totals
+        self._summed = 0  # number of bookings in the totals
         self._means: dict[str, float | None] = {}
         shared = site.shared() if domain is None else [domain]
-        self._only = shared[0] if len(shared) == 1 else None  # the only domain, if there is but one
+        self._only = shared[0] if len(shared) == 1 else None  # the only domain, if there is one
         self._by_cpu = site.settings.usage.charge == "cpu"
-        # Added up when somebody asks for them, and from then on with each start.
+        # Summed at the first question, and from then on with each start.
         self._groups: Committed | None = None
         self._users: defaultdict[str, Committed] | None = None
         self._startable = startable
         self.committed: list[tuple[str, str]] = []
         self.uncounted: list[tuple[str, str, float]] = []
-        self._take_running(site.started.values())
+        self._book_running(site.started.values())
         for request in chosen:
             self.commit(request)
 
     # ------------------------------------------------------------ use
 
     def tells_of(self, request: Request) -> bool:
-        """Whether it is about the domain of a request."""
+        """True if it counts the domain of a request."""
         return self.domain is None or self._site.domain_of(request.queue).name == self.domain
 
     def commit(self, request: Request) -> None:
-        """Debits group and owner by what a start decided in this pass, if it is told of, is expected to
-        use."""
+        """Debit group and owner by the expected use of a start of this pass, if its domain counts."""
         if not self.tells_of(request):
             return
         group, owner, left = request.spec.group, request.spec.owner, self.expected(request)
@@ -124,54 +178,54 @@ class FairShare:
             self._users[group].add(owner, left)
 
     def expected(self, request: Request) -> float:
-        """What a run of this request is expected to use: the mean of its group's last ended requests, else
-        of all groups', else what it asks for; at most its limit."""
-        spec, means = request.spec, self._means
+        """Return the expected use of a run: the mean of its group's last ended requests, else of all groups',
+        else its limit; at most its limit."""
+        site, ask, group = self._site, request.spec.ask, request.spec.group
+        limit: float | None
         if self._by_cpu:
-            limit: float | None = cpu_limit(self._site.settings, request.queue, spec.ask)
+            limit = cpu_limit(site.settings, request.queue, ask)
         else:
-            limit = self._pe_time_limit(request)
-        mean = means[spec.group] if spec.group in means else self._mean(spec.group)
+            wall = wall_limit(site.settings, request.queue, ask)
+            limit = None if wall is None else wall * site.held_by(request)
+        mean = self._means[group] if group in self._means else self._mean(group)
         if mean is None:
-            mean = limit if limit is not None else EXPECTED_MS * self._per_ms(request)
+            mean = (
+                limit if limit is not None else EXPECTED_MS * (1 if self._by_cpu else site.held_by(request))
+            )
         return mean if limit is None or mean <= limit else limit
 
     def _mean(self, group: str) -> float | None:
-        recent = self._recent(group)
-        found = self._means[group] = sum(recent) / len(recent) if recent else self._mean_of_all
-        return found
-
-    def _recent(self, group: str) -> list[int]:
-        """What the last requests of a group used."""
+        """Return the mean use of the last ended requests of a group, else of all groups; None: none ended."""
         accounts = self._site.own_accounts(group, self._only)
-        if len(accounts) == 1:
-            return accounts[0].recent
-        return [value for account in accounts for value in account.recent]
+        recent = [value for account in accounts for value in account.recent]
+        mean = self._means[group] = sum(recent) / len(recent) if recent else self._mean_of_all
+        return mean
 
-    def _take_running(self, started: Iterable[Request]) -> None:
-        """Books what those that run have used since they were charged, and are still expected to use."""
+    def _book_running(self, started: Iterable[Request]) -> None:
+        """Book the use of running requests since their charge, and their use still expected."""
         now, sample, held_by = self.now, self._samples.get, self._site.held_by
         charge = self._site.settings.usage.charge
         book, not_counted = self._booked.append, self.uncounted.append
         for request in started if self.domain is None else filter(self.tells_of, started):
-            run, spec, told = request.attempt, request.spec, sample(request.seq)
+            run, spec, reported = request.attempt, request.spec, sample(request.seq)
             assert run is not None, "it was started"
             group, owner, state = spec.group, spec.owner, request.state
-            if told is not None:
-                so_far: float = amount(told, charge, request, held_by)
+            if reported is not None:
+                so_far: float = amount(reported, charge, request, held_by)
             elif run.charged_at is not None:
                 so_far = run.charged + counted(request, now)
             else:
                 so_far = amount(run.used, charge, request, held_by)
             more, left = so_far - run.charged, 0.0
-            if state is not _EXITING and (expected := self.expected(request)) > so_far:
+            if state is not State.EXITING and (expected := self.expected(request)) > so_far:
                 left = expected - so_far
             book((group, owner, run, more, left))
-            if told is not None and state is _RUNNING:
+            if reported is not None and state is State.RUNNING:
                 not_counted((group, owner, more - counted(request, now)))
 
     def usage(self, group: str | None = None, owner: str | None = None) -> float:
-        """Use as a fraction of the whole: of a group with all below it, of a user, of a user in a group."""
+        """Return use as a fraction of the whole: of a group with all below it, a user, or a user in a
+        group."""
         totals = self._totals
         if totals.all <= 0:
             return 0.0
@@ -182,11 +236,12 @@ class FairShare:
         return totals.pairs.get((group, owner), 0.0) / totals.all
 
     def use(self, group: str) -> float:
-        """Use (ms) of a group with all below it, committed use included."""
+        """Return the use (ms) of a group with all groups below it, committed use included."""
         return self._totals.groups.get(group, 0.0)
 
     def lasting(self, group: str) -> float:
-        """What of that (ms) is committed or not charged yet, and so does not decay."""
+        """Return the part of a group's use (ms) that is committed or not charged yet, and so does not
+        decay."""
         return self._totals.lasting.get(group, 0.0)
 
     @property
@@ -196,7 +251,8 @@ class FairShare:
 
     @property
     def _totals(self) -> Totals:
-        # The deficit rule asks for none of them: they are added up when somebody does, in the same order.
+        # The deficit rule needs no totals: they are summed at the first question, in the order of the
+        # bookings.
         if self._sums is None:
             self._sums = Totals(self._site, self.now, self.domain)
         new, self._summed = self._booked[self._summed :], len(self._booked)
@@ -210,13 +266,6 @@ class FairShare:
             return 0.0
         return more * faded(uncharged(run, self.now), self._site.settings.usage.half_life)
 
-    def _pe_time_limit(self, request: Request) -> float | None:
-        wall = wall_limit(self._site.settings, request.queue, request.spec.ask)
-        return None if wall is None else wall * self._site.held_by(request)
-
-    def _per_ms(self, request: Request) -> int:
-        return 1 if self._by_cpu else self._site.held_by(request)
-
     @cached_property
     def _mean_of_all(self) -> float | None:
         accounts = self._site.accounts_in(self.domain)
@@ -226,9 +275,8 @@ class FairShare:
     # ------------------------------------------------------------ entitlement
 
     def share(self, group: str | None = None, owner: str | None = None) -> float:
-        """What a group is entitled to now, as a fraction of the whole: what groups without work leave has
-        gone to their siblings (`people.entitled_now`). A user has an equal part of his group's among its
-        active users."""
+        """Return the entitlement of a group now, as a fraction of the whole. Groups without work leave their
+        parts to their siblings (`people.entitled_now`); active users of a group have equal parts of it."""
         if group is None:
             if owner is None:
                 return 1.0
@@ -239,20 +287,19 @@ class FairShare:
     # ------------------------------------------------------------ the share term
 
     def stock(self, owner: str | None, group: str) -> float:
-        """The stock share term of one user in one group, of the group without a user: as ``set global
-        share_rule`` says (`stock`)."""
+        """Return the stock share term of a user in a group, or of a group, by ``set global share_rule``."""
         return self.stocks.value(owner, group)
 
     @cached_property
     def stocks(self) -> Stock:
-        """The rule in force, over this ledger."""
+        """The stock share terms over this ledger."""
         domain = self.domain or APPLICATION
         startable = partial(self._startable, domain) if self._startable is not None else None
-        return Stock(self._site, domain, self.now, proxy(self), startable)  # no circle: it goes with the pass
+        return Stock(self._site, domain, self.now, proxy(self), startable)  # a proxy makes no circle
 
     def committed_at(self, level: str) -> Committed:
-        """What is committed by now: of groups (`ALL`), or of the users of the group ``level``; what is
-        committed later is in it too."""
+        """Return the committed use of groups (`ALL`) or of the users of the group ``level``. Later starts are
+        added to the returned object."""
         if level == ALL:
             if self._groups is None:
                 self._groups = Committed(self._booked)
@@ -264,12 +311,13 @@ class FairShare:
         return self._users[level]
 
     def used_by(self, level: str, name: str) -> float:
-        """Use, committed use included: of a group itself (`ALL`), or of a user of the group ``level``."""
+        """Return the use, committed use included, of a group itself (`ALL`) or a user of the group
+        ``level``."""
         return self._totals.levels.get((level, name), 0.0)
 
     @cached_property
     def _busy(self) -> set[tuple[str, str]]:
-        # What this pass chose was queued when it began: no group falls idle or wakes up during a pass.
+        # Requests started by this pass count as queued: no group falls idle or wakes up during a pass.
         return self._site.busy() | set(self.committed)
 
     @cached_property
@@ -282,8 +330,5 @@ class FairShare:
         return self._busy | {key for key, used in self._totals.pairs.items() if used >= ACTIVE_MS}
 
     @cached_property
-    def _active_users(self) -> dict[str, int]:
-        found: dict[str, int] = {}
-        for group, _owner in self._active:
-            found[group] = found.get(group, 0) + 1
-        return found
+    def _active_users(self) -> Mapping[str, int]:
+        return Counter(group for group, _ in self._active)

@@ -16,45 +16,35 @@ from nqspy.model.requests import Request
 from nqspy.model.site import Settings, Site
 
 
-def _all_is_well(settings: Settings, site: Site) -> list[str]:
-    return []
-
-
-def _never(site: Site, action: Action) -> bool:
-    return False
-
-
 def says_nothing(site: Site, request: Request) -> Reason | None:
-    """What features explain that keep nothing where it is."""
-    return None
-
-
-def _leaves_it_alone(site: Site, request: Request, began: Instant) -> Reason | None:
+    """Return None: the `explain` of features that never hold a request."""
     return None
 
 
 class Feature(Struct, frozen=True):
-    """What a feature can do.
+    """The functions of a feature.
 
-    ``act(draft, now)``: proposes in the draft of one pass; answers when it wants to act again at the
-    latest. ``settings``: the kinds of objects that it declares (`registry.declare`). ``verify(settings,
-    site)``: what it finds unwise in a configuration, one line each. ``stands(site, action)``: whether what it
-    proposed some time ago is still right; the re-check itself looks at states, PEs and limits only.
-    ``explain(site, request)``: why it keeps a waiting or suspended request where it is, as far as the site
-    alone tells; None: it does not. ``outlook(site, request, began)``: what it will do to one that runs since
-    ``began``, or would begin then; None: nothing that is known.
+    - ``act(draft, now)`` proposes in the draft of one pass, and returns the latest time to act again.
+    - ``settings``: the kinds of objects that it declares (`registry.declare`).
+    - ``verify(settings, site)`` returns a line for each setting that it finds unwise.
+    - ``stands(site, action)``: True if an earlier proposal is still right. The re-check itself examines only
+      states, PEs and limits.
+    - ``explain(site, request)`` returns why it holds a waiting or suspended request, as far as the site alone
+      shows; None: it does not.
+    - ``outlook(site, request, began)`` returns its action on a request that runs since ``began``, or would
+      begin then; None: no action is known.
     """
 
     name: str
     act: Callable[[Draft, Instant], Instant | None]
     settings: tuple[SettingsObject[Any], ...] = ()
-    verify: Callable[[Settings, Site], list[str]] = _all_is_well
-    stands: Callable[[Site, Action], bool] = _never
+    verify: Callable[[Settings, Site], list[str]] = lambda settings, site: []
+    stands: Callable[[Site, Action], bool] = lambda site, action: False
     explain: Callable[[Site, Request], Reason | None] = says_nothing
-    outlook: Callable[[Site, Request, Instant], Reason | None] = _leaves_it_alone
+    outlook: Callable[[Site, Request, Instant], Reason | None] = lambda site, request, began: None
 
     def propose(self, draft: Draft, now: Instant) -> Instant | None:
-        """Acts, and puts its name on what it proposed."""
+        """Act, and put its name on its proposals."""
         due = self.act(draft, now)
         if draft.before or draft.after:
             draft.before[:] = map(self._signed, draft.before)

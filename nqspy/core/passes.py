@@ -1,6 +1,6 @@
 """One pass: state and time in, a plan out. It reads no clock, disk, network, environment or random source.
 
-`features.FEATURES` is all that a pass does, in this order.
+The features of `features.FEATURES` act in turn; a pass does nothing else.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,9 +24,9 @@ from nqspy.ports import Exits
 
 
 def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used] | None = None) -> Plan:
-    """Decides what shall be done at ``now``. The site is not changed.
+    """Return the actions for ``now``. The site is not changed.
 
-    ``samples``: use of running attempts so far, where the executor has told of it since it was last charged.
+    ``samples``: use of running attempts so far, as far as the executor has reported it since the last charge.
     """
     samples = samples or {}
     exits.begin(site)
@@ -50,23 +50,24 @@ def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]
 
 
 def explain(site: Site, seqs: Iterable[Seq], reasons: Reasons, gate: Gate | None = None) -> dict[Seq, Reason]:
-    """Why each of these requests does not start now: its own reason of the last pass, else the limit that
-    keeps it back, else why its queue was closed; of one that runs, what a feature will do to it. Other
-    requests that run, and those that do not exist, are left out. ``gate``: the gate, if there is one."""
+    """Return why each of these requests does not start now: its own reason of the last pass, else the limit
+    that holds it, else why its queue was closed.
+
+    The reason of a running request is the coming action of a feature. Running requests without one, and
+    unknown numbers, are left out. ``gate``: the gate, if there is one.
+    """
     gate = Gate(site) if gate is None else gate
     found: dict[Seq, Reason] = {}
     for seq in seqs:
         request = explained(site, seq)
-        if request is not None:
-            reason = _explain(site, request, reasons, gate)
-            if reason is not None:
-                found[seq] = reason
+        if request is not None and (reason := _explain(site, request, reasons, gate)) is not None:
+            found[seq] = reason
     return found
 
 
 def explained(site: Site, seq: Seq) -> Request | None:
-    """Return the request whose reason is that of ``seq``: an index that has not begun waits for what its
-    array waits for, unless the index is held."""
+    """Return the request whose reason is that of ``seq``: an index that has not begun has the reason of its
+    array, unless the index is held."""
     request = site.requests.get(seq)
     array = site.requests.get(array_of(seq) or 0) if request is None else None
     if array is None or array.array is None or not (array.array.held or array.array.awaiting):
@@ -77,8 +78,7 @@ def explained(site: Site, seq: Seq) -> Request | None:
 
 def _explain(site: Site, request: Request, reasons: Reasons, gate: Gate) -> Reason | None:
     if request.state is State.BEGUN and request.array is not None:
-        waiting = (each for each in waiting_indices(site, request) if not request.array.left)
-        first = next(waiting, None)
+        first = None if request.array.left else next(waiting_indices(site, request), None)
         return _of_array(site, request) if first is None else _explain(site, first, reasons, gate)
     if request.state is State.HELD:
         if request.unmet and not request.holds:
@@ -95,27 +95,27 @@ def _explain(site: Site, request: Request, reasons: Reasons, gate: Gate) -> Reas
         return features.outlook(site, request, goes_since(request))
     if request.state is not State.QUEUED:
         return None
-    kept = of_itself(gate, request, reasons)
-    if kept is None and _is_served(site, request):
-        kept = gate.limit(request) or gate.reserved.delaying(request)
-    if kept is not None:
-        return kept
+    reason = of_itself(gate, request, reasons)
+    if reason is None and _is_served(site, request):
+        reason = gate.limit(request) or gate.reserved.delaying(request)
+    if reason is not None:
+        return reason
     closing = reasons.closing.get(request.queue)
     if closing is not None:
         # Requests with a reservation were examined before the others.
         ahead = 0 if request.reservation is not None else closing.ahead
         return replace(_behind(gate, request, closing), ahead=ahead)
-    # The pass examined those behind a request with a reservation after it.
-    kept = gate.room.refuses(request) if request.reservation is not None else None
-    return kept or _NOT_YET("scheduler")
+    # The pass examined other requests after one with a reservation.
+    reason = gate.room.refuses(request) if request.reservation is not None else None
+    return reason or _NOT_YET("scheduler")
 
 
 def of_itself(gate: Gate, request: Request, reasons: Reasons) -> Reason | None:
-    """What keeps back a queued request whatever runs: its own reason of the last pass, or one that the site
-    tells without what runs being counted."""
-    kept, site = reasons.own.get(request.seq), gate.site
-    if kept is not None or not _is_served(site, request):
-        return kept
+    """Return why a queued request is blocked whatever runs: its own reason of the last pass, or one for which
+    running requests are not counted."""
+    own, site = reasons.own.get(request.seq), gate.site
+    if own is not None or not _is_served(site, request):
+        return own
     return (
         too_wide(site, request.queue, request.spec.ask.pes)
         or gate.never(request)
@@ -130,8 +130,8 @@ def _is_served(site: Site, request: Request) -> bool:
 
 
 def _behind(gate: Gate, request: Request, closing: Reason) -> Reason:
-    """Return why a queue was closed, said of a request that the pass did not examine: with none of the
-    figures of the request for whose sake it was closed."""
+    """Return why a queue was closed, worded for a request that the pass did not examine: without the figures
+    of the request that closed it."""
     if closing.code is ReasonCode.NO_PES:
         return asking(request, closing)
     if closing.code is ReasonCode.RESERVED:
@@ -140,7 +140,7 @@ def _behind(gate: Gate, request: Request, closing: Reason) -> Reason:
 
 
 def _of_array(site: Site, request: Request) -> Reason | None:
-    """Why no index of an array could start; None where all have begun."""
+    """Return why no index of an array could start; None: all have begun."""
     state = request.array
     if state is None or not state.left:
         return None
@@ -170,7 +170,7 @@ def _suspended(request: Request) -> Reason | None:
 
 
 _HOLDERS = {"u": "owner", "o": "operator", "s": "system"}
-(_NOT_YET,) = reason_kinds(ReasonCode.LATER, not_yet="no pass has looked at it yet")
+(_NOT_YET,) = reason_kinds(ReasonCode.LATER, not_yet="no pass has examined it yet")
 _WAITS_FOR_DATE, _RETRIED = reason_kinds(
     ReasonCode.DATE,
     waits_for_date="it waits for the date its owner gave",

@@ -1,12 +1,19 @@
-"""How long a request may run, and how long it will: the one home of the limits in force and of what is
-expected of them."""
+"""Run times of requests: the limits in force, and the expected run time.
+
+A request that has outrun all known ones is expected to end by the lifetimes of parallel machines. They are
+spread evenly over the logarithm of time: F(t) = b0 + b1 ln t, between a shortest and a longest one (A. B.
+Downey, "Predicting queue times on space-sharing parallel computers", IPPS 1997). So the longer a request has
+run, the longer it is expected to run.
+"""
+
+from collections.abc import Sequence
+from math import isqrt
 
 import numpy as np
 
-from nqspy.core.log_uniform import longest_of, median_beyond
 from nqspy.model.columns import Floats
 from nqspy.model.ids import Instant
-from nqspy.model.lifetimes import ENOUGH, WHOLE, Lifetimes, Lived, key_of
+from nqspy.model.lifetimes import ENOUGH, WHOLE, Lifetimes, key_of
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Ask, Request, finite
 from nqspy.model.settings import Settings
@@ -14,29 +21,32 @@ from nqspy.model.wall_limits import planned_wall as planned_wall
 from nqspy.model.wall_limits import wall_limit as wall_limit
 
 LAST = 3
-"""So many of the last runs tell how long the next one takes. (Measured: manual page `runtimes`.)"""
+"""Number of the last runs from which the next run time is expected. (Measured: manual page `runtimes`.)"""
+_BEYOND = 40.0
+"""ln ms of a time that no lifetime reaches: 7 million years."""
 
 
 def cpu_of(queue: Queue) -> int | None:
-    """What an unlimited or omitted CPU time (ms) counts as: the queue's limit if that is finite."""
+    """Return the CPU time (ms) that an unlimited or omitted one counts as: the queue's limit if finite."""
     return _either(queue.per_request.cpu_limit, queue.per_process.cpu_limit)
 
 
 def memory_of(queue: Queue) -> int | None:
-    """The same of memory, in bytes."""
+    """Return the memory (bytes) that an unlimited or omitted one counts as: the queue's limit if finite."""
     return _either(queue.per_request.memory_limit, queue.per_process.memory_limit)
 
 
 def cpu_limit(settings: Settings, queue: str, ask: Ask) -> int | None:
-    """CPU time (ms) a request can use at most: what it asks, else its queue's limit; None without any."""
+    """Return the most CPU time (ms) that a request can use: its own limit, else its queue's; None: no
+    limit."""
     asked = ask.finite_cpu()
-    if asked is not None:  # as most do
+    if asked is not None:
         return asked
     return cpu_of(settings.queues[queue]) if queue in settings.queues else None
 
 
 def memory_counted(settings: Settings, queue: str, ask: Ask) -> int:
-    """Memory (bytes) that a request counts for: what it asks, else its queue's limit; 0 without any."""
+    """Return the memory (bytes) that a request counts for: its own limit, else its queue's; 0: no limit."""
     asked = ask.finite_memory()
     if asked is not None or queue not in settings.queues:
         return asked or 0
@@ -44,7 +54,8 @@ def memory_counted(settings: Settings, queue: str, ask: Ask) -> int:
 
 
 def planned_walls(settings: Settings, queue: str, asked: Floats) -> Floats:
-    """The same of many requests of a queue, by the wall times they ask for (ms); infinite: nobody knows."""
+    """Return the `planned_wall` of many requests of a queue by the wall times that they ask for (ms);
+    infinite: unknown."""
     default = planned_wall(settings, queue, Ask())
     walls: Floats = np.where(asked == np.inf, np.inf if default is None else default, asked)
     return walls
@@ -55,8 +66,10 @@ def _either(first: int | None, second: int | None) -> int | None:
 
 
 def most_wall(settings: Settings, request: Request) -> int | None:
-    """Wall time (ms) that a request can run at most by all its limits: CPU time of one with several PEs is
-    taken to go by on all of them at once, that of a process on one. None without any."""
+    """Return the most wall time (ms) that a request can run by all its limits; None: no limit.
+
+    CPU time is assumed to pass on all its PEs at once, that of a process on one PE.
+    """
     ask, queue = request.spec.ask, settings.queues.get(request.queue)
     walls, cpus = [planned_wall(settings, request.queue, ask), finite(ask.cpu_process)], [finite(ask.cpu)]
     if queue is not None:
@@ -67,75 +80,85 @@ def most_wall(settings: Settings, request: Request) -> int | None:
 
 
 def goes_since(request: Request) -> Instant:
-    """Since when one that was started has gone on without a pause."""
+    """Return the time since which a started request has run without a pause."""
     return Instant(max(request.run.started, request.run.resumed or 0))
 
 
 def expected_wall(settings: Settings, past: Lifetimes, request: Request, ran: int = 0) -> int | None:
-    """Wall time (ms) that a request is expected to run in all, when it has run for ``ran``: what its owner
-    guesses best, as his guesses came true; else as the last of those like it that ran longer than that, in
-    proportion to its wall limit where there is one; where none did as lifetimes go on (`log_uniform`), until
-    its limits at most. None: nobody knows."""
+    """Return the wall time (ms) that a request is expected to run in all, when it has run for ``ran``; None:
+    unknown. Its limits bound it. The first of these that is known:
+
+    1. The owner's best guess, corrected by the owner's former guesses.
+    2. The last requests like it that ran longer, in proportion to the wall limit if there is one.
+    3. The law of lifetimes (see above).
+    """
     most = most_wall(settings, request)
-    found = _guessed(past, request, ran)
-    if found is None:
-        found = _as_others(settings, past, request, ran)
-    if found is None:
-        return _beyond_all(past, ran, most)
-    return found if most is None or most <= ran else min(found, most)
+    expected = _guessed(past, request, ran)
+    if expected is None:
+        expected = _like_others(settings, past, request, ran)
+    if expected is not None:
+        return expected if most is None or most <= ran else min(expected, most)
+    latest = past.latest()
+    if most is not None and most > ran:
+        return median_beyond(ran, most) if ran > 0 and latest else most
+    longest = longest_of([run.wall for run in latest]) if most is None else 0
+    return median_beyond(ran, longest) if longest > ran else 2 * ran or None
 
 
 def _guessed(past: Lifetimes, request: Request, ran: int) -> int | None:
-    """The best guess, in proportion to those of the same owner of whom it is known how they came true; None:
-    there is none, or it has run longer."""
+    """Return the best guess in proportion to the outcome of the same owner's former guesses; None: there is
+    no guess, or it has run longer."""
     guess = request.spec.ask.best_guess
     if guess is None:
         return None
     for runs in past.of_owner(key_of(request)):
-        known = [-(-each.guess * guess // WHOLE) for each in runs if each.guess]
-        if len(known) >= ENOUGH:
-            found = _middle([wall for wall in known if wall > ran])
-            return found if found is not None or guess <= ran else guess
+        walls = [-(-run.guess * guess // WHOLE) for run in runs if run.guess]
+        if len(walls) >= ENOUGH:
+            median = _median_of_last([wall for wall in walls if wall > ran])
+            return median if median is not None or guess <= ran else guess
     return guess if guess > ran else None
 
 
-def _as_others(settings: Settings, past: Lifetimes, request: Request, ran: int) -> int | None:
-    """Of the nearest kind of which any ran longer."""
-    own = planned_wall(settings, request.queue, request.spec.ask)
+def _like_others(settings: Settings, past: Lifetimes, request: Request, ran: int) -> int | None:
+    """Return the median of the nearest kind of which a request ran longer."""
+    limit = planned_wall(settings, request.queue, request.spec.ask)
     for runs in past.kinds(key_of(request)):
-        longer = [wall for each in runs if (wall := _scaled(each, own)) > ran]
-        if longer:
-            return _middle(longer)
+        walls = (-(-run.part * limit // WHOLE) if limit and run.part else run.wall for run in runs)
+        if longer := [wall for wall in walls if wall > ran]:
+            return _median_of_last(longer)
     return None
 
 
-def _middle(walls: list[int]) -> int | None:
-    """The median of the last few: people do the same several times, and then something else."""
+def _median_of_last(walls: list[int]) -> int | None:
+    """Return the median of the last few: people repeat a job several times, and then do something else."""
     last = sorted(walls[-LAST:])
     return last[len(last) // 2] if last else None
 
 
-def _beyond_all(past: Lifetimes, ran: int, most: int | None) -> int | None:
-    """Of one that has outrun all of which anybody knows."""
-    known = past.latest()
-    if most is not None and most > ran:
-        return median_beyond(ran, most) if ran > 0 and known else most
-    longest = longest_of([each.wall for each in known]) if most is None else 0
-    return median_beyond(ran, longest) if longest > ran else 2 * ran or None
+def median_beyond(ran: int, longest: int) -> int:
+    """Return the median of all lifetimes between these two (ms): by then half of the requests that ran for
+    ``ran`` have ended. (From F: (ln m - ln ran) / (ln longest - ln ran) = 1/2.)"""
+    return max(ran + 1, isqrt(ran * longest))
+
+
+def longest_of(walls: Sequence[int]) -> int:
+    """Return the time (ms) at which F, fitted to these lifetimes by least squares, is 1; 0: no line fits."""
+    if len(walls) < 2 or min(walls) == max(walls):
+        return 0
+    logs = np.log(np.maximum(1, np.sort(np.array(walls, dtype=np.float64))))
+    parts = (np.arange(len(walls)) + 0.5) / len(walls)
+    slope, begin = np.polyfit(logs, parts, 1)
+    end = float((1 - begin) / slope) if slope > 0 else 0.0
+    return round(np.exp(end)) if 0 < end < _BEYOND else 0
 
 
 def mean_wall(past: Lifetimes) -> float:
-    """Return the mean wall time (ms) of those that ended last; 0 where none is known."""
+    """Return the mean wall time (ms) of the requests that ended last; 0: none is known."""
     walls = [each.wall for each in past.latest()]
     return sum(walls) / len(walls) if walls else 0.0
 
 
 def part_used(past: Lifetimes) -> float:
-    """The part of their wall limits that those that ended last used on the mean; 1 where none is known."""
+    """Return the mean part of their wall limits that the requests that ended last used; 1: none is known."""
     parts = [each.part for each in past.latest() if each.part]
     return sum(parts) / len(parts) / WHOLE if parts else 1.0
-
-
-def _scaled(past: Lived, own: int | None) -> int:
-    """How long another one would have run with this wall limit, ms."""
-    return -(-past.part * own // WHOLE) if own and past.part else past.wall

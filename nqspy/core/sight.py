@@ -1,4 +1,4 @@
-"""What user exits are handed of a pass: requests, selections of them, the site; all of it read only."""
+"""Read-only views of a pass for user exits: requests, selections of requests, the site."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ from nqspy.ports import Answer, RequestView, Selection
 
 
 class Proposal(Protocol):
-    """What the view reads of a draft (`core.draft.Draft`)."""
+    """The part of a draft that the views read (`core.draft.Draft`)."""
 
     site: Site
     now: Instant
@@ -48,22 +48,19 @@ class Proposal(Protocol):
 
 
 def _array(seen: "Seen") -> str | None:
-    """The identifier of the array that it is, or is one index of."""
+    """Return the identifier of the array that the request is, or is an index of."""
     request = seen._request
     array = request.seq if request.array is not None else array_of(request.seq)
     return None if array is None else seen._draft.site.id_of(array)
 
 
 def _state(seen: "Seen") -> str:
-    """The word for where it stands, what this pass has chosen included."""
+    """Return the state of the request; one that this pass starts is running."""
     request = seen._request
-    return _RUNS if request.seq in seen._draft.starting else _WORDS[request.state]
+    return (State.RUNNING if request.seq in seen._draft.starting else request.state).value
 
 
-_WORDS: Mapping[State, str] = {state: state.value for state in State}
-_RUNS = State.RUNNING.value
-
-_THERE: Mapping[str, str] = {
+_DIRECT: Mapping[str, str] = {
     "seq": "seq",
     "name": "spec.name",
     "name_given": "spec.name_given",
@@ -76,9 +73,9 @@ _THERE: Mapping[str, str] = {
     "priority": "spec.priority",
     "attributes": "spec.attributes",
 }
-"""What a request has of itself, and where."""
+"""Fields that are attributes of the request, with their paths."""
 
-_MADE: dict[str, Callable[["Seen"], Any]] = {
+_COMPUTED: dict[str, Callable[["Seen"], Any]] = {
     "id": lambda s: s._draft.site.id_of(s._request.seq),
     "cpu": lambda s: s._request.spec.ask.finite_cpu(),
     "memory": lambda s: s._request.spec.ask.finite_memory(),
@@ -88,19 +85,19 @@ _MADE: dict[str, Callable[["Seen"], Any]] = {
     "array": _array,
     "index": lambda s: index_of(s._request.seq),
 }
-"""What is made of it, and stays as it is for the whole pass."""
+"""Fields that are computed, and do not change within a pass."""
 
-_MOVING: dict[str, Callable[["Seen"], Any]] = {
+_CHANGING: dict[str, Callable[["Seen"], Any]] = {
     "state": _state,
     "date_in_queue": lambda s: s._draft.date_of(s._request),
     "started": lambda s: s._draft.now if s._request.seq in s._draft.starting else s._request.started,
     "count": lambda s: s._draft.left_of(s._request),
     "consumables": lambda s: dict(s._request.spec.ask.consumables),
 }
-"""What the pass itself may change, and what whoever reads it could."""
+"""Fields that the pass or a reader may change: they are computed at each access."""
 
 HANDED = "script"
-"""What only submit exits see of a request, besides `FIELDS`."""
+"""The field that only submit exits see, in addition to `FIELDS`."""
 SEEN_ARGUMENTS = 65_536
 """Characters of all arguments that exits see."""
 SEEN_SCRIPT = 65_536
@@ -108,7 +105,7 @@ SEEN_SCRIPT = 65_536
 
 
 def _bounded(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The first of them, as many as exits see."""
+    """Return the first arguments, up to `SEEN_ARGUMENTS` characters."""
     size = 0
     for place, word in enumerate(words):
         size += len(word) + 1
@@ -117,67 +114,68 @@ def _bounded(words: tuple[str, ...]) -> tuple[str, ...]:
     return words
 
 
-FIELDS: tuple[str, ...] = (*_THERE, *_MADE, *_MOVING)
-"""What exits see of a request."""
+FIELDS: tuple[str, ...] = (*_DIRECT, *_COMPUTED, *_CHANGING)
+"""The fields of a request that exits see."""
 
 SIGHTS = 10_000
-"""Requests whose fields are remembered in a pass, at most."""
+"""Most views of requests that a pass keeps."""
 
 
-def _there(name: str) -> Any:
-    return property(attrgetter(f"_request.{_THERE[name]}"))
+def _direct(name: str) -> Any:
+    return property(attrgetter(f"_request.{_DIRECT[name]}"))
 
 
-def _made(name: str) -> Any:
-    return cached_property(_MADE[name])
+def _computed(name: str) -> Any:
+    return cached_property(_COMPUTED[name])
 
 
-def _moving(name: str) -> Any:
-    return property(_MOVING[name])
+def _changing(name: str) -> Any:
+    return property(_CHANGING[name])
 
 
 class SeenFields:
-    """The fields of a request as exits see it."""
+    """The fields of a request that exits see."""
 
     __slots__ = ()
 
-    id: str = _made("id")
-    seq: Seq = _there("seq")
-    name: str = _there("name")
-    name_given: bool = _there("name_given")
-    owner: str = _there("owner")
-    group: str = _there("group")
-    account: str | None = _there("account")
-    project: str | None = _made("project")
-    queue: str = _there("queue")
-    submitted: Instant = _there("submitted")
-    cpu: int | None = _made("cpu")
-    memory: int | None = _made("memory")
-    pes: int = _there("pes")
-    wall: int | None = _made("wall")
-    priority: int | None = _there("priority")
-    attributes: tuple[str, ...] = _there("attributes")
-    arguments: tuple[str, ...] = _made("arguments")
-    array: str | None = _made("array")
-    index: int | None = _made("index")
-    state: str = _moving("state")
-    date_in_queue: Instant = _moving("date_in_queue")
-    started: Instant | None = _moving("started")
-    count: int = _moving("count")
-    consumables: Mapping[str, int] = _moving("consumables")
+    id: str = _computed("id")
+    seq: Seq = _direct("seq")
+    name: str = _direct("name")
+    name_given: bool = _direct("name_given")
+    owner: str = _direct("owner")
+    group: str = _direct("group")
+    account: str | None = _direct("account")
+    project: str | None = _computed("project")
+    queue: str = _direct("queue")
+    submitted: Instant = _direct("submitted")
+    cpu: int | None = _computed("cpu")
+    memory: int | None = _computed("memory")
+    pes: int = _direct("pes")
+    wall: int | None = _computed("wall")
+    priority: int | None = _direct("priority")
+    attributes: tuple[str, ...] = _direct("attributes")
+    arguments: tuple[str, ...] = _computed("arguments")
+    array: str | None = _computed("array")
+    index: int | None = _computed("index")
+    state: str = _changing("state")
+    date_in_queue: Instant = _changing("date_in_queue")
+    started: Instant | None = _changing("started")
+    count: int = _changing("count")
+    consumables: Mapping[str, int] = _changing("consumables")
 
 
 class Seen(SeenFields, Struct, dict=True, eq=False):
-    """A request as exits see it (`ports.RequestView`): read only. What is made of it is made when it is first
-    read, what the pass may change each time. Of one request a pass makes but one (`seen`). (A Struct: a pass
-    makes dozens.)"""
+    """Read-only view of a request for exits (`ports.RequestView`); a pass makes one for each request.
+
+    A computed field is computed when it is first read; one that the pass may change, at each access.
+    """
 
     _request: Request
     _draft: Proposal
 
     @staticmethod
     def _lacks(name: str) -> str:
-        """What is said of a field that it has not. (With ``__getattr__`` all that it has would be dear.)"""
+        """Return the message for a missing field. (``__getattr__`` would slow all other fields down.)"""
         return f"a request has no {name}; it has {', '.join(FIELDS)}"
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -194,30 +192,30 @@ class Seen(SeenFields, Struct, dict=True, eq=False):
 
 
 def seen(request: Request, draft: Proposal) -> Seen:
-    """The request as exits see it in this pass."""
+    """Return the view of a request for exits in this pass."""
     sights, seq = draft.sights, request.seq
-    found = sights.get(seq)
-    if found is None or found._request is not request:
-        found = Seen(request, draft)
+    view = sights.get(seq)
+    if view is None or view._request is not request:
+        view = Seen(request, draft)
         if len(sights) < SIGHTS:
-            sights[seq] = found
-    return found
+            sights[seq] = view
+    return view
 
 
 class Handed(Seen, eq=False):
-    """A request as submit exits see it: with its script, as text, the first `SEEN_SCRIPT` bytes of it."""
+    """View of a request for submit exits: with the first `SEEN_SCRIPT` bytes of its script, as text."""
 
     _bytes: bytes
 
     @property
     def script(self) -> str:
-        """What it runs."""
+        """The beginning of its script."""
         return self._bytes[:SEEN_SCRIPT].decode("utf-8", "replace")
 
 
 class Waiting:
-    """Waiting requests chosen by queue, owner, group or name (`ports.Selection`): a mask over the columns,
-    made when it is first read."""
+    """Waiting requests selected by queue, owner, group or name (`ports.Selection`): rows of the columns,
+    found when they are first read."""
 
     __slots__ = ("_asked", "_draft", "_found")
 
@@ -236,7 +234,7 @@ class Waiting:
         return (seen(requests[seq], self._draft) for seq in self.seqs())
 
     def seqs(self) -> tuple[Seq, ...]:
-        """Sequence numbers in the order of date in queue, then of sequence number."""
+        """Return sequence numbers in the order of date in queue, then of sequence number."""
         parts = self._rows()
         if not parts:
             return ()
@@ -245,20 +243,22 @@ class Waiting:
             return (columns.seq.item(rows.item()),)
         seqs = np.concatenate([columns.seq[rows] for columns, rows in parts])
         turns = np.concatenate([columns.turn[rows] for columns, rows in parts])
-        dates = np.concatenate([self._dates(columns)[rows] for columns, rows in parts])
+        queues = [columns.request(0).queue for columns, _ in parts]
+        dates = np.concatenate(
+            [self._draft.dates(queue)[rows] for queue, (_, rows) in zip(queues, parts, strict=True)]
+        )
         return tuple(seqs[np.lexsort((turns, dates))].tolist())
 
     def reach(self) -> tuple[Seq, ...]:
-        """Theirs, and those of requests chosen by the same words that wait for others: a chain of requests
-        gets no older than a burst of them (`redate`)."""
+        """Return their sequence numbers, and those of requests that match and wait for other requests.
+
+        So a chain of requests gets no older than a burst of them (`redate`).
+        """
         awaiting = self._draft.awaiting
         mine = awaiting.get(self._asked["owner"], []) if "owner" in self._asked else chain(*awaiting.values())
         asked = self._asked.items()
         chosen = [r.seq for r in mine if all(getattr(r, key) == value for key, value in asked)]
         return self.seqs() + tuple(sorted(chosen))
-
-    def _dates(self, columns: Columns) -> Ints:
-        return self._draft.dates(columns.request(0).queue)
 
     def _rows(self) -> list[tuple[Columns, Ints]]:
         if self._found is None:
@@ -269,7 +269,7 @@ class Waiting:
         return self._found
 
     def _wanted(self) -> dict[str, int | None]:
-        """Which number which column has of those chosen; None: nobody that waits has it."""
+        """Return the number to compare each column with; None: no waiting request has it."""
         numbers, asked = self._draft.site.numbers, self._asked
         owner, group, name = asked.get("owner"), asked.get("group"), asked.get("name")
         found: dict[str, int | None] = {}
@@ -288,7 +288,7 @@ class Waiting:
         for queue, columns in self._draft.site.waiting.items():
             if not len(columns) or self._asked.get("queue", queue) != queue:
                 continue
-            if pair is not None and not _count(columns, pair):
+            if pair is not None and not columns.by_pair()[pair : pair + 1].any():
                 continue
             mask = np.ones(len(columns), dtype=bool) if not wanted else None
             for key, number in wanted.items():
@@ -300,17 +300,11 @@ class Waiting:
             yield columns, mask.nonzero()[0]
 
 
-def _count(columns: Columns, pair: int) -> int:
-    """How many rows a pair of owner and group has."""
-    counts = columns.by_pair()
-    return counts.item(pair) if pair < len(counts) else 0
-
-
 _PLAIN = (str, int, float, bool, tuple, type(None))
 
 
 class ReadOnly:
-    """Settings as exits see them: to be read, not written. Raises AttributeError on writing."""
+    """Read-only view of settings for exits. Raises AttributeError on writing."""
 
     __slots__ = ("_node",)
 
@@ -332,24 +326,24 @@ class ReadOnly:
 
 
 class SiteView:
-    """The site as exits see it in this pass (`ports.PassView`), what the pass has decided so far included."""
+    """Read-only view of the site for exits in this pass (`ports.PassView`), with its decisions so far."""
 
     def __init__(self, draft: Proposal) -> None:
         self._draft = draft
         self.now = draft.now
         self.shift = draft.site.shift.current
         self._running: list[Request] | None = None
-        self._seen = 0  # so many of those this pass has chosen are among them
+        self._seen = 0  # number of this pass's starts that are in `_running`
         self._shown: list[RequestView] = []
 
     @property
     def site(self) -> Site:
-        """The site itself: what the clock and the shifts are read from."""
+        """The site itself, from which the clock and the shifts are read."""
         return self._draft.site
 
     @property
     def version(self) -> tuple[int, str]:
-        """The same as long as nothing that this shows becomes another, but who is ahead of whom."""
+        """Changes whenever anything visible here changes, except the order of candidates."""
         return self._draft.proposals, self._draft.asked
 
     @property
@@ -359,24 +353,24 @@ class SiteView:
 
     @property
     def machine(self) -> Machine:
-        """PEs and memory (bytes) of the machine, as set or found."""
+        """PEs and memory (bytes) of the machine, as set or as found."""
         site = self._draft.site
         memory = site.settings.machine.memory
         return Machine(site.pes(), memory if memory is not None else site.found.memory)
 
     def queue(self, name: str) -> ReadOnly:
-        """The settings of a queue, read only. Raises KeyError."""
+        """Return the settings of a queue, read only. Raises KeyError."""
         return ReadOnly(self._draft.site.settings.queues[name])
 
     def waiting(self, *, queue: str | None = None, owner: str | None = None, group: str | None = None,
                 name: str | None = None) -> Selection:  # fmt: skip
-        """Queued requests that this pass has not chosen, narrowed by what is given."""
+        """Return the queued requests that this pass has not started, narrowed by the given values."""
         asked = {"queue": queue, "owner": owner, "group": group, "name": name}
         return Waiting(self._draft, {key: value for key, value in asked.items() if value is not None})
 
     def running(self, *, queue: str | None = None, owner: str | None = None, group: str | None = None,
                 name: str | None = None) -> Sequence[RequestView]:  # fmt: skip
-        """Started requests, and those this pass has chosen, narrowed by what is given."""
+        """Return started requests, this pass's starts included, narrowed by the given values."""
         draft, running = self._draft, self._all_running()
         if queue is owner is group is name is None:
             shown = self._shown
@@ -399,8 +393,10 @@ class SiteView:
         return found
 
     def ahead(self, request: RequestView) -> Sequence[tuple[RequestView, Answer | None]]:
-        """Candidates of its queue offered before it in this pass, with their answers. None: left to the
-        standard rules, which started it (it is in ``running`` then) or kept it back."""
+        """Return the candidates of its queue that were offered before it in this pass, with their answers.
+
+        None: left to the standard rules. They started it (then it is in ``running``) or blocked it.
+        """
         offered = self._draft.offered.get(request.queue, [])
         seq = request.seq
         for place, (other, _) in enumerate(reversed(offered)):
@@ -409,14 +405,14 @@ class SiteView:
         return offered
 
     def usage(self, *, group: str | None = None, owner: str | None = None) -> float:
-        """Decayed use as a fraction of the whole, running and committed use included."""
+        """Return decayed use as a fraction of the whole, running and committed use included."""
         return self._draft.ledger.usage(group, owner)
 
     def share(self, *, group: str | None = None, owner: str | None = None) -> float:
-        """Entitlement as a fraction of the whole; a user's is his part of his group's."""
+        """Return entitlement as a fraction of the whole; a user has a part of the group's."""
         return self._draft.ledger.share(group, owner)
 
     def stock_shrpri(self, owner: str | None, group: str) -> float:
-        """What the stock share rule gives a user in a group; without a user the group."""
+        """Return the value of the stock share rule for a user in a group, or for a group."""
         draft = self._draft
         return draft.stocks_of(draft.asked).value(owner, group)

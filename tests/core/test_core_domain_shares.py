@@ -3,7 +3,7 @@
 import pytest
 
 from nqspy.core.fair_share import FairShare
-from nqspy.core.totals import ALL
+from nqspy.core.stock import ALL
 from nqspy.model.events import Change
 from nqspy.model.owed import HOUR
 

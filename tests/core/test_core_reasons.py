@@ -104,7 +104,7 @@ SAID = {
     "no_destination": ("queue in", ("night: no",), "no destination takes it: night: no"),
     "no_destination_now": ("queue in", ("night: full",), "no destination takes it: night: full"),
     "no_pe_free": ("machine", (1, 8, None, None), "it asks for 1 PE, none of 8 PEs is free"),
-    "not_yet": ("scheduler", (), "no pass has looked at it yet"),
+    "not_yet": ("scheduler", (), "no pass has examined it yet"),
     "offers_bounded": (
         "global", (1_000,),
         "jobselect was offered as many candidates as one pass allows (global offers_per_pass 1000)",
@@ -225,7 +225,7 @@ def test_one_and_many_and_what_is_not_there(kind, values, text):
 
 
 def test_how_many_are_ahead_is_said_of_the_rest_of_a_queue():
-    assert Reason("not_yet", "scheduler", (), None, 7).text == "no pass has looked at it yet; 7 ahead of it"
+    assert Reason("not_yet", "scheduler", (), None, 7).text == "no pass has examined it yet; 7 ahead of it"
 
 
 def test_a_gap_that_stands_twice_is_given_once():

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqspy.core.log_uniform import longest_of, median_beyond
-from nqspy.core.runtime import expected_wall
+from nqspy.core.runtime import expected_wall, longest_of, median_beyond
 from nqspy.model.ids import Instant
 from nqspy.model.lifetimes import Lifetimes, Lived
 from nqspy.model.queues import Queue
