@@ -12,7 +12,7 @@ from nqspy.core import domains
 from nqspy.core.draft import Draft
 from nqspy.core.explain import Explanation
 from nqspy.core.fallback.offers import Offers
-from nqspy.core.fallback.policies import policy_of
+from nqspy.core.fallback.policies import served
 from nqspy.core.fallback.policy import Skip
 from nqspy.core.feature import Feature
 from nqspy.core.gate.gate import NOW, Gate
@@ -26,11 +26,9 @@ from nqspy.model.ids import Instant
 from nqspy.model.molded import sized
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason
-from nqspy.model.requests import Request
+from nqspy.model.requests import Request, State
 from nqspy.model.site import Settings, Site
 
-FIRST = 2
-"""Rank of ``schedule request first``: ahead of all others, under the limits. 1 is *next*, 0 *system*."""
 NAME = "select"
 
 
@@ -51,13 +49,12 @@ class Chooser:
     def __init__(self, draft: Draft, gate: Gate) -> None:
         self._draft, self.gate = draft, gate
         gate.reserved.leaving = draft.leaving
-        gate.reserved.returning = {request.seq for request in draft.resumed}
         gate.reserved.look_after()
         self._offers = Offers(draft, gate)
         self._explanation = Explanation(draft, gate, self._offers)
-        self._queues = [self._begin(queue) for queue in self._served()]
+        self._queues = [self._begin(*each) for each in served(draft, gate, self._open())]
 
-    def _served(self) -> Iterator[Queue]:
+    def _open(self) -> Iterator[Queue]:
         """Yield the queues that may start something, by priority; close the others."""
         for queue, columns in self._draft.waiting:
             if queue.kind != "batch":
@@ -71,13 +68,12 @@ class Chooser:
             else:
                 yield queue
 
-    def _begin(self, queue: Queue) -> QueuePass:
-        candidates, policy = Candidates(self._draft, queue, self.gate), policy_of(queue, self.gate)
+    def _begin(self, candidates: Candidates, policy: Skip) -> QueuePass:
         return QueuePass(candidates, policy, self._rows_of(candidates, policy))
 
     def _rows_of(self, candidates: Candidates, policy: Skip) -> Iterator[int]:
         """Return the rows to examine: with `jobselect` exits all, as these may force a start."""
-        if self._offers.asking:
+        if self._offers.asking and policy.asks_exits:
             return self._offers.next_rows(candidates, policy)
         return policy.next_rows(candidates)
 
@@ -90,17 +86,17 @@ class Chooser:
             self._examine(*step)
         self._explanation.freed = self._offers.asking and any(map(self._could_go_on, self._queues))
         for each in self._queues:
-            self._explanation.close(each.candidates, each.policy)
+            each.policy.finish()
+            if each.policy.asks_exits:
+                self._explanation.close(each.candidates, each.policy)
         self._explanation.finish()
 
     def _serve_urgent(self) -> None:
         """Examine what an operator scheduled *now* or *first*, ahead of all others."""
         found = []
         for place, each in enumerate(self._queues):
-            columns = each.candidates.columns
-            if columns.most("rank") >= FIRST:
-                rows = each.candidates.in_order((columns.rank >= FIRST).nonzero()[0].tolist())
-                found += [(-int(columns.rank[row]), place, i, row) for i, row in enumerate(rows)]
+            urgent = each.candidates.urgent()
+            found += [(-rank, place, i, row) for i, (rank, row) in enumerate(urgent)]
         for _, place, _, row in sorted(found):
             each, before = self._queues[place], -1
             while before < len(self._draft.chosen) and not each.held and each.candidates.is_left(row):
@@ -113,7 +109,8 @@ class Chooser:
             if not each.open and not self._offers.asking:
                 self._reopen(each)
             if each.open and not each.held:
-                self._offers.begin(each.queue.name, len(self._queues) - n)
+                if each.policy.asks_exits:
+                    self._offers.begin(each.queue.name, len(self._queues) - n)
                 if (row := next(each.rows, None)) is not None:
                     return each, row
                 each.open, each.stamp = False, self._stamp(each)
@@ -155,7 +152,7 @@ class Chooser:
     def _examine(self, each: QueuePass, row: int) -> None:
         """Start a candidate in the first variant that fits, or tell the policy why none does."""
         candidate = each.candidates.take(row)
-        answer = self._offers.of(candidate)
+        answer = self._offers.of(candidate) if each.policy.asks_exits else None
         if answer is not None and answer.verdict != "force":
             if self._offers.refuse(each.candidates, candidate, answer):
                 self._explanation.hold_line(each.candidates, candidate)
@@ -167,10 +164,13 @@ class Chooser:
         if fit.ask is not None and not forced:
             why = self._waits_for_better_size(each.policy, candidate, fit.ask)
         if fit.ask is not None and why is None:
-            return self._start(each, candidate, fit, forced)
+            if candidate.state is State.SUSPENDED:
+                return self._resume(each, candidate)
+            return self._start(each, row, candidate, fit, forced)
         assert why is not None
-        each.blocked[row] = candidate
-        self._explanation.blocked(candidate, why, forced)
+        if each.policy.asks_exits:
+            each.blocked[row] = candidate
+            self._explanation.blocked(candidate, why, forced)
         return each.policy.blocked(each.candidates, candidate, why)
 
     def _waits_for_better_size(self, policy: Skip, candidate: Request, ask: Request) -> Reason | None:
@@ -182,7 +182,7 @@ class Chooser:
         later = self.gate.reserved.soonest(candidate)
         return sizes.waits_for(self._draft.site, self._draft.now, ask, later)
 
-    def _start(self, each: QueuePass, candidate: Request, fit: Fit, forced: bool) -> None:
+    def _start(self, each: QueuePass, row: int, candidate: Request, fit: Fit, forced: bool) -> None:
         draft = self._draft
         assert fit.ask is not None
         pes = 0 if candidate.spec.mold is None else fit.ask.spec.ask.pes
@@ -192,14 +192,20 @@ class Chooser:
         choice = draft.choose(starts, forced, places, candidate)
         choice.lacked = fit.rejected
         self.gate.add(starts, candidate, forced)
+        each.policy.started(starts, places)
         changed = self._offers.elected(choice, starts)
         if starts is not candidate and draft.left_of(candidate):
-            each.candidates.put_back([candidate.slot], next_index=True)
+            each.candidates.put_back([row], next_index=True)
         for other in self._queues:
-            if any(one.queue == other.queue.name for one in changed):
+            if any(one.queue in other.candidates.names for one in changed):
                 other.candidates.sort_again()
             other.candidates.refresh()
         self._offers.stir([candidate, starts, *changed])
+
+    def _resume(self, each: QueuePass, candidate: Request) -> None:
+        """Let a suspended candidate go on."""
+        each.policy.resume(candidate, each.policy.place(candidate))
+        self.gate.resume(candidate)
 
     # ------------------------------------------------------------ the result
 
@@ -231,8 +237,6 @@ def act(draft: Draft, now: Instant) -> Instant | None:
     gate = gate_of(draft)
     for request in draft.resumed:
         gate.resume(request)
-    for request in draft.started:
-        gate.count(request)
     chooser = Chooser(draft, gate)
     chooser.run()
     draft.after.extend(chooser.actions())

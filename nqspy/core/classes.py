@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import inf
 
 from nqspy.core.runtime import goes_since
+from nqspy.model.cause import declare_feature
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Instant
 from nqspy.model.moved_out import mean_move, slowest_move
@@ -21,6 +22,8 @@ from nqspy.model.tree import setting
 
 BY_CLASS = "class"
 """The ``order`` of a queue that schedules its requests by class."""
+BUMPER = declare_feature("bumper")
+"""The cause for which a job gives way to one that has waited longer than its class allows."""
 
 
 @dataclass(slots=True)
@@ -177,6 +180,11 @@ def is_served(site: Site, queue: str) -> bool:
     """True if the requests of a queue are scheduled by class."""
     found = site.settings.queues.get(queue)
     return found is not None and found.order == BY_CLASS
+
+
+def is_bumped(request: Request) -> bool:
+    """True if a request gave way to a bumper."""
+    return request.pause is not None and request.pause.cause == BUMPER
 
 
 def may_bump(bumper: JobClass, other: JobClass) -> bool:

@@ -274,10 +274,12 @@ class Draft:
         parked: bool,
         page_out: bool = False,
         leaving: bool = False,
+        by: str = "",
     ) -> None:
-        """Propose to suspend a running request. Its PEs are free at once if it is ``parked``, and after it
-        has moved out if it is ``leaving``."""
-        self.before.append(Suspend(request.seq, request.attempts, cause, text, parked, page_out, leaving))
+        """Propose to suspend a running request. Its PEs are free at once if it is ``parked``, once it has
+        moved out if it is ``leaving``. ``by``: the feature that proposes it, if not the one that acts."""
+        action = Suspend(request.seq, request.attempts, cause, text, parked, page_out, leaving, by=by)
+        self.before.append(action)
         self._leaving.add(request.seq)
         if parked:
             self.board(request.queue).give(request.pes)
@@ -287,18 +289,18 @@ class Draft:
         self.before.append(Requeue(request.seq, request.attempts, cause, text))
         self._leaving.add(request.seq)
 
-    def promise(self, key: str, value: Any) -> None:
-        """Propose a fact that the acting feature keeps across passes (None: to delete it); see `promises`."""
-        self.before.append(Promise(key, plain(value)))
+    def promise(self, key: str, value: Any, by: str = "") -> None:
+        """Propose a fact that a feature keeps across passes (None: to delete it); see `promises`."""
+        self.before.append(Promise(key, plain(value), by=by))
 
     def keep(self, request: Request, reason: Reason) -> None:
         """Keep a suspended request suspended in this pass, for this reason."""
         self.own[request.seq] = reason
 
-    def resume(self, request: Request, cause: Cause, pes: tuple[int, ...] = ()) -> None:
+    def resume(self, request: Request, cause: Cause, pes: tuple[int, ...] = (), by: str = "") -> None:
         """Propose that a suspended request goes on; a parked one may get other PEs than it had."""
         moved = pes if pes != request.pes else ()
-        self.before.append(Resume(request.seq, request.attempts, cause, moved))
+        self.before.append(Resume(request.seq, request.attempts, cause, moved, by=by))
         self.resumed.append(request)
         if request.pes_released:
             self.take(request, pes or request.pes)

@@ -17,9 +17,9 @@ FILES = (
     "accounting.health",  # make requests give way that need a broken resource
     "preemption.shift_end",  # clear queues that a shift stopped
     "preemption.swap",  # give way where memory is short
-    "preemption.bumper",  # load jobs by class, clear PEs for a request that waits too long
     "preemption.resume",  # resume suspended requests
     "route",  # route pipe queues
+    "fallback.preempt",  # the requests that the chooser makes give way for jobs that waited too long
     "choose",  # choose the requests that start, and their PEs
 )
 """Files of `core` that declare a ``FEATURE``."""

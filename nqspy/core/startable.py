@@ -35,7 +35,20 @@ def gate_of(draft: Draft, *, run_limits: bool = True) -> Gate:
     """
     known = ref(draft)
     gate = Gate(draft.site, draft.now, lambda: _there(known).ledger, room=draft.rooms, run_limits=run_limits)
-    draft.startable = lambda domain: startable(_there(known), gate, domain)
+    draft.startable = lambda domain: _by_gate(_there(known), gate, domain)
+    return gate
+
+
+def _by_gate(draft: Draft, gate: Gate, domain: str) -> Pairs:
+    """Return what could start by the gate of a pass; by another where it counts what does not start."""
+    return startable(draft, _counting_chosen(draft) if gate.keeps else gate, domain)
+
+
+def _counting_chosen(draft: Draft) -> Gate:
+    """Return a gate with what runs and what this pass has chosen."""
+    gate = Gate(draft.site, draft.now, lambda: draft.ledger)
+    for choice in draft.chosen:
+        gate.count(choice.request)
     return gate
 
 
@@ -102,10 +115,7 @@ def _now(draft: Draft, domain: str) -> Pairs:
     """With what runs and what this pass has chosen: the pass's own count where nothing else is in it."""
     if draft.startable is not None and not draft.resumed:
         return draft.startable(domain)
-    gate = Gate(draft.site, draft.now, lambda: draft.ledger)
-    for choice in draft.chosen:
-        gate.count(choice.request)
-    return startable(draft, gate, domain)
+    return startable(draft, _counting_chosen(draft), domain)
 
 
 def _of_queue(draft: Draft, gate: Gate, queue: Queue, columns: Columns) -> Ints:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nqspy.core.preemption.turn import move_rank
+from nqspy.core.fallback.preempt import move_rank
 from nqspy.model import actions as ac
 from nqspy.model.promises import made
 from nqspy.model.requests import State

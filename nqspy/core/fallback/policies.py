@@ -1,11 +1,16 @@
 """The fallback policies of the setting ``backfill``: a new one is a file of this folder and a line here."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 
+from nqspy.core.classes import BY_CLASS
+from nqspy.core.draft import Draft
 from nqspy.core.fallback.policy import Skip
+from nqspy.core.fallback.preempt import Preempt
 from nqspy.core.fallback.reserve import ReserveStarts
 from nqspy.core.gate.gate import Gate
+from nqspy.core.order.by_class import ClassCandidates, class_queues
+from nqspy.core.order.candidates import Candidates
 from nqspy.model.queues import Queue
 from nqspy.model.tree import set_words
 
@@ -18,6 +23,17 @@ FILES = (
 _LISTED: tuple[type[Skip], ...] = tuple(import_module(f"nqspy.core.fallback.{name}").POLICY for name in FILES)
 POLICIES: Mapping[str, type[Skip]] = {word: policy for policy in _LISTED for word in policy.words}
 set_words(Queue, "backfill", {word: policy.words[word] for word, policy in POLICIES.items()})
+
+
+def served(draft: Draft, gate: Gate, queues: Iterable[Queue]) -> Iterator[tuple[Candidates, Skip]]:
+    """Yield the candidates of these queues, each with its policy. First come those of class queues: all
+    queues of a domain together."""
+    for by_class in class_queues(draft.site) if draft.barred is None else ():
+        jobs = ClassCandidates(draft, by_class)
+        yield jobs, Preempt(draft, gate, jobs)
+    for queue in queues:
+        if queue.order != BY_CLASS:
+            yield Candidates(draft, queue, gate), policy_of(queue, gate)
 
 
 def policy_of(queue: Queue, gate: Gate) -> Skip:

@@ -21,10 +21,12 @@ class Skip:
 
     ``words``: its words in the settings, each with which requests may start past one that waits.
     ``blocker``: the candidate that waits for room and lets no other of its queue pass. ``wake_at``: when the
-    policy wants another pass.
+    policy wants another pass. ``asks_exits``: exits are asked about its candidates, and `explain` words their
+    reasons; else the policy does.
     """
 
     words: ClassVar[Mapping[str, str]] = {}
+    asks_exits: ClassVar[bool] = True
 
     def __init__(self, queue: Queue, gate: Gate) -> None:
         self.queue, self.gate = queue, gate
@@ -77,3 +79,14 @@ class Skip:
     def place(self, ask: Request) -> tuple[int, ...]:
         """Return the PEs for a variant that starts."""
         return self.gate.room.pick(ask)
+
+    # ------------------------------------------------------------ what became of it
+
+    def started(self, starts: Request, pes: tuple[int, ...]) -> None:
+        """Note that a candidate starts."""
+
+    def resume(self, candidate: Request, pes: tuple[int, ...]) -> None:
+        """Propose that a suspended candidate goes on."""
+
+    def finish(self) -> None:
+        """Note that no row is left to examine."""

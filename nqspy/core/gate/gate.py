@@ -46,6 +46,7 @@ class Gate:
     for the caps of groups; without one, use counts as it stood at the last event. ``room``: the boards of the
     pass. ``running``: what runs (None: what the site says). ``run_limits`` False leaves out the rules that
     hold a whole queue. ``version`` rises with every start and reservation: a mask is valid for one version.
+    ``keeps``: candidates that do not start are counted too.
 
     Of a suspended request that gave back its PEs only what it keeps counts. Of one that is exiting nothing
     counts: its processes have ended.
@@ -71,7 +72,7 @@ class Gate:
         self._by_queue: dict[str, list[Rule]] = {}
         known = proxy(self)  # a bound method would make a circle
         self.reserved = Reservations(site, self.now, lambda queue: known.rules(queue))  # noqa: PLW0108
-        self.version = 0
+        self.version, self.keeps = 0, False
         self._masks_of, self._masks = 0, dict[tuple[str, Which], Mask | None]()
         for request in site.started.values() if running is None else running:
             if request.state is not State.EXITING:
@@ -180,6 +181,7 @@ class Gate:
     def resume(self, request: Request) -> None:
         """Count a suspended request as running again; one that kept its PEs never ceased to count."""
         self.version += 1
+        self.reserved.resume(request)
         for rule in self.rules(request.queue) if request.pes_released else ():
             if not rule.counts_suspended:
                 rule.add(request)
@@ -198,6 +200,11 @@ class Gate:
         """Reserve the earliest start there is for a candidate."""
         self.version += 1
         self.reserved.reserve(candidate)
+
+    def keep(self, ask: Request) -> None:
+        """Leave a candidate its units and its room under limits, although it does not start."""
+        self.count(ask)
+        self.keeps = True
 
     def count(self, request: Request) -> None:
         """Count a request as running under the limits, without regard to reservations."""

@@ -363,6 +363,12 @@ class Reservations(StandingReservations):
             end = min(end, hole)
         self._layout.take(request, end, passing)
 
+    def resume(self, request: Request) -> None:
+        """Note that a suspended request goes on."""
+        self.returning.add(request.seq)
+        if self._laid_out is not None and request.pes_released:
+            self._laid_out.resume(request)
+
     def made(self) -> Reserving | None:
         """Return the reservations that this pass makes, changes or takes back, as an action."""
         if not self.changes and not (self.early and self._reserved()):

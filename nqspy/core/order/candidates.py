@@ -23,12 +23,16 @@ from nqspy.model.columns import Columns, Floats, Ints, turn_of
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Request
 
+FIRST = 2
+"""Rank of ``schedule request first``: ahead of all others, under the limits. 1 is *next*, 0 *system*."""
+
 
 class Candidates:
-    """``examined``: the number of rows taken so far. ``changes``: how often dates or rows changed."""
+    """``names``: of its queues. ``examined``: the number of rows taken so far. ``changes``: how often dates
+    or rows changed."""
 
     def __init__(self, draft: Draft, queue: Queue, gate: Gate) -> None:
-        self._draft, self._gate, self.queue = draft, gate, queue
+        self._draft, self._gate, self.queue, self.names = draft, gate, queue, {queue.name}
         self.columns: Columns = draft.site.waiting[queue.name]
         # A queue that is scheduled by class has places by priority.
         self._own: CandidateOrder = ORDERS.get(queue.order, Priority)(draft, queue, self.columns)
@@ -178,6 +182,13 @@ class Candidates:
         keys = [self.columns.seq[those], self._turn[those], self._dates[those], -score[those]]
         found: list[int] = those[np.lexsort(keys)].tolist()
         return found
+
+    def urgent(self) -> list[tuple[int, int]]:
+        """Return the rows that an operator scheduled *now* or *first*, in order, each after its rank."""
+        if self.columns.most("rank") < FIRST:
+            return []
+        rows = self.in_order((self.columns.rank >= FIRST).nonzero()[0].tolist())
+        return [(int(self.columns.rank[row]), row) for row in rows]
 
     def any_within(self, pes: int) -> bool:
         """Return True if a remaining row asks for so many PEs at most."""

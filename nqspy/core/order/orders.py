@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from importlib import import_module
 
+from nqspy.core.classes import BY_CLASS
 from nqspy.core.order.order import CandidateOrder
 from nqspy.model.queues import Queue
 from nqspy.model.tree import set_words
@@ -18,6 +19,6 @@ _LISTED: tuple[type[CandidateOrder], ...] = tuple(
     import_module(f"nqspy.core.order.{name}").ORDER for name in FILES
 )
 ORDERS: Mapping[str, type[CandidateOrder]] = {order.word: order for order in _LISTED}
-_BY_CLASS = {"class": "by class, and one that waits too long has others give way"}
-"""The order of `preemption.bumper`."""
-set_words(Queue, "order", {word: order.means for word, order in ORDERS.items()} | _BY_CLASS)
+_JOBS = {BY_CLASS: "by class, and one that waits too long has others give way"}
+"""The order of `by_class`: of all such queues of a domain together."""
+set_words(Queue, "order", {word: order.means for word, order in ORDERS.items()} | _JOBS)

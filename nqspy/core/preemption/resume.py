@@ -7,6 +7,7 @@ cannot starve.
 
 from collections.abc import Collection
 
+from nqspy.core.classes import is_bumped, is_served
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature
 from nqspy.core.placement.placements import placement_of
@@ -36,7 +37,7 @@ def act(draft: Draft, now: Instant) -> Instant | None:
     site = draft.site
     gone: dict[str, set[int]] = {}
     for request in draft.parked():
-        if request.seq in draft.own:
+        if request.seq in draft.own or (is_bumped(request) and is_served(site, request.queue)):
             continue
         name = site.domain_of(request.queue).name
         who = f"domain {name}" if site.is_divided() else "machine"

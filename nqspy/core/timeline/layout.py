@@ -275,6 +275,14 @@ class TimeLayout:
         idle, domain = self.spans.idle, self._site.domain_of(request.queue).name
         idle[domain] = idle.get(domain, 0) - claims.get(("pes", domain), 0)
 
+    def resume(self, request: Request) -> None:
+        """Hold what a suspended request takes from now on, beside what it kept."""
+        claims = self.claims(request)
+        kept, domain = self._kept_on(request, claims), self._site.domain_of(request.queue).name
+        more = {amount: count - kept.get(amount, 0) for amount, count in claims.items()}
+        self.profile.hold(self._now, min(self._end(request), FOREVER), more)
+        self.spans.idle[domain] = self.spans.idle.get(domain, 0) - claims.get(("pes", domain), 0)
+
     # ------------------------------------------------------------ what delays a reservation
 
     def awaited(self, at: int | None) -> tuple[Seq, ...]:

@@ -1,0 +1,340 @@
+"""Preempt (``order=class``; seed 000): a job that has waited longer than its class allows, a *bumper*, has
+the cheapest block of PEs cleared. Its holders give way as their do-not-disturb time runs out.
+
+There is one bumper at a time in a domain, unless one of a higher class comes. It takes any free PEs that fit
+earlier; then its block is let go. All other jobs are loaded in the order of their classes, under the limits,
+nearest to PE 0. A job with several sizes is loaded on the largest that fits; a block is cleared for its
+least. Where the seed is silent processors.md 4 decides: a job that limits hold is no bumper, and a job of a
+class that does not wait bumps none of equal class.
+
+The block is a promise (`model.promises`), so that a restart finds it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, product
+
+from msgspec.structs import replace
+
+from nqspy.core.classes import (
+    BUMPER,
+    BY_CLASS,
+    CLASSES,
+    GANG,
+    ClassTable,
+    is_bumped,
+    is_served,
+    may_bump,
+    undisturbed_until,
+)
+from nqspy.core.draft import Draft
+from nqspy.core.fallback.clearing import Tenant, can_be_cleared, cheapest, on_block, tenant
+from nqspy.core.fallback.policy import Skip
+from nqspy.core.feature import Feature
+from nqspy.core.gate.classes import ClassLimit, JobLimit, LargeLimit
+from nqspy.core.gate.gate import Gate
+from nqspy.core.order.by_class import ClassCandidates, WaitingJob
+from nqspy.core.order.candidates import Candidates
+from nqspy.core.placement.nearest import nearest
+from nqspy.core.variants.sizes import sizes_of
+from nqspy.model import promises
+from nqspy.model.actions import Action, Resume, Suspend
+from nqspy.model.board import Board
+from nqspy.model.domains import numbers, spans
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.promises import Promise
+from nqspy.model.reasons import Reason, ReasonCode, reason_kinds, told
+from nqspy.model.requests import Attempt, Request, State
+from nqspy.model.site import Settings, Site
+
+NAME = "bumper"
+"""The feature that proposes what is not a start: databases and journals have this name."""
+_BUMPED, _CLEARED, _BY_CLASS = reason_kinds(
+    ReasonCode.NO_PES,
+    bumped="it gave its PEs to {other}, class {kind}; it goes on when {pes:a PE is|* PEs are} free for it",
+    being_cleared="PEs {pes} are being cleared for it",
+    by_class="{who} gives PEs by class, then to the one that has waited longest",
+)
+
+
+class Preempt(Skip):
+    """The class queues of one domain in one pass."""
+
+    asks_exits = False
+
+    def __init__(self, draft: Draft, gate: Gate, jobs: ClassCandidates) -> None:
+        super().__init__(jobs.queue, gate)
+        self._draft, self._site, self._jobs = draft, gate.site, jobs
+        self._board = gate.room.board(jobs.queue.name)
+        self._domain = self._board.domain
+        self._placement, self._table = nearest(self._domain), ClassTable(gate.site.settings)
+        self._holders, self._new = list(self._loaded()), set[Seq]()
+        self._class_limit = ClassLimit(gate.site)
+        self._limits = (self._class_limit, JobLimit(gate.site), LargeLimit(gate.site))
+        for limit, holder in product(self._limits, self._holders):
+            limit.add(holder)
+        self._promised = promises.made(gate.site, NAME).get(self._domain.name)
+        self._former = self._promised
+        self._examined: int | None = None  # row of the bumper that is examined
+        self._hopeless = set[int]()
+        self._bumper: WaitingJob | None = None
+        self._block: tuple[int, ...] = ()
+        self._dues: list[Instant] = []
+
+    def _loaded(self) -> Iterator[Request]:
+        """Yield the jobs that run and may be bumped, then those that are moving out."""
+        leaving = (each for each in self._site.paused.values() if is_bumped(each) and not each.pes_released)
+        holders = chain(self._draft.running(), leaving)
+        return (each for each in holders if each.queue in self._jobs.names)
+
+    # ------------------------------------------------------------ the rows to examine
+
+    def next_rows(self, candidates: Candidates) -> Iterator[int]:
+        """Yield the bumpers until a block is being cleared for one, then all jobs."""
+        while self._bumper is None and (row := self._next_bumper()) is not None:
+            self._examined = row
+            yield row
+        self._examined = None
+        while (row := self._jobs.best()) is not None:
+            yield row
+
+    def _next_bumper(self) -> int | None:
+        """Return the bumper whose block is being cleared, unless there is one of a higher class."""
+        jobs, rows = self._jobs.jobs, self._jobs.remaining()
+        first = next(filter(self._may_bump, rows), None)
+        if first is None or self._former is None:
+            return first
+        former = next((row for row in rows if jobs[row].request.seq == self._former["seq"]), None)
+        if former is None or not self._may_bump(former):
+            return first
+        return first if jobs[first].kind.priority > jobs[former].kind.priority else former
+
+    def _may_bump(self, row: int) -> bool:
+        """True if a job has waited too long, and only PEs keep its least size from being loaded."""
+        job = self._jobs.jobs[row]
+        if row in self._hopeless or (due := job.due()) is None or due > self._draft.now:
+            return False
+        least = self._least(job.request)
+        return not self._table.forbids(least) and self._limit(least) is None
+
+    # ------------------------------------------------------------ the gate's answers
+
+    def variants(self, candidate: Request) -> Sequence[Request]:
+        """Return a job on each of its sizes, the largest first. Where all sizes have one wall limit, none is
+        tried unless the least is not refused."""
+        mold = candidate.spec.mold
+        if mold is None or candidate.state is State.SUSPENDED:
+            return (candidate,)
+        if not mold.walls and self.refuses(candidate, False) is not None:
+            return (candidate,)
+        return self._sizes(candidate)
+
+    def _sizes(self, job: Request) -> list[Request]:
+        return sorted(sizes_of(self._site, job), key=lambda size: -size.spec.ask.pes)
+
+    def _least(self, job: Request) -> Request:
+        """Return a job on the least of its sizes. A suspended job has one size."""
+        mold = job.spec.mold
+        if mold is None or not mold.walls or job.state is State.SUSPENDED:
+            return job
+        return self._sizes(job)[-1]
+
+    def refuses(self, ask: Request, forced: bool) -> Reason | None:
+        """Return the limit of classes or of others that refuses a job, else its want of PEs."""
+        reason = self._class_refuses(ask) or self._limit(ask)
+        if reason is None and ask.spec.ask.pes > self._placement.room(self._free):
+            reason = self.gate.room.lack(ask.queue, ask)
+        return reason
+
+    def _class_refuses(self, ask: Request, without: Iterable[Request] = ()) -> Reason | None:
+        """Return why limits of classes refuse a job; ``without``: jobs that give way to it."""
+        reasons = (limit.refuses(ask, tuple(without)) for limit in self._limits)
+        return next((reason for reason in reasons if reason is not None), None)
+
+    def _limit(self, ask: Request) -> Reason | None:
+        """Return the other limit that refuses a job; limits count one that returns already."""
+        return None if ask.state is State.SUSPENDED else self.gate.limit(ask)
+
+    @property
+    def _free(self) -> Board:
+        """The board without the block that is being cleared."""
+        return self._board.without(self._block) if self._block else self._board
+
+    def place(self, ask: Request) -> tuple[int, ...]:
+        """Return the PEs nearest to PE 0."""
+        return self._placement.pick(self._free, ask.spec.ask.pes)
+
+    # ------------------------------------------------------------ what became of it
+
+    def started(self, starts: Request, pes: tuple[int, ...]) -> None:
+        """Count a job as loaded from now on."""
+        self._load(starts, Attempt(starts.attempts + 1, pes, self._draft.now))
+
+    def resume(self, candidate: Request, pes: tuple[int, ...]) -> None:
+        """Load a job again, perhaps on other PEs."""
+        self._draft.resume(candidate, BUMPER, pes, by=NAME)
+        self._load(candidate, replace(candidate.run, pes=pes, pause=None, resumed=self._draft.now))
+
+    def _load(self, job: Request, run: Attempt) -> None:
+        self._holders.append(replace(job, state=State.RUNNING, attempt=run))
+        self._new.add(job.seq)
+        for limit in self._limits:
+            limit.add(job)
+        if self._examined is not None:
+            self._former = None  # a bumper was loaded
+
+    def blocked(self, candidates: Candidates, candidate: Request, reason: Reason) -> None:
+        """Have a block cleared for a bumper. Without one it waits in the order of the others."""
+        self._draft.short.add(self._domain.name)
+        row, self._examined = self._examined, None
+        if row is None:
+            return
+        job, least = self._jobs.jobs[row], self._least(candidate)
+        block = self._block_for(least)
+        if block is None:
+            self._hopeless.add(row)
+            self._jobs.put_back([row])
+            return
+        self._bumper, self._block = job, block
+        bumped = on_block(self._board, self._holders, block)
+        for limit in self._limits:
+            limit.keep(least, bumped)
+        if not job.returns:
+            self.gate.keep(least)
+        self._clear(job, bumped)
+
+    def reopen(self, eligible: list[Request]) -> None:
+        """Return None: no reservation holds jobs."""
+
+    # ------------------------------------------------------------ the block
+
+    def _block_for(self, least: Request) -> tuple[int, ...] | None:
+        """Return the block that is cleared for a bumper: the former one if it can still be cleared, else the
+        cheapest; None: there is none, or limits of classes refuse the bumper all the same."""
+        tenants = [self._tenant(holder, least) for holder in self._holders]
+        count, found = least.spec.ask.pes, None
+        if self._former is not None and self._former["seq"] == least.seq:
+            found = numbers(tuple(self._former["pes"]))
+        if found is None or len(found) != count or not can_be_cleared(self._board, tenants, found):
+            short = self._class_limit.short(least)
+            found = cheapest(self._board, tenants, count, self._placement.in_a_row, short)
+        if found is None:
+            return None
+        without = on_block(self._board, self._holders, found)
+        return found if self._class_refuses(least, without) is None else None
+
+    def _leaves(self, holder: Request) -> bool:
+        """True if a holder leaves its PEs already, or an earlier feature has it do so."""
+        return holder.state is not State.RUNNING or holder.seq in self._draft.leaving
+
+    def _tenant(self, holder: Request, bumper: Request) -> Tenant:
+        """Return a holder as a bumper sees it."""
+        gives = len(holder.pes) if self._class_limit.makes_room(holder, bumper) else 0
+        return tenant(holder, bumper, self._table, self._draft.now, gives, self._leaves(holder))
+
+    def _clear(self, bumper: WaitingJob, holders: Sequence[Request]) -> None:
+        """Preempt one holder whose do-not-disturb time is over, and note when that of the others is. While
+        one moves out the others go on: they would stand still until the disk comes to them."""
+        draft, moving = self._draft, any(map(self._leaves, holders))
+        for holder in holders:
+            if self._leaves(holder):
+                continue
+            until = undisturbed_until(holder, self._table.of(holder))
+            assert until is not None
+            if until > draft.now or holder.seq in self._new:
+                self._dues.append(max(until, Instant(draft.now + 1)))
+            elif not moving:
+                moving = True
+                other = self._site.id_of(bumper.request.seq)
+                text = _BUMPED(NAME, other, bumper.kind.name, len(holder.pes)).text
+                draft.suspend(holder, BUMPER, text, parked=False, page_out=True, leaving=True, by=NAME)
+
+    # ------------------------------------------------------------ the end of the pass
+
+    def finish(self) -> None:
+        """Promise the block, word the reasons of the jobs that wait, and say when they want another pass."""
+        draft, bumper = self._draft, self._bumper
+        promised = None if bumper is None else {"seq": bumper.request.seq, "pes": spans(self._block)}
+        if promised != self._promised:
+            draft.promise(self._domain.name, promised, by=NAME)
+        waiting = self._jobs.unserved()
+        for job in waiting:
+            least = self._least(job.request)
+            limit = self._limit(least) or self._class_refuses(least)
+            if limit is not None or job.returns:
+                draft.own.setdefault(job.request.seq, limit or _gave_way(job.request))
+        if bumper is not None:
+            draft.own[bumper.request.seq] = _CLEARED(NAME, ", ".join(spans(self._block)))
+        for queue, _ in draft.waiting:
+            if queue.name in self._jobs.names:
+                draft.closing.setdefault(queue.name, _BY_CLASS(f"queue {queue.name}"))
+        self._dues += [due for job in waiting if (due := job.due()) is not None and due > draft.now]
+        self.wake_at = min(self._dues, default=None)
+
+
+def _gave_way(job: Request) -> Reason:
+    """Return why a job that was bumped is not back."""
+    return told(ReasonCode.NO_PES, NAME, job.pause.text if job.pause is not None else "")
+
+
+# ---------------------------------------------------------------- the feature
+
+
+def verify(settings: Settings, site: Site) -> list[str]:
+    """Return class queues of a site without classes, and those that have starts reserved."""
+    found = []
+    for queue in settings.queues.values():
+        if queue.order != BY_CLASS:
+            continue
+        if not CLASSES.all(settings):
+            found.append(f"queue {queue.name}: order=class, and there is no class: create class production")
+        if queue.reserve != 0 or queue.backfill == "none":
+            found.append(f"queue {queue.name}: order=class promises no starts: backfill=limit reserve=0")
+    return found
+
+
+def stands(site: Site, action: Action) -> bool:
+    """True for a block in a domain with class queues, a job that gives way while another may bump it, and a
+    bumped job that goes on."""
+    match action:
+        case Promise(key):
+            queues = site.settings.queues
+            return any(is_served(site, name) and site.domain_of(name).name == key for name in queues)
+        case Suspend(seq, cause=cause, leaving=leaving):
+            return cause == BUMPER and leaving and _may_be_bumped(site, site.started[seq])
+        case Resume(seq):
+            request = site.started[seq]
+            return is_bumped(request) and is_served(site, request.queue)
+    return False
+
+
+def _may_be_bumped(site: Site, request: Request) -> bool:
+    """True if a job waits in the domain of a loaded one that may bump it."""
+    if not is_served(site, request.queue):
+        return False
+    table, domain = ClassTable(site.settings), site.domain_of(request.queue).name
+    queues = (columns for name, columns in site.waiting.items() if len(columns) and is_served(site, name))
+    waiting = chain.from_iterable(columns.requests() for columns in queues)
+    parked = (each for each in site.paused.values() if is_bumped(each) and is_served(site, each.queue))
+    return any(
+        may_bump(table.of(each), table.of(request))
+        for each in chain(waiting, parked)
+        if site.domain_of(each.queue).name == domain and each.seq != request.seq
+    )
+
+
+def move_rank(site: Site, seq: Seq) -> int:
+    """Return the rank of a job's move, out or in: higher goes first. First come the holders of a bumper's
+    block, by the priority of its class, then jobs that return, by that of their own, then the others."""
+    request, table = site.requests.get(seq), ClassTable(site.settings)
+    if request is None:
+        return 0
+    if request.pause is None:
+        return 2 * table.of(request).priority + 1
+    promised = promises.made(site, NAME).get(site.domain_of(request.queue).name)
+    if not promised or set(request.pes).isdisjoint(numbers(tuple(promised["pes"]))):
+        return 0
+    bumper = site.requests.get(promised["seq"])
+    return 0 if bumper is None else 2 * table.of(bumper).priority + 2
+
+
+FEATURE = Feature(NAME, settings=(CLASSES, GANG), verify=verify, stands=stands)
