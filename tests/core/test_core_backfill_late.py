@@ -121,3 +121,18 @@ def test_the_next_index_of_an_array_is_not_late_by_the_reservation_of_the_index_
     assert house.go().starts == [member(array, 2)]
     house.go()
     assert promised(house, array) == 15, "it would overlap the wide one from 310 s on"
+
+
+def test_a_reservation_that_is_known_to_be_late_wakes_no_pass(house):
+    house.machine(pes=3).queue("night", order="fcfs", reserve=1)
+    running, wide = house.submit("anne pes=2 wall=10:00", "ben pes=3 wall=5:00")
+    house.go()
+    (forced,) = house.submit("cleo wall=unlimited")
+    house.schedule(forced, "now")
+    house.go()
+    house.later(ms=100, minutes=10).end(running)
+    house.go()
+    assert house.request(wide).reservation.late
+    house.set("queue/night/reserve", 2)
+    house.later(ms=500).go()
+    assert house.plan.wake_at is None

@@ -112,15 +112,11 @@ class StandingReservations:
         return [request.slot for request in requests if request.queue == queue and request.slot >= 0]
 
     def next_at(self) -> Instant | None:
-        """Return when the next reserved time comes, or a start whose time has come is late. If the pass has
-        taken back a reservation, the next pass comes at once: this one has examined the others before."""
+        """Return when the next reserved time comes, or a start whose time has come is late. A start that is
+        known to be late wakes no pass. If the pass has taken back a reservation, the next pass comes at once:
+        this one has examined the others before."""
         if self._gave_up and self._reserved():
             return Instant(self._now + 1)
-        is_same = not (self.changes or self._begun)
-        times = [
-            each.at
-            for each in self._reserved().values()
-            if each.at is not None and (is_same or not each.late)
-        ]
+        times = [each.at for each in self._reserved().values() if each.at is not None and not each.late]
         dues = (at if at > self._now else at + MOMENT + 1 for at in times)
         return min((Instant(at) for at in dues if at > self._now), default=None)
