@@ -1,4 +1,4 @@
-"""How far a reason reaches: to the waiting requests of its queue that are alike in the fields it names."""
+"""Reach of a reason: the waiting requests of its queue that have equal values in the fields it names."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
@@ -35,25 +35,25 @@ INFINITE = float("inf")
 
 
 def is_sound(reach: Reach) -> bool:
-    """Whether it names fields that there are."""
+    """True if all fields that it names exist."""
     return NAMES.issuperset([name for name, _ in reach.fields]) and all(
         name in BOUNDED for name, _, _ in reach.within
     )
 
 
 def fields_of(request: Request, alike: Iterable[str]) -> Fields:
-    """What a request has in the fields that an exit named (`reasons.ALIKE`)."""
-    return tuple([(name, read(request)) for name, read in _read(tuple(alike))])
+    """Return the values of a request in the fields that an exit named (`reasons.ALIKE`)."""
+    return tuple([(name, read(request)) for name, read in _readers(tuple(alike))])
 
 
 @lru_cache(1_000)
-def _read(alike: tuple[str, ...]) -> tuple[tuple[str, Callable[[Request], Value]], ...]:
+def _readers(alike: tuple[str, ...]) -> tuple[tuple[str, Callable[[Request], Value]], ...]:
     names = {*alike, *(("given",) if "name" in alike else ())}
     return tuple((name, read) for name, read in _OF.items() if name in names)
 
 
 def covers(reach: Reach, request: Request) -> bool:
-    """Whether a reason holds for this request too."""
+    """True if a reason reaches this request."""
     if reach.queue != request.queue:
         return False
     for name, value in reach.fields:
@@ -63,22 +63,19 @@ def covers(reach: Reach, request: Request) -> bool:
 
 
 def lies_within(request: Request, bounds: Iterable[Bounds]) -> bool:
-    """Whether its numbers lie within all these bounds."""
+    """True if the numbers of a request lie within all these bounds."""
     for name, least, most in bounds:
         value = _OF[name](request)
-        if not _is_between(value, least, most):
+        if least is None or not isinstance(value, int):
+            if not least is value is None:
+                return False
+        elif value < least or (most is not None and value > most):
             return False
     return True
 
 
-def _is_between(value: Value, least: int | None, most: int | None) -> bool:
-    if least is None or not isinstance(value, int):
-        return least is value is None
-    return least <= value and (most is None or value <= most)
-
-
 def reason_of(reasons: Reasons, request: Request) -> Reason | None:
-    """The reason that reaches a waiting request from another one, if any does."""
+    """Return the first reason of another request that reaches this one; None: no reason does."""
     for reach in reasons.reach:
         if covers(reach, request):
             return reach.reason
@@ -86,23 +83,15 @@ def reason_of(reasons: Reasons, request: Request) -> Reason | None:
 
 
 def rows(site: Site, columns: Columns, fields: Fields, within: Iterable[Bounds] = ()) -> Mask:
-    """Which rows of a queue have these values, and lie within these bounds."""
-    found: Mask | None = None
-    for name, value in fields:
-        equal: Mask = getattr(columns, name) == _number(site, name, value)
-        found = equal if found is None else found & equal
+    """Return the rows of a queue that have these values and lie within these bounds."""
+    masks: list[Mask] = [getattr(columns, name) == _number(site, name, value) for name, value in fields]
     for name, least, most in within:
-        between = _between(getattr(columns, name), least, most)
-        found = between if found is None else found & between
-    return ~np.zeros(len(columns), dtype=bool) if found is None else found
-
-
-def _between(column: Floats, least: int | None, most: int | None) -> Mask:
-    if least is None:
-        found: Mask = column == INFINITE
-    else:
-        found = (column >= least) & (column < INFINITE if most is None else column <= most)
-    return found
+        column: Floats = getattr(columns, name)
+        if least is None:
+            masks.append(column == INFINITE)
+        else:
+            masks += [column >= least, column < INFINITE if most is None else column <= most]
+    return np.logical_and.reduce(masks) if masks else np.ones(len(columns), dtype=bool)
 
 
 _NUMBERS: dict[str, Callable[[Dictionary], Numbers]] = {
@@ -113,15 +102,16 @@ _NUMBERS: dict[str, Callable[[Dictionary], Numbers]] = {
 
 
 def _number(site: Site, name: str, value: Value) -> float:
-    known = _NUMBERS.get(name)
-    if known is not None:
-        number = known(site.numbers).known(str(value))
+    numbers_of = _NUMBERS.get(name)
+    if numbers_of is not None:
+        number = numbers_of(site.numbers).known(str(value))
         return -1 if number is None else number
     return INFINITE if value is None else float(value)
 
 
 def reached(site: Site, reasons: Reasons, queue: str) -> Iterator[tuple[Seq, Reason]]:
-    """The waiting requests of a queue that a reason reaches, none of which has one of its own."""
+    """Yield the waiting requests of a queue that a reason reaches, except those with a reason of their
+    own."""
     columns = site.columns(queue)
     for reach in reasons.reach if len(columns) else ():
         if reach.queue == queue:

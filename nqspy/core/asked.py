@@ -1,4 +1,4 @@
-"""What one request may ask for: the limits of a queue, and how many PEs there are."""
+"""Limits of a queue for one request, and the number of PEs."""
 
 from collections.abc import Callable, Iterator
 
@@ -28,24 +28,29 @@ _WORDS = {
 
 
 def violation(site: Site, spec: Spec, queue: Queue) -> str | None:
-    """Why a queue, or its domain, can never take this request: one line naming the limit and the greatest
-    value allowed; None when it can. An explicit ``unlimited`` fits only where the queue has no such limit. It
-    takes one that may run on several numbers of PEs when it takes one of them; the reason is that of the
-    least."""
+    """Return why a queue, or its domain, can never take this request: a line with the limit and its value;
+    None: it can.
+
+    An explicit ``unlimited`` fits only if the queue has no such limit. A queue takes a moldable request if it
+    takes one of its sizes; the reason is that of the smallest.
+    """
     if spec.mold is None:
         return excess(site, spec, queue)
-    found = [excess(site, on_size(spec, pes), queue) for pes in spec.mold.sizes]
-    return None if None in found else found[0]
+    reasons = [excess(site, on_size(spec, pes), queue) for pes in spec.mold.sizes]
+    return None if None in reasons else reasons[0]
 
 
 def excess(site: Site, spec: Spec, queue: Queue) -> str | None:
-    """The same of what a request asks for, whatever else would do."""
+    """Return the `violation` of a request on the size that it has."""
     ask = spec.ask
     for path, asked in _asked(ask):
-        limit = None if asked is None else _limit_at(queue, path)
+        branch, _, name = path.partition("/")
+        limit = None if asked is None else finite(getattr(getattr(queue, branch, None), name, None))
         if asked is not None and limit is not None and (asked == UNLIMITED or asked > limit):
-            show = _shower(path)
-            words = _WORDS.get(path) or path.rpartition("/")[2].removesuffix("_limit").replace("_", " ")
+            show: Callable[[int], str] = str if path.endswith(("pe_limit", "process_limit")) else format_size
+            if path.endswith(("cpu_limit", "wall_limit", "cpu_warning")):
+                show = format_seconds
+            words = _WORDS.get(path) or name.removesuffix("_limit").replace("_", " ")
             wanted = "unlimited" if asked == UNLIMITED else show(asked)
             return f"{queue.name}: {words} {wanted} is above the limit of {show(limit)}"
     if queue.per_request.pe_limit is not None and ask.pes > queue.per_request.pe_limit:
@@ -57,8 +62,8 @@ def excess(site: Site, spec: Spec, queue: Queue) -> str | None:
 
 
 def too_wide(site: Site, queue: str | None, pes: int) -> Reason | None:
-    """Why a request of that many PEs can never start in a queue's domain (None: in none at all); None when it
-    can."""
+    """Return why a request of that many PEs can never start in a queue's domain, or, with no queue, on the
+    machine; None: it can."""
     size = site.pes() if queue is None else size_of(site, queue)
     if pes <= size:
         return None
@@ -70,22 +75,10 @@ def too_wide(site: Site, queue: str | None, pes: int) -> Reason | None:
 
 
 def _asked(ask: Ask) -> Iterator[tuple[str, int | None]]:
-    """What is asked for, by the path of the limit; where only a process has a limit it counts for all."""
+    """Yield the asked amounts by the path of the limit; a limit of a process alone counts for the request."""
     yield from ask.limits().items()
     if ask.cpu is None:
         yield "per_request/cpu_limit", ask.cpu_process
     if ask.memory is None:
         yield "per_request/memory_limit", ask.memory_process
     yield from ask.others
-
-
-def _limit_at(queue: Queue, path: str) -> int | None:
-    branch, _, name = path.partition("/")
-    found: int | None = getattr(getattr(queue, branch, None), name, None)
-    return finite(found)
-
-
-def _shower(path: str) -> Callable[[int], str]:
-    if path.endswith(("cpu_limit", "wall_limit", "cpu_warning")):
-        return format_seconds
-    return str if path.endswith(("pe_limit", "process_limit")) else format_size

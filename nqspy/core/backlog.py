@@ -1,4 +1,5 @@
-"""How much work waits before a request: a rough figure for those that a look ahead does not reach."""
+"""Work that waits ahead of a request: a rough figure for requests that the simulation ahead does not
+reach."""
 
 from collections.abc import Mapping
 
@@ -12,12 +13,12 @@ from nqspy.model.requests import Request
 from nqspy.model.site import Site
 
 UNKNOWN = float(HOUR)
-"""How long a request without a wall limit is taken to run where none has ended, ms."""
+"""Assumed run time (ms) of a request without a wall limit while no request has ended."""
 
 
 class Backlog:
-    """The queued requests of each domain by date. ``running``: what those that run have still to do there, PE
-    ms."""
+    """Queued requests of each domain by date. ``running``: remaining work (PE ms) of running requests
+    there."""
 
     def __init__(self, site: Site, past: Lifetimes, running: Mapping[str, int]) -> None:
         self._running = running
@@ -25,7 +26,7 @@ class Backlog:
         self._known: dict[str, tuple[Ints, Ints, Floats]] = {}
 
     def wait(self, request: Request) -> int:
-        """How long (ms) the PEs of its domain are busy with those of an earlier date, if they all are."""
+        """Return the time (ms) that all PEs of its domain need for the requests of earlier dates."""
         site, domain = self._site, self._site.domain_of(request.queue)
         if domain.name not in self._known:
             self._known[domain.name] = self._lay_out(domain.name)
@@ -36,7 +37,7 @@ class Backlog:
         return round((self._running.get(domain.name, 0) + float(work[place])) / pes)
 
     def _lay_out(self, domain: str) -> tuple[Ints, Ints, Floats]:
-        """Dates and turns in order, and the work (PE ms) before each of them and after the last."""
+        """Return dates and turns in order, and the work (PE ms) ahead of each, and behind the last."""
         site, none = self._site, np.empty(0, np.int64)
         dates, turns, works = [none], [none], [np.empty(0)]
         for name, columns in site.waiting.items():

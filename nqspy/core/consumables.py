@@ -1,4 +1,4 @@
-"""Consumables as settings: what may be made and asked for, what is given, and how they stand."""
+"""Consumables: their settings, requests for units, the choice of units, and their display."""
 
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from nqspy.model.consumables import (
 )
 from nqspy.model.domains import spans
 from nqspy.model.errors import BadValue, Refusal
-from nqspy.model.errors import listed as told
+from nqspy.model.errors import listed as in_words
 from nqspy.model.machine import Device
 from nqspy.model.registry import ALL, SettingsObject, Words, brought, declare, split
 from nqspy.model.requests import Ask
@@ -29,7 +29,7 @@ from nqspy.model.settings import Settings
 from nqspy.model.site import Site
 
 GPU = "gpu"
-"""The consumable that ``-l gpus=2`` and ``ngpus=2`` mean where none is called so."""
+"""The consumable that ``-l gpus=2`` and ``ngpus=2`` mean if none has that name."""
 _WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
 _VARIABLE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 _OURS = ("PBS_", "QSUB_", "NQSPY_", "LD_", "PYTHON", "BASH_", "PERL", "RUBY", "JAVA_", "NODE_", "GCONV_")
@@ -44,7 +44,8 @@ _OTHERS = (
 
 
 def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:
-    """Consumables without units, units and variables that are none, limits on what is not there."""
+    """Yield a line for each consumable with wrong units or a wrong variable, and each limit of an unknown
+    one."""
     changed = [split(path) for path in touched or ()]
     names = {name for kind, name, _ in changed if kind is CONSUMABLES}
     known = settings.consumables
@@ -52,16 +53,13 @@ def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]
     for each in known.values():
         if touched is None or each.name in names:
             yield from _wrong(each)
+    scopes: dict[str, Any] = {f"queue {name}": queue for name, queue in settings.queues.items()}
+    scopes |= {f"complex {name}": each for name, each in settings.complexes.items()}
+    scopes["global"] = settings.global_
     places = {path.replace("/", " ") for path in touched or ()}
-    for where, scope in _scopes(settings):
+    for where, scope in scopes.items():
         if whole or where in places:
             yield from _wrong_limits(where, scope, known)
-
-
-def _scopes(settings: Settings) -> Iterator[tuple[str, Any]]:
-    yield from ((f"queue {name}", queue) for name, queue in settings.queues.items())
-    yield from ((f"complex {name}", each) for name, each in settings.complexes.items())
-    yield "global", settings.global_
 
 
 def _wrong_limits(where: str, scope: Any, known: Collection[str]) -> Iterator[str]:
@@ -69,14 +67,15 @@ def _wrong_limits(where: str, scope: Any, known: Collection[str]) -> Iterator[st
         for text in getattr(scope, setting):
             name = text.partition("=")[0]
             if name not in known:
-                yield f"{where}: {setting} names {name}, which is no consumable; consumables: {told(known)}"
+                names = in_words(known)
+                yield f"{where}: {setting} names {name}, which is no consumable; consumables: {names}"
 
 
 def _wrong(each: Consumable) -> Iterator[str]:
     if bool(each.units) == (each.count is not None):
         yield (
             f"consumable {each.name}: give its units as a list or auto, or their count; one of the two"
-            " (units=() or count=none takes back what there was)"
+            " (units=() or count=none deletes the former)"
         )
     for unit in () if each.is_found else each.units:
         if not set(unit) <= _WORD or len(unit) > 31 or unit[0] in "-.":
@@ -89,12 +88,12 @@ def _wrong(each: Consumable) -> Iterator[str]:
 
 
 def _vet(site: Site, settings: Settings, change: Change) -> None:
-    """Raises BadValue for a name that `qsub -l` reads otherwise, for units that are to be offline and are
-    none, and for one that is asked for and is to go."""
+    """Raise BadValue for a name that `qsub -l` reads otherwise, for unknown units set offline, and for the
+    deletion of a consumable that requests ask for."""
     _, name, _ = split(change.path)
     if change.op == "create" and (other := taken(name)):
         text = f"{name!r} cannot be the name of a consumable: qsub reads -l {name}= as {other}="
-        raise BadValue(text if name == other else f"{text} with a slip")
+        raise BadValue(text if name == other else f"{text} with a typing error")
     if change.op == "delete":
         asking = sorted(r.seq for r in site.requests.values() if name in dict(r.spec.ask.consumables))
         if asking:
@@ -106,28 +105,24 @@ def _vet(site: Site, settings: Settings, change: Change) -> None:
     if there and change.op in ("create", "set", "add") and (away := listed(given.get("offline"))):
         present = settings.consumables.get(name) or Consumable(name)
         made = dataclasses.replace(present, **_as_units(given)) if change.op == "create" else present
-        _need_units(made, away, site)
+        units = units_of(made, site.found)
+        unknown = [unit for unit in away if unit not in units]
+        if unknown and not made.is_found:  # a device may come back
+            raise BadValue(f"consumable {name} has no unit {unknown[0]}; its units: {_few(units)}")
 
 
 def _as_units(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a new one brings that says which units it has."""
+    """Return the valid settings of a new consumable that define its units."""
     units, count = given.get("units"), given.get("count")
-    known = isinstance(count, int) and not isinstance(count, bool)
-    found: dict[str, Any] = {"count": count} if known else {}
-    if isinstance(units, list | tuple) and all(isinstance(each, str) for each in units):
-        found["units"] = tuple(units)
-    return found
-
-
-def _need_units(made: Consumable, away: Sequence[Any], site: Site) -> None:
-    units = units_of(made, site.found)
-    unknown = [unit for unit in away if unit not in units]
-    if unknown and not made.is_found:  # a device may come back
-        raise BadValue(f"consumable {made.name} has no unit {unknown[0]}; its units: {_few(units)}")
+    is_number = isinstance(count, int) and not isinstance(count, bool)
+    valid: dict[str, Any] = {"count": count} if is_number else {}
+    if isinstance(units, list | tuple) and all(isinstance(unit, str) for unit in units):
+        valid["units"] = tuple(units)
+    return valid
 
 
 def _few(units: Sequence[str]) -> str:
-    return told(units) if len(units) <= 16 else f"{', '.join(units[:15])}, ... {units[-1]}"
+    return in_words(units) if len(units) <= 16 else f"{', '.join(units[:15])}, ... {units[-1]}"
 
 
 def _settle(site: Site) -> bool:
@@ -147,7 +142,7 @@ CONSUMABLES = declare(
             "Consumables",
             "units of a consumable, which of them are offline, and how they are given",
             "consumables: their units, which are offline, and which request holds which",
-            create="what is given out by the unit: GPUs, licences, barrier circuits",
+            create="units that requests ask for: GPUs, licences, barrier circuits",
             usage="NAME units=(0, 1, 2, 3)|auto|count=N [env=VARIABLE] [policy=lowest|round_robin|nearest]",
             delete="a consumable that no request asks for",
         ),
@@ -180,22 +175,23 @@ refusals.declare(
 
 
 def check_held(site: Site, after: Settings, touched: Collection[str]) -> None:
-    """Raises Refusal where other settings would take a unit from whoever holds it."""
+    """Raise Refusal if new settings would remove a unit that a request holds."""
     for path in touched:
         kind, name, _ = split(path)
         if kind is CONSUMABLES and (held := site.units.get(name)):
             left = units_of(after.consumables[name], site.found) if name in after.consumables else ()
-            gone = [unit for unit in held if unit not in left]
-            if gone:
-                raise Refusal("unit_is_held", unit=gone[0], name=name, holder=site.id_of(held[gone[0]]))
+            removed = [unit for unit in held if unit not in left]
+            if removed:
+                holder = site.id_of(held[removed[0]])
+                raise Refusal("unit_is_held", unit=removed[0], name=name, holder=holder)
 
 
 # ---------------------------------------------------------------- asking
 
 
 def resolved(site: Site, ask: Ask) -> Ask:
-    """The same with the consumables' own names, each once; ``gpus`` is ``gpu`` where no consumable is called
-    so."""
+    """Return the ask with the consumables' own names, each once; ``gpus`` is ``gpu`` if no consumable has
+    that name."""
     if not ask.consumables:
         return ask
     counts: dict[str, int] = {}
@@ -211,11 +207,11 @@ def _own_name(site: Site, given: str) -> str:
 
 
 def with_units(site: Site, wanted: Wanted, given: str, count: Any) -> Wanted:
-    """The same with so many units of one consumable (0: none), of the others as many as before. Raises
-    Refusal for what there is not."""
+    """Return the wanted units with a new count of one consumable (0: none). Raises Refusal if it is
+    unknown."""
     name = _own_name(site, given)
     if name not in site.settings.consumables:
-        raise Refusal("unknown_consumable", name=given[:80], known=told(site.settings.consumables))
+        raise Refusal("unknown_consumable", name=given[:80], known=in_words(site.settings.consumables))
     others = tuple(each for each in wanted if each[0] != name)
     return others if count == 0 else tuple(sorted((*others, (name, count))))
 
@@ -228,11 +224,11 @@ def sets_variables(site: Site, before: Ask, after: Ask) -> bool:
 
 
 def check_wanted(site: Site, wanted: Wanted) -> None:
-    """Raises Refusal for what there is not, and for more than there is."""
+    """Raise Refusal for unknown consumables and for more units than exist."""
     known = site.settings.consumables
     for name, asked in wanted:
         if name not in known:
-            raise Refusal("unknown_consumable", name=name[:80], known=told(known))
+            raise Refusal("unknown_consumable", name=name[:80], known=in_words(known))
         if asked < 1:
             raise Refusal("no_unit_asked", name=name, asked=asked)
         if asked > (most := len(units_of(known[name], site.found))):
@@ -243,16 +239,16 @@ def check_wanted(site: Site, wanted: Wanted) -> None:
 
 
 def open_units(site: Site) -> dict[str, list[str]]:
-    """The units that could be given now, by consumable, in their order."""
-    found = {}
+    """Return the free units, neither held nor offline, by consumable, in their order."""
+    free = {}
     for name, each in site.settings.consumables.items():
-        shut = {*site.units.get(name, ()), *offline_of(each, site.found, site.resources)}
-        found[name] = [unit for unit in units_of(each, site.found) if unit not in shut]
-    return found
+        away = {*site.units.get(name, ()), *offline_of(each, site.found, site.resources)}
+        free[name] = [unit for unit in units_of(each, site.found) if unit not in away]
+    return free
 
 
 def may_have(site: Site, wanted: Wanted, units: Units) -> bool:
-    """Whether these are what is asked for, and nobody holds one of them, and none is offline."""
+    """True if these units are those that are wanted, and all are free."""
     counts = {name: len(set(each)) for name, each in units}
     if counts != dict(wanted) or sum(counts.values()) != sum(len(each) for _, each in units):
         return False
@@ -261,7 +257,7 @@ def may_have(site: Site, wanted: Wanted, units: Units) -> bool:
 
 
 class UnitBoard:
-    """The units that are open in a pass; what it gives is open no more."""
+    """Free units in a pass; a start takes its units."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -269,14 +265,15 @@ class UnitBoard:
         self._turns = dict(site.turns)
 
     def give(self, wanted: Wanted, pes: Sequence[int]) -> Units:
-        """Units for one that gets these PEs; there must be enough."""
+        """Take and return units for a request that gets these PEs; enough must be free."""
         return tuple((name, self._pick(name, count, pes)) for name, count in wanted)
 
     def _pick(self, name: str, count: int, pes: Sequence[int]) -> tuple[str, ...]:
         each, left = self._site.settings.consumables[name], self._open[name]
         if each.policy == "round_robin":
-            order = _after(self._turns.get(name), units_of(each, self._site.found))
-            chosen = [unit for unit in order if unit in left][:count]
+            units, last = units_of(each, self._site.found), self._turns.get(name)
+            start = units.index(last) + 1 if last in units else 0
+            chosen = [unit for unit in units[start:] + units[:start] if unit in left][:count]
         elif each.policy == "nearest":
             chosen = sorted(left, key=lambda unit: -self._nearness(each, unit, pes))[:count]
             chosen.sort(key=left.index)
@@ -287,24 +284,18 @@ class UnitBoard:
         return tuple(chosen)
 
     def _nearness(self, each: Consumable, unit: str, pes: Sequence[int]) -> int:
-        """How many of the PEs' CPUs are near to a unit's device."""
+        """Return the number of the PEs' CPUs that are near to a unit's device."""
         site, device = self._site, device_of(each, unit, self._site.found)
         if device is None or site.pes() > len(site.found.cpus):
             return 0
         return len({site.found.cpus[pe] for pe in pes if pe < len(site.found.cpus)}.intersection(device.cpus))
 
 
-def _after(last: str | None, units: tuple[str, ...]) -> tuple[str, ...]:
-    """All units, beginning with the one behind ``last``."""
-    start = units.index(last) + 1 if last in units else 0
-    return units[start:] + units[:start]
-
-
-# ---------------------------------------------------------------- how they stand
+# ---------------------------------------------------------------- display
 
 
 def rows(site: Site, chosen: Collection[str] = ()) -> list[dict[str, Any]]:
-    """Consumables for programs."""
+    """Return the consumables for programs."""
     return [
         {
             "name": each.name,
@@ -318,7 +309,7 @@ def rows(site: Site, chosen: Collection[str] = ()) -> list[dict[str, Any]]:
 
 
 def text(site: Site, chosen: Collection[str] = ()) -> str:
-    """The same for people."""
+    """Return the consumables in lines for people."""
     lines, opened = [], open_units(site)
     for row in rows(site, chosen):
         each = site.settings.consumables[row["name"]]
@@ -335,39 +326,37 @@ def text(site: Site, chosen: Collection[str] = ()) -> str:
 
 
 def said(site: Site, each: Consumable) -> list[str]:
-    """What was found of its devices, in lines; none where its units stand for no devices."""
+    """Return a line for each of its devices; no line if its units stand for no devices."""
     vendor = vendor_of(each, site.found)
-    found = [device for device in site.found.devices if device.vendor == vendor]
+    devices = [device for device in site.found.devices if device.vendor == vendor]
     if not each.is_found:
         units = units_of(each, site.found)
-        found = [device for device in found if device.unit in units]
-    elif not found:
+        devices = [device for device in devices if device.unit in units]
+    elif not devices:
         vendors = sorted({device.vendor for device in site.found.devices})
-        several = f": there are devices of {' and of '.join(vendors)}, env= says whose are meant"
+        several = f": there are devices of {' and of '.join(vendors)}, env= must name the vendor's variable"
         return [f"found no device{several if len(vendors) > 1 else ''}"]
-    return [f"found {_NAMES.get(d.vendor, d.vendor)} {d.unit}{_files(d)}{_near(d)}" for d in found]
+    return [f"found {_described(device)}" for device in devices]
 
 
 _NAMES = {"nvidia": "NVIDIA", "amd": "AMD"}
 
 
-def _files(device: Device) -> str:
-    return f" ({', '.join(device.files)})" if device.files else ""
-
-
-def _near(device: Device) -> str:
-    return f", near CPUs {', '.join(spans(device.cpus))}" if device.cpus else ""
+def _described(device: Device) -> str:
+    files = f" ({', '.join(device.files)})" if device.files else ""
+    near = f", near CPUs {', '.join(spans(device.cpus))}" if device.cpus else ""
+    return f"{_NAMES.get(device.vendor, device.vendor)} {device.unit}{files}{near}"
 
 
 def told_found(site: Site, settings: Settings, changes: Iterable[Change]) -> str:
-    """What was found for consumables whose units are found, of those that changes make or set."""
+    """Return lines about the found devices of consumables that changes create or set."""
     names = dict.fromkeys(split(change.path)[1] for change in changes if split(change.path)[0] is CONSUMABLES)
     made = (settings.consumables[name] for name in names if name in settings.consumables)
     return "".join(f"{line}\n" for each in made for line in _found(site, each))
 
 
 def found_now(site: Site) -> list[str]:
-    """What was found for all of them, in lines."""
+    """Return lines about the found devices of all consumables."""
     return [line for each in site.settings.consumables.values() for line in _found(site, each)]
 
 

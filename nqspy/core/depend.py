@@ -1,7 +1,6 @@
-"""Requests that wait for others (``qsub --after``): what an event means for those that await it, and why one
-still waits.
+"""Requests that wait for others (``qsub --after``): the effect of an event on them, and why they wait.
 
-An unmet dependency is a hold of the system, so no pass ever looks at such a request.
+An unmet dependency is a hold of the system, so no pass ever examines such a request.
 """
 
 from msgspec import Struct
@@ -16,23 +15,23 @@ from nqspy.model.requests import AfterWord, Dependency, Prerequisite, Request
 from nqspy.model.site import Site
 
 WHO = "dependency"
-"""Who says so, in reasons and in the deletions that ``set dependency_failed delete`` brings about."""
+"""Source named in reasons, and in deletions by ``set dependency_failed delete``."""
 
 (_WAITS,) = reason_kinds(ReasonCode.DEPENDENCY, waits_for_others="it waits until {awaited}")
 (_HOPELESS,) = reason_kinds(
     ReasonCode.DEPENDENCY,
-    "its owner must delete it (qdel), or an operator let it run all the same (qrls -h s); "
-    "what becomes of the next one: set dependency_failed",
+    "the owner must delete it (qdel), or an operator release it (qrls -h s); "
+    "for later ones: set dependency_failed",
     hopeless="{text}",
 )
 
 SHOWN = 3
-"""Prerequisites that a reason names; the others are counted."""
+"""Most prerequisites that a reason names; the others are counted."""
 
 
 class Judgement(Struct, frozen=True):
-    """What an event of a prerequisite settles: words met, words that can never be met any more; ``text`` says
-    what happened, ``reason`` why it ended (empty: it has not)."""
+    """Effect of an event of a prerequisite: the words that are ``met``, and those that can ``never`` be met.
+    ``text``: the event in words; ``reason``: why the prerequisite ended (empty: it has not)."""
 
     met: tuple[AfterWord, ...] = ()
     never: tuple[AfterWord, ...] = ()
@@ -40,7 +39,7 @@ class Judgement(Struct, frozen=True):
     reason: str = ""
 
     def of(self, seq: Seq) -> Prerequisite:
-        """Name what became of the prerequisite, for the job that waited for it."""
+        """Return the outcome of the prerequisite for a job that waited for it."""
         return Prerequisite(seq, self.reason, "start" not in self.never)
 
 
@@ -49,11 +48,11 @@ DROPPED = Judgement(("any", "fail"), ("ok", "start"), "was deleted before it beg
 
 
 def judge(event: Event, ended: Request | None = None) -> Judgement:
-    """What that event settles for those that wait for its request; of most events nothing. ``ended``: the
-    request, if it ended by that.
+    """Return the effect of an event on requests that wait for its request; most events have none. ``ended``:
+    the request, if the event ended it.
 
-    Deleted before it ran it has not started, and counts as failed; so does an array of which an index was. An
-    attempt that ended had begun.
+    A request that was deleted before it ran has not started, and counts as failed. So does an array if one of
+    its indices was deleted so.
     """
     match event:
         case Ended() if ended is not None and ended.array is not None and _is_incomplete(ended.array):
@@ -66,16 +65,12 @@ def judge(event: Event, ended: Request | None = None) -> Judgement:
         case Ended(end_reason="not_started"):
             return Judgement(("any", "fail"), ("ok", "start"), "could not be started", event.end_reason)
         case Ended():
-            return Judgement(("any", "fail", "start"), ("ok",), _how(event), event.end_reason)
+            status = f" with exit status {event.exit_status}" if event.end_reason == "exit" else None
+            text = f"ended{status or f': {End.of(event).words}'}"
+            return Judgement(("any", "fail", "start"), ("ok",), text, event.end_reason)
         case Deleted():
             return Judgement(("any", "fail"), ("ok", "start"), f"was deleted by {event.who}", "deleted")
     return Judgement()
-
-
-def _how(event: Ended) -> str:
-    if event.end_reason == "exit":
-        return f"ended with exit status {event.exit_status}"
-    return f"ended: {End.of(event).words}"
 
 
 def _is_incomplete(array: ArrayState) -> bool:
@@ -93,17 +88,17 @@ _AWAITED = {
 
 
 def awaited(site: Site, each: Dependency) -> str:
-    """``17.ymp has ended``: what must come about."""
+    """Return the awaited condition in words: ``17.ymp has ended``."""
     return f"{site.id_of(each.seq)} {_AWAITED[each.word]}"
 
 
 def hopeless(never: str) -> Reason:
-    """Return the reason of what waits for something that can never come about."""
+    """Return the reason of a request with a dependency that can never be met."""
     return _HOPELESS(WHO, never)
 
 
 def reason(site: Site, request: Request) -> Reason:
-    """Why a request with unmet dependencies waits."""
+    """Return why a request with unmet dependencies waits."""
     if request.never:
         return hopeless(request.never)
     unmet = [*request.unmet]

@@ -1,4 +1,4 @@
-"""Domains as settings: what may be made of which PEs, and how they stand."""
+"""Domains: their settings, the checks of their PEs, and their display."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -16,17 +16,18 @@ from nqspy.model.site import Site
 from nqspy.model.torus import Torus, base_of, torus_of
 
 _SHOWN = 32
-"""Holders of a domain that people are shown."""
+"""Most holders of a domain in the display for people."""
 
 
 def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:
-    """Domains that are gone and named, domains without PEs, and two that share some."""
+    """Yield a line for each removed domain that a queue names, domain with wrong PEs, and pair that shares
+    PEs."""
     changed = {name for kind, name, _ in map(split, touched or ()) if kind is DOMAINS}
     if touched is not None and not changed and "machine" not in touched:
         return
-    gone = changed - settings.domains.keys() - {APPLICATION}
-    for queue in settings.queues.values() if gone else ():
-        if queue.domain in gone:
+    removed = changed - settings.domains.keys() - {APPLICATION}
+    for queue in settings.queues.values() if removed else ():
+        if queue.domain in removed:
             yield f"queue {queue.name} names domain {queue.domain}; give it another first: set queue domain="
     for domain in settings.domains.values():
         if domain.largest is not None and domain.smallest > domain.largest:
@@ -42,7 +43,7 @@ def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]
             yield f"domain {domain.name} needs PEs: pes=16-255"
         if last >= (settings.machine.pes or GREATEST):
             pes = settings.machine.pes
-            yield f"domain {domain.name} has PE {last}, which a machine of {pes} has not; set its pes first"
+            yield f"domain {domain.name} has PE {last}, but the machine has {pes} PEs; set its pes first"
     for one, other in combinations(others, 2):
         both = sorted(set(numbers(one.pes)) & set(numbers(other.pes)))
         if both:
@@ -50,8 +51,8 @@ def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]
 
 
 def _vet(site: Site, settings: Settings, change: Change) -> None:
-    """Raises BadValue for PEs that the machine has not, and for a change of ``application`` that would make
-    it another thing than what all others leave."""
+    """Raise BadValue for PEs that the machine does not have, and for a change of the PEs of
+    ``application``."""
     _, name, _ = split(change.path)
     given = brought(change)
     if name.lower() in (APPLICATION, "*") and (change.op in ("create", "delete") or "pes" in given):
@@ -100,8 +101,8 @@ DOMAINS = declare(
 
 
 def check_moves(site: Site, after: Settings, touched: Collection[str]) -> None:
-    """Raises Refusal where other settings would take a PE from whoever holds it, its domain or its slot.
-    ``touched``: paths of the objects that are others."""
+    """Raise Refusal if new settings would take a PE, its domain or its slot from a request that holds it.
+    ``touched``: paths of the changed objects."""
     before, moved = site.settings, _moved_queues(site, after, touched)
     if before.domains == after.domains and not moved:
         return
@@ -118,10 +119,12 @@ def check_moves(site: Site, after: Settings, touched: Collection[str]) -> None:
 
 
 def _moved_queues(site: Site, after: Settings, touched: Collection[str]) -> dict[str, int]:
-    """Queues that get another domain, or whose domain another kind, while requests of theirs are started, and
-    how many are."""
+    """Return the queues that change to another domain or kind of domain, with the numbers of their
+    requests that hold PEs."""
     before = site.settings.queues
-    names = {name for name in map(_queue_in, touched) if name in before and name in after.queues}
+    parts = [split(path) for path in touched]
+    changed = {name for kind, name, _ in parts if kind is not None and kind.head == "queue"}
+    names = changed & before.keys() & after.queues.keys()
     moved = {name for name in names if before[name].domain != after.queues[name].domain}
     moved |= {
         name
@@ -132,13 +135,8 @@ def _moved_queues(site: Site, after: Settings, touched: Collection[str]) -> dict
     return Counter(each.queue for each in holding if each.queue in moved) if moved else {}
 
 
-def _queue_in(path: str) -> str:
-    kind, name, _ = split(path)
-    return name if kind is not None and kind.head == "queue" else ""
-
-
 def unused(settings: Settings, pes: int) -> list[str]:
-    """Queues whose domain has none of a machine's PEs, or fewer than whom it takes asks for, a line each."""
+    """Return a line for each queue with a domain of no PEs, or of fewer than its smallest requests need."""
     if not settings.domains:
         return []
     wrong: dict[str, str] = {}
@@ -160,14 +158,14 @@ def _is_command(settings: Settings, name: str) -> bool:
 
 
 def rows(site: Site) -> list[dict[str, Any]]:
-    """All domains, for programs."""
-    found = []
+    """Return all domains for programs."""
+    lines = []
     for name in names(site.settings.domains):
         board, domain = site.board(name), site.domain(name)
         pes = site.pes_of(domain).nonzero()[0].tolist()
         offline = sorted(set(site.offline()) & set(pes))
         held = int((board.held[pes] > 0).sum())
-        found.append(
+        lines.append(
             {
                 "name": name, "kind": domain.kind, "pes": pes, "free": board.free, "held": held,
                 "offline": len(offline), "depth": domain.depth, "placement": domain.placement,
@@ -177,11 +175,11 @@ def rows(site: Site) -> list[dict[str, Any]]:
                 "holders": _holders(site, pes),
             }
         )  # fmt: skip
-    return found
+    return lines
 
 
 def _holders(site: Site, pes: Iterable[int]) -> list[dict[str, Any]]:
-    """Who holds some of these PEs, by their lowest, and where that lies in a machine that has a shape."""
+    """Return the requests that hold some of these PEs, by their lowest PE, with its coordinate on a torus."""
     held: dict[int, list[int]] = {}
     for pe in pes:
         for seq in site.holders.get(pe, ()):
@@ -194,36 +192,31 @@ def _holders(site: Site, pes: Iterable[int]) -> list[dict[str, Any]]:
     ]
 
 
-def _told(holder: Mapping[str, Any], torus: Torus | None) -> str:
+def _holder_line(holder: Mapping[str, Any], torus: Torus | None) -> str:
     base = base_of(holder["pes"], torus)
-    return f"  PEs {ranges(holder['pes'])} held by {holder['id']}" + (
-        "" if base is None else f", base {base}"
-    )
+    return f"  PEs {ranges(holder['pes'])} held by {holder['id']}{'' if base is None else f', base {base}'}"
 
 
 def ranges(pes: Iterable[int]) -> str:
-    """PE numbers in ascending order as people write them: ``0-3, 8``."""
+    """Return PE numbers in ascending order as people write them: ``0-3, 8``."""
     return ", ".join(spans(pes)) or "none"
 
 
-def _bound(requests: int | None) -> str:
-    return "" if requests is None else f" requests={requests}"
-
-
 def text(site: Site, chosen: Collection[str] = ()) -> str:
-    """The same for people."""
+    """Return the domains in lines for people."""
     lines, torus = [], torus_of(site.settings.machine)
     for row in rows(site):
         if chosen and row["name"] not in chosen:
             continue
-        gone = [pe for pe in site.offline() if pe in row["pes"]]
-        away = f", {len(gone)} offline ({ranges(gone)})" if gone else ""
+        offline = [pe for pe in site.offline() if pe in row["pes"]]
+        away = f", {len(offline)} offline ({ranges(offline)})" if offline else ""
+        bound = "" if row["requests"] is None else f" requests={row['requests']}"
         lines += [
             f"{row['name']} [{row['kind']}]",
             f"  PEs {ranges(row['pes'])}: {len(row['pes'])}, {row['free']} free, {row['held']} held{away}",
-            f"  placement={row['placement']} depth={row['depth']}{_bound(row['requests'])}",
+            f"  placement={row['placement']} depth={row['depth']}{bound}",
             f"  takes {rules(site.domain(row['name']))}",
-            *(_told(each, torus) for each in row["holders"][:_SHOWN]),
+            *(_holder_line(each, torus) for each in row["holders"][:_SHOWN]),
         ]
         if more := row["holders"][_SHOWN:]:
             lines.append(f"  and {len(more)} holders more: qmgr --json")

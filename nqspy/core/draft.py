@@ -58,7 +58,7 @@ class Draft:
     - ``shut``: why queues start nothing in this pass, by name; ``barred``: why no queue does.
     - ``startable``: returns the work of a domain that could start when the pass began (None: as the last pass
       reported it).
-    - ``asked``: the domain whose shares exits are asked for at the moment.
+    - ``asked``: the domain for which exits are asked for shares at the moment.
     - ``priorities``: share terms of this round, by domain and by owner and group; ``rounds``: rounds so far.
     - ``proposals``: number of starts and changes of waiting requests so far.
     """
@@ -186,7 +186,7 @@ class Draft:
     ) -> Choice:
         """Propose a start on these PEs with the units it asks for, which must be free, and debit its group.
 
-        A new round of share values begins. ``of``: the array whose index it is.
+        A new round of share values begins. ``of``: the array of an index.
         """
         wanted = request.spec.ask.consumables
         choice = Choice(request, forced, pes, self.units.give(wanted, pes) if wanted and pes else ())

@@ -1,7 +1,7 @@
 """The requests that a domain takes: by size, user, Unix group, account, and batch or interactive.
 
 These rules apply wherever a request enters a queue, so a pipe queue passes it on to the first destination
-whose domain takes it. A request that is in a queue already stays there when these settings change.
+with a domain that takes it. A request that is in a queue already stays there when these settings change.
 """
 
 from collections.abc import Collection, Iterator

@@ -57,7 +57,7 @@ class Totals:
     """
 
     def __init__(self, site: Site, now: Instant, domain: str | None = None) -> None:
-        """``domain``: the domain whose accounts count; None: all."""
+        """``domain``: only its accounts count; None: all."""
         self._tree = site.settings.groups
         self.all = 0.0
         self.groups: dict[str, float] = {}
@@ -123,7 +123,7 @@ class FairShare:
     - ``committed``: (group, owner) of each start debited so far.
     - ``uncounted``: group, owner, and the reported use of a running request since its charge minus the
       estimate.
-    - ``domain``: the domain whose use counts (None: all, added up).
+    - ``domain``: only its use counts (None: that of all, added up).
 
     An undefined group is entitled to nothing; ``default`` always exists.
     """
@@ -189,9 +189,8 @@ class FairShare:
             limit = None if wall is None else wall * site.held_by(request)
         mean = self._means[group] if group in self._means else self._mean(group)
         if mean is None:
-            mean = (
-                limit if limit is not None else EXPECTED_MS * (1 if self._by_cpu else site.held_by(request))
-            )
+            expected = EXPECTED_MS if self._by_cpu else EXPECTED_MS * site.held_by(request)
+            mean = expected if limit is None else limit
         return mean if limit is None or mean <= limit else limit
 
     def _mean(self, group: str) -> float | None:

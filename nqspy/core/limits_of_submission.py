@@ -1,5 +1,4 @@
-"""What the decision says of a request that is being submitted: limits, destination of a pipe queue, the
-`submit` exit."""
+"""Decisions on a request at submission: the destination of a pipe queue, and the `submit` exit."""
 
 from collections.abc import Collection
 
@@ -14,7 +13,7 @@ from nqspy.model.queues import Queue
 from nqspy.model.request_counts import RequestCounts
 from nqspy.model.requests import Request, Spec, State
 from nqspy.model.site import Site
-from nqspy.ports import Exits, PassView, RequestView, SubmitAnswer
+from nqspy.ports import Exits, SubmitAnswer
 
 
 def destination(
@@ -26,30 +25,24 @@ def destination(
     now: Instant,
     coming: RequestCounts | None = None,
 ) -> tuple[str | None, list[route.Objection]]:
-    """The queue a pipe queue passes a submission to now, else None; and what each destination objected.
-
-    ``groups``: Unix groups of the caller.
-    """
+    """Return the queue to which a pipe queue passes a submission now, else None, and the objections of the
+    destinations. ``groups``: Unix groups of the caller."""
     number = counted(spec.array)
     if not exits.has("route"):
         return route.Routes(site, coming=coming).find(spec, pipe, groups, number=number)
-    seen, view = _shown(site, spec, pipe.name, exits, now)
+    request, draft = _arriving(site, spec, pipe.name, exits, now)
+    seen, view = Seen(request, draft), SiteView(draft)  # the draft's own view would be a circle
     return route.Routes(site, exits, view, coming).find(spec, pipe, groups, seen, number)
 
 
 def ask_submit(
     site: Site, spec: Spec, exits: Exits, now: Instant, script: bytes = b""
 ) -> SubmitAnswer | None:
-    """What the submit exits say; None when there is none or they have nothing to say."""
+    """Return the answer of the submit exits; None: there are none, or they have no answer."""
     if not exits.has("submit"):
         return None
     request, draft = _arriving(site, spec, spec.queue, exits, now)
     return exits.submit(Handed(request, draft, script), SiteView(draft))
-
-
-def _shown(site: Site, spec: Spec, queue: str, exits: Exits, now: Instant) -> tuple[RequestView, PassView]:
-    request, draft = _arriving(site, spec, queue, exits, now)
-    return Seen(request, draft), SiteView(draft)  # the draft's own would be a circle
 
 
 def _arriving(site: Site, spec: Spec, queue: str, exits: Exits, now: Instant) -> tuple[Request, Draft]:

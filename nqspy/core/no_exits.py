@@ -1,4 +1,4 @@
-"""No user exits: the `Exits` door where none is loaded (tests, simulator, a daemon without ``exits/``)."""
+"""The `Exits` door without user exits (tests, simulator, a daemon without ``exits/``)."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -13,83 +13,82 @@ from nqspy.ports import Answer, Known, PassView, RequestView, SubmitAnswer
 
 
 class NoExits:
-    """Answers every question with "the standard rules". A site's own exits may be a subclass that overrides
-    a few."""
+    """Answers every question with "the standard rules". A subclass may override some answers."""
 
     def begin(self, site: Site) -> None:
-        """Nothing to take over."""
+        """Do nothing."""
 
     def has(self, hook: str) -> bool:
-        """No hook is implemented."""
+        """Return False: no hook is implemented."""
         return False
 
     def jobselect(self, request: RequestView, view: PassView) -> Answer | None:
-        """The standard rules."""
+        """Return None: the standard rules decide."""
         return None
 
     def elected(self, request: RequestView, view: PassView) -> Sequence[Action]:
-        """No further actions."""
+        """Return no further actions."""
         return ()
 
     def shrpri(self, owner: str, group: str, view: PassView) -> float | None:
-        """The stock rule."""
+        """Return None: the stock rule decides."""
         return None
 
     def shrpris(self, pairs: Sequence[tuple[str, str]], view: PassView) -> Sequence[float | None]:
-        """What `shrpri` says of each."""
+        """Return the answer of `shrpri` for each pair."""
         return [self.shrpri(owner, group, view) for owner, group in pairs]
 
     def submit(self, request: RequestView, view: PassView) -> SubmitAnswer | None:
-        """Accepted as it is."""
+        """Return None: the request is accepted as it is."""
         return None
 
     def route(self, request: RequestView, destinations: Sequence[str], view: PassView) -> Sequence[str]:
-        """The destinations in their own order."""
+        """Return the destinations in their own order."""
         return destinations
 
     def forces(self) -> bool:
-        """Nobody forces."""
+        """Return False: no exit forces a start."""
         return False
 
     def recall(self, site: Site) -> Mapping[str, Mapping[Seq, Answer]]:
-        """None."""
+        """Return no refused requests."""
         return {}
 
     def asks_again(self) -> Instant | None:
-        """Nobody is left out."""
+        """Return None: no exit is asked again."""
         return None
 
     def known(self, seq: Seq) -> Known | None:
-        """Nothing is known."""
+        """Return None: no answer is known."""
         return None
 
     def stir(self, requests: Sequence[Request]) -> None:
-        """Nothing rests on anything."""
+        """Do nothing: no answer depends on these requests."""
 
     def keep(self, refused: Mapping[str, Mapping[Seq, Answer]]) -> bool:
-        """Nobody has refused anything."""
+        """Return False: no refusals are stored."""
         return False
 
     def rehearsal(self, now: Instant) -> AbstractContextManager[None]:
-        """Nothing leaves a mark anyhow."""
+        """Return a context that does nothing."""
         return nullcontext()
 
     def failures(self) -> tuple[ExitFailure, ...]:
-        """None."""
+        """Return no failures."""
         return ()
 
     def declared(self) -> Mapping[str, Mapping[str, str]]:
-        """No exits."""
+        """Return no exits."""
         return {}
 
     def check_setting(self, exit: str, setting: str, text: str) -> None:
-        """Raises BadValue: there is no such exit."""
+        """Raise BadValue: there is no such exit."""
         raise BadValue(f"there is no exit {exit}: none is loaded")
 
     def reload(self) -> str:
-        """Nothing to load."""
+        """Return the message that there are no exits."""
         return "no exits"
 
     def listing(self) -> list[dict[str, Any]]:
-        """Empty."""
+        """Return an empty list."""
         return []

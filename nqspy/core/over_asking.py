@@ -1,4 +1,4 @@
-"""Hint to owners who ask for far more wall time than their requests need: with less one may start earlier."""
+"""Hint to the owner of a request with far more wall time than it needs: with less it may start earlier."""
 
 from nqspy.model.ids import MINUTE
 from nqspy.model.lifetimes import RECENT, WHOLE, Key, Lifetimes

@@ -1,4 +1,4 @@
-"""One pass: state and time in, a plan out. It reads no clock, disk, network, environment or random source.
+"""Pass: state and time in, a plan out. It reads no clock, disk, network, environment or random source.
 
 The features of `features.FEATURES` act in turn; a pass does nothing else.
 """
@@ -66,7 +66,7 @@ def explain(site: Site, seqs: Iterable[Seq], reasons: Reasons, gate: Gate | None
 
 
 def explained(site: Site, seq: Seq) -> Request | None:
-    """Return the request whose reason is that of ``seq``: an index that has not begun has the reason of its
+    """Return the request that gives ``seq`` its reason: an index that has not begun has the reason of its
     array, unless the index is held."""
     request = site.requests.get(seq)
     array = site.requests.get(array_of(seq) or 0) if request is None else None

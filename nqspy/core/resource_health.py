@@ -1,6 +1,7 @@
-"""Resources whose probes found them broken: whom that keeps from starting, in which words.
+"""Probes of resources, and the requests that a broken resource holds.
 
-A probe that was never tried counts as well. Nothing goes past a broken resource: no exit, no operator.
+A probe that was never tried counts as ok. Neither an exit nor an operator can start a request past a broken
+resource.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -27,7 +28,7 @@ from nqspy.model.site import Site
 Mask = npt.NDArray[np.bool_]
 
 WHO = "probe "
-"""What stands before a probe's name where it is named as the one who keeps back, suspends or requeues."""
+"""Prefix of a probe's name as the source of a reason, a suspension or a requeue."""
 
 _BROKEN = "resource {name} is broken{since: (since *)}{text:: *}"
 _STARTS, _GOES_ON = reason_kinds(
@@ -41,12 +42,12 @@ _STARTS, _GOES_ON = reason_kinds(
 
 
 def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:
-    """Probes that are gone and needed, needs that are no probes, pipe queues that need something, probes that
-    try nothing sensible, or units that are not there."""
+    """Yield a line for each removed probe that is needed, need without a probe, pipe queue with needs, and
+    probe with a wrong command or unit."""
     probes, queues = PROBES.all(settings), settings.queues
     changed = [split(path) for path in touched or ()]
-    gone = [name for kind, name, _ in changed if kind is PROBES and name not in probes]
-    for name in gone:
+    removed = [name for kind, name, _ in changed if kind is PROBES and name not in probes]
+    for name in removed:
         needing = ", ".join(queue.name for queue in queues.values() if name in queue.needs)
         if needing:
             yield f"probe {name} is needed by queue {needing}; take it out of its needs first"
@@ -78,21 +79,21 @@ def _wrong_needs(queue: Queue, probes: Mapping[str, Probe]) -> Iterable[str]:
         elif (units := probes[name].units) is not None:
             yield f"queue {queue.name} needs probe {name}, which tries units of {units}: these are asked for"
     if queue.needs and queue.kind == "pipe":
-        yield f"queue {queue.name}: a pipe queue runs nothing and needs nothing; say it of batch queues"
+        yield f"queue {queue.name}: a pipe queue runs nothing and needs nothing; set needs of batch queues"
 
 
 def _settle(site: Site) -> bool:
-    """What probes found that are no more is forgotten."""
-    gone = site.resources.keys() - tried(site).keys()
-    for name in gone:
+    """Forget the results of removed probes; True if there were any."""
+    removed = site.resources.keys() - tried(site).keys()
+    for name in removed:
         del site.resources[name]
     note_away(site)
-    return bool(gone)
+    return bool(removed)
 
 
 def _vet(site: Site, settings: Settings, change: Change) -> None:
-    """Raises BadValue for a probe that requests need and that is to go, for one that nobody could name, and
-    for a URL without a host."""
+    """Raise BadValue for the deletion of a probe that requests need, a reserved name, and a URL without a
+    host."""
     _, name, _ = split(change.path)
     if change.op == "delete":
         needing = sorted(seq for seq, request in site.requests.items() if name in request.spec.ask.needs)
@@ -139,13 +140,13 @@ PROBES = declare(
 
 
 def tried(site: Site) -> dict[str, Probe]:
-    """What is tried, by the names of the resources: each probe, those of units once for each unit."""
-    every = (tried_by(site, probe) for probe in PROBES.all(site.settings).values())
-    return {name: probe for each in every for name, probe in each.items()}
+    """Return the probes by resource: each probe, one of units once for each unit."""
+    parts = (tried_by(site, probe) for probe in PROBES.all(site.settings).values())
+    return {name: probe for part in parts for name, probe in part.items()}
 
 
 def tried_by(site: Site, probe: Probe) -> dict[str, Probe]:
-    """The same of one probe."""
+    """Return a probe by resource; one of units once for each unit."""
     if probe.units is None:
         return {probe.name: probe}
     consumable = site.settings.consumables.get(probe.units)
@@ -159,7 +160,7 @@ refusals.declare(
 
 
 def check_needs(site: Site, needs: Collection[str]) -> None:
-    """Raises Refusal for what a request says it needs and nobody watches."""
+    """Raise Refusal if a request needs a resource that has no probe."""
     probes = (
         [name for name, probe in PROBES.all(site.settings).items() if probe.units is None] if needs else ()
     )
@@ -172,12 +173,12 @@ def check_needs(site: Site, needs: Collection[str]) -> None:
 
 
 def broken(site: Site) -> dict[str, ResourceState]:
-    """The probes whose resources are broken now, by name."""
+    """Return the resources that are broken now, by name."""
     return {name: state for name, state in site.resources.items() if state.state == "broken"}
 
 
 def needs_of(site: Site, request: Request) -> Iterator[str]:
-    """Resources that a request needs where it is: its queue's, then its own, then the units it holds."""
+    """Yield the resources that a request needs: those of its queue, its own, then the units that it holds."""
     queue = site.settings.queues.get(request.queue)
     if queue is not None:
         yield from queue.needs
@@ -186,32 +187,30 @@ def needs_of(site: Site, request: Request) -> Iterator[str]:
 
 
 def keeping(site: Site, request: Request) -> Reason | None:
-    """The first broken resource that a waiting request needs; None when it needs none."""
-    if not site.resources:
-        return None
-    found = broken(site)
-    return first_of(found, needs_of(site, request))
+    """Return the reason of the first broken resource that a waiting request needs; None: it needs none."""
+    return first_of(broken(site), needs_of(site, request)) if site.resources else None
 
 
 def first_of(found: Mapping[str, ResourceState], needs: Iterator[str]) -> Reason | None:
-    """The reason that the first of these needs gives, None when none is among the broken ones."""
+    """Return the reason of the first of these needs that is broken; None: none is."""
     name = next((each for each in needs if each in found), None)
     return reason(name, found[name]) if name is not None else None
 
 
 def reason(name: str, state: ResourceState, *, goes_on: bool = False, since: str = "") -> Reason:
-    """Why one waits for a resource; ``goes_on``: it is suspended; ``since``: the time of day it broke."""
+    """Return the reason of a request that waits for a resource. ``goes_on``: it is suspended; ``since``: the
+    time of day at which the resource broke."""
     return (_GOES_ON if goes_on else _STARTS)(WHO + name, name, since, state.text)
 
 
 def blocked_mask(site: Site, columns: Columns) -> Mask | None:
-    """Rows whose own needs are broken; None if there is no such row. The needs of a queue keep back all its
-    rows alike and are not looked at here."""
+    """Return the rows with own needs that are broken; None: there is no such row. Needs of the queue are not
+    considered: they hold all its rows."""
     found = broken(site)
     if not found:
         return None
-    kinds = site.numbers.needs.names
-    table = np.array([not found.keys().isdisjoint(each.split("+")) for each in kinds], dtype=bool)
+    keys = site.numbers.needs.names
+    table = np.array([not found.keys().isdisjoint(key.split("+")) for key in keys], dtype=bool)
     if not table.any():
         return None
     mask: Mask = table[columns.needs]

@@ -1,8 +1,11 @@
-"""Route: pipe queues pass requests on, by the limits requests ask for (semantics.md 1, nqs.md 5).
+"""Route: pipe queues pass requests on by the limits that they ask for (semantics.md 1, nqs.md 5).
 
-Destinations are tried in order; the first that accepts wins. A destination accepts a request when it is
-enabled, its owner has access, it is not full (loadonly), every limit asked for is within its own, and its
-domain takes such requests. An omitted CPU time counts as ``set default cpu_limit``.
+Destinations are tried in order; the first that accepts wins. A destination accepts a request if
+
+- it is enabled and not full (``loadonly``), and the owner has access,
+- all limits that the request asks for are within its own; an omitted CPU time counts as ``set default
+  cpu_limit``,
+- its domain takes such requests.
 """
 
 from collections import Counter
@@ -38,31 +41,29 @@ _ITS_TURN, _NOT_NOW = reason_kinds(
 (_NOT_EVER,) = reason_kinds(ReasonCode.NEVER, no_destination="no destination takes it: {objections}")
 
 TURN = 10_000
-"""ms after which the next stretch of a pipe queue too long for one pass is tried, should nothing happen."""
+"""Longest time (ms) until the next part of a pipe queue is tried that is too long for one pass."""
 
 
 class Objection(Struct, frozen=True):
-    """Why one destination does not take a request, in a line; ``later``: it may take it at another time."""
+    """Reason of a destination to refuse a request, in a line. ``later``: it may take it at another time."""
 
     text: str
     later: bool = False
 
 
 def may_enter(queue: Queue, owner: str, groups: Collection[str] = ()) -> bool:
-    """Whether a user, member of these Unix groups, may submit to a queue."""
-    nobody = queue.restricted and not (queue.users or queue.groups)
-    return not nobody and lets_in(queue.users, queue.groups, owner, groups)
+    """True if a user, member of these Unix groups, may submit to a queue."""
+    closed = queue.restricted and not (queue.users or queue.groups)
+    return not closed and lets_in(queue.users, queue.groups, owner, groups)
 
 
 def closed_domain(site: Site, queue: Queue, owner: str, groups: Collection[str]) -> str | None:
-    """Why a queue's domain takes nothing of that user; None where it may, and of a pipe queue, which has
-    none."""
+    """Return why a queue's domain takes no requests of that user; None: it may, or it is a pipe queue."""
     return turned_away(site.domain_of(queue.name), owner, groups) if queue.kind == "batch" else None
 
 
 class Routes:
-    """Finds destinations over one site; ``moved`` counts requests it has placed already (loadonly queues
-    fill up).
+    """Finder of destinations; ``moved`` counts the requests placed so far, which fill queues.
 
     ``exits`` with a route hook and ``view`` let the site choose the destinations to try.
     """
@@ -89,38 +90,37 @@ class Routes:
         seen: RequestView | None = None,
         number: int = 1,
     ) -> tuple[str | None, list[Objection]]:
-        """The batch queue (or stopped pipe queue) that takes the request now, else None with what each
-        destination objected. ``seen`` is the request as the route exit is shown it; it counts as ``number``
-        of them (an array as many as have not begun)."""
+        """Return the batch queue (or stopped pipe queue) that takes the request now, else None, and the
+        objections.
+
+        ``seen``: the request as the route exit sees it; ``number``: the count of requests that it stands for,
+        of an array its indices that have not begun.
+        """
         objections: list[Objection] = []
-        for name in self._destinations(pipe, seen):
+        names: Sequence[str] = pipe.destinations
+        if self._exits is not None and seen is not None and self._view is not None:
+            names = self._exits.route(seen, names, self._view)
+        for name in names:
             queue = self._site.settings.queues.get(name)
             if queue is None:
                 objections.append(Objection(f"{name}: there is no such queue"))
                 continue
             objection = self._objection(spec, queue, groups, number)
-            if objection is None and queue.kind == "batch":
-                return name, objections
-            if objection is None and not queue.started:
-                return name, objections
-            if objection is None:
-                found, more = self.find(spec, queue, groups, seen, number)
-                if found is not None:
-                    return found, objections
-                objections += more
-            else:
+            if objection is not None:
                 objections.append(objection)
+                continue
+            if queue.kind == "batch" or not queue.started:
+                return name, objections
+            found, more = self.find(spec, queue, groups, seen, number)
+            if found is not None:
+                return found, objections
+            objections += more
         return None, objections
 
     def moved(self, queue: str, owner: str, number: int) -> None:
-        """Counts so many more requests of an owner in a queue."""
+        """Count more requests of an owner in a queue."""
         self._held[queue] = self._count(queue) + number
         self._moved[queue, owner] += number
-
-    def _destinations(self, pipe: Queue, seen: RequestView | None) -> Sequence[str]:
-        if self._exits is None or seen is None or self._view is None:
-            return pipe.destinations
-        return self._exits.route(seen, pipe.destinations, self._view)
 
     def _objection(self, spec: Spec, queue: Queue, groups: Collection[str], number: int) -> Objection | None:
         if queue.kind == "batch":
@@ -138,8 +138,8 @@ class Routes:
         return full
 
     def _full(self, owner: str, queue: Queue, number: int) -> Objection | None:
-        """Return the ``queued_limit``, or ``loadonly``, that keeps so many requests out. One that does so for
-        ever, as it is less than their number, comes first."""
+        """Return the ``queued_limit``, or ``loadonly``, that refuses so many requests; first a limit that is
+        less than their number, which refuses them for ever."""
         name, pair, tallies = queue.name, (queue.name, owner), (self._site.tally, self._coming)
         own = sum(tally.pairs.get(pair, 0) for tally in tallies) + self._moved[pair]
         bounds = (
@@ -153,8 +153,8 @@ class Routes:
         )
         counts = f"; this array counts {number}" if number > 1 else ""
         objections = [
-            Objection(f"{name}: {said.format(most)}, it has {have}{counts}", later=number <= most)
-            for most, have, said in bounds
+            Objection(f"{name}: {text.format(most)}, it has {have}{counts}", later=number <= most)
+            for most, have, text in bounds
             if most is not None and have + number > most
         ]
         return min(objections, key=lambda each: each.later, default=None)
@@ -166,7 +166,8 @@ class Routes:
 
 
 def as_routed(spec: Spec, default_cpu: int | None) -> Spec:
-    """What routing compares with limits: an omitted CPU time is the site's default (None: unlimited)."""
+    """Return a request as routing compares it with limits: an omitted CPU time is the site's default (None:
+    unlimited)."""
     if spec.ask.cpu_wanted() is not None:
         return spec
     return replace(spec, ask=replace(spec.ask, cpu=UNLIMITED if default_cpu is None else default_cpu))
@@ -176,7 +177,7 @@ def as_routed(spec: Spec, default_cpu: int | None) -> Spec:
 
 
 def verify(settings: Settings, site: Site) -> list[str]:
-    """Pipe queues that lead nowhere."""
+    """Return a line for each pipe queue without a destination."""
     return [
         f"pipe queue {queue.name} has no destination: set destination=(...) {queue.name}"
         for queue in settings.queues.values()
@@ -185,8 +186,10 @@ def verify(settings: Settings, site: Site) -> list[str]:
 
 
 def act(draft: Draft, now: Instant) -> Instant | None:
-    """Moves what a destination takes now; at most ``offers_per_pass`` requests of a pipe queue are tried in
-    a pass, others in the next."""
+    """Move the requests that a destination takes now.
+
+    A pass tries at most ``offers_per_pass`` requests of a pipe queue; the next passes try the others.
+    """
     pipes = [(queue, columns) for queue, columns in draft.waiting if queue.kind == "pipe"]
     if not pipes:
         return None
@@ -204,13 +207,13 @@ def act(draft: Draft, now: Instant) -> Instant | None:
 
 
 def _in_turn(draft: Draft, columns: Columns, now: Instant) -> Iterator[Request]:
-    """By date and number; where they are too many for one pass, a stretch that each event moves on, and on a
-    quiet machine the time."""
+    """Yield the requests of a pipe queue by date and number. If they are too many for one pass, yield a part
+    that moves on with each event, and with time."""
     order = np.lexsort((columns.turn, columns.date))
     most = draft.site.settings.global_.offers_per_pass
     if len(order) > most:
-        turn = draft.site.n + now // TURN * most
-        order = np.roll(order, -(turn % len(order)))[:most]
+        start = draft.site.n + now // TURN * most
+        order = np.roll(order, -(start % len(order)))[:most]
     return (columns.request(row) for row in order.tolist())
 
 
@@ -221,13 +224,13 @@ def _route(draft: Draft, routes: Routes, pipe: Queue, request: Request) -> None:
         routes.moved(found, request.owner, number)
         draft.before.append(Move(request.seq, found))
         return
-    said = "; ".join(objection.text for objection in objections) or "it has no destination"
+    text = "; ".join(objection.text for objection in objections) or "it has no destination"
     later = not objections or any(objection.later for objection in objections)
-    draft.own[request.seq] = (_NOT_NOW if later else _NOT_EVER)(f"queue {pipe.name}", said)
+    draft.own[request.seq] = (_NOT_NOW if later else _NOT_EVER)(f"queue {pipe.name}", text)
 
 
 def stands(site: Site, action: Action) -> bool:
-    """A move stands as long as its request waits."""
+    """True for a move: it is right as long as its request waits."""
     return isinstance(action, Move)
 
 

@@ -1,12 +1,15 @@
-"""Startable: for how many PEs each owner in each group has requests that could start, the work on which
-quotas rest beside what runs (`model.balance`).
+"""Startable work: PEs of the requests that could start, by owner and group. Quotas rest on it and on running
+requests (`model.balance`).
 
-Queued in a started batch queue, and kept back neither by a limit of its own people (user and group limits,
-groups' caps), nor by what is broken, nor by a shift that drains its queue, nor by the machine's size, nor by
-a cap or limit that leaves too little for it even when nothing runs (a run limit of 0 leaves nothing). Room
-that others hold (PEs, memory, run limits) is no such limit: who waits for it has work. What exits say is not
-asked. A queue that was stopped counts as long as requests of it run: what runs on was given while all waited,
-and is accounted for to them.
+A request counts if it is queued in a started batch queue and none of these holds it:
+
+- a limit of its user or group, or a cap of the group,
+- a broken resource, or a shift that drains its queue,
+- the size of the machine, or a cap or limit that is too small even if nothing runs (such as a run limit of
+  0).
+
+A request counts if it waits for room that others hold (PEs, memory, run limits). Exits are not asked.
+A stopped queue counts while requests of it run: their use is accounted for to all that waited at their start.
 """
 
 from collections.abc import Mapping
@@ -22,7 +25,6 @@ from nqspy.model.columns import Columns, Ints
 from nqspy.model.domains import APPLICATION, account_key
 from nqspy.model.queues import Queue
 from nqspy.model.requests import State
-from nqspy.model.site import Site
 
 Pairs = Mapping[str, int]
 """PEs by ``GROUP:OWNER``."""
@@ -33,9 +35,11 @@ def gate_of(draft: Draft, *, run_limits: bool = True) -> Gate:
 
     The draft knows the gate, and the gate does not know the draft: no circle outlives the pass.
     """
-    known = ref(draft)
-    gate = Gate(draft.site, draft.now, lambda: _there(known).ledger, room=draft.rooms, run_limits=run_limits)
-    draft.startable = lambda domain: _by_gate(_there(known), gate, domain)
+    weak = ref(draft)
+    gate = Gate(
+        draft.site, draft.now, lambda: _draft_of(weak).ledger, room=draft.rooms, run_limits=run_limits
+    )
+    draft.startable = lambda domain: _by_gate(_draft_of(weak), gate, domain)
     return gate
 
 
@@ -52,16 +56,16 @@ def _counting_chosen(draft: Draft) -> Gate:
     return gate
 
 
-def _there(known: ref[Draft]) -> Draft:
-    """The draft of a pass that is not over."""
-    draft = known()
+def _draft_of(weak: ref[Draft]) -> Draft:
+    """Return the draft of a pass that is not over."""
+    draft = weak()
     assert draft is not None
     return draft
 
 
 def startable(draft: Draft, gate: Gate, domain: str) -> Pairs:
-    """What could start now in a domain, 0 for those of whom only what could not is queued: without what this
-    pass has chosen, at most its PEs for each."""
+    """Return the startable PEs in a domain without this pass's starts, at most the PEs of the domain for each
+    owner and group. An owner and group have 0 if no queued request of theirs can start."""
     site, names = draft.site, draft.site.numbers.pairs.names
     queued = total = _NONE
     elsewhere = site.is_divided() or domain != APPLICATION
@@ -69,10 +73,11 @@ def startable(draft: Draft, gate: Gate, domain: str) -> Pairs:
         if elsewhere and site.domain_of(queue.name).name != domain:
             continue
         queued = _both(queued, columns.pes_by_pair())
-        if queue.kind == "batch" and (queue.started or _runs_something(site, queue.name)):
+        runs = (r.state is State.RUNNING for r in site.started.values() if r.queue == queue.name)
+        if queue.kind == "batch" and (queue.started or any(runs)):
             total = _both(total, _of_queue(draft, gate, queue, columns))
     rows = queued.nonzero()[0]
-    total = _both(np.zeros(len(queued), dtype=np.int64), total) if len(total) < len(queued) else total
+    total = _both(np.zeros(len(queued), dtype=np.int64), total)
     pes = np.minimum(total[rows], site.balance_of(domain).terms.pes).tolist()
     return dict(zip(map(names.__getitem__, rows.tolist()), pes, strict=True))
 
@@ -81,45 +86,42 @@ _NONE = np.zeros(0, dtype=np.int64)
 
 
 def _both(some: Ints, more: Ints) -> Ints:
-    """Sums by number, of which there may be more in one than in the other. Neither is changed."""
+    """Return the sums of two arrays by number; one may be longer. Neither is changed."""
     if not len(some):
         return more
     longer, shorter = (some, more) if len(some) >= len(more) else (more, some)
-    made = longer.copy()
-    made[: len(shorter)] += shorter
-    return made
-
-
-def _runs_something(site: Site, queue: str) -> bool:
-    running = (request for request in site.started.values() if request.queue == queue)
-    return any(request.state is State.RUNNING for request in running)
+    sums = longer.copy()
+    sums[: len(shorter)] += shorter
+    return sums
 
 
 def changes(draft: Draft) -> tuple[tuple[str, int], ...]:
-    """What a pass has to tell of it: by name (`domains.account_key`), where it is not what the last pass that
-    told of it said. Of an owner who waits and can start nothing that is told too, once: who follows the
-    journal has nothing else that says so."""
+    """Return the startable PEs that differ from the last report of a pass, by name (`domains.account_key`).
+
+    An owner with waiting requests that cannot start is reported once with 0: the journal shows it nowhere
+    else.
+    """
     site = draft.site
     waits = any(map(len, site.waiting.values()))
-    found: list[tuple[str, int]] = []
+    changed: list[tuple[str, int]] = []
     for domain in site.shared():
-        known = site.balance_of(domain).startable()
-        now = _now(draft, domain) if waits or any(known.values()) else {}
-        others = sorted({name for name, _ in now.items() ^ known.items()})
-        told = [name for name in others if name in now or known[name]]
-        found += [(account_key(domain, name), now.get(name, 0)) for name in told]
-    return tuple(found)
+        before = site.balance_of(domain).startable()
+        now = _after_pass(draft, domain) if waits or any(before.values()) else {}
+        differing = sorted({name for name, _ in now.items() ^ before.items()})
+        reported = [name for name in differing if name in now or before[name]]
+        changed += [(account_key(domain, name), now.get(name, 0)) for name in reported]
+    return tuple(changed)
 
 
-def _now(draft: Draft, domain: str) -> Pairs:
-    """With what runs and what this pass has chosen: the pass's own count where nothing else is in it."""
+def _after_pass(draft: Draft, domain: str) -> Pairs:
+    """Return the startable PEs after this pass: by its own gate, unless the pass resumes requests."""
     if draft.startable is not None and not draft.resumed:
         return draft.startable(domain)
     return startable(draft, _counting_chosen(draft), domain)
 
 
 def _of_queue(draft: Draft, gate: Gate, queue: Queue, columns: Columns) -> Ints:
-    """PEs by pair."""
+    """Return the startable PEs of a queue by pair of owner and group."""
     site = draft.site
     found, gone = columns.pes_by_pair(), draft.gone(queue.name)
     bound = gate.rules(queue.name) or site.resources or columns.most("count") > 1
@@ -152,7 +154,7 @@ def _pes_of(columns: Columns, rows: Ints | list[int], pairs: int) -> Ints:
 
 
 def _drop_indices(draft: Draft, gate: Gate, out: Mask | None, columns: Columns, found: Ints) -> None:
-    """Indices of arrays that this pass has chosen, or that may not run beside the others of theirs."""
+    """Subtract the indices of arrays that this pass starts, or that the limit of their array holds."""
     rows = set((columns.count > 1).nonzero()[0].tolist() if columns.most("count") > 1 else ())
     rows |= gate.arrays.rows(columns)
     for row in rows:

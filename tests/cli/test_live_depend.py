@@ -65,7 +65,7 @@ def test_what_can_never_be_met_is_held_and_an_operator_releases_it(office):
     ]
     told = office.run("qstat", "--why", second).ok().out
     assert "ended (exit, exit status 3)" in told
-    assert "needed:   its owner must delete it (qdel), or an operator let it run all the same" in told
+    assert "needed:   the owner must delete it (qdel), or an operator release it" in told
     office.run("qrls", "-h", "s", second).ok()
     assert office.ended(second)["exit_status"] == 0
 

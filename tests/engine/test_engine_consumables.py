@@ -98,7 +98,7 @@ def test_one_consumable_is_altered_and_the_others_stay(lab):
     [
         ("create consumable x", "give its units as a list or auto, or their count"),
         ("create consumable x count=2 units=(a)", "one of the two"),
-        ("set consumable gpu count=2", "one of the two (units=() or count=none takes back what there was)"),
+        ("set consumable gpu count=2", "one of the two (units=() or count=none deletes the former)"),
         ("set consumable nope offline=(1)", "there is no consumable nope; there are gpu, matlab"),
         ("create consumable x units=(a/b)", "'a/b' is no name for a unit"),
         ("create consumable x count=1 env=LD_PRELOAD", "a variable with a meaning of its own"),
@@ -106,7 +106,7 @@ def test_one_consumable_is_altered_and_the_others_stay(lab):
         ("create consumable x count=1 env=NCPUS", "a variable with a meaning of its own"),
         ("create consumable x count=1 env=x-y", "is no variable"),
         ("create consumable mem count=1", "qsub reads -l mem="),
-        ("create consumable waltime count=1", "as walltime= with a slip"),
+        ("create consumable waltime count=1", "as walltime= with a typing error"),
         ("create consumable x count=2 offline=(2)", "consumable x has no unit 2; its units: 0, 1"),
         ("set consumable gpu offline=(7)", "consumable gpu has no unit 7; its units: 0, 1, 2, 3"),
         ("set queue batch consumable_limit=(fpga=1)", "names fpga, which is no consumable"),

@@ -51,7 +51,7 @@ def test_a_new_domain_takes_pes_from_application_and_gives_them_back(centre):
         ("create domain application pes=0", "domain application is always there"),
         ("set domain application pes=0-3", "domain application is always there"),
         ("set domain * pes=0-3", "domain application is always there"),
-        ("set machine pes=6", "domain wide has PE 7, which a machine of 6 has not; set its pes first"),
+        ("set machine pes=6", "domain wide has PE 7, but the machine has 6 PEs; set its pes first"),
         ("delete domain application", "domain application is always there"),
         ("delete domain wide", "queue day names domain wide; give it another first: set queue domain="),
         ("set domain nowhere depth=2", "there is no domain nowhere; there are application, wide"),

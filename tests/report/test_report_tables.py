@@ -121,7 +121,7 @@ def test_why_says_who_keeps_a_request_back_and_what_it_needs(book):
         ("starts_when_well", "probe nfs", ("nfs", "", ""), "nfs is broken",
          "its probe must find the resource well again"),
         ("cap_decays", "group d1", (20, 3_600_000, "CPU time", 7_200_000),
-         "it has 2:00:00 with what runs: past use must decay", "decay, which it does with time"),
+         "it has 2:00:00 with what runs: past use must decay", "decays with time"),
         ("cap_runs", "group d1", (20, 3_600_000, "CPU time", 7_200_000),
          "it has 2:00:00 with what runs: some of what runs must end", "must end, or the limit be"),
         ("limit_reached", "queue batch", ("run", 1, "queue batch", ""),

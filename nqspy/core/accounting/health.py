@@ -1,8 +1,7 @@
-"""Health: what needs a broken resource is not started, and what runs and needs it gives way as its probe
-says (``running=hold|suspend|requeue``). All is released by itself once the probe is well again.
+"""Health: a request that needs a broken resource does not start, and one that runs gives way as the probe is
+set (``running=hold|suspend|requeue``). When the probe is well again, all requests go on by themselves.
 
-`Count` tells from single tries when a resource counts as broken: the daemon's probes and the simulator use
-it alike.
+`Count` decides from single tries if a resource is broken, for the daemon's probes and for the simulator.
 """
 
 from collections.abc import Iterator
@@ -24,17 +23,25 @@ _STRENGTH = {"suspend": 1, "requeue": 2}
 
 
 def act(draft: Draft, now: Instant) -> Instant | None:
-    """Shuts the queues that need something broken, and has started requests give way or stay parked."""
+    """Close the queues that need a broken resource; make started requests give way or stay parked."""
     found = broken(draft.site) if draft.site.resources else {}
-    if found:
-        for queue in draft.site.settings.queues.values():
-            kept = first_of(found, iter(queue.needs))
-            if kept is not None:
-                draft.shut.setdefault(queue.name, kept)
-        for request in draft.running():
-            _give_way(draft, request)
-        for request in draft.parked():
-            _stay(draft, request)
+    if not found:
+        return None
+    for queue in draft.site.settings.queues.values():
+        why = first_of(found, iter(queue.needs))
+        if why is not None:
+            draft.shut.setdefault(queue.name, why)
+    for request in draft.running():
+        if (wished := wish(draft.site, request)) is not None:
+            if wished.action == "requeue":
+                draft.requeue(request, *_cause(draft, wished))
+            else:
+                draft.suspend(request, *_cause(draft, wished), parked=True)
+    for request in draft.parked():
+        if (wished := wish(draft.site, request)) is not None:
+            draft.keep(request, _staying(draft.site, wished))
+            if wished.action == "requeue":
+                draft.requeue(request, *_cause(draft, wished))
     return None
 
 
@@ -42,20 +49,20 @@ def act(draft: Draft, now: Instant) -> Instant | None:
 
 
 class ResourceWish(Struct, frozen=True):
-    """What shall become of a started request, and the probe that wants it."""
+    """Wanted action on a started request, and the probe that wants it."""
 
     action: str
     probe: str
 
     @property
     def until_then(self) -> str:
-        """Until when it is wished, as people read it."""
+        """End of the wish, in words."""
         return f"resource {self.probe} is broken; it goes on when probe {self.probe} is well again"
 
 
 def wish(site: Site, request: Request) -> ResourceWish | None:
-    """What shall become of a started request while resources it needs are broken: the strongest of their
-    probes' wishes (requeue, suspend); None: it goes on. One that cannot be run again is never requeued."""
+    """Return the strongest wish (requeue, suspend) of the broken probes that a started request needs; None:
+    it goes on. A request that cannot be rerun is never requeued."""
     best: ResourceWish | None = None
     for each in _wishes(site, request):
         if best is None or _STRENGTH[each.action] > _STRENGTH[best.action]:
@@ -64,14 +71,14 @@ def wish(site: Site, request: Request) -> ResourceWish | None:
 
 
 def stands(site: Site, action: Action) -> bool:
-    """Whether a probe still wants this of a started request."""
+    """True if a probe still wants this action on a started request."""
     if not isinstance(action, Suspend | Requeue) or action.cause.kind != "probe":
         return False
     return ResourceWish(action.kind, action.cause.name) in _wishes(site, site.started[action.seq])
 
 
 def explain(site: Site, request: Request) -> Reason | None:
-    """The broken resource that keeps a request from starting, or from going on."""
+    """Return the reason of a broken resource that holds a waiting or suspended request."""
     if not site.resources:
         return None
     if request.state is not State.SUSPENDED:
@@ -88,51 +95,33 @@ def _wishes(site: Site, request: Request) -> Iterator[ResourceWish]:
     found = broken(site)
     for name in needs_of(site, request) if found else ():
         probe = tried(site).get(name) if name in found else None
-        if probe is not None and probe.running in _STRENGTH and _can(probe, request):
+        if probe is None or probe.running not in _STRENGTH:
+            continue
+        if probe.running != "requeue" or request.spec.rerunnable:
             yield ResourceWish(probe.running, name)
 
 
-def _can(probe: Probe, request: Request) -> bool:
-    return probe.running != "requeue" or request.spec.rerunnable
-
-
-def _said(draft: Draft, wished: ResourceWish) -> tuple[Cause, str]:
-    said = draft.site.resources[wished.probe].text
-    return Cause("probe", wished.probe), f"resource {wished.probe} is broken{f': {said}' if said else ''}"
-
-
-def _give_way(draft: Draft, request: Request) -> None:
-    wished = wish(draft.site, request)
-    if wished is not None:
-        cause, text = _said(draft, wished)
-        if wished.action == "requeue":
-            draft.requeue(request, cause, text)
-        else:
-            draft.suspend(request, cause, text, parked=True)
-
-
-def _stay(draft: Draft, request: Request) -> None:
-    wished = wish(draft.site, request)
-    if wished is not None:
-        draft.keep(request, _staying(draft.site, wished))
-        if wished.action == "requeue":
-            draft.requeue(request, *_said(draft, wished))
+def _cause(draft: Draft, wished: ResourceWish) -> tuple[Cause, str]:
+    result = draft.site.resources[wished.probe].text
+    return Cause("probe", wished.probe), f"resource {wished.probe} is broken{f': {result}' if result else ''}"
 
 
 # ---------------------------------------------------------------- single tries
 
 
 class Count:
-    """Counts good and failed tries of one probe in a row. ``state`` is what it is known as: None before its
-    first result."""
+    """Counter of good and failed tries of one probe in a row. ``state``: None before the first result."""
 
     def __init__(self, state: Health | None = None) -> None:
         self.state = state
         self._row = 0
 
     def tell(self, probe: Probe, good: bool) -> Health | None:
-        """Takes one try's result; the new state if that makes one: broken after ``fails`` failed tries in a
-        row, ok after ``recovers`` good ones, or after the first where nothing is known yet."""
+        """Count the result of a try; return the new state if it changes.
+
+        It changes to broken after ``fails`` failed tries in a row, to ok after ``recovers`` good ones, or
+        after the first good one if there was no result before.
+        """
         result: Health = "ok" if good else "broken"
         if result == self.state:
             self._row = 0

@@ -1,9 +1,11 @@
-"""Caps of groups (``set group d3 limit=20%``): how much of the machine a group, with all groups below it,
-holds and uses at most.
+"""Caps of groups (``set group d3 limit=20%``): the most of the machine that a group, with all groups below
+it, holds and uses.
 
-It never holds more than that part of the PEs at a time, rounded up to whole PEs, and is not started further
-while its decayed use, committed use included, is at or above that part of what the machine gives in the same
-measure: PEs x half-life / ln 2 (`people.capped_use`). A forced request goes past both.
+- PEs: the group never holds more than that part of the PEs at a time, rounded up.
+- Use: no request of the group starts while its decayed use, with committed use, is at least that part of the
+  machine's: PEs x half-life / ln 2 (`people.capped_use`).
+
+A forced request passes both.
 """
 
 from collections.abc import Callable, Iterable
@@ -34,13 +36,13 @@ _TOO_FEW = _PES + "it cannot start under this limit"
 (_NOT_NOW,) = reason_kinds(ReasonCode.LIMIT, IN_A_SHIFT, cap_never_now=_TOO_FEW)
 (_DECAYS,) = reason_kinds(
     ReasonCode.LIMIT,
-    "its group's use must decay, which it does with time, or the limit be raised",
+    "the use of its group decays with time; or raise the limit",
     cap_decays=_USE + "past use must decay",
 )
 
 
 class Cap(Struct, frozen=True):
-    """One group's cap: ``percent`` as it was set, ``pes`` and decayed ``use`` (ms) that come to it."""
+    """Cap of one group: ``percent`` as set, and the ``pes`` and decayed ``use`` (ms) that follow from it."""
 
     group: str
     percent: float
@@ -49,15 +51,15 @@ class Cap(Struct, frozen=True):
 
     @property
     def who(self) -> str:
-        """Who refuses."""
+        """Source of the reason."""
         return f"group {self.group}"
 
 
 class Caps(Rule):
-    """The caps of a site with what their groups hold: starts of a pass are added as they are decided.
+    """Caps of a site, and the PEs that their groups hold; starts of a pass are added.
 
-    ``ledger``: use by group, asked for only where there are caps; whoever decides a start commits it there.
-    ``bound``: there are any.
+    ``ledger``: returns use by group; it is called only if there are caps, and starts are committed to it
+    elsewhere. ``bound``: True if there are caps.
     """
 
     def __init__(self, site: Site, ledger: Callable[[], FairShare]) -> None:
@@ -88,7 +90,7 @@ class Caps(Rule):
         return [(("cap", cap.group), pes, cap.pes) for cap in self._of(request.group)]
 
     def _left(self, cap: Cap) -> int:
-        # Less than nothing: whose use is spent starts nothing, not even what holds no PEs.
+        # -1: a group at the cap of its use starts no request, not even one without PEs.
         return -1 if self._spent(cap) else max(0, cap.pes - self._held[cap.group])
 
     def _spent(self, cap: Cap) -> bool:

@@ -1,5 +1,5 @@
-"""Limits under the values that shifts give them: a request that exceeds a limit now waits for a shift only if
-one lets it start, with all its limits in force together."""
+"""Limits with the values that shifts give them: a request above a limit waits for a shift only if a shift
+lets it start with all its limits together."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -16,15 +16,15 @@ from nqspy.model.requests import Request
 from nqspy.model.site import Site
 
 TOGETHER = "one shift must raise all limits that it exceeds, or it must ask for less"
-"""What must happen where shifts raise limits of a request, and none of them lets it start."""
+"""Remedy if shifts raise limits of a request, and none of them lets it start."""
 (_NOT_TOGETHER,) = reason_kinds(
     ReasonCode.NEVER, TOGETHER, not_together="{said}; no shift that raises this limit lets it start"
 )
 
 
 class _Bar(Struct, frozen=True):
-    """A setting that can keep a request from starting even when nothing runs: its path, its value now, and
-    which values let the request start."""
+    """Setting that can refuse a request even if nothing runs: its path, its value now, and a test for values
+    that let the request start."""
 
     path: str
     value: Any
@@ -32,15 +32,15 @@ class _Bar(Struct, frozen=True):
 
 
 def judged(site: Site, request: Request, reason: Reason) -> Reason:
-    """Return a reason as it is, or one that says never where it waits for a shift that cannot come."""
+    """Return the reason, or one that says never if no shift lets the request start."""
     if reason.needed != IN_A_SHIFT or _starts_in_a_shift(site, list(_bars(site, request))):
         return reason
     return _NOT_TOGETHER(reason.who, reason.text)
 
 
 def _starts_in_a_shift(site: Site, bars: list[_Bar]) -> bool:
-    """True if shifts, in any order, lead to values that all let it start. A shift leaves what it does not
-    change as the shift before it left it."""
+    """True if shifts, in any order, lead to values that all let the request start. A setting that a shift
+    does not change keeps the value of the shift before."""
     opens = {bar.path: bar.opens for bar in bars}
     given = [shift.values(opens) for shift in site.settings.shifts.values()]
     changes = [{path: opens[path](value) for path, value in values.items()} for values in given]

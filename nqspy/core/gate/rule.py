@@ -34,7 +34,7 @@ IN_A_SHIFT = "a shift that raises the limit must come, or it must ask for less"
 
 
 class Rule(ABC):
-    """One cause for which a request may not start now.
+    """Cause for which a request may not start now.
 
     A rule answers for one request (`refuses`), for all rows of a queue at once (`mask`), and for later times
     (`claims`); `add` tells it what runs. The rows of `mask` are those of the requests that it refuses.
@@ -80,7 +80,7 @@ class ScopeLimit(Rule):
     @classmethod
     @abstractmethod
     def of(cls, site: Site, who: str, value: Any) -> Self | None:
-        """Return the limit that ``who`` (``queue night``, ``global``) has with this value of the setting;
+        """Return the limit of a scope (``queue night``, ``global``) with this value of the setting;
         None: it limits nothing."""
 
     def _name(self, request: Request) -> str:

@@ -1,8 +1,8 @@
-"""Consumables: as many units must be free as a request asks for, and limits bound how many may be held at a
-time in a queue, a complex or the whole site, by all, by one user or one group.
+"""Consumables: a request needs as many free units as it asks for. Limits bound the units held at a time in a
+queue, a complex or the whole site, by all, by one user or by one group.
 
-Units are held from start to end, by suspended requests too. What is counted here is what is there and what is
-held; which units a request gets is chosen when it starts (`consumables.UnitBoard`).
+A request holds its units from start to end, also while it is suspended. These rules count units;
+`consumables.UnitBoard` chooses them at the start.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ from nqspy.model.site import Site
 )
 (_ALL_AWAY,) = reason_kinds(
     ReasonCode.NO_UNITS,
-    "units must come back: set consumable offline=(), or what broke them be mended",
+    "bring units back: set consumable offline=(), or repair them",
     units_offline="it asks for {asked} {name}, of {most} only {left} are not offline{away:; offline: *}",
 )
 (_LIMITED,) = reason_kinds(
@@ -54,7 +54,7 @@ _ABOVE = "{word} limit {most}{of: of *} leaves {most} even when nothing runs, it
 (_TOO_MANY_LIMITED,) = reason_kinds(ReasonCode.NEVER, LESS, units_above_limit=_ABOVE)
 (_TOO_MANY_NOW,) = reason_kinds(ReasonCode.LIMIT, IN_A_SHIFT, units_above_limit_now=_ABOVE)
 _SHOWN = 4
-"""Holders that a reason names."""
+"""Most holders that a reason names."""
 
 
 @lru_cache(10_000)
@@ -63,7 +63,8 @@ def _wanted(key: str) -> tuple[tuple[str, int], ...]:
 
 
 def _rows(site: Site, left: Mapping[str, int], others: float, columns: Columns) -> Mask | None:
-    """Return the rows that ask for more of a consumable than is ``left`` of it; ``others``: of the rest."""
+    """Return the rows that ask for more of a consumable than is ``left`` of it; ``others``: left of all
+    others."""
     keys = map(_wanted, site.numbers.needs.names)
     more = [any(count > left.get(name, others) for name, count in key) for key in keys]
     rows: Mask | None = np.array(more, dtype=bool)[columns.needs] if any(more) else None
@@ -71,7 +72,7 @@ def _rows(site: Site, left: Mapping[str, int], others: float, columns: Columns) 
 
 
 class FreeUnits(Rule):
-    """Units that are free."""
+    """Free units of consumables."""
 
     shared = holds_forced = counts_suspended = True
 
@@ -81,7 +82,7 @@ class FreeUnits(Rule):
         self._starts: dict[str, list[Seq]] = {}
 
     def add(self, request: Request) -> None:
-        """Count the units of a request that this pass starts; what runs has its own already."""
+        """Count the units of a request that this pass starts; a running one has its units already."""
         for name, count in request.spec.ask.consumables if request.attempt is None else ():
             self._free[name] = self._free.get(name, 0) - count
             self._starts.setdefault(name, []).append(request.seq)
@@ -129,7 +130,7 @@ def _some(names: list[str]) -> str:
 
 
 class UnitLimit(ScopeLimit):
-    """Units that the requests of a scope hold at a time."""
+    """Limit of the units that the requests of a scope hold at a time."""
 
     shared = counts_suspended = True
     word, setting = "", "consumable_limit"
@@ -190,13 +191,13 @@ class UnitLimit(ScopeLimit):
 
 
 class UserUnitLimit(UnitLimit):
-    """Units of the requests of one user."""
+    """Limit of the units of one user's requests."""
 
     word, setting, per, shared = " user", "consumable_user_limit", "owner", False
 
 
 class GroupUnitLimit(UnitLimit):
-    """Units of the requests of one group."""
+    """Limit of the units of one group's requests."""
 
     word, setting, per, shared = " group", "consumable_group_limit", "group", False
 

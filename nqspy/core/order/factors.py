@@ -1,9 +1,10 @@
-"""The factors of intra-queue priority that columns give: time in queue, requested CPU time and memory.
+"""Factors of intra-queue priority that are computed from columns: time in queue, requested CPU time and
+memory.
 
-``P = S*share + C*cpu + M*memory + T*time`` with every factor in [0,1] (semantics.md 1, after seed 003, 6.1):
-time = time in queue / longest one waiting, cpu = 1 - requested / largest requested, memory likewise. An
-unlimited or omitted value counts as the queue's limit if finite, else as the largest finite one waiting. A
-factor whose divisor is 0 is 0 for all.
+``P = S*share + C*cpu + M*memory + T*time`` with every factor in [0,1] (semantics.md 1, after seed 003, 6.1).
+time = time in queue / longest time in queue; cpu = 1 - requested / largest requested; memory likewise. An
+unlimited or omitted value counts as the queue's limit if finite, else as the largest finite value in the
+queue. A factor with the divisor 0 is 0 for all.
 """
 
 from collections.abc import Iterable
@@ -20,20 +21,18 @@ from nqspy.model.queues import Queue, Weights
 INFINITE = float("inf")
 
 BLOCK = 16_000
-"""Rows that are computed at once: what comes of them in between stays near the processor and is no block of
-the kernel's."""
+"""Rows that are computed at once: small enough that intermediate results stay in the processor's cache."""
 
 
 def blocks(count: int) -> Iterable[slice]:
-    """All rows in blocks."""
+    """Return slices of all rows in blocks."""
     if 0 < count <= BLOCK:
         return (slice(0, count),)
     return (slice(start, min(start + BLOCK, count)) for start in range(0, count, BLOCK))
 
 
 class Scale(Struct, frozen=True):
-    """How one column becomes a factor: its divisor ``largest``, and what an infinite value counts as
-    (None: there is none)."""
+    """Scale of a column: the divisor ``largest``, and the value of an infinite one (None: there is none)."""
 
     largest: float
     instead: float | None = None
@@ -44,18 +43,18 @@ def _scale(columns: Columns, name: str, limit: int | None) -> Scale:
     if largest != INFINITE:
         return Scale(largest)
     values = getattr(columns, name)
-    known = values[values != INFINITE]
-    largest = float(known.max()) if len(known) else 0.0
+    finite = values[values != INFINITE]
+    largest = float(finite.max()) if len(finite) else 0.0
     instead = largest if limit is None else float(limit)
     return Scale(max(largest, instead), instead)
 
 
 class FactorTerms:
-    """The three factors of one queue at ``now``; divisors are those of the queue's requests as the pass
-    found them, so that a start does not shift the others' priorities."""
+    """The three factors of one queue at ``now``. The divisors are those at the beginning of the pass, so a
+    start does not change the priorities of others."""
 
     def __init__(self, queue: Queue, columns: Columns, redated: Ints | None, now: Instant) -> None:
-        """``redated``: the dates where this pass has changed some."""
+        """``redated``: the dates of all rows if this pass has changed some."""
         self._columns, self._now = columns, int(now)
         earliest = columns.least("date") if redated is None else redated.min()
         latest = columns.most("date") if redated is None else redated.max()
@@ -64,14 +63,8 @@ class FactorTerms:
         self._cpu = _scale(columns, "cpu", cpu_of(queue))
         self._memory = _scale(columns, "memory", memory_of(queue))
 
-    def _in_blocks(self, weights: Weights, dates: Ints) -> Floats:
-        found = np.empty(len(dates))
-        for rows in blocks(len(dates)):
-            found[rows] = self.weighted(weights, dates[rows], rows)
-        return found
-
     def time(self, dates: Ints, weight: float = 1.0) -> Any:
-        """``weight`` times the time factor; a date in the future counts as none waited."""
+        """Return ``weight`` times the time factor; a date in the future counts as no time in queue."""
         if not self._longest:
             return np.zeros(len(dates))
         waited = np.subtract(float(self._now), dates, dtype=np.float64)
@@ -84,17 +77,20 @@ class FactorTerms:
         return waited
 
     def cpu(self, rows: Ints | slice = slice(None), weight: float = 1.0) -> Any:
-        """``weight`` times the CPU factor of these rows."""
-        return _small(self._columns.cpu[rows], self._cpu, weight)
+        """Return ``weight`` times the CPU factor of these rows."""
+        return _factor(self._columns.cpu[rows], self._cpu, weight)
 
     def memory(self, rows: Ints | slice = slice(None), weight: float = 1.0) -> Any:
-        """``weight`` times the memory factor of these rows."""
-        return _small(self._columns.memory[rows], self._memory, weight)
+        """Return ``weight`` times the memory factor of these rows."""
+        return _factor(self._columns.memory[rows], self._memory, weight)
 
     def weighted(self, weights: Weights, dates: Ints, rows: Ints | slice = slice(None)) -> Floats:
-        """The weighted sum of the three for these rows; ``dates`` are theirs."""
+        """Return the weighted sum of the three factors of these rows; ``dates`` are their dates."""
         if isinstance(rows, slice) and len(dates) > BLOCK:
-            return self._in_blocks(weights, dates)
+            sums = np.empty(len(dates))
+            for block in blocks(len(dates)):
+                sums[block] = self.weighted(weights, dates[block], block)
+            return sums
         parts = []
         if weights.time:
             parts.append(self.time(dates, weights.time))
@@ -108,11 +104,11 @@ class FactorTerms:
         return total
 
 
-def _small(values: Floats, scale: Scale, weight: float) -> Any:
+def _factor(values: Floats, scale: Scale, weight: float) -> Any:
     if not scale.largest:
         return np.zeros(len(values))
     if scale.instead is not None:
         values = np.where(values == INFINITE, scale.instead, values)
-    found = values * (-weight / scale.largest)
-    found += weight
-    return found
+    factor = values * (-weight / scale.largest)
+    factor += weight
+    return factor

@@ -1,4 +1,4 @@
-"""Which rows of a line come first: by their scores, and where these are equal by other keys."""
+"""First rows of a queue by their scores; equal scores are ordered by other keys."""
 
 from collections.abc import Sequence
 
@@ -8,13 +8,13 @@ from nqspy.core.gate.rule import Mask
 from nqspy.model.columns import Floats, Ints
 
 NEVER = float("-inf")
-"""The score of a row that was taken."""
+"""The score of a removed row."""
 _SAMPLE = 16
-"""Every how manieth score is looked at to guess where the best begin."""
+"""Sampling stride for estimating the cut-off score."""
 
 
 def foremost(out: Mask | None, base: Floats, table: Floats | None, pair: Ints) -> tuple[float, Ints]:
-    """The best score of rows that are not ``out``, and which rows have it."""
+    """Return the best score of rows that are not ``out``, and the rows that have it."""
     score = base
     if table is not None:
         score = table.take(pair)
@@ -26,7 +26,8 @@ def foremost(out: Mask | None, base: Floats, table: Floats | None, pair: Ints) -
 
 
 def guess(score: Floats, most: int) -> float | None:
-    """A score that probably somewhat more than ``most`` rows reach, by a sample; None: they are too few."""
+    """Return a score that by a sample somewhat more than ``most`` rows reach; None: there are too few
+    rows."""
     sample = score[::_SAMPLE]
     rank = 2 * most // _SAMPLE + _SAMPLE
     if rank >= len(sample):
@@ -35,7 +36,7 @@ def guess(score: Floats, most: int) -> float | None:
 
 
 def first(rows: Ints, keys: Sequence[Floats | Ints], count: int) -> Ints:
-    """The ``count`` rows that are first by these keys (smaller first, the last key without ties), in no
+    """Return the ``count`` first rows by these keys (smaller first, the last key without ties), in no
     order."""
     if len(rows) <= count:
         return rows
@@ -49,7 +50,7 @@ def first(rows: Ints, keys: Sequence[Floats | Ints], count: int) -> Ints:
 
 
 def least(rows: Ints, key: Floats | Ints) -> Ints:
-    """Those of these rows that have the least value."""
+    """Return the rows of these that have the least value."""
     values = key[rows]
-    found: Ints = rows[values == values.item(values.argmin())]
-    return found
+    equal: Ints = rows[values == values.item(values.argmin())]
+    return equal

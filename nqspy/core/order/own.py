@@ -1,7 +1,7 @@
-"""An owner's order among his own requests (``qsub -p``): none is offered before one of the same owner, group
-and queue with a higher priority.
+"""Order of an owner's own requests (``qsub -p``): a request of a higher priority is offered before others of
+the same owner, group and queue.
 
-It is kept by putting the lower ones back, never by putting a higher one forward: so nobody gains on others.
+Lower requests move back, and no request moves forward: so no owner gains on others.
 """
 
 import numpy as np
@@ -9,13 +9,16 @@ import numpy as np
 from nqspy.model.columns import Columns, Floats, Ints
 
 STEP = 1e-9
-"""How far a request is put behind a higher one of its owner's: less than any difference that counts."""
+"""Difference by which a request is put behind a higher one of its owner: less than any that matters."""
 
 
 def behind_their_own(base: Floats, columns: Columns, dates: Ints, turns: Ints) -> None:
-    """Lowers the values of rows (minus infinity: no candidate) to below those of the same pair's rows of
-    higher priority, where some of a priority stand before one of these: by value, ``dates``, ``turns``. Rows
-    that an operator has scheduled are left alone. Nothing is done where nobody gave a priority."""
+    """Lower the values of rows to below those of the same pair's rows of higher priority.
+
+    The rows of a priority are lowered if one of them comes before a row of higher priority, by value,
+    ``dates``, ``turns``. A value of minus infinity means no candidate. Rows that an operator has scheduled
+    are left alone.
+    """
     if not columns.prioritised:
         return
     given = columns.priority != 0
@@ -34,15 +37,15 @@ def behind_their_own(base: Floats, columns: Columns, dates: Ints, turns: Ints) -
 
 
 _Place = tuple[float, int, int]
-"""What orders rows: whose is less comes first."""
+"""Sorting key of rows: the least comes first."""
 _FIRST: _Place = (-np.inf, 0, 0)
-"""Before everybody."""
+"""Key before all others."""
 
 
 def _place(base: Floats, dates: Ints, turns: Ints, rows: Ints, *, first: bool) -> _Place:
-    """That of the first, or the last, of these rows."""
+    """Return the key of the first, or the last, of these rows."""
     for keys in (-base, dates, turns):
-        found = keys[rows]
-        rows = rows[found == (found.min() if first else found.max())]
+        values = keys[rows]
+        rows = rows[values == (values.min() if first else values.max())]
     row = rows[0]
     return -float(base[row]), int(dates[row]), int(turns[row])

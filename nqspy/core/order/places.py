@@ -1,4 +1,4 @@
-"""Order: the factors of every queued request of a queue, and its place in the line (for qstat)."""
+"""Factors and place in the order of every queued request of a queue, for qstat."""
 
 from collections.abc import Collection, Mapping
 
@@ -19,18 +19,17 @@ from nqspy.model.site import Site
 from nqspy.ports import Exits
 
 SIMULATED = 1_000
-"""Places in a line that are found by simulating starts; all after them stand in plain order."""
+"""Number of places that are found by simulating starts; all others follow in plain order."""
 
 EXIT_CALLS = 5_000
-"""Calls of the shrpri exit for one line; after them its values stay as they are."""
-
+"""Most calls of the shrpri exit for one queue; after them its values stay as they are."""
 
 REDATED = 20_000
-"""Re-datings that are foreseen for one line; all places after them are in plain order."""
+"""Most re-datings that are simulated for one queue; all further places are in plain order."""
 
 
 class Place(Struct, frozen=True):
-    """One request's factors in [0,1], their weighted sum, and its place in the line from 1 upward."""
+    """Factors of one request in [0,1], their weighted sum, and its place in the order from 1 upward."""
 
     total: float
     share: float
@@ -41,7 +40,7 @@ class Place(Struct, frozen=True):
 
 
 class QueueOrder(Struct, frozen=True):
-    """The same for a whole queue at the instant ``at``: row i of each array is row i of the queue's
+    """Factors and places of a whole queue at the instant ``at``. Row i of each array is row i of the queue's
     columns."""
 
     at: Instant
@@ -57,7 +56,7 @@ class QueueOrder(Struct, frozen=True):
         return len(self.seq)
 
     def of(self, request: Request) -> Place:
-        """One queued request's. Raises KeyError when it is not in this queue's line."""
+        """Return the factors and the place of a request. Raises KeyError if it is not queued here."""
         row = request.slot
         if not 0 <= row < len(self.seq) or self.seq[row] != request.seq:
             raise KeyError(request.seq)
@@ -65,9 +64,9 @@ class QueueOrder(Struct, frozen=True):
         return Place(float(self.total[row]), share, cpu, memory, time, int(self.position[row]))
 
     def line(self) -> list[Seq]:
-        """Sequence numbers in the order of the line."""
-        found: list[Seq] = self.seq[np.argsort(self.position)].tolist()
-        return found
+        """Return the sequence numbers in order."""
+        seqs: list[Seq] = self.seq[np.argsort(self.position)].tolist()
+        return seqs
 
 
 def standing(
@@ -79,18 +78,19 @@ def standing(
     refused: Collection[Seq] = (),
     simulate: int = SIMULATED,
 ) -> QueueOrder:
-    """Factors and places of every queued request of a queue, stopped or not. Raises KeyError for an unknown
-    queue.
+    """Return factors and places of every queued request of a queue, stopped or not. Raises KeyError for an
+    unknown queue.
 
-    A place is the order in which one pass would start them if PEs were plenty: each start debits its group
-    and counts against user, group, memory and PE limits (run limits keep back all alike and are left out).
-    ``refused``: requests that an exit refused last, placed without debit. Those that limits hold
-    come after the others, in plain order; so do all after the first ``simulate``.
+    A place is the order in which one pass would start the requests if PEs were plenty. Each start debits its
+    group and counts for user, group, memory and PE limits, but not for run limits, which hold all alike.
+    Requests that limits hold come after the others, in plain order; so do all after the first ``simulate``.
+    ``refused``: requests that an exit refused last; they are placed without debit.
     """
     node = site.settings.queues[queue]
     columns = site.waiting.get(queue)
     if columns is None or not len(columns):
-        return _empty(now)
+        none, whole = np.zeros(0), np.zeros(0, dtype=np.int64)
+        return QueueOrder(now, whole, none, none, none, none, none, whole)
     exits.begin(site)
     draft = Draft(site, now, exits, samples or {})
     gate = gate_of(draft, run_limits=False)
@@ -103,11 +103,6 @@ def standing(
     seq = columns.seq.copy()
     position = _positions(line, _Run(draft, line, gate, frozenset(refused)), simulate)
     return QueueOrder(now, seq, total, share, cpu, memory, time, position)
-
-
-def _empty(now: Instant) -> QueueOrder:
-    none, whole = np.zeros(0), np.zeros(0, dtype=np.int64)
-    return QueueOrder(now, whole, none, none, none, none, none, whole)
 
 
 def _positions(line: Candidates, run: "_Run", simulate: int) -> Ints:
@@ -123,7 +118,7 @@ def _positions(line: Candidates, run: "_Run", simulate: int) -> Ints:
 
 
 class _Run:
-    """A pass over one line with plenty of PEs and without jobselect."""
+    """Simulated pass over one queue with plenty of PEs and without jobselect."""
 
     def __init__(self, draft: Draft, line: Candidates, gate: Gate, refused: Collection[Seq]) -> None:
         self._draft, self._line, self._gate, self._refused = draft, line, gate, refused
@@ -133,30 +128,25 @@ class _Run:
         self._redated = 0
 
     def rows(self, plain: list[int], most: int) -> list[int]:
-        """Rows in the order of their starts, at most so many; those that limits keep back are left out."""
-        rank = self._line.columns.rank
-        found = [row for row in plain[: int((rank == NOW).sum())] if rank[row] == NOW]
-        at_once = len(found)
-        for row in found:
+        """Return at most so many rows in the order of their starts, without those that limits hold."""
+        line, gate, columns = self._line, self._gate, self._line.columns
+        rank = columns.rank
+        started = [row for row in plain[: int((rank == NOW).sum())] if rank[row] == NOW]
+        for row in started:
             self._start(row)
-        if self._line.shares is None and not self._electing:
-            return found + self._in_plain_order(plain[at_once:most])
-        while len(found) < most and self._redated < REDATED and (best := self._best()) is not None:
-            found.append(best)
+        if line.shares is None and not self._electing:
+            for row in plain[len(started) : most]:
+                if gate.limit(columns.request(row)) is None:
+                    started.append(row)
+                    self._start(row)
+            return started
+        while len(started) < most and self._redated < REDATED:
+            best = line.best(gate.mask(line.queue.name, columns, Which.LIMITS))
+            if best is None:
+                break
+            started.append(best)
             self._start(best)
-        return found
-
-    def _best(self) -> int | None:
-        columns = self._line.columns
-        return self._line.best(self._gate.mask(self._line.queue.name, columns, Which.LIMITS))
-
-    def _in_plain_order(self, rows: list[int]) -> list[int]:
-        found = []
-        for row in rows:
-            if self._gate.limit(self._line.columns.request(row)) is None:
-                found.append(row)
-                self._start(row)
-        return found
+        return started
 
     def _start(self, row: int) -> None:
         line, draft = self._line, self._draft

@@ -1,8 +1,8 @@
-"""The share factor: what the `shrpri` exit (or the stock rule) gives each (owner, group), divided by the
-largest value among those that no limit keeps back, clipped to [0,1] (semantics.md 1).
+"""The share factor of each (owner, group): the value of the `shrpri` exit (or the stock rule), divided by the
+largest value of those that no limit holds, clipped to [0,1] (semantics.md 1).
 
-Values hold for one *round*: from one start of the pass to the next, because a start debits its group and so
-changes who is furthest behind. Within a round the exit is called once for each (owner, group).
+Values hold for one *round*, from one start of the pass to the next: a start debits its group and so changes
+the values. Within a round the exit is called once for each (owner, group).
 """
 
 from collections.abc import Sequence
@@ -19,12 +19,12 @@ from nqspy.model.columns import Columns, Floats, Ints
 
 
 def shrpris(draft: Draft, domain: str, pairs: Sequence[tuple[str, str]]) -> list[float]:
-    """The share terms of owners, each in a group, in this round, before normalising; never negative."""
+    """Return the share terms of these (owner, group) in this round, before normalising; never negative."""
     known = draft.priorities.get(domain)
     if known is None:
-        found = _ask(draft, domain, pairs)
-        draft.priorities[domain] = dict(zip(pairs, found, strict=True))
-        return found
+        values = _ask(draft, domain, pairs)
+        draft.priorities[domain] = dict(zip(pairs, values, strict=True))
+        return values
     if unknown := [pair for pair in pairs if pair not in known]:
         known.update(zip(unknown, _ask(draft, domain, unknown), strict=True))
     return [known[pair] for pair in pairs]
@@ -34,33 +34,32 @@ def _ask(draft: Draft, domain: str, pairs: Sequence[tuple[str, str]]) -> list[fl
     draft.asked = domain
     if not draft.exits.has("shrpri"):
         return [max(0.0, draft.stocks_of(domain).value(*pair)) for pair in pairs]
-    said = draft.exits.shrpris(pairs, draft.view)
-    if _are_sound(said):  # as nearly always
-        return said
-    # Many are told the same: those of a group, or of no exit at all.
-    answers = {*said}
+    answers = draft.exits.shrpris(pairs, draft.view)
+    if _are_sound(answers):  # as nearly always
+        return answers
+    # Many answers are equal: those of a group, or those of no exit at all.
+    different = {*answers}
     sound: dict[float | None, float] = {
-        each: float(each) if each > 0 else 0.0 for each in answers if each is not None and isfinite(each)
+        each: float(each) if each > 0 else 0.0 for each in different if each is not None and isfinite(each)
     }
-    if len(sound) == len(answers):
-        return list(map(sound.__getitem__, said))
+    if len(sound) == len(different):
+        return list(map(sound.__getitem__, answers))
     stocks = draft.stocks_of(domain)
     return [
         sound[value] if value in sound else max(0.0, stocks.value(*pair))
-        for pair, value in zip(pairs, said, strict=True)
+        for pair, value in zip(pairs, answers, strict=True)
     ]
 
 
-def _are_sound(said: Any) -> TypeGuard[list[float]]:
-    """Whether all are numbers above 0."""
-    return {*map(type, said)} == {float} and bool(min(said) > 0 and isfinite(sum(said)))
+def _are_sound(answers: Any) -> TypeGuard[list[float]]:
+    """True if all answers are numbers above 0."""
+    return {*map(type, answers)} == {float} and bool(min(answers) > 0 and isfinite(sum(answers)))
 
 
 class Shares:
     """Share factors of the requests of one queue, by their pair of owner and group.
 
-    ``frozen`` keeps the first round's values (for long simulated lines whose exit would be called too
-    often).
+    ``frozen`` keeps the values of the last round: `places` sets it where the exit would be called too often.
     """
 
     def __init__(self, draft: Draft, queue: str, columns: Columns) -> None:
@@ -73,13 +72,13 @@ class Shares:
         self._stock = None if draft.exits.has("shrpri") else Many(draft.stocks_of(self._domain), self._pairs)
         self.frozen = False
         self._counts = self._waiting.copy()
-        self._kept: Mask | None = None
+        self._blocked: Mask | None = None
         self._read = 0
 
     @cached_property
     def last(self) -> Ints:
-        """Numbers of the pairs whose groups have no share, and to whom nobody gives one: they come after all
-        others, whatever their other factors."""
+        """Numbers of the pairs with the value 0 in groups without a share: they come after all others,
+        whatever their other factors."""
         is_bare = self._draft.site.balance_of(self._domain).is_bare
         groups = set(filter(is_bare, self._pairs.groups))
         if not groups:
@@ -89,16 +88,16 @@ class Shares:
 
     @property
     def pairs(self) -> int:
-        """How many (owner, group) there are."""
+        """Number of (owner, group)."""
         return len(self._keys)
 
-    def by_pair(self, kept: Mask | None, gone: Sequence[int]) -> Floats:
-        """Share factors of this round, indexed by pair number. Pairs count for the divisor if some waiting
-        row of theirs is neither ``kept`` back nor ``gone``; if there is none, all count."""
+    def by_pair(self, blocked: Mask | None, removed: Sequence[int]) -> Floats:
+        """Return the share factors of this round by pair number. A pair counts for the divisor if one of its
+        rows is neither ``blocked`` nor ``removed``; if there is no such pair, all count."""
         values = self._round()
-        counting = values if kept is None and not gone else values[self._counting(kept, gone)]
-        those = counting if len(counting) else values
-        largest = float(those.item(those.argmax()))
+        counting = values if blocked is None and not removed else values[self._counting(blocked, removed)]
+        counting = counting if len(counting) else values
+        largest = float(counting.item(counting.argmax()))
         table = np.zeros(len(self._waiting))
         if largest > 0:
             table[self._present] = np.minimum(values / largest, 1.0)
@@ -112,15 +111,16 @@ class Shares:
             self._of = self._draft.rounds
         return self._values
 
-    def _counting(self, kept: Mask | None, gone: Sequence[int]) -> Mask:
+    def _counting(self, blocked: Mask | None, removed: Sequence[int]) -> Mask:
+        """Return the pairs that have a row that is neither blocked nor removed."""
         pair = self._columns.pair
-        if kept is not self._kept:
-            free = pair if kept is None else pair[~kept]
+        if blocked is not self._blocked:
+            free = pair if blocked is None else pair[~blocked]
             self._counts = np.bincount(free, minlength=len(self._waiting))
-            self._kept, self._read = kept, 0
-        for row in gone[self._read :]:
-            if kept is None or not kept[row]:
+            self._blocked, self._read = blocked, 0
+        for row in removed[self._read :]:
+            if blocked is None or not blocked[row]:
                 self._counts[pair[row]] -= 1
-        self._read = len(gone)
-        found: Mask = self._counts[self._present] > 0
-        return found
+        self._read = len(removed)
+        counting: Mask = self._counts[self._present] > 0
+        return counting

@@ -1,7 +1,7 @@
-"""Spill: what still runs in a queue that the shift in force has stopped is suspended or queued again, as the
-shift says (``set shift day spill=...``), and goes on when the queue is started again.
+"""Spill: a request that runs in a queue that the shift in force has stopped is suspended or requeued, as the
+shift is set (``set shift day spill=...``). It goes on when the queue is started again.
 
-What ``drain`` keeps back beforehand is a limit like others: see `gate.drain`.
+``drain``, which holds requests before the shift, is a rule of the gate (`gate.drain`).
 """
 
 from nqspy.core.draft import Draft
@@ -25,7 +25,7 @@ _STAYS, _WILL_REST, _WILL_END = reason_kinds(
 
 
 def verify(settings: Settings, site: Site) -> list[str]:
-    """Shifts whose ``spill`` means nothing."""
+    """Return a line for each shift with a ``spill`` that means nothing."""
     return [
         f"shift {shift.name}: spill={shift.spill} means nothing, its commands stop no queue"
         for shift in settings.shifts.values()
@@ -34,7 +34,7 @@ def verify(settings: Settings, site: Site) -> list[str]:
 
 
 def act(draft: Draft, now: Instant) -> Instant | None:
-    """Suspends or queues again what spills, and keeps suspended what must not go on yet."""
+    """Suspend or requeue requests of stopped queues; keep those suspended that must not go on yet."""
     site = draft.site
     shift = _in_force(site)
     if shift is not None:
@@ -42,9 +42,9 @@ def act(draft: Draft, now: Instant) -> Instant | None:
             if wish(site, request) is not None:
                 _spill(draft, shift, request)
     for request in draft.parked():
-        kept = explain(site, request)
-        if kept is not None:
-            draft.keep(request, kept)
+        why = explain(site, request)
+        if why is not None:
+            draft.keep(request, why)
     return None
 
 
@@ -53,18 +53,21 @@ def _cause(shift: Shift) -> Cause:
 
 
 def wish(site: Site, request: Request) -> tuple[str, Cause] | None:
-    """What the shift in force wants of a running request, ``suspend`` or ``requeue``, and who wants it; None:
-    it goes on."""
+    """Return the action that the shift in force wants on a running request, ``suspend`` or ``requeue``, and
+    the cause; None: it goes on."""
     shift = _in_force(site)
-    if shift is None or not _is_over(site, shift, request) or _was_let_go_on(site, request):
+    if shift is None or not _is_over(site, shift, request):
         return None
+    resumed = request.run.resumed_by_person
+    if site.shift.since is not None and resumed is not None and resumed > site.shift.since:
+        return None  # a person resumed it in this shift: it goes on
     if shift.spill == "requeue" and not request.spec.rerunnable:
         return None
     return shift.spill, _cause(shift)
 
 
 def stands(site: Site, action: Action) -> bool:
-    """Whether the shift in force still wants this of a running request."""
+    """True if the shift in force still wants this action on a running request."""
     if not isinstance(action, Suspend | Requeue):
         return False
     request = site.started[action.seq]
@@ -72,7 +75,7 @@ def stands(site: Site, action: Action) -> bool:
 
 
 def explain(site: Site, request: Request) -> Reason | None:
-    """The shift that keeps a request suspended."""
+    """Return the reason of a shift that keeps a request suspended."""
     pause = request.pause if site.paused else None
     if pause is None or not pause.pes_released:
         return None
@@ -85,7 +88,7 @@ def explain(site: Site, request: Request) -> Reason | None:
 
 
 def _in_force(site: Site) -> Shift | None:
-    """The shift in force, if it has requests give way."""
+    """Return the shift in force if it makes requests give way."""
     shift = site.settings.shifts.get(site.shift.current or "")
     return shift if shift is not None and shift.spill in ("suspend", "requeue") else None
 
@@ -96,14 +99,8 @@ def _is_started(site: Site, name: str) -> bool:
 
 
 def _is_over(site: Site, shift: Shift, request: Request) -> bool:
-    """Whether the shift has stopped the request's queue, and nobody has started it since."""
+    """True if the shift has stopped the request's queue, and it was not started since."""
     return not _is_started(site, request.queue) and shift.stops(request.queue)
-
-
-def _was_let_go_on(site: Site, request: Request) -> bool:
-    """Whether somebody let it go on under this very shift: then it may."""
-    since, let = site.shift.since, request.run.resumed_by_person
-    return since is not None and let is not None and let > since
 
 
 def _spill(draft: Draft, shift: Shift, request: Request) -> None:
@@ -114,14 +111,14 @@ def _spill(draft: Draft, shift: Shift, request: Request) -> None:
         draft.requeue(request, cause, f"{cause} stopped queue {request.queue}")
 
 
-# ---------------------------------------------------------------- told beforehand
+# ---------------------------------------------------------------- announced beforehand
 
 _WILL = {"suspend": _WILL_REST, "requeue": _WILL_END}
 
 
 def outlook(site: Site, request: Request, began: Instant) -> Reason | None:
-    """What a shift will do to a request that began (or went on) at ``began`` and may by its wall limit
-    outlast its queue's time; None when it ends in time, has no wall limit, or will be left alone."""
+    """Return the coming action of a shift on a request that runs since ``began`` and may, by its wall limit,
+    outlast its queue's time. None: it ends in time, has no wall limit, or is left alone."""
     closing = site.upcoming_stops.get(request.queue)
     wall = wall_limit(site.settings, request.queue, request.spec.ask)
     if closing is None or wall is None or began + wall <= closing.at or closing.spill not in _WILL:

@@ -1,25 +1,25 @@
-"""Swap control: when memory is short the requests that hold most of it give way; they come back when there is
+"""Swap control: when memory is short, the requests that hold most of it give way. They return when there is
 room (seed 003, section 6.3).
 
-High: nothing new is started, and one request for each reading is suspended, its pages given back. It is the
-one that gave way least often among those that hold a quarter at least of what the largest holds, and of these
-the largest: so none gives way more than once oftener than another of comparable size. One that started or
-came back stays for ``min_resident``; small ones never give way.
+High: no request starts. Each reading suspends one request and frees its pages. Requests that hold at least a
+quarter of what the largest holds are comparable; of these the one that gave way least often is chosen, then
+the largest. So no request gives way more than once more often than a comparable one. A request that started
+or returned stays for ``min_resident``; small ones never give way.
 
-Calm: for each reading one comes back, longest suspended first, if what it held fits under the low mark. As
-long as one is away nothing new is started, so that the room becomes its own; when no other large one runs it
-comes back in any case. Where the requests themselves fill the memory the last large one goes on, for its end
-is what helps, and where giving way frees nothing (there is no swap) the only thing. While people work at
-terminals neither holds: the room is theirs until they rest.
+Calm: each reading resumes one request, the longest suspended first, if the memory that it held fits under the
+low mark. While a request is away, no other starts, so that the room goes to it. If no other large request
+runs, it returns in any case. If the requests alone fill the memory, the last large one goes on, because only
+its end helps. Both exceptions do not apply while people work at terminals: the room is theirs until they
+rest.
 
-The PEs of one that gives way stay its own. Whom people suspended is not touched.
+A request that gives way keeps its PEs. Requests that people suspended are not touched.
 
-How scarce the memory is, a reading of it says, with hysteresis; the daemon's readings and the simulator's go
-through `judge` alike. It is ``high`` from the mark ``high`` on, or when processes wait for memory in ``psi``
-per cent of the time or more (the kernel's pressure stall information: "some" of the last 10 s) while ``low``
-or more is in use: one that waits inside a limit of its own says nothing of the machine. It stays short until
-less than ``low`` is in use. While people work at terminals it is high from half way between the two marks on
-(seed 003, section 6.3: people who type are not to be swapped).
+`judge` decides the level from readings of the daemon or the simulator, with hysteresis. It is ``high`` from
+the mark ``high`` on. It is also high if processes wait for memory in ``psi`` per cent of the time or more
+(pressure stall information, "some" of the last 10 s) while at least ``low`` is in use: below that they wait
+inside limits of their own. Memory stays short until less than ``low`` is in use. While people work at
+terminals the level is high from half way between the two marks on (seed 003, section 6.3: programs of people
+at work are not to be swapped).
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -51,12 +51,12 @@ _GIVES_WAY, _AWAY, _OTHERS_FIRST, _SCARCE = reason_kinds(
 )
 
 COMPARABLE = 4
-"""Requests are of comparable size when one holds a quarter at least of what the other does."""
+"""Requests are comparable if the smaller one holds at least a quarter of the memory of the larger."""
 
 
 @dataclass(slots=True)
 class SwapControl:
-    """Whether batch requests give way when memory is short, and when: per cent of the memory in use."""
+    """Settings of swap control: marks in per cent of the memory in use."""
 
     enabled: bool = setting("flag", False, "whether batch requests give way under memory pressure")
     high: float = setting(
@@ -95,7 +95,7 @@ def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]
 
 
 def _settle(site: Site) -> bool:
-    """Once it is switched off what was known of the memory is forgotten."""
+    """Forget the last reading when swap control is switched off; True if there was one."""
     stale = not CONTROL.one(site.settings).enabled and site.pressure != Pressure()
     if stale:
         site.pressure = Pressure()
@@ -103,7 +103,7 @@ def _settle(site: Site) -> bool:
 
 
 def _status(site: Site, stamp: Stamp) -> Status:
-    """How the memory stands, and who gave way."""
+    """Return the state of the memory, and the requests that gave way."""
     known, at = site.pressure, stamp(site.pressure.at or None)
     gave = [r for _, r in sorted(site.started.items()) if r.run.preempted_times]
     data = {
@@ -119,10 +119,10 @@ def _status(site: Site, stamp: Stamp) -> Status:
         ],
     }
     last = f"{known.level} ({_now(known)}) since {at}" if at else "not measured yet"
-    return Status(data, [("memory", last), *((site.id_of(r.seq), _told(r)) for r in gave)])
+    return Status(data, [("memory", last), *((site.id_of(r.seq), _history(r)) for r in gave)])
 
 
-def _told(request: Request) -> str:
+def _history(request: Request) -> str:
     times = request.run.preempted_times
     often = "once" if times == 1 else f"{times} times"
     held = words(request.run.preempted_bytes)
@@ -150,9 +150,9 @@ CONTROL = declare(
 
 
 def act(draft: Draft, now: Instant) -> Instant | None:
-    """Lets one give way or come back. Due when one that must stay for now may give way."""
+    """Make one request give way or return; return the time at which another may give way."""
     control, pressure = CONTROL.one(draft.site.settings), draft.site.pressure
-    away = sorted(suspended(draft.site), key=_by_suspension) if draft.site.paused else []
+    away = sorted(suspended(draft.site), key=lambda r: (r.pause.at if r.pause is not None else 0, r.seq))
     if not control.enabled:
         for request in away:
             draft.resume(request, SWAP)
@@ -168,12 +168,15 @@ def act(draft: Draft, now: Instant) -> Instant | None:
         if request is not back:
             draft.keep(request, why_away(request, control, pressure))
     if pressure.level != "calm" or len(away) > (back is not None):
-        _nothing_starts(draft, why_nothing_starts(control, pressure))
+        draft.barred = why_nothing_starts(control, pressure)
+        for request in draft.parked():
+            if request.seq not in draft.own:
+                draft.keep(request, draft.barred)
     return due
 
 
 def stands(site: Site, action: Action) -> bool:
-    """Whether memory is still short, for one that gives way; whether one that comes back is still away."""
+    """True if memory is still short, for a suspension; if the request is still away, for a resumption."""
     request, pressure = site.started.get(getattr(action, "seq", 0)), site.pressure
     if isinstance(action, Suspend):
         return action.cause == SWAP and pressure.level == "high" and not pressure.answered
@@ -181,7 +184,7 @@ def stands(site: Site, action: Action) -> bool:
 
 
 def explain(site: Site, request: Request) -> Reason | None:
-    """Why a request does not start, or come back, for want of memory."""
+    """Return why a request does not start, or return, because memory is short."""
     control, pressure = CONTROL.one(site.settings), site.pressure
     if not control.enabled:
         return None
@@ -193,49 +196,41 @@ def explain(site: Site, request: Request) -> Reason | None:
     return why_nothing_starts(control, pressure)
 
 
-def _nothing_starts(draft: Draft, reason: Reason) -> None:
-    """Neither what waits nor what is parked."""
-    draft.barred = reason
-    for request in draft.parked():
-        if request.seq not in draft.own:
-            draft.keep(request, reason)
-
-
 def suspended(site: Site) -> Iterable[Request]:
-    """Requests that gave way and are not asked to end."""
+    """Return requests that gave way and were not asked to end."""
     return (r for r in site.paused.values() if gave_way(r) and not r.ending)
 
 
 def gave_way(request: Request) -> bool:
-    """Whether swap control has suspended it."""
+    """True if swap control has suspended the request."""
     return request.pause is not None and request.pause.cause == SWAP
 
 
 class ResidentMemory:
-    """Bytes in memory by request, by the last reading, else by what it used at most."""
+    """Bytes in memory of each request: by the last reading, else its peak."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
-        self._known: Mapping[Seq, int] = dict(draft.site.pressure.resident)
+        self._resident: Mapping[Seq, int] = dict(draft.site.pressure.resident)
         self.total = draft.site.pressure.total or draft.site.found.memory
 
     def now(self, request: Request) -> int:
-        """What it holds."""
-        known = self._known.get(request.seq)
+        """Return the memory that a request holds."""
+        resident = self._resident.get(request.seq)
         sample = self._draft.samples.get(request.seq)
-        return known if known is not None else max(request.used.memory, sample.memory if sample else 0)
+        return resident if resident is not None else max(request.used.memory, sample.memory if sample else 0)
 
     def needed(self, request: Request) -> int:
-        """What one that gave way will hold again beyond what it still holds."""
-        return max(0, request.run.preempted_bytes - self._known.get(request.seq, 0))
+        """Return the memory that a request that gave way needs in addition to return."""
+        return max(0, request.run.preempted_bytes - self._resident.get(request.seq, 0))
 
     def by_others(self) -> float:
-        """Per cent of the memory in use by others than the requests."""
-        ours = sum(self._known.values())
+        """Return the memory that is not used by requests, in per cent."""
+        ours = sum(self._resident.values())
         return self._draft.site.pressure.used - (100 * ours / self.total if self.total else 0.0)
 
     def large(self) -> list[Request]:
-        """Running requests that matter."""
+        """Return the running requests that are not small."""
         small = CONTROL.one(self._draft.site.settings).small
         return [request for request in self._draft.running() if self.now(request) > small]
 
@@ -244,7 +239,7 @@ class ResidentMemory:
 
 
 def _give_way(draft: Draft, held: ResidentMemory, now: Instant) -> Instant | None:
-    """Proposes the one that gives way; else says when one may."""
+    """Propose that a request gives way; else return the time at which one may."""
     control, large = CONTROL.one(draft.site.settings), held.large()
     if len(large) == 1 and held.by_others() < control.low and not draft.site.pressure.people:
         return None
@@ -258,23 +253,23 @@ def _give_way(draft: Draft, held: ResidentMemory, now: Instant) -> Instant | Non
 
 
 def free_at(request: Request, control: SwapControl) -> Instant:
-    """When a running request has been in memory for ``min_resident``."""
+    """Return the time at which a running request has been in memory for ``min_resident``."""
     return Instant(goes_since(request) + control.min_resident)
 
 
 def choose(held: Mapping[Seq, int], requests: Iterable[Request]) -> Request | None:
-    """Of requests that may give way the one that does: of comparable ones the one that did least often, then
-    the largest."""
+    """Return the request that gives way: of comparable ones the one that did so least often, then the
+    largest."""
     most = max(held.values(), default=0)
     comparable = [request for request in requests if held[request.seq] * COMPARABLE >= most]
     return min(comparable, key=lambda r: (r.run.preempted_times, -held[r.seq], r.seq), default=None)
 
 
-# ---------------------------------------------------------------- coming back
+# ---------------------------------------------------------------- returning
 
 
 def _comes_back(draft: Draft, held: ResidentMemory, away: list[Request]) -> Request | None:
-    """The one that comes back; whom an earlier feature keeps back stays."""
+    """Return the request that returns; one that an earlier feature holds stays away."""
     control, pressure = CONTROL.one(draft.site.settings), draft.site.pressure
     mine = [request for request in away if request.seq not in draft.own]
     alone = mine[0] if mine and not held.large() and not pressure.people else None
@@ -284,15 +279,11 @@ def _comes_back(draft: Draft, held: ResidentMemory, away: list[Request]) -> Requ
     return alone if held.by_others() < control.low else None
 
 
-def _by_suspension(request: Request) -> tuple[int, Seq]:
-    return (request.pause.at if request.pause is not None else 0, request.seq)
-
-
 # ---------------------------------------------------------------- in words
 
 
 def why_away(request: Request, control: SwapControl, pressure: Pressure) -> Reason:
-    """Why a request that gave way is not back."""
+    """Return why a request that gave way stays away."""
     gave = words(request.run.preempted_bytes)
     if pressure.level == "calm":
         return _AWAY(str(SWAP), gave, _now(pressure), control.low)
@@ -304,24 +295,24 @@ def _now(pressure: Pressure) -> str:
 
 
 def why_nothing_starts(control: SwapControl, pressure: Pressure) -> Reason:
-    """Why nothing new is started."""
+    """Return why no request starts."""
     if pressure.level == "calm":
         return _OTHERS_FIRST(str(SWAP))
     return _SCARCE(str(SWAP), _now(pressure), control.low)
 
 
 def words(size: int) -> str:
-    """A size in words of 8 bytes, as people of a computing centre say it: ``93 Mw``, ``0.5 Mw``."""
+    """Return a size in words of 8 bytes, as computing centres write it: ``93 Mw``, ``0.5 Mw``."""
     mega = size / 8 / 2**20
     return f"{mega:.0f} Mw" if mega >= 10 else f"{mega:.1f} Mw"
 
 
-# ---------------------------------------------------------------- how scarce memory is
+# ---------------------------------------------------------------- the level
 
 
 class Reading(Struct, frozen=True):
-    """One look at the machine: per cent of the memory in use, per cent of the time in which some process
-    waits for memory, whether somebody works at a terminal."""
+    """Reading of the machine: memory in use (per cent), time in which some process waits for memory (per
+    cent), and True if people work at terminals."""
 
     used: float
     stalled: float = 0.0
@@ -329,12 +320,12 @@ class Reading(Struct, frozen=True):
 
 
 def threshold(control: SwapControl, people: bool) -> float:
-    """Per cent in use from which requests give way."""
+    """Return the memory in use, in per cent, from which requests give way."""
     return (control.high + control.low) / 2 if people and control.interactive else control.high
 
 
 def judge(control: SwapControl, reading: Reading, former: Level) -> tuple[Level, str]:
-    """The level, and what makes it so, in words; ``former``: the level before."""
+    """Return the level, and its cause in words; ``former``: the level before."""
     mark = threshold(control, reading.people)
     text = f"{reading.used:.0f} % in use"
     if reading.used >= control.low and reading.stalled >= control.psi:
@@ -347,7 +338,7 @@ def judge(control: SwapControl, reading: Reading, former: Level) -> tuple[Level,
 
 
 def near(control: SwapControl, reading: Reading) -> bool:
-    """Whether memory may become scarce within seconds: time to look often."""
+    """True if memory may become short within seconds, so that readings must be frequent."""
     return reading.used >= control.low - 15 or reading.stalled > 0
 
 
