@@ -134,6 +134,11 @@ class Explanation:
         if self._offers.is_cut(name):
             return BOUNDED("global", draft.site.settings.global_.offers_per_pass)
         if name in self._short if not self._offers.asking else draft.is_short(name):
+            row = candidates.oldest(gate.mask(name, candidates.columns, Which.LIMITS))
+            if row is not None:
+                request = candidates.columns.request(row)
+                draft.own.setdefault(request.seq, gate.refuses(request) or gate.room.lack(name, request))
+                ahead += not self._offers.asking
             return replace(gate.room.lack(name), ahead=ahead)
         row = candidates.oldest()
         if row is None:

@@ -155,9 +155,9 @@ class Candidates:
         """Return the first row that the gate's mask lets start."""
         return self.best(self._gate.mask(self.queue.name, self.columns))
 
-    def oldest(self) -> int | None:
-        """Return the remaining row with the earliest date: no score is computed for it."""
-        left = self._left.nonzero()[0]
+    def oldest(self, excluded: Mask | None = None) -> int | None:
+        """Return the remaining row with the earliest date that is not excluded: no score is computed."""
+        left = (self._left if excluded is None else self._left & ~excluded).nonzero()[0]
         return self._first(left) if len(left) else None
 
     def _first(self, rows: Ints) -> int:

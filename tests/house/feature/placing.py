@@ -5,7 +5,7 @@ from pathlib import Path
 
 FILE = Path(__file__).with_name("rest.py")
 LINE = '    "preemption.rest",\n'
-AFTER = '    "choose",  # choose what starts, and where\n'
+AFTER = '    "choose",  # choose the requests that start, and their PEs\n'
 
 
 def add_to(core: Path) -> tuple[Path, ...]:
