@@ -346,3 +346,8 @@ def test_nobody_gives_way_where_nothing_goes_by_class(gang):
     gang.later(hours=2)
     gang.submit("ben class=interactive pes=1", queue="apps")
     assert suspended(gang.go()) == []
+
+
+def test_qstat_gives_places_by_class(gang):
+    production, interactive = gang.submit("anne class=production pes=2", "ben class=interactive pes=2")
+    assert gang.standing().line() == [interactive, production]

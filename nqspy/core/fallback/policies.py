@@ -9,8 +9,8 @@ from nqspy.core.fallback.policy import Skip
 from nqspy.core.fallback.preempt import Preempt
 from nqspy.core.fallback.reserve import ReserveStarts
 from nqspy.core.gate.gate import Gate
-from nqspy.core.order.by_class import ClassCandidates, class_queues
 from nqspy.core.order.candidates import Candidates
+from nqspy.core.order.jobs import ClassCandidates, class_queues
 from nqspy.model.queues import Queue
 from nqspy.model.tree import set_words
 

@@ -32,8 +32,8 @@ from nqspy.core.fallback.policy import Skip
 from nqspy.core.feature import Feature
 from nqspy.core.gate.classes import ClassLimit, JobLimit, LargeLimit
 from nqspy.core.gate.gate import Gate
-from nqspy.core.order.by_class import ClassCandidates, WaitingJob
 from nqspy.core.order.candidates import Candidates
+from nqspy.core.order.jobs import ClassCandidates, WaitingJob
 from nqspy.core.placement.nearest import nearest
 from nqspy.core.variants.sizes import sizes_of
 from nqspy.model import promises

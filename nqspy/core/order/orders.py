@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from importlib import import_module
 
-from nqspy.core.classes import BY_CLASS
 from nqspy.core.order.order import CandidateOrder
 from nqspy.model.queues import Queue
 from nqspy.model.tree import set_words
@@ -12,6 +11,7 @@ FILES = (
     "priority",
     "fcfs",
     "sjf",
+    "by_class",
 )
 """Files of this folder that declare an ``ORDER``."""
 
@@ -19,6 +19,4 @@ _LISTED: tuple[type[CandidateOrder], ...] = tuple(
     import_module(f"nqspy.core.order.{name}").ORDER for name in FILES
 )
 ORDERS: Mapping[str, type[CandidateOrder]] = {order.word: order for order in _LISTED}
-_JOBS = {BY_CLASS: "by class, and one that waits too long has others give way"}
-"""The order of `by_class`: of all such queues of a domain together."""
-set_words(Queue, "order", {word: order.means for word, order in ORDERS.items()} | _JOBS)
+set_words(Queue, "order", {word: order.means for word, order in ORDERS.items()})
