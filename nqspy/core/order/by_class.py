@@ -14,8 +14,9 @@ class ByClass(CandidateOrder):
 
     def score(self) -> Floats:
         table = ClassTable(self._draft.site.settings)
-        found = np.array([table.of(job).priority for job in self._columns.requests()], dtype=np.float64)
-        return found / (1 + found.max(initial=0))
+        priorities = [table.of(job).priority for job in self._columns.requests()]
+        found: Floats = np.array(priorities, dtype=np.float64) / (1 + max(priorities, default=0))
+        return found
 
 
 ORDER = ByClass
