@@ -351,3 +351,28 @@ def test_nobody_gives_way_where_nothing_goes_by_class(gang):
 def test_qstat_gives_places_by_class(gang):
     production, interactive = gang.submit("anne class=production pes=2", "ben class=interactive pes=2")
     assert gang.standing().line() == [interactive, production]
+
+
+@pytest.fixture
+def beside(gang):
+    """A bumper has a block cleared, of which a half is free; another queue of the domain is served too."""
+    gang.queue("night", priority=9).submit("anne class=production pes=4 wall=7200 queue=apps")
+    gang.go()
+    gang.later(hours=1)
+    gang.submit("ben class=interactive pes=8 wall=600 queue=apps")
+    return gang
+
+
+def test_no_request_of_another_queue_gets_pes_of_the_block(beside):
+    waiting = beside.submit("cleo pes=2 queue=night")[0]
+    told = beside.go()
+    assert len(suspended(told)) == 1
+    assert told.starts == []
+    assert beside.why(waiting).code == "NO_PES"
+
+
+def test_a_start_is_reserved_beside_the_block(beside):
+    beside.set("queue/night/reserve", 1)
+    waiting = beside.submit("cleo pes=2 wall=600 queue=night")[0]
+    beside.go()
+    assert beside.request(waiting).reservation.at == beside.now + 600_000

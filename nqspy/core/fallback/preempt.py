@@ -64,8 +64,7 @@ class Preempt(Skip):
     def __init__(self, draft: Draft, gate: Gate, jobs: ClassCandidates) -> None:
         super().__init__(jobs.queue, gate)
         self._draft, self._site, self._jobs = draft, gate.site, jobs
-        self._board = gate.room.board(jobs.queue.name)
-        self._domain = self._board.domain
+        self._domain = gate.room.board(jobs.queue.name).domain
         self._placement, self._table = nearest(self._domain), ClassTable(gate.site.settings)
         self._holders, self._new = list(self._loaded()), set[Seq]()
         self._class_limit = ClassLimit(gate.site)
@@ -79,6 +78,11 @@ class Preempt(Skip):
         self._bumper: WaitingJob | None = None
         self._block: tuple[int, ...] = ()
         self._dues: list[Instant] = []
+
+    @property
+    def _board(self) -> Board:
+        """The board, without the block that is being cleared."""
+        return self.gate.room.board(self.queue.name)
 
     def _loaded(self) -> Iterator[Request]:
         """Yield the jobs that run and may be bumped, then those that are moving out."""
@@ -141,7 +145,7 @@ class Preempt(Skip):
     def refuses(self, ask: Request, forced: bool) -> Reason | None:
         """Return the limit of classes or of others that refuses a job, else its want of PEs."""
         reason = self._class_refuses(ask) or self._limit(ask)
-        if reason is None and ask.spec.ask.pes > self._placement.room(self._free):
+        if reason is None and ask.spec.ask.pes > self._placement.room(self._board):
             reason = self.gate.room.lack(ask.queue, ask)
         return reason
 
@@ -154,14 +158,9 @@ class Preempt(Skip):
         """Return the other limit that refuses a job; limits count one that returns already."""
         return None if ask.state is State.SUSPENDED else self.gate.limit(ask)
 
-    @property
-    def _free(self) -> Board:
-        """The board without the block that is being cleared."""
-        return self._board.without(self._block) if self._block else self._board
-
     def place(self, ask: Request) -> tuple[int, ...]:
         """Return the PEs nearest to PE 0."""
-        return self._placement.pick(self._free, ask.spec.ask.pes)
+        return self._placement.pick(self._board, ask.spec.ask.pes)
 
     # ------------------------------------------------------------ what became of it
 
@@ -198,9 +197,8 @@ class Preempt(Skip):
         bumped = on_block(self._board, self._holders, block)
         for limit in self._limits:
             limit.keep(least, bumped)
-        if not job.returns:
-            self.gate.keep(least)
         self._clear(job, bumped)
+        self.gate.keep(least, block)
 
     def reopen(self, eligible: list[Request]) -> None:
         """Return None: no reservation holds jobs."""

@@ -201,10 +201,16 @@ class Gate:
         self.version += 1
         self.reserved.reserve(candidate)
 
-    def keep(self, ask: Request) -> None:
-        """Leave a candidate its units and its room under limits, although it does not start."""
-        self.count(ask)
-        self.keeps = True
+    def keep(self, candidate: Request, pes: tuple[int, ...]) -> None:
+        """Keep these PEs for a candidate that waits until all of them are free, with the units that it needs
+        and its room under limits."""
+        free = set(self.room.board(candidate.queue).open().tolist())
+        free.update(*(self.site.started[seq].pes for seq in self.reserved.leaving))
+        self.reserved.keep(candidate, len(free.intersection(pes)))
+        self.room.keep(candidate.queue, pes)
+        if candidate.state is not State.SUSPENDED:  # limits count a suspended one already
+            self.count(candidate)
+            self.keeps = True
 
     def count(self, request: Request) -> None:
         """Count a request as running under the limits, without regard to reservations."""

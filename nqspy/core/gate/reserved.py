@@ -55,6 +55,7 @@ class Reservations(StandingReservations):
         self._rules = rules
         self._started: list[Request] = []
         self._laid_out: TimeLayout | None = None
+        self._kept_free: list[tuple[Request, int]] = []
         self._holes: dict[Seq, Instant] = {}
         self._until: dict[Seq, Instant] = {}
         self._passing: set[Seq] = set()
@@ -68,6 +69,8 @@ class Reservations(StandingReservations):
         if self._laid_out is None:
             parts = self._started, self.leaving, self.returning
             self._laid_out = TimeLayout(self._site, self._now, self._claims_of, *parts)
+            for kept in self._kept_free:
+                self._laid_out.keep_free(*kept)
         return self._laid_out
 
     def _claims_of(self, request: Request, resting: bool) -> Iterator[Claim]:
@@ -368,6 +371,12 @@ class Reservations(StandingReservations):
         self.returning.add(request.seq)
         if self._laid_out is not None and request.pes_released:
             self._laid_out.resume(request)
+
+    def keep(self, candidate: Request, pes: int) -> None:
+        """Note that so many PEs, free or about to be, are kept for a candidate that waits for more."""
+        self._kept_free.append((candidate, pes))
+        if self._laid_out is not None:
+            self._laid_out.keep_free(candidate, pes)
 
     def made(self) -> Reserving | None:
         """Return the reservations that this pass makes, changes or takes back, as an action."""

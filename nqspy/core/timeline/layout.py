@@ -283,6 +283,12 @@ class TimeLayout:
         self.profile.hold(self._now, min(self._end(request), FOREVER), more)
         self.spans.idle[domain] = self.spans.idle.get(domain, 0) - claims.get(("pes", domain), 0)
 
+    def keep_free(self, request: Request, pes: int) -> None:
+        """Hold so many free PEs for as long as a request runs that is to have them."""
+        domain, end = self._site.domain_of(request.queue).name, self._now + length_of(self._site, request)
+        self.profile.hold(self._now, min(end, FOREVER), {("pes", domain): pes})
+        self.spans.idle[domain] = self.spans.idle.get(domain, 0) - pes
+
     # ------------------------------------------------------------ what delays a reservation
 
     def awaited(self, at: int | None) -> tuple[Seq, ...]:
