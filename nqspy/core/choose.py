@@ -92,7 +92,7 @@ class Chooser:
         self._explanation.finish()
 
     def _serve_urgent(self) -> None:
-        """Examine what an operator scheduled *now* or *first*, ahead of all others."""
+        """Examine what an operator scheduled *now* or *next*, ahead of all others."""
         found = []
         for place, each in enumerate(self._queues):
             urgent = each.candidates.urgent()

@@ -376,3 +376,31 @@ def test_a_start_is_reserved_beside_the_block(beside):
     waiting = beside.submit("cleo pes=2 wall=600 queue=night")[0]
     beside.go()
     assert beside.request(waiting).reservation.at == beside.now + 600_000
+
+
+def test_a_job_that_an_operator_scheduled_comes_before_higher_classes(gang):
+    high, low, first = gang.submit(
+        "anne class=interactive pes=8", "ben class=production pes=8", "cleo class=standby pes=8"
+    )
+    gang.schedule(low, "next")
+    assert gang.run_pass().starts == [low]
+    gang.schedule(first, "first")
+    assert gang.run_pass().starts == [first]
+    gang.schedule(high, "now")
+    assert gang.run_pass().starts == [high]
+
+
+def test_a_job_that_is_scheduled_now_passes_limits_but_not_those_of_classes(gang):
+    gang.set("queue/apps/run_limit", 0).set("class/standby/pe_limit", 4)
+    wide, small = gang.submit("anne class=standby pes=8", "ben class=standby pes=4")
+    gang.schedule(wide, "now")
+    gang.schedule(small, "now")
+    assert gang.run_pass().starts == [small]
+
+
+def test_a_job_waits_behind_those_of_its_owner_with_a_higher_priority(gang):
+    low, other, high = gang.submit(
+        "anne class=production pes=2", "ben class=production pes=2", "anne class=standby pes=2 p=10"
+    )
+    assert gang.run_pass().starts == [other, high, low]
+    assert gang.standing().line() == [other, high, low]

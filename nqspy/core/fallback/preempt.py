@@ -12,6 +12,7 @@ The block is a promise (`model.promises`), so that a restart finds it.
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, product
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -73,7 +74,7 @@ class Preempt(Skip):
             limit.add(holder)
         self._promised = promises.made(gate.site, NAME).get(self._domain.name)
         self._former = self._promised
-        self._examined: int | None = None  # row of the bumper that is examined
+        self._stage: Literal["scheduled", "bumpers", "all"] = "scheduled"
         self._hopeless = set[int]()
         self._bumper: WaitingJob | None = None
         self._block: tuple[int, ...] = ()
@@ -93,11 +94,13 @@ class Preempt(Skip):
     # ------------------------------------------------------------ the rows to examine
 
     def next_rows(self, candidates: Candidates) -> Iterator[int]:
-        """Yield the bumpers until a block is being cleared for one, then all jobs."""
+        """Yield the jobs that an operator scheduled, the bumpers until a block is being cleared for one, then
+        all jobs."""
+        yield from filter(self._jobs.is_left, self._jobs.scheduled())
+        self._stage = "bumpers"
         while self._bumper is None and (row := self._next_bumper()) is not None:
-            self._examined = row
             yield row
-        self._examined = None
+        self._stage = "all"
         while (row := self._jobs.best()) is not None:
             yield row
 
@@ -144,7 +147,7 @@ class Preempt(Skip):
 
     def refuses(self, ask: Request, forced: bool) -> Reason | None:
         """Return the limit of classes or of others that refuses a job, else its want of PEs."""
-        reason = self._class_refuses(ask) or self._limit(ask)
+        reason = self._class_refuses(ask) or self._limit(ask, forced)
         if reason is None and ask.spec.ask.pes > self._placement.room(self._board):
             reason = self.gate.room.lack(ask.queue, ask)
         return reason
@@ -154,9 +157,9 @@ class Preempt(Skip):
         reasons = (limit.refuses(ask, tuple(without)) for limit in self._limits)
         return next((reason for reason in reasons if reason is not None), None)
 
-    def _limit(self, ask: Request) -> Reason | None:
+    def _limit(self, ask: Request, forced: bool = False) -> Reason | None:
         """Return the other limit that refuses a job; limits count one that returns already."""
-        return None if ask.state is State.SUSPENDED else self.gate.limit(ask)
+        return None if ask.state is State.SUSPENDED else self.gate.limit(ask, forced)
 
     def place(self, ask: Request) -> tuple[int, ...]:
         """Return the PEs nearest to PE 0."""
@@ -178,14 +181,16 @@ class Preempt(Skip):
         self._new.add(job.seq)
         for limit in self._limits:
             limit.add(job)
-        if self._examined is not None:
-            self._former = None  # a bumper was loaded
+        if self._stage == "bumpers":
+            self._former = None
 
     def blocked(self, candidates: Candidates, candidate: Request, reason: Reason) -> None:
         """Have a block cleared for a bumper. Without one it waits in the order of the others."""
         self._draft.short.add(self._domain.name)
-        row, self._examined = self._examined, None
-        if row is None:
+        row = self._jobs.taken
+        if self._stage == "scheduled":
+            self._jobs.put_back([row])  # it may be a bumper
+        if self._stage != "bumpers":
             return
         job, least = self._jobs.jobs[row], self._least(candidate)
         block = self._block_for(least)

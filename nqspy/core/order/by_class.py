@@ -14,8 +14,8 @@ class ByClass(CandidateOrder):
 
     def score(self) -> Floats:
         table = ClassTable(self._draft.site.settings)
-        priorities = [table.of(job).priority for job in self._columns.requests()]
-        found: Floats = np.array(priorities, dtype=np.float64) / (1 + max(priorities, default=0))
+        ranks = np.array([table.of(job).priority for job in self._columns.requests()], dtype=np.float64)
+        found: Floats = ranks / (1 + ranks.max(initial=0))
         return found
 
 

@@ -23,8 +23,8 @@ from nqspy.model.columns import Columns, Floats, Ints, turn_of
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Request
 
-FIRST = 2
-"""Rank of ``schedule request first``: ahead of all others, under the limits. 1 is *next*, 0 *system*."""
+NEXT = 2
+"""Rank of ``schedule request next``: ahead of all others, under the limits. 1 is *first* (of its queue)."""
 
 
 class Candidates:
@@ -184,10 +184,10 @@ class Candidates:
         return found
 
     def urgent(self) -> list[tuple[int, int]]:
-        """Return the rows that an operator scheduled *now* or *first*, in order, each after its rank."""
-        if self.columns.most("rank") < FIRST:
+        """Return the rows that an operator scheduled *now* or *next*, in order, each after its rank."""
+        if self.columns.most("rank") < NEXT:
             return []
-        rows = self.in_order((self.columns.rank >= FIRST).nonzero()[0].tolist())
+        rows = self.in_order((self.columns.rank >= NEXT).nonzero()[0].tolist())
         return [(int(self.columns.rank[row]), row) for row in rows]
 
     def any_within(self, pes: int) -> bool:

@@ -2,17 +2,21 @@
 way to a bumper and wait to be loaded again are candidates too."""
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from msgspec import Struct
 
 from nqspy.core.classes import BY_CLASS, ClassTable, JobClass, is_bumped
 from nqspy.core.draft import Draft
 from nqspy.core.gate.rule import Mask
-from nqspy.core.order.candidates import Candidates
+from nqspy.core.order.candidates import NEXT, Candidates
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
+
+Place = tuple[int, int, Instant, Seq]
+"""The lower place comes first."""
 
 
 class WaitingJob(Struct, frozen=True):
@@ -24,13 +28,28 @@ class WaitingJob(Struct, frozen=True):
     returns: bool
 
     @property
-    def rank(self) -> tuple[int, Instant, Seq]:
-        """Its place: by priority of its class, then by how long it has waited."""
-        return -self.kind.priority, self.since, self.request.seq
+    def place(self) -> Place:
+        """Its place: as an operator scheduled it, by priority of its class, by how long it has waited."""
+        return -self.request.rank, -self.kind.priority, self.since, self.request.seq
 
     def due(self) -> Instant | None:
         """Return when it has waited as long as its class allows; None: never."""
         return None if self.kind.wait is None else Instant(self.since + self.kind.wait)
+
+
+def in_order(jobs: Sequence[WaitingJob]) -> list[WaitingJob]:
+    """Return jobs in their order. A job stands behind those of the same owner, group and queue that have a
+    higher ``qsub -p``, unless it returns or an operator scheduled it."""
+    places = {job.request.seq: (job.place, 0) for job in jobs}
+    free = [(job, job.request.spec.priority or 0) for job in jobs if not (job.returns or job.request.rank)]
+    last: dict[tuple[str, str, str], Place] = {}
+    for own, equals in groupby(sorted(free, key=lambda each: -each[1]), key=lambda each: each[1]):
+        mine = [(job, (job.request.owner, job.request.group, job.request.queue)) for job, _ in equals]
+        for job, who in mine:
+            places[job.request.seq] = max(job.place, last.get(who, job.place)), -own
+        for job, who in mine:
+            last[who] = max(places[job.request.seq][0], last.get(who, job.place))
+    return sorted(jobs, key=lambda job: (places[job.request.seq], job.place))
 
 
 def class_queues(site: Site) -> list[list[Queue]]:
@@ -43,13 +62,15 @@ def class_queues(site: Site) -> list[list[Queue]]:
 
 
 class ClassCandidates(Candidates):
-    """A row is a place in ``jobs``, which stand in their order. ``queue`` is the first of ``queues``."""
+    """A row is a place in ``jobs``, which stand in their order. ``queue`` is the first of ``queues``.
+    ``taken``: the row that was examined last."""
 
     def __init__(self, draft: Draft, queues: Sequence[Queue]) -> None:
         self._draft, self.queue, self.queues = draft, queues[0], queues
         self.names = {queue.name for queue in queues}
-        self.jobs = sorted(self._waiting(), key=lambda job: job.rank)
+        self.jobs = in_order(list(self._waiting()))
         self._rest = dict.fromkeys(range(len(self.jobs)))
+        self.taken = -1
 
     def _waiting(self) -> Iterator[WaitingJob]:
         draft, table = self._draft, ClassTable(self._draft.site.settings)
@@ -83,6 +104,7 @@ class ClassCandidates(Candidates):
 
     def take(self, row: int) -> Request:
         del self._rest[row]
+        self.taken = row
         return self.jobs[row].request
 
     def put_back(self, rows: Sequence[int], *, next_index: bool = False) -> None:
@@ -94,7 +116,14 @@ class ClassCandidates(Candidates):
         self._rest = {row: None for row in self._rest if self.jobs[row].request.seq in unserved}
 
     def urgent(self) -> list[tuple[int, int]]:
-        return []
+        return [(rank, row) for row in self.scheduled() if (rank := self.jobs[row].request.rank) >= NEXT]
+
+    def scheduled(self) -> list[int]:
+        """Return the rows that an operator put in front of others, in order."""
+        return [row for row, job in enumerate(self.jobs) if job.request.rank and not job.returns]
+
+    def is_left(self, row: int) -> bool:
+        return row in self._rest
 
     def refresh(self) -> None:
         """Do nothing: the order does not depend on what starts."""
