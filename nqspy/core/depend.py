@@ -6,7 +6,6 @@ An unmet dependency is a hold of the system, so no pass ever examines such a req
 from msgspec import Struct
 
 from nqspy.model import indices
-from nqspy.model.arrays import ArrayState
 from nqspy.model.endings import End
 from nqspy.model.events import Deleted, Ended, Event, Started
 from nqspy.model.ids import Seq
@@ -54,9 +53,10 @@ def judge(event: Event, ended: Request | None = None) -> Judgement:
     A request that was deleted before it ran has not started, and counts as failed. So does an array if one of
     its indices was deleted so.
     """
+    array = None if ended is None else ended.array
     match event:
-        case Ended() if ended is not None and ended.array is not None and _is_incomplete(ended.array):
-            text = f"ended without index {indices.brief(ended.array.dropped)}, deleted before it began"
+        case Ended() if array is not None and array.dropped and not array.worst:
+            text = f"ended without index {indices.brief(array.dropped)}, deleted before it began"
             return Judgement(("any", "fail", "start"), ("ok",), text, event.end_reason)
         case Started():
             return BEGUN
@@ -71,11 +71,6 @@ def judge(event: Event, ended: Request | None = None) -> Judgement:
         case Deleted():
             return Judgement(("any", "fail"), ("ok", "start"), f"was deleted by {event.who}", "deleted")
     return Judgement()
-
-
-def _is_incomplete(array: ArrayState) -> bool:
-    """True if indices were deleted before they began, and all others ended well."""
-    return bool(array.dropped) and not array.worst
 
 
 _AWAITED = {

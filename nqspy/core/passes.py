@@ -57,12 +57,12 @@ def explain(site: Site, seqs: Iterable[Seq], reasons: Reasons, gate: Gate | None
     unknown numbers, are left out. ``gate``: the gate, if there is one.
     """
     gate = Gate(site) if gate is None else gate
-    found: dict[Seq, Reason] = {}
+    reasons_by_seq: dict[Seq, Reason] = {}
     for seq in seqs:
         request = explained(site, seq)
         if request is not None and (reason := _explain(site, request, reasons, gate)) is not None:
-            found[seq] = reason
-    return found
+            reasons_by_seq[seq] = reason
+    return reasons_by_seq
 
 
 def explained(site: Site, seq: Seq) -> Request | None:

@@ -191,10 +191,10 @@ def keeping(site: Site, request: Request) -> Reason | None:
     return first_of(broken(site), needs_of(site, request)) if site.resources else None
 
 
-def first_of(found: Mapping[str, ResourceState], needs: Iterator[str]) -> Reason | None:
+def first_of(resources: Mapping[str, ResourceState], needs: Iterator[str]) -> Reason | None:
     """Return the reason of the first of these needs that is broken; None: none is."""
-    name = next((each for each in needs if each in found), None)
-    return reason(name, found[name]) if name is not None else None
+    name = next((each for each in needs if each in resources), None)
+    return reason(name, resources[name]) if name is not None else None
 
 
 def reason(name: str, state: ResourceState, *, goes_on: bool = False, since: str = "") -> Reason:
@@ -206,11 +206,11 @@ def reason(name: str, state: ResourceState, *, goes_on: bool = False, since: str
 def blocked_mask(site: Site, columns: Columns) -> Mask | None:
     """Return the rows with own needs that are broken; None: there is no such row. Needs of the queue are not
     considered: they hold all its rows."""
-    found = broken(site)
-    if not found:
+    resources = broken(site)
+    if not resources:
         return None
     keys = site.numbers.needs.names
-    table = np.array([not found.keys().isdisjoint(key.split("+")) for key in keys], dtype=bool)
+    table = np.array([not resources.keys().isdisjoint(key.split("+")) for key in keys], dtype=bool)
     if not table.any():
         return None
     mask: Mask = table[columns.needs]

@@ -111,9 +111,9 @@ class Routes:
                 continue
             if queue.kind == "batch" or not queue.started:
                 return name, objections
-            found, more = self.find(spec, queue, groups, seen, number)
-            if found is not None:
-                return found, objections
+            target, more = self.find(spec, queue, groups, seen, number)
+            if target is not None:
+                return target, objections
             objections += more
         return None, objections
 
@@ -219,10 +219,10 @@ def _in_turn(draft: Draft, columns: Columns, now: Instant) -> Iterator[Request]:
 
 def _route(draft: Draft, routes: Routes, pipe: Queue, request: Request) -> None:
     seen, number = sight.seen(request, draft), request.weight
-    found, objections = routes.find(request.spec, pipe, request.spec.unix_groups, seen, number)
-    if found is not None:
-        routes.moved(found, request.owner, number)
-        draft.before.append(Move(request.seq, found))
+    target, objections = routes.find(request.spec, pipe, request.spec.unix_groups, seen, number)
+    if target is not None:
+        routes.moved(target, request.owner, number)
+        draft.before.append(Move(request.seq, target))
         return
     text = "; ".join(objection.text for objection in objections) or "it has no destination"
     later = not objections or any(objection.later for objection in objections)

@@ -272,16 +272,16 @@ class Waiting:
         """Return the number to compare each column with; None: no waiting request has it."""
         numbers, asked = self._draft.site.numbers, self._asked
         owner, group, name = asked.get("owner"), asked.get("group"), asked.get("name")
-        found: dict[str, int | None] = {}
+        numbers_of: dict[str, int | None] = {}
         if owner is not None and group is not None:
-            found["pair"] = numbers.pairs.known(f"{group}:{owner}")
+            numbers_of["pair"] = numbers.pairs.known(f"{group}:{owner}")
         elif owner is not None:
-            found["owner"] = numbers.owners.known(owner)
+            numbers_of["owner"] = numbers.owners.known(owner)
         elif group is not None:
-            found["group"] = numbers.groups.known(group)
+            numbers_of["group"] = numbers.groups.known(group)
         if name is not None:
-            found["name"] = numbers.names.known(name)
-        return found
+            numbers_of["name"] = numbers.names.known(name)
+        return numbers_of
 
     def _parts(self, wanted: Mapping[str, int | None]) -> Iterator[tuple[Columns, Ints]]:
         pair = wanted.get("pair")
@@ -384,13 +384,13 @@ class SiteView:
         ]  # fmt: skip
 
     def _all_running(self) -> Sequence[Request]:
-        found, started = self._running, self._draft.started
-        if found is None:
-            found = self._running = [r for r in self._draft.site.started.values() if r.state in STARTED]
+        running, started = self._running, self._draft.started
+        if running is None:
+            running = self._running = [r for r in self._draft.site.started.values() if r.state in STARTED]
         if self._seen < len(started):
-            found += started[self._seen :]
+            running += started[self._seen :]
             self._seen = len(started)
-        return found
+        return running
 
     def ahead(self, request: RequestView) -> Sequence[tuple[RequestView, Answer | None]]:
         """Return the candidates of its queue that were offered before it in this pass, with their answers.

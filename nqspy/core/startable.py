@@ -123,10 +123,10 @@ def _after_pass(draft: Draft, domain: str) -> Pairs:
 def _of_queue(draft: Draft, gate: Gate, queue: Queue, columns: Columns) -> Ints:
     """Return the startable PEs of a queue by pair of owner and group."""
     site = draft.site
-    found, gone = columns.pes_by_pair(), draft.gone(queue.name)
+    pes, gone = columns.pes_by_pair(), draft.gone(queue.name)
     bound = gate.rules(queue.name) or site.resources or columns.most("count") > 1
     if not bound and columns.most("pes") <= size_of(site, queue.name):
-        return _without(found, gone, columns) if gone else found
+        return _without(pes, gone, columns) if gone else pes
     own = (rule for rule in gate.rules(queue.name) if not (rule.shared or rule.whole_queue))
     spent = (rule.spent(queue.name, columns) for rule in own)
     out = any_of([gate.mask(queue.name, columns, Which.EVER), *spent])
@@ -134,18 +134,18 @@ def _of_queue(draft: Draft, gate: Gate, queue: Queue, columns: Columns) -> Ints:
         chosen = np.zeros(len(columns), dtype=bool)
         chosen[gone] = True
         out = any_of([out, chosen])
-    found = found.copy() if out is None else _without(found, out.nonzero()[0], columns)
-    _drop_indices(draft, gate, out, columns, found)
-    return found
+    pes = pes.copy() if out is None else _without(pes, out.nonzero()[0], columns)
+    _drop_indices(draft, gate, out, columns, pes)
+    return pes
 
 
-def _without(found: Ints, rows: Ints | list[int], columns: Columns) -> Ints:
+def _without(pes: Ints, rows: Ints | list[int], columns: Columns) -> Ints:
     """Return PEs by pair without those of these rows."""
     if 2 * len(rows) <= len(columns):
-        return found - _pes_of(columns, rows, len(found))
+        return pes - _pes_of(columns, rows, len(pes))
     others = np.ones(len(columns), dtype=bool)
     others[rows] = False
-    return _pes_of(columns, others.nonzero()[0], len(found))
+    return _pes_of(columns, others.nonzero()[0], len(pes))
 
 
 def _pes_of(columns: Columns, rows: Ints | list[int], pairs: int) -> Ints:
@@ -153,7 +153,7 @@ def _pes_of(columns: Columns, rows: Ints | list[int], pairs: int) -> Ints:
     return np.bincount(columns.pair[rows], weights=pes, minlength=pairs).astype(np.int64)
 
 
-def _drop_indices(draft: Draft, gate: Gate, out: Mask | None, columns: Columns, found: Ints) -> None:
+def _drop_indices(draft: Draft, gate: Gate, out: Mask | None, columns: Columns, pes: Ints) -> None:
     """Subtract the indices of arrays that this pass starts, or that the limit of their array holds."""
     rows = set((columns.count > 1).nonzero()[0].tolist() if columns.most("count") > 1 else ())
     rows |= gate.arrays.rows(columns)
@@ -161,4 +161,4 @@ def _drop_indices(draft: Draft, gate: Gate, out: Mask | None, columns: Columns, 
         if out is None or not out[row]:
             request = columns.request(row)
             could = max(0, min(draft.left_of(request), gate.arrays.room(request)))
-            found[columns.pair[row]] -= columns.pes[row] * (request.multiplicity - int(could))
+            pes[columns.pair[row]] -= columns.pes[row] * (request.multiplicity - int(could))

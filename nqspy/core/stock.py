@@ -258,8 +258,8 @@ class Decayed(ShareRule):
     def of_many(first: Floats, second: Floats, whole: Floats, own: Floats, bound: float) -> Floats:
         """Return E / (E + U) of many."""
         below = first + np.divide(own, whole, out=np.zeros(len(own)), where=whole > 0)
-        found = np.divide(first, below, out=np.ones(len(own)), where=below > 0)
-        return np.maximum(LEAST, found)
+        values = np.divide(first, below, out=np.ones(len(own)), where=below > 0)
+        return np.maximum(LEAST, values)
 
 
 class Many:

@@ -24,11 +24,11 @@ _STRENGTH = {"suspend": 1, "requeue": 2}
 
 def act(draft: Draft, now: Instant) -> Instant | None:
     """Close the queues that need a broken resource; make started requests give way or stay parked."""
-    found = broken(draft.site) if draft.site.resources else {}
-    if not found:
+    resources = broken(draft.site) if draft.site.resources else {}
+    if not resources:
         return None
     for queue in draft.site.settings.queues.values():
-        why = first_of(found, iter(queue.needs))
+        why = first_of(resources, iter(queue.needs))
         if why is not None:
             draft.shut.setdefault(queue.name, why)
     for request in draft.running():
@@ -92,9 +92,9 @@ def _staying(site: Site, wished: ResourceWish) -> Reason:
 
 
 def _wishes(site: Site, request: Request) -> Iterator[ResourceWish]:
-    found = broken(site)
-    for name in needs_of(site, request) if found else ():
-        probe = tried(site).get(name) if name in found else None
+    resources = broken(site)
+    for name in needs_of(site, request) if resources else ():
+        probe = tried(site).get(name) if name in resources else None
         if probe is None or probe.running not in _STRENGTH:
             continue
         if probe.running != "requeue" or request.spec.rerunnable:

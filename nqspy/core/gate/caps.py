@@ -89,10 +89,6 @@ class Caps(Rule):
         pes = self._site.held_by(request)
         return [(("cap", cap.group), pes, cap.pes) for cap in self._of(request.group)]
 
-    def _left(self, cap: Cap) -> int:
-        # -1: a group at the cap of its use starts no request, not even one without PEs.
-        return -1 if self._spent(cap) else max(0, cap.pes - self._held[cap.group])
-
     def _spent(self, cap: Cap) -> bool:
         return self._ledger.use(cap.group) >= cap.use
 
@@ -113,7 +109,10 @@ class Caps(Rule):
 
     def _left_to_groups(self, ever: bool) -> dict[str, int]:
         """Return the PEs left to each group that has a cap or is below one that has."""
-        pes = {name: cap.pes if ever else self._left(cap) for name, cap in self._caps.items()}
+        pes = {name: cap.pes for name, cap in self._caps.items()}
+        for name, cap in () if ever else self._caps.items():
+            # -1: a group at the cap of its use starts no request, not even one without PEs.
+            pes[name] = -1 if self._spent(cap) else max(0, cap.pes - self._held[name])
         bound = ((name, self._of(name)) for name in self._site.settings.groups)
         return {name: min(pes[cap.group] for cap in caps) for name, caps in bound if caps}
 

@@ -117,11 +117,9 @@ class FreeUnits(Rule):
         away = self._away(name)
         if asked > most - len(away):
             return _ALL_AWAY(who, asked, name, most, most - len(away), _some(away))
-        return _FEW_FREE(who, asked, name, free, most, self._holders(name), _some(away))
-
-    def _holders(self, name: str) -> str:
         seqs = dict.fromkeys([*self._site.units.get(name, {}).values(), *self._starts.get(name, ())])
-        return _some([self._site.id_of(seq) for seq in seqs])
+        holders = _some([self._site.id_of(seq) for seq in seqs])
+        return _FEW_FREE(who, asked, name, free, most, holders, _some(away))
 
 
 def _some(names: list[str]) -> str:

@@ -38,9 +38,14 @@ def act(draft: Draft, now: Instant) -> Instant | None:
     site = draft.site
     shift = _in_force(site)
     if shift is not None:
+        cause = _cause(shift)
         for request in draft.running():
-            if wish(site, request) is not None:
-                _spill(draft, shift, request)
+            if wish(site, request) is None:
+                continue
+            if shift.spill == "suspend":
+                draft.suspend(request, cause, _STAYS(str(cause), request.queue).text, parked=True)
+            else:
+                draft.requeue(request, cause, f"{cause} stopped queue {request.queue}")
     for request in draft.parked():
         why = explain(site, request)
         if why is not None:
@@ -101,14 +106,6 @@ def _is_started(site: Site, name: str) -> bool:
 def _is_over(site: Site, shift: Shift, request: Request) -> bool:
     """True if the shift has stopped the request's queue, and it was not started since."""
     return not _is_started(site, request.queue) and shift.stops(request.queue)
-
-
-def _spill(draft: Draft, shift: Shift, request: Request) -> None:
-    cause = _cause(shift)
-    if shift.spill == "suspend":
-        draft.suspend(request, cause, _STAYS(str(cause), request.queue).text, parked=True)
-    else:
-        draft.requeue(request, cause, f"{cause} stopped queue {request.queue}")
 
 
 # ---------------------------------------------------------------- announced beforehand
