@@ -217,10 +217,12 @@ class Answer(Struct, frozen=True):
         return self.until is None or now < self.until
 
 
-class Known(Struct, frozen=True):
-    """An answer of jobselect that rests on nothing that has changed since it was given."""
+class OfferRound(Struct, frozen=True):
+    """Offers of a queue that take several passes. ``since``: `Site.changed` when the first of them was made;
+    ``refused``: the candidates refused so far."""
 
-    answer: Answer | None
+    since: int
+    refused: Mapping[Seq, Answer]
 
 
 CHANGEABLE: Mapping[str, type] = {
@@ -279,23 +281,16 @@ class Exits(Protocol):
     def forces(self) -> bool:
         """Whether any exit that is switched on may force."""
 
-    def recall(self, site: Site) -> Mapping[str, Mapping[Seq, Answer]]:
-        """A pass asks jobselect: what it knew of that has changed is forgotten. Refusals of the passes before
-        in those queues whose lines could not be offered to their end, by queue."""
+    def rounds(self, site: Site) -> Mapping[str, OfferRound]:
+        """Return the rounds of offers that the last pass over a site did not finish, by queue."""
+
+    def keep(self, site: Site, rounds: Mapping[str, OfferRound]) -> bool:
+        """Keep the rounds of offers that a pass over a site did not finish. Return False where none are
+        kept."""
 
     def asks_again(self) -> Instant | None:
         """When an exit is asked again about an owner whose requests it was not asked about in this pass, as
         it had failed on five of them; None: there is none."""
-
-    def known(self, seq: Seq) -> Known | None:
-        """What jobselect would answer again about that request, as nothing has changed that it rests on;
-        None: it must be asked."""
-
-    def stir(self, requests: Sequence[Request]) -> None:
-        """The pass proposes to start or change these: answers that rest on them are void."""
-
-    def keep(self, refused: Mapping[str, Mapping[Seq, Answer]]) -> bool:
-        """Keeps refusals for `recall`; False where nothing is kept."""
 
     def rehearsal(self, now: Instant) -> AbstractContextManager[None]:
         """While it lasts, questions leave no mark (no statistics, no trace, no failure in a row): for looks

@@ -200,7 +200,6 @@ class Chooser:
             if any(one.queue in other.candidates.names for one in changed):
                 other.candidates.sort_again()
             other.candidates.refresh()
-        self._offers.stir([candidate, starts, *changed])
 
     def _resume(self, each: QueuePass, candidate: Request) -> None:
         """Let a suspended candidate go on."""

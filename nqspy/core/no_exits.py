@@ -6,10 +6,9 @@ from typing import Any
 
 from nqspy.model.actions import Action, ExitFailure
 from nqspy.model.errors import BadValue
-from nqspy.model.ids import Instant, Seq
-from nqspy.model.requests import Request
+from nqspy.model.ids import Instant
 from nqspy.model.site import Site
-from nqspy.ports import Answer, Known, PassView, RequestView, SubmitAnswer
+from nqspy.ports import Answer, OfferRound, PassView, RequestView, SubmitAnswer
 
 
 class NoExits:
@@ -50,24 +49,17 @@ class NoExits:
         """Return False: no exit forces a start."""
         return False
 
-    def recall(self, site: Site) -> Mapping[str, Mapping[Seq, Answer]]:
-        """Return no refused requests."""
+    def rounds(self, site: Site) -> Mapping[str, OfferRound]:
+        """Return no round: none is kept."""
         return {}
+
+    def keep(self, site: Site, rounds: Mapping[str, OfferRound]) -> bool:
+        """Keep no round."""
+        return False
 
     def asks_again(self) -> Instant | None:
         """Return None: no exit is asked again."""
         return None
-
-    def known(self, seq: Seq) -> Known | None:
-        """Return None: no answer is known."""
-        return None
-
-    def stir(self, requests: Sequence[Request]) -> None:
-        """Do nothing: no answer depends on these requests."""
-
-    def keep(self, refused: Mapping[str, Mapping[Seq, Answer]]) -> bool:
-        """Return False: no refusals are stored."""
-        return False
 
     def rehearsal(self, now: Instant) -> AbstractContextManager[None]:
         """Return a context that does nothing."""

@@ -42,11 +42,11 @@ def apply(site: Site, recorded: ev.Recorded) -> Sequence[Transition]:
     which requests. An event about a request that is no longer there changes nothing."""
     site.n, site.at = recorded.n, recorded.at
     event, kind = recorded.event, type(recorded.event)
-    if kind not in _MERE:
-        site.memos.clear()
+    if kind not in _RECORDS:
+        site.changed = site.n
+        if kind is not ev.Submitted:
+            site.memos.clear()
     if kind in _OF_THE_SITE:
-        if kind in _GENERAL:
-            site.news.general += 1
         if kind in _FREEING:
             site.freed = site.n
         _OF_THE_SITE[kind](site, event, recorded.at)
@@ -76,7 +76,6 @@ def place(site: Site, request: Request) -> None:
         if (units := request.units) and state is not State.EXITING:
             consumables.take(site.units, request.seq, units)
     site.watch_for(request)
-    _tell(site, request)
 
 
 def ages_when_eligible(site: Site, name: str) -> bool:
@@ -85,14 +84,7 @@ def ages_when_eligible(site: Site, name: str) -> bool:
     return queue is not None and queue.age_from == "eligible"
 
 
-def _tell(site: Site, request: Request) -> None:
-    """It changed, and so may what rests on requests of its queue, owner, group or name."""
-    spec = request.spec
-    site.news.note((request.seq, request.queue, spec.owner, spec.group, spec.name))
-
-
 def _displace(site: Site, request: Request) -> None:
-    _tell(site, request)
     if request.slot >= 0:
         site.waiting[request.queue].remove(request)
     if site.reserved and site.reserved.pop(request.seq, _ABSENT) is None:
@@ -165,7 +157,6 @@ def _redated(site: Site, event: ev.Redated, at: Instant) -> Sequence[Transition]
     made = []
     for request in concerned(site, event):
         made.append(_in_place(site, request, event, at))
-        _tell(site, request)
         if request.slot >= 0:
             by_queue.setdefault(request.queue, []).append(request)
     for queue, requests in by_queue.items():
@@ -228,13 +219,6 @@ def _starting(site: Site, event: ev.Starting, at: Instant) -> Sequence[Transitio
     if made and array is not None and array.array is not None:
         array.array = arrays.begun(array.array)
         site.touched.requests.add(array.seq)
-    return made
-
-
-def _started(site: Site, event: ev.Started, at: Instant) -> Sequence[Transition]:
-    made = _noted(site, event, at)
-    for each in made:
-        _tell(site, each.request)
     return made
 
 
@@ -346,7 +330,9 @@ def _nothing(site: Site, event: ev.Event, at: Instant) -> None:
 
 
 _ABSENT = object()
-_GENERAL = {
+_RECORDS = {ev.Decided, ev.Alarm, ev.DaemonStarted, ev.Reported}
+"""Events that record something and change nothing that a decision rests on, except usage."""
+_FREEING = {
     ev.SettingsChanged,
     ev.ShiftChanged,
     ev.ShiftFailed,
@@ -354,12 +340,9 @@ _GENERAL = {
     ev.ExitOff,
     ev.FilesApplied,
     ev.Restored,
+    ev.ResourceChanged,
 }
-"""What changes more than requests."""
-
-_MERE = {ev.Submitted, ev.Decided, ev.Alarm, ev.DaemonStarted, ev.Reported}
-"""What (as `Started`) neither frees anything nor puts anybody in front of others ."""
-_FREEING = {*_GENERAL, ev.ResourceChanged}
+"""Events of the site that may leave something to others."""
 _OF_REQUESTS: dict[type[ev.Event], Callable[[Site, Any, Instant], Sequence[Transition]]] = {
     ev.Submitted: _submitted,
     ev.Routed: _moved,
@@ -368,7 +351,6 @@ _OF_REQUESTS: dict[type[ev.Event], Callable[[Site, Any, Instant], Sequence[Trans
     ev.Reserved: _reserved,
     ev.Ranked: _ranked,
     ev.Starting: _starting,
-    ev.Started: _started,
     ev.Suspended: _suspended,
     ev.Resumed: _resumed,
     ev.MovedOut: partial(_change, then=accounting.moved_out),

@@ -20,7 +20,6 @@ from nqspy.model.ids import Instant, Seq, array_key, array_of, full_id
 from nqspy.model.lifetimes import Lifetimes
 from nqspy.model.machine import Found
 from nqspy.model.moved_out import MeasuredMove
-from nqspy.model.news import News, Touched
 from nqspy.model.offline import offline
 from nqspy.model.outputs import files
 from nqspy.model.owed import UNKNOWN_RUN, Entry, Terms
@@ -30,6 +29,7 @@ from nqspy.model.requests import Request, State
 from nqspy.model.settings import Settings as Settings
 from nqspy.model.shifts import ShiftState, UpcomingStop
 from nqspy.model.site_checks import check_site
+from nqspy.model.touched import Touched
 from nqspy.model.transitions import born, is_in
 
 _STANDARD = Domain(APPLICATION)
@@ -56,8 +56,9 @@ class Site:
     the engine from settings and time, and no part of what is kept, as ``closings``: when any shift stops it;
     ``reported``: day of the last night whose report was made; ``former``: host parts that its identifiers
     have had; ``misfits``: how many events did not fit their
-    request's state, ``misfit`` the last one; ``news``: what changed lately,
-    ``memos``: what passes noted that holds until more happens than submissions; these are not kept either.
+    request's state, ``misfit`` the last one; ``changed``: number of the last event that was more than a
+    record; ``memos``: what passes noted that holds until more happens than submissions; these are not kept
+    either.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -96,13 +97,13 @@ class Site:
     next_seq: Seq = 1
     n: int = 0
     at: Instant = Instant(0)
+    changed: int = field(default=0, compare=False)
     freed: int = field(default=0, compare=False)
     swept: int = field(default=0, compare=False)
     memos: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
     misfits: int = field(default=0, compare=False)
     misfit: str = field(default="", compare=False)
     touched: Touched = field(default_factory=Touched)
-    news: News = field(default_factory=News)
     _balances: dict[str, Balance] = field(default_factory=dict, repr=False, compare=False)
     _boards: dict[str, Board] = field(default_factory=dict, repr=False, compare=False)
 

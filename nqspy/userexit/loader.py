@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from nqspy.model.errors import BadValue, NqspyError
 from nqspy.model.machine import ExitSettings
-from nqspy.userexit import purity, specs
+from nqspy.userexit import specs
 from nqspy.userexit.errors import describe
 from nqspy.userexit.guard import Guard, is_ctrl_c
 from nqspy.userexit.settings import Setting, read
@@ -44,8 +44,8 @@ class LoadError(NqspyError):
 
 @dataclass(slots=True)
 class Module:
-    """A loaded and verified file. ``hooks``: hook -> function and the arguments it takes; ``forces`` and
-    ``pure``: see `purity`."""
+    """A loaded and verified file. ``hooks``: hook -> function and the arguments it takes; ``forces``: its
+    jobselect may force."""
 
     name: str
     path: Path
@@ -53,7 +53,6 @@ class Module:
     hooks: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = field(default_factory=dict)
     settings: dict[str, Setting[Any]] = field(default_factory=dict)
     forces: bool = False
-    pure: bool = False
 
 
 class Source(Struct, frozen=True):
@@ -254,9 +253,21 @@ def _verified(path: Path, nodes: Sequence[ast.AST], module: ModuleType) -> Modul
         raise LoadError(path, None, "holds no exit; mark a function with @userexit")
     select = found.hooks["jobselect"][0] if "jobselect" in found.hooks else None
     said = getattr(select, specs.FORCES, None)
-    found.forces = purity.imports_force(nodes) if said is None else said
-    found.pure = purity.is_pure(nodes, module.__dict__)
+    found.forces = _imports_force(nodes) if said is None else said
     return found
+
+
+def _imports_force(nodes: Iterable[ast.AST]) -> bool:
+    """Return True if the file (all its nodes) imports ``force``, or everything, or the package as a whole."""
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and node.module == "nqspy.userexit":
+            if any(alias.name in ("force", "*") for alias in node.names):
+                return True
+        elif (isinstance(node, ast.Import) and any(a.name == "nqspy.userexit" for a in node.names)) or (
+            isinstance(node, ast.ImportFrom) and node.module == "nqspy"
+        ):
+            return True
+    return False
 
 
 def _line_of(nodes: Iterable[ast.AST], name: str) -> int | None:

@@ -34,22 +34,9 @@ class Exit:
 
 class Hook:
     """One function of an exit: which of the hook's arguments it takes, how its answer is checked. ``who``:
-    the exit's name; ``lasting``: its answers hold as long as what they rest on; ``of_group``: they know no
-    owner; ``kept``: those that hold, by request (`memory`)."""
+    the exit's name; ``of_group``: its answers know no owner."""
 
-    __slots__ = (
-        "_picks",
-        "_quiet",
-        "check",
-        "exit",
-        "function",
-        "kept",
-        "lasting",
-        "name",
-        "of_group",
-        "record",
-        "who",
-    )
+    __slots__ = ("_picks", "_quiet", "check", "exit", "function", "name", "of_group", "record", "who")
 
     def __init__(self, exit: Exit, name: str) -> None:
         self.exit, self.name, self.who = exit, name, exit.module.name
@@ -58,9 +45,7 @@ class Hook:
         self._picks = _picker(tuple(specs.ARGUMENTS[name].index(argument) for argument in taken))
         self.check: Callable[[Any, tuple[Any, ...]], Any] = CHECKS.get(name, check_notice)
         self.record = Record()
-        self.lasting = exit.module.pure and "now" not in taken
         self.of_group = "owner" not in taken
-        self.kept: dict[int, Any] = {}
         self._quiet = name == "jobselect" and not exit.module.forces
 
     def run(self, args: tuple[Any, ...]) -> Any:

@@ -21,9 +21,9 @@ from typing import Any
 from nqspy.model.actions import Action, ExitFailure
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.machine import ExitSettings
-from nqspy.model.requests import Request, State
+from nqspy.model.requests import State
 from nqspy.model.site import Site
-from nqspy.ports import Answer, Known, PassView, RequestView, SubmitAnswer
+from nqspy.ports import Answer, OfferRound, PassView, RequestView, SubmitAnswer
 from nqspy.userexit import kept, settings, specs
 from nqspy.userexit.answers import Changes
 from nqspy.userexit.calls import Calls, Said
@@ -31,7 +31,6 @@ from nqspy.userexit.errors import describe, traceback_of, unloadable
 from nqspy.userexit.guard import Guard, is_ctrl_c
 from nqspy.userexit.kept import Kept
 from nqspy.userexit.loader import Module, Source, load_sources, loaded, misfits, owner_of, read_folder
-from nqspy.userexit.memory import Memory
 from nqspy.userexit.seats import Exit, Failed, Hook, entry
 from nqspy.userexit.shadows import shadows
 from nqspy.userexit.view import View
@@ -74,7 +73,7 @@ class SiteExits:
         self._watch = watch
         self._guard, self._notice_guard = guard(), guard()
         self._calls = self._make_calls(watch)
-        self._memory = Memory()
+        self._rounds: tuple[Site | None, Mapping[str, OfferRound]] = (None, {})
         self._exits: dict[str, Exit] = {}
         self._active: dict[str, tuple[Hook, ...]] = {}
         self._had: frozenset[str] = frozenset()
@@ -138,7 +137,7 @@ class SiteExits:
         for one in self._exits.values():
             one.hooks = {name: Hook(one, name) for name in one.module.hooks}
         self._calls.forget()
-        self._memory = Memory()
+        self._rounds = (None, {})
         self._follow(self._settings)
         self._seat()
 
@@ -148,7 +147,6 @@ class SiteExits:
         """Called before a pass or a submission: takes over the settings of the exits, forgets the overruns
         of the last pass."""
         self._calls.begin(site.timezone)
-        self._memory.live = False
         for one in self._exits.values():
             one.down = False
         self._settings = site.settings.exits
@@ -164,7 +162,6 @@ class SiteExits:
             one.enabled, one.budget, one.values = wanted.enabled, wanted.budget, dict(wanted.values)
             texts = settings.take_all(one.module.settings, one.values)
             self._calls.failures += [ExitFailure(name, None, text) for text in texts]
-            self._memory.clear()
             for hook in one.hooks.values():
                 hook.record.forgive()
             changed = True
@@ -197,17 +194,9 @@ class SiteExits:
     def jobselect(self, request: RequestView, view: PassView) -> Answer | None:
         """Refusing beats forcing, else the first answer in file-name order; a failure refuses."""
         first = unasked = None
-        if not (hooks := self._active["jobselect"]):
-            return None
-        seq, keeping = request.seq, self._keeping
-        known = self._memory.known(seq, hooks) if keeping else None
-        if known is not None and (known.answer is None or known.answer.holds(view.now)):
-            return known.answer
         with self._guard:
-            for hook in hooks:
-                kept = hook.kept.get(seq, _UNKNOWN) if keeping else _UNKNOWN
-                stands = kept is None or kept.holds(view.now)
-                answer: Said = kept if stands else self._select(hook, request, seq, view, keeping)
+            for hook in self._active["jobselect"]:
+                answer = self._select(hook, request, view)
                 if answer is None:
                     continue
                 if isinstance(answer, Failed):
@@ -218,25 +207,19 @@ class SiteExits:
                     first = first or answer
         return unasked or first
 
-    def _select(self, hook: Hook, request: RequestView, seq: Seq, view: PassView, keeping: bool) -> Said:
-        """What one exit answers; Failed: it is not asked any more in this pass. ``keeping``: as long as
-        nothing changes that its answer rests on it is not asked again."""
-        seen = self._calls.seen(hook.who, view)
-        reads = seen.reads
-        reads.begin()
+    def _select(self, hook: Hook, request: RequestView, view: PassView) -> Said:
+        """Return the answer of one exit; Failed: it is not asked any more in this pass."""
+        seq, seen = request.seq, self._calls.seen(hook.who, view)
         said = self._calls.ask(hook, seq, seq, (request, seen, view.now))
         if type(said) is Failed:
             on = "" if said.resting else "on this request: "
             return Answer("refuse", f"exit {hook.who} failed {on}{said.text}", hook.who)
         if hook.exit.down and self._calls.really is None:
             return Failed(f"exit {hook.who} failed on another request; it is asked in the next pass")
-        answer = None
-        if said is not None:
-            until = said.until if said.until is not None and said.until > view.now else None
-            answer = Answer(said.verdict, said.text, hook.who, said.alike, said.within, until)
-        if keeping and hook.lasting and not reads.fleeting:
-            self._memory.put(hook, seq, answer, reads.keys)
-        return answer
+        if said is None:
+            return None
+        until = said.until if said.until is not None and said.until > view.now else None
+        return Answer(said.verdict, said.text, hook.who, said.alike, said.within, until)
 
     def elected(self, request: RequestView, view: PassView) -> Sequence[Action]:
         """Actions of all exits after a request was chosen; a failure counts as none."""
@@ -283,7 +266,7 @@ class SiteExits:
     def _share(self, pair: tuple[str, str], asked: Iterable[Asked], now: Instant) -> float | None:
         for hook, seen, said in asked:
             about = pair[1] if hook.of_group else pair
-            if about not in said or hook.exit.down or hook.record.marked or not hook.lasting:
+            if about not in said or hook.exit.down or hook.record.marked:
                 said[about] = self._calls.ask(hook, pair, None, (*pair, seen, now))
             answer: float | Failed | None = said[about]
             if answer is not None and not isinstance(answer, Failed):
@@ -322,36 +305,22 @@ class SiteExits:
         """Whether any exit that is switched on may force."""
         return any(hook.exit.module.forces for hook in self._active["jobselect"])
 
-    def recall(self, site: Site) -> Mapping[str, Mapping[Seq, Answer]]:
-        """Forgets what has changed; refusals in lines that could not be offered to their end, by queue."""
+    def rounds(self, site: Site) -> Mapping[str, OfferRound]:
+        """Return the rounds of offers that the last pass over a site did not finish; a look ahead has
+        none."""
+        of, rounds = self._rounds
+        return rounds if of is site and self._calls.really is None else {}
+
+    def keep(self, site: Site, rounds: Mapping[str, OfferRound]) -> bool:
+        """Keep the rounds of offers that a pass did not finish; a look ahead keeps none."""
         if self._calls.really is not None:
-            return {}
-        self._memory.catch_up(site, self._active["jobselect"])
-        return self._memory.rounds
+            return False
+        self._rounds = (site, rounds)
+        return True
 
     def asks_again(self) -> Instant | None:
         """When an exit is asked again about an owner whose requests it was not asked about since `begin`."""
         return self._calls.again
-
-    def known(self, seq: Seq) -> Known | None:
-        """What jobselect would answer again; None: it must be asked."""
-        return self._memory.known(seq, self._active["jobselect"]) if self._keeping else None
-
-    @property
-    def _keeping(self) -> bool:
-        """Whether this is a pass that keeps answers, and no look ahead."""
-        return self._memory.live and self._calls.really is None
-
-    def stir(self, requests: Sequence[Request]) -> None:
-        """The pass proposes to start or change these."""
-        if self._keeping:
-            self._memory.stir(requests)
-
-    def keep(self, refused: Mapping[str, Mapping[Seq, Answer]]) -> bool:
-        """Keeps them for the next pass; a look ahead keeps nothing."""
-        if self._calls.really is None:
-            self._memory.keep(refused)
-        return self._calls.really is None
 
     @contextmanager
     def rehearsal(self, now: Instant) -> Iterator[None]:
@@ -403,10 +372,6 @@ class SiteExits:
         return [entry(one) for one in self._exits.values()]
 
 
-_UNKNOWN = Answer("", until=Instant(0))
-"""An answer that holds at no instant: none is kept."""
-
-
 def _is_of_group(hook: Hook) -> bool:
-    """Whether what it answers about a group it answers about each owner in it, while nothing changes."""
-    return hook.of_group and hook.lasting and not (hook.exit.down or hook.record.marked)
+    """Return True if its answer about a group holds for each owner in it, while nothing changes."""
+    return hook.of_group and not (hook.exit.down or hook.record.marked)

@@ -12,31 +12,7 @@ from nqspy.model.ids import Instant
 from nqspy.ports import Answer, PassView, RequestView, Selection
 
 Shield = Callable[[Callable[..., Any]], Callable[..., Any]]
-Key = tuple[str | None, str | None, str | None, str | None]
-"""By which queue, owner, group and name requests were chosen; None: by any."""
 T = TypeVar("T")
-
-
-class Reads:
-    """What an exit looked at in one call: requests by these ``keys``; ``fleeting``: something that may be
-    another in the next pass; ``passing``: something that may be another at each moment."""
-
-    __slots__ = ("fleeting", "keys", "passing")
-
-    def __init__(self) -> None:
-        self.keys: set[Key] = set()
-        self.fleeting = self.passing = False
-
-    def begin(self) -> None:
-        """A call begins."""
-        self.keys.clear()
-        self.fleeting = self.passing = False
-
-    def add(self, other: "Reads") -> None:
-        """What was looked at in between was looked at in this call."""
-        self.keys |= other.keys
-        self.fleeting |= other.fleeting
-        self.passing |= other.passing
 
 
 def _called(name: str) -> Any:
@@ -75,16 +51,16 @@ class View(ViewFields, Struct, dict=True, eq=False):
 
     ``now``: the instant of the pass; ``shift``: name of the shift in force; ``machine``: settings of the
     machine; ``settings``: settings of the whole site (an exit's own are its ``setting(...).value``);
-    ``exit``: the name of the exit that looks (``answer.who == view.exit``: an answer of its own); ``reads``:
-    what it has looked at so far; ``_clock``: the module `clock`, which loads parts of the engine that a
-    file alone does not need. (A Struct: a pass makes several.)
+    ``exit``: the name of the exit that looks (``answer.who == view.exit``: an answer of its own);
+    ``_aheads``: how often it called `ahead`; ``_clock``: the module `clock`, which loads parts of the engine
+    that a file alone does not need. (A Struct: a pass makes several.)
     """
 
     _site: PassView
     exit: str
     _shield: Shield
-    reads: Reads = field(default_factory=Reads)
-    _made: dict[Callable[..., Any], tuple[object, Any, Reads]] = field(default_factory=dict)
+    _made: dict[Callable[..., Any], tuple[object, Any]] = field(default_factory=dict)
+    _aheads: int = 0
     _clock: Any = None
 
     @staticmethod
@@ -100,27 +76,23 @@ class View(ViewFields, Struct, dict=True, eq=False):
     @property
     def now(self) -> Instant:
         """The instant of the pass."""
-        self.reads.fleeting = True
         return self._site.now
 
     @property
     def local(self) -> datetime:
         """The instant of the pass in the site's time zone."""
-        self.reads.fleeting = True
         shown: datetime = self._local
         return shown
 
     def at(self, time: str) -> Instant:
         """Return the next instant at which the site's clock shows a time of day, such as ``"06:00"``. Raises
         ValueError."""
-        self.reads.fleeting = True
         found: Instant = self._clock.next_at(time, self._site.site.timezone, self._site.now)
         return found
 
     @property
     def shift_ends(self) -> Instant | None:
         """The instant at which another shift begins; None where no shift does."""
-        self.reads.fleeting = True
         ends: Instant | None = self._end_of_shift
         return ends
 
@@ -128,23 +100,15 @@ class View(ViewFields, Struct, dict=True, eq=False):
         """What a function makes of the view, for all calls of this exit: made again when the pass has started
         or changed something. It may look at nothing but the view and settings; whoever gets what it made
         leaves that as it is."""
-        version = getattr(self._site, "version", None)
+        version, aheads = getattr(self._site, "version", None), self._aheads
         kept = self._made.get(make)
-        if kept is None or version is None or kept[0] != version:
-            kept = version, *self._make(make)
-            if not kept[2].passing:
-                self._made[make] = kept
-        self.reads.add(kept[2])
-        made: T = kept[1]
+        if kept is not None and version is not None and kept[0] == version:
+            found: T = kept[1]
+            return found
+        made = make(self)
+        if self._aheads == aheads:  # what is ahead differs for each candidate
+            self._made[make] = version, made
         return made
-
-    def _make(self, make: Callable[["View"], T]) -> tuple[T, Reads]:
-        outer, mine = self.reads, Reads()
-        force_setattr(self, "reads", mine)
-        try:
-            return make(self), mine
-        finally:
-            force_setattr(self, "reads", outer)
 
     def queue(self, name: str) -> Any:
         """The settings of a queue. Raises KeyError."""
@@ -153,32 +117,27 @@ class View(ViewFields, Struct, dict=True, eq=False):
     def waiting(self, *, queue: str | None = None, owner: str | None = None, group: str | None = None,
                 name: str | None = None) -> Selection:  # fmt: skip
         """Requests in state queued that this pass has not chosen, by date; narrowed by what is given."""
-        self.reads.keys.add((queue, owner, group, name))
         return self._waiting(queue=queue, owner=owner, group=group, name=name)
 
     def running(self, *, queue: str | None = None, owner: str | None = None, group: str | None = None,
                 name: str | None = None) -> Sequence[RequestView]:  # fmt: skip
         """Started requests, and those this pass has chosen; narrowed by what is given."""
-        self.reads.keys.add((queue, owner, group, name))
         return self._running(queue=queue, owner=owner, group=group, name=name)
 
     def ahead(self, request: RequestView) -> Sequence[tuple[RequestView, Answer | None]]:
         """The candidates of its queue offered before it in this pass, with their answers."""
-        self.reads.fleeting = self.reads.passing = True
+        force_setattr(self, "_aheads", self._aheads + 1)
         return self._ahead(request)
 
     def usage(self, *, group: str | None = None, owner: str | None = None) -> float:
         """Decayed use as a fraction of the whole, running and committed use included."""
-        self.reads.fleeting = True
         return self._usage(group=group, owner=owner)
 
     def share(self, *, group: str | None = None, owner: str | None = None) -> float:
         """Entitlement as a fraction of the whole."""
-        self.reads.fleeting = True
         return self._share(group=group, owner=owner)
 
     def stock_shrpri(self, owner: str | None, group: str) -> float:
         """What the stock share rule (``set global share_rule``) gives a user in a group, in [0, 1]; without a
         user the group: what a site may scale."""
-        self.reads.fleeting = True
         return self._stock_shrpri(owner, group)

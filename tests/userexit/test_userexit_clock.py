@@ -91,26 +91,6 @@ def jobselect(request, view):
     assert site.job("a").started == f"2026-03-02 {started}"
 
 
-def test_an_answer_that_is_kept_is_dropped_at_its_instant() -> None:
-    rule = f"""{HEAD}
-@userexit
-def jobselect(request):
-    print(request.name)
-    return refuse("not yet", until=request.submitted + 3_600_000)
-"""
-    site = site_of(rule)
-    site.submit("a")
-    for minute in ("21:10", "21:20"):
-        site.at(minute)
-        site.submit(f"at{minute[3:]}", owner="ben")
-    assert site.printed == ["rule: a", "rule: at10", "rule: at20"]
-    site.at("22:00:00")
-    assert site.printed[3:] == ["rule: a"]
-    site.must_wait("a", because="not yet")
-    site.at("22:15")
-    assert site.printed[4:] == ["rule: at10"]
-
-
 @pytest.mark.parametrize("until", ["view.now", "view.now - 5", "0", "view.local"])
 def test_an_instant_that_is_past_counts_as_none(until: str) -> None:
     rule = f'{HEAD}\n@userexit\ndef jobselect(request, view):\n    return refuse("no", until={until})\n'

@@ -2,11 +2,6 @@
 
 from types import SimpleNamespace
 
-from core.harness import House
-
-from nqspy.userexit.guard import Unguarded
-from nqspy.userexit.site_exits import SiteExits
-
 COUNTED = """
     @userexit
     def jobselect(request, view):
@@ -86,27 +81,6 @@ def test_a_function_that_fails_is_a_failure_of_the_exit_and_leaves_nothing(put, 
     assert exits.jobselect(req(2), house).text == "0.5 of it"
 
 
-def test_an_answer_that_rests_on_what_was_made_once_goes_when_that_changes(tmp_path):
-    folder = tmp_path / "exits"
-    folder.mkdir(mode=0o755)
-    (folder / "a.py").write_text(
-        "from nqspy.userexit import refuse, userexit\n"
-        "@userexit\ndef jobselect(request, view):\n"
-        "    return refuse(f'{view.once(runs)} of d1 run') if request.group == 'd2' else None\n"
-        "def runs(view):\n    return len(view.running(group='d1'))\n"
-    )
-    (folder / "a.py").chmod(0o644)
-    house = House().machine(pes=3).group("d1", 1).group("d2", 1).queue("night")
-    house.door = SiteExits(folder, guard=Unguarded)
-    first = house.submit("anne group=d1")[0]
-    house.go()
-    waits, other = house.submit("ben group=d2", "cleo group=d2")
-    assert house.go().reason(waits).text == house.why(other).text == "1 of d1 run"
-    house.end(first)
-    told = house.go()
-    assert [told.reason(seq).text for seq in (waits, other)] == ["0 of d1 run"] * 2
-
-
 def test_shrpri_is_asked_once_about_those_who_differ_in_nothing_it_takes(put, load, house):
     put("a", "@userexit\ndef shrpri(group): return len(group)\n")
     exits, pairs = load(), [(owner, group) for group in ("d1", "d10") for owner in ("anne", "ben", "cleo")]
@@ -114,12 +88,9 @@ def test_shrpri_is_asked_once_about_those_who_differ_in_nothing_it_takes(put, lo
     assert exits.listing()[0]["calls"] == 2
 
 
-def test_one_that_takes_the_owner_or_may_remember_things_is_asked_about_each(put, load, house):
-    put("a", "said = []\n@userexit\ndef shrpri(group):\n    said.append(group)\n    return len(said)\n")
-    exits = load()
-    assert exits.shrpris([("anne", "d1"), ("ben", "d1")], house) == [1, 2]
+def test_one_that_takes_the_owner_is_asked_about_each(put, load, house):
     put("a", "@userexit\ndef shrpri(owner, group): return len(owner)\n")
-    exits.reload()
+    exits = load()
     assert exits.shrpris([("anne", "d1"), ("ben", "d1")], house) == [4, 3]
 
 

@@ -1,13 +1,13 @@
 """The offers to `jobselect` exits: which candidates they are asked about, and how far an answer reaches.
 
-Exits are asked before the gate, as they may force a start. A candidate is offered only if what is known of it
-may not hold any more (`ports.Exits.known`), and a pass makes at most ``set global offers_per_pass`` offers.
-Where that does not suffice for a queue, the next passes go on where this one stopped: of the candidates that
-were refused before, the best are offered again, with at most half of the offers. The others count as refused
-until the end of the queue was reached.
+Exits are asked before the gate, as they may force a start. No answer is kept for the next pass, but a pass
+makes at most ``set global offers_per_pass`` offers. Where that does not suffice for a queue, the next passes
+go on where this one stopped: of the candidates that were refused before, the best are offered again, with at
+most half of the offers. The others count as refused until the end of the queue was reached. These passes are
+a *round*.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -19,7 +19,7 @@ from nqspy.core.order.candidates import Candidates
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reach, Reason, ReasonCode, told
 from nqspy.model.requests import Request
-from nqspy.ports import Answer, RequestView
+from nqspy.ports import Answer, OfferRound, RequestView
 
 REFUSED: Mapping[str, ReasonCode] = {
     "refuse": ReasonCode.EXIT,
@@ -107,16 +107,11 @@ class Offers:
         self.reach: list[Reach | None] = []
         self.due: Instant | None = None
         self.assumed: set[str] = set()
-        before = draft.exits.recall(draft.site) if self.asking else {}
-        self._rounds = {queue: self._holding(refused) for queue, refused in before.items()}
+        self._rounds = draft.exits.rounds(draft.site) if self.asking else {}
         self._offers_left = draft.site.settings.global_.offers_per_pass
         self._walks: dict[str, Walk] = {}
         self._refused: list[Refusal] = []
         self._reasons: dict[tuple[str, str, str, Instant | None], Reason] = {}
-
-    def _holding(self, refused: Mapping[Seq, Answer]) -> Mapping[Seq, Answer]:
-        """Return the refusals that hold still at the instant of the pass."""
-        return {seq: answer for seq, answer in refused.items() if answer.holds(self._draft.now)}
 
     # ------------------------------------------------------------ the rows of a queue
 
@@ -125,7 +120,9 @@ class Offers:
         if self.asking and queue not in self._walks:
             part = -(-self._offers_left // queues)
             self._offers_left -= part
-            self._walks[queue] = Walk(part, self._rounds.get(queue, {}))
+            before = self._rounds[queue].refused if queue in self._rounds else {}
+            now = self._draft.now
+            self._walks[queue] = Walk(part, {seq: each for seq, each in before.items() if each.holds(now)})
 
     def next_rows(self, candidates: Candidates, policy: Skip) -> Iterator[int]:
         """Yield all rows in order, held by limits or not, until nothing more of the queue can start."""
@@ -147,7 +144,7 @@ class Offers:
                     break
                 continue
             request = columns.request(row := rows.pop())
-            if self._is_known(request) or walk.asks(request.seq):
+            if walk.asks(request.seq):
                 yield row
             elif not walk.cut:
                 candidates.take(row)
@@ -195,10 +192,6 @@ class Offers:
         """Return True if a queue was not offered to its end."""
         return queue in self._walks and self._walks[queue].cut
 
-    def _is_known(self, request: Request) -> bool:
-        known = self._exits.known(request.seq)
-        return known is not None and (known.answer is None or known.answer.holds(self._draft.now))
-
     # ------------------------------------------------------------ asking
 
     def of(self, request: Request) -> Answer | None:
@@ -245,11 +238,6 @@ class Offers:
         draft = self._draft
         return draft.follow(choice, draft.exits.elected(sight.seen(starts, draft), draft.view))
 
-    def stir(self, requests: Sequence[Request]) -> None:
-        """Let exits be asked again about requests that changed."""
-        if self.asking:
-            self._exits.stir(requests)
-
     # ------------------------------------------------------------ the end of the pass
 
     def ask_again(self) -> list[Request]:
@@ -261,17 +249,15 @@ class Offers:
             request, _, place, _, proposals = each
             if proposals == self._draft.proposals:
                 continue
-            known = self._exits.known(request.seq)
-            if known is None or known.answer is None:
-                seen = sight.seen(request, self._draft)
-                answer = reached.of(request)
-                if answer is None:
-                    answer = self._ask(request, seen)
-                    reached.note(request, answer)
-                self._draft.offered[request.queue][place] = (seen, answer)
-                if answer is None or answer.verdict == "force":
-                    freed.append(request)
-                self._renew(each, answer)
+            seen = sight.seen(request, self._draft)
+            answer = reached.of(request)
+            if answer is None:
+                answer = self._ask(request, seen)
+                reached.note(request, answer)
+            self._draft.offered[request.queue][place] = (seen, answer)
+            if answer is None or answer.verdict == "force":
+                freed.append(request)
+            self._renew(each, answer)
         return freed
 
     def _renew(self, each: Refusal, answer: Answer | None) -> None:
@@ -289,13 +275,16 @@ class Offers:
             self.reach[reach] = replace(reached, reason=reason)
 
     def go_on(self) -> bool:
-        """Keep what the next pass must know; return True if it has to go on where this one stopped."""
+        """Keep the rounds that are not finished. Return True if the next pass has to follow at once: a round
+        goes on, or it rests on refusals from before a change."""
         if not self.asking:
             return False
-        rounds: dict[str, dict[Seq, Answer]] = {}
+        rounds, site, again = dict[str, OfferRound](), self._draft.site, False
         for name, walk in self._walks.items():
+            since = self._rounds[name].since if name in self._rounds else site.changed
             if walk.cut:
-                mine = {r.seq: answer for r, answer, *_ in self._refused if r.queue == name}
-                rounds[name] = {**walk.before, **mine}
-        kept = self._exits.keep(rounds)
-        return kept and any(walk.cut or walk.skipped for walk in self._walks.values())
+                mine = {request.seq: answer for request, answer, *_ in self._refused if request.queue == name}
+                rounds[name] = OfferRound(since, {**walk.before, **mine})
+            has_changed = since != site.changed or self._draft.proposals > 0
+            again = again or walk.cut or (walk.skipped and has_changed)
+        return self._exits.keep(site, rounds) and again

@@ -1,5 +1,4 @@
-"""Kept answers of jobselect: a pass with them decides what a pass without any decides, and its reasons are
-those of the state after it."""
+"""Reasons of a pass with exits are those of the state after it, and `view.once` changes no decision."""
 
 import re
 import shutil
@@ -41,7 +40,7 @@ def jobselect(request, view):
     if request.cpu == 20_000 and view.queue(request.queue).priority > 1:
         return hold_line("room is kept")
 """,
-    "c_fleeting": """
+    "c_clock": """
 from nqspy.userexit import never, refuse, userexit
 
 @userexit
@@ -53,17 +52,7 @@ def jobselect(request, view, now):
     if request.pes == 9:
         return never("nine is too many")
 """,
-    "d_counting": """
-from nqspy.userexit import refuse, userexit
-
-asked = []
-
-@userexit
-def jobselect(request, view):
-    asked.append(request.seq)
-    return None
-""",
-    "e_once": """
+    "d_once": """
 from nqspy.userexit import refuse, userexit
 
 @userexit
@@ -79,7 +68,7 @@ def load(view):
 def waiting(view):
     return sum(other.memory or 0 for other in view.waiting(queue="b", group="d1"))
 """,
-    "f_shares": """
+    "e_shares": """
 from nqspy.userexit import userexit
 
 @userexit
@@ -90,7 +79,7 @@ def shrpri(group, view):
 
 
 class Restless:
-    """The view of a pass which is another one whenever somebody looks."""
+    """The view of a pass whose version is another one at each call, so that `once` keeps nothing."""
 
     def __init__(self, view):
         self._view = view
@@ -103,14 +92,8 @@ class Restless:
         return object()
 
 
-class Forgetful(SiteExits):
-    """Exits that are asked about everybody, each time anew."""
-
-    def recall(self, site):
-        return {}
-
-    def keep(self, refused):
-        return super().keep({})
+class Repeating(SiteExits):
+    """Exits that make everything anew for each request and owner."""
 
     def jobselect(self, request, view):
         return super().jobselect(request, Restless(view))
@@ -188,14 +171,13 @@ def step(house, what, value):
 
 @settings(max_examples=examples(40))
 @given(st.integers(1, 5), st.lists(steps, min_size=3, max_size=14))
-def test_a_pass_with_kept_answers_decides_what_one_without_any_decides(folder, pes, story):
-    house, warm, cold = build(pes), SiteExits(folder), Forgetful(folder)
+def test_what_is_made_once_changes_no_decision_and_reasons_agree_with_the_state(folder, pes, story):
+    house, exits, repeating = build(pes), SiteExits(folder), Repeating(folder)
     for what, value in story:
         step(house, what, value)
-        cold.reload()
-        house.door = cold
+        house.door = repeating
         expected = house.run_pass().plan
-        house.door = warm
+        house.door = exits
         told = house.run_pass()
         assert told.plan == expected
         if what != "void":
