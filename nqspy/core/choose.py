@@ -226,7 +226,7 @@ class Chooser:
         dues = [draft.site.next_date(), gate.opens(), gate.reserved.next_at(), self._offers.due]
         dues += [each.policy.wake_at for each in self._queues]
         goes_on = self._offers.go_on() or self._explanation.freed
-        if goes_on and any(draft.room(each.queue.name) for each in self._queues):
+        if goes_on and any(draft.room(each.queue.name) for each in self._queues if each.policy.asks_exits):
             dues.append(Instant(draft.now + 1))
         return min((due for due in dues if due is not None), default=None)
 

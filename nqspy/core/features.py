@@ -17,8 +17,8 @@ FILES = (
     "accounting.health",  # make requests give way that need a broken resource
     "preemption.shift_end",  # clear queues that a shift stopped
     "preemption.swap",  # give way where memory is short
-    "preemption.resume",  # resume suspended requests
     "route",  # route pipe queues
+    "fallback.resume",  # the suspended requests that the chooser resumes
     "fallback.preempt",  # the requests that the chooser makes give way for jobs that waited too long
     "choose",  # choose the requests that start, and their PEs
 )

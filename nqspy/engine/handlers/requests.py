@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from nqspy.core.accounting import health
 from nqspy.core.consumables import resolved, sets_variables
-from nqspy.core.preemption import resume
+from nqspy.core.fallback import resume
 from nqspy.engine.handlers import alter, cascade
 from nqspy.engine.handlers.arrays import delete_left, each, release_some
 from nqspy.engine.handlers.context import Transaction
