@@ -57,7 +57,8 @@ def settings_table(kind: type, node: Any = None) -> str:
 
 def _written(path: str, info: Declared) -> str:
     if info.words:
-        return ", ".join(f"`{word}`" for word in info.words)
+        words = ", ".join(f"`{word}`" for word in info.words)
+        return words if info.unit != "names" else f"`{info.nothing_written}`, or a list of {words}"
     text = "number" if "weight" in info.doc else WRITTEN[info.unit]
     if info.unit == "count" and info.can_be_none and "weight" not in info.doc:
         text += " or `unlimited`"
@@ -73,6 +74,8 @@ def _written(path: str, info: Declared) -> str:
 def _default(info: Declared, value: Any) -> str:
     if value is None and info.nothing_written == "auto":
         return "auto"
+    if value is None and info.unit == "names":
+        return info.nothing_written
     if value is None and "weight" in info.doc:
         return "the site's"
     if value in (None, (), ""):

@@ -32,10 +32,11 @@ expressions; amounts tuple of texts like ``gpu=2``."""
 @dataclass(frozen=True, slots=True)
 class Declared:
     """What is known of one setting: its unit, default, sentence, bounds (inclusive) and name; ``words`` are
-    the only texts allowed; ``pipes``: whether a pipe queue heeds it, where it is a queue's; ``operator``:
-    operators may change it, not managers only; ``nothing``: the word for no value where the bounds would not
-    allow it; ``guard``: why only root and the home's owner may change it, empty where managers may;
-    ``unguarded``: a pattern of texts that managers may give it."""
+    the only texts allowed, alone or in a list; ``fixed``: what is always on, and so in no list; ``pipes``:
+    whether a pipe queue heeds it, where it is a queue's; ``operator``: operators may change it, not managers
+    only; ``nothing``: the word for no value where the bounds would not allow it; ``guard``: why only root and
+    the home's owner may change it, empty where managers may; ``unguarded``: a pattern of texts that managers
+    may give it."""
 
     unit: Unit
     default: Any
@@ -44,6 +45,7 @@ class Declared:
     low: int | None = None
     high: int | None = None
     words: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
     operator: bool = False
     nothing: str = ""
     pipes: Literal["no", "too", "only"] = "no"
@@ -87,7 +89,7 @@ def added_settings() -> Any:
 
 
 _added: dict[type, dict[str, Declared]] = {}
-_words: dict[tuple[type, str], Mapping[str, str]] = {}
+_words: dict[tuple[type, str], tuple[Mapping[str, str], tuple[str, ...]]] = {}
 _known: dict[str, dict[str, Declared]] = {}
 
 
@@ -113,9 +115,9 @@ def add_setting(kind: type, info: Declared) -> str:
     return name
 
 
-def set_words(kind: type, name: str, words: Mapping[str, str]) -> None:
-    """Declare the words that a setting allows, each with what it means."""
-    _words[kind, name] = words
+def set_words(kind: type, name: str, words: Mapping[str, str], fixed: tuple[str, ...] = ()) -> None:
+    """Declare the words that a setting allows, each with what it means; ``fixed``: see `Declared`."""
+    _words[kind, name] = words, fixed
     _known.clear()
 
 
@@ -140,11 +142,11 @@ def _walk(kind: type) -> Iterator[tuple[str, Declared]]:
 
 
 def _with_words(info: Declared, kind: type) -> Declared:
-    words = _words.get((kind, info.name))
-    if words is None:
+    if (kind, info.name) not in _words:
         return info
+    words, fixed = _words[kind, info.name]
     meanings = "; ".join(f"{word} ({meaning})" for word, meaning in words.items())
-    return dataclasses.replace(info, words=tuple(words), doc=f"{info.doc}: {meanings}")
+    return dataclasses.replace(info, words=tuple(words), fixed=fixed, doc=f"{info.doc}: {meanings}")
 
 
 def check_value(info: Declared, value: Any) -> None:
@@ -153,7 +155,7 @@ def check_value(info: Declared, value: Any) -> None:
         if info.can_be_none:
             return
         raise BadValue(f"{info.name} needs a value")
-    if info.words and (not isinstance(value, str) or value not in info.words):
+    if info.words and info.unit != "names" and (not isinstance(value, str) or value not in info.words):
         raise BadValue(f"{info.name} is one of {', '.join(info.words)}, not {value!r}")
     if info.unit in ("count", "number", "time", "size", "percent"):
         _check_number(info, value)
@@ -163,6 +165,8 @@ def check_value(info: Declared, value: Any) -> None:
         raise BadValue(f"{info.name} is a word, not {value!r}")
     elif info.unit in ("names", "crons", "amounts") and not _is_list_of_words(value):
         raise BadValue(f"{info.name} is a list of words like (a, b), not {value!r}")
+    elif info.unit == "names" and info.words:
+        _check_words(info, value)
     elif info.unit == "amounts" and not all(map(is_amount, value)):
         raise BadValue(f"{info.name} is a list like (gpu=2, matlab=1), not {value!r}")
 
@@ -175,6 +179,13 @@ def is_amount(text: str) -> bool:
 
 def _is_list_of_words(value: Any) -> bool:
     return isinstance(value, tuple) and all(isinstance(each, str) and each for each in value)
+
+
+def _check_words(info: Declared, words: tuple[str, ...]) -> None:
+    for word in words:
+        if word not in info.words:
+            wrong = f"{word} is always on" if word in info.fixed else f"{word!r} is not known"
+            raise BadValue(f"{wrong}; {info.name} is a list of {', '.join(info.words)}")
 
 
 def _check_number(info: Declared, value: Any) -> None:
@@ -271,6 +282,10 @@ def load(kind: type, values: dict[str, Any], **names: Any) -> Any:
     node = kind(**names)
     known = declared(kind)
     for path, value in values.items():
-        if path in known and (not known[path].words or value in known[path].words):
-            put(node, path, value)
+        words = known[path].words if path in known else ()
+        if words and isinstance(value, list):
+            value = [word for word in value if word in words]
+        elif path not in known or (words and value not in words):
+            continue
+        put(node, path, value)
     return node

@@ -42,7 +42,8 @@ _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 def what(info: Declared) -> str:
     """What a value of this setting looks like, for an error."""
     if info.words:
-        return "one of " + ", ".join(info.words)
+        several = f"{info.nothing_written} or a list of" if info.unit == "names" else "one of"
+        return f"{several} {', '.join(info.words)}"
     text, may_be_none, _ = _WHAT[info.unit].partition(" or unlimited")
     return f"{text} or {info.nothing_written}" if may_be_none and info.can_be_none else text.rstrip(",")
 
@@ -53,13 +54,32 @@ def read(cursor: Cursor, info: Declared) -> Any:
     if info.unit == "flag":
         return _read_flag(cursor, given)
     if info.unit == "names":
-        return cursor.names(what(info))
+        return _read_words(cursor, info) if info.words else cursor.names(what(info))
     if info.unit == "amounts":
         return [] if _is_nothing(cursor, info) else read_amounts(cursor, what(info))
     if info.unit == "crons":
         return [read_cron(cursor, token) for token in cursor.words(what(info))]
     [value] = read_several(cursor, info, 1)
     return value
+
+
+def _read_words(cursor: Cursor, info: Declared) -> list[str] | None:
+    """Return a list of the setting's words, or None for the word that stands for no list."""
+    nothing = keywords(info.nothing) if info.nothing else {}
+    if cursor.may_be(nothing) is not None:
+        cursor.keyword(nothing)
+        return None
+    several, allowed, found = cursor.skip("("), keywords(*info.words), list[str]()
+    while not (several and cursor.skip(")")):
+        if found:
+            cursor.skip(",")
+        token = cursor.peek()
+        if token.kind == "word" and token.text in info.fixed:
+            raise cursor.bad(f"{token.text} is always on; list the others only", token)
+        found.append(cursor.keyword(allowed, *([")"] if several else [*nothing, "("])))
+        if not several:
+            break
+    return list(dict.fromkeys(found))
 
 
 def _is_nothing(cursor: Cursor, info: Declared) -> bool:

@@ -170,6 +170,8 @@ names = st.from_regex(r"[a-z_][a-z0-9_.-]{0,8}", fullmatch=True).filter(
 
 
 def value_of(info: Declared) -> st.SearchStrategy[object]:
+    if info.words and info.unit == "names":
+        return st.none() | st.lists(st.sampled_from(info.words), unique=True).map(tuple)
     if info.words:
         return st.sampled_from(info.words)
     low, high = info.low or 0, info.high if info.high is not None else 10**12
