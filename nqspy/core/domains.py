@@ -86,12 +86,13 @@ DOMAINS = declare(
         words=Words(
             "Domains",
             "PEs (idle ones come from application or go back to it), placement and depth of a domain,"
-            " what it takes",
+            " what it takes, which features act on its requests",
             "domains: their PEs, how many are free, held and offline, depth, placement, what they take",
             create="a domain of PEs that are idle and in domain application",
             usage="NAME pes=16-255|(0-3, 8) [kind=application|command] "
             "[placement=lowest] [depth=1] [requests=N] [smallest=N] [largest=N] "
-            "[users=(a, b)] [groups=(a, b)] [accounts=(a, b)] [takes=all|batch|interactive]",
+            "[users=(a, b)] [groups=(a, b)] [accounts=(a, b)] [takes=all|batch|interactive] "
+            "[features=all|(a, b)]",
             delete="a domain that no queue names; its PEs, which must be idle, are application's then",
         ),
         check=_check,
@@ -172,6 +173,7 @@ def rows(site: Site) -> list[dict[str, Any]]:
                 "requests": domain.requests, "smallest": domain.smallest, "largest": domain.largest,
                 "users": list(domain.users), "groups": list(domain.groups),
                 "accounts": list(domain.accounts), "takes": domain.takes,
+                "features": None if domain.features is None else list(domain.features),
                 "holders": _holders(site, pes),
             }
         )  # fmt: skip
@@ -211,11 +213,13 @@ def text(site: Site, chosen: Collection[str] = ()) -> str:
         offline = [pe for pe in site.offline() if pe in row["pes"]]
         away = f", {len(offline)} offline ({ranges(offline)})" if offline else ""
         bound = "" if row["requests"] is None else f" requests={row['requests']}"
+        listed = [] if row["features"] is None else [f"  features=({', '.join(row['features'])})"]
         lines += [
             f"{row['name']} [{row['kind']}]",
             f"  PEs {ranges(row['pes'])}: {len(row['pes'])}, {row['free']} free, {row['held']} held{away}",
             f"  placement={row['placement']} depth={row['depth']}{bound}",
             f"  takes {rules(site.domain(row['name']))}",
+            *listed,
             *(_holder_line(each, torus) for each in row["holders"][:_SHOWN]),
         ]
         if more := row["holders"][_SHOWN:]:

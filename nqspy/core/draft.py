@@ -61,14 +61,15 @@ class Draft:
     - ``asked``: the domain for which exits are asked for shares at the moment.
     - ``priorities``: share terms of this round, by domain and by owner and group; ``rounds``: rounds so far.
     - ``proposals``: number of starts and changes of waiting requests so far.
+    - ``acting``: the feature that acts, if a domain may leave it out.
     """
 
     # More attributes than instances can share in one table of names.
     __slots__ = (
         "__dict__", "__weakref__", "_dates", "_gone", "_leaving", "_ledgers", "_stocks",
-        "_taken", "after", "asked", "barred", "before", "chosen", "closing", "exits", "now", "offered",
-        "own", "priorities", "proposals", "reach", "resumed", "rooms", "rounds", "samples", "short", "shut",
-        "sights", "site", "startable", "started", "starting",
+        "_taken", "acting", "after", "asked", "barred", "before", "chosen", "closing", "exits", "now",
+        "offered", "own", "priorities", "proposals", "reach", "resumed", "rooms", "rounds", "samples",
+        "short", "shut", "sights", "site", "startable", "started", "starting",
     )  # fmt: skip
 
     def __init__(self, site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]) -> None:
@@ -90,7 +91,7 @@ class Draft:
         self.proposals = 0
         self.priorities: dict[str, dict[tuple[str, str], float]] = {}
         self.rounds = 0
-        self.asked = APPLICATION
+        self.asked, self.acting = APPLICATION, ""
         self.startable: Callable[[str], Mapping[str, int]] | None = None
         self._ledgers: dict[str, FairShare] = {}
         self._stocks: dict[str, Stock] = {}
@@ -252,18 +253,26 @@ class Draft:
         return self._leaving
 
     def running(self) -> list[Request]:
-        """Return the requests that a feature may make give way, in the order of their starts: they run, and
-        were not asked to end."""
-        going = (r for r in self.site.started.values() if r.state is State.RUNNING and not r.ending)
+        """Return the requests that the acting feature may make give way, in the order of their starts: they
+        run, and were not asked to end."""
+        going = (r for r in self._listing(self.site.started) if r.state is State.RUNNING and not r.ending)
         return sorted((r for r in going if r.seq not in self._leaving), key=_by_start)
 
     def parked(self) -> list[Request]:
-        """Return the suspended requests that released their PEs, in the order of their starts."""
+        """Return the suspended requests that released their PEs and that the acting feature may hold, in the
+        order of their starts."""
         if not self.site.paused:
             return []
         back = {request.seq for request in self.resumed}
-        away = (r for r in self.site.paused.values() if r.pes_released and not r.ending)
+        away = (r for r in self._listing(self.site.paused) if r.pes_released and not r.ending)
         return sorted((r for r in away if r.seq not in back), key=_by_start)
+
+    def _listing(self, requests: Mapping[Seq, Request]) -> Iterable[Request]:
+        """Return the requests of domains that list the acting feature."""
+        site, acting = self.site, self.acting
+        if not acting or all(domain.lists(acting) for domain in site.settings.domains.values()):
+            return requests.values()
+        return (each for each in requests.values() if site.domain_of(each.queue).lists(acting))
 
     def suspend(
         self,

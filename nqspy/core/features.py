@@ -1,31 +1,39 @@
 """The list of features: a new one is a file of `core` and a line here.
 
 They act in this order in each pass. Each sees the proposals of earlier ones in the draft; none calls another.
+A domain may list the features that act on its requests (``set domain features=``).
 """
 
 from collections.abc import Mapping
 from importlib import import_module
 
+from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature, says_nothing
-from nqspy.model.actions import Action
+from nqspy.model.actions import Action, Requeue, Suspend
+from nqspy.model.domains import Domain
 from nqspy.model.ids import Instant
 from nqspy.model.reasons import Reason
-from nqspy.model.requests import Request
+from nqspy.model.requests import Request, State
 from nqspy.model.site import Settings, Site
+from nqspy.model.tree import set_words
 
-FILES = (
-    "accounting.health",  # make requests give way that need a broken resource
-    "preemption.shift_end",  # clear queues that a shift stopped
-    "preemption.swap",  # give way where memory is short
-    "route",  # route pipe queues
-    "fallback.resume",  # the suspended requests that the chooser resumes
-    "fallback.preempt",  # the requests that the chooser makes give way for jobs that waited too long
-    "choose",  # choose the requests that start, and their PEs
-)
-"""Files of `core` that declare a ``FEATURE``."""
+FILES: Mapping[str, str] = {
+    "accounting.health": "a resource that they need is broken",
+    "preemption.shift_end": "a shift has stopped their queue",
+    "preemption.swap": "memory is short",
+    "route": "",  # route pipe queues
+    "fallback.resume": "",  # the suspended requests that the chooser resumes
+    "fallback.preempt": "",  # the requests that the chooser makes give way for jobs that waited too long
+    "choose": "",  # choose the requests that start, and their PEs
+}
+"""Files of `core` that declare a ``FEATURE``. A domain may leave a feature out that has a text: when it makes
+running requests give way."""
 
 FEATURES: tuple[Feature, ...] = tuple(import_module(f"nqspy.core.{name}").FEATURE for name in FILES)
 BY_NAME: Mapping[str, Feature] = {feature.name: feature for feature in FEATURES}
+LISTED = {feature.name: when for feature, when in zip(FEATURES, FILES.values(), strict=True) if when}
+"""The features that a domain may list, with when they make its running requests give way."""
+set_words(Domain, "features", LISTED, fixed=tuple(name for name in BY_NAME if name not in LISTED))
 _HOLDERS = tuple((each.name, each.explain) for each in FEATURES if each.explain is not says_nothing)
 
 
@@ -34,17 +42,37 @@ def verify(settings: Settings, site: Site) -> list[str]:
     return [line for feature in FEATURES for line in feature.verify(settings, site)]
 
 
+def propose(draft: Draft, now: Instant) -> list[Instant | None]:
+    """Let each feature propose in the draft of one pass; return the latest times at which they act again."""
+    dues = []
+    for feature in FEATURES:
+        draft.acting = feature.name if feature.name in LISTED else ""
+        dues.append(feature.propose(draft, now))
+    return dues
+
+
 def stands(site: Site, action: Action) -> bool:
-    """True if the feature that proposed an action still wants it; False for an action of no feature."""
+    """True if the feature that proposed an action still wants it, and acts on its request. An action of no
+    feature does not stand."""
     feature = BY_NAME.get(action.by)
-    return feature is not None and feature.stands(site, action)
+    if feature is None or not feature.stands(site, action):
+        return False
+    return not isinstance(action, Suspend | Requeue) or _acts_on(feature.name, site, site.started[action.seq])
+
+
+def _acts_on(feature: str, site: Site, request: Request) -> bool:
+    """True if a feature acts on a started request: its domain lists the feature, or cannot leave it out."""
+    return feature not in LISTED or site.domain_of(request.queue).lists(feature)
 
 
 def keeping(site: Site, request: Request, but: str = "") -> Reason | None:
     """Return why features hold a waiting or suspended request, as far as the site alone shows: the reason of
     the first feature that does; None: no feature does. ``but``: a feature that is not asked."""
+    suspended = request.state is State.SUSPENDED
     for name, explain in _HOLDERS:
-        if name != but and (reason := explain(site, request)) is not None:
+        if name == but or (suspended and not _acts_on(name, site, request)):
+            continue
+        if (reason := explain(site, request)) is not None:
             return reason
     return None
 
@@ -52,5 +80,6 @@ def keeping(site: Site, request: Request, but: str = "") -> Reason | None:
 def outlook(site: Site, request: Request, began: Instant) -> Reason | None:
     """Return the coming action of a feature on a request that runs since ``began``, or would begin then: of
     the first feature that knows one; None: none is known."""
-    reasons = (feature.outlook(site, request, began) for feature in FEATURES)
+    acting = (feature for feature in FEATURES if _acts_on(feature.name, site, request))
+    reasons = (feature.outlook(site, request, began) for feature in acting)
     return next((reason for reason in reasons if reason is not None), None)

@@ -31,7 +31,7 @@ def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]
     samples = samples or {}
     exits.begin(site)
     draft = Draft(site, now, exits, samples)
-    dues = [*[feature.propose(draft, now) for feature in features.FEATURES], exits.asks_again()]
+    dues = [*features.propose(draft, now), exits.asks_again()]
     plan = Plan(
         actions=(*draft.before, *draft.after),
         reasons=Reasons(draft.own, draft.closing, tuple(draft.reach)),

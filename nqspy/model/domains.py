@@ -20,7 +20,7 @@ GREATEST = 1 << 20
 
 @dataclass(slots=True)
 class Domain:
-    """A set of PEs with its rules. The words of ``placement`` are declared by `core`."""
+    """A set of PEs with its rules. The words of ``placement`` and ``features`` are declared by `core`."""
 
     name: str
     pes: tuple[str, ...] = setting("names", (), "its PEs, like 16-255 or (0-3, 8)")
@@ -46,12 +46,20 @@ class Domain:
         "name", "all", "which requests: all, batch ones, or interactive ones (mpprun outside of a request,"
         " qsub -I)", words=("all", "batch", "interactive"),
     )  # fmt: skip
+    features: tuple[str, ...] | None = setting(
+        "names", None, "features that may have its requests give way, and stay away",
+        nothing="all",
+    )  # fmt: skip
 
     @property
     def is_command(self) -> bool:
         """Whether its requests hold no PEs: they start at once within their limits, and the applications that
         they begin wait for PEs elsewhere."""
         return self.kind == "command"
+
+    def lists(self, feature: str) -> bool:
+        """True if a feature acts on the requests of this domain."""
+        return self.features is None or feature in self.features
 
     def held_by(self, asked: int) -> int:
         """How many PEs a request that asks for so many holds while it runs."""

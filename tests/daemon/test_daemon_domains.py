@@ -5,7 +5,7 @@ from daemon.live import Live, command
 SITE = """\
 set machine pes=4
 create batch_queue batch workdir=submit
-create domain odd pes=(1, 3) placement=most_packed
+create domain odd pes=(1, 3) placement=most_packed features=(health, swap)
 create batch_queue other workdir=submit domain=odd
 enable queue batch
 enable queue other
@@ -24,7 +24,7 @@ def test_jobs_run_on_pes_of_their_domain_also_after_a_kill(make_live):
     assert shown(live)["odd"] == {
         "name": "odd", "kind": "application", "pes": [1, 3], "free": 2, "held": 0, "offline": 0, "depth": 1,
         "placement": "most_packed", "requests": None, "smallest": 1, "largest": None, "users": [],
-        "groups": [], "accounts": [], "takes": "all", "holders": [],
+        "groups": [], "accounts": [], "takes": "all", "features": ["health", "swap"], "holders": [],
     }  # fmt: skip
     here = live.submit("while [ ! -e go ]; do sleep 0.05; done", pes=2)
     there = live.submit("while [ ! -e go ]; do sleep 0.05; done", queue="other")
@@ -41,6 +41,9 @@ def test_jobs_run_on_pes_of_their_domain_also_after_a_kill(make_live):
     live.start()
     assert {name: (row["held"], row["free"]) for name, row in shown(live).items()} == {
         "application": (2, 0), "odd": (1, 1),
+    }  # fmt: skip
+    assert {name: row["features"] for name, row in shown(live).items()} == {
+        "application": None, "odd": ["health", "swap"],
     }  # fmt: skip
     waits = live.submit("true", queue="other", pes=2)
     live.until(waits, lambda job: job["reason"] is not None, "wait for a reason")

@@ -58,6 +58,13 @@ def test_a_new_domain_takes_pes_from_application_and_gives_them_back(centre):
         ("set domain wide smallest=5 largest=3", "domain wide: smallest=5 is above largest=3"),
         ("set domain application takes=jobs", "'jobs' is not known here; expected all, batch, interactive"),
         ("set domain wide depth=0", "depth is from 1 to 64, not 0"),
+        ("set domain wide features=(health, route)", "route is always on; list the others only"),
+        ("set domain wide features=select", "select is always on; list the others only"),
+        (
+            "set domain wide features=(health, sw, x)",
+            "'x' is not known here; expected health, shift_end, swap",
+        ),
+        ("set domain wide features=(health", "expected"),
         ("create domain Application pes=0", "domain application is always there"),
         ("create pipe_queue in destination=(day) domain=wide", "a pipe queue has no PEs and so no domain"),
         ("set queue batch domain=nowhere", "there is no domain nowhere; domains: application, wide"),
@@ -356,3 +363,39 @@ def test_a_domain_with_fewer_pes_than_whom_it_takes_asks_for_is_warned_of(centre
     changes = (ev.Change("set", "domain/wide/smallest", 5),)
     answer = centre.ask(cm.Configure(changes, advise=True))
     assert answer["warnings"] == ["queue day: domain wide takes requests of 5 PEs and more, and has 4"]
+
+
+# ---------------------------------------------------------------- its features
+
+
+@pytest.mark.parametrize(
+    ("typed", "kept", "shown"),
+    [
+        ("(swap, health)", ("swap", "health"), "(swap, health)"),
+        ("(sh sw sw)", ("shift_end", "swap"), "(shift_end, swap)"),
+        ("swap", ("swap",), "(swap)"),
+        ("()", (), "()"),
+        ("all", None, None),
+    ],
+)
+def test_the_features_of_a_domain_are_shown_written_and_read_again(centre, typed, kept, shown):
+    centre.qmgr("set domain wide features=health")
+    centre.qmgr(f"set domain wide features={typed}")
+    assert centre.site.domain("wide").features == kept
+    assert domains.rows(centre.site)[1]["features"] == (None if kept is None else list(kept))
+    assert (f"  features={shown}" in domains.text(centre.site, ("wide",)).splitlines()) == (kept is not None)
+    again = Centre(print_settings(centre.site.settings), pes=8)
+    assert again.site.domain("wide").features == kept
+    centre.is_sound()
+
+
+def test_requests_of_a_domain_without_shift_end_run_on_when_a_shift_stops_their_queue(centre):
+    stop = 'define shift stop when=("0 10 * * *") spill=suspend\nstop queue batch\nstop queue day\nend'
+    centre.qmgr(f"set domain wide features=(health, swap)\n{stop}")
+    centre.later(hours=24)
+    centre.qmgr("start queue batch\nstart queue day")
+    centre.until("2026-03-04T09:55:00+01:00")
+    first, second = centre.submit("anne queue=batch wall=3:00:00", "anne queue=day wall=3:00:00")
+    centre.until("2026-03-04T10:01:00+01:00")
+    assert (centre.state(first), centre.state(second)) == ("suspended", "running")
+    centre.is_sound()

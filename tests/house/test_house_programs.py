@@ -51,7 +51,7 @@ def test_lists_hold_no_paths():
     assert lists == {
         "queue/destinations", "queue/users", "queue/groups", "queue/needs", "complex/queues",
         "group/members", "group/mail", "calendar/extra", "calendar/workdays", "shift/lines", "domain/pes",
-        "domain/users", "domain/groups", "domain/accounts", "machine/offline",
+        "domain/features", "domain/users", "domain/groups", "domain/accounts", "machine/offline",
         "consumable/units", "consumable/offline", "class/users", "class/groups",
     }  # fmt: skip
 

@@ -192,6 +192,9 @@ COMPLETIONS = [
     ("help cre", {"create"}),
     ("set foo b", set()),
     ("set run_limit=", set()),
+    ("set domain wide features=", {"all", "health", "shift_end", "swap", "("}),
+    ("set domain wide features=(s", {"shift_end", "swap"}),
+    ("set domain wide features=(swap, ", {"health", "shift_end", "swap", ")"}),
     ('set mail "op', set()),
     ("shutdown d", {"drain"}),
 ]

@@ -17,6 +17,7 @@ from nqspy.model.ids import Instant
 from nqspy.model.lifetimes import WHOLE, key_of
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Request
+from nqspy.model.shifts import UpcomingStop
 from nqspy.model.site import Site
 
 MOMENT = 1_000
@@ -42,7 +43,7 @@ def planned_end(site: Site, now: Instant, request: Request) -> int:
 def end_of(site: Site, now: Instant, request: Request) -> int:
     """Return when a request that runs is expected to release what it holds; one that runs longer than it may
     can end at any moment."""
-    end, stop = planned_end(site, now, request), site.upcoming_stops.get(request.queue)
+    end, stop = planned_end(site, now, request), _stop_of(site, request)
     if stop is not None and (
         stop.spill == "suspend" or (stop.spill == "requeue" and request.spec.rerunnable)
     ):
@@ -52,8 +53,14 @@ def end_of(site: Site, now: Instant, request: Request) -> int:
 
 def is_suspended(site: Site, request: Request, begin: int, until: int) -> bool:
     """True if a shift suspends a request that runs from ``begin`` to ``until``."""
-    stop = site.upcoming_stops.get(request.queue)
+    stop = _stop_of(site, request)
     return stop is not None and stop.spill == "suspend" and begin < stop.at < until
+
+
+def _stop_of(site: Site, request: Request) -> UpcomingStop | None:
+    """Return when a shift stops a request's queue, unless its domain lets it run on then."""
+    stop = site.upcoming_stops.get(request.queue)
+    return stop if stop is not None and site.settings.spills(request.queue) else None
 
 
 # ---------------------------------------------------------------- past a reservation

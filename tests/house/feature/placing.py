@@ -4,8 +4,8 @@ import shutil
 from pathlib import Path
 
 FILE = Path(__file__).with_name("rest.py")
-LINE = '    "preemption.rest",\n'
-AFTER = '    "choose",  # choose the requests that start, and their PEs\n'
+LINE = '    "preemption.rest": "they have worked for a while",\n'
+AFTER = '    "choose": "",  # choose the requests that start, and their PEs\n'
 
 
 def add_to(core: Path) -> tuple[Path, ...]:
