@@ -404,3 +404,21 @@ def test_a_job_waits_behind_those_of_its_owner_with_a_higher_priority(gang):
     )
     assert gang.run_pass().starts == [other, high, low]
     assert gang.standing().line() == [other, high, low]
+
+
+def test_a_block_stays_when_another_bumper_is_loaded(gang):
+    gang.set("class/production/wait", 0)
+    first, victim = gang.submit("anne class=standby pes=3", "ben class=standby pes=3")
+    gang.go()
+    gang.at(2).end(first)
+    gang.submit("cleo class=standby pes=3")
+    gang.go()
+    gang.at(4)
+    bumper = gang.submit("dora class=production pes=3")[0]
+    gang.go()
+    assert made(gang.site, "bumper")["application"] == {"seq": bumper, "pes": ["3-5"]}
+    gang.at(20)
+    small = gang.submit("emil class=interactive pes=2")[0]
+    told = gang.go()
+    assert told.starts == [small]
+    assert suspended(told) == [victim]

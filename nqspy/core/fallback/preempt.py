@@ -73,7 +73,6 @@ class Preempt(Skip):
         for limit, holder in product(self._limits, self._holders):
             limit.add(holder)
         self._promised = promises.made(gate.site, NAME).get(self._domain.name)
-        self._former = self._promised
         self._stage: Literal["scheduled", "bumpers", "all"] = "scheduled"
         self._hopeless = set[int]()
         self._bumper: WaitingJob | None = None
@@ -108,9 +107,9 @@ class Preempt(Skip):
         """Return the bumper whose block is being cleared, unless there is one of a higher class."""
         jobs, rows = self._jobs.jobs, self._jobs.remaining()
         first = next(filter(self._may_bump, rows), None)
-        if first is None or self._former is None:
+        if first is None or self._promised is None:
             return first
-        former = next((row for row in rows if jobs[row].request.seq == self._former["seq"]), None)
+        former = next((row for row in rows if jobs[row].request.seq == self._promised["seq"]), None)
         if former is None or not self._may_bump(former):
             return first
         return first if jobs[first].kind.priority > jobs[former].kind.priority else former
@@ -181,8 +180,6 @@ class Preempt(Skip):
         self._new.add(job.seq)
         for limit in self._limits:
             limit.add(job)
-        if self._stage == "bumpers":
-            self._former = None
 
     def blocked(self, candidates: Candidates, candidate: Request, reason: Reason) -> None:
         """Have a block cleared for a bumper. Without one it waits in the order of the others."""
@@ -215,8 +212,8 @@ class Preempt(Skip):
         cheapest; None: there is none, or limits of classes refuse the bumper all the same."""
         tenants = [self._tenant(holder, least) for holder in self._holders]
         count, found = least.spec.ask.pes, None
-        if self._former is not None and self._former["seq"] == least.seq:
-            found = numbers(tuple(self._former["pes"]))
+        if self._promised is not None and self._promised["seq"] == least.seq:
+            found = numbers(tuple(self._promised["pes"]))
         if found is None or len(found) != count or not can_be_cleared(self._board, tenants, found):
             short = self._class_limit.short(least)
             found = cheapest(self._board, tenants, count, self._placement.in_a_row, short)
