@@ -101,3 +101,27 @@ def test_a_block_of_which_one_goes_offline_is_reserved_no_more(gang):
     gang.set("machine/offline", ("2",))
     gang.go()
     assert made(gang.site, "bumper")["application"] == {"seq": bumper, "pes": ["4-7"]}
+
+
+def test_a_held_pe_that_is_set_offline_is_not_missing_twice_later(house):
+    house.machine(pes=3).queue("night", order="fcfs", reserve=1)
+    anne = house.submit("anne pes=2 wall=20:00")[0]
+    house.go()
+    house.set("machine/offline", ("0",))
+    wide = house.submit("ben pes=2 wall=10:00")[0]
+    house.go()
+    short = house.submit("cleo pes=1 wall=1:00")[0]
+    assert house.go().starts == [short]
+    assert house.request(wide).reservation.at == house.request(anne).started + 1_200_000
+
+
+def test_a_held_unit_that_is_set_offline_is_not_missing_twice_later(house):
+    house.machine(pes=3).queue("night", order="fcfs", reserve=1)
+    house.change(Change("create", "consumable/gpu", {"units": ("g0", "g1")}))
+    house.submit("anne pes=1 wall=20:00 gpu=1")
+    house.go()
+    house.set("consumable/gpu/offline", ("g0",))
+    house.submit("ben pes=3 wall=10:00")
+    house.go()
+    short = house.submit("cleo pes=1 wall=1:00 gpu=1")[0]
+    assert house.go().starts == [short]

@@ -97,6 +97,9 @@ class FreeUnits(Rule):
     def claims(self, request: Request) -> Iterable[Claim]:
         asked = request.spec.ask.consumables
         there = self._there() if asked else {}
+        if request.attempt is not None and asked:  # units that are away are not among those that are there
+            held = {name: set(units) - set(self._away(name)) for name, units in request.units}
+            asked = tuple((name, len(held.get(name, ()))) for name, _ in asked)
         return [(("units", name), count, there.get(name, 0)) for name, count in asked]
 
     def _there(self) -> dict[str, int]:

@@ -52,6 +52,7 @@ class TimeLayout:
     ) -> None:  # fmt: skip
         self._site, self._now, self._claims_of = site, now, claims_of
         self._leaving, self._returning = leaving, returning
+        self._offline = frozenset(site.offline())
         self._begun: list[tuple[int, Seq]] = []
         self.opened = Counter[str]()
         is_unchanged = not (started or leaving or returning)
@@ -166,7 +167,10 @@ class TimeLayout:
         claims: dict[Amount, int] = {}
         resting = self._is_resting(request)
         if not resting:
-            claims["pes", self._site.domain_of(request.queue).name] = self._site.held_by(request)
+            held = self._site.held_by(request)
+            if held and request.seq not in self._returning:  # the profile has no PEs that are offline
+                held -= len(self._offline.intersection(request.pes))
+            claims["pes", self._site.domain_of(request.queue).name] = held
         for amount, count, most in self._claims_of(request, resting):
             self.profile.provide(amount, most)
             claims[amount] = claims.get(amount, 0) + count
