@@ -115,10 +115,10 @@ class Reservations(StandingReservations):
         fits = layout.fits(request, claims, self.told(request)) or self._passes(request, claims)
         if own is not None:
             layout.spans.keep(request.seq, own)
-        return None if fits else self._reason(request)
+        return None if fits else self._reason(request, claims)
 
-    def _reason(self, request: Request) -> Reason | None:
-        first = self._layout.spans.first(but=request.seq)
+    def _reason(self, request: Request, claims: Claims) -> Reason | None:
+        first = self._layout.spans.first(request.seq, claims)
         if first is None:
             return None
         at, seq = first

@@ -12,6 +12,7 @@ if all waited for each other, nothing would ever start.
 """
 
 from bisect import bisect_left, insort
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -89,9 +90,12 @@ class Spans:
             self.profile.release(self.profile.now, FOREVER, self.spare(held.claims))
         return held
 
-    def first(self, but: Seq) -> tuple[int, Seq] | None:
-        """Return the earliest begin of what is kept for another request, and that request."""
-        return next((begin for begin in self._begins[:2] if begin[1] != but), None)
+    def first(self, but: Seq, amounts: Collection[Amount]) -> tuple[int, Seq] | None:
+        """Return the earliest begin of what is kept for another request, of these amounts if any is, and that
+        request."""
+        others = [begin for begin in self._begins if begin[1] != but]
+        same = (each for each in others if not self.kept[each[1]].claims.keys().isdisjoint(amounts))
+        return next(same, others[0] if others else None)
 
     @property
     def has_untimed(self) -> bool:
