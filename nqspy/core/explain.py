@@ -32,8 +32,10 @@ BOUNDED, FREED = reason_kinds(
 (_BEHIND,) = reason_kinds(
     ReasonCode.RESERVED, kept_ahead="those ahead of it would hold what is kept for {request}"
 )
-_CHANGING = (ReasonCode.LIMIT, ReasonCode.NO_PES, ReasonCode.NO_UNITS, ReasonCode.SHIFT)
-"""Codes of reasons with figures that another start changes."""
+_CHANGING = (
+    ReasonCode.LIMIT, ReasonCode.NO_PES, ReasonCode.NO_UNITS, ReasonCode.SHIFT, ReasonCode.RESERVED
+)  # fmt: skip
+"""Codes of reasons that another start changes."""
 
 
 class Explanation:
