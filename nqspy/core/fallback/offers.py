@@ -155,6 +155,8 @@ class Offers:
         if policy.blocker is None and not walk.cut:
             yield from self._seek(candidates)
         yield from policy.past_blocker(candidates)
+        if not walk.cut:  # a reservation that is due and cannot be kept is reported
+            yield from filter(candidates.is_left, self._gate.reserved.due_rows(candidates.queue.name))
 
     def _seek(self, candidates: Candidates) -> Iterator[int]:
         """Yield a few rows to learn if one waits for PEs alone, where the exits let it pass."""

@@ -6,6 +6,7 @@ from itertools import groupby
 
 from msgspec import Struct
 
+from nqspy.core import resource_health
 from nqspy.core.classes import BY_CLASS, ClassTable, JobClass, is_bumped
 from nqspy.core.draft import Draft
 from nqspy.core.gate.rule import Mask
@@ -80,8 +81,10 @@ class ClassCandidates(Candidates):
                 yield WaitingJob(request, table.of(request), request.pause.at, True)
         for queue, columns in draft.waiting:
             if queue.name in self.names and queue.started and queue.name not in draft.shut:
-                for request in columns.requests():
-                    yield WaitingJob(request, table.of(request), request.date_in_queue, False)
+                broken = resource_health.blocked_mask(draft.site, columns)
+                for row, request in enumerate(columns.requests()):
+                    if broken is None or not broken[row]:
+                        yield WaitingJob(request, table.of(request), request.date_in_queue, False)
 
     def remaining(self) -> list[int]:
         """Return the rows that were not examined, in order."""
