@@ -247,7 +247,7 @@ def test_memory_is_kept_for_who_waits_for_it(house):
     )
     assert house.go().starts == [short]
     assert promised(house, waits) == 10
-    assert house.why(long).code is ReasonCode.RESERVED
+    assert house.why(long).code is ReasonCode.LIMIT, "dora has what was left"
 
 
 def test_a_limit_of_its_own_people_takes_no_promise_from_others(house):
@@ -470,3 +470,13 @@ def test_what_was_kept_for_a_reservation_that_is_given_up_is_used_by_the_next_pa
     assert house.plan.wake_at == house.now + 1
     assert house.later(ms=1).go().starts == [long]
     assert house.plan.wake_at is None
+
+
+def test_a_reserved_start_names_a_request_of_the_same_pass_that_it_waits_for(house):
+    house.machine(pes=6).queue("night", order="fcfs", reserve=1)
+    first = house.submit("anne pes=5 wall=1:00")[0]
+    house.go()
+    second, third = house.submit("ben pes=4 wall=10:00", "cleo pes=4 wall=1:00")
+    house.later(minutes=1).end(first)
+    assert house.go().starts == [second]
+    assert house.request(third).reservation.by == (second,)

@@ -75,7 +75,7 @@ def test_nobody_starts_who_will_be_suspended_with_memory_that_is_promised_for_af
     assert promised(house, wide) == 6
     long, short = house.submit("anne mem=50mb wall=5:00", "anne mem=50mb wall=4:00", queue="night")
     assert house.go().starts == [short], "she ends before the shift, and so before his start"
-    assert house.why(long).code is ReasonCode.RESERVED
+    assert house.why(long).code is ReasonCode.LIMIT, "the short one has what was left"
 
 
 def test_a_contract_fills_no_hole_in_which_a_shift_would_suspend_it_with_what_others_are_to_have(house):

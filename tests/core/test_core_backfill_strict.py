@@ -51,7 +51,7 @@ def test_who_was_put_first_waits_for_the_room_of_a_promise_and_does_not_bar_it(s
     strict.later(minutes=10)
     strict.end(Seq(1))
     assert strict.go().starts == [long]
-    assert strict.why(urgent).code is ReasonCode.RESERVED
+    assert strict.why(urgent).code is ReasonCode.NO_PES
 
 
 def test_whom_a_limit_of_his_own_keeps_back_beside_one_of_all_lets_others_pass(house):
@@ -109,7 +109,7 @@ def test_a_request_put_in_front_gets_a_reservation_if_one_more_may_have_one(hous
     assert [promised(house, seq) for seq in (first, urgent)] == [10, second]
     house.later(minutes=10).end(Seq(1))
     assert house.go().starts == [first], "its time has come, though the urgent one blocks the queue"
-    assert house.why(urgent).code is ReasonCode.RESERVED
+    assert house.why(urgent).code is ReasonCode.NO_PES
 
 
 @pytest.mark.parametrize(("most", "second"), [(1, None), (2, 15)])

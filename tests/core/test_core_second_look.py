@@ -84,7 +84,7 @@ def test_who_stands_behind_one_that_it_leaves_nothing_has_his_turn_all_the_same(
     assert two.go().starts == []
     after_a_minute(two, 2)
     assert two.go().starts == [long]
-    assert two.why(drawing).code is ReasonCode.RESERVED, "the unit is kept for the one that moved"
+    assert two.why(drawing).code is ReasonCode.NO_PES, "the unit was kept for the one that moved"
 
 
 def test_one_that_lets_nobody_pass_lets_others_pass_once_it_starts(two):

@@ -42,7 +42,7 @@ def assert_counts(spans: Spans, kept: dict[Seq, Holding]) -> None:
         assert spans.profile.free(spare_of("pes"), 150) == PES - wanted
     for seq in range(1, 6):
         others = [(each.begin, other) for other, each in kept.items() if other != seq]
-        assert spans.first(but=Seq(seq)) == min(others, default=None)
+        assert spans.first(Seq(seq), {"pes"}) == min(others, default=None)
         turn = 2, Seq(seq)
         assert spans.is_untimed_before(turn) == any(each < turn for each in untimed)
     assert spans.is_untimed_before(None) == bool(untimed)

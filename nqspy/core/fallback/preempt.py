@@ -259,9 +259,13 @@ class Preempt(Skip):
         waiting = self._jobs.unserved()
         for job in waiting:
             least = self._least(job.request)
-            limit = self._limit(least) or self._class_refuses(least)
-            if limit is not None or job.returns:
-                draft.own.setdefault(job.request.seq, limit or _gave_way(job.request))
+            reason = self._limit(least) or self._class_refuses(least)
+            if reason is None and job.returns:
+                reason = _gave_way(job.request)
+            elif reason is None and least.spec.ask.pes > self._placement.room(self._board):
+                reason = self.gate.room.lack(least.queue, least)
+            if reason is not None:
+                draft.own.setdefault(job.request.seq, reason)
         if bumper is not None:
             draft.own[bumper.request.seq] = _CLEARED(NAME, ", ".join(spans(self._block)))
         for queue, _ in draft.waiting:

@@ -76,6 +76,7 @@ class TimeLayout:
         ends = [(self._end(request), request) for request in site.started.values()]
         self.running += [(end, each.seq) for end, each in ends if each.pes or self._rests_on(each)]
         holders = [(end, request) for end, request in ends if request.state is not State.EXITING]
+        self._begun += [(now + length_of(site, request), request.seq) for request in started]
         holders += [(now + length_of(site, request), request) for request in started]
         taken = [span for end, request in holders for span in self._held_now(request, end).spans()]
         taken += self._returns(Profile(now, slots), taken, holders) if site.paused else ()
@@ -298,9 +299,10 @@ class TimeLayout:
     def awaited(self, at: int | None) -> tuple[Seq, ...]:
         """Return the requests whose ends a start then waits for, the last to end first; None: those without a
         known end."""
+        known = [*self.running, *self._begun]
         if at is None:
-            return tuple(seq for end, seq in self.running if end >= FOREVER)[:SHOWN]
-        ends = sorted(((end, seq) for end, seq in self.running if end <= at), reverse=True)
+            return tuple(seq for end, seq in known if end >= FOREVER)[:SHOWN]
+        ends = sorted(((end, seq) for end, seq in known if end <= at), reverse=True)
         return tuple(seq for _, seq in ends[:SHOWN])
 
     def cause_of_delay(self, reserved: Instant | None) -> str:
