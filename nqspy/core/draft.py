@@ -190,7 +190,8 @@ class Draft:
         A new round of share values begins. ``of``: the array of an index.
         """
         wanted = request.spec.ask.consumables
-        choice = Choice(request, forced, pes, self.units.give(wanted, pes) if wanted and pes else ())
+        starts = bool(pes) or self.site.domain_of(request.queue).is_command
+        choice = Choice(request, forced, pes, self.units.give(wanted, pes) if wanted and starts else ())
         if "ledger" in self.__dict__:
             self.ledger.commit(request)
         for ledger in self._ledgers.values():

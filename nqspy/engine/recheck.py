@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from functools import cached_property
 
 from nqspy.core import consumables, features
+from nqspy.core.classes import is_served
 from nqspy.core.fair_share import FairShare
 from nqspy.core.gate.gate import NOW, Gate
 from nqspy.model import board, promises
@@ -135,5 +136,9 @@ class Recheck:
             return True
         if self._gate.limit(request, action.forced) is not None:
             return False
-        reserved = self._gate.reserved
-        return action.forced or (reserved.delaying(request) is None and reserved.is_as_found(request, action))
+        if action.forced or is_served(site, request.queue):  # jobs by class pass reservations
+            return True
+        # An index that has not begun has the reservation of its array.
+        array = site.requests.get(array_of(request.seq) or 0) if request.seq not in site.requests else None
+        candidate, reserved = sized(array or request, len(action.pes)), self._gate.reserved
+        return reserved.delaying(candidate) is None and reserved.is_as_found(candidate, action)

@@ -5,6 +5,7 @@ A PE has one slot or more (its domain's depth); each slot has at most one holder
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -83,7 +84,7 @@ class Board:
     __slots__ = ("_made_of", "_offline", "_own", "_room", "domain", "free", "held", "size")
 
     def __init__(self, domain: Domain, own: Mask, holders: Holders, offline: Collection[int] = ()) -> None:
-        self.domain, self.size = domain, int(np.count_nonzero(own))
+        self.domain, self.size = replace(domain), int(np.count_nonzero(own))  # settings change in place
         self.held = np.zeros(len(own), dtype=np.int64)
         self._made_of = own, offline
         self._own, self._offline = own, [pe for pe in offline if pe < len(own) and own[pe]]

@@ -4,6 +4,7 @@ import pytest
 
 from nqspy.core.fallback.preempt import move_rank
 from nqspy.model import actions as ac
+from nqspy.model.events import Change
 from nqspy.model.promises import made
 from nqspy.model.requests import State
 
@@ -422,3 +423,16 @@ def test_a_block_stays_when_another_bumper_is_loaded(gang):
     told = gang.go()
     assert told.starts == [small]
     assert suspended(told) == [victim]
+
+
+def test_a_machine_that_lost_pes_under_a_job_clears_those_that_are_left(house):
+    house.machine(pes=3).queue("jobs", order="class")
+    house.change(Change("create", "class/production", {"priority": 1}))
+    house.change(Change("create", "class/fast", {"priority": 4, "wait": 0}))
+    house.submit("anne pes=3 class=production")
+    house.go()
+    house.set("machine/pes", 2)
+    fast = house.submit("ben pes=2 class=fast")[0]
+    house.later(minutes=10)
+    house.go()
+    assert house.why(fast) is not None

@@ -67,3 +67,12 @@ def test_no_pes_are_spare_for_one_that_passes_a_start_without_a_time():
     profile = Profile(Instant(0))
     profile.provide("units", 3)
     assert Spans(profile).spare({("pes", "front"): 0, "units": 2}) == {("spare", "units"): 2}
+
+
+def test_units_are_given_to_requests_of_a_command_domain_too(house):
+    house.machine(pes=2).change(Change("create", "domain/talk", {"kind": "command", "requests": 2}))
+    house.change(Change("create", "consumable/gpu", {"units": ("g0",)}))
+    house.queue("talk", domain="talk")
+    first = house.submit("anne pes=1 gpu=1", "ben pes=1 gpu=1")[0]
+    assert house.go().starts == [first]
+    assert house.site.units == {"gpu": {"g0": first}}

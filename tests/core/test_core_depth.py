@@ -28,3 +28,13 @@ def test_a_slot_is_free_when_its_holder_has_ended(house):
     house.end(wide)
     house.site.check()
     assert house.site.holders == {0: (narrow,), 1: (more,)}
+
+
+def test_a_depth_that_is_set_again_holds_at_once(house):
+    house.machine(pes=2).queue("batch").set("domain/application/placement", "lowest")
+    house.set("domain/application/depth", 2)
+    first, second = house.submit("anne pes=2", "ben pes=2")
+    house.set("domain/application/depth", 1)
+    assert house.go().starts == [first]
+    house.set("domain/application/depth", 2)
+    assert house.go().starts == [second]

@@ -1,6 +1,7 @@
 """A decider in another process: its plan comes late, and is looked at again before it counts."""
 
 import pytest
+from core.harness import House, spec_of
 from engine.harness import ANNE, PLAIN, Centre, asked, item, signed
 from msgspec.structs import replace
 
@@ -8,12 +9,14 @@ from nqspy.core.no_exits import NoExits
 from nqspy.core.passes import run_pass
 from nqspy.engine.enact import MISSED
 from nqspy.engine.inputs import Decision
+from nqspy.engine.recheck import Recheck
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import observations as ob
 from nqspy.model.actions import ExitFailure, Hold, Move, Plan, Redate, Requeue, Resume, Start, Suspend
+from nqspy.model.arrays import ArraySpec
 from nqspy.model.cause import cause_of
-from nqspy.model.ids import Instant
+from nqspy.model.ids import Instant, Seq, array_key, member
 
 
 class Later:
@@ -363,3 +366,17 @@ def test_nothing_starts_where_a_pe_was_set_offline_meanwhile():
     centre.qmgr("set machine offline=(0)")
     centre.answer()
     assert centre.request(seq).pes == (1,), "the plan had it start on PE 0"
+
+
+def test_an_index_stands_although_its_array_has_a_reservation():
+    house = House().machine(pes=2).queue("night", order="fcfs", reserve=1)
+    array = Seq(array_key(house.site.next_seq))
+    spec = replace(spec_of("anne", pes="2", wall="1:00"), queue="night", array=ArraySpec(((1, 3, 1),)))
+    house._event(ev.Submitted(array, spec, "night", "queued"))
+    house.go()
+    house.later(seconds=3).end(member(array, 1))
+    assert house.request(array).reservation is not None
+    plan = house.run_pass().plan
+    assert plan.starts == [member(array, 2)]
+    recheck = Recheck(house.site, set(), house.now, {})
+    assert all(recheck.stands(action) for action in plan.actions)

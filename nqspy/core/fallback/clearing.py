@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nqspy.core.classes import ClassTable, may_bump, undisturbed_until
 from nqspy.model.board import Board, Mask, blocks
@@ -76,6 +77,8 @@ def cheapest(
     """Return the ``count`` PEs that cost least to clear; None: there are none. Nothing is bumped from a PE
     that has a free slot or is offline. The tenants that leave give back at least as many PEs under the limit
     of the bumper's class as it is ``short`` of."""
+    there = range(len(board.held))  # the machine may have lost PEs that a tenant holds
+    tenants = [replace(each, pes=tuple(pe for pe in each.pes if pe in there)) for each in tenants]
     barred, free = _barred(board, tenants), board.having_room
     if in_a_row:
         return _cheapest_row(barred, free, tenants, count, short)

@@ -10,6 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from nqspy.core import resource_health
+from nqspy.core.classes import is_served
 from nqspy.core.gate.rule import Claim, Mask, Rule
 from nqspy.core.gate.standing import StandingReservations
 from nqspy.core.placement.placements import size_of
@@ -331,14 +332,16 @@ class Reservations(StandingReservations):
             self._gave_up = True
 
     def look_after(self) -> None:
-        """Take back reservations of more PEs than there are any more and those that need a broken resource.
-        Note as late those whose time has come in a stopped queue."""
+        """Take back reservations of more PEs than there are any more, those that need a broken resource, and
+        those of jobs by class. Note as late those whose time has come in a stopped queue."""
         site, broken = self._site, resource_health.broken(self._site)
         for name, requests in self._as_found.items():
             size = size_of(site, name)
             for request in requests:
                 if request.spec.ask.pes > size:
                     self.drop(request, _NEVER)
+                elif is_served(site, name):
+                    self.drop(request, f"queue {name} goes by class")
                 elif broken and (why := resource_health.keeping(site, request)) is not None:
                     self.drop(request, why.text)
         self._gave_up = False  # this pass has not examined the others yet
