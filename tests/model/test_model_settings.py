@@ -63,10 +63,11 @@ def test_numbers_are_whole_and_within_their_bounds(head, path, info):
 
 @pytest.mark.parametrize(("head", "path", "info"), [each for each in DECLARED if each[2].words], ids=ids)
 def test_words_are_those_that_are_named(head, path, info):
+    in_a_list = info.unit == "names"
     for word in info.words:
-        tree.check_value(info, word)
-    with pytest.raises(BadValue, match=f"one of {info.words[0]}"):
-        tree.check_value(info, "nonsense")
+        tree.check_value(info, (word,) if in_a_list else word)
+    with pytest.raises(BadValue, match=f" of {info.words[0]}"):
+        tree.check_value(info, ("nonsense",) if in_a_list else "nonsense")
 
 
 def test_an_unknown_setting_is_refused():

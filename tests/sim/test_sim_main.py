@@ -2,7 +2,7 @@
 
 import gc
 import tracemalloc
-from collections import Counter, deque
+from collections import Counter
 
 import pytest
 from engine.harness import ANNE, PLAIN, Centre, item
@@ -114,7 +114,6 @@ def test_nothing_of_what_has_ended_stays_in_memory(monkeypatch):
     centre = Centre(
         length=60, journal=PassingJournal(lambda events: told.update(e.event.kind for e in events))
     )
-    centre.site.news.latest = deque(maxlen=50)  # it keeps 4,096 changes, and then no more
     command = cm.Submit((item("anne", centre.sim.now),))
     arrivals = ((Instant(centre.sim.now + 60_000 * n), CommandAsked(command, ANNE)) for n in range(1500))
     centre.sim.heap.stream(arrivals)
