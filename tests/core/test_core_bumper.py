@@ -436,3 +436,12 @@ def test_a_machine_that_lost_pes_under_a_job_clears_those_that_are_left(house):
     house.later(minutes=10)
     house.go()
     assert house.why(fast) is not None
+
+
+def test_a_job_whose_resource_is_broken_is_not_loaded(house):
+    house.machine(pes=3).queue("jobs", order="class")
+    house.change(Change("create", "class/production", {"priority": 1}))
+    house.probe("nfs", "broken")
+    broken, well = house.submit("anne needs=nfs", "ben")
+    assert house.go().starts == [well]
+    assert house.why(broken).code == "RESOURCE"
