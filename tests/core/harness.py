@@ -258,7 +258,7 @@ class House:
 
     def schedule(self, seq: Seq, word: str) -> None:
         """``schedule request``: system, next, first, now."""
-        self._event(ev.Ranked(seq, ("system", "next", "first", "now").index(word), "op"))
+        self._event(ev.Ranked(seq, ("system", "first", "next", "now").index(word), "op"))
 
     # ------------------------------------------------------------ passes
 

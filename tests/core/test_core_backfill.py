@@ -82,7 +82,7 @@ def test_the_promise_stays_until_the_start_and_moves_to_an_earlier_one(easy):
     easy.go()
     easy.later(minutes=4)
     first = easy.submit("cleo pes=8 wall=7:00")[0]
-    easy.schedule(first, "first")
+    easy.schedule(first, "next")
     easy.go()
     assert (promised(easy, wide), easy.request(first).reservation) == (10, None)
     easy.end(1)
@@ -190,7 +190,7 @@ def test_whom_an_operator_or_its_owner_puts_first_passes_first(house):
     house.go()
     _, second = house.submit("cleo wall=1:00", "cleo wall=9:00 p=1")
     (third,) = house.submit("dora wall=20:00")
-    house.schedule(third, "next")
+    house.schedule(third, "first")
     assert house.go().starts == [third, second]
 
 

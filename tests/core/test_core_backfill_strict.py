@@ -46,7 +46,7 @@ def test_who_was_put_first_waits_for_the_room_of_a_promise_and_does_not_bar_it(s
     (long,) = strict.submit("ben pes=6 wall=5:00")
     strict.go()
     (urgent,) = strict.submit("cleo pes=6 wall=1:00")
-    strict.schedule(urgent, "first")
+    strict.schedule(urgent, "next")
     strict.go()
     strict.later(minutes=10)
     strict.end(Seq(1))
@@ -104,7 +104,7 @@ def test_a_request_put_in_front_gets_a_reservation_if_one_more_may_have_one(hous
     house.go()
     first, urgent = house.submit("ben pes=6 wall=5:00", "cleo pes=6 wall=1:00")
     house.go()
-    house.schedule(urgent, "first")
+    house.schedule(urgent, "next")
     house.go()
     assert [promised(house, seq) for seq in (first, urgent)] == [10, second]
     house.later(minutes=10).end(Seq(1))
@@ -150,7 +150,7 @@ def test_the_next_index_of_an_array_does_not_pass_the_blocker_by_the_reservation
     house.go()
     assert promised(house, array) == 10
     (first,) = house.submit("cleo pes=4 wall=5:00")
-    house.schedule(first, "next")
+    house.schedule(first, "first")
     house.at(600).end(running)
     assert house.go().starts == [member(array, 1)]
     assert promised(house, first) == 30

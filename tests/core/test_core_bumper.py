@@ -383,9 +383,9 @@ def test_a_job_that_an_operator_scheduled_comes_before_higher_classes(gang):
     high, low, first = gang.submit(
         "anne class=interactive pes=8", "ben class=production pes=8", "cleo class=standby pes=8"
     )
-    gang.schedule(low, "next")
+    gang.schedule(low, "first")
     assert gang.run_pass().starts == [low]
-    gang.schedule(first, "first")
+    gang.schedule(first, "next")
     assert gang.run_pass().starts == [first]
     gang.schedule(high, "now")
     assert gang.run_pass().starts == [high]

@@ -195,7 +195,7 @@ def test_run_again_it_gets_another_size(night):
     night._event(ev.Requeued(anne, 1, "op"))
     assert (request.spec.ask.pes, request.spec.ask.wall) == (2, 10 * MINUTE)
     night.submit("ben pes=5 wall=1:00")
-    night.schedule(2, "first")
+    night.schedule(2, "next")
     night.go()
     assert size(night, anne) == (2, 2, 40)
 

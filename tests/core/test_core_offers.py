@@ -201,12 +201,12 @@ def test_a_text_made_before_a_later_start_of_the_same_pass_is_made_again(house):
     assert told.starts == [wide]
     house.end(wide)
     big = house.submit("cleo pes=3")[0]
-    house.schedule(big, "next")
+    house.schedule(big, "first")
     told = house.go()
     assert told.starts == [big]
     house.end(big)
     last = house.submit("dora pes=2")[0]
-    house.schedule(last, "next")
+    house.schedule(last, "first")
     told = house.go()
     assert told.starts == [last, small]
     assert house.why(ben).text in ("2 are running", "it asks for 1 PE, none of 3 PEs is free")

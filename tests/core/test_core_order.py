@@ -92,9 +92,9 @@ def test_schedule_request_next_is_ahead_in_its_queue_and_first_ahead_of_everythi
     house.machine(pes=5).queue("low", priority=1).queue("high", priority=9)
     low, lower, lowest = house.submit("anne", "ben", "cleo", queue="low")
     high, higher = house.later(seconds=1).submit("anne", "ben", queue="high")
-    house.schedule(lowest, "first")
-    house.schedule(lower, "next")
-    house.schedule(higher, "next")
+    house.schedule(lowest, "next")
+    house.schedule(lower, "first")
+    house.schedule(higher, "first")
     assert house.run_pass().starts == [lowest, higher, high, lower, low]
     assert house.standing("low").line() == [lowest, lower, low]
 

@@ -53,7 +53,7 @@ def test_shares_count_as_before(house):
 def test_an_operators_word_counts_more(house):
     house.machine(pes=1).queue("night")
     low, high = house.submit("anne p=1", "anne p=2")
-    house.schedule(low, "first")
+    house.schedule(low, "next")
     assert house.standing().line() == [low, high]
 
 

@@ -221,7 +221,7 @@ def test_a_text_made_before_a_redating_is_not_told_after_it(folder):
     first = house.submit("anne queue=a group=d1 name=w")[0]
     earlier = house.later(seconds=5).submit("anne queue=a group=d1 name=x pes=2")[0]
     later = house.later(seconds=5).submit("anne queue=b group=d1 name=x pes=2")[0]
-    house.schedule(later, "first")
+    house.schedule(later, "next")
     house.later(seconds=5)
     told = house.go()
     assert told.starts == [first]
