@@ -156,7 +156,8 @@ class Offers:
             yield from self._seek(candidates)
         yield from policy.past_blocker(candidates)
         if not walk.cut:  # a reservation that is due and cannot be kept is reported
-            yield from filter(candidates.is_left, self._gate.reserved.due_rows(candidates.queue.name))
+            due = self._gate.reserved.due(candidates.queue.name)
+            yield from (request.slot for request in due if candidates.is_left(request.slot))
 
     def _seek(self, candidates: Candidates) -> Iterator[int]:
         """Yield a few rows to learn if one waits for PEs alone, where the exits let it pass."""
