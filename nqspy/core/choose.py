@@ -2,21 +2,20 @@
 
 while a queue has a next row:            the first queue by priority
     for ask in variants of the candidate:
-        gate.refuses(ask)?               limits, room, reservations
-    start it, or tell its queue's fallback policy
+        policy.refuses(ask)?             the gate: limits, room, reservations
+    start it, or policy.blocked(candidate)
 """
 
 from collections.abc import Iterator
 
 from nqspy.core import domains
 from nqspy.core.draft import Draft
-from nqspy.core.explain import Explanation
+from nqspy.core.explain import STOPPED, Explanation
 from nqspy.core.fallback.offers import Offers
 from nqspy.core.fallback.policies import served
 from nqspy.core.fallback.policy import Skip
 from nqspy.core.feature import Feature
 from nqspy.core.gate.gate import NOW, Gate
-from nqspy.core.gate.stopped import STOPPED
 from nqspy.core.order.candidates import Candidates
 from nqspy.core.startable import gate_of
 from nqspy.core.variants import sizes
@@ -30,10 +29,11 @@ from nqspy.model.requests import Request, State
 from nqspy.model.site import Settings, Site
 
 NAME = "select"
+"""The name of the feature in plans and journals."""
 
 
 class QueuePass:
-    """One queue in one pass. ``blocked``: candidates that were examined and did not start, by row. ``open``:
+    """A queue in a pass. ``blocked``: candidates that were examined and did not start, by row. ``open``:
     it may have a next row; ``held``: an exit closed it for this pass; ``stamp``: when no row was left."""
 
     def __init__(self, candidates: Candidates, policy: Skip, rows: Iterator[int]) -> None:
@@ -44,7 +44,7 @@ class QueuePass:
 
 
 class Chooser:
-    """One pass over all started queues."""
+    """The loop of a pass over all started queues."""
 
     def __init__(self, draft: Draft, gate: Gate) -> None:
         self._draft, self.gate = draft, gate
@@ -150,7 +150,7 @@ class Chooser:
     # ------------------------------------------------------------ one candidate
 
     def _examine(self, each: QueuePass, row: int) -> None:
-        """Start a candidate in the first variant that fits, or tell the policy why none does."""
+        """Start a candidate in the first variant that fits, or report to the policy why none does."""
         candidate = each.candidates.take(row)
         answer = self._offers.of(candidate) if each.policy.asks_exits else None
         if answer is not None and answer.verdict != "force":

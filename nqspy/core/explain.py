@@ -1,20 +1,20 @@
-"""Why candidates did not start, worded once at the end of a pass: as things stand after it."""
+"""Reasons of the candidates that did not start, worded at the end of a pass: as things stand after it."""
 
 from msgspec.structs import replace
 
-from nqspy.core.asked import too_wide
 from nqspy.core.draft import Draft
 from nqspy.core.fallback.offers import Offers
 from nqspy.core.fallback.policy import Skip
+from nqspy.core.gate.broken import Width
 from nqspy.core.gate.gate import Gate, Which
 from nqspy.core.order.candidates import Candidates
-from nqspy.core.placement.placements import size_of
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Seq
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request
 
+(STOPPED,) = reason_kinds(ReasonCode.STOPPED, stopped="{who} is stopped: start {who}")
 (LINE_CLOSED,) = reason_kinds(
     ReasonCode.LINE_CLOSED, line_closed="{request} closes the line of queue {queue}: {text}"
 )
@@ -52,12 +52,12 @@ class Explanation:
 
     def say_never(self, queue: Queue, columns: Columns) -> None:
         """Give a reason to requests that ask for more PEs than their queue's domain has."""
-        site = self._draft.site
-        if columns.most("pes") > (size := size_of(site, queue.name)):
-            for row in (columns.pes > size).nonzero()[0][: site.settings.global_.offers_per_pass].tolist():
-                request = columns.request(row)
-                if (never := too_wide(site, queue.name, request.spec.ask.pes)) is not None:
-                    self._draft.own[request.seq] = never
+        width, most = Width(self._draft.site), self._draft.site.settings.global_.offers_per_pass
+        rows = width.mask(queue.name, columns)
+        for row in () if rows is None else rows.nonzero()[0][:most].tolist():
+            request = columns.request(row)
+            if (never := width.refuses(request)) is not None:
+                self._draft.own[request.seq] = never
 
     def blocked(self, request: Request, reason: Reason, forced: bool) -> None:
         """Note that a candidate was examined and does not start."""
@@ -154,7 +154,7 @@ class Explanation:
 
 
 def behind(closing: Reason) -> Reason:
-    """Return what is said of candidates behind one that would delay a reservation: its wall limit is not
+    """Return the reason of candidates behind one that would delay a reservation: its wall limit is not
     theirs. The reason of a blocker stays as it is."""
     if closing.kind == IN_LINE.name:
         return closing

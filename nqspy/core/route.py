@@ -18,9 +18,9 @@ from msgspec.structs import replace
 from nqspy.core import sight
 from nqspy.core.draft import Draft
 from nqspy.core.entry import turned_away
+from nqspy.core.explain import STOPPED
 from nqspy.core.feature import Feature
 from nqspy.core.gate.gate import refusal_of
-from nqspy.core.gate.stopped import STOPPED
 from nqspy.model.actions import Action, Move
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant

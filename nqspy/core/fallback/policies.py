@@ -34,7 +34,7 @@ def served(draft: Draft, gate: Gate, queues: Iterable[Queue]) -> Iterator[tuple[
         candidates = ReturningCandidates(draft, suspended)
         yield candidates, HoldPEs(draft, gate, candidates)
     for by_class in class_queues(draft.site) if draft.barred is None else ():
-        jobs = ClassCandidates(draft, by_class)
+        jobs = ClassCandidates(draft, by_class, gate)
         yield jobs, Preempt(draft, gate, jobs)
     for queue in queues:
         if queue.order != BY_CLASS:

@@ -76,8 +76,8 @@ class ReserveStarts(Skip):
         """Yield each reserved row once if something became free, else those that are due."""
         reserved, name = self.gate.reserved, self.queue.name
         columns = candidates.columns
-        rows = [row for row in reserved.rows(name) if candidates.is_left(row)]
-        rows = [row for row in rows if not reserved.has_begun(columns.request(row))]
+        left = filter(candidates.is_left, reserved.rows(name))
+        rows = [row for row in left if not reserved.has_begun(columns.request(row))]
         if not rows:
             return
         due = {request.slot for request in reserved.due(name)}

@@ -1,10 +1,8 @@
 """Rules about what is not there at all: PEs that the domain does not have, resources that are broken."""
 
-import numpy as np
-
 from nqspy.core import resource_health
 from nqspy.core.asked import too_wide
-from nqspy.core.gate.rule import Mask, Rule
+from nqspy.core.gate.rule import Mask, Rule, wider
 from nqspy.core.placement.placements import size_of
 from nqspy.model.columns import Columns
 from nqspy.model.reasons import Reason
@@ -24,11 +22,7 @@ class Width(Rule):
         return too_wide(self._site, request.queue, request.spec.ask.pes)
 
     def mask(self, queue: str, columns: Columns, *, ever: bool = False) -> Mask | None:
-        size = size_of(self._site, queue)
-        if columns.most("pes") <= size:
-            return None
-        wide: Mask = np.asarray(columns.pes > size)
-        return wide
+        return wider(columns, size_of(self._site, queue))
 
 
 class Health(Rule):

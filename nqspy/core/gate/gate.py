@@ -120,8 +120,8 @@ class Gate:
         return next((rule.reason(1, 0, "") for rule in limits if rule.left() < 1), None)
 
     def waits_for_room(self, ask: Request, reason: Reason) -> bool:
-        """Return True if the reason is a want of what is taken from everybody (PEs, units, memory), and there
-        is enough of it once all others have ended: then a start may be reserved."""
+        """Return True if the reason is a want of a shared amount (PEs, units, memory), and there is enough
+        of it once all others have ended: then a start may be reserved."""
         waits = reason.code in _ROOM or self.reserved.is_shared(ask)
         return waits and not self.reserved.is_too_much(ask)
 
@@ -139,8 +139,7 @@ class Gate:
 
     def mask(self, queue: str, columns: Columns, which: Which = Which.ALL) -> Mask | None:
         """Return the rows of a queue that the rules refuse now; None: no row. Rules that hold the whole queue
-        count only where they let nothing run `EVER`: `closed` tells of the others. `OWNER` masks what runs
-        into limits that are not shared."""
+        count only where they let nothing run `EVER`: `closed` returns the others."""
         if self._masks_of != self.version:
             self._masks_of, self._masks = self.version, {}
         key = queue, which
@@ -161,11 +160,6 @@ class Gate:
     def missing(self, queue: str, columns: Columns) -> Mask | None:
         """Return the rows that need what is not there: more PEs than the domain has, a broken resource."""
         return any_of(rule.mask(queue, columns) for rule in (Width(self.site), Health(self.site)))
-
-    @property
-    def is_capped(self) -> bool:
-        """True if a group has a cap, whose figures change with time."""
-        return self._caps.bound
 
     def opens(self) -> Instant | None:
         """Return when the first group that its past use holds will have forgotten enough of it."""

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterable
 
-import numpy as np
-
-from nqspy.core.gate.rule import Mask, Rule
+from nqspy.core.gate.rule import Mask, Rule, wider
 from nqspy.core.placement.placements import placement_of, size_of
 from nqspy.model.board import Board
 from nqspy.model.columns import Columns
@@ -67,11 +65,7 @@ class Room(Rule):
         return self.lack(request.queue, request) if request.spec.ask.pes > pes else None
 
     def mask(self, queue: str, columns: Columns, *, ever: bool = False) -> Mask | None:
-        pes = size_of(self._site, queue) if ever else self.pes(queue)
-        if columns.most("pes") <= pes:
-            return None
-        wide: Mask = np.asarray(columns.pes > pes)
-        return wide
+        return wider(columns, size_of(self._site, queue) if ever else self.pes(queue))
 
     def pick(self, request: Request) -> tuple[int, ...]:
         """Return PEs for a request that this rule does not refuse."""

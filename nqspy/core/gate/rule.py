@@ -163,6 +163,14 @@ def table(site: Site, column: str, others: float, named: Mapping[str, float]) ->
     return found
 
 
+def wider(columns: Columns, pes: int) -> Mask | None:
+    """Return the rows that ask for more than so many PEs; None: no row."""
+    if columns.most("pes") <= pes:
+        return None
+    rows: Mask = np.asarray(columns.pes > pes)
+    return rows
+
+
 def any_of(masks: Iterable[Mask | None]) -> Mask | None:
     """Return the rows that one of these masks has; None: no mask has any."""
     found = [mask for mask in masks if mask is not None]

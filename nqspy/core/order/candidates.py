@@ -16,7 +16,6 @@ from nqspy.core.order.firsts import NEVER
 from nqspy.core.order.order import CandidateOrder
 from nqspy.core.order.orders import ORDERS
 from nqspy.core.order.own import behind_their_own
-from nqspy.core.order.priority import Priority
 from nqspy.core.order.shares import Shares
 from nqspy.core.order.sjf import Sjf
 from nqspy.model.columns import Columns, Floats, Ints, turn_of
@@ -34,8 +33,7 @@ class Candidates:
     def __init__(self, draft: Draft, queue: Queue, gate: Gate) -> None:
         self._draft, self._gate, self.queue, self.names = draft, gate, queue, {queue.name}
         self.columns: Columns = draft.site.waiting[queue.name]
-        # A queue that is scheduled by class has places by priority.
-        self._own: CandidateOrder = ORDERS.get(queue.order, Priority)(draft, queue, self.columns)
+        self._own: CandidateOrder = ORDERS[queue.order](draft, queue, self.columns)
         self._order: CandidateOrder = self._own
         self._turns: Ints | None = None
         self._missing = gate.missing(queue.name, self.columns)

@@ -6,9 +6,9 @@ from itertools import groupby
 
 from msgspec import Struct
 
-from nqspy.core import resource_health
 from nqspy.core.classes import BY_CLASS, ClassTable, JobClass, is_bumped
 from nqspy.core.draft import Draft
+from nqspy.core.gate.gate import Gate
 from nqspy.core.gate.rule import Mask
 from nqspy.core.order.candidates import NEXT, Candidates
 from nqspy.model.ids import Instant, Seq
@@ -30,7 +30,7 @@ class WaitingJob(Struct, frozen=True):
 
     @property
     def place(self) -> Place:
-        """Its place: as an operator scheduled it, by priority of its class, by how long it has waited."""
+        """The place of the job: by its rank, the priority of its class, and the length of its wait."""
         return -self.request.rank, -self.kind.priority, self.since, self.request.seq
 
     def due(self) -> Instant | None:
@@ -66,14 +66,14 @@ class ClassCandidates(Candidates):
     """A row is a place in ``jobs``, which stand in their order. ``queue`` is the first of ``queues``.
     ``taken``: the row that was examined last."""
 
-    def __init__(self, draft: Draft, queues: Sequence[Queue]) -> None:
+    def __init__(self, draft: Draft, queues: Sequence[Queue], gate: Gate) -> None:
         self._draft, self.queue, self.queues = draft, queues[0], queues
         self.names = {queue.name for queue in queues}
-        self.jobs = in_order(list(self._waiting()))
+        self.jobs = in_order(list(self._waiting(gate)))
         self._rest = dict.fromkeys(range(len(self.jobs)))
         self.taken = -1
 
-    def _waiting(self) -> Iterator[WaitingJob]:
+    def _waiting(self, gate: Gate) -> Iterator[WaitingJob]:
         draft, table = self._draft, ClassTable(self._draft.site.settings)
         for request in draft.parked():
             if is_bumped(request) and request.queue in self.names and request.seq not in draft.own:
@@ -81,9 +81,9 @@ class ClassCandidates(Candidates):
                 yield WaitingJob(request, table.of(request), request.pause.at, True)
         for queue, columns in draft.waiting:
             if queue.name in self.names and queue.started and queue.name not in draft.shut:
-                broken = resource_health.blocked_mask(draft.site, columns)
+                missing = gate.missing(queue.name, columns)
                 for row, request in enumerate(columns.requests()):
-                    if broken is None or not broken[row]:
+                    if missing is None or not missing[row]:
                         yield WaitingJob(request, table.of(request), request.date_in_queue, False)
 
     def remaining(self) -> list[int]:
