@@ -18,8 +18,8 @@ class Block(ReserveStarts):
     words: ClassVar[Mapping[str, str]] = {"none": "no request"}
 
     def next_rows(self, candidates: Candidates) -> Iterator[int]:
-        """Yield the candidates with a reservation, then the foremost until there is a blocker, then those
-        whose reservation is due."""
+        """Yield the candidates with a reservation, then the foremost until there is a blocker, then the
+        candidates with a reservation that is due."""
         for row in self._reserved(candidates):
             if self.blocker is None:
                 yield row
@@ -30,7 +30,8 @@ class Block(ReserveStarts):
         yield from self.past_blocker(candidates)
 
     def past_blocker(self, candidates: Candidates) -> Iterator[int]:
-        """Yield the rows whose reservation is due; those without a time too, once something became free."""
+        """Yield the rows with a reservation that is due; also rows without a time, once something became
+        free."""
         if self.blocker is None:
             return
         reserved, columns = self.gate.reserved, candidates.columns
@@ -48,7 +49,7 @@ class Block(ReserveStarts):
 
     def reopen(self, eligible: list[Request]) -> list[Request] | None:
         """Return all if the blocker blocks no more: it could start, or a limit of its owner holds it. Else
-        return those whose reservation is due."""
+        return the candidates with a reservation that is due."""
         blocker, reserved = self.blocker, self.gate.reserved
         if blocker is not None:
             own = self.gate.limit(blocker) is not None and not reserved.is_shared(blocker)

@@ -1,7 +1,7 @@
 """A fallback policy: what happens when a candidate does not fit, and which candidate is examined next.
 
 A policy serves one queue for one pass. It never examines a candidate itself: `next_rows` names the next row,
-and `blocked` hears of each candidate that did not start.
+and each candidate that did not start is reported to `blocked`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from nqspy.model.requests import Request
 class Skip:
     """Others start past a candidate that does not fit; those that the gate refuses are not examined.
 
-    ``words``: its words in the settings, each with which requests may start past one that waits.
+    ``words``: its words in the settings, each with the requests that may start past one that waits.
     ``blocker``: the candidate that waits for room and lets no other of its queue pass. ``wake_at``: when the
     policy wants another pass. ``asks_exits``: exits are asked about its candidates, and `explain` words their
     reasons; else the policy does.
@@ -58,8 +58,8 @@ class Skip:
         yield from ()
 
     def reopen(self, eligible: list[Request]) -> Sequence[Request] | None:
-        """Return which of the blocked candidates to examine again, of those that are ``eligible`` by now;
-        None: the queue stays as it is."""
+        """Return the blocked candidates to examine again, of those that are ``eligible`` by now; None: the
+        queue stays as it is."""
         return eligible
 
     def reserves_more(self) -> bool:

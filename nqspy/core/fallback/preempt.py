@@ -104,7 +104,7 @@ class Preempt(Skip):
             yield row
 
     def _next_bumper(self) -> int | None:
-        """Return the bumper whose block is being cleared, unless there is one of a higher class."""
+        """Return the bumper with a block that is being cleared, unless there is one of a higher class."""
         jobs, rows = self._jobs.jobs, self._jobs.remaining()
         first = next(filter(self._may_bump, rows), None)
         if first is None or self._promised is None:
@@ -232,7 +232,7 @@ class Preempt(Skip):
         return tenant(holder, bumper, self._table, self._draft.now, gives, self._leaves(holder))
 
     def _clear(self, bumper: WaitingJob, holders: Sequence[Request]) -> None:
-        """Preempt one holder whose do-not-disturb time is over, and note when that of the others is. While
+        """Preempt a holder after its do-not-disturb time, and note when that of the others is over. While
         one moves out the others go on: they would stand still until the disk comes to them."""
         draft, moving = self._draft, any(map(self._leaves, holders))
         for holder in holders:

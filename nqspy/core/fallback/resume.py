@@ -85,7 +85,7 @@ class HoldPEs(Skip):
 def places(request: Request, board: Board, gone: Collection[int]) -> tuple[int, ...]:
     """Return PEs on which a suspended request can resume, at most as many as it had: those very PEs in their
     old order if they are free, else what the placement of the domain gives it, in ascending order; last its
-    own whose CPU is ``gone``, for which there is nothing to wait."""
+    own PEs that are ``gone``: their CPUs do not come back."""
     there = set(board.open().tolist())
     own = [pe for pe in request.pes if pe in there]
     given = placement_of(board.domain).again(board, len(request.pes), own)
@@ -101,7 +101,7 @@ def free_for(site: Site, request: Request) -> tuple[int, ...]:
 
 
 def _gone(site: Site, board: Board) -> set[int]:
-    """Return PEs whose CPU is gone, without those that an operator has set offline: nothing resumes there."""
+    """Return PEs without a CPU, but for PEs that an operator has set offline: nothing resumes there."""
     return board.gone() - {*by_hand(site.settings.machine, site.pes())}
 
 

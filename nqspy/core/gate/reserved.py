@@ -66,7 +66,7 @@ class Reservations(StandingReservations):
 
     @property
     def _layout(self) -> TimeLayout:
-        """What is held and kept over time."""
+        """The layout of what is held and kept over time."""
         if self._laid_out is None:
             parts = self._started, self.leaving, self.returning
             self._laid_out = TimeLayout(self._site, self._now, self._claims_of, *parts)
@@ -333,7 +333,7 @@ class Reservations(StandingReservations):
 
     def look_after(self) -> None:
         """Take back reservations of more PEs than there are any more, those that need a broken resource, and
-        those of jobs by class. Note as late those whose time has come in a stopped queue."""
+        those of jobs by class. Note as late the reservations of stopped queues whose time has come."""
         site, broken = self._site, resource_health.broken(self._site)
         for name, requests in self._as_found.items():
             size = size_of(site, name)
@@ -351,7 +351,7 @@ class Reservations(StandingReservations):
                 self._change(request, replace(told, late=f"queue {queue.name} is stopped"))
 
     def start(self, request: Request, of: Request, forced: bool = False) -> None:
-        """Note that a request starts; ``of``: the array whose index it is, or itself; ``forced``: whatever is
+        """Note that a request starts; ``of``: the array of the index, or itself; ``forced``: whatever is
         reserved."""
         hole = None if forced else self._holes.get(request.seq, self._holes.get(of.seq))
         former = of.reservation

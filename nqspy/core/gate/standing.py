@@ -61,7 +61,7 @@ class StandingReservations:
         return [request.slot for request in self._as_found.get(queue, ()) if request.slot >= 0]
 
     def _all_due(self) -> list[Request]:
-        """Return the requests whose reserved time has come as the pass begins, the earliest first."""
+        """Return the requests with a reserved time that has come as the pass begins, the earliest first."""
         if self._due is None:
             requests = map(self._site.requests.__getitem__, self._site.reserved)
             self._due = sorted((each for each in requests if time_of(each) <= self._now), key=time_of)
@@ -112,7 +112,7 @@ class StandingReservations:
         return [request.slot for request in requests if request.queue == queue and request.slot >= 0]
 
     def next_at(self) -> Instant | None:
-        """Return when the next reserved time comes, or a start whose time has come is late. A start that is
+        """Return when the next reserved time comes, or a start that is due becomes late. A start that is
         known to be late wakes no pass. If the pass has taken back a reservation, the next pass comes at once:
         this one has examined the others before."""
         if self._gave_up and self._reserved():

@@ -1,4 +1,4 @@
-"""By job class, for the places of `qstat`: a pass takes the jobs of all class queues together (`jobs`)."""
+"""Order by job class, for the places of `qstat`. A pass takes the jobs of all class queues (`jobs`)."""
 
 import numpy as np
 

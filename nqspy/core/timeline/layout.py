@@ -1,4 +1,4 @@
-"""What runs and what is reserved, laid out over time for one pass (time-ahead.md 1).
+"""Running requests and reservations, laid out over time for one pass (time-ahead.md 1).
 
 Each request is expected to run as long as it may (`runtime.planned_wall`). A request that runs without a wall
 limit has no known end: a reservation behind it has no time (`spans`). A request whose queue a shift has
@@ -39,8 +39,8 @@ def time_of(request: Request) -> int:
 
 
 class TimeLayout:
-    """What a site holds and keeps over time; the pass adds its starts and reservations. Requests of a command
-    domain hold no PEs, so no PEs of that domain are counted.
+    """Amounts that a site holds and keeps over time; the pass adds its starts and reservations. Requests of a
+    command domain hold no PEs, so no PEs of that domain are counted.
 
     ``started``: requests that the pass has started, ``leaving``: those that give way in it, ``returning``:
     those that it resumes. ``opened``: how often a request of each queue gave up a later reservation.
@@ -297,8 +297,8 @@ class TimeLayout:
     # ------------------------------------------------------------ what delays a reservation
 
     def awaited(self, at: int | None) -> tuple[Seq, ...]:
-        """Return the requests whose ends a start then waits for, the last to end first; None: those without a
-        known end."""
+        """Return the requests that must end before a start at that time, the last to end first;
+        None: those without a known end."""
         known = [*self.running, *self._begun]
         if at is None:
             return tuple(seq for end, seq in known if end >= FOREVER)[:SHOWN]

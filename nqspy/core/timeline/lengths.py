@@ -1,4 +1,4 @@
-"""How long requests are expected to run, and when they end (time-ahead.md 1); instants and lengths in ms.
+"""Expected lengths and ends of requests (time-ahead.md 1); instants and lengths in ms.
 
 A request is expected to run as long as it may. Two settings let it be measured by a shorter length where it
 starts past a reservation. ``backfill=probable``: the length within which it ends with the queue's

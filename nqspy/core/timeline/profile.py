@@ -1,4 +1,4 @@
-"""What is free over time (time-ahead.md 1).
+"""Amounts that are free over time (time-ahead.md 1).
 
 A profile counts amounts (PEs of a domain, units of a consumable, places under a limit) over half-open
 intervals of time: a request may start at the instant at which another is expected to end. It knows no
@@ -25,8 +25,8 @@ Span = tuple[int, int, Claims]
 
 
 class _Steps:
-    """How much of one amount is free from each instant to the next. The last step lasts for ever: by then all
-    that is held has ended."""
+    """The part of an amount that is free from each instant to the next. The last step lasts for ever:
+    by then all that is held has ended."""
 
     __slots__ = ("_least", "free", "times")
 
@@ -113,7 +113,7 @@ class _Steps:
 
 
 class Profile:
-    """What is free from ``now`` on. An amount that was never provided is unlimited and not counted."""
+    """Amounts that are free from ``now`` on. An amount that was never provided is unlimited."""
 
     def __init__(self, now: int, capacities: Claims | None = None) -> None:
         self.now = now

@@ -1,4 +1,4 @@
-"""What is held over time and kept for reservations, as plain data.
+"""Spans of time: amounts that are held, and kept for reservations, as plain data.
 
 A pass may go on with the spans of an earlier pass (`Site.memos`): nothing but submissions has happened since,
 and nothing that they hold has begun or ended.
