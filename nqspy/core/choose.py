@@ -145,7 +145,7 @@ class Chooser:
         if self._stamp(each) == each.stamp:
             return False
         chosen = each.policy.reopen(self._eligible(each))
-        return bool(chosen) or (chosen is not None and each.candidates.startable() is not None)
+        return bool(chosen) or (chosen is not None and each.candidates.any_startable())
 
     # ------------------------------------------------------------ one candidate
 

@@ -288,7 +288,7 @@ class Waiting:
         for queue, columns in self._draft.site.waiting.items():
             if not len(columns) or self._asked.get("queue", queue) != queue:
                 continue
-            if pair is not None and not columns.by_pair()[pair : pair + 1].any():
+            if pair is not None and not sum(columns.by_pair()[pair : pair + 1].tolist()):
                 continue
             mask = np.ones(len(columns), dtype=bool) if not wanted else None
             for key, number in wanted.items():

@@ -177,7 +177,8 @@ class Offers:
         return not self.forces and self._gate.closed(candidates.queue.name) is not None
 
     def _unheld(self, candidates: Candidates) -> int | None:
-        return candidates.best(self._gate.mask(candidates.queue.name, candidates.columns, Which.LIMITS))
+        refused = self._gate.mask(candidates.queue.name, candidates.columns, Which.LIMITS)
+        return candidates.best(refused, anew=False)
 
     def _version(self, candidates: Candidates) -> tuple[int, int, bool]:
         return self._draft.proposals, candidates.changes, self._draft.is_short(candidates.queue.name)
@@ -189,7 +190,7 @@ class Offers:
         if self.forces:
             name = candidates.queue.name
             return self._draft.is_short(name) and not candidates.any_within(self._draft.room(name))
-        return candidates.startable() is None
+        return not candidates.any_startable()
 
     def is_cut(self, queue: str) -> bool:
         """Return True if a queue was not offered to its end."""

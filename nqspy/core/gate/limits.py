@@ -36,8 +36,11 @@ class ScopeLimits:
         for classes in LIMITS:
             for who, scope in scopes:
                 for each in classes:
+                    value = getattr(scope, each.setting)
+                    if value is None or value == ():
+                        continue
                     if (who, each) not in self._made:
-                        self._made[who, each] = each.of(self._site, who, getattr(scope, each.setting))
+                        self._made[who, each] = each.of(self._site, who, value)
                     if (limit := self._made[who, each]) is not None:
                         yield limit
 

@@ -80,8 +80,8 @@ class ScopeLimit(Rule):
     @classmethod
     @abstractmethod
     def of(cls, site: Site, who: str, value: Any) -> Self | None:
-        """Return the limit of a scope (``queue night``, ``global``) with this value of the setting;
-        None: it limits nothing."""
+        """Return the limit of a scope (``queue night``, ``global``) with this value of the setting, which is
+        neither None nor empty. None: it limits nothing."""
 
     def _name(self, request: Request) -> str:
         return getattr(request, self.per) if self.per else ""
@@ -96,8 +96,8 @@ class CountLimit(ScopeLimit):
     """At most ``most`` of something at a time: requests, unless a class says otherwise."""
 
     @classmethod
-    def of(cls, site: Site, who: str, value: int | None) -> Self | None:
-        return None if value is None else cls(site, who, value)
+    def of(cls, site: Site, who: str, value: int) -> Self | None:
+        return cls(site, who, value)
 
     def __init__(self, site: Site, who: str, most: int) -> None:
         self._site, self._who, self._most = site, who, most

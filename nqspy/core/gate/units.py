@@ -137,8 +137,8 @@ class UnitLimit(ScopeLimit):
     word, setting = "", "consumable_limit"
 
     @classmethod
-    def of(cls, site: Site, who: str, value: Sequence[str] | None) -> Self | None:
-        return cls(site, who, amounts(value)) if value and site.settings.consumables else None
+    def of(cls, site: Site, who: str, value: Sequence[str]) -> Self | None:
+        return cls(site, who, amounts(value)) if site.settings.consumables else None
 
     def __init__(self, site: Site, who: str, most: Mapping[str, int]) -> None:
         self._site, self._who, self._most = site, who, most

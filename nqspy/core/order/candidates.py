@@ -40,6 +40,7 @@ class Candidates:
         self._left = self.waiting()
         self._base: Floats | None = None
         self._score: Floats | None = None
+        self._former: Floats | None = None
         self._shares: Shares | None = None
         self.changes = self.examined = 0
 
@@ -119,9 +120,8 @@ class Candidates:
     def sort_again(self) -> None:
         """Sort by the dates, turns and rows as they are now."""
         self._left[self._draft.gone(self.queue.name)] = False
-        self._base = None
+        self._base = self._score = self._former = None
         self.changes += 1
-        self.refresh()
 
     def sort_by_length(self) -> None:
         """Put the candidate with the shortest wall limit first from now on."""
@@ -137,21 +137,29 @@ class Candidates:
 
     def refresh(self) -> None:
         """Ask for shares again: a request started."""
-        self._score = None
+        if self._score is not None:
+            self._former, self._score = self._score, None
 
     # ------------------------------------------------------------ choosing
 
-    def best(self, excluded: Mask | None = None) -> int | None:
-        """Return the first remaining row that is not excluded. Without one no score is computed."""
+    def best(self, excluded: Mask | None = None, *, anew: bool = True) -> int | None:
+        """Return the first remaining row that is not excluded. ``anew`` False: by the scores
+        before the last start, as share exits need not be asked again for a reason."""
         left = self._left if excluded is None else self._left & ~excluded
         if not left.any():
             return None
-        score = np.where(left, self.scores(), NEVER)
+        scores = self.scores() if anew or self._former is None else self._former
+        score = np.where(left, scores, NEVER)
         return self._first((score == score.item(score.argmax())).nonzero()[0])
 
     def startable(self) -> int | None:
         """Return the first row that the gate's mask lets start."""
         return self.best(self._gate.mask(self.queue.name, self.columns))
+
+    def any_startable(self) -> bool:
+        """Return True if the gate's mask lets a row start. No score is computed."""
+        refused = self._gate.mask(self.queue.name, self.columns)
+        return bool((self._left if refused is None else self._left & ~refused).any())
 
     def oldest(self, excluded: Mask | None = None) -> int | None:
         """Return the remaining row with the earliest date that is not excluded: no score is computed."""

@@ -101,7 +101,7 @@ class ClassCandidates(Candidates):
             and (job.returns or job.request.slot not in gone[job.request.queue])
         ]
 
-    def best(self, excluded: Mask | None = None) -> int | None:
+    def best(self, excluded: Mask | None = None, *, anew: bool = True) -> int | None:
         """Return the first remaining row."""
         return min(self._rest, default=None)
 
