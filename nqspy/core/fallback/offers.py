@@ -129,9 +129,9 @@ class Offers:
         walk, columns = self._walks[candidates.queue.name], candidates.columns
         rows: list[int] = []
         version: object = None
-        while not walk.cut and policy.blocker is None and not self._is_closed(candidates):
+        while not walk.cut and policy.blocker is None:
             if version != (now := self._version(candidates)):
-                if self._is_over(candidates, policy):
+                if self._is_closed(candidates) or self._is_over(candidates, policy):
                     break
                 version, first = now, candidates.best()  # mostly it starts, and the order is another one then
                 rows = [] if first is None else [first]
