@@ -16,11 +16,15 @@ from collections.abc import Callable
 from nqspy.executors import proc
 from nqspy.executors.control import CONTROLLERS, Controls, HeldControls, Wish, rmdir, write
 from nqspy.executors.forks import fork_into
+from nqspy.executors.patience import now
 
 _MANY = 16
 _KILLS = 3
 DYING = 0.5
 """Real seconds in which killed processes should be gone: on a busy machine a signal is not an end yet."""
+STOPPING = 0.5
+"""Real seconds in which all processes of a job should stop; those that wait in the kernel cannot stop."""
+_MOMENT = 0.001
 
 
 class Cage:
@@ -60,9 +64,17 @@ class Cage:
         self.signal(signal.SIGKILL)
 
     def freeze(self) -> None:
-        """Stops all of them. Those forked meanwhile are caught by the second round."""
-        self.signal(signal.SIGSTOP)
-        self.signal(signal.SIGSTOP)
+        """Stop all of them. A fork that has begun goes on in spite of the signal, so rounds are made until
+        two lists in turn name only processes that had stopped before."""
+        until, stopped, lists = now() + STOPPING, set[int](), 0
+        while lists < 2 and now() < until:
+            pids = self.pids()
+            lists = lists + 1 if stopped.issuperset(pids) else 0
+            if not lists:
+                proc.send(pids, signal.SIGSTOP, self.pids())
+                stopped = proc.stopped(pids)
+                if len(stopped) < len(pids):
+                    time.sleep(_MOMENT)
 
     def thaw(self) -> None:
         """Lets all of them go on."""

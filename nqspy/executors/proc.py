@@ -160,6 +160,19 @@ def all_dead(pids: set[int]) -> bool:
     return all(seen is None or seen.dead for seen in map(stat, pids))
 
 
+def stopped(pids: list[int]) -> set[int]:
+    """Return which of these processes have stopped with all their threads, or have ended: none of them forks.
+    A parent that waits for its child between vfork and exec counts as stopped."""
+    seen = {pid: reading for pid in pids if (reading := stat(pid)) is not None}
+    lenders = {one.parent for one in seen.values() if _borrows(one, seen)}
+    moving = [
+        pid
+        for pid, reading in seen.items()
+        if any(state not in ("TtZXD" if pid in lenders else "TtZX") for state in _states(pid, reading))
+    ]
+    return {*pids}.difference(moving)
+
+
 def all_pids() -> list[int]:
     """Every process this one can see."""
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
@@ -244,13 +257,17 @@ def _borrows(child: Stat, seen: dict[int, Stat]) -> bool:
 
 
 def _waits(pid: int, reading: Stat) -> bool:
+    return "D" in _states(pid, reading)
+
+
+def _states(pid: int, reading: Stat) -> list[str]:
+    """Return the states of a process's threads, "" for one that is gone."""
     if reading.threads <= 1:
-        return reading.state == "D"
+        return [reading.state]
     try:
-        threads = os.listdir(f"/proc/{pid}/task")
+        return [_state(pid, thread) for thread in os.listdir(f"/proc/{pid}/task")]
     except OSError:
-        return False
-    return any(_state(pid, thread) == "D" for thread in threads)
+        return []
 
 
 def _state(pid: int, thread: str) -> str:
