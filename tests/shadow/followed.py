@@ -41,6 +41,10 @@ class Followed:
         queued = (r for r in self.requests.values() if r.queue == queue and r.state is State.QUEUED)
         return sorted(queued, key=place_of)
 
+    def queued(self) -> set[Seq]:
+        """Return the queued requests of all queues."""
+        return {request.seq for request in self.requests.values() if request.state is State.QUEUED}
+
     def reserved(self) -> list[Request]:
         """Return the queued requests that have a reservation."""
         return [r for r in self.requests.values() if r.state is State.QUEUED and r.reservation is not None]

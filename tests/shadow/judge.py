@@ -95,12 +95,15 @@ class Shadow:
         event: Any = decided.event
         self._follow(sum(each.n <= event.as_of for each in self._coming))
         first = self._last.at if self._last is not None else decided.at
-        unseen = list(self._coming)
+        unseen, waited = list(self._coming), self._followed.queued()
         self._follow(len(unseen), unseen=True)
         self._exits, self._troubled = event.exits, False
         self._verdict.passes += 1
-        look = PassLook(self._followed, _decision(decided, block, min(first, decided.at), unseen))
-        if any(isinstance(each.event, _MATTERS) for each in unseen):
+        decision = _decision(decided, block, min(first, decided.at), unseen)
+        matters = any(isinstance(each.event, _MATTERS) for each in unseen)
+        decision = decision._replace(dropped=matters or not waited.isdisjoint(decision.unseen))
+        look = PassLook(self._followed, decision)
+        if matters:
             look.doubts.add("something else happened while it was decided")
         for each in (decided, *block):
             if isinstance(each.event, ev.Starting):

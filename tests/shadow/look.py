@@ -34,6 +34,7 @@ CLOSE = "two stood too close, or the shortest was tried first"
 SHARES = ("shares decided which was first", "shares decided which was first (shrpri)")
 SIZES = "one that may run on several numbers of PEs may have waited for another size"
 BEFORE = "another may have stood before it"
+DROPPED = "a start may have been dropped when the plan came"
 
 
 class Difference(Struct, frozen=True):
@@ -49,14 +50,16 @@ class Difference(Struct, frozen=True):
 
 class Decision(NamedTuple):
     """A pass, as the journal has it. It came between ``first`` and ``last``; ``unseen``: requests of which it
-    did not know the latest; ``exits``: hooks that were asked, None if the journal does not say; ``wait``:
-    codes of the reasons that it gave; ``made``: reservations that it made, moved or took back; ``starts``:
-    requests (arrays) of which it started something; ``n`` like `Difference.n`."""
+    did not know the latest; ``dropped``: True if one of its starts may have been left out, as something
+    happened meanwhile; ``exits``: hooks that were asked, None if the journal does not say; ``wait``: codes of
+    the reasons that it gave; ``made``: reservations that it made, moved or took back; ``starts``: requests
+    (arrays) of which it started something; ``n`` like `Difference.n`."""
 
     n: int
     first: Instant
     last: Instant
     unseen: Collection[Seq] = ()
+    dropped: bool = False
     exits: Collection[str] | None = None
     wait: Mapping[Seq, str] = {}
     made: Mapping[Seq, Reservation | None] = {}
@@ -121,7 +124,7 @@ class PassLook:
             self._differs(event.seq, "it got other PEs than it may have: held, of another domain, or too few")
         elif self._queue(request).order != BY_CLASS and not self._followed.parked():
             expected = places.expected(request)
-            if event.pes != expected and not any(self._followed.unseen):
+            if event.pes != expected and not any(self._followed.unseen) and not self._decision.dropped:
                 self._differs(event.seq, f"it got PEs {event.pes}, and {expected} were its own")
         given = {name: len(set(units)) for name, units in event.units}
         held = any((name, unit) in moment.units for name, units in event.units for unit in units)
@@ -180,6 +183,8 @@ class PassLook:
         exits = self._decision.exits
         if why is not None:
             return why.text
+        if self._decision.dropped:
+            return DROPPED
         if other.spec.mold is not None:
             return SIZES
         if exits is None or "jobselect" in exits:

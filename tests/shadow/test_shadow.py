@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 from core.harness import House, force, refuse
-from engine.harness import Centre
+from engine.harness import PLAIN, Centre
+from engine.test_engine_late_plans import Late
 from msgspec.structs import replace
 from shadow.judge import Shadow, Verdict
 
+from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.ids import MINUTE, member
 from nqspy.model.site import Site
@@ -169,6 +171,20 @@ def test_other_pes_than_the_placement_gives(house, placement, given):
         (seq, f"it got PEs (5, 6), and {given} were its own")
     ]
     assert (one, three) == (1, 3)
+
+
+@pytest.mark.parametrize("limit", ["", "set queue batch run_limit=1\n"])
+def test_a_start_that_was_dropped_as_the_plan_came_had_taken_its_pes_and_limits(limit):
+    centre = Late(f"{PLAIN}stop queue batch\n{limit}", pes=3)
+    centre.submit("anne", "ben")
+    centre.answer()
+    centre.qmgr("start queue batch")
+    centre.ask(cm.HoldRequests(("1",)))
+    centre.arrive()
+    assert centre.starts() == ([] if limit else [2])
+    events = list(centre.journal.events())
+    assert found(events) == []
+    assert centre.request(2).pes == (() if limit else (1,))
 
 
 def test_a_unit_that_another_one_has(house):
