@@ -3,6 +3,7 @@ alike."""
 
 import os
 import re
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from chaos.faults import Storm
 from chaos.jobs import furnish
@@ -54,6 +56,8 @@ KNOWN = (
 )  # fmt: skip
 """What `nqspy doctor` may find after a storm: alarms, a small disk, a backup's age by the stepped clock."""
 SMALL_DISK = 192 << 20
+MOST_NEAR = 40
+"""Events around a pass that are shown, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +108,9 @@ def storm(plan: Plan, folder: Path, say: Callable[[str], None] = lambda text: No
             _finish(live, ledger)
         finally:
             live.close()
+            if small and ledger.violations:  # the disk goes, and nothing else says as much as the journal
+                shutil.copy2(live.home / "nqs.db", folder)
+                shutil.copytree(live.home / "log", folder / "log")
     ledger.counts["seconds"] = round(ledger.clock())
     return ledger
 
@@ -226,11 +233,16 @@ def _replay(ledger: Ledger, history: History, rows: Site) -> None:
 
 
 def _judge_passes(ledger: Ledger, history: History) -> None:
-    """Every pass must have kept to the manual's rules."""
+    """Report each pass that differs from the manual's rules, with what happened while it was decided."""
     verdict = Shadow(Site(), pause=None).take_all(history.events)
     ledger.count("passes judged by the rules", verdict.passes)
     for each in verdict.differences:
-        ledger.broken("rules", "", f"pass {each.n} at {each.at}: request {each.seq}: {each.text}")
+        decided: Any = history.events[each.n - 1].event
+        near = [r for r in history.events[decided.as_of :] if r.n <= each.n or r.at == each.at][:MOST_NEAR]
+        lines = [f"pass {each.n} at {each.at} (as of {decided.as_of}): request {each.seq}: {each.text}"]
+        lines += [f"    near   {r.n} at {r.at} {r.event}" for r in near]
+        token = history.stories[each.seq].token if each.seq in history.stories else ""
+        ledger.broken("rules", token, "\n".join(lines))
 
 
 def _read_logs(live: Live, ledger: Ledger) -> None:
