@@ -86,10 +86,10 @@ class Chooser:
             self._examine(*step)
         self._explanation.freed = self._offers.asking and any(map(self._could_go_on, self._queues))
         for each in self._queues:
-            each.policy.finish()
-            if each.policy.asks_exits:
-                self._explanation.close(each.candidates, each.policy)
+            self._explanation.close(each.candidates, each.policy)
         self._explanation.finish()
+        for each in self._queues:
+            each.policy.finish()
 
     def _serve_urgent(self) -> None:
         """Examine what an operator scheduled *now* or *next*, ahead of all others."""
@@ -110,7 +110,7 @@ class Chooser:
                 self._reopen(each)
             if each.open and not each.held:
                 if each.policy.asks_exits:
-                    self._offers.begin(each.queue.name, len(self._queues) - n)
+                    self._offers.begin(each.candidates, len(self._queues) - n)
                 if (row := next(each.rows, None)) is not None:
                     return each, row
                 each.open, each.stamp = False, self._stamp(each)
@@ -123,7 +123,8 @@ class Chooser:
         return self.gate.reserved.opened_beside(each.queue.name), starts
 
     def _eligible(self, each: QueuePass) -> list[Request]:
-        return [request for request in each.blocked.values() if self.gate.refuses(request) is None]
+        waiting = each.blocked.values()
+        return [request for request in waiting if each.policy.refuses(request, False) is None]
 
     def _reopen(self, each: QueuePass) -> None:
         """Examine blocked candidates of a queue again that could start by now."""
@@ -133,7 +134,7 @@ class Chooser:
         chosen = each.policy.reopen(self._eligible(each))
         if chosen is None:
             return
-        rows = [request.slot for request in chosen]
+        rows = list(map(each.candidates.row_of, chosen))
         for row in rows:
             del each.blocked[row]
         each.candidates.sort_by_order()
@@ -145,18 +146,18 @@ class Chooser:
         if self._stamp(each) == each.stamp:
             return False
         chosen = each.policy.reopen(self._eligible(each))
-        return bool(chosen) or (chosen is not None and each.candidates.any_startable())
+        return bool(chosen) or (chosen is not None and each.policy.any_startable(each.candidates))
 
     # ------------------------------------------------------------ one candidate
 
     def _examine(self, each: QueuePass, row: int) -> None:
         """Start a candidate in the first variant that fits, or report to the policy why none does."""
         candidate = each.candidates.take(row)
-        answer = self._offers.of(candidate) if each.policy.asks_exits else None
+        answer = self._offers.of(candidate)
         if answer is not None and answer.verdict != "force":
             if self._offers.refuse(each.candidates, candidate, answer):
                 self._explanation.hold_line(each.candidates, candidate)
-                each.held = True
+                each.held = not each.candidates.keep_returning()
             return None
         forced = candidate.rank >= NOW or answer is not None
         fit = first_fit(each.policy.variants(candidate), lambda ask: each.policy.refuses(ask, forced))
@@ -168,8 +169,8 @@ class Chooser:
                 return self._resume(each, candidate)
             return self._start(each, row, candidate, fit, forced)
         assert why is not None
-        if each.policy.asks_exits:
-            each.blocked[row] = candidate
+        each.blocked[row] = candidate
+        if each.policy.explained:
             self._explanation.blocked(candidate, why, forced)
         return each.policy.blocked(each.candidates, candidate, why)
 
@@ -192,7 +193,7 @@ class Chooser:
         choice = draft.choose(starts, forced, places, candidate)
         choice.lacked = fit.rejected
         self.gate.add(starts, candidate, forced)
-        each.policy.started(starts, places)
+        each.policy.started(choice)
         changed = self._offers.elected(choice, starts)
         if starts is not candidate and draft.left_of(candidate):
             each.candidates.put_back([row], next_index=True)
@@ -214,8 +215,8 @@ class Chooser:
         for choice in self._draft.chosen:
             seq = choice.request.seq
             bounds = reserved.hole_of(seq), reserved.is_passing(seq)
-            number = choice.request.attempts + 1
-            yield Start(seq, number, choice.pes, choice.forced, choice.units, *bounds, choice.lacked, by=NAME)
+            more = choice.request.attempts + 1, choice.pes, choice.forced, choice.units, *bounds
+            yield Start(seq, *more, choice.lacked, choice.cleared, by=NAME)
             yield from choice.follow
         if (made := reserved.made()) is not None:
             yield made

@@ -37,13 +37,14 @@ from nqspy.ports import Answer, Exits, PassView, RequestView
 @dataclass(slots=True)
 class Choice:
     """A request that this pass starts on these PEs with these units, past the limits if ``forced``.
-    ``follow``: the consequences of the start; ``lacked``: as in `actions.Start`."""
+    ``follow``: the consequences of the start; ``lacked``, ``cleared``: as in `actions.Start`."""
 
     request: Request
     forced: bool = False
     pes: tuple[int, ...] = ()
     units: Units = ()
     lacked: Lacked = ()
+    cleared: bool = False
     follow: list[Action] = field(default_factory=list)
 
 

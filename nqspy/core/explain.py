@@ -46,6 +46,8 @@ class Explanation:
         self._draft, self._gate, self._offers = draft, gate, offers
         self._blocked: dict[Seq, tuple[Request, bool, int]] = {}
         self._closed: list[tuple[Candidates, Skip]] = []
+        self._by_class: list[Candidates] = []
+        self._policies: dict[str, Skip] = {}
         self._holders: dict[str, tuple[Request, int]] = {}
         self._short: set[str] = set()
         self.freed = False
@@ -72,7 +74,11 @@ class Explanation:
 
     def close(self, candidates: Candidates, policy: Skip) -> None:
         """Note that no row of a queue is left to examine."""
-        self._closed.append((candidates, policy))
+        self._policies |= dict.fromkeys(candidates.names, policy)
+        if policy.explained:
+            self._closed.append((candidates, policy))
+        elif policy.asks_exits:
+            self._by_class.append(candidates)
 
     # ------------------------------------------------------------ after the last start
 
@@ -86,7 +92,7 @@ class Explanation:
                 draft.own[seq] = reason or draft.own[seq]
         self._say_short([request for request, _, _ in waiting.values()])
         for request in offers.ask_again() if offers.asking else ():
-            refused = self._gate.refuses(request)
+            refused = self._policies[request.queue].refuses(request, False)
             self.freed = self.freed or refused is None
             draft.own[request.seq] = refused or FREED("scheduler")
         draft.reach += [reach for reach in offers.reach if reach is not None]
@@ -94,6 +100,9 @@ class Explanation:
             closing = self._closing(candidates, policy)
             if closing is not None:
                 draft.closing[candidates.queue.name] = closing
+        for candidates in self._by_class:
+            if (ended := self._line_closed(candidates) or self._bounded(candidates)) is not None:
+                draft.closing |= dict.fromkeys(candidates.names, ended)
 
     def _waits(self, request: Request) -> bool:
         gone = request.seq in self._draft.starting or request.slot in self._draft.gone(request.queue)
@@ -118,14 +127,24 @@ class Explanation:
                 self._short.add(name)
                 draft.say_short(name)
 
+    def _line_closed(self, candidates: Candidates) -> Reason | None:
+        """Return the reason of candidates behind one at which an exit closed the queue."""
+        if candidates.queue.name not in self._holders:
+            return None
+        request, ahead = self._holders[candidates.queue.name]
+        site, own = self._draft.site, self._draft.own[request.seq]
+        return replace(LINE_CLOSED(own.who, site.id_of(request.seq), request.queue, own.text), ahead=ahead)
+
+    def _bounded(self, candidates: Candidates) -> Reason | None:
+        """Return the reason of candidates that were not offered, as a pass offers no more."""
+        most = self._draft.site.settings.global_.offers_per_pass
+        return BOUNDED("global", most) if self._offers.is_cut(candidates.queue.name) else None
+
     def _closing(self, candidates: Candidates, policy: Skip) -> Reason | None:
         """Return the reason of the queue's other candidates: that of the one in front."""
         draft, gate, name, ahead = self._draft, self._gate, candidates.queue.name, candidates.ahead
-        if name in self._holders:
-            request, before = self._holders[name]
-            own = draft.own[request.seq]
-            held = LINE_CLOSED(own.who, draft.site.id_of(request.seq), name, own.text)
-            return replace(held, ahead=before)
+        if (held := self._line_closed(candidates)) is not None:
+            return held
         if (closed := gate.closed(name)) is not None:
             return replace(closed, ahead=ahead)
         if policy.blocker is not None:
@@ -133,8 +152,8 @@ class Explanation:
             if own_reason is not None and own_reason.code is not ReasonCode.RESERVED:
                 own_reason = IN_LINE("scheduler", draft.site.id_of(policy.blocker.seq), name)
             return own_reason and replace(own_reason, ahead=ahead)
-        if self._offers.is_cut(name):
-            return BOUNDED("global", draft.site.settings.global_.offers_per_pass)
+        if (bounded := self._bounded(candidates)) is not None:
+            return bounded
         if name in self._short if not self._offers.asking else draft.is_short(name):
             row = candidates.oldest(gate.mask(name, candidates.columns, Which.LIMITS))
             if row is not None:

@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping
 from functools import cached_property
 
 from nqspy.core import consumables, features
-from nqspy.core.classes import is_served
 from nqspy.core.fair_share import FairShare
 from nqspy.core.gate.gate import NOW, Gate
 from nqspy.model import board, promises
@@ -136,7 +135,7 @@ class Recheck:
             return True
         if self._gate.limit(request, action.forced) is not None:
             return False
-        if action.forced or is_served(site, request.queue):  # jobs by class pass reservations
+        if action.forced or action.cleared:
             return True
         # An index that has not begun has the reservation of its array.
         array = site.requests.get(array_of(request.seq) or 0) if request.seq not in site.requests else None

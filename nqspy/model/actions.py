@@ -27,7 +27,8 @@ class Start(Action):
     """Start this attempt of a request on these PEs, with these ``units`` of consumables. ``forced``: an exit
     or an operator asked for it past the limits; ``until``: it is ended then (`Spec.contract`); ``passing``:
     it passes one that was promised a start at a time that nobody can say; ``lacked``: of one that has several
-    sizes those on which it would have ended sooner, each with why it could not start on it."""
+    sizes those on which it would have ended sooner, each with why it could not start on it; ``cleared``: a
+    block of PEs was cleared for it, so it may delay reserved starts."""
 
     kind: ClassVar[str] = "start"
     seq: Seq
@@ -38,6 +39,7 @@ class Start(Action):
     until: Instant | None = None
     passing: bool = False
     lacked: Lacked = ()
+    cleared: bool = False
 
 
 @dataclass(frozen=True, slots=True)

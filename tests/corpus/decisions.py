@@ -119,7 +119,9 @@ def pass_lines(site: Site, now: Instant, plan: Plan) -> Iterator[str]:
 
 def _shown(action: Action) -> str:
     shown = {
-        each.name: getattr(action, each.name) for each in fields(action) if each.name not in ("by", "text")
+        each.name: getattr(action, each.name)
+        for each in fields(action)
+        if each.name not in ("by", "cleared", "text")
     }
     return f"{action.kind} {shown}"
 

@@ -23,8 +23,12 @@ def choosy(tmp_path):
     return SiteExits(folder)
 
 
-def test_those_behind_more_refused_ones_than_a_pass_offers_start_on_idle_pes(choosy):
-    centre = Centre(f"{PLAIN}set global offers_per_pass=3\n", exits=choosy)
+BY_CLASS = "create class production\nset queue batch order=class\n"
+
+
+@pytest.mark.parametrize("order", ["", BY_CLASS])
+def test_those_behind_more_refused_ones_than_a_pass_offers_start_on_idle_pes(choosy, order):
+    centre = Centre(f"{PLAIN}{order}set global offers_per_pass=3\n", exits=choosy)
     refused = centre.submit(*["anne name=x"] * 20)
     [fits] = centre.submit("ben name=y")
     centre.later(seconds=1)
@@ -34,8 +38,9 @@ def test_those_behind_more_refused_ones_than_a_pass_offers_start_on_idle_pes(cho
     centre.is_sound()
 
 
-def test_once_all_were_offered_there_is_nothing_to_do(choosy):
-    centre = Centre(f"{PLAIN}set global offers_per_pass=3\n", exits=choosy)
+@pytest.mark.parametrize("order", ["", BY_CLASS])
+def test_once_all_were_offered_there_is_nothing_to_do(choosy, order):
+    centre = Centre(f"{PLAIN}{order}set global offers_per_pass=3\n", exits=choosy)
     refused = centre.submit(*["anne name=x"] * 20)
     centre.later(seconds=1)
     calls = sum(row["calls"] for row in choosy.listing())
@@ -44,8 +49,9 @@ def test_once_all_were_offered_there_is_nothing_to_do(choosy):
     assert {centre.engine.plan.reasons.of(seq, "batch").text for seq in refused} == {"not tonight"}
 
 
-def test_with_no_pe_free_a_pass_does_not_go_on(choosy):
-    centre = Centre(f"{PLAIN}set global offers_per_pass=3\n", exits=choosy, pes=1, length=3600)
+@pytest.mark.parametrize("order", ["", BY_CLASS])
+def test_with_no_pe_free_a_pass_does_not_go_on(choosy, order):
+    centre = Centre(f"{PLAIN}{order}set global offers_per_pass=3\n", exits=choosy, pes=1, length=3600)
     centre.submit("ben name=y")
     centre.submit(*["anne name=x"] * 20)
     before = sum(row["calls"] for row in choosy.listing())

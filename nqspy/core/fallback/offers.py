@@ -7,18 +7,18 @@ most half of the offers. The others count as refused until the end of the queue 
 a *round*.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from msgspec.structs import replace
 
 from nqspy.core import alike, sight
 from nqspy.core.draft import Choice, Draft
 from nqspy.core.fallback.policy import Skip
-from nqspy.core.gate.gate import Gate, Which
+from nqspy.core.gate.gate import Gate
 from nqspy.core.order.candidates import Candidates
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reach, Reason, ReasonCode, told
-from nqspy.model.requests import Request
+from nqspy.model.requests import Request, State
 from nqspy.ports import Answer, OfferRound, RequestView
 
 REFUSED: Mapping[str, ReasonCode] = {
@@ -38,17 +38,21 @@ Refusal = tuple[Request, Answer, int, int | None, int]
 
 
 class Walk:
-    """The offers of one queue: ``most`` more may be made. ``before``: answers of earlier passes of the round.
-    ``cut``: the offers ended before the queue did; ``skipped``: a former answer was not asked again."""
+    """The offers of one queue, or of the class queues of a domain (``names``): ``most`` more may be made.
+    ``before``: answers of earlier passes of the round. ``cut``: the offers ended before the queue did;
+    ``skipped``: a former answer was not asked again."""
 
-    def __init__(self, most: int, before: Mapping[Seq, Answer]) -> None:
-        self.most, self.before = most, before
+    def __init__(self, names: Collection[str], most: int, before: Mapping[Seq, Answer]) -> None:
+        self.names, self.most, self.before = names, most, before
         self.cut = self.skipped = False
         self._again = most // 2
 
-    def asks(self, seq: Seq) -> bool:
-        """Return True if a candidate is to be offered. If not, its former answer counts, or the walk is
-        cut."""
+    def asks(self, request: Request) -> bool:
+        """Return True if a candidate is to be examined. If not, its former answer counts, or the walk is
+        cut. A suspended one is not offered."""
+        seq = request.seq
+        if request.state is State.SUSPENDED:
+            return True
         if seq in self.before:
             self.skipped = self.skipped or self._again <= 0
             if self._again <= 0:
@@ -115,36 +119,31 @@ class Offers:
 
     # ------------------------------------------------------------ the rows of a queue
 
-    def begin(self, queue: str, queues: int) -> None:
+    def begin(self, candidates: Candidates, queues: int) -> None:
         """Give a queue its part of the offers that are left to so many ``queues``."""
+        queue = candidates.queue.name
         if self.asking and queue not in self._walks:
             part = -(-self._offers_left // queues)
             self._offers_left -= part
             before = self._rounds[queue].refused if queue in self._rounds else {}
             now = self._draft.now
-            self._walks[queue] = Walk(part, {seq: each for seq, each in before.items() if each.holds(now)})
+            before = {seq: each for seq, each in before.items() if each.holds(now)}
+            self._walks[queue] = Walk(candidates.names, part, before)
 
     def next_rows(self, candidates: Candidates, policy: Skip) -> Iterator[int]:
         """Yield all rows in order, held by limits or not, until nothing more of the queue can start."""
-        walk, columns = self._walks[candidates.queue.name], candidates.columns
-        rows: list[int] = []
+        walk = self._walks[candidates.queue.name]
+        rows = policy.all_rows(candidates, walk.most + 1)
         version: object = None
         while not walk.cut and policy.blocker is None:
             if version != (now := self._version(candidates)):
-                if self._is_closed(candidates) or self._is_over(candidates, policy):
+                if self._is_closed(policy) or self._is_over(candidates, policy):
                     break
-                version, first = now, candidates.best()  # mostly it starts, and the order is another one then
-                rows = [] if first is None else [first]
-            elif not rows:
-                rows = candidates.in_order(most=walk.most + 1)[::-1]
-            while rows and not candidates.is_left(rows[-1]):
-                rows.pop()
-            if not rows:
-                if candidates.best() is None:
-                    break
-                continue
-            request = columns.request(row := rows.pop())
-            if walk.asks(request.seq):
+                version = now
+            if (row := next(rows, None)) is None:
+                break
+            request = candidates.request(row)
+            if walk.asks(request):
                 yield row
             elif not walk.cut:
                 candidates.take(row)
@@ -153,44 +152,40 @@ class Offers:
                 self.refuse(candidates, request, answer)
         self._offers_left += walk.most
         if policy.blocker is None and not walk.cut:
-            yield from self._seek(candidates)
+            yield from self._seek(candidates, policy)
         yield from policy.past_blocker(candidates)
         if not walk.cut:  # a reservation that is due and cannot be kept is reported
-            due = self._gate.reserved.due(candidates.queue.name)
-            yield from (request.slot for request in due if candidates.is_left(request.slot))
+            due = map(candidates.row_of, self._gate.reserved.due(candidates.queue.name))
+            yield from filter(candidates.is_left, due)
 
-    def _seek(self, candidates: Candidates) -> Iterator[int]:
+    def _seek(self, candidates: Candidates, policy: Skip) -> Iterator[int]:
         """Yield a few rows to learn if one waits for PEs alone, where the exits let it pass."""
-        if self.forces or self._is_closed(candidates):
+        if self.forces or self._is_closed(policy):
             return
         name = candidates.queue.name
         for _ in range(SEEK):
-            row = None if self._draft.is_short(name) else self._unheld(candidates)
+            row = None if self._draft.is_short(name) else policy.not_limited(candidates)
             if row is None:
                 break
             yield row
-        if not self._draft.is_short(name) and self._unheld(candidates) is not None:
+        if not self._draft.is_short(name) and policy.not_limited(candidates) is not None:
             self.assumed.add(self._draft.board(name).domain.name)
 
-    def _is_closed(self, candidates: Candidates) -> bool:
+    def _is_closed(self, policy: Skip) -> bool:
         """Return True if a limit holds the whole queue, and no exit may force a start past it."""
-        return not self.forces and self._gate.closed(candidates.queue.name) is not None
-
-    def _unheld(self, candidates: Candidates) -> int | None:
-        refused = self._gate.mask(candidates.queue.name, candidates.columns, Which.LIMITS)
-        return candidates.best(refused, anew=False)
+        return not self.forces and policy.closed
 
     def _version(self, candidates: Candidates) -> tuple[int, int, bool]:
         return self._draft.proposals, candidates.changes, self._draft.is_short(candidates.queue.name)
 
     def _is_over(self, candidates: Candidates, policy: Skip) -> bool:
-        """Return True if nothing more of a queue can start, nor have a start reserved."""
-        if policy.reserves_more() and policy.in_front(candidates) is not None:
+        """Return True if nothing more of a queue can start, nor have a start or a block of PEs reserved."""
+        if policy.may_reserve(candidates):
             return False
         if self.forces:
             name = candidates.queue.name
             return self._draft.is_short(name) and not candidates.any_within(self._draft.room(name))
-        return not candidates.any_startable()
+        return not policy.any_startable(candidates)
 
     def is_cut(self, queue: str) -> bool:
         """Return True if a queue was not offered to its end."""
@@ -199,8 +194,9 @@ class Offers:
     # ------------------------------------------------------------ asking
 
     def of(self, request: Request) -> Answer | None:
-        """Return the answer of jobselect about a candidate; None: it has nothing to say."""
-        if not self.asking:
+        """Return the answer of jobselect about a candidate; None: it has nothing to say. A suspended one is
+        not offered."""
+        if not self.asking or request.state is State.SUSPENDED:
             return None
         seen = sight.seen(request, self._draft)
         answer = self._ask(request, seen)
@@ -217,9 +213,9 @@ class Offers:
         draft.own[request.seq] = reason = self._reason(answer)
         if answer.alike is not None:
             fields = alike.fields_of(request, answer.alike)
-            place = len(self.reach)
-            self.reach.append(Reach(request.queue, fields, reason, answer.within))
-            candidates.pass_over(alike.rows(draft.site, candidates.columns, fields, answer.within))
+            place, reach = len(self.reach), Reach(request.queue, fields, reason, answer.within)
+            self.reach.append(reach)
+            candidates.pass_over(reach)
         offered = len(draft.offered[request.queue]) - 1
         self._refused.append((request, answer, offered, place, draft.proposals))
         if self._gate.reserved.is_due(request):
@@ -287,7 +283,8 @@ class Offers:
         for name, walk in self._walks.items():
             since = self._rounds[name].since if name in self._rounds else site.changed
             if walk.cut:
-                mine = {request.seq: answer for request, answer, *_ in self._refused if request.queue == name}
+                refused = (each[:2] for each in self._refused)
+                mine = {each.seq: answer for each, answer in refused if each.queue in walk.names}
                 rounds[name] = OfferRound(since, {**walk.before, **mine})
             has_changed = since != site.changed or self._draft.proposals > 0
             again = again or walk.cut or (walk.skipped and has_changed)

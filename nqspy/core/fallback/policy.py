@@ -7,7 +7,8 @@ and each candidate that did not start is reported to `blocked`.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
-from nqspy.core.gate.gate import Gate
+from nqspy.core.draft import Choice
+from nqspy.core.gate.gate import Gate, Which
 from nqspy.core.order.candidates import Candidates
 from nqspy.core.variants.sizes import variants_of
 from nqspy.model.ids import Instant
@@ -21,12 +22,13 @@ class Skip:
 
     ``words``: its words in the settings, each with the requests that may start past one that waits.
     ``blocker``: the candidate that waits for room and lets no other of its queue pass. ``wake_at``: when the
-    policy wants another pass. ``asks_exits``: exits are asked about its candidates, and `explain` words their
-    reasons; else the policy does.
+    policy wants another pass. ``asks_exits``: exits are asked about its candidates; ``explained``: `explain`
+    words their reasons, else the policy does.
     """
 
     words: ClassVar[Mapping[str, str]] = {}
     asks_exits: ClassVar[bool] = True
+    explained: ClassVar[bool] = True
 
     def __init__(self, queue: Queue, gate: Gate) -> None:
         self.queue, self.gate = queue, gate
@@ -38,6 +40,18 @@ class Skip:
         sees the present."""
         while not self.closed and (row := candidates.startable()) is not None:
             yield row
+
+    def all_rows(self, candidates: Candidates, most: int) -> Iterator[int]:
+        """Yield all rows in order, for exits; ``most``: rows that may be used."""
+        return candidates.in_turn(most)
+
+    def any_startable(self, candidates: Candidates) -> bool:
+        """Return True if a remaining row may start now."""
+        return candidates.any_startable()
+
+    def not_limited(self, candidates: Candidates) -> int | None:
+        """Return the first row that no limit holds."""
+        return candidates.best(self.gate.mask(self.queue.name, candidates.columns, Which.LIMITS), anew=False)
 
     @property
     def closed(self) -> bool:
@@ -66,6 +80,10 @@ class Skip:
         """Return True if one more candidate that does not fit would have a start reserved."""
         return False
 
+    def may_reserve(self, candidates: Candidates) -> bool:
+        """Return True if a start would be reserved for a remaining candidate that does not fit."""
+        return self.reserves_more() and self.in_front(candidates) is not None
+
     # ------------------------------------------------------------ the gate's answers
 
     def variants(self, candidate: Request) -> Sequence[Request]:
@@ -82,7 +100,7 @@ class Skip:
 
     # ------------------------------------------------------------ what became of it
 
-    def started(self, starts: Request, pes: tuple[int, ...]) -> None:
+    def started(self, choice: Choice) -> None:
         """Note that a candidate starts."""
 
     def resume(self, candidate: Request, pes: tuple[int, ...]) -> None:

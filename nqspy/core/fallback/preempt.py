@@ -4,13 +4,14 @@ the cheapest block of PEs cleared. Its holders give way as their do-not-disturb 
 There is one bumper at a time in a domain, unless one of a higher class comes. It takes any free PEs that fit
 earlier; then its block is let go. All other jobs are loaded in the order of their classes, under the limits,
 nearest to PE 0. A job with several sizes is loaded on the largest that fits; a block is cleared for its
-least. Where the seed is silent processors.md 4 decides: a job that limits hold is no bumper, and a job of a
-class that does not wait bumps none of equal class.
+least. A job that would delay a reserved start of another queue waits. Only one for which a block was cleared
+does not: the block is held against all. Where the seed is silent processors.md 4 decides: a job that limits
+hold is no bumper, and a job of a class that does not wait bumps none of equal class.
 
 The block is a promise (`model.promises`), so that a restart finds it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, product
 from typing import Literal
 
@@ -27,7 +28,7 @@ from nqspy.core.classes import (
     may_bump,
     undisturbed_until,
 )
-from nqspy.core.draft import Draft
+from nqspy.core.draft import Choice, Draft
 from nqspy.core.fallback.clearing import Tenant, can_be_cleared, cheapest, on_block, tenant
 from nqspy.core.fallback.policy import Skip
 from nqspy.core.feature import Feature
@@ -41,7 +42,7 @@ from nqspy.model import promises
 from nqspy.model.actions import Action, Resume, Suspend
 from nqspy.model.board import Board
 from nqspy.model.domains import numbers, spans
-from nqspy.model.ids import Instant, Seq
+from nqspy.model.ids import Instant, Seq, array_of
 from nqspy.model.promises import Promise
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds, told
 from nqspy.model.requests import Attempt, Request, State
@@ -60,7 +61,7 @@ _BUMPED, _CLEARED, _BY_CLASS = reason_kinds(
 class Preempt(Skip):
     """The class queues of one domain in one pass."""
 
-    asks_exits = False
+    explained = closed = False
 
     def __init__(self, draft: Draft, gate: Gate, jobs: ClassCandidates) -> None:
         super().__init__(jobs.queue, gate)
@@ -73,8 +74,10 @@ class Preempt(Skip):
         for limit, holder in product(self._limits, self._holders):
             limit.add(holder)
         self._promised = promises.made(gate.site, NAME).get(self._domain.name)
+        self._cleared_for = None if self._promised is None else self._promised["seq"]
         self._stage: Literal["scheduled", "bumpers", "all"] = "scheduled"
-        self._hopeless = set[int]()
+        self._scheduled = set[int]()
+        self._forced, self._refused = set[Seq](), dict[Seq, Reason]()
         self._bumper: WaitingJob | None = None
         self._block: tuple[int, ...] = ()
         self._dues: list[Instant] = []
@@ -98,39 +101,60 @@ class Preempt(Skip):
         yield from filter(self._jobs.is_left, self._jobs.scheduled())
         self._stage = "bumpers"
         while self._bumper is None and (row := self._next_bumper()) is not None:
-            yield row
+            if self._jobs.is_left(row):
+                yield row
+            else:
+                self._reserve_block(row)
         self._stage = "all"
         while (row := self._jobs.best()) is not None:
             yield row
 
     def _next_bumper(self) -> int | None:
         """Return the bumper with a block that is being cleared, unless there is one of a higher class."""
-        jobs, rows = self._jobs.jobs, self._jobs.remaining()
+        jobs = self._jobs.jobs
+        rows = [row for row in jobs if row in self._scheduled or self._jobs.is_left(row)]
         first = next(filter(self._may_bump, rows), None)
-        if first is None or self._promised is None:
-            return first
-        former = next((row for row in rows if jobs[row].request.seq == self._promised["seq"]), None)
-        if former is None or not self._may_bump(former):
+        former = None if self._promised is None else self._promised["seq"]
+        if first is None or former not in rows or not self._may_bump(former):
             return first
         return first if jobs[first].kind.priority > jobs[former].kind.priority else former
 
     def _may_bump(self, row: int) -> bool:
         """True if a job has waited too long, and only PEs keep its least size from being loaded."""
         job = self._jobs.jobs[row]
-        if row in self._hopeless or (due := job.due()) is None or due > self._draft.now:
+        if (due := job.due()) is None or due > self._draft.now:
             return False
         least = self._least(job.request)
         return not self._table.forbids(least) and self._limit(least) is None
+
+    # ------------------------------------------------------------ the rows that exits are asked about
+
+    def all_rows(self, candidates: Candidates, most: int) -> Iterator[int]:
+        return self.next_rows(candidates)
+
+    def any_startable(self, candidates: Candidates) -> bool:
+        return self._first(lambda job: self.refuses(job, False)) is not None
+
+    def not_limited(self, candidates: Candidates) -> int | None:
+        return self._first(lambda job: self._limit(job) or self._class_refuses(job))
+
+    def _first(self, refuses: Callable[[Request], Reason | None]) -> int | None:
+        """Return the first row whose job is not refused on the least of its sizes."""
+        rows = self._jobs.remaining()
+        return next((row for row in rows if refuses(self._least(self._jobs.request(row))) is None), None)
+
+    def may_reserve(self, candidates: Candidates) -> bool:
+        return self._bumper is None and self._next_bumper() is not None
 
     # ------------------------------------------------------------ the gate's answers
 
     def variants(self, candidate: Request) -> Sequence[Request]:
         """Return a job on each of its sizes, the largest first. Where all sizes have one wall limit, none is
-        tried unless the least is not refused."""
+        tried unless there are enough PEs for the least."""
         mold = candidate.spec.mold
         if mold is None or candidate.state is State.SUSPENDED:
             return (candidate,)
-        if not mold.walls and self.refuses(candidate, False) is not None:
+        if not mold.walls and candidate.spec.ask.pes > self._placement.room(self._board):
             return (candidate,)
         return self._sizes(candidate)
 
@@ -145,11 +169,16 @@ class Preempt(Skip):
         return self._sizes(job)[-1]
 
     def refuses(self, ask: Request, forced: bool) -> Reason | None:
-        """Return the limit of classes or of others that refuses a job, else its want of PEs."""
-        reason = self._class_refuses(ask) or self._limit(ask, forced)
+        """Return the limit that refuses a job, else its want of PEs, else the reserved start that it would
+        delay. Nothing that is reserved holds a job that returns, nor one for which a block was cleared."""
+        if forced:
+            self._forced.add(ask.seq)
+        reason, returns = self._limit(ask, forced) or self._class_refuses(ask), ask.state is State.SUSPENDED
         if reason is None and ask.spec.ask.pes > self._placement.room(self._board):
-            reason = self.gate.room.lack(ask.queue, ask)
-        return reason
+            reason = _gave_way(ask) if returns else self.gate.room.lack(ask.queue, ask)
+        if reason or forced or returns or ask.seq == self._cleared_for:
+            return reason
+        return self.gate.reserved.delaying(ask)
 
     def _class_refuses(self, ask: Request, without: Iterable[Request] = ()) -> Reason | None:
         """Return why limits of classes refuse a job; ``without``: jobs that give way to it."""
@@ -166,9 +195,12 @@ class Preempt(Skip):
 
     # ------------------------------------------------------------ what became of it
 
-    def started(self, starts: Request, pes: tuple[int, ...]) -> None:
-        """Count a job as loaded from now on."""
-        self._load(starts, Attempt(starts.attempts + 1, pes, self._draft.now))
+    def started(self, choice: Choice) -> None:
+        """Count a job as loaded from now on. A block was cleared for one index of an array."""
+        starts = choice.request
+        if self._cleared_for in (starts.seq, array_of(starts.seq)):
+            choice.cleared, self._cleared_for = self._cleared_for is not None, None
+        self._load(starts, Attempt(starts.attempts + 1, choice.pes, self._draft.now))
 
     def resume(self, candidate: Request, pes: tuple[int, ...]) -> None:
         """Load a job again, perhaps on other PEs."""
@@ -183,17 +215,24 @@ class Preempt(Skip):
 
     def blocked(self, candidates: Candidates, candidate: Request, reason: Reason) -> None:
         """Have a block cleared for a bumper. Without one it waits in the order of the others."""
-        self._draft.short.add(self._domain.name)
-        row = self._jobs.taken
-        if self._stage == "scheduled":
-            self._jobs.put_back([row])  # it may be a bumper
-        if self._stage != "bumpers":
+        self._refused[candidate.seq] = reason
+        if reason.code is ReasonCode.RESERVED:
             return
-        job, least = self._jobs.jobs[row], self._least(candidate)
+        self._draft.short.add(self._domain.name)
+        if self._stage == "scheduled":
+            self._scheduled.add(candidate.seq)  # it may be a bumper
+        elif self._stage == "bumpers":
+            self._reserve_block(candidate.seq)
+
+    # ------------------------------------------------------------ the block
+
+    def _reserve_block(self, row: int) -> None:
+        """Have a block cleared for a bumper, if there is one."""
+        self._scheduled.discard(row)
+        job = self._jobs.jobs[row]
+        least = self._least(job.request)
         block = self._block_for(least)
         if block is None:
-            self._hopeless.add(row)
-            self._jobs.put_back([row])
             return
         self._bumper, self._block = job, block
         bumped = on_block(self._board, self._holders, block)
@@ -201,11 +240,6 @@ class Preempt(Skip):
             limit.keep(least, bumped)
         self._clear(job, bumped)
         self.gate.keep(least, block)
-
-    def reopen(self, eligible: list[Request]) -> None:
-        """Return None: no reservation holds jobs."""
-
-    # ------------------------------------------------------------ the block
 
     def _block_for(self, least: Request) -> tuple[int, ...] | None:
         """Return the block that is cleared for a bumper: the former one if it can still be cleared, else the
@@ -258,14 +292,9 @@ class Preempt(Skip):
             draft.promise(self._domain.name, promised, by=NAME)
         waiting = self._jobs.unserved()
         for job in waiting:
-            least = self._least(job.request)
-            reason = self._limit(least) or self._class_refuses(least)
-            if reason is None and job.returns:
-                reason = _gave_way(job.request)
-            elif reason is None and least.spec.ask.pes > self._placement.room(self._board):
-                reason = self.gate.room.lack(least.queue, least)
-            if reason is not None:
-                draft.own.setdefault(job.request.seq, reason)
+            if (before := self._refused.get(seq := job.request.seq)) is not None:
+                reason = self.refuses(self._least(job.request), seq in self._forced)
+                draft.own.setdefault(seq, reason or before)
         if bumper is not None:
             draft.own[bumper.request.seq] = _CLEARED(NAME, ", ".join(spans(self._block)))
         for queue, _ in draft.waiting:

@@ -37,7 +37,7 @@ NAME = "resume"
 class HoldPEs(Skip):
     """All requests that wait to resume. A candidate that lacks PEs holds those that are free."""
 
-    asks_exits = False
+    asks_exits = explained = False
 
     def __init__(self, draft: Draft, gate: Gate, candidates: Candidates) -> None:
         super().__init__(candidates.queue, gate)

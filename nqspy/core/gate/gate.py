@@ -199,7 +199,7 @@ class Gate:
         """Keep these PEs for a candidate that waits until all of them are free, with the units that it needs
         and its room under limits."""
         free = set(self.room.board(candidate.queue).open().tolist())
-        free.update(*(self.site.started[seq].pes for seq in self.reserved.leaving))
+        free.update(*(self.site.started[seq].pes for seq in self.reserved.resting))
         self.reserved.keep(candidate, len(free.intersection(pes)))
         self.room.keep(candidate.queue, pes)
         if candidate.state is not State.SUSPENDED:  # limits count a suspended one already

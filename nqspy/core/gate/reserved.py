@@ -74,6 +74,11 @@ class Reservations(StandingReservations):
                 self._laid_out.keep_free(*kept)
         return self._laid_out
 
+    @property
+    def resting(self) -> Collection[Seq]:
+        """Running requests that give way, as far as the layout counts what they hold as free."""
+        return self.leaving if self._laid_out is None else self._laid_out.leaving
+
     def _claims_of(self, request: Request, resting: bool) -> Iterator[Claim]:
         """Yield what the rules count of a request; ``resting``: of a suspended one."""
         for rule in self._rules(request.queue):

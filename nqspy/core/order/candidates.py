@@ -4,10 +4,11 @@ Scores are computed over whole columns, and the best row is an argmax: 100,000 r
 row becomes a request only once it is examined.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from nqspy.core import alike
 from nqspy.core.draft import Draft
 from nqspy.core.gate.gate import Gate, Which
 from nqspy.core.gate.rule import Mask
@@ -20,6 +21,7 @@ from nqspy.core.order.shares import Shares
 from nqspy.core.order.sjf import Sjf
 from nqspy.model.columns import Columns, Floats, Ints, turn_of
 from nqspy.model.queues import Queue
+from nqspy.model.reasons import Reach
 from nqspy.model.requests import Request
 
 NEXT = 2
@@ -96,16 +98,29 @@ class Candidates:
 
     # ------------------------------------------------------------ changes
 
+    def request(self, row: int) -> Request:
+        """Return the request of a row."""
+        return self.columns.request(row)
+
+    def row_of(self, request: Request) -> int:
+        """Return the row of a request."""
+        return request.slot
+
     def take(self, row: int) -> Request:
         """Return the request of a row, which is examined now."""
         self.examined += 1
         self._left[row] = False
         return self.columns.request(row)
 
-    def pass_over(self, rows: Mask) -> None:
-        """Take all these rows at once."""
+    def pass_over(self, reach: Reach) -> None:
+        """Take all rows at once that a reason reaches."""
+        rows = alike.rows(self._draft.site, self.columns, reach.fields, reach.within)
         self.examined += int(np.count_nonzero(rows & self._left))
         self._left &= ~rows
+
+    def keep_returning(self) -> bool:
+        """Pass over all rows but those of suspended requests. Return True if the queue may have such."""
+        return False
 
     def put_back(self, rows: Sequence[int], *, next_index: bool = False) -> None:
         """Let these rows be candidates again; ``next_index``: the next index of an array is."""
@@ -188,6 +203,23 @@ class Candidates:
         keys = [self.columns.seq[those], self._turn[those], self._dates[those], -score[those]]
         found: list[int] = those[np.lexsort(keys)].tolist()
         return found
+
+    def in_turn(self, most: int) -> Iterator[int]:
+        """Yield the row that comes first by then, until none remains; ``most``: rows that may be used."""
+        rows: list[int] = []
+        version: object = None
+        while True:
+            if version != (now := (self._draft.proposals, self.changes)):
+                version, first = now, self.best()  # mostly it starts, and the order is another one then
+                rows = [] if first is None else [first]
+            elif not rows:
+                rows = self.in_order(most=most)[::-1]
+            while rows and not self.is_left(rows[-1]):
+                rows.pop()
+            if rows:
+                yield rows.pop()
+            elif self.best() is None:
+                return
 
     def urgent(self) -> list[tuple[int, int]]:
         """Return the rows that an operator scheduled *now* or *next*, in order, each after its rank."""

@@ -5,7 +5,9 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from nqspy.core.alike import covers
 from nqspy.core.classes import BY_CLASS, ClassTable, JobClass, is_bumped
 from nqspy.core.draft import Draft
 from nqspy.core.gate.gate import Gate
@@ -13,6 +15,7 @@ from nqspy.core.gate.rule import Mask
 from nqspy.core.order.candidates import NEXT, Candidates
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.queues import Queue
+from nqspy.model.reasons import Reach
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
 
@@ -63,15 +66,17 @@ def class_queues(site: Site) -> list[list[Queue]]:
 
 
 class ClassCandidates(Candidates):
-    """A row is a place in ``jobs``, which stand in their order. ``queue`` is the first of ``queues``.
-    ``taken``: the row that was examined last."""
+    """A row is the sequence number of a job. ``queue`` is the first of the queues with these ``names``;
+    ``jobs``: by row, in their order."""
 
     def __init__(self, draft: Draft, queues: Sequence[Queue], gate: Gate) -> None:
-        self._draft, self.queue, self.queues = draft, queues[0], queues
+        self._draft, self.queue = draft, queues[0]
         self.names = {queue.name for queue in queues}
-        self.jobs = in_order(list(self._waiting(gate)))
-        self._rest = dict.fromkeys(range(len(self.jobs)))
-        self.taken = -1
+        self.jobs: dict[int, WaitingJob] = {
+            job.request.seq: job for job in in_order(list(self._waiting(gate)))
+        }
+        self._rest = set(self.jobs)
+        self.changes = 0
 
     def _waiting(self, gate: Gate) -> Iterator[WaitingJob]:
         draft, table = self._draft, ClassTable(self._draft.site.settings)
@@ -88,7 +93,7 @@ class ClassCandidates(Candidates):
 
     def remaining(self) -> list[int]:
         """Return the rows that were not examined, in order."""
-        return sorted(self._rest)
+        return list(filter(self.is_left, self.jobs))
 
     def unserved(self) -> list[WaitingJob]:
         """Return the jobs that wait still, examined or not."""
@@ -96,37 +101,65 @@ class ClassCandidates(Candidates):
         gone = {name: set(self._draft.gone(name)) for name in self.names}
         return [
             job
-            for job in self.jobs
+            for job in self.jobs.values()
             if job.request.seq not in returned
             and (job.returns or job.request.slot not in gone[job.request.queue])
         ]
 
     def best(self, excluded: Mask | None = None, *, anew: bool = True) -> int | None:
         """Return the first remaining row."""
-        return min(self._rest, default=None)
+        return next(filter(self.is_left, self.jobs), None)
 
-    def take(self, row: int) -> Request:
-        del self._rest[row]
-        self.taken = row
+    def request(self, row: int) -> Request:
         return self.jobs[row].request
 
+    def row_of(self, request: Request) -> int:
+        return request.seq
+
+    def take(self, row: int) -> Request:
+        self._rest.remove(row)
+        return self.request(row)
+
+    def pass_over(self, reach: Reach) -> None:
+        waiting = (job.request for job in self.jobs.values() if not job.returns)
+        self._rest -= {request.seq for request in waiting if covers(reach, request)}
+
+    def keep_returning(self) -> bool:
+        self._rest = {row for row in self.remaining() if self.jobs[row].returns}
+        return True
+
     def put_back(self, rows: Sequence[int], *, next_index: bool = False) -> None:
-        self._rest.update(dict.fromkeys(rows))
+        self._rest |= self.jobs.keys() & rows
 
     def sort_again(self) -> None:
-        """Drop the jobs that wait no more; new dates count from the next pass on."""
-        unserved = {job.request.seq for job in self.unserved()}
-        self._rest = {row: None for row in self._rest if self.jobs[row].request.seq in unserved}
+        """Sort by the dates as they are now, without the jobs that wait no more."""
+        dated = [
+            job if job.returns else replace(job, since=self._draft.date_of(job.request))
+            for job in self.unserved()
+        ]
+        self.jobs = {job.request.seq: job for job in in_order(dated)}
+        self._rest &= self.jobs.keys()
+        self.changes += 1
+
+    def sort_by_order(self) -> None:
+        """Do nothing: there is one order."""
 
     def urgent(self) -> list[tuple[int, int]]:
-        return [(rank, row) for row in self.scheduled() if (rank := self.jobs[row].request.rank) >= NEXT]
+        return [(rank, row) for row in self.scheduled() if (rank := self.request(row).rank) >= NEXT]
 
     def scheduled(self) -> list[int]:
         """Return the rows that an operator put in front of others, in order."""
-        return [row for row, job in enumerate(self.jobs) if job.request.rank and not job.returns]
+        return [row for row, job in self.jobs.items() if job.request.rank and not job.returns]
+
+    def any_within(self, pes: int) -> bool:
+        return any(self.request(row).spec.ask.pes <= pes for row in self.remaining())
 
     def is_left(self, row: int) -> bool:
         return row in self._rest
+
+    @property
+    def ahead(self) -> int:
+        return sum(not self.is_left(job.request.seq) for job in self.unserved())
 
     def refresh(self) -> None:
         """Do nothing: the order does not depend on what starts."""

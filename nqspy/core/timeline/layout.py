@@ -51,7 +51,7 @@ class TimeLayout:
         leaving: Collection[Seq], returning: Collection[Seq] = (),
     ) -> None:  # fmt: skip
         self._site, self._now, self._claims_of = site, now, claims_of
-        self._leaving, self._returning = leaving, returning
+        self.leaving, self._returning = frozenset(leaving), returning
         self._offline = frozenset(site.offline())
         self._begun: list[tuple[int, Seq]] = []
         self.opened = Counter[str]()
@@ -142,7 +142,7 @@ class TimeLayout:
 
     def _is_resting(self, request: Request) -> bool:
         """True if it has released its PEs, or does so in this pass."""
-        return self._stands_still(request) or request.seq in self._leaving
+        return self._stands_still(request) or request.seq in self.leaving
 
     def _rests_on(self, request: Request) -> bool:
         """True if it is suspended until its queue is started again."""

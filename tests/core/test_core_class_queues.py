@@ -1,0 +1,229 @@
+"""Class queues beside reserved starts of other queues, and the offers of their jobs to `jobselect`."""
+
+import pytest
+from core.harness import force, hold_line, refuse
+from core.test_core_bumper import suspended
+
+from nqspy.engine.recheck import Recheck
+from nqspy.model.actions import Redate, Start
+from nqspy.model.promises import made
+from nqspy.ports import Answer
+
+# ---------------------------------------------------------------- reserved starts of other queues
+
+
+@pytest.fixture
+def reserved(gang):
+    """Half of the machine is busy for an hour; then a request of another queue is to have all of it."""
+    gang.queue("night", reserve=1, order="fcfs")
+    gang.submit("anne pes=4 wall=3600")
+    gang.go()
+    gang.submit("ben pes=8 wall=600")
+    gang.go()
+    return gang
+
+
+def test_a_job_that_would_delay_a_reserved_start_waits(reserved):
+    long, short = reserved.submit(
+        "cleo class=interactive pes=2 wall=7200", "cleo class=standby pes=2 wall=600", queue="apps"
+    )
+    assert reserved.go().starts == [short]
+    assert reserved.why(long).code == "RESERVED"
+    assert made(reserved.site, "bumper") == {}
+
+
+def test_a_forced_job_and_one_scheduled_now_pass_reserved_starts(reserved):
+    forced, now, other = reserved.submit(*["cleo class=standby pes=1 wall=7200"] * 3, queue="apps")
+    reserved.schedule(now, "now")
+    reserved.exits(jobselect=lambda request, view: force() if request.seq == forced else None)
+    assert set(reserved.go().starts) == {forced, now}
+    assert reserved.why(other).code == "RESERVED"
+
+
+def test_a_job_with_several_sizes_is_loaded_on_one_that_delays_no_start(gang):
+    gang.queue("night", reserve=1).submit("anne pes=4 wall=3600")
+    gang.go()
+    gang.submit("ben pes=6 wall=600")
+    gang.go()
+    job = gang.submit("cleo class=standby sizes=2,4 wall=7200", queue="apps")[0]
+    assert len(gang.go().pes(job)) == 2
+
+
+@pytest.fixture
+def cleared(gang):
+    """PEs are cleared for an interactive job that would delay the reserved start of another queue."""
+    gang.queue("night", reserve=1, order="fcfs").submit("anne class=standby pes=6 wall=600 queue=apps")
+    gang.go()
+    gang.later(seconds=30)
+    wide = gang.submit("ben pes=8 wall=600")[0]
+    gang.go()
+    gang.wide, gang.bumper = wide, gang.submit("cleo class=interactive pes=4 wall=7200", queue="apps")[0]
+    (gang.victim,) = suspended(gang.go())
+    gang.moved_out(gang.victim)
+    return gang
+
+
+def test_a_job_for_which_a_block_was_cleared_passes_reserved_starts(cleared):
+    told = cleared.run_pass()
+    assert told.starts == [cleared.bumper]
+    assert [action.cleared for action in told.actions if isinstance(action, Start)] == [True]
+
+
+def test_the_recheck_lets_only_a_job_with_a_cleared_block_delay_a_reserved_start(cleared):
+    start = next(action for action in cleared.run_pass().actions if isinstance(action, Start))
+    for is_cleared in (True, False):
+        action = Start(start.seq, start.attempt, start.pes, cleared=is_cleared, by="select")
+        assert Recheck(cleared.site, (), cleared.now, {}).stands(action) is is_cleared
+
+
+def test_a_class_queue_looks_again_when_a_reserved_start_moves_to_an_earlier_time(gang):
+    gang.queue("night", reserve=1, order="fcfs")
+    first = gang.submit("anne pes=4 wall=3600")[0]
+    gang.go()
+    gang.submit("ben pes=8 wall=600")
+    gang.go()
+    job = gang.submit("cleo class=standby pes=2 wall=7200", queue="apps")[0]
+    assert gang.go().starts == []
+    gang.end(first)
+    assert len(gang.go().starts) == 1
+    assert gang.why(job).code == "NO_PES"
+
+
+# ---------------------------------------------------------------- jobselect
+
+
+def test_jobs_are_offered_in_the_order_of_their_classes_with_their_queue(gang):
+    gang.queue("more", order="class")
+    low, high = gang.submit("anne class=standby queue=apps", "ben class=interactive queue=more")
+    seen = []
+    gang.exits(jobselect=lambda request, view: seen.append((request.seq, request.queue)))
+    assert gang.go().starts == [high, low]
+    assert seen == [(high, "more"), (low, "apps")]
+
+
+def test_a_refused_job_waits_for_the_reason_of_the_exit_and_bumps_no_other(gang):
+    gang.submit("anne class=standby pes=8")
+    gang.go()
+    gang.later(hours=1)
+    bumper = gang.submit("ben class=interactive pes=4")[0]
+    gang.exits(may_force=False, jobselect=lambda request, view: refuse())
+    told = gang.go()
+    assert suspended(told) == []
+    assert made(gang.site, "bumper") == {}
+    assert gang.why(bumper).matches(code="EXIT", who="exits/test")
+
+
+def test_a_block_is_let_go_when_an_exit_refuses_its_bumper(gang):
+    gang.submit("anne class=benchmark pes=4", "ben class=standby pes=4")
+    gang.go()
+    bumper = gang.submit("ben class=interactive pes=4")[0]
+    gang.go()
+    assert made(gang.site, "bumper")["application"]["seq"] == bumper
+    gang.exits(may_force=False, jobselect=lambda request, view: refuse())
+    gang.go()
+    assert made(gang.site, "bumper") == {}
+
+
+def test_each_job_is_offered_once_in_a_pass(gang):
+    gang.submit("anne class=benchmark pes=8")
+    gang.go()
+    gang.later(hours=1)
+    jobs = gang.submit("ben class=interactive pes=2", "cleo class=interactive pes=2", "dora class=standby")
+    gang.schedule(jobs[2], "first")
+    exits = gang.exits(jobselect=lambda request, view: None)
+    assert gang.go().starts == []
+    assert sorted(exits.called("jobselect")) == sorted({*exits.called("jobselect")})
+
+
+def test_offers_stop_when_no_job_can_be_loaded_and_none_may_bump(gang):
+    gang.submit("anne class=benchmark pes=8")
+    gang.go()
+    jobs = gang.submit(*["ben class=standby pes=2"] * 50)
+    exits = gang.exits(may_force=False, jobselect=lambda request, view: None)
+    told = gang.go()
+    assert exits.called("jobselect") == jobs[:1]
+    assert told.short_of_pes
+    assert {gang.why(seq).code for seq in jobs} == {"NO_PES"}
+
+
+def test_a_bumper_is_offered_where_no_pe_is_free(gang):
+    victim = gang.submit("anne class=standby pes=8")[0]
+    gang.go()
+    gang.later(hours=1)
+    bumper = gang.submit("ben class=interactive pes=2", "cleo class=standby pes=2")[0]
+    exits = gang.exits(may_force=False, jobselect=lambda request, view: None)
+    assert suspended(gang.go()) == [victim]
+    assert exits.called("jobselect")[0] == bumper
+
+
+def test_a_job_that_gave_way_goes_on_without_being_offered(cleared):
+    cleared.end(cleared.go().starts[0])
+    exits = cleared.exits(may_force=False, jobselect=lambda request, view: refuse())
+    cleared.go()
+    assert cleared.victim not in exits.called("jobselect")
+    assert not cleared.request(cleared.victim).pes_released
+
+
+def test_a_job_that_gave_way_goes_on_behind_a_line_that_an_exit_holds(cleared):
+    cleared.end(cleared.go().starts[0])
+    cleared.submit("dora class=interactive pes=1", queue="apps")
+    cleared.exits(jobselect=lambda request, view: hold_line())
+    assert cleared.go().starts == []
+    assert not cleared.request(cleared.victim).pes_released
+
+
+def test_a_forced_job_passes_limits_but_not_those_of_classes(gang):
+    gang.set("queue/apps/user_limit", 0).set("class/standby/pe_limit", 2)
+    wide, narrow = gang.submit("anne class=standby pes=4", "anne class=standby pes=2")
+    gang.exits(jobselect=lambda request, view: force())
+    assert gang.go().starts == [narrow]
+    assert "class standby: at most 2 PEs" in gang.why(wide).text
+
+
+def test_an_exit_that_holds_the_line_closes_all_class_queues_of_the_domain(gang):
+    gang.queue("more", order="class")
+    first, second = gang.submit("anne class=interactive queue=more", "ben class=standby queue=apps")
+    gang.exits(jobselect=lambda request, view: hold_line())
+    assert gang.go().starts == []
+    assert gang.why(first).code == "EXIT"
+    assert gang.why(second).code == "LINE_CLOSED"
+
+
+def test_a_refusal_reaches_the_jobs_of_its_queue_that_are_alike(gang):
+    gang.queue("more", order="class")
+    anne = gang.submit(*["anne"] * 3, queue="apps")
+    others = gang.submit("ben queue=apps", "anne queue=more")
+
+    def jobselect(request, view):
+        return Answer("refuse", "no", "exits/test", ("owner",)) if request.seq == anne[0] else None
+
+    exits = gang.exits(may_force=False, jobselect=jobselect)
+    assert sorted(gang.go().starts) == others
+    assert set(exits.called("jobselect")) == {anne[0], *others}
+    assert {gang.why(seq).code for seq in anne} == {"EXIT"}
+
+
+def test_offers_beyond_those_of_a_pass_are_left_to_the_next(gang):
+    gang.limit(offers_per_pass=2)
+    jobs = gang.submit(*["anne class=standby"] * 3)
+    exits = gang.exits(may_force=False, jobselect=lambda request, view: refuse())
+    gang.go()
+    assert exits.called("jobselect") == jobs[:2]
+    assert [gang.why(seq).code for seq in jobs] == ["EXIT", "EXIT", "LATER"]
+
+
+def test_redated_jobs_take_their_new_place_at_once(gang):
+    first = gang.submit("anne pes=8")[0]
+    second = gang.later(seconds=1).submit("anne pes=4")[0]
+    third = gang.later(seconds=1).submit("ben pes=4")[0]
+    gang.set("queue/apps/user_limit", 2)
+    gang.hold(first)
+    early = gang.later(seconds=1).submit("cleo class=interactive pes=4")[0]
+
+    def elected(request, view):
+        ben = tuple(each.seq for each in view.waiting(owner="ben"))
+        return [Redate(ben, first_date, request.seq, "exits/test")] if request.seq == early else []
+
+    first_date = gang.request(second).date_in_queue - 1
+    gang.exits(elected=elected)
+    assert gang.go().starts == [early, third]
