@@ -198,8 +198,8 @@ class Preempt(Skip):
     def started(self, choice: Choice) -> None:
         """Count a job as loaded from now on. A block was cleared for one index of an array."""
         starts = choice.request
-        if self._cleared_for in (starts.seq, array_of(starts.seq)):
-            choice.cleared, self._cleared_for = self._cleared_for is not None, None
+        if self._cleared_for in (starts.seq, array_of(starts.seq) or 0):
+            choice.cleared, self._cleared_for = True, None
         self._load(starts, Attempt(starts.attempts + 1, choice.pes, self._draft.now))
 
     def resume(self, candidate: Request, pes: tuple[int, ...]) -> None:
@@ -321,7 +321,7 @@ def verify(settings: Settings, site: Site) -> list[str]:
         if not CLASSES.all(settings):
             found.append(f"queue {queue.name}: order=class, and there is no class: create class production")
         if queue.reserve != 0 or queue.backfill == "none":
-            found.append(f"queue {queue.name}: order=class promises no starts: backfill=limit reserve=0")
+            found.append(f"queue {queue.name}: order=class reserves no starts: backfill=limit reserve=0")
     return found
 
 
