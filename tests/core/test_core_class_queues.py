@@ -49,6 +49,13 @@ def test_a_job_with_several_sizes_is_loaded_on_one_that_delays_no_start(gang):
     assert len(gang.go().pes(job)) == 2
 
 
+def test_a_job_with_a_contract_fills_the_hole_before_a_reserved_start(reserved):
+    reserved.set("queue/apps/backfill", "contract")
+    reserved.submit("cleo class=standby pes=2 wall=7200 contract=on", queue="apps")
+    (start,) = (action for action in reserved.run_pass().actions if isinstance(action, Start))
+    assert start.until == reserved.now + 3_600_000
+
+
 @pytest.fixture
 def cleared(gang):
     """PEs are cleared for an interactive job that would delay the reserved start of another queue."""
