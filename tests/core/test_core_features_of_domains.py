@@ -65,6 +65,14 @@ def test_without_swap_the_requests_of_a_domain_run_on_while_memory_is_short(both
     assert both.why(3).code is ReasonCode.MEMORY
 
 
+@pytest.mark.parametrize(("listed", "leaves"), [(["swap"], [2]), ([], [1])])
+def test_the_memory_of_a_domain_without_swap_counts_as_that_of_other_programs(both, listed, leaves):
+    """The last large request stays only where requests that may give way fill the memory."""
+    both.set("domain/wide/features", listed)
+    memory(both, "high", 91, 100, 700)
+    assert gives_way(both) == leaves
+
+
 def test_a_request_that_gave_way_to_memory_comes_back_when_its_domain_lists_swap_no_more(both):
     memory(both, "high", 91, 20, 60)
     both.go()

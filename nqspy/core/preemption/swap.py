@@ -207,7 +207,8 @@ def gave_way(request: Request) -> bool:
 
 
 class ResidentMemory:
-    """Bytes in memory of each request: by the last reading, else its peak."""
+    """Bytes in memory of each request: by the last reading, else its peak. Requests of a domain that leaves
+    this feature out never give way: they count like programs that are not requests."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
@@ -225,9 +226,11 @@ class ResidentMemory:
         return max(0, request.run.preempted_bytes - self._resident.get(request.seq, 0))
 
     def by_others(self) -> float:
-        """Return the memory that is not used by requests, in per cent."""
-        ours = sum(self._resident.values())
-        return self._draft.site.pressure.used - (100 * ours / self.total if self.total else 0.0)
+        """Return the memory that is not used by requests that may give way, in per cent."""
+        site = self._draft.site
+        left_out = [r.seq for r in site.started.values() if not site.domain_of(r.queue).lists(FEATURE.name)]
+        ours = sum(self._resident.values()) - sum(self._resident.get(seq, 0) for seq in left_out)
+        return site.pressure.used - (100 * ours / self.total if self.total else 0.0)
 
     def large(self) -> list[Request]:
         """Return the running requests that are not small."""
