@@ -45,10 +45,10 @@ Spent = Callable[[], float]
 LATEST = "if every request runs as long as its wall limit lets it, and none that comes later goes before it"
 CHANCES = "; queue {queue} takes chances (backfill=probable): that is no promise"
 MOVED = "; a request that gives way takes {seconds:.3g} s for each of its PEs, as {which}"
-UNMOVED = "; a request that gives way leaves its PEs at once: how long that takes is not known yet"
+UNMOVED = "; a request that gives way is taken to leave its PEs at once, because none has done so yet"
 PROMISED = "that start is promised, as long as no request exceeds its wall limit"
 PROBABLY = "if requests run as long as the last ones like them did, measured by their limits or best guesses"
-BY_LIMITS = "if requests run as long as their best guesses or limits say: none has ended yet to go by"
+BY_LIMITS = "if requests run as long as their best guesses or limits say; none has ended yet"
 
 
 def never() -> float:

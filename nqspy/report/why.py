@@ -139,7 +139,11 @@ def _why_waiting(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
 def _why_promised(reservation: Mapping[str, Any], now: str | None) -> Iterable[str]:
     """The start that it was promised, and whether that was kept."""
     by = f"; it waits for {', '.join(reservation['by'])}" if reservation["by"] else ""
-    sure = "at the latest" if reservation["promised"] else "unless one that started past it runs longer"
+    sure = (
+        "at the latest"
+        if reservation["promised"]
+        else "unless a request that starts past it runs longer than expected"
+    )
     at = f"{when(reservation['at'], now)} {sure}" if reservation["at"] else "at a time that is not known"
     size = f" on {reservation['pes']} PEs" if reservation.get("pes") else ""
     yield f"  reserved: its start{size}, {at}{by}"

@@ -201,7 +201,7 @@ def test_why_says_which_start_is_promised_who_holds_it_up_and_why_it_came_late(b
     told["reservation"] = json_objects.reservation_object(Reservation(None), True, place)
     assert "  reserved: its start, at a time that is not known" in why_text(told).splitlines()
     told["reservation"] = json_objects.reservation_object(Reservation(book.at(90)), False, place)
-    when = "2026-03-02 21:01 unless one that started past it runs longer"
+    when = "2026-03-02 21:01 unless a request that starts past it runs longer than expected"
     assert f"  reserved: its start, {when}" in why_text(told).splitlines()
 
 
