@@ -161,7 +161,9 @@ class Explanation:
                 draft.own.setdefault(request.seq, gate.refuses(request) or gate.room.lack(name, request))
                 ahead += not self._offers.asking
             return replace(gate.room.lack(name), ahead=ahead)
-        row = candidates.oldest()
+        # A limit may be that of one owner: it is the reason of others only if limits hold all of them.
+        row = candidates.oldest(gate.mask(name, candidates.columns, Which.LIMITS))
+        row = candidates.oldest() if row is None else row
         if row is None:
             return None
         request = candidates.columns.request(row)

@@ -260,3 +260,18 @@ def test_a_refusal_that_later_starts_of_the_pass_make_void_is_looked_at_again_at
     assert told.plan.wake_at == house.now + 1
     house.apply(told)
     assert house.go().starts == [ben]
+
+
+@pytest.mark.parametrize("may_force", [False, True])
+def test_no_request_has_the_limit_of_another_owner_as_its_reason(house, may_force):
+    """Ben's wide request waits for PEs until a request of his starts from the other queue."""
+    house.machine(pes=4).queue("day", priority=20).queue("night", priority=10)
+    house.complex("both", "day", "night", user_limit=1)
+    house.submit("anne queue=night")
+    house.exits(may_force, jobselect=lambda request, view: None)
+    house.go()
+    wide, ben, anne, cleo = house.submit(
+        "ben queue=day pes=4", "ben queue=night", "anne queue=night", "cleo queue=night pes=4"
+    )
+    assert house.go().starts == [ben]
+    assert [house.why(seq).code.value for seq in (wide, anne, cleo)] == ["LIMIT", "LIMIT", "NO_PES"]
