@@ -26,8 +26,8 @@ BOUNDED, FREED = reason_kinds(
 )
 (IN_LINE,) = reason_kinds(
     ReasonCode.RESERVED,
-    "the request in front of it must start",
-    in_line="{request} waits in front of it, and no request of queue {queue} passes another (backfill=none)",
+    "the request that waits for room must start",
+    in_line="{request} waits for room, and no request of queue {queue} passes it (backfill=none)",
 )
 (_BEHIND,) = reason_kinds(
     ReasonCode.RESERVED, kept_ahead="those ahead of it would hold what is kept for {request}"

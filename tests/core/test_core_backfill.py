@@ -148,7 +148,7 @@ def test_nobody_passes_where_backfill_is_none(house):
     assert told.reason(wide).code is ReasonCode.NO_PES
     assert house.why(narrow).kind == "in_line"
     assert house.why(narrow).values == ("4.ymp", "night")
-    assert house.why(narrow).needed == "the request in front of it must start"
+    assert house.why(narrow).needed == "the request that waits for room must start"
     house.end(1)
     assert set(house.go().starts) == {mine, wide, narrow}
 

@@ -154,3 +154,23 @@ def test_the_next_index_of_an_array_does_not_pass_the_blocker_by_the_reservation
     house.at(600).end(running)
     assert house.go().starts == [member(array, 1)]
     assert promised(house, first) == 30
+
+
+def test_a_request_that_blocks_by_a_limit_of_all_stands_before_those_it_blocks(house):
+    house.machine(pes=6).queue("night", order="fcfs", backfill="none", pe_limit=5)
+    house.submit("anne pes=4 wall=10:00")
+    house.go()
+    blocker, behind = house.submit("ben pes=2 wall=1:00", "cleo pes=1 wall=1:00")
+    assert house.go().starts == []
+    assert house.site.id_of(blocker) in house.why(behind).text
+    assert house.standing("night").line() == [blocker, behind]
+
+
+def test_a_request_with_a_reservation_stands_before_a_shorter_one_that_it_blocks(strict):
+    (long,) = strict.submit("ben pes=6 wall=5:00")
+    strict.go()
+    (shorter,) = strict.submit("cleo pes=6 wall=1:00")
+    strict.go()
+    assert strict.standing("night").line() == [long, shorter]
+    strict.schedule(shorter, "next")
+    assert strict.standing("night").line() == [shorter, long]

@@ -41,7 +41,7 @@ def test_who_stands_behind_one_that_lets_nobody_pass_is_told_so_and_of_no_pes(fr
     first, behind = front.submit("ben pes=4", "cleo pes=1")
     assert front.go().starts == []
     assert "PE limit 4 of queue line" in front.why(first).text
-    assert f"{front.site.id_of(first)} waits in front of it" in front.why(behind).text
+    assert f"{front.site.id_of(first)} waits for room" in front.why(behind).text
 
 
 def test_a_start_that_is_promised_elsewhere_keeps_none_of_them_back(front):

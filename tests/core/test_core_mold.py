@@ -120,7 +120,7 @@ def test_it_lets_nobody_pass_where_a_limit_of_all_keeps_back_the_sizes_that_its_
     wide, narrow = easy.submit("anne sizes=2,4 walls=13:00,3:00", "cleo wall=1:00")
     assert easy.go().starts == []
     assert easy.why(wide).text == "global PE limit 5 leaves 3, it asks for 4"
-    assert easy.why(narrow).text.startswith(f"{easy.site.id_of(wide)} waits in front of it")
+    assert easy.why(narrow).text.startswith(f"{easy.site.id_of(wide)} waits for room")
 
 
 def test_what_it_is_told_holds_as_time_goes_by(easy):

@@ -82,7 +82,7 @@ SAID = {
     "hopeless": ("dependency", ("1.ymp failed",), "1.ymp failed"),
     "in_line": (
         "scheduler", ("2.ymp", "night"),
-        "2.ymp waits in front of it, and no request of queue night passes another (backfill=none)",
+        "2.ymp waits for room, and no request of queue night passes it (backfill=none)",
     ),
     "is_stopped": ("queue night", (), "queue night is stopped"),
     "limit_reached": (

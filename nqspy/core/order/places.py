@@ -8,10 +8,11 @@ from msgspec import Struct
 from nqspy.core import sight
 from nqspy.core.draft import Draft
 from nqspy.core.gate.gate import NOW, Gate, Which
-from nqspy.core.order.candidates import Candidates
+from nqspy.core.order.candidates import NEXT, Candidates
 from nqspy.core.order.factors import FactorTerms
 from nqspy.core.order.shares import Shares
 from nqspy.core.startable import gate_of
+from nqspy.core.timeline.layout import time_of, turn_of
 from nqspy.model.columns import Floats, Ints
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Request, Used
@@ -84,7 +85,8 @@ def standing(
     A place is the order in which one pass would start the requests if PEs were plenty. Each start debits its
     group and counts for user, group, memory and PE limits, but not for run limits, which hold all alike.
     Requests that limits hold come after the others, in plain order; so do all after the first ``simulate``.
-    ``refused``: requests that an exit refused last; they are placed without debit.
+    In a queue with ``backfill=none`` those with a reservation come first, and only limits of owners let
+    others pass. ``refused``: requests that an exit refused last; they are placed without debit.
     """
     node = site.settings.queues[queue]
     columns = site.waiting.get(queue)
@@ -130,23 +132,33 @@ class _Run:
     def rows(self, plain: list[int], most: int) -> list[int]:
         """Return at most so many rows in the order of their starts, without those that limits hold."""
         line, gate, columns = self._line, self._gate, self._line.columns
-        rank = columns.rank
+        rank, is_strict = columns.rank, line.queue.backfill == "none"
         started = [row for row in plain[: int((rank == NOW).sum())] if rank[row] == NOW]
+        if is_strict:
+            started += [*(row for row in plain if rank[row] == NEXT), *self._reserved()]
         for row in started:
             self._start(row)
-        if line.shares is None and not self._electing:
+        if line.shares is None and not self._electing and not is_strict:
             for row in plain[len(started) : most]:
                 if gate.limit(columns.request(row)) is None:
                     started.append(row)
                     self._start(row)
             return started
         while len(started) < most and self._redated < REDATED:
-            best = line.best(gate.mask(line.queue.name, columns, Which.LIMITS))
+            which = Which.OWNER if is_strict else Which.LIMITS
+            best = line.best(gate.mask(line.queue.name, columns, which))
             if best is None:
                 break
             started.append(best)
             self._start(best)
         return started
+
+    def _reserved(self) -> list[int]:
+        """Return the rows with a reservation, the earliest start first. Operators scheduled none of them."""
+        line = self._line
+        rows = filter(line.is_left, self._gate.reserved.rows(line.queue.name))
+        waiting = [request for row in rows if (request := line.columns.request(row)).rank < NEXT]
+        return [each.slot for each in sorted(waiting, key=lambda each: (time_of(each), turn_of(each)))]
 
     def _start(self, row: int) -> None:
         line, draft = self._line, self._draft
