@@ -16,7 +16,7 @@ from nqspy.core.order import firsts
 from nqspy.core.order.firsts import NEVER
 from nqspy.core.order.order import CandidateOrder
 from nqspy.core.order.orders import ORDERS
-from nqspy.core.order.own import behind_their_own
+from nqspy.core.order.own_priority import behind_their_own
 from nqspy.core.order.shares import Shares
 from nqspy.core.order.sjf import Sjf
 from nqspy.model.columns import Columns, Floats, Ints, turn_of
@@ -35,8 +35,8 @@ class Candidates:
     def __init__(self, draft: Draft, queue: Queue, gate: Gate) -> None:
         self._draft, self._gate, self.queue, self.names = draft, gate, queue, {queue.name}
         self.columns: Columns = draft.site.waiting[queue.name]
-        self._own: CandidateOrder = ORDERS[queue.order](draft, queue, self.columns)
-        self._order: CandidateOrder = self._own
+        self._queue_order: CandidateOrder = ORDERS[queue.order](draft, queue, self.columns)
+        self._order: CandidateOrder = self._queue_order
         self._turns: Ints | None = None
         self._missing = gate.missing(queue.name, self.columns)
         self._left = self.waiting()
@@ -146,8 +146,8 @@ class Candidates:
 
     def sort_by_order(self) -> None:
         """Go by the queue's own order again."""
-        if self._order is not self._own:
-            self._order = self._own
+        if self._order is not self._queue_order:
+            self._order = self._queue_order
             self.sort_again()
 
     def refresh(self) -> None:
