@@ -52,7 +52,8 @@ class Draft:
     """Proposals of one pass over ``site`` at ``now``.
 
     - ``chosen``: starts in order; ``started``: their requests; ``starting``: their numbers.
-    - ``own``, ``closing``, ``reach``: reasons so far.
+    - ``reasons``: of single requests so far; ``closing``: of queues, for their other requests; ``reach``: of
+      requests that the refusal of another reaches.
     - ``offered``: candidates offered to jobselect, by queue; ``sights``: requests as exits see them.
     - ``short``: domains in which some request waits only for PEs.
     - ``resumed``: suspended requests that go on.
@@ -69,7 +70,7 @@ class Draft:
     __slots__ = (
         "__dict__", "__weakref__", "_dates", "_gone", "_leaving", "_ledgers", "_stocks",
         "_taken", "acting", "after", "asked", "barred", "before", "chosen", "closing", "exits", "now",
-        "offered", "own", "priorities", "proposals", "reach", "resumed", "rooms", "rounds", "samples",
+        "offered", "priorities", "proposals", "reach", "reasons", "resumed", "rooms", "rounds", "samples",
         "short", "shut", "sights", "site", "startable", "started", "starting",
     )  # fmt: skip
 
@@ -80,7 +81,7 @@ class Draft:
         self.started: list[Request] = []
         self.rooms = Room(site, self.started)
         self.after: list[Action] = []
-        self.own: dict[Seq, Reason] = {}
+        self.reasons: dict[Seq, Reason] = {}
         self.closing: dict[str, Reason] = {}
         self.reach: list[Reach] = []
         self.offered: defaultdict[str, list[tuple[RequestView, Answer | None]]] = defaultdict(list)
@@ -242,9 +243,9 @@ class Draft:
         self._gone.setdefault(request.queue, []).append(request.slot)
         self.proposals += 1
         if isinstance(action, Hold):
-            self.own[request.seq] = told(ReasonCode.HELD, action.who, action.text)
+            self.reasons[request.seq] = told(ReasonCode.HELD, action.who, action.text)
         else:
-            self.own[request.seq] = _MOVED(f"queue {request.queue}", action.queue)
+            self.reasons[request.seq] = _MOVED(f"queue {request.queue}", action.queue)
         return [request]
 
     # ------------------------------------------------------------ running requests give way and return
@@ -306,7 +307,7 @@ class Draft:
 
     def keep(self, request: Request, reason: Reason) -> None:
         """Keep a suspended request suspended in this pass, for this reason."""
-        self.own[request.seq] = reason
+        self.reasons[request.seq] = reason
 
     def resume(self, request: Request, cause: Cause, pes: tuple[int, ...] = (), by: str = "") -> None:
         """Propose that a suspended request goes on; a parked one may get other PEs than it had."""

@@ -59,11 +59,11 @@ class Explanation:
         for row in () if rows is None else rows.nonzero()[0][:most].tolist():
             request = columns.request(row)
             if (never := width.refuses(request)) is not None:
-                self._draft.own[request.seq] = never
+                self._draft.reasons[request.seq] = never
 
     def blocked(self, request: Request, reason: Reason, forced: bool) -> None:
         """Note that a candidate was examined and does not start."""
-        self._draft.own[request.seq] = reason
+        self._draft.reasons[request.seq] = reason
         self._blocked[request.seq] = request, forced, self._draft.proposals
         if reason.code is ReasonCode.NO_PES:
             self._draft.say_short(request.queue)
@@ -87,14 +87,14 @@ class Explanation:
         draft, offers = self._draft, self._offers
         waiting = {seq: each for seq, each in self._blocked.items() if self._waits(each[0])}
         for seq, (request, forced, proposals) in waiting.items():
-            if proposals != draft.proposals and draft.own[seq].code in _CHANGING:
+            if proposals != draft.proposals and draft.reasons[seq].code in _CHANGING:
                 reason = self._gate.limit(request, forced) or self._gate.room.refuses(request)
-                draft.own[seq] = reason or draft.own[seq]
+                draft.reasons[seq] = reason or draft.reasons[seq]
         self._say_short([request for request, _, _ in waiting.values()])
         for request in offers.ask_again() if offers.asking else ():
             refused = self._policies[request.queue].refuses(request, False)
             self.freed = self.freed or refused is None
-            draft.own[request.seq] = refused or FREED("scheduler")
+            draft.reasons[request.seq] = refused or FREED("scheduler")
         draft.reach += [reach for reach in offers.reach if reach is not None]
         for candidates, policy in self._closed:
             closing = self._closing(candidates, policy)
@@ -106,7 +106,7 @@ class Explanation:
 
     def _waits(self, request: Request) -> bool:
         gone = request.seq in self._draft.starting or request.slot in self._draft.gone(request.queue)
-        return not gone and request.seq in self._draft.own
+        return not gone and request.seq in self._draft.reasons
 
     def _say_short(self, blocked: list[Request]) -> None:
         """Note the domains in which a request is refused by room and by no limit."""
@@ -115,7 +115,7 @@ class Explanation:
         if offers.asking:  # exits may refuse the others: only those that were offered count
             draft.short |= offers.assumed
             for request in blocked:
-                if draft.own[request.seq].code is ReasonCode.NO_PES:
+                if draft.reasons[request.seq].code is ReasonCode.NO_PES:
                     draft.say_short(request.queue)
             return
         for candidates, _ in self._closed:
@@ -132,7 +132,7 @@ class Explanation:
         if candidates.queue.name not in self._holders:
             return None
         request, ahead = self._holders[candidates.queue.name]
-        site, own = self._draft.site, self._draft.own[request.seq]
+        site, own = self._draft.site, self._draft.reasons[request.seq]
         return replace(LINE_CLOSED(own.who, site.id_of(request.seq), request.queue, own.text), ahead=ahead)
 
     def _bounded(self, candidates: Candidates) -> Reason | None:
@@ -148,7 +148,7 @@ class Explanation:
         if (closed := gate.closed(name)) is not None:
             return replace(closed, ahead=ahead)
         if policy.blocker is not None:
-            own_reason = draft.own.get(policy.blocker.seq)
+            own_reason = draft.reasons.get(policy.blocker.seq)
             if own_reason is not None and own_reason.code is not ReasonCode.RESERVED:
                 own_reason = IN_LINE("scheduler", draft.site.id_of(policy.blocker.seq), name)
             return own_reason and replace(own_reason, ahead=ahead)
@@ -158,7 +158,7 @@ class Explanation:
             row = candidates.oldest(gate.mask(name, candidates.columns, Which.LIMITS))
             if row is not None:
                 request = candidates.columns.request(row)
-                draft.own.setdefault(request.seq, gate.refuses(request) or gate.room.lack(name, request))
+                draft.reasons.setdefault(request.seq, gate.refuses(request) or gate.room.lack(name, request))
                 ahead += not self._offers.asking
             return replace(gate.room.lack(name), ahead=ahead)
         # A limit may be that of one owner: it is the reason of others only if limits hold all of them.
@@ -170,7 +170,7 @@ class Explanation:
         refused = gate.refuses(request)
         if refused is None:
             return None
-        draft.own.setdefault(request.seq, refused)
+        draft.reasons.setdefault(request.seq, refused)
         return replace(refused, ahead=ahead)
 
 

@@ -34,7 +34,7 @@ def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]
     dues = [*features.propose(draft, now), exits.asks_again()]
     plan = Plan(
         actions=(*draft.before, *draft.after),
-        reasons=Reasons(draft.own, draft.closing, tuple(draft.reach)),
+        reasons=Reasons(draft.reasons, draft.closing, tuple(draft.reach)),
         wake_at=min((due for due in dues if due is not None), default=None),
         as_of=site.n,
         short_of_pes=bool(draft.short),

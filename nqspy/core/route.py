@@ -226,7 +226,7 @@ def _route(draft: Draft, routes: Routes, pipe: Queue, request: Request) -> None:
         return
     text = "; ".join(objection.text for objection in objections) or "it has no destination"
     later = not objections or any(objection.later for objection in objections)
-    draft.own[request.seq] = (_NOT_NOW if later else _NOT_EVER)(f"queue {pipe.name}", text)
+    draft.reasons[request.seq] = (_NOT_NOW if later else _NOT_EVER)(f"queue {pipe.name}", text)
 
 
 def stands(site: Site, action: Action) -> bool:

@@ -210,7 +210,7 @@ class Offers:
     def refuse(self, candidates: Candidates, request: Request, answer: Answer) -> bool:
         """Note a refusal, and pass over the rows that it reaches. Return True if it closes the queue."""
         draft, place = self._draft, None
-        draft.own[request.seq] = reason = self._reason(answer)
+        draft.reasons[request.seq] = reason = self._reason(answer)
         if answer.alike is not None:
             fields = alike.fields_of(request, answer.alike)
             place, reach = len(self.reach), Reach(request.queue, fields, reason, answer.within)
@@ -268,7 +268,7 @@ class Offers:
             if reach is not None:
                 self.reach[reach] = None
             return
-        reason = self._draft.own[request.seq] = self._reason(answer)
+        reason = self._draft.reasons[request.seq] = self._reason(answer)
         if reach is not None and (answer.alike, answer.within) == (before.alike, before.within):
             reached = self.reach[reach]
             assert reached is not None

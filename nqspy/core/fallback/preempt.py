@@ -294,9 +294,9 @@ class Preempt(Skip):
         for job in waiting:
             if (before := self._refused.get(seq := job.request.seq)) is not None:
                 reason = self.refuses(self._least(job.request), seq in self._forced)
-                draft.own.setdefault(seq, reason or before)
+                draft.reasons.setdefault(seq, reason or before)
         if bumper is not None:
-            draft.own[bumper.request.seq] = _CLEARED(NAME, ", ".join(spans(self._block)))
+            draft.reasons[bumper.request.seq] = _CLEARED(NAME, ", ".join(spans(self._block)))
         for queue, _ in draft.waiting:
             if queue.name in self._jobs.names:
                 draft.closing.setdefault(queue.name, _BY_CLASS(f"queue {queue.name}"))

@@ -81,7 +81,7 @@ class ClassCandidates(Candidates):
     def _waiting(self, gate: Gate) -> Iterator[WaitingJob]:
         draft, table = self._draft, ClassTable(self._draft.site.settings)
         for request in draft.parked():
-            if is_bumped(request) and request.queue in self.names and request.seq not in draft.own:
+            if is_bumped(request) and request.queue in self.names and request.seq not in draft.reasons:
                 assert request.pause is not None
                 yield WaitingJob(request, table.of(request), request.pause.at, True)
         for queue, columns in draft.waiting:

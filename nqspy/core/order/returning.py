@@ -13,7 +13,8 @@ def returning(draft: Draft) -> list[Request]:
     return [
         request
         for request in draft.parked()
-        if request.seq not in draft.own and not (is_bumped(request) and is_served(draft.site, request.queue))
+        if request.seq not in draft.reasons
+        and not (is_bumped(request) and is_served(draft.site, request.queue))
     ]
 
 

@@ -170,7 +170,7 @@ def act(draft: Draft, now: Instant) -> Instant | None:
     if pressure.level != "calm" or len(away) > (back is not None):
         draft.barred = why_nothing_starts(control, pressure)
         for request in draft.parked():
-            if request.seq not in draft.own:
+            if request.seq not in draft.reasons:
                 draft.keep(request, draft.barred)
     return due
 
@@ -274,7 +274,7 @@ def choose(held: Mapping[Seq, int], requests: Iterable[Request]) -> Request | No
 def _comes_back(draft: Draft, held: ResidentMemory, away: list[Request]) -> Request | None:
     """Return the request that returns; one that an earlier feature holds stays away."""
     control, pressure = CONTROL.one(draft.site.settings), draft.site.pressure
-    mine = [request for request in away if request.seq not in draft.own]
+    mine = [request for request in away if request.seq not in draft.reasons]
     alone = mine[0] if mine and not held.large() and not pressure.people else None
     if pressure.level == "calm":
         room = (control.low - pressure.used) * held.total / 100
