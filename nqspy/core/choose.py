@@ -7,6 +7,7 @@ while a queue has a next row:            the first queue by priority
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from nqspy.core import domains
 from nqspy.core.draft import Draft
@@ -32,6 +33,14 @@ NAME = "select"
 """The name of the feature in plans and journals."""
 
 
+class Stamp(NamedTuple):
+    """Changes that may give a queue without a next row one again: how often requests of other queues gave up
+    a later reservation; where a blocker lets no other pass, also the starts and changes of the pass."""
+
+    given_up: int = 0
+    proposals: int = 0
+
+
 class QueuePass:
     """A queue in a pass. ``blocked``: candidates that were examined and did not start, by row. ``open``:
     it may have a next row; ``held``: an exit closed it for this pass; ``stamp``: when no row was left."""
@@ -40,7 +49,7 @@ class QueuePass:
         self.queue = candidates.queue
         self.candidates, self.policy, self.rows = candidates, policy, rows
         self.blocked: dict[int, Request] = {}
-        self.open, self.held, self.stamp = True, False, (0, 0)
+        self.open, self.held, self.stamp = True, False, Stamp()
 
 
 class Chooser:
@@ -116,11 +125,10 @@ class Chooser:
                 each.open, each.stamp = False, self._stamp(each)
         return None
 
-    def _stamp(self, each: QueuePass) -> tuple[int, int]:
-        """Return what changes once a queue without a next row may have one again: reservations of other
-        queues left something, or, where a blocker lets no other pass, a start changed what holds it."""
-        starts = self._draft.proposals if each.policy.blocker is not None else 0
-        return self.gate.reserved.opened_beside(each.queue.name), starts
+    def _stamp(self, each: QueuePass) -> Stamp:
+        """Return the changes so far that count for a queue."""
+        proposals = self._draft.proposals if each.policy.blocker is not None else 0
+        return Stamp(self.gate.reserved.opened_beside(each.queue.name), proposals)
 
     def _eligible(self, each: QueuePass) -> list[Request]:
         waiting = each.blocked.values()
