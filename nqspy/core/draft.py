@@ -55,7 +55,7 @@ class Draft:
     - ``reasons``: of single requests so far; ``closing``: of queues, for their other requests; ``reach``: of
       requests that the refusal of another reaches.
     - ``offered``: candidates offered to jobselect, by queue; ``sights``: requests as exits see them.
-    - ``short``: domains in which some request waits only for PEs.
+    - ``short_domains``: domains in which some request waits only for PEs.
     - ``resumed``: suspended requests that go on.
     - ``shut``: why queues start nothing in this pass, by name; ``barred``: why no queue does.
     - ``startable``: returns the work of a domain that could start when the pass began (None: as the last pass
@@ -71,7 +71,7 @@ class Draft:
         "__dict__", "__weakref__", "_dates", "_gone", "_leaving", "_ledgers", "_stocks",
         "_taken", "acting", "after", "asked", "barred", "before", "chosen", "closing", "exits", "now",
         "offered", "priorities", "proposals", "reach", "reasons", "resumed", "rooms", "rounds", "samples",
-        "short", "shut", "sights", "site", "startable", "started", "starting",
+        "short_domains", "shut", "sights", "site", "startable", "started", "starting",
     )  # fmt: skip
 
     def __init__(self, site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]) -> None:
@@ -86,7 +86,7 @@ class Draft:
         self.reach: list[Reach] = []
         self.offered: defaultdict[str, list[tuple[RequestView, Answer | None]]] = defaultdict(list)
         self.sights: dict[Seq, Seen] = {}
-        self.short: set[str] = set()
+        self.short_domains: set[str] = set()
         self.resumed: list[Request] = []
         self.shut: dict[str, Reason] = {}
         self.barred: Reason | None = None
@@ -167,11 +167,11 @@ class Draft:
 
     def is_short(self, queue: str) -> bool:
         """True if some request waits only for PEs of the domain of that queue."""
-        return bool(self.short) and self.board(queue).domain.name in self.short
+        return bool(self.short_domains) and self.board(queue).domain.name in self.short_domains
 
     def say_short(self, queue: str) -> None:
         """Record that a request of that queue waits only for PEs."""
-        self.short.add(self.board(queue).domain.name)
+        self.short_domains.add(self.board(queue).domain.name)
 
     def left_of(self, request: Request) -> int:
         """Number of starts left in a request after this pass's choices: of an array its remaining indices."""
@@ -305,7 +305,7 @@ class Draft:
         """Propose a fact that a feature keeps across passes (None: to delete it); see `promises`."""
         self.before.append(Promise(key, plain(value), by=by))
 
-    def keep(self, request: Request, reason: Reason) -> None:
+    def keep_suspended(self, request: Request, reason: Reason) -> None:
         """Keep a suspended request suspended in this pass, for this reason."""
         self.reasons[request.seq] = reason
 

@@ -49,7 +49,7 @@ class Explanation:
         self._by_class: list[Candidates] = []
         self._policies: dict[str, Skip] = {}
         self._holders: dict[str, tuple[Request, int]] = {}
-        self._short: set[str] = set()
+        self._short_queues: set[str] = set()
         self.freed = False
 
     def say_never(self, queue: Queue, columns: Columns) -> None:
@@ -111,9 +111,9 @@ class Explanation:
     def _say_short(self, blocked: list[Request]) -> None:
         """Note the domains in which a request is refused by room and by no limit."""
         draft, offers = self._draft, self._offers
-        draft.short -= {draft.board(candidates.queue.name).domain.name for candidates, _ in self._closed}
+        draft.short_domains -= {draft.board(candidates.queue.name).domain.name for candidates, _ in self._closed}
         if offers.asking:  # exits may refuse the others: only those that were offered count
-            draft.short |= offers.assumed
+            draft.short_domains |= offers.assumed
             for request in blocked:
                 if draft.reasons[request.seq].code is ReasonCode.NO_PES:
                     draft.say_short(request.queue)
@@ -124,7 +124,7 @@ class Explanation:
             if limited is not None:
                 waiting &= ~limited
             if self._gate.closed(name) is None and (waiting & (columns.pes > draft.room(name))).any():
-                self._short.add(name)
+                self._short_queues.add(name)
                 draft.say_short(name)
 
     def _line_closed(self, candidates: Candidates) -> Reason | None:
@@ -154,7 +154,7 @@ class Explanation:
             return own_reason and replace(own_reason, ahead=ahead)
         if (bounded := self._bounded(candidates)) is not None:
             return bounded
-        if name in self._short if not self._offers.asking else draft.is_short(name):
+        if name in self._short_queues if not self._offers.asking else draft.is_short(name):
             row = candidates.oldest(gate.mask(name, candidates.columns, Which.LIMITS))
             if row is not None:
                 request = candidates.columns.request(row)

@@ -37,7 +37,7 @@ def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]
         reasons=Reasons(draft.reasons, draft.closing, tuple(draft.reach)),
         wake_at=min((due for due in dues if due is not None), default=None),
         as_of=site.n,
-        short_of_pes=bool(draft.short),
+        short_of_pes=bool(draft.short_domains),
         samples=tuple(samples.items()),
         failures=exits.failures(),
         ready=startable.changes(draft),

@@ -218,7 +218,7 @@ class Preempt(Skip):
         self._refused[candidate.seq] = reason
         if reason.code is ReasonCode.RESERVED:
             return
-        self._draft.short.add(self._domain.name)
+        self._draft.short_domains.add(self._domain.name)
         if self._stage == "scheduled":
             self._scheduled.add(candidate.seq)  # it may be a bumper
         elif self._stage == "bumpers":
@@ -237,9 +237,9 @@ class Preempt(Skip):
         self._bumper, self._block = job, block
         bumped = on_block(self._board, self._holders, block)
         for limit in self._limits:
-            limit.keep(least, bumped)
+            limit.leave_room(least, bumped)
         self._clear(job, bumped)
-        self.gate.keep(least, block)
+        self.gate.keep_free(least, block)
 
     def _block_for(self, least: Request) -> tuple[int, ...] | None:
         """Return the block that is cleared for a bumper: the former one if it can still be cleared, else the
@@ -249,7 +249,7 @@ class Preempt(Skip):
         if self._promised is not None and self._promised["seq"] == least.seq:
             found = numbers(tuple(self._promised["pes"]))
         if found is None or len(found) != count or not can_be_cleared(self._board, tenants, found):
-            short = self._class_limit.short(least)
+            short = self._class_limit.excess(least)
             found = cheapest(self._board, tenants, count, self._placement.in_a_row, short)
         if found is None:
             return None

@@ -74,7 +74,7 @@ class HoldPEs(Skip):
 
     def blocked(self, candidates: Candidates, candidate: Request, reason: Reason) -> None:
         """Hold the free PEs for a candidate, unless it can never resume."""
-        self._draft.keep(candidate, reason)
+        self._draft.keep_suspended(candidate, reason)
         if reason.code is not ReasonCode.NEVER:
             self._draft.take(candidate, self.place(candidate))
 

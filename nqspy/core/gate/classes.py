@@ -68,7 +68,7 @@ class _ClassRule(Rule):
         if self.counts(request):
             self._loaded[self._table.name(request)] += _pes(request)
 
-    def keep(self, job: Request, holders: Iterable[Request]) -> None:
+    def leave_room(self, job: Request, holders: Iterable[Request]) -> None:
         """Leave room for a job beyond what the holders that give way to it leave."""
         if self.counts(job):
             left = sum(_pes(each) for each in holders if self.makes_room(each, job))
@@ -97,7 +97,7 @@ class ClassLimit(_ClassRule):
     def makes_room(self, holder: Request, job: Request) -> bool:
         return self._table.name(holder) == self._table.name(job)
 
-    def short(self, job: Request) -> int:
+    def excess(self, job: Request) -> int:
         """Return how many PEs its class would have too many with a job."""
         _, most = self.bound(job)
         return 0 if most is None else max(0, self.held(job, self._loaded) + _pes(job) - most)

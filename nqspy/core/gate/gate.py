@@ -195,13 +195,13 @@ class Gate:
         self.version += 1
         self.reserved.reserve(candidate)
 
-    def keep(self, candidate: Request, pes: tuple[int, ...]) -> None:
+    def keep_free(self, candidate: Request, pes: tuple[int, ...]) -> None:
         """Keep these PEs for a candidate that waits until all of them are free, with the units that it needs
         and its room under limits."""
         free = set(self.room.board(candidate.queue).open().tolist())
         free.update(*(self.site.started[seq].pes for seq in self.reserved.resting))
-        self.reserved.keep(candidate, len(free.intersection(pes)))
-        self.room.keep(candidate.queue, pes)
+        self.reserved.keep_free(candidate, len(free.intersection(pes)))
+        self.room.keep_free(candidate.queue, pes)
         if candidate.state is not State.SUSPENDED:  # limits count a suspended one already
             self.count(candidate)
             self.keeps = True

@@ -380,7 +380,7 @@ class Reservations(StandingReservations):
         if self._laid_out is not None and request.pes_released:
             self._laid_out.resume(request)
 
-    def keep(self, candidate: Request, pes: int) -> None:
+    def keep_free(self, candidate: Request, pes: int) -> None:
         """Note that so many PEs, free or about to be, are kept for a candidate that waits for more."""
         self._kept_free.append((candidate, pes))
         if self._laid_out is not None:

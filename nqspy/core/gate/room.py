@@ -76,7 +76,7 @@ class Room(Rule):
         """Give these PEs to nothing else in this pass."""
         self.board(queue).take(pes)
 
-    def keep(self, queue: str, pes: Iterable[int]) -> None:
+    def keep_free(self, queue: str, pes: Iterable[int]) -> None:
         """Give these PEs to nothing in this pass, whatever becomes free."""
         board = self.board(queue)
         self._boards[board.domain.name] = board.without(tuple(pes))

@@ -52,13 +52,13 @@ class _AmountLimit(CountLimit):
     """An amount of all requests together, of which one may ask for more than there ever is."""
 
     shared = True
-    short: ClassVar[ReasonKind]
+    shortage: ClassVar[ReasonKind]
     never: ClassVar[ReasonKind]
     not_now: ClassVar[ReasonKind]
 
     def reason(self, asked: int, left: int, name: str) -> Reason:
         if asked <= self._most:
-            return self._say(self.short, max(0, left), asked)
+            return self._say(self.shortage, max(0, left), asked)
         raised = values_by_shifts(self._site.settings.shifts.values(), path_of(self._who, self.setting))
         later = any(most is None or asked <= most for most in raised)
         return self._say(self.not_now if later else self.never, asked)
@@ -71,7 +71,7 @@ class MemoryLimit(_AmountLimit):
     """Memory; a request that names none counts for its queue's limit."""
 
     word, setting, counts_suspended = "memory", "memory_limit", True
-    short, never, not_now = _NO_MEMORY, _TOO_LARGE, _LARGE_NOW
+    shortage, never, not_now = _NO_MEMORY, _TOO_LARGE, _LARGE_NOW
 
     def asked(self, request: Request) -> int:
         return memory_counted(self._site.settings, request.queue, request.spec.ask)
@@ -88,7 +88,7 @@ class PeLimit(_AmountLimit):
     """PEs."""
 
     word, setting, holds_forced = "PE", "pe_limit", True
-    short, never, not_now = _NO_PES, _TOO_WIDE, _WIDE_NOW
+    shortage, never, not_now = _NO_PES, _TOO_WIDE, _WIDE_NOW
 
     def asked(self, request: Request) -> int:
         return request.spec.ask.pes

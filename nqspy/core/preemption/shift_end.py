@@ -49,7 +49,7 @@ def act(draft: Draft, now: Instant) -> Instant | None:
     for request in draft.parked():
         why = explain(site, request)
         if why is not None:
-            draft.keep(request, why)
+            draft.keep_suspended(request, why)
     return None
 
 

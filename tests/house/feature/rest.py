@@ -68,7 +68,7 @@ def act(draft: Draft, now: Instant) -> Instant | None:
             draft.promise(str(request.seq), now + control.pause)
     for request in resting(site):
         if control.enabled and now < _until(site, request):
-            draft.keep(request, _why(site, request))
+            draft.keep_suspended(request, _why(site, request))
             dues.append(_until(site, request))
         else:
             draft.resume(request, REST)
