@@ -17,7 +17,7 @@ from nqspy.model.site import Settings, Site
 
 
 def says_nothing(site: Site, request: Request) -> Reason | None:
-    """Return None: the `explain` of features that never hold a request."""
+    """Return None: the `why_held` of features that never hold a request."""
     return None
 
 
@@ -33,8 +33,8 @@ class Feature(Struct, frozen=True):
     - ``verify(settings, site)`` returns a line for each setting that it finds unwise.
     - ``stands(site, action)``: True if an earlier proposal is still right. The re-check itself examines only
       states, PEs and limits.
-    - ``explain(site, request)`` returns why it holds a waiting or suspended request, as far as the site alone
-      shows; None: it does not.
+    - ``why_held(site, request)`` returns why it holds a waiting or suspended request, as far as the site
+      alone shows; None: it does not.
     - ``outlook(site, request, began)`` returns its action on a request that runs since ``began``, or would
       begin then; None: no action is known.
     """
@@ -44,7 +44,7 @@ class Feature(Struct, frozen=True):
     settings: tuple[SettingsObject[Any], ...] = ()
     verify: Callable[[Settings, Site], list[str]] = lambda settings, site: []
     stands: Callable[[Site, Action], bool] = lambda site, action: False
-    explain: Callable[[Site, Request], Reason | None] = says_nothing
+    why_held: Callable[[Site, Request], Reason | None] = says_nothing
     outlook: Callable[[Site, Request, Instant], Reason | None] = lambda site, request, began: None
 
     def propose(self, draft: Draft, now: Instant) -> Instant | None:

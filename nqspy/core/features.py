@@ -34,7 +34,7 @@ BY_NAME: Mapping[str, Feature] = {feature.name: feature for feature in FEATURES}
 LISTED = {feature.name: when for feature, when in zip(FEATURES, FILES.values(), strict=True) if when}
 """The features that a domain may list, with when they make its running requests give way."""
 set_words(Domain, "features", LISTED, fixed=tuple(name for name in BY_NAME if name not in LISTED))
-_HOLDERS = tuple((each.name, each.explain) for each in FEATURES if each.explain is not says_nothing)
+_HOLDERS = tuple((each.name, each.why_held) for each in FEATURES if each.why_held is not says_nothing)
 
 
 def verify(settings: Settings, site: Site) -> list[str]:
@@ -69,10 +69,10 @@ def keeping(site: Site, request: Request, but: str = "") -> Reason | None:
     """Return why features hold a waiting or suspended request, as far as the site alone shows: the reason of
     the first feature that does; None: no feature does. ``but``: a feature that is not asked."""
     suspended = request.state is State.SUSPENDED
-    for name, explain in _HOLDERS:
+    for name, why_held in _HOLDERS:
         if name == but or (suspended and not _acts_on(name, site, request)):
             continue
-        if (reason := explain(site, request)) is not None:
+        if (reason := why_held(site, request)) is not None:
             return reason
     return None
 

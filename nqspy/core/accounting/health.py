@@ -77,7 +77,7 @@ def stands(site: Site, action: Action) -> bool:
     return ResourceWish(action.kind, action.cause.name) in _wishes(site, site.started[action.seq])
 
 
-def explain(site: Site, request: Request) -> Reason | None:
+def why_held(site: Site, request: Request) -> Reason | None:
     """Return the reason of a broken resource that holds a waiting or suspended request."""
     if not site.resources:
         return None
@@ -134,4 +134,4 @@ class Count:
         return result
 
 
-FEATURE = Feature("health", act, (PROBES,), stands=stands, explain=explain)
+FEATURE = Feature("health", act, (PROBES,), stands=stands, why_held=why_held)

@@ -47,7 +47,7 @@ def act(draft: Draft, now: Instant) -> Instant | None:
             else:
                 draft.requeue(request, cause, f"{cause} stopped queue {request.queue}")
     for request in draft.parked():
-        why = explain(site, request)
+        why = why_held(site, request)
         if why is not None:
             draft.keep_suspended(request, why)
     return None
@@ -79,7 +79,7 @@ def stands(site: Site, action: Action) -> bool:
     return request.state is State.RUNNING and wish(site, request) == (action.kind, action.cause)
 
 
-def explain(site: Site, request: Request) -> Reason | None:
+def why_held(site: Site, request: Request) -> Reason | None:
     """Return the reason of a shift that keeps a request suspended."""
     pause = request.pause if site.paused else None
     if pause is None or not pause.pes_released:
@@ -125,4 +125,4 @@ def outlook(site: Site, request: Request, began: Instant) -> Reason | None:
     return _WILL[closing.spill](f"shift {closing.shift}", closing.clock, request.queue, until=closing.at)
 
 
-FEATURE = Feature("shift_end", act, verify=verify, stands=stands, explain=explain, outlook=outlook)
+FEATURE = Feature("shift_end", act, verify=verify, stands=stands, why_held=why_held, outlook=outlook)

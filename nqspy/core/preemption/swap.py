@@ -183,7 +183,7 @@ def stands(site: Site, action: Action) -> bool:
     return isinstance(action, Resume) and request is not None and gave_way(request) and not action.pes
 
 
-def explain(site: Site, request: Request) -> Reason | None:
+def why_held(site: Site, request: Request) -> Reason | None:
     """Return why a request does not start, or return, because memory is short."""
     control, pressure = CONTROL.one(site.settings), site.pressure
     if not control.enabled:
@@ -345,4 +345,4 @@ def near(control: SwapControl, reading: Reading) -> bool:
     return reading.used >= control.low - 15 or reading.stalled > 0
 
 
-FEATURE = Feature("swap", act, (CONTROL,), stands=stands, explain=explain)
+FEATURE = Feature("swap", act, (CONTROL,), stands=stands, why_held=why_held)

@@ -98,9 +98,9 @@ def stands(site: Site, action: Action) -> bool:
     return rests if isinstance(action, Resume) else isinstance(action, Suspend)
 
 
-def explain(site: Site, request: Request) -> Reason | None:
+def why_held(site: Site, request: Request) -> Reason | None:
     """Why a request does not go on."""
     return _why(site, request) if request.pause is not None and request.pause.cause == REST else None
 
 
-FEATURE = Feature(NAME, act, (CONTROL,), stands=stands, explain=explain)
+FEATURE = Feature(NAME, act, (CONTROL,), stands=stands, why_held=why_held)
