@@ -23,7 +23,7 @@ def test_the_reservation_of_the_next_index_of_an_array_is_kept_when_it_is_examin
     reserved.reserve(array)
     reserved.start(house.site.to_be(member(seq, 1)), array)
     reserved.reserve(array)
-    kept = reserved.told(array)
+    kept = reserved.reservation_of(array)
     assert kept is not None
     assert kept.at == house.now + 10 * MINUTE
     reserved.delaying(array)

@@ -118,7 +118,7 @@ class Reservations(StandingReservations):
         claims = self._wanted(request)
         own = layout.spans.lift(request.seq)
         self._holes.pop(request.seq, None)
-        fits = layout.fits(request, claims, self.told(request)) or self._passes(request, claims)
+        fits = layout.fits(request, claims, self.reservation_of(request)) or self._passes(request, claims)
         if own is not None:
             layout.spans.keep(request.seq, own)
         return None if fits else self._reason(request, claims)
@@ -137,14 +137,16 @@ class Reservations(StandingReservations):
     def _wanted(self, request: Request) -> Claims:
         """Return what must be free for a request: spare amounts too, unless its reserved time has come. That
         was reserved beside all reservations that are older."""
-        told = self.told(request)
-        is_due = told is not None and told.at is not None and told.at <= self._now
+        reservation = self.reservation_of(request)
+        is_due = reservation is not None and reservation.at is not None and reservation.at <= self._now
         return self._layout.claims(request, not is_due and self._passes_untimed(request))
 
     def _passes_untimed(self, request: Request) -> bool:
         """True if its start passes an older reservation without a time."""
-        told = self.told(request)
-        return self._layout.spans.is_untimed_before(None if told is None else (told.turn, request.seq))
+        reservation = self.reservation_of(request)
+        return self._layout.spans.is_untimed_before(
+            None if reservation is None else (reservation.turn, request.seq)
+        )
 
     def mask(self, queue: str, columns: Columns) -> Mask | None:
         """Return the rows of a queue that would delay a reservation by the PEs that they ask for; None: no
@@ -211,8 +213,8 @@ class Reservations(StandingReservations):
         start now, or its time is not known or over. So it does not starve."""
         if promises_times(self._site, request.queue) or begin in (self._now, FOREVER):
             return True
-        told = self.told(request)
-        is_late = told is not None and bool(told.late)
+        reservation = self.reservation_of(request)
+        is_late = reservation is not None and bool(reservation.late)
         return request.reservation is not None and (is_late or self.is_due(request))
 
     def is_as_found(self, request: Request, action: Start) -> bool:
@@ -276,7 +278,7 @@ class Reservations(StandingReservations):
         """Return the size on which a moldable request ends soonest, and its start, no later than reserved."""
         spans = self._layout.spans
         own = spans.lift(request.seq)
-        found = self._soonest(request, self.told(request))
+        found = self._soonest(request, self.reservation_of(request))
         if own is not None:
             spans.keep(request.seq, own)
         return found
@@ -351,9 +353,9 @@ class Reservations(StandingReservations):
                     self.drop(request, why.text)
         self._gave_up = False  # this pass has not examined the others yet
         for request in self._all_due():
-            queue, told = self._site.settings.queues.get(request.queue), self.told(request)
-            if told is not None and not told.late and queue is not None and not queue.started:
-                self._change(request, replace(told, late=f"queue {queue.name} is stopped"))
+            queue, reservation = self._site.settings.queues.get(request.queue), self.reservation_of(request)
+            if reservation is not None and not reservation.late and queue is not None and not queue.started:
+                self._change(request, replace(reservation, late=f"queue {queue.name} is stopped"))
 
     def start(self, request: Request, of: Request, forced: bool = False) -> None:
         """Note that a request starts; ``of``: the array of the index, or itself; ``forced``: whatever is

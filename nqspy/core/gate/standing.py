@@ -85,8 +85,8 @@ class StandingReservations:
         """True if this pass starts the request, or an index of it."""
         return request.seq in self._begun
 
-    def told(self, request: Request) -> Reservation | None:
-        """Return the reservation of a request by now; of an array that of its next index."""
+    def reservation_of(self, request: Request) -> Reservation | None:
+        """Return the reservation that a request has by now; of an array that of its next index."""
         former = None if request.seq in self._begun else request.reservation
         return self.changes.get(request.seq, former)
 
