@@ -13,8 +13,8 @@ from nqspy.answers.serving import Serving, SiteClock
 from nqspy.answers.slow import Work
 from nqspy.answers.visibility import Visibility
 from nqspy.core import alike
+from nqspy.core.explain import STOPPED
 from nqspy.engine import timetable
-from nqspy.engine.explain import STOPPED
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal, listed
 from nqspy.model.ids import DAY, Instant, Seq

@@ -14,7 +14,7 @@ from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request
 
-(STOPPED,) = reason_kinds(ReasonCode.STOPPED, stopped="{who} is stopped: start {who}")
+(STOPPED,) = reason_kinds(ReasonCode.STOPPED, stopped="{who} is stopped")
 (LINE_CLOSED,) = reason_kinds(
     ReasonCode.LINE_CLOSED, line_closed="{request} closes the line of queue {queue}: {text}"
 )

@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nqspy.core import alike, depend, resource_health
+from nqspy.core.explain import STOPPED
 from nqspy.core.gate.gate import Gate
 from nqspy.core.order.places import Place, QueueOrder, standing
 from nqspy.core.passes import explain, explained, of_itself, reason_of_held, waiting_indices
@@ -16,12 +17,9 @@ from nqspy.engine.zones import local
 from nqspy.model import indices
 from nqspy.model.ids import Instant, Seq, index_of
 from nqspy.model.indices import Runs
-from nqspy.model.reasons import Reason, ReasonCode, reason_kinds, told
+from nqspy.model.reasons import Reason, ReasonCode, told
 from nqspy.model.requests import AfterWord, Request, State
 from nqspy.model.site import Site
-
-(STOPPED,) = reason_kinds(ReasonCode.STOPPED, is_stopped="{who} is stopped")
-"""Said of a stopped queue whoever keeps the request back besides."""
 
 
 class Places:

@@ -84,7 +84,6 @@ SAID = {
         "scheduler", ("2.ymp", "night"),
         "2.ymp waits for room, and no request of queue night passes it (backfill=none)",
     ),
-    "is_stopped": ("queue night", (), "queue night is stopped"),
     "limit_reached": (
         "queue night", ("user", 2, "queue night", "anne"), "user limit 2 of queue night is reached for anne"
     ),
@@ -119,7 +118,7 @@ SAID = {
         "probe nfs", ("nfs", "21:00:00", "timeout"),
         "resource nfs is broken (since 21:00:00): timeout; it starts when probe nfs is well again",
     ),
-    "stopped": ("queue night", (), "queue night is stopped: start queue night"),
+    "stopped": ("queue night", (), "queue night is stopped"),
     "too_large": (
         "queue q", ("memory", 1 << 30, "queue q", 2 << 30),
         "memory limit 1gb of queue q leaves 1gb even when nothing runs, it counts 2gb",
