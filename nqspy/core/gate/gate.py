@@ -74,6 +74,7 @@ class Gate:
         self.reserved = Reservations(site, self.now, lambda queue: known.rules(queue))  # noqa: PLW0108
         self.version, self.keeps = 0, False
         self._masks_of, self._masks = 0, dict[tuple[str, Which], Mask | None]()
+        self._missing: dict[str, Mask | None] = {}
         for request in site.started.values() if running is None else running:
             if request.state is not State.EXITING:
                 self.count(request)
@@ -158,8 +159,12 @@ class Gate:
         return any_of([*masks, self.missing(queue, columns)])
 
     def missing(self, queue: str, columns: Columns) -> Mask | None:
-        """Return the rows that need what is not there: more PEs than the domain has, a broken resource."""
-        return any_of(rule.mask(queue, columns) for rule in (Width(self.site), Health(self.site)))
+        """Return the rows that need what is not there: more PEs than the domain has, a broken resource. No
+        start changes that."""
+        if queue not in self._missing:
+            rules = Width(self.site), Health(self.site)
+            self._missing[queue] = any_of(rule.mask(queue, columns) for rule in rules)
+        return self._missing[queue]
 
     def opens(self) -> Instant | None:
         """Return when the first group that its past use holds will have forgotten enough of it."""
