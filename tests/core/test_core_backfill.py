@@ -29,7 +29,7 @@ def test_who_ends_before_the_promised_start_passes_and_who_would_delay_it_waits(
     assert told.starts == [long]
     assert promised(easy, wide) == 10
     assert easy.request(wide).reservation.by == (1,)
-    assert told.reason(short).text == "it asks for 2 PEs, none of 8 PEs is free"
+    assert told.reason(short).matches(kind="no_pe_free", values=(2, 8, None, None))
 
 
 def test_the_reason_names_the_promise_that_would_be_broken(easy):
@@ -38,9 +38,9 @@ def test_the_reason_names_the_promise_that_would_be_broken(easy):
     assert told.starts == []
     assert told.reason(wide).code is ReasonCode.NO_PES
     reason = easy.why(long)
-    assert reason.text == "for its wall time of 11:00 it would hold what is kept for 2.ymp"
+    assert reason.matches(kind="would_delay", values=(660000, "2.ymp"))
     assert (reason.code, reason.until) == (ReasonCode.RESERVED, START + 10 * MINUTE)
-    assert easy.why(endless).text == "it has no wall limit, and would hold what is kept for 2.ymp"
+    assert easy.why(endless).matches(kind="would_delay_for_ever", values=("2.ymp",))
 
 
 def test_those_behind_it_are_not_told_its_wall_time(easy):
@@ -48,7 +48,7 @@ def test_those_behind_it_are_not_told_its_wall_time(easy):
     easy.go()
     _, wide = easy.submit("cleo pes=2 wall=11:00", "dora pes=4 wall=1:00")
     assert easy.go().starts == []
-    assert easy.why(wide).text == "it asks for 4 PEs, 2 of 8 PEs are free; 2 ahead of it"
+    assert easy.why(wide).matches(kind="few_pes_free", values=(4, 2, 8, None, None, None), ahead=2)
 
 
 def test_who_fits_behind_one_that_would_delay_is_told_of_those_ahead(easy):
@@ -67,7 +67,7 @@ def test_nobody_is_ahead_of_who_was_promised_a_start_first(easy):
     easy.go()
     easy.submit("dora wall=1:00", "dora wall=1:00")
     easy.go()
-    assert easy.why(wide).text == "it asks for 8 PEs, none of 8 PEs is free"
+    assert easy.why(wide).matches(kind="no_pe_free", values=(8, 8, None, None))
 
 
 def test_without_a_promise_whoever_fits_starts(easy):
@@ -213,7 +213,7 @@ def test_who_waits_for_what_has_no_wall_limit_is_promised_no_time_and_kept_room_
     assert (kept.at, kept.by) == (None, (1,))
     # of 9 PEs ben needs 8: one is left, however long it is held
     assert told.starts == [narrow]
-    assert house.why(long).text == "for its wall time of 1:00 it would hold what is kept for 3.ymp"
+    assert house.why(long).matches(kind="would_delay", values=(60000, "3.ymp"))
 
 
 def test_a_site_may_say_how_long_one_without_limit_is_reckoned(house):

@@ -215,13 +215,13 @@ def test_one_whom_a_limit_alone_keeps_back_is_told_that_it_must_be_raised(gang):
         "ben class=interactive pes=4", "ben class=interactive pes=2", "ben class=interactive"
     )
     gang.go()
-    assert gang.why(wide).text == "class interactive: at most 2 PEs at a time, it asks for 4"
+    assert gang.why(wide).matches(kind="class_shut", who="class interactive", values=(2, 4))
     assert "the limit must be raised" in gang.why(wide).needed
     assert "2 of them are in use" in gang.why(two).text
     assert "end or give way" in gang.why(two).needed
     gang.set("class/interactive/pe_limit", None).set("gang/job_limit", 3)
     gang.go()
-    assert gang.why(wide).text == "gang: at most 3 PEs at a time, it asks for 4"
+    assert gang.why(wide).matches(kind="class_shut", who="gang", values=(3, 4))
 
 
 def test_large_jobs_of_lower_classes_do_not_count_for_one_that_may_bump_them(gang):

@@ -63,7 +63,7 @@ def test_units_that_are_offline_are_given_to_nobody_and_their_holder_goes_on(lab
     assert units(lab, c) == {"gpu": ["0"]}
     (wide,) = lab.submit("dora gpu=3")
     told = lab.run_pass()
-    assert told.reason(wide).text == "it asks for 3 gpu, of 4 only 2 are not offline; offline: 1, 2"
+    assert told.reason(wide).matches(kind="units_offline", values=(3, "gpu", 4, 2, "1, 2"))
 
 
 def test_more_than_there_are_can_never_start(lab):
@@ -150,18 +150,20 @@ def test_limits_on_units_of_a_queue_a_user_and_a_group(lab):
     a, b = lab.submit("anne gpu=2", "ben gpu=2")
     told = lab.go()
     assert a in lab.site.started
-    assert told.reason(b).text == "gpu limit 3 of queue batch leaves 1, it asks for 2"
+    assert told.reason(b).matches(kind="units_limited", values=("gpu", 3, "queue batch", 1, "", 2))
     lab.set("queue/batch/consumable_limit", ())
     lab.set("global/consumable_user_limit", ("gpu=2",))
     c, d = lab.submit("anne gpu=1", "cleo")
     told = lab.go()
     assert {b, d} <= set(lab.site.started)
-    assert told.reason(c).text == "global gpu user limit 2 leaves 0 for anne, it asks for 1"
+    assert told.reason(c).matches(kind="units_limited", values=("global gpu user", 2, None, 0, "anne", 1))
     lab.end(b)
     lab.set("global/consumable_user_limit", ())
     lab.set("queue/batch/consumable_group_limit", ("gpu=2",))
     told = lab.go()
-    assert told.reason(c).text == "gpu group limit 2 of queue batch leaves 0 for default, it asks for 1"
+    assert told.reason(c).matches(
+        kind="units_limited", values=("gpu group", 2, "queue batch", 0, "default", 1)
+    )
     (e,) = lab.submit("emma gpu=1 group=d1")
     lab.go()
     assert e in lab.site.started

@@ -30,9 +30,9 @@ def test_a_full_domain_keeps_nobody_back_in_another_and_says_its_own_figures(two
     more = two.submit("dora", queue="night")[0]
     told = two.run_pass()
     assert fits in told.starts
-    assert told.reason(waits).text == "it asks for 1 PE, none of 3 PEs of domain wide is free"
+    assert told.reason(waits).matches(kind="no_pe_free", values=(1, 3, "wide", None))
     assert told.reason(waits).who == "domain wide"
-    assert told.reason(more).text == "it asks for 1 PE, none of 5 PEs of domain application is free"
+    assert told.reason(more).matches(kind="no_pe_free", values=(1, 5, "application", None))
     assert told.short_of_pes
 
 
@@ -40,7 +40,7 @@ def test_more_pes_than_its_domain_has_never_start_and_both_numbers_are_said(two)
     (seq,) = two.submit("anne pes=4", queue="day")
     told = two.run_pass()
     assert (told.reason(seq).code, told.reason(seq).who) == (ReasonCode.NEVER, "domain wide")
-    assert told.reason(seq).text == "4 PEs are more than the 3 of domain wide"
+    assert told.reason(seq).matches(kind="above_domain", who="domain wide", values=(4, 3))
     assert not told.starts
 
 
@@ -59,7 +59,7 @@ def test_without_a_second_domain_nobody_hears_of_domains(house):
     house.machine(pes=2).queue("night")
     house.submit("anne pes=2", "ben")
     told = house.run_pass()
-    assert told.reason(2).text == "it asks for 1 PE, none of 2 PEs is free"
+    assert told.reason(2).matches(kind="no_pe_free", values=(1, 2, None, None))
     assert told.reason(2).who == "machine"
 
 

@@ -22,7 +22,7 @@ def test_the_run_limit_of_a_queue(house):
     told = house.go()
     assert told.starts == seqs[:2]
     assert told.reason(seqs[3]).matches(code="LIMIT", who="queue night")
-    assert told.reason(seqs[3]).text == "run limit 2 of queue night is reached"
+    assert told.reason(seqs[3]).matches(kind="limit_reached", values=("run", 2, "queue night", ""))
     assert not told.short_of_pes
     house.end(seqs[0])
     assert house.go().starts == [seqs[2]]
@@ -33,7 +33,7 @@ def test_one_that_waits_for_pes_is_told_how_many_it_asks_for_and_how_many_wait_a
     first, second, third = house.submit("anne pes=3", "ben pes=12", "cleo pes=10")
     told = house.go()
     assert told.starts == [first]
-    assert house.why(second).text == "it asks for 12 PEs, 9 of 12 PEs are free"
+    assert house.why(second).matches(kind="few_pes_free", values=(12, 9, 12, None, None, None))
     assert house.why(third).matches(
         code="NO_PES", who="machine", text="it asks for 10 PEs, 9 of 12 PEs are free; 1 ahead of it"
     )
@@ -54,7 +54,7 @@ def test_the_group_limit_lets_other_groups_pass(house):
     first, second, other = house.submit("anne group=d1", "ben group=d1", "cleo group=d2")
     told = house.run_pass()
     assert told.starts == [first, other]
-    assert told.reason(second).text == "group limit 1 of queue night is reached for d1"
+    assert told.reason(second).matches(kind="limit_reached", values=("group", 1, "queue night", "d1"))
 
 
 @pytest.mark.parametrize("limit", ["run", "user", "group"])
@@ -71,7 +71,7 @@ def test_a_request_larger_than_a_limit_is_told_that_no_end_helps(house):
     small, wide, large = house.submit("anne pes=2 mem=1mw", "ben pes=6 mem=1mw", "cleo mem=20mw")
     told = house.run_pass()
     assert small in told.starts
-    assert told.reason(wide).text == "PE limit 4 of queue mpp leaves 4 even when nothing runs, it asks for 6"
+    assert told.reason(wide).matches(kind="too_wide", values=("PE", 4, "queue mpp", 6))
     text = "memory limit 80mb of queue mpp leaves 80mb even when nothing runs, it counts 160mb"
     assert explain(house.site, [large], told.plan.reasons)[large].text == text
 
@@ -82,7 +82,9 @@ def test_memory_is_counted_as_requested_and_small_requests_pass_large_ones(house
     told = house.run_pass()
     assert told.starts == [big, small]
     assert told.reason(huge).matches(code="LIMIT", who="queue night")
-    assert told.reason(huge).text == "memory limit 920mb of queue night leaves 168mb, it counts 720mb"
+    assert told.reason(huge).matches(
+        kind="memory_short", values=("memory", 964689920, "queue night", 176160768, 754974720)
+    )
 
 
 def test_a_request_without_a_memory_limit_counts_as_its_queues_limit(house):
@@ -98,7 +100,7 @@ def test_the_pe_limit(house):
     three, two, one = house.submit("anne pes=3", "ben pes=2", "cleo pes=1")
     told = house.run_pass()
     assert told.starts == [three, one]
-    assert told.reason(two).text == "PE limit 4 of queue mpp leaves 0, it asks for 2"
+    assert told.reason(two).matches(kind="pes_short", values=("PE", 4, "queue mpp", 0, 2))
 
 
 @pytest.mark.parametrize(

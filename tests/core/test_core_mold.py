@@ -69,7 +69,7 @@ def test_where_not_even_its_least_size_is_free_it_waits_and_says_so(night):
     night.go()
     (anne,) = night.submit("anne sizes=2,3,4 wall=40:00")
     assert night.go().starts == []
-    assert night.why(anne).text == "it asks for 2-4 PEs, 1 of 8 PEs is free"
+    assert night.why(anne).matches(kind="few_pes_free", values=("2-4", 1, 8, None, None, None))
 
 
 def test_limits_count_the_size_that_is_chosen(night):
@@ -109,7 +109,7 @@ def test_whom_a_limit_of_his_own_keeps_back_lets_others_pass_on_whichever_sizes(
     (second,) = easy.submit(f"anne {asked}")
     (cleo,) = easy.submit("cleo wall=1:00")
     assert easy.go().starts == [cleo]
-    assert easy.why(second).text == "user limit 1 of queue night is reached for anne"
+    assert easy.why(second).matches(kind="limit_reached", values=("user", 1, "queue night", "anne"))
 
 
 def test_it_lets_nobody_pass_where_a_limit_of_all_keeps_back_the_sizes_that_its_queue_takes(easy):
@@ -119,7 +119,7 @@ def test_it_lets_nobody_pass_where_a_limit_of_all_keeps_back_the_sizes_that_its_
     easy.go()
     wide, narrow = easy.submit("anne sizes=2,4 walls=13:00,3:00", "cleo wall=1:00")
     assert easy.go().starts == []
-    assert easy.why(wide).text == "global PE limit 5 leaves 3, it asks for 4"
+    assert easy.why(wide).matches(kind="pes_short", values=("global PE", 5, None, 3, 4))
     assert easy.why(narrow).text.startswith(f"{easy.site.id_of(wide)} waits for room")
 
 

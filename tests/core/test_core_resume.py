@@ -170,7 +170,7 @@ def test_a_user_limit_counts_a_request_that_comes_back(house):
     park(house, 1)
     told = house.run_pass()
     assert told.actions == (Resume(1, 1, cause_of("scheduler")),)
-    assert told.reason(2).text == "user limit 1 of queue night is reached for anne"
+    assert told.reason(2).matches(kind="limit_reached", values=("user", 1, "queue night", "anne"))
 
 
 def test_while_it_is_parked_it_counts_against_no_limit_but_memory(house):

@@ -127,6 +127,6 @@ def test_who_comes_to_a_limit_of_his_own_by_a_start_of_another_queue_lets_others
     wide, narrow = house.submit("ben pes=6", "anne", queue="strict")
     (second,) = house.submit("ben", queue="other")
     assert house.go().starts == [second, narrow]
-    assert house.why(wide).text == "global user limit 2 is reached for ben"
+    assert house.why(wide).matches(kind="limit_reached", values=("global user", 2, None, "ben"))
     house.submit("dora pes=5", queue="strict")
     assert house.go().starts == []
