@@ -22,7 +22,7 @@ BOUNDED, FREED = reason_kinds(
     ReasonCode.LATER,
     offers_bounded="jobselect was offered as many candidates as one pass allows "
     "(global offers_per_pass {most})",
-    freed="what kept it back has gone with the last decisions; the next pass, at once, looks at it",
+    freed="what held it ended with the last decisions; the next pass comes at once and examines it",
 )
 (IN_LINE,) = reason_kinds(
     ReasonCode.RESERVED,

@@ -66,7 +66,7 @@ SAID = {
     ),
     "freed": (
         "scheduler", (),
-        "what kept it back has gone with the last decisions; the next pass, at once, looks at it",
+        "what held it ended with the last decisions; the next pass comes at once and examines it",
     ),
     "gave_way": (
         "swap", ("93 Mw", "80 % in use", 70.0),

@@ -261,8 +261,8 @@ class Offers:
         return freed
 
     def _renew(self, each: Refusal, answer: Answer | None) -> None:
-        """Give a request the reason of a new answer, and those that the answer reaches as before. Those that
-        the new one does not reach were passed over for the old one, and keep its reason."""
+        """Give a request the reason of a new answer, and the requests that the answer reaches as before.
+        Requests that only the old answer reaches were passed over for it, and keep its reason."""
         request, before, _, reach, _ = each
         if answer is None or answer.verdict == "force":
             if reach is not None:

@@ -86,10 +86,10 @@ class TimeLayout:
     def _returns(
         self, free: Profile, taken: Sequence[Span], holders: Sequence[tuple[int, Request]]
     ) -> Iterator[Span]:
-        """Yield what suspended requests hold that wait for PEs which others hold. They go on before all that
-        wait, as soon as enough is ``free`` beside what is taken, and until then hold what they did not
-        release. Nothing is kept for a request that could go on now, as the time of that is unknown, nor for
-        one of a stopped queue."""
+        """Yield what suspended requests will hold that wait for PEs of others. Each goes on before all that
+        wait, as soon as enough is ``free``; until then it holds what it did not release. Nothing is kept
+        for a request that could go on now, because it does so at an unknown time, nor for a request of a
+        stopped queue."""
         free.fill(taken)
         for end, request in holders:
             if not self._stands_still(request) or not self._is_open(request):
@@ -105,9 +105,10 @@ class TimeLayout:
                     yield held.end, until, held.claims
 
     def _fill_reserved(self, taken: list[Span], domains: Iterable[str]) -> int:
-        """Hold what is taken, and keep what is reserved: first all with a time to come, then those without a
-        time, then those whose time is over. Nothing is kept for a stopped queue, as the time at which it
-        starts again is unknown. Return the first time of a reservation; now if one is over."""
+        """Hold what is taken, and keep what is reserved: first the reservations with a time to come, then
+        reservations without a time, then reservations whose time is over. Nothing is kept for a stopped
+        queue, because it starts again at an unknown time. Return the first time of a reservation; now if
+        one is over."""
         reserved = [self._site.requests[seq] for seq in self._site.reserved]
         waiting = [_on_reserved_size(request) for request in reserved if self._is_open(request)]
         over = [request for request in waiting if self._is_over(request)]
@@ -234,8 +235,8 @@ class TimeLayout:
         return max(1, length - late) if 0 < late <= self._moment and length < FOREVER else length
 
     def _a_moment_late(self, claims: Claims, length: int, at: int) -> int | None:
-        """Return the first start that is at most a moment later than reserved, beside those reserved at the
-        end of its reservation: there is room up to that end. None: there is none."""
+        """Return the first start that is at most a moment later than reserved. There is room up to the end
+        of the reservation, where other reservations may begin. None: there is no such start."""
         earliest = self.profile.earliest
         if length >= FOREVER:
             return None
@@ -281,7 +282,7 @@ class TimeLayout:
         idle[domain] = idle.get(domain, 0) - claims.get(("pes", domain), 0)
 
     def resume(self, request: Request) -> None:
-        """Hold what a suspended request takes from now on, beside what it kept."""
+        """Hold what a suspended request takes from now on in addition to what it kept."""
         claims = self.claims(request)
         kept, domain = self._kept_on(request, claims), self._site.domain_of(request.queue).name
         more = {amount: count - kept.get(amount, 0) for amount, count in claims.items()}
@@ -289,7 +290,7 @@ class TimeLayout:
         self.spans.idle[domain] = self.spans.idle.get(domain, 0) - claims.get(("pes", domain), 0)
 
     def keep_free(self, request: Request, pes: int) -> None:
-        """Hold so many free PEs for as long as a request runs that is to have them."""
+        """Hold so many free PEs for a request, for as long as it will run."""
         domain, end = self._site.domain_of(request.queue).name, self._now + length_of(self._site, request)
         self.profile.hold(self._now, min(end, FOREVER), {("pes", domain): pes})
         self.spans.idle[domain] = self.spans.idle.get(domain, 0) - pes
@@ -298,7 +299,7 @@ class TimeLayout:
 
     def awaited(self, at: int | None) -> tuple[Seq, ...]:
         """Return the requests that must end before a start at that time, the last to end first;
-        None: those without a known end."""
+        None: requests without a known end."""
         known = [*self.running, *self._begun]
         if at is None:
             return tuple(seq for end, seq in known if end >= FOREVER)[:SHOWN]
@@ -332,7 +333,7 @@ def _on_reserved_size(request: Request) -> Request:
 
 
 def _due_first(request: Request) -> tuple[bool, int, Seq]:
-    """Order of those whose time is over: a request that was late before was so when starts were reserved for
-    those whose time comes now, beside what was kept for it."""
+    """Return the place of a request whose reserved time is over. A late request comes last: the starts that
+    are due now were reserved in addition to what was kept for it."""
     kept = request.reservation
     return kept is not None and bool(kept.late), time_of(request), request.seq

@@ -4,8 +4,8 @@ A pass may go on with the spans of an earlier pass (`Site.memos`): nothing but s
 and nothing that they hold has begun or ended.
 
 A reservation without a time waits for something that has no known end. Its claims are not laid out over time:
-whenever that ends, they must be free. What would be left beside them if all that has no known end had ended
-is *spare*, an amount of its own in the profile. Each request that passes such a reservation, or has a time
+whenever that ends, they must be free. *Spare* is an amount of its own in the profile: what they would leave
+if everything without a known end had ended. Each request that passes such a reservation, or has a time
 reserved behind it, holds spare amounts for as long as it runs. So all of these together leave enough. A
 reservation that is older waits for none of them, and of several without a time the first waits for none:
 if all waited for each other, nothing would ever start.
@@ -25,8 +25,8 @@ Turn = tuple[int, Seq]
 
 
 class Holding(NamedTuple):
-    """Claims from ``begin`` until ``end``, and those of ``kept_on`` for ever after; a ``begin`` of `FOREVER`:
-    without a time. ``turn``: that of the reservation for which they are kept."""
+    """Claims from ``begin`` until ``end``, and the claims ``kept_on`` for ever after; a ``begin`` of
+    `FOREVER`: without a time. ``turn``: of the reservation for which they are kept."""
 
     begin: int
     end: int
