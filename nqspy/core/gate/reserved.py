@@ -340,7 +340,7 @@ class Reservations(StandingReservations):
 
     def look_after(self) -> None:
         """Take back reservations of more PEs than there are any more, those that need a broken resource, and
-        those of jobs by class. Note as late the reservations of stopped queues whose time has come."""
+        those of jobs by class. Note as late the reservations of stopped queues if their time has come."""
         site, broken = self._site, resource_health.broken(self._site)
         for name, requests in self._as_found.items():
             size = size_of(site, name)

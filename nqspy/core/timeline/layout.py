@@ -1,7 +1,7 @@
 """Running requests and reservations, laid out over time for one pass (time-ahead.md 1).
 
 Each request is expected to run as long as it may (`runtime.planned_wall`). A request that runs without a wall
-limit has no known end: a reservation behind it has no time (`spans`). A request whose queue a shift has
+limit has no known end: a reservation behind it has no time (`spans`). A request in a queue that a shift has
 stopped goes on at an unknown time: what it keeps while it is suspended (memory, units) it keeps for ever.
 """
 
@@ -106,7 +106,7 @@ class TimeLayout:
 
     def _fill_reserved(self, taken: list[Span], domains: Iterable[str]) -> int:
         """Hold what is taken, and keep what is reserved: first the reservations with a time to come, then
-        reservations without a time, then reservations whose time is over. Nothing is kept for a stopped
+        reservations without a time, then reservations with a time that is over. Nothing is kept for a stopped
         queue, because it starts again at an unknown time. Return the first time of a reservation; now if
         one is over."""
         reserved = [self._site.requests[seq] for seq in self._site.reserved]
@@ -228,7 +228,7 @@ class TimeLayout:
         return self.profile.fits(self._kept_on(request, claims), FOREVER)
 
     def _room_for(self, request: Request, kept: Reservation | None) -> int:
-        """Return how long a request must find room. One whose time came a moment ago has had room reserved
+        """Return how long a request must find room. If its time came a moment ago, room was reserved
         from then on, so a reservation at the end of that does not delay it."""
         length = length_of(self._site, request)
         late = 0 if kept is None or kept.at is None else self._now - kept.at
@@ -333,7 +333,7 @@ def _on_reserved_size(request: Request) -> Request:
 
 
 def _due_first(request: Request) -> tuple[bool, int, Seq]:
-    """Return the place of a request whose reserved time is over. A late request comes last: the starts that
-    are due now were reserved in addition to what was kept for it."""
+    """Return the place of a request with a reserved time that is over. A late request comes last: the starts
+    that are due now were reserved in addition to what was kept for it."""
     kept = request.reservation
     return kept is not None and bool(kept.late), time_of(request), request.seq
