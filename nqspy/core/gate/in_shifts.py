@@ -77,5 +77,5 @@ def _bars(site: Site, request: Request) -> Iterator[_Bar]:
 
 def _allows(limit: type[ScopeLimit], site: Site, who: str, request: Request, value: Any) -> bool:
     """True if a limit with this value lets a request start when nothing runs."""
-    rule = limit.of(site, who, value)
+    rule = None if value is None or value == () else limit.of(site, who, value)
     return rule is None or rule.refuses(request) is None
