@@ -111,7 +111,8 @@ class Explanation:
     def _say_short(self, blocked: list[Request]) -> None:
         """Note the domains in which a request is refused by room and by no limit."""
         draft, offers = self._draft, self._offers
-        draft.short_domains -= {draft.board(candidates.queue.name).domain.name for candidates, _ in self._closed}
+        queues = [candidates.queue.name for candidates, _ in self._closed]
+        draft.short_domains -= {draft.board(queue).domain.name for queue in queues}
         if offers.asking:  # exits may refuse the others: only those that were offered count
             draft.short_domains |= offers.assumed
             for request in blocked:
