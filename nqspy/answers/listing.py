@@ -14,8 +14,8 @@ from nqspy.answers.pbs_choosing import Limit
 from nqspy.answers.serving import Serving
 from nqspy.answers.slow import Work
 from nqspy.answers.visibility import Visibility, promise_for
+from nqspy.core import promises_times
 from nqspy.core.classes import class_in
-from nqspy.core.timeline.lengths import promises_times
 from nqspy.decider.estimates import PATIENCE, outlooks
 from nqspy.engine.explain import Places, causes, chain, reasons_of
 from nqspy.model import indices

@@ -1,0 +1,28 @@
+"""The door of the core: what other rooms use of its folders. Its files they import by name."""
+
+from nqspy.core.accounting import health
+from nqspy.core.fallback import resume
+from nqspy.core.fallback.preempt import move_rank
+from nqspy.core.gate.gate import NOW, Gate, never, refusal_of
+from nqspy.core.gate.running import GroupLimit, RunLimit
+from nqspy.core.order.places import Place, QueueOrder, standing
+from nqspy.core.preemption import swap
+from nqspy.core.timeline.lengths import MOMENT, promises_times
+
+__all__ = [
+    "MOMENT",
+    "NOW",
+    "Gate",
+    "GroupLimit",
+    "Place",
+    "QueueOrder",
+    "RunLimit",
+    "health",
+    "move_rank",
+    "never",
+    "promises_times",
+    "refusal_of",
+    "resume",
+    "standing",
+    "swap",
+]

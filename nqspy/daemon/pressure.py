@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from msgspec import Struct
 
-from nqspy.core.preemption.swap import CONTROL, Reading, SwapControl, judge, near, suspended
+from nqspy.core import swap
 from nqspy.daemon import memory
 from nqspy.daemon.log import LOG
 from nqspy.model.health import Level
@@ -30,7 +30,7 @@ Residents = Callable[[Mapping[Seq, int]], Mapping[Seq, int]]
 class _Task(Struct, frozen=True):
     """What is to be watched: settings, attempts by request, the level known, whether requests gave way."""
 
-    control: SwapControl
+    control: swap.SwapControl
     attempts: dict[Seq, int]
     level: Level
     away: bool
@@ -82,18 +82,18 @@ class PressureWatch:
         """One look; gives the real seconds until the next."""
         now = memory.look()
         people = task.control.interactive and memory.people_at_work(task.control.idle / 1000)
-        reading = Reading(now.used, now.stalled, people)
-        level, text = judge(task.control, reading, task.level)
+        reading = swap.Reading(now.used, now.stalled, people)
+        level, text = swap.judge(task.control, reading, task.level)
         if level != "calm" or task.level != "calm" or task.away:
             resident = tuple(sorted(self._residents(task.attempts).items()))
             self._put(ObservedPressure(level, round(now.used, 1), text, resident, now.total, people))
             return OFTEN
-        return OFTEN if near(task.control, reading) else SELDOM
+        return OFTEN if swap.near(task.control, reading) else SELDOM
 
 
 def _task_of(site: Site) -> _Task | None:
-    control, level = CONTROL.one(site.settings), site.pressure.level
+    control, level = swap.CONTROL.one(site.settings), site.pressure.level
     if not control.enabled or (not site.started and level == "calm"):
         return None
     attempts = {request.seq: request.attempts for request in site.started.values()}
-    return _Task(replace(control), attempts, level, any(True for _ in suspended(site)))
+    return _Task(replace(control), attempts, level, any(True for _ in swap.suspended(site)))

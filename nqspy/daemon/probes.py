@@ -13,7 +13,7 @@ from itertools import count
 
 from msgspec import Struct
 
-from nqspy.core.accounting.health import Count
+from nqspy.core import health
 from nqspy.daemon.log import LOG
 from nqspy.daemon.probe_run import Result, attempt
 from nqspy.model.health import Probe, ResourceState
@@ -39,7 +39,7 @@ class _Watch:
     then, and so are older entries of the heap."""
 
     probe: Probe
-    count: Count
+    count: health.Count
     version: int = 0
     busy: bool = False
     gone: bool = False
@@ -83,9 +83,9 @@ class Probes:
             return
         state = known.state if known is not None else None
         if watch is None:
-            watch = self._watches[name] = _Watch(probe, Count(state))
+            watch = self._watches[name] = _Watch(probe, health.Count(state))
         else:
-            watch.probe, watch.count, watch.version = probe, Count(state), watch.version + 1
+            watch.probe, watch.count, watch.version = probe, health.Count(state), watch.version + 1
             watch.hand.cut()
         if not watch.busy:
             self._push(watch, time.monotonic())

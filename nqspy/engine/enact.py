@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
-from nqspy.core.timeline.lengths import MOMENT, promises_times
+from nqspy.core import MOMENT, promises_times
 from nqspy.engine.passed_over import Kept
 from nqspy.model import events as ev
 from nqspy.model.actions import (

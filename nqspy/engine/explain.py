@@ -7,10 +7,8 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nqspy.core import alike, depend, resource_health
+from nqspy.core import Gate, Place, QueueOrder, alike, depend, resource_health, standing
 from nqspy.core.explain import STOPPED
-from nqspy.core.gate.gate import Gate
-from nqspy.core.order.places import Place, QueueOrder, standing
 from nqspy.core.passes import explain, explained, of_itself, reason_of_held, waiting_indices
 from nqspy.engine.loop import Engine
 from nqspy.engine.zones import local

@@ -11,10 +11,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nqspy.core import features
+from nqspy.core import features, promises_times
 from nqspy.core.backlog import Backlog
 from nqspy.core.runtime import expected_wall, planned_wall, wall_limit
-from nqspy.core.timeline.lengths import promises_times
 from nqspy.engine import timetable
 from nqspy.engine.explain import kept_by_themselves, reasons_of
 from nqspy.engine.inputs import Between

@@ -4,7 +4,7 @@ the night report can tell whether a list's order was kept (semantics.md 1)."""
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 
-from nqspy.core.gate.gate import Gate
+from nqspy.core import Gate
 from nqspy.core.passes import explain, of_itself
 from nqspy.model.actions import Plan, Start
 from nqspy.model.columns import turn_of

@@ -5,9 +5,8 @@ feature that proposed it says."""
 from collections.abc import Collection, Mapping
 from functools import cached_property
 
-from nqspy.core import consumables, features
+from nqspy.core import NOW, Gate, consumables, features
 from nqspy.core.fair_share import FairShare
-from nqspy.core.gate.gate import NOW, Gate
 from nqspy.model import board, promises
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Reserving, Resume, Start, Suspend
 from nqspy.model.ids import Instant, Seq, array_of

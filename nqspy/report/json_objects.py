@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import structs
 
-from nqspy.core.order.places import Place
+from nqspy.core import Place
 from nqspy.model import indices
 from nqspy.model.domains import APPLICATION
 from nqspy.model.endings import End

@@ -4,8 +4,8 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from nqspy.core import never
 from nqspy.core.asked import too_wide
-from nqspy.core.gate.gate import never
 from nqspy.model import events as ev
 from nqspy.model.endings import End
 from nqspy.model.ids import Instant, Seq

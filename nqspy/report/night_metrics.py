@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from nqspy.core.gate.running import GroupLimit, RunLimit
+from nqspy.core import GroupLimit, RunLimit
 from nqspy.model.endings import End
 from nqspy.model.event import Event
 from nqspy.model.events import Decided, Starting, Suspended

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from nqspy.core.preemption.swap import CONTROL, Reading, gave_way, judge, suspended
+from nqspy.core import swap
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.observations import ObservedPressure
 from nqspy.sim.main import Simulation
@@ -42,14 +42,14 @@ class SimulatedMemory:
         """What a reading tells; the next one comes by itself."""
         self._sim.heap.push(Instant(now + self._every), self)
         site = self._sim.site
-        control, known = CONTROL.one(site.settings), site.pressure
-        away = any(True for _ in suspended(site))
+        control, known = swap.CONTROL.one(site.settings), site.pressure
+        away = any(True for _ in swap.suspended(site))
         if not control.enabled or (not site.started and known.level == "calm"):
             return ()
         resident = self.resident(now)
         used = 100 * (self.demanded(now) + sum(resident.values())) / self._total
         people = control.interactive and self._people(now)
-        level, text = judge(control, Reading(used, people=people), known.level)
+        level, text = swap.judge(control, swap.Reading(used, people=people), known.level)
         if level == known.level == "calm" and not away:
             return ()
         held = tuple(sorted(resident.items()))
@@ -64,7 +64,7 @@ class SimulatedMemory:
         for seq, (attempt, used) in self._sim.executor.use(now).items():
             self._most[seq, attempt] = used.memory
         return {
-            request.seq: 0 if self._swap and gave_way(request) else size
+            request.seq: 0 if self._swap and swap.gave_way(request) else size
             for request in self._sim.site.started.values()
             if (size := self._most.get((request.seq, request.attempts), 0))
         }

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from nqspy.core.accounting.health import Count
+from nqspy.core import health
 from nqspy.core.resource_health import PROBES
 from nqspy.model.ids import Instant
 from nqspy.model.observations import ObservedResource
@@ -19,7 +19,7 @@ def results(
 ) -> Iterator[tuple[Instant, ObservedResource]]:
     """The changes of state that tries from ``begin`` to ``end`` make known, with their instants: counted as
     the daemon counts. ``well`` says whether the resource is at an instant; each try is over at once."""
-    probe, count = PROBES.all(settings)[name], Count()
+    probe, count = PROBES.all(settings)[name], health.Count()
     for at in range(begin, end, probe.every):
         good = well(Instant(at))
         changed = count.tell(probe, good)

@@ -24,7 +24,7 @@ def test_one_file_alone_writes_the_state_of_a_request():
 @pytest.mark.parametrize(
     ("word", "most"),
     [
-        ("swap", 12),
+        ("swap", 13),
         ("probe", 16),
         ("calendar or shift_end", 16),
     ],

@@ -6,9 +6,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from nqspy.core.accounting import health
+from nqspy.core import health, resume
 from nqspy.core.consumables import resolved, sets_variables
-from nqspy.core.fallback import resume
 from nqspy.engine.handlers import alter, cascade
 from nqspy.engine.handlers.arrays import delete_left, each, release_some
 from nqspy.engine.handlers.context import Transaction

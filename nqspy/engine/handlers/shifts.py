@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 
-from nqspy.core import consumables, domains, features
-from nqspy.core.gate.gate import Gate
+from nqspy.core import Gate, consumables, domains, features
 from nqspy.engine import timetable, upcoming_stops
 from nqspy.engine.handlers import exits, requests
 from nqspy.engine.handlers.context import Handler, Transaction

@@ -4,10 +4,10 @@ asked."""
 from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter
 
+from nqspy.core import Gate, refusal_of
 from nqspy.core.asked import too_wide
 from nqspy.core.classes import CLASSES, objection, too_large
 from nqspy.core.consumables import check_wanted
-from nqspy.core.gate.gate import Gate, refusal_of
 from nqspy.core.limits_of_submission import destination
 from nqspy.core.resource_health import check_needs
 from nqspy.model import indices

@@ -4,7 +4,7 @@ it that any such run is made of."""
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from nqspy.core.fallback.preempt import move_rank
+from nqspy.core import move_rank
 from nqspy.engine import restart
 from nqspy.engine.inputs import CommandAsked, Outcome, Use
 from nqspy.engine.loop import Engine

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from nqspy.core.order.places import standing
+from nqspy.core import standing
 from nqspy.engine.explain import reasons_of
 from nqspy.engine.look_ahead import Spent, probable_runs
 from nqspy.engine.virtual.ahead import AheadRun
