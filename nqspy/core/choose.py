@@ -201,6 +201,7 @@ class Chooser:
         choice = draft.choose(starts, forced, places, candidate)
         choice.lacked = fit.rejected
         self.gate.add(starts, candidate, forced)
+        choice.reserving = self.gate.reserved.made_before_start()
         each.policy.started(choice)
         changed = self._offers.elected(choice, starts)
         if starts is not candidate and draft.left_of(candidate):
@@ -218,11 +219,14 @@ class Chooser:
     # ------------------------------------------------------------ the result
 
     def actions(self) -> Iterator[Action]:
-        """Yield the starts with their consequences, then the reservations."""
+        """Yield the starts with their consequences, and the reservations. A change of reservations on which a
+        start may rest comes before that start: the re-check goes from action to action."""
         reserved = self.gate.reserved
         for choice in self._draft.chosen:
             seq = choice.request.seq
             bounds = reserved.hole_of(seq), reserved.is_passing(seq)
+            if choice.reserving is not None:
+                yield choice.reserving
             more = choice.request.attempts + 1, choice.pes, choice.forced, choice.units, *bounds
             yield Start(seq, *more, choice.lacked, choice.cleared, by=NAME)
             yield from choice.follow

@@ -14,7 +14,7 @@ from nqspy.core.fair_share import FairShare
 from nqspy.core.gate.room import Room
 from nqspy.core.sight import Seen, SiteView
 from nqspy.core.stock import Stock
-from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Resume, Suspend
+from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Reserving, Resume, Suspend
 from nqspy.model.board import Board
 from nqspy.model.cause import Cause
 from nqspy.model.columns import Columns, Ints
@@ -37,7 +37,8 @@ from nqspy.ports import Answer, Exits, PassView, RequestView
 @dataclass(slots=True)
 class Choice:
     """A request that this pass starts on these PEs with these units, past the limits if ``forced``.
-    ``follow``: the consequences of the start; ``lacked``, ``cleared``: as in `actions.Start`."""
+    ``follow``: the consequences of the start; ``lacked``, ``cleared``: as in `actions.Start`; ``reserving``:
+    changes of reservations before it."""
 
     request: Request
     forced: bool = False
@@ -46,6 +47,7 @@ class Choice:
     lacked: Lacked = ()
     cleared: bool = False
     follow: list[Action] = field(default_factory=list)
+    reserving: Reserving | None = None
 
 
 class Draft:

@@ -30,24 +30,35 @@ class Recheck:
         self._site, self._now, self._samples = site, now, samples
         self._changed = changed
         self._fallen: set[Seq] = set()
-        self._gate = Gate(site, now, lambda: self._ledger)
-        self._gate.reserved.lay_out()
+        self._has_reserved = False
+        self._gate = self._gate_of_now()
+
+    def _gate_of_now(self) -> Gate:
+        self.__dict__.pop("_ledger", None)
+        gate = Gate(self._site, self._now, lambda: self._ledger)
+        gate.reserved.lay_out()
+        return gate
 
     @cached_property
     def _ledger(self) -> FairShare:
         return FairShare(self._site, self._now, self._samples)
 
     def stands(self, action: Action) -> bool:
-        """Whether it may be carried out now: its request unchanged, its PEs free, its limits respected.
+        """Return True if an action may be carried out now: its request is unchanged, its PEs are free, and no
+        limit and no reservation is in its way.
 
-        What a start brings about (a re-dating) falls with the start.
+        What a start brings about (a re-dating) falls with the start. If the request of a start that falls
+        keeps its reservation, later reservations of the plan fall too: they may have been given that room.
         """
+        if self._has_reserved:  # by now the site has the reservations of the plan so far
+            self._gate = self._gate_of_now()
         holds = self._holds(action) and features.stands(self._site, action)
         if isinstance(action, Start):
             if holds:
                 self._add(self._to_be(action.seq, len(action.pes)), action.forced)
             else:
                 self._fallen.add(action.seq)
+        self._has_reserved = holds and isinstance(action, Reserving)
         return holds
 
     def _add(self, request: Request | None, forced: bool) -> None:
@@ -68,7 +79,7 @@ class Recheck:
             case Hold(seq):
                 return self._waits(seq)
             case Reserving(starts):
-                return all(self._is_queued(seq) for seq in starts)
+                return all(map(self._is_queued, starts)) and not any(map(self._is_reserved, self._fallen))
             case Suspend(seq, attempt):
                 return self._unchanged(seq, attempt) and self._site.started[seq].state is State.RUNNING
             case Requeue(seq, attempt):
@@ -78,6 +89,9 @@ class Recheck:
             case Promise():
                 return promises.fits(self._site, action)
         return True
+
+    def _is_reserved(self, seq: Seq) -> bool:
+        return seq in self._site.reserved or array_of(seq) in self._site.reserved
 
     def _is_queued(self, seq: Seq) -> bool:
         request = self._site.requests.get(seq)

@@ -1,13 +1,13 @@
 """A decider in another process: its plan comes late, and is looked at again before it counts."""
 
 import pytest
-from core.harness import House, spec_of
+from core.harness import House, promised, spec_of
 from engine.harness import ANNE, PLAIN, Centre, asked, item, signed
 from msgspec.structs import replace
 
 from nqspy.core.no_exits import NoExits
 from nqspy.core.passes import run_pass
-from nqspy.engine.enact import MISSED
+from nqspy.engine.enact import MISSED, enact
 from nqspy.engine.inputs import Decision
 from nqspy.engine.recheck import Recheck
 from nqspy.model import commands as cm
@@ -366,6 +366,61 @@ def test_nothing_starts_where_a_pe_was_set_offline_meanwhile():
     centre.qmgr("set machine offline=(0)")
     centre.answer()
     assert centre.request(seq).pes == (1,), "the plan had it start on PE 0"
+
+
+def front_and_behind() -> House:
+    """Six PEs, two units, and a queue in front of one in which each request has a reservation."""
+    house = House().machine(pes=6)
+    for name in ("gpu", "matlab"):
+        house.change(ev.Change("create", f"consumable/{name}", {"units": ("0",)}))
+    return house.queue("front", priority=1, order="fcfs").queue("behind", order="fcfs", reserve=None)
+
+
+def rechecked(house: House, *changed: Seq) -> list[Seq]:
+    """Make a plan, and carry out what stands of it although these requests have changed."""
+    told = house.run_pass()
+    recheck = Recheck(house.site, set(changed), house.now, {})
+    orders = list(enact(house.site, told.plan, house.now, house._event, recheck.stands))
+    return [order.seq for order in orders if isinstance(order, Start)]
+
+
+def test_a_start_stands_that_rests_on_a_reservation_moved_in_the_same_plan():
+    house = front_and_behind()
+    house.submit("anne pes=3 wall=4:00", "anne gpu=1 wall=9:00", "anne matlab=1 wall=9:00")
+    house.go()
+    moves, _ = house.submit("anne pes=3 gpu=1 wall=2:00", "anne pes=2 matlab=1 wall=2:00")
+    house.go()
+    (long,) = house.submit("ben pes=2 wall=20:00", queue="front")
+    assert house.go().starts == []
+    house.later(minutes=1).end(2)
+    assert (promised(house, moves), rechecked(house)) == (9, [long])
+    assert promised(house, moves) == 4
+
+
+def test_a_start_stands_that_rests_on_a_reservation_given_up_in_the_same_plan():
+    house = front_and_behind().probe("nfs", "ok")
+    house.submit("anne pes=3 wall=4:00")
+    house.go()
+    (drops,) = house.submit("anne pes=6 needs=nfs wall=2:00")
+    house.go()
+    (long,) = house.submit("ben pes=2 wall=20:00", queue="front")
+    assert house.go().starts == []
+    house.probe("nfs", "broken")
+    assert rechecked(house) == [long]
+    assert house.request(drops).reservation is None
+
+
+@pytest.mark.parametrize(("falls", "minute"), [(False, 4), (True, 5)])
+def test_no_reservation_is_given_the_room_of_one_whose_start_falls(falls, minute):
+    house = front_and_behind()
+    house.submit("anne pes=5 wall=5:00")
+    house.go()
+    first, second = house.submit("anne pes=2 wall=3:00", "anne pes=4 wall=1:00", queue="behind")
+    assert house.go().starts == []
+    house.later(minutes=1).end(1)
+    (narrow,) = house.submit("ben wall=5:00", queue="front")
+    assert rechecked(house, *[first] * falls) == ([] if falls else [first, narrow])
+    assert promised(house, second) == minute
 
 
 def test_an_index_stands_although_its_array_has_a_reservation():

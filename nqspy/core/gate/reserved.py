@@ -388,8 +388,17 @@ class Reservations(StandingReservations):
         if self._laid_out is not None:
             self._laid_out.keep_free(candidate, pes)
 
+    def made_before_start(self) -> Reserving | None:
+        """Return the changes so far as an action, if the next start may rest on one that left something."""
+        return self._take_pending(0) if self.eased else None
+
     def made(self) -> Reserving | None:
-        """Return the reservations that this pass makes, changes or takes back, as an action."""
-        if not self.changes and not (self.early and self._reserved()):
+        """Return the reservations that this pass has made, changed or taken back since, as an action."""
+        is_swept = self.is_moving and (self.changes or self.early)
+        if not self.pending and not (is_swept and self._reserved()):
             return None
-        return Reserving(self.changes, self._site.freed if self.is_moving else 0, self.causes)
+        return self._take_pending(self._site.freed if self.is_moving else 0)
+
+    def _take_pending(self, as_of: int) -> Reserving:
+        made, self.pending, self.eased = self.pending, {}, set()
+        return Reserving(made, as_of, {seq: why for seq, why in self.causes.items() if seq in made})

@@ -11,7 +11,8 @@ from nqspy.model.site import Site
 
 
 class StandingReservations:
-    """``changes``: reservations that the pass makes or changes (None: takes back), ``causes``: why."""
+    """``changes``: reservations that the pass makes or changes (None: takes back), ``causes``: why.
+    ``pending``: changes that no action holds yet, ``eased``: those of them that left something to others."""
 
     def __init__(self, site: Site, now: Instant) -> None:
         self._site, self._now = site, now
@@ -22,12 +23,17 @@ class StandingReservations:
         self._more = Counter[str]()
         self._gave_up = False
         self.changes: dict[Seq, Reservation | None] = {}
+        self.pending: dict[Seq, Reservation | None] = {}
+        self.eased: set[Seq] = set()
         self.causes: dict[Seq, str] = {}
 
     def _change(self, request: Request, made: Reservation | None, cause: str = "") -> None:
         """Give a request this reservation; None: none any more, for this cause."""
-        self._more[request.queue] += (made is not None) - self._is_reserved(request.seq)
-        self.changes[request.seq] = made
+        former = self._is_reserved(request.seq)
+        self._more[request.queue] += (made is not None) - former
+        if former:
+            self.eased.add(request.seq)
+        self.changes[request.seq] = self.pending[request.seq] = made
         if cause:
             self.causes[request.seq] = cause
 
@@ -35,6 +41,8 @@ class StandingReservations:
         """Use up the reservation of a request that starts, or of an array of which an index starts."""
         self._more[request.queue] -= self._is_reserved(request.seq)
         self.changes.pop(request.seq, None)
+        self.pending.pop(request.seq, None)
+        self.eased.discard(request.seq)
         self._begun.add(request.seq)
 
     def _next_turn(self) -> int:
