@@ -10,6 +10,8 @@ from itertools import chain
 from traceback import format_exc
 from typing import Any
 
+from msgspec.structs import replace
+
 from nqspy.engine.enact import decided, enact, tells
 from nqspy.engine.handlers import depend, shifts
 from nqspy.engine.handlers import exits as exits_desk
@@ -26,8 +28,9 @@ from nqspy.model import events as ev
 from nqspy.model import observations as ob
 from nqspy.model.actions import Action, Hold, Move, Notify, Plan, Redate, Reserving, Resume, Start, Suspend
 from nqspy.model.errors import NqspyError, Refusal, as_refusal
-from nqspy.model.ids import Instant, Seq
+from nqspy.model.ids import Instant, Seq, array_of
 from nqspy.model.promises import Promise
+from nqspy.model.reasons import Reason
 from nqspy.model.requests import Used
 from nqspy.model.site import Site
 from nqspy.ports import CommitFailed, Decider, Executor, Exits, Journal
@@ -39,6 +42,8 @@ _TOLD_ALREADY = (Notify, Redate, Reserving, Move, Hold, Promise)
 INTERNAL = "internal error, see the daemon's log"
 RETRY_COMMIT = 2_000
 """Time after which what could not be committed is tried again, ms."""
+FIRST_PAUSE, LONGEST_PAUSE = 1_000, 64_000
+"""Time until the next pass if actions of plan after plan do not stand, ms: doubled from plan to plan."""
 
 
 class Engine:
@@ -81,6 +86,8 @@ class Engine:
         self._void = False
         self._changed, self._pass_failed = set[Seq](), False
         self._asked_at = Instant(0)
+        # Plans in a row with actions that did not stand.
+        self._drops = 0
         # Observations to take again, the one being taken, and when to try again after a commit failed.
         self._retry: list[ob.Observation | ob.SiteObservation] = []
         self._taking: ob.Observation | ob.SiteObservation | None = None
@@ -370,27 +377,42 @@ class Engine:
         asked for, if anything did."""
         short_before, self.plan = self.plan.short_of_pes, plan
         if not tells(plan, short_before):
+            self._drops = 0
             return
         wait = passed_over(self.site, plan) if self.journal.remembers else ()
         tx.emit(decided(plan, wait, self.exits, self._asked_earlier(tx)))
         exits_desk.tell_failures(tx, plan.failures)
-        for order in enact(self.site, plan, tx.now, tx.emit, lambda a: self._stands(a, recheck)):
+        stands = _always if recheck is None else recheck.stands
+        for order in enact(self.site, plan, tx.now, tx.emit, stands):
             if isinstance(order, (Move, Suspend, Resume)):
                 self._mark()
             tx.act(order)
             if isinstance(order, Start):
                 shifts.foretell(tx, order.seq)
+        if recheck is None or not recheck.drops:
+            self._drops = 0
+        else:
+            self._decide_again(recheck.fallen, tx.now)
+
+    def _decide_again(self, fallen: Mapping[Seq, Reason], now: Instant) -> None:
+        """Have another pass decide on the actions that do not stand: at once after one plan, as something may
+        have changed since it was asked for; later and later while plan after plan has such actions."""
+        if self._drops == 0:
+            self._mark()
+        pause = min(FIRST_PAUSE << self._drops, LONGEST_PAUSE)
+        self._drops += 1
+        reasons, wake = self.plan.reasons, self.plan.wake_at or now + pause
+        wake = Instant(max(now + FIRST_PAUSE, min(wake, now + pause)))
+        own = {**reasons.own, **{self._waiting(seq): why for seq, why in fallen.items()}}
+        self.plan = replace(self.plan, wake_at=wake, reasons=replace(reasons, own=own))
+
+    def _waiting(self, seq: Seq) -> Seq:
+        """Return the request with whose reason a start waits: of an index that has not begun its array."""
+        return seq if seq in self.site.requests else array_of(seq) or seq
 
     def _asked_earlier(self, tx: Transaction) -> Instant | None:
         """When the pass was asked for whose plan comes now, if that was at another instant."""
         return self._asked_at if self._asked_at != tx.now else None
-
-    def _stands(self, action: Action, recheck: Recheck | None) -> bool:
-        """Whether it may be carried out; what may not is to be decided anew."""
-        if recheck is None or recheck.stands(action):
-            return True
-        self._mark()
-        return False
 
     # ------------------------------------------------------------ committing
 
@@ -434,3 +456,8 @@ class Engine:
                     if isinstance(action, Start):
                         text = f"it could not be started: {INTERNAL}"
                         self._retry.append(ob.ObservedNotStarted(seq, action.attempt, text))
+
+
+def _always(action: Action) -> bool:
+    """Return True: a plan of this process and instant stands."""
+    return True

@@ -12,8 +12,13 @@ from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Reserving, 
 from nqspy.model.ids import Instant, Seq, array_of
 from nqspy.model.molded import sized
 from nqspy.model.promises import Promise
+from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request, State, Used
 from nqspy.model.site import Site
+
+(_NOT_AS_PLANNED,) = reason_kinds(
+    ReasonCode.LATER, not_as_planned="the last pass chose it, but it could not start as planned"
+)
 
 
 class Recheck:
@@ -22,6 +27,7 @@ class Recheck:
     ``changed``: requests to which something happened since the plan was asked for; ``now``: when it comes. A
     change of settings or shift voids a whole plan: that is not asked here. ``samples``: use of running
     attempts as last told. Whoever made the plan is not trusted: whatever it says, the site stays sound.
+    ``drops``: actions that do not stand so far, ``fallen``: the starts among them, each with its reason.
     """
 
     def __init__(
@@ -29,7 +35,7 @@ class Recheck:
     ) -> None:
         self._site, self._now, self._samples = site, now, samples
         self._changed = changed
-        self._fallen: set[Seq] = set()
+        self.drops, self.fallen = 0, dict[Seq, Reason]()
         self._has_reserved = False
         self._gate = self._gate_of_now()
 
@@ -57,7 +63,8 @@ class Recheck:
             if holds:
                 self._add(self._to_be(action.seq, len(action.pes)), action.forced)
             else:
-                self._fallen.add(action.seq)
+                self.fallen.setdefault(action.seq, _NOT_AS_PLANNED("scheduler"))
+        self.drops += not holds
         self._has_reserved = holds and isinstance(action, Reserving)
         return holds
 
@@ -73,13 +80,13 @@ class Recheck:
             case Start():
                 return self._may_start(action)
             case Redate():
-                return action.cause not in self._fallen and 0 <= action.date <= self._now
+                return action.cause not in self.fallen and 0 <= action.date <= self._now
             case Move(seq, queue):
                 return self._waits(seq) and queue in self._site.settings.queues
             case Hold(seq):
                 return self._waits(seq)
             case Reserving(starts):
-                return all(map(self._is_queued, starts)) and not any(map(self._is_reserved, self._fallen))
+                return all(map(self._is_queued, starts)) and not any(map(self._is_reserved, self.fallen))
             case Suspend(seq, attempt):
                 return self._unchanged(seq, attempt) and self._site.started[seq].state is State.RUNNING
             case Requeue(seq, attempt):
@@ -132,6 +139,13 @@ class Recheck:
         return None if gone or found is None else sized(found, pes)
 
     def _may_start(self, action: Start) -> bool:
+        reason = self._refusal(action) if self._is_as_planned(action) else _NOT_AS_PLANNED("scheduler")
+        if reason is not None:
+            self.fallen[action.seq] = reason
+        return reason is None
+
+    def _is_as_planned(self, action: Start) -> bool:
+        """Return True if the request waits as it did, and the PEs and units that it shall get are free."""
         site, request = self._site, self._to_be(action.seq, len(action.pes))
         if request is None or request.state is not State.QUEUED or request.attempts + 1 != action.attempt:
             return False
@@ -140,17 +154,22 @@ class Recheck:
             return False
         if not self._are_pes(action.pes, request) or not self._has_slots(action.pes, request):
             return False
-        if not consumables.may_have(site, request.spec.ask.consumables, action.units):
-            return False
-        if features.keeping(site, request, but=action.by) is not None:
-            return False
-        if request.rank >= NOW:
-            return True
-        if self._gate.limit(request, action.forced) is not None:
-            return False
-        if action.forced or action.cleared:
-            return True
+        return consumables.may_have(site, request.spec.ask.consumables, action.units)
+
+    def _refusal(self, action: Start) -> Reason | None:
+        """Return why a request may not start that waits as planned."""
+        site, request = self._site, self._to_be(action.seq, len(action.pes))
+        assert request is not None
+        reason = features.keeping(site, request, but=action.by)
+        if reason is not None or request.rank >= NOW:
+            return reason
+        reason = self._gate.limit(request, action.forced)
+        if reason is not None or action.forced or action.cleared:
+            return reason
         # An index that has not begun has the reservation of its array.
         array = site.requests.get(array_of(request.seq) or 0) if request.seq not in site.requests else None
         candidate, reserved = sized(array or request, len(action.pes)), self._gate.reserved
-        return reserved.delaying(candidate) is None and reserved.is_as_found(candidate, action)
+        reason = reserved.delaying(candidate)
+        if reason is None and not reserved.is_as_found(candidate, action):
+            return _NOT_AS_PLANNED("scheduler")
+        return reason

@@ -4,7 +4,7 @@ import pytest
 
 from nqspy.core import passes  # noqa: F401  declares the kinds
 from nqspy.decider import backoff  # noqa: F401
-from nqspy.engine import explain  # noqa: F401
+from nqspy.engine import explain, recheck  # noqa: F401
 from nqspy.model.reason_texts import Sentence
 from nqspy.model.reasons import KINDS, Reason, ReasonCode, are_sound, told
 
@@ -103,6 +103,9 @@ SAID = {
     "no_destination": ("queue in", ("night: no",), "no destination takes it: night: no"),
     "no_destination_now": ("queue in", ("night: full",), "no destination takes it: night: full"),
     "no_pe_free": ("machine", (1, 8, None, None), "it asks for 1 PE, none of 8 PEs is free"),
+    "not_as_planned": (
+        "scheduler", (), "the last pass chose it, but it could not start as planned"
+    ),
     "not_yet": ("scheduler", (), "no pass has examined it yet"),
     "offers_bounded": (
         "global", (1_000,),

@@ -5,6 +5,7 @@ from core.harness import House, promised, spec_of
 from engine.harness import ANNE, PLAIN, Centre, asked, item, signed
 from msgspec.structs import replace
 
+from nqspy.core.gate.gate import Gate
 from nqspy.core.no_exits import NoExits
 from nqspy.core.passes import run_pass
 from nqspy.engine.enact import MISSED, enact
@@ -17,6 +18,7 @@ from nqspy.model.actions import ExitFailure, Hold, Move, Plan, Redate, Requeue, 
 from nqspy.model.arrays import ArraySpec
 from nqspy.model.cause import cause_of
 from nqspy.model.ids import Instant, Seq, array_key, member
+from nqspy.model.reasons import told
 
 
 class Later:
@@ -355,8 +357,8 @@ def test_a_promised_start_that_its_plan_delays_is_told_with_its_cause():
     before = len(centre.events(ev.Reserved))
     centre.answer()
     assert centre.starts() == [1, 2]
-    [told] = centre.events(ev.Reserved)[before:]
-    assert told.starts == {2: replace(promised, late=MISSED)}
+    [event] = centre.events(ev.Reserved)[before:]
+    assert event.starts == {2: replace(promised, late=MISSED)}
 
 
 def test_nothing_starts_where_a_pe_was_set_offline_meanwhile():
@@ -378,9 +380,9 @@ def front_and_behind() -> House:
 
 def rechecked(house: House, *changed: Seq) -> list[Seq]:
     """Make a plan, and carry out what stands of it although these requests have changed."""
-    told = house.run_pass()
+    plan = house.run_pass().plan
     recheck = Recheck(house.site, set(changed), house.now, {})
-    orders = list(enact(house.site, told.plan, house.now, house._event, recheck.stands))
+    orders = list(enact(house.site, plan, house.now, house._event, recheck.stands))
     return [order.seq for order in orders if isinstance(order, Start)]
 
 
@@ -421,6 +423,48 @@ def test_no_reservation_is_given_the_room_of_one_whose_start_falls(falls, minute
     (narrow,) = house.submit("ben wall=5:00", queue="front")
     assert rechecked(house, *[first] * falls) == ([] if falls else [first, narrow])
     assert promised(house, second) == minute
+
+
+class Soon(Later):
+    """A decider whose plans arrive 10 ms after they were asked for; ``sim``: the driver that asks it."""
+
+    sim = None
+
+    def ask(self, site, now, samples):
+        super().ask(site, now, samples)
+        if self.sim is not None:
+            self.sim.heap.push(Instant(now + 10), Decision(self.plans.pop()))
+
+
+class Refusing(Gate):
+    """A gate with a rule that the passes do not have."""
+
+    def limit(self, ask, forced=False):
+        return REFUSED
+
+
+REFUSED = told("LIMIT", "queue batch", "it never starts")
+
+
+@pytest.mark.parametrize("line", ["anne", "anne wall=1:00 pes=2"])
+def test_passes_back_off_while_the_recheck_refuses_each_plan(monkeypatch, line):
+    decider = Soon()
+    centre = Centre(PLAIN + "set queue batch order=fcfs reserve=all\n", decider=decider)
+    decider.sim = centre.sim
+    centre.sim.feed([Decision(decider.plans.pop())])
+    monkeypatch.setattr("nqspy.engine.recheck.Gate", Refusing)
+    (seq,) = centre.submit(line)
+    before = decider.asked
+    centre.later(minutes=1)
+    assert centre.starts() == []
+    assert 5 <= decider.asked - before <= 8
+    assert centre.engine.plan.reasons.own[seq] == REFUSED
+    before = decider.asked
+    centre.submit("ben")
+    assert decider.asked == before + 1, "what happens calls for a pass all the same"
+    monkeypatch.undo()
+    centre.later(minutes=2)
+    assert centre.starts()[0] == seq
 
 
 def test_an_index_stands_although_its_array_has_a_reservation():
