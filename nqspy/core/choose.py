@@ -43,13 +43,15 @@ class Stamp(NamedTuple):
 
 class QueuePass:
     """A queue in a pass. ``blocked``: candidates that were examined and did not start, by row. ``open``:
-    it may have a next row; ``held``: an exit closed it for this pass; ``stamp``: when no row was left."""
+    it may have a next row; ``held``: an exit closed it for this pass; ``stamp``: when no row was left;
+    ``opened``: how often other queues had given up a later reservation when its first row was asked for."""
 
     def __init__(self, candidates: Candidates, policy: Skip, rows: Iterator[int]) -> None:
         self.queue = candidates.queue
         self.candidates, self.policy, self.rows = candidates, policy, rows
         self.blocked: dict[int, Request] = {}
         self.open, self.held, self.stamp = True, False, Stamp()
+        self.opened: int | None = None
 
 
 class Chooser:
@@ -93,6 +95,7 @@ class Chooser:
         self._serve_urgent()
         while (step := self._next_step()) is not None:
             self._examine(*step)
+        self.gate.reserved.go_on = any(map(self._could_reserve_earlier, self._queues))
         self._explanation.freed = self._offers.asking and any(map(self._could_go_on, self._queues))
         for each in self._queues:
             self._explanation.close(each.candidates, each.policy)
@@ -118,6 +121,8 @@ class Chooser:
             if not each.open and not self._offers.asking:
                 self._reopen(each)
             if each.open and not each.held:
+                if each.opened is None:
+                    each.opened = self.gate.reserved.opened_beside(each.queue.name)
                 if each.policy.asks_exits:
                     self._offers.begin(each.candidates, len(self._queues) - n)
                 if (row := next(each.rows, None)) is not None:
@@ -155,6 +160,12 @@ class Chooser:
             return False
         chosen = each.policy.reopen(self._eligible(each))
         return bool(chosen) or (chosen is not None and each.policy.any_startable(each.candidates))
+
+    def _could_reserve_earlier(self, each: QueuePass) -> bool:
+        """Return True if other queues have given up something since the reservations of this queue were
+        examined: the next pass examines all again."""
+        reserved, name = self.gate.reserved, each.queue.name
+        return each.opened not in (None, reserved.opened_beside(name)) and reserved.count(name) > 0
 
     # ------------------------------------------------------------ one candidate
 

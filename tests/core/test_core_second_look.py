@@ -130,3 +130,44 @@ def test_who_comes_to_a_limit_of_his_own_by_a_start_of_another_queue_lets_others
     assert house.why(wide).matches(kind="limit_reached", values=("global user", 2, None, "ben"))
     house.submit("dora pes=5", queue="strict")
     assert house.go().starts == []
+
+
+def in_the_next_pass(house: House) -> list[int]:
+    """Return what the next pass starts, which comes at once; no other is to follow at once."""
+    assert house.plan.wake_at == house.now + 1
+    starts = house.later(ms=1).go().starts
+    assert house.plan.wake_at != house.now + 1
+    assert house.site.swept == house.site.freed
+    return starts
+
+
+def test_a_reservation_moves_at_once_that_one_of_another_queue_has_left_room_for(two):
+    two.change(ev.Change("create", "consumable/barrier", {"units": ("0",)}))
+    two.set("queue/front/reserve", None)
+    two.submit("anne pes=3 wall=4:00", "anne gpu=1 wall=9:00", "anne matlab=1 wall=9:00")
+    two.submit("anne barrier=1 wall=7:00")
+    two.go()
+    two.submit("anne pes=3 gpu=1 wall=2:00", "anne pes=2 matlab=1 wall=2:00")
+    two.go()
+    (long,) = two.submit("ben pes=2 barrier=1 wall=20:00", queue="front")
+    two.go()
+    assert promised(two, long) == 11
+    after_a_minute(two, 2)
+    assert two.go().starts == []
+    assert in_the_next_pass(two) == []
+    assert promised(two, long) == 7
+
+
+def test_a_start_is_possible_at_once_that_waited_for_a_reservation_without_a_time(house):
+    house.machine(pes=4).queue("behind", order="fcfs", reserve=1)
+    house.queue("front", priority=1, order="fcfs", reserve=None)
+    waits(house, "anne pes=3")
+    (first,) = house.submit("cleo pes=2 wall=5:00", queue="behind")
+    house.go()
+    wide, short = house.submit("ben pes=4 wall=20:00", "ben wall=1:00", queue="front")
+    assert house.go().starts == []
+    after_a_minute(house, 1)
+    assert house.go().starts == [first]
+    assert promised(house, wide) is None, "it was examined before the other request started"
+    assert in_the_next_pass(house) == [short]
+    assert promised(house, wide) == pytest.approx(6, abs=0.001)

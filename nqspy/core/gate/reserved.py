@@ -393,11 +393,13 @@ class Reservations(StandingReservations):
         return self._take_pending(0) if self.eased else None
 
     def made(self) -> Reserving | None:
-        """Return the reservations that this pass has made, changed or taken back since, as an action."""
-        is_swept = self.is_moving and (self.changes or self.early)
-        if not self.pending and not (is_swept and self._reserved()):
+        """Return the reservations that this pass has made, changed or taken back since, as an action. Its
+        ``as_of`` is one less if the next pass is to examine all reservations again."""
+        freed, goes_on = self._site.freed, self._site.swept == self._site.freed - 1
+        was_used = self.is_moving and (self.changes or self.early or goes_on) and self._reserved()
+        if not self.pending and not was_used:
             return None
-        return self._take_pending(self._site.freed if self.is_moving else 0)
+        return self._take_pending(freed - self.go_on if self.is_moving else 0)
 
     def _take_pending(self, as_of: int) -> Reserving:
         made, self.pending, self.eased = self.pending, {}, set()

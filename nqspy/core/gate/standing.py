@@ -12,7 +12,8 @@ from nqspy.model.site import Site
 
 class StandingReservations:
     """``changes``: reservations that the pass makes or changes (None: takes back), ``causes``: why.
-    ``pending``: changes that no action holds yet, ``eased``: those of them that left something to others."""
+    ``pending``: changes that no action holds yet, ``eased``: those of them that left something to others.
+    ``go_on``: the next pass is to examine all reservations again."""
 
     def __init__(self, site: Site, now: Instant) -> None:
         self._site, self._now = site, now
@@ -21,7 +22,7 @@ class StandingReservations:
         self._due: list[Request] | None = None
         self._last_turn: int | None = None
         self._more = Counter[str]()
-        self._gave_up = False
+        self._gave_up = self.go_on = False
         self.changes: dict[Seq, Reservation | None] = {}
         self.pending: dict[Seq, Reservation | None] = {}
         self.eased: set[Seq] = set()
@@ -121,9 +122,9 @@ class StandingReservations:
 
     def next_at(self) -> Instant | None:
         """Return when the next reserved time comes, or a start that is due becomes late. A start that is
-        known to be late wakes no pass. If the pass has taken back a reservation, the next pass comes at once:
-        this one has examined the others before."""
-        if self._gave_up and self._reserved():
+        known to be late wakes no pass. If the pass has taken back a reservation, or another queue has given
+        up something after this pass examined one, the next pass comes at once."""
+        if self.go_on or (self._gave_up and self._reserved()):
             return Instant(self._now + 1)
         times = [each.at for each in self._reserved().values() if each.at is not None and not each.late]
         dues = (at if at > self._now else at + MOMENT + 1 for at in times)
