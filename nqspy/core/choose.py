@@ -1,6 +1,6 @@
 """The chooser: one loop that takes candidates in turn and starts those that the gate lets pass.
 
-while a queue has a next row:            the first queue by priority
+while a queue has a next row:            suspended requests, class queues, then the others by priority
     for ask in variants of the candidate:
         policy.refuses(ask)?             the gate: limits, room, reservations
     start it, or policy.blocked(candidate)
@@ -176,6 +176,9 @@ class Chooser:
         if answer is not None and answer.verdict != "force":
             if self._offers.refuse(each.candidates, candidate, answer):
                 self._explanation.hold_line(each.candidates, candidate)
+                cause = f"{answer.who} closes the line of the queue: {answer.text}"
+                for name in sorted(each.candidates.names):
+                    self.gate.reserved.note_late(name, cause)
                 each.held = not each.candidates.keep_returning()
             return None
         forced = candidate.rank >= NOW or answer is not None

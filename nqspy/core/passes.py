@@ -96,11 +96,14 @@ def _explain(site: Site, request: Request, reasons: Reasons, gate: Gate) -> Reas
     if request.state is not State.QUEUED:
         return None
     reason = of_itself(gate, request, reasons)
+    closing = reasons.closing.get(request.queue)
     if reason is None and _is_served(site, request):
-        reason = gate.limit(request) or gate.reserved.delaying(request)
+        reason = gate.limit(request)
+        # With backfill=none none passes the blocker, whether it would delay its reservation or not.
+        if closing is None or request.reservation or site.settings.queues[request.queue].backfill != "none":
+            reason = reason or gate.reserved.delaying(request)
     if reason is not None:
         return reason
-    closing = reasons.closing.get(request.queue)
     if closing is not None:
         # Requests with a reservation were examined before the others.
         ahead = 0 if request.reservation is not None else closing.ahead

@@ -112,6 +112,7 @@ class LookAhead:
     ) -> None:
         left = beyond(site, MOST).difference(wanted)
         self._site, self._now, self._between, self._left = twin_of(site, left), now, between, left
+        self._moves = site.moves  # runs add their own moves to their sites
         # What is made up in a run is no evidence of how long requests run.
         self._past = site.lifetimes.copy(closed=True)
         self._new = None if request is None else request.seq
@@ -170,7 +171,7 @@ class LookAhead:
 
     def _run(self, lengths: "_Lengths", exits: Exits, last: bool) -> AheadRun:
         site = self._site if last else twin_of(self._site)
-        moves = OutOnly(lengths.per_move(site.moves) or 0)
+        moves = OutOnly(lengths.per_move(self._moves) or 0)
         return AheadRun(site, lengths, self._now, exits, self._between, moves)
 
     def _foresee(
@@ -217,7 +218,7 @@ class LookAhead:
         """What it rests on where somebody gave way in it."""
         if not run.executor.moved:
             return ""
-        takes = lengths.per_move(self._site.moves)
+        takes = lengths.per_move(self._moves)
         return UNMOVED if takes is None else MOVED.format(seconds=takes / 1000, which=lengths.moved)
 
     def _lucky(self) -> dict[str, str]:

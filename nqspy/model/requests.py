@@ -301,7 +301,7 @@ class Attempt(Struct, frozen=True, omit_defaults=True):
 
     ``starting``: decided, not yet reported by the executor. ``charged`` is the use already charged; ``rate``:
     at which it counts as charged while it runs (thousandths of a PE), since ``charged_at``. ``pause``: it is
-    suspended; ``resumed``: when it last went on, ``resumed_by_person``: when somebody last let it.
+    suspended; ``resumed``: when it last went on, ``resumed_by_person``: when a person last resumed it.
     ``ending``: who asked for its end. ``preempted_times``: how often it gave way, ``preempted_bytes``: what
     it held when it last did, ``moved``: how often it left its PEs so. ``suspended_time``: how long it was
     suspended before. ``units``: of consumables, its own until its processes have ended; ``adjusted``: it asks

@@ -283,7 +283,7 @@ def _move_out(request: Request, event: ev.MovedOut, at: Instant, ages: Ages) -> 
 
 def _resume(request: Request, event: ev.Resumed, at: Instant, ages: Ages) -> None:
     former = request.run
-    let = former.resumed_by_person if event.because().is_feature else at
+    let = at if event.because().is_person else former.resumed_by_person
     pes, still = event.pes or former.pes, former.suspended_time
     still += at - former.pause.at if former.pause is not None else 0
     request.attempt = replace(

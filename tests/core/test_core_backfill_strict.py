@@ -174,3 +174,12 @@ def test_a_request_with_a_reservation_stands_before_a_shorter_one_that_it_blocks
     assert strict.standing("night").line() == [long, shorter]
     strict.schedule(shorter, "next")
     assert strict.standing("night").line() == [shorter, long]
+
+
+def test_the_reason_behind_a_blocker_with_a_reservation_is_the_blocker(strict):
+    (blocker,) = strict.submit("ben pes=6 wall=5:00")
+    strict.go()
+    (narrow,) = strict.submit("cleo pes=1 wall=1:00:00", queue="night")
+    strict.go()
+    assert strict.why(narrow).kind == "in_line"
+    assert strict.site.id_of(blocker) in strict.why(narrow).text

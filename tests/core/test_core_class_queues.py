@@ -234,3 +234,35 @@ def test_redated_jobs_take_their_new_place_at_once(gang):
     first_date = gang.request(second).date_in_queue - 1
     gang.exits(elected=elected)
     assert gang.go().starts == [early, third]
+
+
+def test_no_block_is_cleared_for_a_job_that_has_not_waited(gang):
+    gang.set("class/standby/wait", 7_200_000)
+    gang.submit("anne class=benchmark pes=8")
+    gang.go()
+    gang.submit("ben class=standby pes=2")
+    gang.exits(may_force=False, jobselect=lambda request, view: None)
+    gang.go()
+    assert made(gang.site, "bumper") == {}
+
+
+# ---------------------------------------------------------------- jobs that come back
+
+
+def test_a_job_that_gave_way_comes_back_under_the_limits(gang):
+    gang.set("queue/apps/user_limit", 1)
+    victim = gang.submit("anne class=standby pes=8", queue="apps")[0]
+    gang.go()
+    gang.later(hours=1)
+    bumper = gang.submit("ben class=interactive pes=8")[0]
+    assert suspended(gang.go()) == [victim]
+    gang.moved_out(victim)
+    assert gang.go().starts == [bumper]
+    other = gang.submit("anne class=interactive pes=1")[0]
+    gang.end(bumper)
+    assert gang.go().starts == [other]
+    assert gang.request(victim).pes_released
+    assert gang.why(victim).code == "LIMIT"
+    gang.end(other)
+    gang.go()
+    assert not gang.request(victim).pes_released

@@ -2,7 +2,7 @@
 nobody whom another's answer reaches; and that the walk goes on whatever happens."""
 
 import pytest
-from core.harness import refuse
+from core.harness import hold_line, refuse
 
 from nqspy.model.reasons import ReasonCode
 from nqspy.ports import Answer
@@ -275,3 +275,35 @@ def test_no_request_has_the_limit_of_another_owner_as_its_reason(house, may_forc
     )
     assert house.go().starts == [ben]
     assert [house.why(seq).code.value for seq in (wide, anne, cleo)] == ["LIMIT", "LIMIT", "NO_PES"]
+
+
+# ---------------------------------------------------------------- reservations
+
+
+@pytest.fixture
+def promised(house):
+    """One PE, held for five minutes; then a request has it, by its reservation."""
+    house.machine(pes=1).queue("night", order="sjf", reserve=1)
+    running = house.submit("anne wall=5:00")[0]
+    house.go()
+    house.first = house.submit("ben wall=10:00")[0]
+    house.go()
+    house.shorter = house.submit("cleo wall=6:00")[0]
+    house.go()
+    house.later(minutes=5).end(running)
+    return house
+
+
+def test_when_an_exit_refuses_the_request_whose_time_has_come_another_pass_comes_at_once(promised):
+    promised.exits(jobselect=lambda request, view: refuse() if request.seq == promised.first else None)
+    told = promised.go()
+    assert told.starts == []
+    assert told.plan.wake_at == promised.now + 1
+    promised.later(ms=1)
+    assert promised.go().starts == [promised.shorter]
+
+
+def test_a_reservation_behind_a_line_that_an_exit_holds_is_late_by_the_exit(promised):
+    promised.exits(jobselect=lambda request, view: hold_line() if request.seq == promised.shorter else None)
+    assert promised.go().starts == []
+    assert "exits/test" in promised.request(promised.first).reservation.late

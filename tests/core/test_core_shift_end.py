@@ -212,6 +212,18 @@ def test_what_an_operator_lets_go_on_is_left_alone_until_the_shift_comes_again(h
     assert [type(action) for action in house.go().actions] == [Suspend]
 
 
+def test_a_request_that_the_scheduler_resumed_gives_way_when_its_queue_stops_again(house):
+    house.machine(pes=1).queue("night")
+    house.submit("anne")
+    house.go()
+    day(house, "suspend", "stop night")
+    house.go()
+    house.later(seconds=5).set("queue/night/started", True)
+    assert [type(action) for action in house.go().actions] == [Resume]
+    house.later(seconds=5).set("queue/night/started", False)
+    assert [type(action) for action in house.go().actions] == [Suspend]
+
+
 def test_one_that_another_feature_parked_does_not_come_back_into_a_stopped_queue(house):
     house.machine(pes=1).queue("night")
     house.submit("anne")

@@ -112,6 +112,7 @@ def test_what_a_move_takes_is_said_and_known_only_once_one_was_made():
     latest = centre.outlooks(short)[short].latest
     assert latest.start == begin + 60_000
     assert latest.basis.endswith(UNMOVED)
+    assert UNMOVED in centre.outlooks(short)[short].probably.basis
     centre.later(seconds=65)
     assert centre.state(long) == "suspended"
     assert centre.state(short) == "queued", "it moves out for 12 s"

@@ -100,24 +100,34 @@ class Preempt(Skip):
         all jobs."""
         yield from filter(self._jobs.is_left, self._jobs.scheduled())
         self._stage = "bumpers"
-        while self._bumper is None and (row := self._next_bumper()) is not None:
-            if self._jobs.is_left(row):
-                yield row
+        for bumper in self._bumpers():
+            if self._jobs.is_left(bumper):
+                yield bumper
             else:
-                self._reserve_block(row)
+                self._reserve_block(bumper)
+            if self._bumper is not None:
+                break
         self._stage = "all"
         while (row := self._jobs.best()) is not None:
             yield row
 
-    def _next_bumper(self) -> int | None:
-        """Return the bumper with a block that is being cleared, unless there is one of a higher class."""
-        jobs = self._jobs.jobs
-        rows = [row for row in jobs if row in self._scheduled or self._jobs.is_left(row)]
-        first = next(filter(self._may_bump, rows), None)
+    def _bumpers(self) -> Iterator[int]:
+        """Yield the bumpers in order; first the one with a block that is being cleared, unless there is one
+        of a higher class."""
+        jobs, rows = self._jobs.jobs, list(self._jobs.jobs)
+        first = next(filter(self._is_bumper, rows), None)
         former = None if self._promised is None else self._promised["seq"]
-        if first is None or former not in rows or not self._may_bump(former):
-            return first
-        return first if jobs[first].kind.priority > jobs[former].kind.priority else former
+        if first is None:
+            return
+        rank = jobs[first].kind.priority
+        if former is not None and self._is_bumper(former) and rank <= jobs[former].kind.priority:
+            yield former
+        yield from filter(self._is_bumper, rows)
+
+    def _is_bumper(self, row: int) -> bool:
+        """True if a job that was not examined as a bumper may be one."""
+        waits = row in self._jobs.jobs and (row in self._scheduled or self._jobs.is_left(row))
+        return waits and self._may_bump(row)
 
     def _may_bump(self, row: int) -> bool:
         """True if a job has waited too long, and only PEs keep its least size from being loaded."""
@@ -144,7 +154,7 @@ class Preempt(Skip):
         return next((row for row in rows if refuses(self._least(self._jobs.request(row))) is None), None)
 
     def may_reserve(self, candidates: Candidates) -> bool:
-        return self._bumper is None and self._next_bumper() is not None
+        return self._bumper is None and next(self._bumpers(), None) is not None
 
     # ------------------------------------------------------------ the gate's answers
 
@@ -186,8 +196,8 @@ class Preempt(Skip):
         return next((reason for reason in reasons if reason is not None), None)
 
     def _limit(self, ask: Request, forced: bool = False) -> Reason | None:
-        """Return the other limit that refuses a job; limits count one that returns already."""
-        return None if ask.state is State.SUSPENDED else self.gate.limit(ask, forced)
+        """Return the other limit that refuses a job, also one that returns."""
+        return self.gate.limit(ask, forced)
 
     def place(self, ask: Request) -> tuple[int, ...]:
         """Return the PEs nearest to PE 0."""
@@ -221,7 +231,7 @@ class Preempt(Skip):
         self._draft.short_domains.add(self._domain.name)
         if self._stage == "scheduled":
             self._scheduled.add(candidate.seq)  # it may be a bumper
-        elif self._stage == "bumpers":
+        elif self._stage == "bumpers" and self._may_bump(candidate.seq):
             self._reserve_block(candidate.seq)
 
     # ------------------------------------------------------------ the block

@@ -21,7 +21,7 @@ _NOTHING = Ask()
 class Drain(Rule):
     """The time that is left before a queue is stopped; a request without any wall limit is let through."""
 
-    holds_forced = True
+    holds_forced = counts_suspended = True  # what has begun may go on
 
     def __init__(self, site: Site, queue: str, now: Instant) -> None:
         self._site, self._queue, self._closing = site, queue, site.upcoming_stops[queue]

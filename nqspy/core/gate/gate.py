@@ -107,7 +107,7 @@ class Gate:
     def limit(self, ask: Request, forced: bool = False) -> Reason | None:
         """Return the limit that holds a request: one under which it never can start, else the first."""
         if ask.rank >= NOW:
-            return None if self._units is None else self._units.refuses(ask)
+            return None if self._units is None or ask.state is State.SUSPENDED else self._units.refuses(ask)
         reasons = self._reasons(ask, forced)
         return gravest(reasons) if reasons else None
 
@@ -129,7 +129,10 @@ class Gate:
     def _reasons(self, ask: Request, forced: bool = False) -> list[Reason]:
         capped = None if forced or not self._caps.bound else self._caps.never(ask)
         found = [] if capped is None else [capped]
+        returns = ask.state is State.SUSPENDED
         for rule in self.rules(ask.queue):
+            if returns and (rule.counts_suspended or not ask.pes_released):
+                continue  # it is counted already
             if rule.holds_forced or not (forced or (rule.whole_queue and not self._run_limits)):
                 reason = rule.refuses(ask)
                 if reason is not None:
@@ -179,11 +182,8 @@ class Gate:
 
     def resume(self, request: Request) -> None:
         """Count a suspended request as running again; one that kept its PEs never ceased to count."""
-        self.version += 1
         self.reserved.resume(request)
-        for rule in self.rules(request.queue) if request.pes_released else ():
-            if not rule.counts_suspended:
-                rule.add(request)
+        self._count_again(request)
 
     def drop(self, candidate: Request, cause: str) -> None:
         """Take back the reservation of a candidate."""
@@ -207,7 +207,9 @@ class Gate:
         free.update(*(self.site.started[seq].pes for seq in self.reserved.resting))
         self.reserved.keep_free(candidate, len(free.intersection(pes)))
         self.room.keep_free(candidate.queue, pes)
-        if candidate.state is not State.SUSPENDED:  # limits count a suspended one already
+        if candidate.state is State.SUSPENDED:
+            self._count_again(candidate)
+        else:
             self.count(candidate)
             self.keeps = True
 
@@ -216,6 +218,13 @@ class Gate:
         self.version += 1
         for rule in self.rules(request.queue):
             if rule.counts_suspended or not request.pes_released:
+                rule.add(request)
+
+    def _count_again(self, request: Request) -> None:
+        """Count a suspended request under the rules that ceased to count it when it gave back its PEs."""
+        self.version += 1
+        for rule in self.rules(request.queue) if request.pes_released else ():
+            if not rule.counts_suspended:
                 rule.add(request)
 
 

@@ -352,10 +352,16 @@ class Reservations(StandingReservations):
                 elif broken and (why := resource_health.keeping(site, request)) is not None:
                     self.drop(request, why.text)
         self._gave_up = False  # this pass has not examined the others yet
-        for request in self._all_due():
-            queue, reservation = self._site.settings.queues.get(request.queue), self.reservation_of(request)
-            if reservation is not None and not reservation.late and queue is not None and not queue.started:
-                self._change(request, replace(reservation, late=f"queue {queue.name} is stopped"))
+        for name in {request.queue for request in self._all_due()} & site.settings.queues.keys():
+            if not site.settings.queues[name].started:
+                self.note_late(name, f"queue {name} is stopped")
+
+    def note_late(self, queue: str, cause: str) -> None:
+        """Note as late, for this cause, the reservations of a queue whose time has come."""
+        for request in self.due(queue):
+            reservation = self.reservation_of(request)
+            if reservation is not None and not reservation.late:
+                self._change(request, replace(reservation, late=cause))
 
     def start(self, request: Request, of: Request, forced: bool = False) -> None:
         """Note that a request starts; ``of``: the array of the index, or itself; ``forced``: whatever is

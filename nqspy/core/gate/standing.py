@@ -124,7 +124,7 @@ class StandingReservations:
         """Return when the next reserved time comes, or a start that is due becomes late. A start that is
         known to be late wakes no pass. If the pass has taken back a reservation, or another queue has given
         up something after this pass examined one, the next pass comes at once."""
-        if self.go_on or (self._gave_up and self._reserved()):
+        if self.go_on or self._gave_up:
             return Instant(self._now + 1)
         times = [each.at for each in self._reserved().values() if each.at is not None and not each.late]
         dues = (at if at > self._now else at + MOMENT + 1 for at in times)

@@ -75,7 +75,7 @@ class ClassCandidates(Candidates):
         self.jobs: dict[int, WaitingJob] = {
             job.request.seq: job for job in in_order(list(self._waiting(gate)))
         }
-        self._rest = set(self.jobs)
+        self._rest, self._rows, self._next = set(self.jobs), list(self.jobs), 0
         self.changes = 0
 
     def _waiting(self, gate: Gate) -> Iterator[WaitingJob]:
@@ -108,7 +108,9 @@ class ClassCandidates(Candidates):
 
     def best(self, excluded: Mask | None = None, *, anew: bool = True) -> int | None:
         """Return the first remaining row."""
-        return next(filter(self.is_left, self.jobs), None)
+        while self._next < len(self._rows) and self._rows[self._next] not in self._rest:
+            self._next += 1
+        return self._rows[self._next] if self._next < len(self._rows) else None
 
     def request(self, row: int) -> Request:
         return self.jobs[row].request
@@ -130,6 +132,7 @@ class ClassCandidates(Candidates):
 
     def put_back(self, rows: Sequence[int], *, next_index: bool = False) -> None:
         self._rest |= self.jobs.keys() & rows
+        self._next = 0
 
     def sort_again(self) -> None:
         """Sort by the dates as they are now, without the jobs that wait no more."""
@@ -139,6 +142,7 @@ class ClassCandidates(Candidates):
         ]
         self.jobs = {job.request.seq: job for job in in_order(dated)}
         self._rest &= self.jobs.keys()
+        self._rows, self._next = list(self.jobs), 0
         self.changes += 1
 
     def sort_by_order(self) -> None:
