@@ -176,10 +176,13 @@ def test_a_request_with_a_reservation_stands_before_a_shorter_one_that_it_blocks
     assert strict.standing("night").line() == [shorter, long]
 
 
-def test_the_reason_behind_a_blocker_with_a_reservation_is_the_blocker(strict):
-    (blocker,) = strict.submit("ben pes=6 wall=5:00")
-    strict.go()
-    (narrow,) = strict.submit("cleo pes=1 wall=1:00:00", queue="night")
-    strict.go()
-    assert strict.why(narrow).kind == "in_line"
-    assert strict.site.id_of(blocker) in strict.why(narrow).text
+def test_the_reason_behind_a_blocker_with_a_reservation_is_the_blocker(house):
+    house.machine(pes=6).queue("night", order="fcfs", backfill="none", reserve=1)
+    house.submit("anne pes=5 wall=10:00")
+    house.go()
+    (blocker,) = house.submit("ben pes=6 wall=5:00")
+    house.go()
+    (narrow,) = house.submit("cleo pes=1 wall=1:00:00")
+    house.go()
+    assert house.why(narrow).kind == "in_line"
+    assert house.site.id_of(blocker) in house.why(narrow).text
