@@ -343,11 +343,11 @@ class Reservations(StandingReservations):
         those of jobs by class. Note as late the reservations of stopped queues if their time has come."""
         site, broken = self._site, resource_health.broken(self._site)
         for name, requests in self._as_found.items():
-            size = size_of(site, name)
+            size, by_class = size_of(site, name), is_served(site, name)
             for request in requests:
                 if request.spec.ask.pes > size:
                     self.drop(request, _NEVER)
-                elif is_served(site, name):
+                elif by_class:
                     self.drop(request, f"queue {name} goes by class")
                 elif broken and (why := resource_health.keeping(site, request)) is not None:
                     self.drop(request, why.text)
