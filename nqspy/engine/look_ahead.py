@@ -215,7 +215,7 @@ class LookAhead:
         return said
 
     def _moved(self, run: AheadRun, lengths: "_Lengths") -> str:
-        """What it rests on where somebody gave way in it."""
+        """Return what an answer rests on if a request gave way in the run."""
         if not run.executor.moved:
             return ""
         takes = lengths.per_move(self._moves)

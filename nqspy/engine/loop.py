@@ -407,7 +407,7 @@ class Engine:
         self.plan = replace(self.plan, wake_at=wake, reasons=replace(reasons, own=own))
 
     def _waiting(self, seq: Seq) -> Seq:
-        """Return the request with whose reason a start waits: of an index that has not begun its array."""
+        """Return the request that waits if a start falls: of an index that has not begun its array."""
         return seq if seq in self.site.requests else array_of(seq) or seq
 
     def _asked_earlier(self, tx: Transaction) -> Instant | None:

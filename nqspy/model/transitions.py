@@ -283,11 +283,11 @@ def _move_out(request: Request, event: ev.MovedOut, at: Instant, ages: Ages) -> 
 
 def _resume(request: Request, event: ev.Resumed, at: Instant, ages: Ages) -> None:
     former = request.run
-    let = at if event.because().is_person else former.resumed_by_person
+    by_person = at if event.because().is_person else former.resumed_by_person
     pes, still = event.pes or former.pes, former.suspended_time
     still += at - former.pause.at if former.pause is not None else 0
     request.attempt = replace(
-        former, pes=pes, pause=None, resumed=at, resumed_by_person=let, suspended_time=still
+        former, pes=pes, pause=None, resumed=at, resumed_by_person=by_person, suspended_time=still
     )
     request.state = State.RUNNING
 

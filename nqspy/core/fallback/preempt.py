@@ -125,7 +125,7 @@ class Preempt(Skip):
         yield from filter(self._is_bumper, rows)
 
     def _is_bumper(self, row: int) -> bool:
-        """True if a job that was not examined as a bumper may be one."""
+        """True if a job may bump others and was not examined for that yet."""
         waits = row in self._jobs.jobs and (row in self._scheduled or self._jobs.is_left(row))
         return waits and self._may_bump(row)
 
@@ -135,7 +135,7 @@ class Preempt(Skip):
         if (due := job.due()) is None or due > self._draft.now:
             return False
         least = self._least(job.request)
-        return not self._table.forbids(least) and self._limit(least) is None
+        return not self._table.forbids(least) and self.gate.limit(least) is None
 
     # ------------------------------------------------------------ the rows that exits are asked about
 
@@ -146,10 +146,10 @@ class Preempt(Skip):
         return self._first(lambda job: self.refuses(job, False)) is not None
 
     def not_limited(self, candidates: Candidates) -> int | None:
-        return self._first(lambda job: self._limit(job) or self._class_refuses(job))
+        return self._first(lambda job: self.gate.limit(job) or self._class_refuses(job))
 
     def _first(self, refuses: Callable[[Request], Reason | None]) -> int | None:
-        """Return the first row whose job is not refused on the least of its sizes."""
+        """Return the first row with a job that is not refused on the least of its sizes."""
         rows = self._jobs.remaining()
         return next((row for row in rows if refuses(self._least(self._jobs.request(row))) is None), None)
 
@@ -183,7 +183,10 @@ class Preempt(Skip):
         delay. Nothing that is reserved holds a job that returns, nor one for which a block was cleared."""
         if forced:
             self._forced.add(ask.seq)
-        reason, returns = self._limit(ask, forced) or self._class_refuses(ask), ask.state is State.SUSPENDED
+        reason, returns = (
+            self.gate.limit(ask, forced) or self._class_refuses(ask),
+            ask.state is State.SUSPENDED,
+        )
         if reason is None and ask.spec.ask.pes > self._placement.room(self._board):
             reason = _gave_way(ask) if returns else self.gate.room.lack(ask.queue, ask)
         if reason or forced or returns or ask.seq == self._cleared_for:
@@ -194,10 +197,6 @@ class Preempt(Skip):
         """Return why limits of classes refuse a job; ``without``: jobs that give way to it."""
         reasons = (limit.refuses(ask, tuple(without)) for limit in self._limits)
         return next((reason for reason in reasons if reason is not None), None)
-
-    def _limit(self, ask: Request, forced: bool = False) -> Reason | None:
-        """Return the other limit that refuses a job, also one that returns."""
-        return self.gate.limit(ask, forced)
 
     def place(self, ask: Request) -> tuple[int, ...]:
         """Return the PEs nearest to PE 0."""

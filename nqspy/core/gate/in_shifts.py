@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from nqspy.core.gate.limits import LIMITS, scopes_of
-from nqspy.core.gate.rule import IN_A_SHIFT, ScopeLimit, path_of
+from nqspy.core.gate.rule import IN_A_SHIFT, ScopeLimit, is_set, path_of
 from nqspy.model.people import capped_pes, lineage
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request
@@ -77,5 +77,5 @@ def _bars(site: Site, request: Request) -> Iterator[_Bar]:
 
 def _allows(limit: type[ScopeLimit], site: Site, who: str, request: Request, value: Any) -> bool:
     """True if a limit with this value lets a request start when nothing runs."""
-    rule = None if value is None or value == () else limit.of(site, who, value)
+    rule = limit.of(site, who, value) if is_set(value) else None
     return rule is None or rule.refuses(request) is None

@@ -8,7 +8,7 @@ setting (`rule.limit_setting`) and names its classes in ``LIMITS``.
 from collections.abc import Iterator
 from importlib import import_module
 
-from nqspy.core.gate.rule import ScopeLimit
+from nqspy.core.gate.rule import ScopeLimit, is_set
 from nqspy.model.queues import RunningLimits
 from nqspy.model.site import Settings, Site
 
@@ -37,7 +37,7 @@ class ScopeLimits:
             for who, scope in scopes:
                 for each in classes:
                     value = getattr(scope, each.setting)
-                    if value is None or value == ():
+                    if not is_set(value):
                         continue
                     if (who, each) not in self._made:
                         self._made[who, each] = each.of(self._site, who, value)

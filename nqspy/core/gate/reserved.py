@@ -357,7 +357,7 @@ class Reservations(StandingReservations):
                 self.note_late(name, f"queue {name} is stopped")
 
     def note_late(self, queue: str, cause: str) -> None:
-        """Note as late, for this cause, the reservations of a queue whose time has come."""
+        """Note as late, for this cause, the reservations of a queue that are due."""
         for request in self.due(queue):
             reservation = self.reservation_of(request)
             if reservation is not None and not reservation.late:

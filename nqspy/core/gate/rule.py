@@ -80,11 +80,16 @@ class ScopeLimit(Rule):
     @classmethod
     @abstractmethod
     def of(cls, site: Site, who: str, value: Any) -> Self | None:
-        """Return the limit of a scope (``queue night``, ``global``) with this value of the setting, which is
-        neither None nor empty. None: it limits nothing."""
+        """Return the limit of a scope (``queue night``, ``global``) with this value of the setting, which
+        `is_set`. None: it limits nothing."""
 
     def _name(self, request: Request) -> str:
         return getattr(request, self.per) if self.per else ""
+
+
+def is_set(value: Any) -> bool:
+    """Return True if this value of a limit's setting limits something: it is neither None nor empty."""
+    return value is not None and value != ()
 
 
 def limit_setting(name: str, unit: Unit, sentence: str) -> str:
