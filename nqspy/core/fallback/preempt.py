@@ -183,10 +183,8 @@ class Preempt(Skip):
         delay. Nothing that is reserved holds a job that returns, nor one for which a block was cleared."""
         if forced:
             self._forced.add(ask.seq)
-        reason, returns = (
-            self.gate.limit(ask, forced) or self._class_refuses(ask),
-            ask.state is State.SUSPENDED,
-        )
+        reason = self.gate.limit(ask, forced) or self._class_refuses(ask)
+        returns = ask.state is State.SUSPENDED
         if reason is None and ask.spec.ask.pes > self._placement.room(self._board):
             reason = _gave_way(ask) if returns else self.gate.room.lack(ask.queue, ask)
         if reason or forced or returns or ask.seq == self._cleared_for:
