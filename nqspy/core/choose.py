@@ -123,8 +123,8 @@ class Chooser:
             if each.open and not each.held:
                 if each.opened is None:
                     each.opened = self.gate.reserved.opened_beside(each.queue.name)
-                if each.policy.asks_exits:
-                    self._offers.begin(each.candidates, len(self._queues) - n)
+                    if each.policy.asks_exits:
+                        self._offers.begin(each.candidates, len(self._queues) - n)
                 if (row := next(each.rows, None)) is not None:
                     return each, row
                 each.open, each.stamp = False, self._stamp(each)

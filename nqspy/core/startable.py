@@ -126,7 +126,7 @@ def _of_queue(draft: Draft, gate: Gate, queue: Queue, columns: Columns) -> Ints:
     pes, gone = columns.pes_by_pair(), draft.gone(queue.name)
     bound = gate.rules(queue.name) or site.resources or columns.most("count") > 1
     if not bound and columns.most("pes") <= size_of(site, queue.name):
-        return _without(pes, gone, columns) if gone else pes
+        return pes - _pes_of(columns, gone, len(pes)) if gone else pes
     own = (rule for rule in gate.rules(queue.name) if not (rule.shared or rule.whole_queue))
     spent = (rule.spent(queue.name, columns) for rule in own)
     out = any_of([gate.mask(queue.name, columns, Which.EVER), *spent])
@@ -134,18 +134,14 @@ def _of_queue(draft: Draft, gate: Gate, queue: Queue, columns: Columns) -> Ints:
         chosen = np.zeros(len(columns), dtype=bool)
         chosen[gone] = True
         out = any_of([out, chosen])
-    pes = pes.copy() if out is None else _without(pes, out.nonzero()[0], columns)
+    if out is None:
+        pes = pes.copy()
+    elif 2 * np.count_nonzero(out) <= len(out):
+        pes = pes - _pes_of(columns, out.nonzero()[0], len(pes))
+    else:
+        pes = _pes_of(columns, (~out).nonzero()[0], len(pes))
     _drop_indices(draft, gate, out, columns, pes)
     return pes
-
-
-def _without(pes: Ints, rows: Ints | list[int], columns: Columns) -> Ints:
-    """Return PEs by pair without those of these rows."""
-    if 2 * len(rows) <= len(columns):
-        return pes - _pes_of(columns, rows, len(pes))
-    others = np.ones(len(columns), dtype=bool)
-    others[rows] = False
-    return _pes_of(columns, others.nonzero()[0], len(pes))
 
 
 def _pes_of(columns: Columns, rows: Ints | list[int], pairs: int) -> Ints:

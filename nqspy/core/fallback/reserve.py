@@ -74,16 +74,12 @@ class ReserveStarts(Skip):
 
     def _reserved(self, candidates: Candidates) -> Iterator[int]:
         """Yield each reserved row once if something became free, else those that are due."""
-        reserved, name = self.gate.reserved, self.queue.name
-        columns = candidates.columns
-        left = filter(candidates.is_left, reserved.rows(name))
-        rows = [row for row in left if not reserved.has_begun(columns.request(row))]
-        if not rows:
-            return
-        due = {request.slot for request in reserved.due(name)}
-        examined = rows if self._examines_all() else [row for row in rows if row in due]
-        for row in set(rows) - set(examined):
-            candidates.take(row)
+        reserved, columns = self.gate.reserved, candidates.columns
+        examined = candidates.left_of(reserved.unused_rows(self.queue.name))
+        if not self._examines_all():
+            due = {request.slot for request in reserved.due(self.queue.name)}
+            candidates.set_aside([row for row in examined if row not in due])
+            examined = [row for row in examined if row in due]
         untimed = [r for row in examined if time_of(r := columns.request(row)) == FOREVER]
         yield from self._by_turn(candidates, examined)
         if any(map(reserved.has_begun, untimed)):  # those behind waited for these

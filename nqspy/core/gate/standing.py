@@ -69,6 +69,11 @@ class StandingReservations:
         """Return the rows of a queue's columns that have a reservation as the pass begins."""
         return [request.slot for request in self._as_found.get(queue, ()) if request.slot >= 0]
 
+    def unused_rows(self, queue: str) -> list[int]:
+        """Return the rows of those that have not used their reservation."""
+        begun = self._begun
+        return [r.slot for r in self._as_found.get(queue, ()) if r.slot >= 0 and r.seq not in begun]
+
     def _all_due(self) -> list[Request]:
         """Return the requests with a reserved time that has come as the pass begins, the earliest first."""
         if self._due is None:
@@ -104,11 +109,11 @@ class StandingReservations:
             return self.changes[seq] is not None
         return seq in self._site.reserved and seq not in self._begun
 
-    def _reserved(self) -> dict[Seq, Reservation]:
-        """Return the reservations by request."""
+    def _reserved(self) -> dict[Seq, Reservation | None]:
+        """Return the reservations by request; None: it was taken back."""
         requests, begun = self._site.requests, self._begun
         kept = {seq: requests[seq].reservation for seq in self._site.reserved if seq not in begun}
-        return {seq: each for seq, each in (kept | self.changes).items() if each is not None}
+        return kept | self.changes
 
     def count(self, queue: str) -> int:
         """Return how many requests of a queue have a reservation."""
@@ -126,6 +131,8 @@ class StandingReservations:
         up something after this pass examined one, the next pass comes at once."""
         if self.go_on or self._gave_up:
             return Instant(self._now + 1)
-        times = [each.at for each in self._reserved().values() if each.at is not None and not each.late]
-        dues = (at if at > self._now else at + MOMENT + 1 for at in times)
-        return min((Instant(at) for at in dues if at > self._now), default=None)
+        now, found = self._now, self._reserved().values()
+        times = [each.at for each in found if each is not None and each.at is not None and not each.late]
+        coming = [at for at in times if at > now]
+        late = [at + MOMENT + 1 for at in times if at <= now < at + MOMENT + 1]
+        return Instant(min(coming + late)) if coming or late else None

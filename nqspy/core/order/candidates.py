@@ -4,7 +4,7 @@ Scores are computed over whole columns, and the best row is an argmax: 100,000 r
 row becomes a request only once it is examined.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reach
 from nqspy.model.requests import Request
 
+LAST = np.iinfo(np.int64).max
+"""A date after all others."""
 NEXT = 2
 """Rank of ``schedule request next``: ahead of all others, under the limits. 1 is *first* (of its queue)."""
 
@@ -112,6 +114,11 @@ class Candidates:
         self._left[row] = False
         return self.columns.request(row)
 
+    def set_aside(self, rows: list[int]) -> None:
+        """Count these rows as examined without a look at their requests."""
+        self.examined += len(rows)
+        self._left[rows] = False
+
     def pass_over(self, reach: Reach) -> None:
         """Take all rows at once that a reason reaches."""
         rows = alike.rows(self._draft.site, self.columns, reach.fields, reach.within)
@@ -163,8 +170,11 @@ class Candidates:
         left = self._left if excluded is None else self._left & ~excluded
         if not left.any():
             return None
-        scores = self.scores() if anew or self._former is None else self._former
-        score = np.where(left, scores, NEVER)
+        score = self.scores() if anew or self._former is None else self._former
+        if excluded is None:
+            score[~left] = NEVER  # a row needs its score again only after `sort_again`
+        else:
+            score = np.where(left, score, NEVER)
         return self._first((score == score.item(score.argmax())).nonzero()[0])
 
     def startable(self) -> int | None:
@@ -178,8 +188,11 @@ class Candidates:
 
     def oldest(self, excluded: Mask | None = None) -> int | None:
         """Return the remaining row with the earliest date that is not excluded: no score is computed."""
-        left = (self._left if excluded is None else self._left & ~excluded).nonzero()[0]
-        return self._first(left) if len(left) else None
+        left = self._left if excluded is None else self._left & ~excluded
+        if not left.any():
+            return None
+        dates = np.where(left, self._dates, LAST)
+        return self._first((dates == dates.item(dates.argmin())).nonzero()[0])
 
     def _first(self, rows: Ints) -> int:
         for key in (self._dates, self._turn, self.columns.seq):
@@ -235,6 +248,11 @@ class Candidates:
     def is_left(self, row: int) -> bool:
         """Return True if a row was not examined."""
         return self._left.item(row)
+
+    def left_of(self, rows: Iterable[int]) -> list[int]:
+        """Return those of these rows that were not examined."""
+        left = self._left
+        return [row for row in rows if left[row]]
 
     def waiting(self) -> Mask:
         """Return the rows that wait still, examined or not."""
