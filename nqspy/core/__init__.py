@@ -7,10 +7,9 @@ from nqspy.core.gate.gate import NOW, Gate, never, refusal_of
 from nqspy.core.gate.running import GroupLimit, RunLimit
 from nqspy.core.order.places import Place, QueueOrder, standing
 from nqspy.core.preemption import swap
-from nqspy.core.timeline.lengths import MOMENT, promises_times
+from nqspy.core.timeline.lengths import promises_times
 
 __all__ = [
-    "MOMENT",
     "NOW",
     "Gate",
     "GroupLimit",

@@ -95,7 +95,7 @@ class Chooser:
         self._serve_urgent()
         while (step := self._next_step()) is not None:
             self._examine(*step)
-        self.gate.reserved.go_on = any(map(self._could_reserve_earlier, self._queues))
+        self.gate.reserved.go_on = any(map(self._must_reserve_again, self._queues))
         self._explanation.freed = self._offers.asking and any(map(self._could_go_on, self._queues))
         for each in self._queues:
             self._explanation.close(each.candidates, each.policy)
@@ -161,11 +161,12 @@ class Chooser:
         chosen = each.policy.reopen(self._eligible(each))
         return bool(chosen) or (chosen is not None and each.policy.any_startable(each.candidates))
 
-    def _could_reserve_earlier(self, each: QueuePass) -> bool:
-        """Return True if other queues have given up something since the reservations of this queue were
-        examined: the next pass examines all again."""
+    def _must_reserve_again(self, each: QueuePass) -> bool:
+        """Return True if the next pass must examine the reservations of a queue: other queues have given up
+        something since this pass did, or a forced start may hold what is reserved."""
         reserved, name = self.gate.reserved, each.queue.name
-        return each.opened not in (None, reserved.opened_beside(name)) and reserved.count(name) > 0
+        is_moved = each.opened not in (None, reserved.opened_beside(name))
+        return (is_moved or any(choice.forced for choice in self._draft.chosen)) and reserved.count(name) > 0
 
     # ------------------------------------------------------------ one candidate
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
-from nqspy.core import MOMENT, promises_times
+from nqspy.core import promises_times
 from nqspy.engine.passed_over import Kept
 from nqspy.model import events as ev
 from nqspy.model.actions import (
@@ -23,6 +23,7 @@ from nqspy.model.actions import (
 from nqspy.model.cause import Cause
 from nqspy.model.ids import Instant, array_of
 from nqspy.model.promises import Promise, Promised
+from nqspy.model.reservation import MOMENT
 from nqspy.model.site import Site
 from nqspy.ports import Exits
 

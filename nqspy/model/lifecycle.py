@@ -20,6 +20,7 @@ from nqspy.model.concerned import concerned
 from nqspy.model.ids import Instant, Seq, array_of, index_of, member, number_of
 from nqspy.model.reported import reported
 from nqspy.model.requests import STARTED, Request, State
+from nqspy.model.reservation import MOMENT
 from nqspy.model.site import Site
 from nqspy.model.transitions import (
     STEPS,
@@ -216,9 +217,20 @@ def _starting(site: Site, event: ev.Starting, at: Instant) -> Sequence[Transitio
         bring_forth(site, array, event.seq, at)
     site.reserved.pop(event.seq, None)  # what was kept for it is its own now: nothing is free by that
     made = _change(site, event, at, then=_run)
+    if event.forced and site.reserved:
+        site.freed = site.n  # it may hold what is reserved
     if made and array is not None and array.array is not None:
         array.array = arrays.begun(array.array)
         site.touched.requests.add(array.seq)
+    return made
+
+
+def _started(site: Site, event: ev.Started, at: Instant) -> Sequence[Transition]:
+    """A start that took long will end later than expected: the reservations behind it are examined again."""
+    decided = {request.seq: request.run.started for request in concerned(site, event)}
+    made = _noted(site, event, at)
+    if site.reserved and any(each.request.run.started - decided[each.request.seq] >= MOMENT for each in made):
+        site.freed = site.n
     return made
 
 
@@ -351,6 +363,7 @@ _OF_REQUESTS: dict[type[ev.Event], Callable[[Site, Any, Instant], Sequence[Trans
     ev.Reserved: _reserved,
     ev.Ranked: _ranked,
     ev.Starting: _starting,
+    ev.Started: _started,
     ev.Suspended: _suspended,
     ev.Resumed: _resumed,
     ev.MovedOut: partial(_change, then=accounting.moved_out),

@@ -7,6 +7,9 @@ from msgspec import Struct, field
 from nqspy.model.event import Event
 from nqspy.model.ids import Instant, Seq
 
+MOMENT = 1_000
+"""Time that a start may take, ms: limits count from then. A start so much late is not reported as late."""
+
 
 class Reservation(Struct, frozen=True):
     """A start that is promised to a waiting request: at ``at`` at the latest, None where nobody can say when

@@ -148,6 +148,7 @@ class House:
         self.now = START
         self.door: NoExits = NoExits()
         self.samples: dict[Seq, Used] = {}
+        self.takes = 0
         self._last_queue = ""
         self.plan = ac.Plan()
         self.events: list[ev.Recorded] = []
@@ -288,6 +289,7 @@ class House:
         self._event(decided(told.plan, (), self.door))
         for order in list(enact(self.site, told.plan, self.now, self._event)):
             if isinstance(order, ac.Start):
+                self.later(self.takes)
                 self._event(ev.Started(order.seq, order.attempt, order.pes))
             elif isinstance(order, ac.Kill):
                 why = str(self.request(order.seq).ending)

@@ -136,3 +136,47 @@ def test_a_reservation_that_is_known_to_be_late_wakes_no_pass(house):
     house.set("queue/night/reserve", 2)
     house.later(ms=500).go()
     assert house.plan.wake_at is None
+
+
+@pytest.mark.parametrize("takes", [100, 999, 1_000, 5_000])
+def test_a_start_that_takes_a_moment_leaves_no_pe_idle_beside_a_reservation(house, takes):
+    """The end that is expected moves by that moment: what is reserved for it does not keep others away."""
+    house.machine(pes=8).queue("night", order="fcfs", reserve=1)
+    house.takes = takes
+    _, wide = house.submit("anne pes=4 wall=20:00", "ben pes=6 wall=10:00")
+    house.go()
+    assert promised(house, wide) == 20
+    house.later(minutes=1)
+    (spare,) = house.submit("cleo pes=2 wall=30:00")
+    assert house.go().starts == [spare]
+    assert bool(house.request(wide).reservation.late) is (takes > 1_000)
+
+
+def test_each_reserved_start_is_kept_beside_the_moments_that_starting_takes(house):
+    house.machine(pes=8).queue("night", order="fcfs", reserve=None)
+    house.takes = 90
+    line = house.submit("anne pes=8 wall=3:00")
+    house.go()
+    line += house.submit(
+        "ben pes=4 wall=20:00", "cleo pes=4 wall=8:00", "dora pes=2 wall=30:00", "eve pes=6 wall=10:00"
+    )
+    house.go()
+    house.later(minutes=3).end(line[0])
+    assert house.go().starts == line[1:3]
+    house.later(minutes=8).end(line[2])
+    assert house.go().starts == [line[3]], "as it was promised"
+    assert not house.request(line[4]).reservation.late
+
+
+def test_a_forced_start_that_takes_reserved_pes_tells_so_at_once(house):
+    house.machine(pes=8).queue("night", order="fcfs", reserve=None)
+    _, wide = house.submit("anne pes=6 wall=20:00", "ben pes=8 wall=10:00")
+    house.go()
+    house.later(minutes=1)
+    (forced,) = house.submit("cleo pes=2 wall=40:00")
+    house.schedule(forced, "now")
+    assert house.go().starts == [forced]
+    assert house.plan.wake_at == house.now + 1
+    house.later(1).go()
+    assert house.request(wide).reservation.late
+    assert house.plan.wake_at is None or house.plan.wake_at > house.now + 1

@@ -17,7 +17,6 @@ from nqspy.core.placement.placements import size_of
 from nqspy.core.runtime import planned_walls
 from nqspy.core.timeline.layout import TimeLayout
 from nqspy.core.timeline.lengths import (
-    MOMENT,
     hole_wanted,
     length_of,
     passing_walls,
@@ -33,7 +32,7 @@ from nqspy.model.ids import Instant, Seq
 from nqspy.model.molded import sized
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request
-from nqspy.model.reservation import Reservation
+from nqspy.model.reservation import MOMENT, Reservation
 from nqspy.model.site import Site
 
 _DELAYS, _ENDLESS = reason_kinds(

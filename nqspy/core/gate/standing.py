@@ -3,10 +3,9 @@
 from collections import Counter
 
 from nqspy.core.timeline.layout import time_of, turn_of
-from nqspy.core.timeline.lengths import MOMENT
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Request
-from nqspy.model.reservation import Reservation
+from nqspy.model.reservation import MOMENT, Reservation
 from nqspy.model.site import Site
 
 

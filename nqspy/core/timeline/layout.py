@@ -5,16 +5,17 @@ limit has no known end: a reservation behind it has no time (`spans`). A request
 stopped goes on at an unknown time: what it keeps while it is suspended (memory, units) it keeps for ever.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-from nqspy.core.timeline.lengths import MOMENT, end_of, is_suspended, length_of, planned_end
+from nqspy.core.timeline.lengths import end_of, is_suspended, length_of, planned_end
 from nqspy.core.timeline.profile import FOREVER, Amount, Claims, Profile, Span
 from nqspy.core.timeline.spans import Holding, Spans, Turn, recall, remember, spare_of
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.molded import sized
 from nqspy.model.requests import Request, State
-from nqspy.model.reservation import Reservation
+from nqspy.model.reservation import MOMENT, Reservation
 from nqspy.model.site import Site
 
 ClaimsOf = Callable[[Request, bool], Iterable[tuple[Amount, int, int]]]
@@ -73,7 +74,9 @@ class TimeLayout:
         slots: Claims = {("pes", name): site.board(name).slots() for name in domains}
         for amount, most in slots.items():
             self.profile.provide(amount, most)
-        ends = [(self._end(request), request) for request in site.started.values()]
+        reserved = map(time_of, map(site.requests.__getitem__, site.reserved))
+        times = sorted(time for time in reserved if now < time < FOREVER)
+        ends = [(_at_reserved(self._end(each), times), each) for each in site.started.values()]
         self.running += [(end, each.seq) for end, each in ends if each.pes or self._rests_on(each)]
         holders = [(end, request) for end, request in ends if request.state is not State.EXITING]
         self._begun += [(now + length_of(site, request), request.seq) for request in started]
@@ -323,6 +326,14 @@ class TimeLayout:
 
     def _ids(self, seqs: Iterable[Seq]) -> str:
         return ", ".join([self._site.id_of(seq) for seq in seqs][:SHOWN])
+
+
+def _at_reserved(end: int, times: Sequence[int]) -> int:
+    """Return an end, or the reserved time (of these, in order) that is less than a moment before it. A limit
+    counts from a moment after the decision to start; what is reserved for the end that was expected then
+    would hold the same PEs for that moment, and no request that spans it would fit."""
+    place = bisect_left(times, end)
+    return times[place - 1] if place and end - times[place - 1] < MOMENT else end
 
 
 def _on_reserved_size(request: Request) -> Request:

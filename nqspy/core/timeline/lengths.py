@@ -20,9 +20,6 @@ from nqspy.model.requests import Request
 from nqspy.model.shifts import UpcomingStop
 from nqspy.model.site import Site
 
-MOMENT = 1_000
-"""Time that a start may take, ms: limits count from then. A start so much late is not reported as late."""
-
 
 def length_of(site: Site, request: Request) -> int:
     """Return how long a request is expected to run."""
