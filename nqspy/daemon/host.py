@@ -17,8 +17,9 @@ class Host(Serving, Protocol):
 
     inbox: Inbox
     owner: Caller
-    damage: str
-    """What the start found missing in the database, for as long as the daemon runs; empty: nothing."""
+    damage: list[str]
+    """What the start found missing, for as long as the daemon runs: events in the database, files that
+    declare settings."""
 
     @property
     def home(self) -> Home:

@@ -116,7 +116,7 @@ class Daemon:
         )
         self.exits.beside = self.reloads.for_shift
         self.stopping: str | None = None
-        self.damage = ""
+        self.damage: list[str] = []
         self.clearance = Clearance()
         self.watchdog = systemd.Watchdog()
         self.part: Callable[[], Enough] = lambda: after(PART)
@@ -150,6 +150,9 @@ class Daemon:
         self.bell.start()
         if self.engine.site.n:
             self.note(DaemonStarted(self.engine.site.at, clean))
+        for each in self.journal.left_out:
+            self.damage.append(f"{each} is not in force: nothing declares it any more (is a file gone?)")
+            self.note(Alarm("settings", self.damage[-1]))
         host, zone = socket.gethostname().split(".")[0], _zone()
         later, found = self._later(), self._look()
         self._found = found
@@ -198,8 +201,8 @@ class Daemon:
         if lost is None:
             return None
         count, next_seq = lost
-        self.damage = open_mark.told(count)
-        return restart.Later(self.damage, next_seq, subject="the database's log was damaged")
+        self.damage.append(open_mark.told(count))
+        return restart.Later(self.damage[-1], next_seq, subject="the database's log was damaged")
 
     def _look(self) -> Found:
         """What there is of the machine now; devices are looked for again where some are given out."""

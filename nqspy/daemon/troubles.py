@@ -68,8 +68,7 @@ class Troubles:
                 found.append(f"resource {name} is broken (since {in_words(zone.local(state.since))}){why}")
         for cause, number in site.causes_of_retries().items():
             found.append(f"{cause}: {number} request{'s' * (number > 1)} tried again later")
-        if self._host.damage:
-            found.append(self._host.damage)
+        found += self._host.damage
         if self._reloads.trouble:
             found.append(self._reloads.trouble)
         return [*found, *self._disk(zone), *self._files(), *self._exit_lines(), *self._notice_lines()]

@@ -46,6 +46,7 @@ CHANCES = "; queue {queue} takes chances (backfill=probable): that is no promise
 MOVED = "; a request that gives way takes {seconds:.3g} s for each of its PEs, as {which}"
 UNMOVED = "; a request that gives way is taken to leave its PEs at once, because none has done so yet"
 PROMISED = "that start is promised, as long as no request exceeds its wall limit"
+REFUSABLE = ", and no user exit refuses it then"
 PROBABLY = "if requests run as long as the last ones like them did, measured by their limits or best guesses"
 BY_LIMITS = "if requests run as long as their best guesses or limits say; none has ended yet"
 
@@ -146,8 +147,9 @@ class LookAhead:
         promised = [self._promised(each) for each in waiting]
         latest = self._foresee(waiting, _latest(self._now), exits, lambda: 2 * spent())
         probably = self._foresee(waiting, _probably(self._past, self._now), exits, spent, last=True)
+        sure = PROMISED + (REFUSABLE if exits.has("jobselect") else "")
         whole = zip(waiting, promised, latest, probably, strict=True)
-        found = {request.seq: _both(kept, one, other) for request, kept, one, other in whole}
+        found = {request.seq: _both(kept, sure, one, other) for request, kept, one, other in whole}
         if seqs is None:
             found |= dict.fromkeys(self._left, unknown(f"of {self._waiting} that wait {MOST} were looked at"))
         return found
@@ -202,7 +204,7 @@ class LookAhead:
         queue = self._site.settings.queues.get(request.queue)
         waits = request.state is State.QUEUED and queue is not None and queue.started
         kept = features.keeping(self._site, request) if waits else None
-        if kept is not None and kept.code is ReasonCode.MEMORY:
+        if kept is not None and kept.code in (ReasonCode.MEMORY, ReasonCode.RESOURCE):
             return Foreseen(None, f"{kept.text}; when that will be is not known")
         return None
 
@@ -299,10 +301,11 @@ class LookAhead:
         return None if firing is None else firing.at
 
 
-def _both(promised: Instant | None, latest: Foreseen, probably: Foreseen) -> Outlook:
-    """A promised start bounds the one, and that the other."""
+def _both(promised: Instant | None, sure: str, latest: Foreseen, probably: Foreseen) -> Outlook:
+    """Return both: a promised start bounds the latest one, for the reason ``sure``, and that the probable
+    one."""
     if promised is not None and (latest.start is None or promised <= latest.start):
-        latest = Foreseen(promised, PROMISED)
+        latest = Foreseen(promised, sure)
     if latest.start is not None and probably.start is not None and latest.start < probably.start:
         probably = Foreseen(latest.start, probably.basis)
     return Outlook(latest, probably)

@@ -4,7 +4,7 @@ Handlers try changes on a copy and refuse bad ones; `lifecycle` carries out the 
 site.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from typing import Any
 
@@ -267,6 +267,19 @@ def dump_object(settings: Settings, path: str) -> dict[str, Any] | None:
     kind, name, _ = registry.split(path)
     node = kind.find(settings, name) if kind is not None else None
     return None if kind is None or node is None else kind.dump(node)
+
+
+def left_out(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the settings of rows of `dump` that `load` leaves out, because the file that declared them, or a
+    word of them, is gone."""
+    for path, values in rows.items():
+        kind, _, _ = registry.split(path)
+        if kind is None:
+            continue
+        for name, value in values.items():
+            is_known = name in kind.extra or f"{path}/{name}" in RENAMED
+            if not (is_known or tree.is_declared(kind.known.get(name), value)):
+                yield f"{path} {name}={value}"
 
 
 def load(rows: dict[str, dict[str, Any]]) -> Settings:

@@ -282,10 +282,17 @@ def load(kind: type, values: dict[str, Any], **names: Any) -> Any:
     node = kind(**names)
     known = declared(kind)
     for path, value in values.items():
-        words = known[path].words if path in known else ()
-        if words and isinstance(value, list):
-            value = [word for word in value if word in words]
-        elif path not in known or (words and value not in words):
+        info = known.get(path)
+        if info is not None and info.words and isinstance(value, list):
+            value = [word for word in value if word in info.words]
+        elif not is_declared(info, value):
             continue
         put(node, path, value)
     return node
+
+
+def is_declared(info: Declared | None, value: Any) -> bool:
+    """Return True if there is such a setting (None: there is none), and such words of it."""
+    if info is None or not info.words:
+        return info is not None
+    return all(word in info.words for word in (value if isinstance(value, list) else (value,)))

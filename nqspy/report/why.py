@@ -138,6 +138,11 @@ def _why_waiting(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
 
 def _why_promised(reservation: Mapping[str, Any], now: str | None) -> Iterable[str]:
     """The start that it was promised, and whether that was kept."""
+    size = f" on {reservation['pes']} PEs" if reservation.get("pes") else ""
+    if reservation["late"]:
+        yield f"  reserved: its start{size} was to be {when(reservation['at'], now)} at the latest"
+        yield f"  late:     {reservation['late']}"
+        return
     by = f"; it waits for {', '.join(reservation['by'])}" if reservation["by"] else ""
     sure = (
         "at the latest"
@@ -145,10 +150,7 @@ def _why_promised(reservation: Mapping[str, Any], now: str | None) -> Iterable[s
         else "unless a request that starts past it runs longer than expected"
     )
     at = f"{when(reservation['at'], now)} {sure}" if reservation["at"] else "at a time that is not known"
-    size = f" on {reservation['pes']} PEs" if reservation.get("pes") else ""
     yield f"  reserved: its start{size}, {at}{by}"
-    if reservation["late"]:
-        yield f"  late:     {reservation['late']}"
 
 
 def _why_kept(reason: Mapping[str, Any], now: str | None) -> Iterable[str]:

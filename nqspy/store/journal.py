@@ -10,6 +10,7 @@ from typing import Any, Self
 import msgspec
 import peewee
 
+from nqspy.model import configure
 from nqspy.model.events import (
     DaemonStarted,
     Deleted,
@@ -29,7 +30,7 @@ from nqspy.store.errors import DamagedStore, StoreError, is_locked, plain
 from nqspy.store.fetching import fetch_from
 from nqspy.store.history import EventHistory
 from nqspy.store.keeping import CommitStep, Keeping
-from nqspy.store.loading import load_site
+from nqspy.store.loading import load_site, setting_rows
 from nqspy.store.open_mark import OpenMark
 from nqspy.store.opening import open_database
 from nqspy.store.reserve import PIECE, Reserve, capacity
@@ -74,7 +75,7 @@ class SqliteJournal:
     drills). ``turn``: who writes to the database holds it; rotation, on its own thread and connection,
     holds it for a few milliseconds at a time.
     ``lost``, after `load`: the number of events that a damaged log has lost, and the next request's number
-    at that time; None: all is there.
+    at that time; None: all is there. ``left_out``, likewise: settings that nothing declares any more.
     """
 
     remembers = True
@@ -84,6 +85,7 @@ class SqliteJournal:
     def __init__(self, path: Path, db: peewee.SqliteDatabase) -> None:
         """Use `open`."""
         self.lost: tuple[int, Seq] | None = None
+        self.left_out: list[str] = []
         self.path = path
         self.failpoint: Callable[[], None] | None = None
         self._db = db
@@ -282,6 +284,7 @@ class SqliteJournal:
         before = self._mark.before
         if before is not None and before.n > site.n:
             self.lost = before.n - site.n, before.next_seq
+        self.left_out = list(configure.left_out(setting_rows(self._connection)))
         self._accounts = len(site.accounts)
         self._keeping.load(site)
         return site

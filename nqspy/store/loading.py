@@ -4,6 +4,7 @@ import gc
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import msgspec
 
@@ -50,8 +51,13 @@ def no_collector() -> Iterator[None]:
 
 
 def _load_settings(site: Site, connection: sqlite3.Connection) -> None:
+    site.settings = configure.load(setting_rows(connection))
+
+
+def setting_rows(connection: sqlite3.Connection) -> dict[str, dict[str, Any]]:
+    """Return the settings that differ from their defaults, by the path of their object."""
     found = connection.execute("SELECT path, value FROM settings ORDER BY position")
-    site.settings = configure.load({path: msgspec.json.decode(value) for path, value in found})
+    return {path: msgspec.json.decode(value) for path, value in found}
 
 
 def _load_accounts(site: Site, connection: sqlite3.Connection) -> None:

@@ -1,7 +1,10 @@
-"""A log that is damaged or removed after a crash: the loss is told, and no number is given out again."""
+"""What a start finds missing is told: events of a log that was damaged or removed after a crash, of which no
+number is given out again, and settings that nothing declares any more."""
 
 import os
 import shutil
+import sqlite3
+from contextlib import closing
 
 import pytest
 from daemon.inner import Inner
@@ -92,3 +95,24 @@ def test_a_mark_without_sound_numbers_says_nothing(left, tmp_path, mark):
     (home / "nqs.db-wal").unlink()
     assert open_mark.reached(home / "nqs.db") is None
     assert open_mark.missing(home / "nqs.db") == 0
+
+
+def test_a_setting_that_nothing_declares_any_more_is_an_alarm(tmp_path):
+    home = tmp_path / "home"
+    Inner(home).close()
+    with closing(sqlite3.connect(home / "nqs.db")) as db, db:
+        changed = (
+            "UPDATE settings SET value = json_set(value, '$.order', 'widest', '$.colour', 3) WHERE path = ?"
+        )
+        assert db.execute(changed, ("queue/spare",)).rowcount == 1
+    inner = Inner(home)
+    try:
+        first, second = inner.daemon.alarms()
+        assert first.startswith("queue/spare order=widest ")
+        assert second.startswith("queue/spare colour=3 ")
+        inner.daemon.commit()
+        told = [each.event.text for each in inner.daemon.journal.events() if each.event.kind == "alarm"]
+        assert told == [first, second]
+        assert inner.daemon.engine.site.settings.queues["spare"].order == "priority"
+    finally:
+        inner.close()

@@ -13,6 +13,7 @@ from nqspy.engine.look_ahead import BY_LIMITS, CHANCES, LATEST, PROBABLY, PROMIS
 from nqspy.engine.virtual.ahead import AheadRun
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
+from nqspy.model import observations as ob
 from nqspy.model.events import Change
 from nqspy.model.ids import Seq, array_key, member
 from nqspy.model.twin import twin_of
@@ -90,6 +91,31 @@ def test_a_promised_start_bounds_the_latest():
     outlook = centre.outlooks(2)[2]
     assert (outlook.latest.start, outlook.latest.basis) == (promised.at, PROMISED)
     assert outlook.probably.basis == BY_LIMITS
+
+
+def test_a_promised_start_that_an_exit_may_refuse_rests_on_that_too():
+    class Asking(NoExits):
+        def has(self, hook):
+            return hook == "jobselect"
+
+    centre = Centre(PLAIN + "set queue batch order=fcfs reserve=1\n", pes=4, length=100)
+    centre.submit("anne pes=3 wall=100", "ben pes=4 wall=100")
+    outlook = LookAhead(centre.site, centre.sim.now, Between()).outlooks([Seq(2)], Asking(), never)[2]
+    assert outlook.latest.start == centre.request(2).reservation.at
+    assert outlook.latest.basis != PROMISED
+
+
+def test_nobody_knows_when_a_resource_is_well_again():
+    shifts = 'define shift day when=("0 8 * * *")\nend\n'
+    centre = Centre(PLAIN + "create probe nfs file=/there every=60\n" + shifts, pes=1)
+    centre.submit("anne wall=100")
+    centre.sim.feed([ob.ObservedResource("nfs", "broken", "gone")])
+    [late] = centre.submit("ben wall=100 needs=nfs")
+    outlook = centre.outlooks(late)[late]
+    assert (outlook.latest.start, outlook.probably.start) == (None, None)
+    parts = iter((0.0, 0.1))  # a look that ends early says the same
+    looking = LookAhead(centre.site, centre.sim.now, Between())
+    assert looking.outlooks([late], NoExits(), lambda: next(parts, 1.0))[late].probably.start is None
 
 
 def test_a_time_that_was_told_where_chances_are_taken_is_called_no_promise():

@@ -196,8 +196,11 @@ def test_why_says_which_start_is_promised_who_holds_it_up_and_why_it_came_late(b
         "reservation": json_objects.reservation_object(kept, True, place)
     }
     lines = why_text(told, PARIS.text(book.at(60))).splitlines()
-    assert "  reserved: its start, today 21:01 at the latest; it waits for 1.ymp" in lines
+    assert "  reserved: its start was to be today 21:01 at the latest" in lines
     assert "  late:     what it needs is held by 1.ymp" in lines
+    told["reservation"] = json_objects.reservation_object(Reservation(book.at(90), (1,)), True, place)
+    lines = why_text(told, PARIS.text(book.at(60))).splitlines()
+    assert "  reserved: its start, today 21:01 at the latest; it waits for 1.ymp" in lines
     told["reservation"] = json_objects.reservation_object(Reservation(None), True, place)
     assert "  reserved: its start, at a time that is not known" in why_text(told).splitlines()
     told["reservation"] = json_objects.reservation_object(Reservation(book.at(90)), False, place)
