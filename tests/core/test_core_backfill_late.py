@@ -180,3 +180,30 @@ def test_a_forced_start_that_takes_reserved_pes_tells_so_at_once(house):
     house.later(1).go()
     assert house.request(wide).reservation.late
     assert house.plan.wake_at is None or house.plan.wake_at > house.now + 1
+
+
+def test_a_suspended_request_that_a_start_keeps_from_going_on_returns_before_what_is_reserved_then(house):
+    house.machine(pes=3).probe("nfs", "ok", running="suspend")
+    house.queue("front", order="fcfs", priority=1).queue("night", order="fcfs", reserve=None)
+    house.submit("anne pes=2 wall=10:00 needs=nfs", "anne wall=60:00")
+    house.go()
+    house.submit("dora pes=3 wall=1:00")
+    house.probe("nfs", "broken").go()
+    (first,) = house.submit("ben wall=20:00", queue="front")
+    (behind,) = house.submit("cleo pes=2 wall=5:00")
+    assert (house.go().starts, promised(house, behind)) == ([first], 30)
+    house.probe("nfs", "ok").later(minutes=10).go()
+    assert not house.request(behind).reservation.late
+
+
+def test_a_forced_start_does_not_put_the_first_late_request_behind_the_next(house):
+    house.machine(pes=6).queue("night", order="fcfs", reserve=None)
+    (running,) = house.submit("anne pes=6 wall=5:00")
+    house.go()
+    first, _ = house.submit("ben pes=2 wall=20:00", "ben pes=3 wall=20:00")
+    house.go()
+    house.later(seconds=2, minutes=5).go()
+    house.later(minutes=2).end(running)
+    (forced,) = house.submit("cleo pes=2 wall=60:00")
+    house.schedule(forced, "now")
+    assert house.go().starts == [forced, first]

@@ -379,7 +379,12 @@ class Reservations(StandingReservations):
         if hole is not None:
             self._until[request.seq] = hole
             end = min(end, hole)
-        self._layout.take(request, end, passing)
+        layout = self._layout
+        fits = layout.profile.fits(layout.claims(request), end - self._now)
+        layout.take(request, end, passing)
+        if not fits:  # it is forced, or a block was cleared for it: others may have to be kept elsewhere
+            kept = [self._site.requests[seq] for seq in layout.kept]
+            layout.place_over(replace(each, reservation=self.reservation_of(each)) for each in kept)
 
     def resume(self, request: Request) -> None:
         """Note that a suspended request goes on."""

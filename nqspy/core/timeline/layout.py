@@ -55,6 +55,8 @@ class TimeLayout:
         self.leaving, self._returning = frozenset(leaving), returning
         self._offline = frozenset(site.offline())
         self._begun: list[tuple[int, Seq]] = []
+        self._standing: list[tuple[int, Request]] = []
+        self._without_reserved = Profile(now)
         self.opened = Counter[str]()
         is_unchanged = not (started or leaving or returning)
         known = recall(site, now) if is_unchanged else None
@@ -62,7 +64,7 @@ class TimeLayout:
         self.profile, self.kept, self.running = self.spans.profile, self.spans.kept, self.spans.running
         if known is None:
             until = self._fill(started)
-            if is_unchanged:
+            if is_unchanged and not self._standing:
                 remember(site, now, self.spans, until)
 
     # ------------------------------------------------------------ as the pass begins
@@ -82,27 +84,27 @@ class TimeLayout:
         self._begun += [(now + length_of(site, request), request.seq) for request in started]
         holders += [(now + length_of(site, request), request) for request in started]
         taken = [span for end, request in holders for span in self._held_now(request, end).spans()]
-        taken += self._returns(Profile(now, slots), taken, holders) if site.paused else ()
+        self._standing = [each for each in holders if self._stands_still(each[1]) and self._is_open(each[1])]
+        if self._standing:
+            self._without_reserved = Profile(now, slots)
+            self._without_reserved.fill(taken)
+            taken += self._returns()
         until = self._fill_reserved(taken, domains)
         return min([until, *(end for end, _ in ends)])
 
-    def _returns(
-        self, free: Profile, taken: Sequence[Span], holders: Sequence[tuple[int, Request]]
-    ) -> Iterator[Span]:
+    def _returns(self) -> Iterator[Span]:
         """Yield what suspended requests will hold that wait for PEs of others. Each goes on before all that
-        wait, as soon as enough is ``free``; until then it holds what it did not release. Nothing is kept
-        for a request that could go on now, because it does so at an unknown time, nor for a request of a
+        wait, as soon as enough is free; until then it holds what it did not release. Nothing is kept for a
+        request as long as it could go on now, because it does so at an unknown time, nor for a request of a
         stopped queue."""
-        free.fill(taken)
-        for end, request in holders:
-            if not self._stands_still(request) or not self._is_open(request):
-                continue
+        for end, request in self._standing.copy():
             domain, rest = self._site.domain_of(request.queue).name, end - self._now
             pes: Claims = {("pes", domain): self._site.held_by(request)}
-            at = free.earliest(pes, rest)
+            at = self._without_reserved.earliest(pes, rest)
             if at is not None and at > self._now:
+                self._standing.remove((end, request))
                 until = min(at + rest, FOREVER)
-                free.hold(at, until, pes)
+                self._without_reserved.hold(at, until, pes)
                 yield at, until, pes
                 if not (held := self._held_now(request, end)).kept_on:
                     yield held.end, until, held.claims
@@ -114,7 +116,6 @@ class TimeLayout:
         one is over."""
         reserved = [self._site.requests[seq] for seq in self._site.reserved]
         waiting = [_on_reserved_size(request) for request in reserved if self._is_open(request)]
-        over = [request for request in waiting if self._is_over(request)]
         untimed = [request for request in waiting if time_of(request) == FOREVER]
         first = min(map(turn_of, untimed), default=_NEVER)
         kept = {
@@ -126,10 +127,10 @@ class TimeLayout:
         self.spans.idle = {name: self.profile.free(("pes", name), self._now) for name in domains}
         for request in untimed:
             self.put(request, None, turn_of(request)[0])
-        for request in sorted(over, key=_due_first):  # others were reserved beside these
-            at = self.earliest(request, self.claims(request), request.reservation)
-            self.put(request, at, turn_of(request)[0])
-        return self._now if over else min(map(time_of, reserved), default=FOREVER)
+        self.place_over(waiting)  # others were reserved beside these
+        if any(map(self._is_over, waiting)):
+            return self._now
+        return min(map(time_of, reserved), default=FOREVER)
 
     def _is_open(self, request: Request) -> bool:
         queue = self._site.settings.queues.get(request.queue)
@@ -269,6 +270,16 @@ class TimeLayout:
         passing = begin < FOREVER and self.spans.is_untimed_before((turn, request.seq))
         self.spans.keep(request.seq, self._held(request, begin, turn, passing))
 
+    def place_over(self, requests: Iterable[Request]) -> None:
+        """Keep room anew for those of these requests with a reserved time that has come or cannot be kept,
+        each from the first start that is possible. They have no other place in the layout."""
+        over = sorted(filter(self._is_over, requests), key=_due_first)
+        for request in over:
+            self.spans.lift(request.seq)
+        for request in map(_on_reserved_size, over):
+            at = self.earliest(request, self.claims(request), request.reservation)
+            self.put(request, at, turn_of(request)[0])
+
     def give_up(self, request: Request) -> None:
         """Keep nothing for a request any more; others may have what was kept for later."""
         held = self.spans.lift(request.seq)
@@ -279,24 +290,32 @@ class TimeLayout:
         """Hold what a request takes that runs from now until then."""
         self._begun.append((until, request.seq))
         claims = self.claims(request, passing)
-        for span in self._span(request, self._now, min(until, FOREVER), claims, until).spans():
-            self.profile.hold(*span)
-        idle, domain = self.spans.idle, self._site.domain_of(request.queue).name
-        idle[domain] = idle.get(domain, 0) - claims.get(("pes", domain), 0)
+        self._hold(request, self._span(request, self._now, min(until, FOREVER), claims, until).spans())
 
     def resume(self, request: Request) -> None:
         """Hold what a suspended request takes from now on in addition to what it kept."""
         claims = self.claims(request)
-        kept, domain = self._kept_on(request, claims), self._site.domain_of(request.queue).name
+        kept = self._kept_on(request, claims)
         more = {amount: count - kept.get(amount, 0) for amount, count in claims.items()}
-        self.profile.hold(self._now, min(self._end(request), FOREVER), more)
-        self.spans.idle[domain] = self.spans.idle.get(domain, 0) - claims.get(("pes", domain), 0)
+        self._standing = [each for each in self._standing if each[1] is not request]
+        self._hold(request, [(self._now, min(self._end(request), FOREVER), more)])
 
     def keep_free(self, request: Request, pes: int) -> None:
         """Hold so many free PEs for a request, for as long as it will run."""
         domain, end = self._site.domain_of(request.queue).name, self._now + length_of(self._site, request)
-        self.profile.hold(self._now, min(end, FOREVER), {("pes", domain): pes})
-        self.spans.idle[domain] = self.spans.idle.get(domain, 0) - pes
+        self._hold(request, [(self._now, min(end, FOREVER), {("pes", domain): pes})])
+
+    def _hold(self, request: Request, spans: Sequence[Span]) -> None:
+        """Hold spans from now on, then what suspended requests will hold that can go on now no more."""
+        for span in spans:
+            self.profile.hold(*span)
+        if self._standing:
+            for span in spans:
+                self._without_reserved.hold(*span)
+            for span in self._returns():
+                self.profile.hold(*span)
+        idle, domain = self.spans.idle, self._site.domain_of(request.queue).name
+        idle[domain] = idle.get(domain, 0) - spans[0][2].get(("pes", domain), 0)
 
     # ------------------------------------------------------------ what delays a reservation
 
