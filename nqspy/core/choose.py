@@ -25,7 +25,7 @@ from nqspy.model.actions import Action, Hold, Move, Redate, Reserving, Start
 from nqspy.model.ids import Instant
 from nqspy.model.molded import sized
 from nqspy.model.queues import Queue
-from nqspy.model.reasons import Reason
+from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Request, State
 from nqspy.model.site import Settings, Site
 
@@ -42,14 +42,16 @@ class Stamp(NamedTuple):
 
 
 class QueuePass:
-    """A queue in a pass. ``blocked``: candidates that were examined and did not start, by row. ``open``:
-    it may have a next row; ``held``: an exit closed it for this pass; ``stamp``: when no row was left;
-    ``opened``: how often other queues had given up a later reservation when its first row was asked for."""
+    """A queue in a pass. ``blocked``: candidates that were examined and did not start, by row, ``delaying``:
+    those of them that would delay a reservation. ``open``: it may have a next row; ``held``: an exit closed
+    it for this pass; ``stamp``: when no row was left; ``opened``: how often other queues had given up a
+    later reservation when its first row was asked for."""
 
     def __init__(self, candidates: Candidates, policy: Skip, rows: Iterator[int]) -> None:
         self.queue = candidates.queue
         self.candidates, self.policy, self.rows = candidates, policy, rows
         self.blocked: dict[int, Request] = {}
+        self.delaying: dict[int, Request] = {}
         self.open, self.held, self.stamp = True, False, Stamp()
         self.opened: int | None = None
 
@@ -136,8 +138,12 @@ class Chooser:
         return Stamp(self.gate.reserved.opened_beside(each.queue.name), proposals)
 
     def _eligible(self, each: QueuePass) -> list[Request]:
-        waiting = each.blocked.values()
-        return [request for request in waiting if each.policy.refuses(request, False) is None]
+        """Return the blocked candidates that could start by now. A reservation that is given up changes that
+        only for those that would have delayed it."""
+        waiting = (each.delaying if each.policy.blocker is None else each.blocked).values()
+        free = self._draft.board(each.queue.name).free
+        fitting = (request for request in waiting if request.spec.mold or request.spec.ask.pes <= free)
+        return [request for request in fitting if each.policy.refuses(request, False) is None]
 
     def _reopen(self, each: QueuePass) -> None:
         """Examine blocked candidates of a queue again that could start by now."""
@@ -150,6 +156,7 @@ class Chooser:
         rows = list(map(each.candidates.row_of, chosen))
         for row in rows:
             del each.blocked[row]
+            each.delaying.pop(row, None)
         each.candidates.sort_by_order()
         each.candidates.put_back(rows)
         each.open, each.rows = True, self._rows_of(each.candidates, each.policy)
@@ -193,6 +200,8 @@ class Chooser:
             return self._start(each, row, candidate, fit, forced)
         assert why is not None
         each.blocked[row] = candidate
+        if why.code is ReasonCode.RESERVED or candidate.spec.mold is not None:
+            each.delaying[row] = candidate
         if each.policy.explained:
             self._explanation.blocked(candidate, why, forced)
         return each.policy.blocked(each.candidates, candidate, why)
