@@ -102,7 +102,7 @@ class Explanation:
                 draft.closing[candidates.queue.name] = closing
         for candidates in self._by_class:
             if (ended := self._line_closed(candidates) or self._bounded(candidates)) is not None:
-                draft.closing |= dict.fromkeys(candidates.names, ended)
+                draft.closing = dict.fromkeys(candidates.names, ended) | draft.closing
 
     def _waits(self, request: Request) -> bool:
         gone = request.seq in self._draft.starting or request.slot in self._draft.gone(request.queue)

@@ -108,9 +108,11 @@ def _explain(site: Site, request: Request, reasons: Reasons, gate: Gate) -> Reas
         # Requests with a reservation were examined before the others.
         ahead = 0 if request.reservation is not None else closing.ahead
         return replace(_behind(gate, request, closing), ahead=ahead)
-    # The pass examined other requests after one with a reservation.
-    reason = gate.room.refuses(request) if request.reservation is not None else None
-    return reason or _NOT_YET("scheduler")
+    if request.reservation is None:
+        return _NOT_YET("scheduler")
+    # The pass may have examined others alone. A moldable request waits for its size, not for any size.
+    reason = gate.room.refuses(request) if request.spec.mold is None else None
+    return reason or _NOTHING_FREED("scheduler")
 
 
 def of_itself(gate: Gate, request: Request, reasons: Reasons) -> Reason | None:
@@ -173,7 +175,11 @@ def _suspended(request: Request) -> Reason | None:
 
 
 _HOLDERS = {"u": "owner", "o": "operator", "s": "system"}
-(_NOT_YET,) = reason_kinds(ReasonCode.LATER, not_yet="no pass has examined it yet")
+_NOT_YET, _NOTHING_FREED = reason_kinds(
+    ReasonCode.LATER,
+    not_yet="no pass has examined it yet",
+    nothing_freed="its start is reserved, and it starts earlier only if something becomes free before",
+)
 _WAITS_FOR_DATE, _RETRIED = reason_kinds(
     ReasonCode.DATE,
     waits_for_date="it waits for the date its owner gave",

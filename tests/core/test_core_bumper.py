@@ -1,10 +1,14 @@
 """The Gang Scheduler's classes and its bumper, as seed 000 tells of them."""
 
 import pytest
+from core.harness import spec_of
+from msgspec.structs import replace
 
 from nqspy.core.fallback.preempt import move_rank
 from nqspy.model import actions as ac
-from nqspy.model.events import Change
+from nqspy.model.arrays import ArraySpec
+from nqspy.model.events import Change, Deleting, Submitted
+from nqspy.model.ids import Seq, array_key, member
 from nqspy.model.promises import made
 from nqspy.model.requests import State
 
@@ -369,7 +373,8 @@ def test_no_request_of_another_queue_gets_pes_of_the_block(beside):
     told = beside.go()
     assert len(suspended(told)) == 1
     assert told.starts == []
-    assert beside.why(waiting).code == "NO_PES"
+    free_kept_for = (2, 0, 8, None, 4, "2.ymp", None)
+    assert beside.why(waiting).matches(code="NO_PES", kind="pes_kept_free", values=free_kept_for)
 
 
 def test_a_start_is_reserved_beside_the_block(beside):
@@ -445,3 +450,48 @@ def test_a_job_whose_resource_is_broken_is_not_loaded(house):
     broken, well = house.submit("anne needs=nfs", "ben")
     assert house.go().starts == [well]
     assert house.why(broken).code == "RESOURCE"
+
+
+def test_each_index_of_an_array_may_bump(gang):
+    victim = gang.submit("anne class=production pes=7")[0]
+    gang.go()
+    gang.later(minutes=5)
+    spec = replace(
+        spec_of("ben", pes="1"), queue="apps", job_class="interactive", array=ArraySpec(((1, 2, 1),))
+    )
+    array = Seq(array_key(gang.site.next_seq))
+    gang._event(Submitted(array, spec, "apps", "queued"))
+    (other,) = gang.later(1).submit("cleo class=interactive pes=1")
+    told = gang.go()
+    assert told.starts == [member(array, 1)], "the second one has waited longer than the other job"
+    assert suspended(told) == [victim]
+    gang.moved_out(victim)
+    assert gang.go().starts == [member(array, 2), other]
+
+
+def test_a_bumper_that_a_reservation_refused_bumps_once_that_has_started(gang):
+    gang.queue("night", order="fcfs", reserve=1, priority=9)
+    victim, short = gang.submit("anne class=production pes=4 queue=apps", "ben pes=1 wall=5:00")
+    gang.go()
+    (wide,) = gang.submit("cleo pes=4 wall=60:00")
+    gang.go()
+    gang.later(minutes=4)
+    (bumper,) = gang.submit("dora class=interactive pes=3 wall=10:00 queue=apps")
+    gang.go()
+    assert gang.why(bumper).code == "RESERVED"
+    gang.later(minutes=1).end(short)
+    told = gang.go()
+    assert told.starts == [wide]
+    assert told.plan.wake_at == gang.now + 1
+    gang.later(1)
+    assert suspended(gang.go()) == [victim]
+
+
+def test_a_job_that_was_asked_to_end_counts_under_the_limit_of_its_class(gang):
+    gang.set("class/production/pe_limit", 4)
+    first, second = gang.submit("anne class=production pes=4", "ben class=production pes=4")
+    assert gang.go().starts == [first]
+    gang._event(Deleting(first, 1, "anne"))
+    assert gang.go().starts == []
+    gang.end(first)
+    assert gang.go().starts == [second]

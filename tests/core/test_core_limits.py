@@ -266,3 +266,13 @@ def test_a_queue_that_limits_close_names_the_oldest_kept_back(house):
     text = "user limit 1 of queue night is reached for anne"
     assert told.reason(seqs[0]).matches(code="LIMIT", text=text)
     assert told.reason(seqs[1]).matches(code="LIMIT", text=text)
+
+
+def test_one_that_asks_for_no_memory_starts_while_a_memory_limit_is_exceeded(house):
+    house.machine(pes=3).queue("night", memory_limit="100mb")
+    house.submit("anne mem=90mb")
+    house.go()
+    house.set("queue/night/memory_limit", 1 << 20)
+    none, some = house.submit("ben", "cleo mem=1kb")
+    assert house.go().starts == [none]
+    assert house.why(some).code == "LIMIT"

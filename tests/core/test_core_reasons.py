@@ -55,6 +55,13 @@ SAID = {
     "exits_begin_again": (
         "exits", (), "the process of the user exits is begun again in a moment; nothing starts before"
     ),
+    "nothing_freed": (
+        "scheduler", (), "its start is reserved, and it starts earlier only if something becomes free before"
+    ),
+    "pes_kept_free": (
+        "machine", (2, 0, 8, None, 4, "2.ymp", None),
+        "it asks for 2 PEs, 0 of 8 PEs are free for it, and 4 are kept free for 2.ymp",
+    ),
     "few_pes_free": ("machine", (None, 1, 8, None, None, 2), "1 of 8 PEs is free; 2 are offline"),
     "pes_offline": (
         "domain big", (7, 6, 7, "big", 1),

@@ -71,7 +71,7 @@ class Preempt(Skip):
         self._holders, self._new = list(self._loaded()), set[Seq]()
         self._class_limit = ClassLimit(gate.site)
         self._limits = (self._class_limit, JobLimit(gate.site), LargeLimit(gate.site))
-        for limit, holder in product(self._limits, self._holders):
+        for limit, holder in product(self._limits, [*self._holders, *self._ending()]):
             limit.add(holder)
         self._promised = promises.made(gate.site, NAME).get(self._domain.name)
         self._cleared_for = None if self._promised is None else self._promised["seq"]
@@ -93,6 +93,12 @@ class Preempt(Skip):
         holders = chain(self._draft.running(), leaving)
         return (each for each in holders if each.queue in self._jobs.names)
 
+    def _ending(self) -> Iterator[Request]:
+        """Yield the jobs that were asked to end and hold their PEs still: no job is loaded in their place by
+        the limits, and none bumps them."""
+        ending = (each for each in self._site.started.values() if each.ending)
+        return (each for each in ending if each.state is State.RUNNING and each.queue in self._jobs.names)
+
     # ------------------------------------------------------------ the rows to examine
 
     def next_rows(self, candidates: Candidates) -> Iterator[int]:
@@ -101,10 +107,10 @@ class Preempt(Skip):
         yield from filter(self._jobs.is_left, self._jobs.scheduled())
         self._stage = "bumpers"
         for bumper in self._bumpers():
-            if self._jobs.is_left(bumper):
-                yield bumper
-            else:
+            if not self._jobs.is_left(bumper):
                 self._reserve_block(bumper)
+            while self._bumper is None and self._jobs.is_left(bumper):
+                yield bumper  # of an array index after index, as long as they start
             if self._bumper is not None:
                 break
         self._stage = "all"
@@ -302,6 +308,8 @@ class Preempt(Skip):
             if (before := self._refused.get(seq := job.request.seq)) is not None:
                 reason = self.refuses(self._least(job.request), seq in self._forced)
                 draft.reasons.setdefault(seq, reason or before)
+                if bumper is None and before.code is ReasonCode.RESERVED and self._lacks_pes_now(seq, reason):
+                    self._dues.append(Instant(draft.now + 1))
         if bumper is not None:
             draft.reasons[bumper.request.seq] = _CLEARED(NAME, ", ".join(spans(self._block)))
         for queue, _ in draft.waiting:
@@ -309,6 +317,10 @@ class Preempt(Skip):
                 draft.closing.setdefault(queue.name, _BY_CLASS(f"queue {queue.name}"))
         self._dues += [due for job in waiting if (due := job.due()) is not None and due > draft.now]
         self.wake_at = min(self._dues, default=None)
+
+    def _lacks_pes_now(self, seq: Seq, reason: Reason | None) -> bool:
+        """True if a job that a reservation refused may bump others by now: what was reserved has started."""
+        return reason is not None and reason.code is ReasonCode.NO_PES and self._may_bump(seq)
 
 
 def _gave_way(job: Request) -> Reason:

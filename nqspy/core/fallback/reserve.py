@@ -4,11 +4,13 @@ conservative backfilling with ``all``; seed 001). Others start past them as far 
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
+from nqspy.core.draft import Choice
 from nqspy.core.fallback.policy import Skip
 from nqspy.core.gate.gate import Gate, Which
 from nqspy.core.order.candidates import Candidates
 from nqspy.core.timeline.layout import time_of, turn_of
 from nqspy.core.timeline.profile import FOREVER
+from nqspy.model.ids import Seq, array_of
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason
 from nqspy.model.requests import Request
@@ -32,6 +34,7 @@ class ReserveStarts(Skip):
         self._depth = queue.reserve
         self._by_length = queue.backfill_order == "shortest"
         self._met = False
+        self._without: dict[Seq, Request] = {}
 
     def next_rows(self, candidates: Candidates) -> Iterator[int]:
         """Yield the candidates with a reservation, then those in front, then those that pass them."""
@@ -48,8 +51,17 @@ class ReserveStarts(Skip):
         one_more = (self._depth is None or waits) and self.reserves_more()
         if self.gate.is_reserved(candidate) or one_more:
             self.gate.reserve(candidate)
+        elif waits:
+            self._without[candidate.seq] = candidate
         self._met = self._met or waits
         self._sort_those_behind(candidates)
+
+    def started(self, choice: Choice) -> None:
+        """Let a candidate that was examined before have the reservation that a start has used."""
+        started = choice.request.seq
+        self._without.pop(array_of(started) or started, None)
+        while self._without and self.reserves_more():
+            self.gate.reserve(self._without.pop(next(iter(self._without))))
 
     def reserves_more(self) -> bool:
         """Return True if fewer candidates have a reservation than may."""

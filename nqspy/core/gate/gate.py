@@ -26,7 +26,7 @@ from nqspy.model.site import Site
 NOW = 3
 """Rank of ``schedule request now``: of all limits only a want of units applies to such a request."""
 _LASTING = (LESS, RAISED, IN_A_SHIFT, TOGETHER)
-_ROOM = (ReasonCode.NO_PES, ReasonCode.NO_UNITS, ReasonCode.RESERVED)
+_ROOM = (ReasonCode.NO_PES, ReasonCode.RESERVED)
 
 
 class Which(Enum):
@@ -206,7 +206,7 @@ class Gate:
         free = set(self.room.board(candidate.queue).open().tolist())
         free.update(*(self.site.started[seq].pes for seq in self.reserved.resting))
         self.reserved.keep_free(candidate, len(free.intersection(pes)))
-        self.room.keep_free(candidate.queue, pes)
+        self.room.keep_free(candidate, pes)
         if candidate.state is State.SUSPENDED:
             self._count_again(candidate)
         else:

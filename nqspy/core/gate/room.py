@@ -6,6 +6,7 @@ from nqspy.core.gate.rule import Mask, Rule, wider
 from nqspy.core.placement.placements import placement_of, size_of
 from nqspy.model.board import Board
 from nqspy.model.columns import Columns
+from nqspy.model.ids import Seq
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request
 from nqspy.model.shapes import shown_sizes
@@ -24,6 +25,12 @@ _NONE_FREE, _SOME_FREE = reason_kinds(
     "PEs must come back: set machine offline=(), or those whose CPU is gone",
     pes_offline=_ASKS + "{free} of {size} PEs{domain: of domain *} {free:is|are} free" + _AWAY,
 )
+(_KEPT_FREE,) = reason_kinds(
+    ReasonCode.NO_PES,
+    "the request for which PEs are kept free must be loaded, or more PEs must become free",
+    pes_kept_free=_ASKS + "{free} of {size} PEs{domain: of domain *} {free:is|are} free for it, and {kept} "
+    "{kept:is|are} kept free for {request}" + _AWAY,
+)
 
 
 class Room(Rule):
@@ -36,6 +43,7 @@ class Room(Rule):
         self._started: list[Request] = [] if started is None else started
         self._boards: dict[str, Board] = {}  # by domain
         self._by_queue: dict[str, Board] = {}
+        self._kept: dict[str, tuple[int, Seq]] = {}  # free PEs, and for which request, by domain
 
     def board(self, queue: str) -> Board:
         """Return the PEs of a queue's domain with their holders."""
@@ -76,10 +84,13 @@ class Room(Rule):
         """Give these PEs to nothing else in this pass."""
         self.board(queue).take(pes)
 
-    def keep_free(self, queue: str, pes: Iterable[int]) -> None:
-        """Give these PEs to nothing in this pass, whatever becomes free."""
-        board = self.board(queue)
-        self._boards[board.domain.name] = board.without(tuple(pes))
+    def keep_free(self, candidate: Request, pes: Iterable[int]) -> None:
+        """Keep these PEs for a candidate, whatever becomes free in this pass."""
+        board = self.board(candidate.queue)
+        name, free = board.domain.name, board.free
+        self._boards[name] = board.without(tuple(pes))
+        before = self._kept[name][0] if name in self._kept else 0
+        self._kept[name] = before + free - self._boards[name].free, candidate.seq
         self._by_queue.clear()
 
     # ------------------------------------------------------------ reasons
@@ -91,6 +102,10 @@ class Room(Rule):
         who, away = f"domain {domain}" if domain else "machine", board.away or None
         if request is not None and board.size - board.away < request.spec.ask.pes <= board.size:
             return _ALL_AWAY(who, asked, board.free, board.size, domain, board.away)
+        kept, seq = self._kept.get(board.domain.name, (0, None))
+        if kept and seq is not None:
+            id = self._site.id_of(seq)
+            return _KEPT_FREE(who, asked, board.free, board.size, domain, kept, id, away)
         if not board.free:
             return _NONE_FREE(who, asked, board.size, domain, away)
         room = self.pes(queue)

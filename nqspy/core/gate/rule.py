@@ -127,13 +127,13 @@ class CountLimit(ScopeLimit):
     def refuses(self, request: Request) -> Reason | None:
         name, asked = self._name(request), self.asked(request)
         left = self.left(name)
-        return self.reason(asked, left, name) if asked > left else None
+        return self.reason(asked, left, name) if asked > max(0, left) else None
 
     def mask(self, queue: str, columns: Columns, *, ever: bool = False) -> Mask | None:
         taken = {} if ever else self._taken
         asked = self.column(queue, columns)
         greatest = 1 if asked is None else asked.max(initial=0)
-        if greatest <= self._most - max(taken.values(), default=0):
+        if greatest <= max(0, self._most - max(taken.values(), default=0)):
             return None
         left: Floats | int = self._most - taken.get("", 0)
         if self.per:
@@ -143,7 +143,7 @@ class CountLimit(ScopeLimit):
                 full: Mask = (by_name < 1)[names]
                 return full
             left = by_name[names]
-        above: Mask = np.broadcast_to((1 if asked is None else asked) > left, len(columns))
+        above: Mask = np.broadcast_to((1 if asked is None else asked) > np.maximum(left, 0), len(columns))
         return above
 
     def claims(self, request: Request) -> Iterable[Claim]:
