@@ -480,34 +480,3 @@ def test_a_reserved_start_names_a_request_of_the_same_pass_that_it_waits_for(hou
     house.later(minutes=1).end(first)
     assert house.go().starts == [second]
     assert house.request(third).reservation.by == (second,)
-
-
-def test_one_examined_before_has_the_reservation_that_a_start_has_used(house):
-    house.machine(pes=3).queue("night", order="fcfs", reserve=1)
-    first, second = house.submit("anne pes=3 wall=10:00", "ben wall=5:00")
-    house.go()
-    wide, long = house.submit("cleo pes=3 wall=15:00", "dora wall=60:00")
-    house.schedule(wide, "next")
-    house.go()
-    house.later(minutes=10).end(first)
-    assert house.go().starts == [second]
-    assert promised(house, wide) == 15
-    house.later(minutes=5).end(second)
-    assert house.go().starts == [wide]
-    assert promised(house, long) == 30
-
-
-def test_reservations_that_stay_when_a_queue_makes_no_more_are_told_as_late(house):
-    house.machine(pes=2).queue("night", order="fcfs", reserve=1)
-    first, wide = house.submit("anne wall=10:00", "ben pes=2 wall=10:00")
-    house.go()
-    house.set("queue/night/reserve", 0)
-    house.later(minutes=1)
-    (forced,) = house.submit("cleo wall=15:00")
-    house.schedule(forced, "now")
-    assert house.go().starts == [forced]
-    house.later(1).go()
-    assert house.request(wide).reservation.late
-    house.later(minutes=9).end(first)
-    house.later(minutes=6).end(forced)
-    assert house.go().starts == [wide]

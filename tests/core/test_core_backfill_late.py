@@ -207,3 +207,37 @@ def test_a_forced_start_does_not_put_the_first_late_request_behind_the_next(hous
     (forced,) = house.submit("cleo pes=2 wall=60:00")
     house.schedule(forced, "now")
     assert house.go().starts == [forced, first]
+
+
+def test_reservations_that_stay_when_a_queue_makes_no_more_are_told_as_late(house):
+    house.machine(pes=2).queue("night", order="fcfs", reserve=1)
+    first, wide = house.submit("anne wall=10:00", "ben pes=2 wall=10:00")
+    house.go()
+    house.set("queue/night/reserve", 0)
+    house.later(minutes=1)
+    (forced,) = house.submit("cleo wall=15:00")
+    house.schedule(forced, "now")
+    assert house.go().starts == [forced]
+    house.later(1).go()
+    assert house.request(wide).reservation.late
+    house.later(minutes=9).end(first)
+    house.later(minutes=6).end(forced)
+    assert house.go().starts == [wide]
+
+
+def test_one_that_is_late_for_a_block_that_is_cleared_has_that_as_the_cause(gang):
+    gang.queue("night", order="fcfs", reserve=1, priority=9)
+    gang.submit("anne class=production pes=4 wall=7200 queue=apps")
+    gang.go()
+    (first,) = gang.submit("ben pes=4 wall=10:00")
+    gang.go()
+    (waiting,) = gang.submit("cleo pes=4 wall=10:00")
+    gang.go()
+    assert gang.request(waiting).reservation.at == gang.now + 600_000
+    gang.later(minutes=9)
+    (bumper,) = gang.submit("dora class=interactive pes=8 wall=60:00 queue=apps")
+    gang.go()
+    gang.end(first)
+    gang.later(minutes=2).go()
+    late = gang.request(waiting).reservation.late
+    assert late == f"PEs are kept free for {bumper}.ymp"

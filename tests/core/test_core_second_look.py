@@ -171,3 +171,18 @@ def test_a_start_is_possible_at_once_that_waited_for_a_reservation_without_a_tim
     assert promised(house, wide) is None, "it was examined before the other request started"
     assert in_the_next_pass(house) == [short]
     assert promised(house, wide) == pytest.approx(6, abs=0.001)
+
+
+def test_one_examined_before_has_the_reservation_that_a_start_has_used(house):
+    house.machine(pes=3).queue("night", order="fcfs", reserve=1)
+    first, second = house.submit("anne pes=3 wall=10:00", "ben wall=5:00")
+    house.go()
+    wide, long = house.submit("cleo pes=3 wall=15:00", "dora wall=60:00")
+    house.schedule(wide, "next")
+    house.go()
+    house.later(minutes=10).end(first)
+    assert house.go().starts == [second]
+    assert promised(house, wide) == 15
+    house.later(minutes=5).end(second)
+    assert house.go().starts == [wide]
+    assert promised(house, long) == 30

@@ -55,6 +55,7 @@ class TimeLayout:
         self.leaving, self._returning = frozenset(leaving), returning
         self._offline = frozenset(site.offline())
         self._begun: list[tuple[int, Seq]] = []
+        self._blocks: list[Seq] = []
         self._standing: list[tuple[int, Request]] = []
         self._without_reserved = Profile(now)
         self.opened = Counter[str]()
@@ -303,6 +304,7 @@ class TimeLayout:
     def keep_free(self, request: Request, pes: int) -> None:
         """Hold so many free PEs for a request, for as long as it will run."""
         domain, end = self._site.domain_of(request.queue).name, self._now + length_of(self._site, request)
+        self._blocks.append(request.seq)
         self._hold(request, [(self._now, min(end, FOREVER), {("pes", domain): pes})])
 
     def _hold(self, request: Request, spans: Sequence[Span]) -> None:
@@ -333,6 +335,8 @@ class TimeLayout:
         over = [r for r in self._site.started.values() if planned_end(self._site, self._now, r) <= self._now]
         if over:
             return f"{self._ids(r.seq for r in over)} still running beyond what was planned"
+        if self._blocks:
+            return f"PEs are kept free for {self._ids(self._blocks)}"
         until = FOREVER if reserved is None else reserved
         held = [seq for end, seq in [*self.running, *self._begun] if end > until]
         if held:
