@@ -85,10 +85,12 @@ class Chooser:
         return QueuePass(candidates, policy, self._rows_of(candidates, policy))
 
     def _rows_of(self, candidates: Candidates, policy: Skip) -> Iterator[int]:
-        """Return the rows to examine: with `jobselect` exits all, as these may force a start."""
-        if self._offers.asking and policy.asks_exits:
-            return self._offers.next_rows(candidates, policy)
-        return policy.next_rows(candidates)
+        """Yield the rows to examine: with `jobselect` exits all, as these may force a start."""
+        yield from policy.again(candidates)
+        asks = self._offers.asking and policy.asks_exits
+        for row in self._offers.next_rows(candidates, policy) if asks else policy.next_rows(candidates):
+            yield row
+            yield from policy.again(candidates)
 
     # ------------------------------------------------------------ the loop
 
@@ -180,6 +182,8 @@ class Chooser:
     def _examine(self, each: QueuePass, row: int) -> None:
         """Start a candidate in the first variant that fits, or report to the policy why none does."""
         candidate = each.candidates.take(row)
+        each.blocked.pop(row, None)
+        each.delaying.pop(row, None)
         answer = self._offers.of(candidate)
         if answer is not None and answer.verdict != "force":
             if self._offers.refuse(each.candidates, candidate, answer):

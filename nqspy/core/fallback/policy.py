@@ -71,6 +71,10 @@ class Skip:
         """Yield the rows that may pass the blocker."""
         yield from ()
 
+    def again(self, candidates: Candidates) -> Iterator[int]:
+        """Yield the rows to examine once more, now that another one was examined."""
+        yield from ()
+
     def reopen(self, eligible: list[Request]) -> Sequence[Request] | None:
         """Return the blocked candidates to examine again, of those that are ``eligible`` by now; None: the
         queue stays as it is."""

@@ -4,13 +4,12 @@ conservative backfilling with ``all``; seed 001). Others start past them as far 
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from nqspy.core.draft import Choice
 from nqspy.core.fallback.policy import Skip
 from nqspy.core.gate.gate import Gate, Which
 from nqspy.core.order.candidates import Candidates
 from nqspy.core.timeline.layout import time_of, turn_of
 from nqspy.core.timeline.profile import FOREVER
-from nqspy.model.ids import Seq, array_of
+from nqspy.model.ids import Seq
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason
 from nqspy.model.requests import Request
@@ -56,12 +55,12 @@ class ReserveStarts(Skip):
         self._met = self._met or waits
         self._sort_those_behind(candidates)
 
-    def started(self, choice: Choice) -> None:
-        """Let a candidate that was examined before have the reservation that a start has used."""
-        started = choice.request.seq
-        self._without.pop(array_of(started) or started, None)
+    def again(self, candidates: Candidates) -> Iterator[int]:
+        """Yield rows that were examined while others had all reservations, as a start has used one."""
         while self._without and self.reserves_more():
-            self.gate.reserve(self._without.pop(next(iter(self._without))))
+            request = self._without.pop(next(iter(self._without)))
+            if request.slot not in candidates.gone():
+                yield candidates.row_of(request)
 
     def reserves_more(self) -> bool:
         """Return True if fewer candidates have a reservation than may."""

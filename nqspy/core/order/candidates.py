@@ -245,6 +245,10 @@ class Candidates:
         """Return True if a remaining row asks for so many PEs at most."""
         return bool(pes) and bool((self._left & (self.columns.pes <= pes)).any())
 
+    def gone(self) -> list[int]:
+        """Return the rows that wait no more: this pass starts, holds or moves them."""
+        return self._draft.gone(self.queue.name)
+
     def is_left(self, row: int) -> bool:
         """Return True if a row was not examined."""
         return self._left.item(row)
