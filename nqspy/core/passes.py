@@ -104,15 +104,15 @@ def _explain(site: Site, request: Request, reasons: Reasons, gate: Gate) -> Reas
             reason = reason or gate.reserved.delaying(request)
     if reason is not None:
         return reason
+    if request.reservation is not None and request.spec.mold is not None:
+        return _NOTHING_FREED("scheduler")  # it waits for its size, not for any size that is free
     if closing is not None:
         # Requests with a reservation were examined before the others.
         ahead = 0 if request.reservation is not None else closing.ahead
         return replace(_behind(gate, request, closing), ahead=ahead)
     if request.reservation is None:
         return _NOT_YET("scheduler")
-    # The pass may have examined others alone. A moldable request waits for its size, not for any size.
-    reason = gate.room.refuses(request) if request.spec.mold is None else None
-    return reason or _NOTHING_FREED("scheduler")
+    return gate.room.refuses(request) or _NOTHING_FREED("scheduler")  # the pass examined others alone
 
 
 def of_itself(gate: Gate, request: Request, reasons: Reasons) -> Reason | None:
