@@ -104,7 +104,8 @@ def _explain(site: Site, request: Request, reasons: Reasons, gate: Gate) -> Reas
             reason = reason or gate.reserved.delaying(request)
     if reason is not None:
         return reason
-    if request.reservation is not None and request.spec.mold is not None:
+    lacks_pes = closing is None or closing.code is ReasonCode.NO_PES
+    if lacks_pes and request.reservation is not None and request.spec.mold is not None:
         return _NOTHING_FREED("scheduler")  # it waits for its size, not for any size that is free
     if closing is not None:
         # Requests with a reservation were examined before the others.
