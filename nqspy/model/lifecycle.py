@@ -227,9 +227,11 @@ def _starting(site: Site, event: ev.Starting, at: Instant) -> Sequence[Transitio
 
 def _started(site: Site, event: ev.Started, at: Instant) -> Sequence[Transition]:
     """A start that took long will end later than expected: the reservations behind it are examined again."""
-    decided = {request.seq: request.run.started for request in concerned(site, event)}
+    request = site.requests.get(event.seq)
+    decided = None if request is None else request.started
     made = _noted(site, event, at)
-    if site.reserved and any(each.request.run.started - decided[each.request.seq] >= MOMENT for each in made):
+    began = made[0].request.run.started if made else None
+    if site.reserved and began is not None and decided is not None and began - decided >= MOMENT:
         site.freed = site.n
     return made
 
