@@ -42,16 +42,15 @@ class Stamp(NamedTuple):
 
 
 class QueuePass:
-    """A queue in a pass. ``blocked``: candidates that were examined and did not start, by row, ``delaying``:
-    those of them that would delay a reservation. ``open``: it may have a next row; ``held``: an exit closed
+    """A queue in a pass. ``blocked``: candidates that were examined and did not start, by row; True: a
+    reservation that is given up may let it start. ``open``: it may have a next row; ``held``: an exit closed
     it for this pass; ``stamp``: when no row was left; ``opened``: how often other queues had given up a
     later reservation when its first row was asked for."""
 
     def __init__(self, candidates: Candidates, policy: Skip, rows: Iterator[int]) -> None:
         self.queue = candidates.queue
         self.candidates, self.policy, self.rows = candidates, policy, rows
-        self.blocked: dict[int, Request] = {}
-        self.delaying: dict[int, Request] = {}
+        self.blocked: dict[int, tuple[Request, bool]] = {}
         self.open, self.held, self.stamp = True, False, Stamp()
         self.opened: int | None = None
 
@@ -140,10 +139,10 @@ class Chooser:
         return Stamp(self.gate.reserved.opened_beside(each.queue.name), proposals)
 
     def _eligible(self, each: QueuePass) -> list[Request]:
-        """Return the blocked candidates that could start by now. A reservation that is given up changes that
-        only for those that would have delayed it."""
-        waiting = (each.delaying if each.policy.blocker is None else each.blocked).values()
-        free = self._draft.board(each.queue.name).free
+        """Return the blocked candidates that could start by now. Starts may change that behind a blocker, and
+        reservations that are given up may everywhere."""
+        free, by_starts = self._draft.board(each.queue.name).free, each.policy.blocker is not None
+        waiting = (request for request, by_giving_up in each.blocked.values() if by_starts or by_giving_up)
         fitting = (request for request in waiting if request.spec.mold or request.spec.ask.pes <= free)
         return [request for request in fitting if each.policy.refuses(request, False) is None]
 
@@ -158,7 +157,6 @@ class Chooser:
         rows = list(map(each.candidates.row_of, chosen))
         for row in rows:
             del each.blocked[row]
-            each.delaying.pop(row, None)
         each.candidates.sort_by_order()
         each.candidates.put_back(rows)
         each.open, each.rows = True, self._rows_of(each.candidates, each.policy)
@@ -183,7 +181,6 @@ class Chooser:
         """Start a candidate in the first variant that fits, or report to the policy why none does."""
         candidate = each.candidates.take(row)
         each.blocked.pop(row, None)
-        each.delaying.pop(row, None)
         answer = self._offers.of(candidate)
         if answer is not None and answer.verdict != "force":
             if self._offers.refuse(each.candidates, candidate, answer):
@@ -203,9 +200,7 @@ class Chooser:
                 return self._resume(each, candidate)
             return self._start(each, row, candidate, fit, forced)
         assert why is not None
-        each.blocked[row] = candidate
-        if why.code is ReasonCode.RESERVED or candidate.spec.mold is not None:
-            each.delaying[row] = candidate
+        each.blocked[row] = candidate, why.code is ReasonCode.RESERVED or candidate.spec.mold is not None
         if each.policy.explained:
             self._explanation.blocked(candidate, why, forced)
         return each.policy.blocked(each.candidates, candidate, why)

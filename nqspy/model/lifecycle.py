@@ -226,12 +226,12 @@ def _starting(site: Site, event: ev.Starting, at: Instant) -> Sequence[Transitio
 
 
 def _started(site: Site, event: ev.Started, at: Instant) -> Sequence[Transition]:
-    """A start that took long will end later than expected: the reservations behind it are examined again."""
+    """Change a request that was started. If the start took long, it ends later than expected: reservations
+    behind it are examined again."""
     request = site.requests.get(event.seq)
-    decided = None if request is None else request.started
+    decided = at if request is None or request.started is None else request.started
     made = _noted(site, event, at)
-    began = made[0].request.run.started if made else None
-    if site.reserved and began is not None and decided is not None and began - decided >= MOMENT:
+    if site.reserved and any(one.request.run.started - decided >= MOMENT for one in made):
         site.freed = site.n
     return made
 

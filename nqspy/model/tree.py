@@ -292,7 +292,7 @@ def load(kind: type, values: dict[str, Any], **names: Any) -> Any:
 
 
 def is_declared(info: Declared | None, value: Any) -> bool:
-    """Return True if there is such a setting (None: there is none), and such words of it."""
+    """Return True if a setting is declared (None: it is not), and the words of its value are."""
     if info is None or not info.words:
         return info is not None
     return all(word in info.words for word in (value if isinstance(value, list) else (value,)))

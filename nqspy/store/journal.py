@@ -279,12 +279,12 @@ class SqliteJournal:
         try:
             self._connection = schema.connection(self._db)  # opened anew where a commit had to give it up
             site = load_site(self._connection)
+            self.left_out = list(configure.left_out(setting_rows(self._connection)))
         except _UNREADABLE as error:
             raise DamagedStore(self.path, str(error)) from error
         before = self._mark.before
         if before is not None and before.n > site.n:
             self.lost = before.n - site.n, before.next_seq
-        self.left_out = list(configure.left_out(setting_rows(self._connection)))
         self._accounts = len(site.accounts)
         self._keeping.load(site)
         return site

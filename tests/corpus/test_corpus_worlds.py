@@ -31,7 +31,7 @@ def test_to_ask_those_that_a_reservation_held_is_to_ask_all_that_are_blocked(mon
     """When a reservation is given up (`Chooser._eligible`)."""
 
     def all_blocked(self, each):
-        return [one for one in each.blocked.values() if each.policy.refuses(one, False) is None]
+        return [one for one, _ in each.blocked.values() if each.policy.refuses(one, False) is None]
 
     short = list(map(decisions, range(1, EACH)))
     monkeypatch.setattr(Chooser, "_eligible", all_blocked)

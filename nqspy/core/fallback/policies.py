@@ -44,6 +44,6 @@ def served(draft: Draft, gate: Gate, queues: Iterable[Queue]) -> Iterator[tuple[
 def policy_of(queue: Queue, gate: Gate) -> Skip:
     """Return the policy of a queue for one pass."""
     kind = POLICIES[queue.backfill]
-    none = queue.reserve == 0 and not gate.reserved.count(queue.name)  # those of before stay
-    plain = kind is ReserveStarts and none and queue.backfill_order == "order"
+    reserves_none = queue.reserve == 0 and not gate.reserved.count(queue.name)  # former ones stay
+    plain = kind is ReserveStarts and reserves_none and queue.backfill_order == "order"
     return Skip(queue, gate) if plain else kind(queue, gate)

@@ -94,8 +94,8 @@ class Preempt(Skip):
         return (each for each in holders if each.queue in self._jobs.names)
 
     def _ending(self) -> Iterator[Request]:
-        """Yield the jobs that were asked to end and hold their PEs still: no job is loaded in their place by
-        the limits, and none bumps them."""
+        """Yield the jobs that were asked to end and still hold their PEs. Limits of classes count them, and
+        no job bumps them."""
         ending = (each for each in self._site.started.values() if each.ending)
         return (each for each in ending if each.state is State.RUNNING and each.queue in self._jobs.names)
 
@@ -308,7 +308,9 @@ class Preempt(Skip):
             if (before := self._refused.get(seq := job.request.seq)) is not None:
                 reason = self.refuses(self._least(job.request), seq in self._forced)
                 draft.reasons.setdefault(seq, reason or before)
-                if bumper is None and before.code is ReasonCode.RESERVED and self._lacks_pes_now(seq, reason):
+                was_reserved = bumper is None and before.code is ReasonCode.RESERVED
+                lacks_pes = reason is not None and reason.code is ReasonCode.NO_PES
+                if was_reserved and lacks_pes and self._may_bump(seq):  # what was reserved has started
                     self._dues.append(Instant(draft.now + 1))
         if bumper is not None:
             draft.reasons[bumper.request.seq] = _CLEARED(NAME, ", ".join(spans(self._block)))
@@ -317,10 +319,6 @@ class Preempt(Skip):
                 draft.closing.setdefault(queue.name, _BY_CLASS(f"queue {queue.name}"))
         self._dues += [due for job in waiting if (due := job.due()) is not None and due > draft.now]
         self.wake_at = min(self._dues, default=None)
-
-    def _lacks_pes_now(self, seq: Seq, reason: Reason | None) -> bool:
-        """True if a job that a reservation refused may bump others by now: what was reserved has started."""
-        return reason is not None and reason.code is ReasonCode.NO_PES and self._may_bump(seq)
 
 
 def _gave_way(job: Request) -> Reason:

@@ -33,7 +33,7 @@ class ReserveStarts(Skip):
         self._depth = queue.reserve
         self._by_length = queue.backfill_order == "shortest"
         self._met = False
-        self._without: dict[Seq, Request] = {}
+        self._unreserved: dict[Seq, Request] = {}
 
     def next_rows(self, candidates: Candidates) -> Iterator[int]:
         """Yield the candidates with a reservation, then those in front, then those that pass them."""
@@ -51,14 +51,14 @@ class ReserveStarts(Skip):
         if self.gate.is_reserved(candidate) or one_more:
             self.gate.reserve(candidate)
         elif waits:
-            self._without[candidate.seq] = candidate
+            self._unreserved[candidate.seq] = candidate
         self._met = self._met or waits
         self._sort_those_behind(candidates)
 
     def again(self, candidates: Candidates) -> Iterator[int]:
-        """Yield rows that were examined while others had all reservations, as a start has used one."""
-        while self._without and self.reserves_more():
-            request = self._without.pop(next(iter(self._without)))
+        """Yield the rows that got no reservation because others had all, once a start has used one."""
+        while self._unreserved and self.reserves_more():
+            request = self._unreserved.pop(next(iter(self._unreserved)))
             if request.slot not in candidates.gone():
                 yield candidates.row_of(request)
 

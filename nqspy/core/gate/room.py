@@ -87,10 +87,10 @@ class Room(Rule):
     def keep_free(self, candidate: Request, pes: Iterable[int]) -> None:
         """Keep these PEs for a candidate, whatever becomes free in this pass."""
         board = self.board(candidate.queue)
-        name, free = board.domain.name, board.free
+        name = board.domain.name
         self._boards[name] = board.without(tuple(pes))
-        before = self._kept[name][0] if name in self._kept else 0
-        self._kept[name] = before + free - self._boards[name].free, candidate.seq
+        before, _ = self._kept.get(name, (0, None))
+        self._kept[name] = before + board.free - self._boards[name].free, candidate.seq
         self._by_queue.clear()
 
     # ------------------------------------------------------------ reasons
@@ -102,10 +102,9 @@ class Room(Rule):
         who, away = f"domain {domain}" if domain else "machine", board.away or None
         if request is not None and board.size - board.away < request.spec.ask.pes <= board.size:
             return _ALL_AWAY(who, asked, board.free, board.size, domain, board.away)
-        kept, seq = self._kept.get(board.domain.name, (0, None))
-        if kept and seq is not None:
-            id = self._site.id_of(seq)
-            return _KEPT_FREE(who, asked, board.free, board.size, domain, kept, id, away)
+        if (kept := self._kept.get(board.domain.name)) is not None and kept[0]:
+            id = self._site.id_of(kept[1])
+            return _KEPT_FREE(who, asked, board.free, board.size, domain, kept[0], id, away)
         if not board.free:
             return _NONE_FREE(who, asked, board.size, domain, away)
         room = self.pes(queue)

@@ -85,7 +85,7 @@ class Candidates:
         if (shares := self.shares) is None:
             return None
         refused = self._gate.mask(self.queue.name, self.columns, Which.TIMED)
-        table = shares.by_pair(refused, self._draft.gone(self.queue.name)) * self._order.shared
+        table = shares.by_pair(refused, self.gone()) * self._order.shared
         if len(last := shares.last):
             table[last] -= self._order.step / 2
         return table
@@ -141,7 +141,7 @@ class Candidates:
 
     def sort_again(self) -> None:
         """Sort by the dates, turns and rows as they are now."""
-        self._left[self._draft.gone(self.queue.name)] = False
+        self._left[self.gone()] = False
         self._base = self._score = self._former = None
         self.changes += 1
 
@@ -261,7 +261,7 @@ class Candidates:
     def waiting(self) -> Mask:
         """Return the rows that wait still, examined or not."""
         left = np.ones(len(self.columns), dtype=bool) if self._missing is None else ~self._missing
-        left[self._draft.gone(self.queue.name)] = False
+        left[self.gone()] = False
         return left
 
     @property

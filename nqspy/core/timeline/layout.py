@@ -77,7 +77,7 @@ class TimeLayout:
         slots: Claims = {("pes", name): site.board(name).slots() for name in domains}
         for amount, most in slots.items():
             self.profile.provide(amount, most)
-        reserved = map(time_of, map(site.requests.__getitem__, site.reserved))
+        reserved = (time_of(site.requests[seq]) for seq in site.reserved)
         times = sorted(time for time in reserved if now < time < FOREVER)
         ends = [(_at_reserved(self._end(each), times), each) for each in site.started.values()]
         self.running += [(end, each.seq) for end, each in ends if each.pes or self._rests_on(each)]
@@ -308,7 +308,8 @@ class TimeLayout:
         self._hold(request, [(self._now, min(end, FOREVER), {("pes", domain): pes})])
 
     def _hold(self, request: Request, spans: Sequence[Span]) -> None:
-        """Hold spans from now on, then what suspended requests will hold that can go on now no more."""
+        """Hold these spans. A suspended request that can therefore not go on now will hold PEs later: hold
+        those too."""
         for span in spans:
             self.profile.hold(*span)
         if self._standing:
