@@ -354,17 +354,15 @@ def table(figures: list[Figure]) -> str:
 
 def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
     """What can be measured, by name."""
-    from bench_arrays import bench_arrays
-    from bench_bumper import bench_bumper
     from bench_decider import bench_decider
     from bench_exits_try import bench_exits_try
     from bench_list import bench_list
     from bench_memory import measure
     from bench_mpprun import bench_mpprun
     from bench_night import bench_night
-    from bench_nights import bench_simulation
     from bench_passes import bench_passes, bench_promises
     from bench_report import bench_report
+    from bench_simulation import bench_simulation
     from bench_store import bench_store
 
     return {
@@ -380,40 +378,28 @@ def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
             *bench_promises(figure, count),
         ],
         "script": lambda: bench_script(1_000 if quick else 5_000),
-        "bumper": lambda: bench_bumper(figure),
         "many": lambda: bench_many(10_000 if quick else MANY),
-        "arrays": lambda: bench_arrays(200 if quick else 1_000),
         "memory": measure,
         "report": lambda: bench_report(1_000 if quick else 10_000),
         "simulation": lambda: bench_simulation(figure, 1 if quick else 5),
         "store": lambda: bench_store(figure, 10_000 if quick else MANY),
-        "faults": lambda: bench_decider(100 if quick else 400),
+        "faults": bench_decider,
         "try": lambda: bench_exits_try(1_000, 3 if quick else 10),
     }
 
 
-ALONE = ("cost", "nights", "estimators", "lachesis", "mold", "papers")
+ALONE = ("cost", "papers")
 """Measures with options of their own, each in its file ``bench_NAME``."""
-WITH_TABLE = ("sim", "replay", "estimates")
-"""The same, given what prints a table of figures."""
 
 
 def main() -> int:
     """Prints the table, or JSON."""
     asked = sys.argv[1] if len(sys.argv) > 1 else ""
-    if asked in ALONE or asked in WITH_TABLE:
-        measure = import_module(f"bench_{asked}").main
-        found: int = measure(sys.argv[2:], table) if asked in WITH_TABLE else measure(sys.argv[2:])
+    if asked in ALONE:
+        found: int = import_module(f"bench_{asked}").main(sys.argv[2:])
         return found
-    if asked == "memory":
-        from bench_memory import main as memory
-
-        return memory(table)
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
-    words = (
-        "commands latency mpprun submits list jobs night passes bumper many arrays memory report simulation "
-        f"store faults try; none: all. Or {', '.join((*ALONE, *WITH_TABLE))}, memory (own options)"
-    )
+    words = f"{', '.join(groups(False))}; none: all. Or {', '.join(ALONE)} (own options)"
     parser.add_argument("names", nargs="*", help=words)
     parser.add_argument("--json", action="store_true", help="figures as JSON")
     parser.add_argument("--quick", action="store_true", help="smaller numbers, for a look")
@@ -423,7 +409,7 @@ def main() -> int:
     known = groups(options.quick)
     unknown = [name for name in options.names if name not in known]
     if unknown:
-        there = ", ".join((*known, *ALONE, *WITH_TABLE, "memory"))
+        there = ", ".join((*known, *ALONE))
         parser.error(f"there is no figure {unknown[0]}; there are {there}")
     if options.beside:
         from bench_beside import beside

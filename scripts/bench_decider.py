@@ -1,5 +1,4 @@
-"""The decider's process: how long each fault of an exit delays the next pass, beside an ordinary pass through
-the child; and what the child costs."""
+"""How long each fault of an exit delays the next pass, beside an ordinary pass through the decider."""
 
 import statistics
 import time
@@ -36,8 +35,8 @@ FAULTS = {
 }
 
 
-def bench_decider(jobs: int) -> Iterator[Figure]:
-    """A row for each fault; then jobs and submissions with exits that run in the child, and with none."""
+def bench_decider() -> Iterator[Figure]:
+    """Yield a row for each fault."""
     with site() as here:
         (here.home / "exits" / "wild.py").write_text(WILD.read_text())
         here.run("qmgr", "-c", "set machine pes=4", "-c", "reload exits")
@@ -51,7 +50,6 @@ def bench_decider(jobs: int) -> Iterator[Figure]:
             note = "process begun anew" if _losses(line) > before else "same process"
             _calm(here, line)
             yield figure(words, took, "ms", ordinary, name, "<= 5000", took <= 5000, note)
-    yield from _side_by_side(jobs)
 
 
 def _losses(line: Line) -> int:
@@ -100,41 +98,3 @@ def _calm(here: Site, line: Line) -> None:
         line.call({"cmd": "delete", "ids": [each["id"] for each in left], "kill": True})
     here.run("qmgr", "-c", "reload exits")
     wait_for(lambda: not line.call({"cmd": "list_requests"})["result"])
-
-
-def _side_by_side(jobs: int) -> Iterator[Figure]:
-    """The shipped exits in the child, beside a site without any."""
-    rates, latencies = {}, {}
-    for kind in ("none", "shipped"):
-        with site() as here:
-            if kind == "shipped":
-                for path in sorted((ROOT / "exits").glob("*.py")):
-                    (here.home / "exits" / path.name).write_bytes(path.read_bytes())
-                here.run("qmgr", "-c", "reload exits")
-            rates[kind], latencies[kind] = _jobs(here, jobs)
-    yield figure("jobs, shipped exits in the child", rates["shipped"], "/s", rates["none"],
-                 "the same without exits", "shown", None)  # fmt: skip
-    met = latencies["shipped"] <= 2 * latencies["none"]
-    yield figure("submission answered, shipped exits", latencies["shipped"], "ms", latencies["none"],
-                 "the same without exits", "<= 2 x", met)  # fmt: skip
-
-
-def _jobs(here: Site, count: int) -> tuple[float, float]:
-    line = Line(here.home)
-    here.run("qmgr", "-c", "stop queue batch")
-    took = []
-    for _ in range(count):
-        began = time.perf_counter()
-        _submit(here, line, "true")
-        took.append((time.perf_counter() - began) * 1000)
-    before = int(line.call({"cmd": "status"})["result"]["events"])
-    here.run("qmgr", "-c", "start queue batch")
-    wait_for(lambda: not line.call({"cmd": "status"})["result"]["requests"], pause=0.05)
-    first, last, after = None, None, before
-    while page := line.call({"cmd": "events", "after": after, "limit": 5000})["result"]["events"]:
-        after = page[-1]["n"]
-        for each in page:
-            first = each["at"] if first is None and each["kind"] == "starting" else first
-            last = each["at"] if each["kind"] == "ended" else last
-    span = (datetime.fromisoformat(str(last)) - datetime.fromisoformat(str(first))).total_seconds()
-    return count / span, statistics.median(took)

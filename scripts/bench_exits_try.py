@@ -1,12 +1,8 @@
 """`nqspy exits try` of a file on a backlog: the whole command, beside `nqspy exits check` of the same file,
-which runs it on a handful of requests in a process like it.
-
-    python scripts/bench_exits_try.py [COUNT]
-"""
+which runs it on a handful of requests in a process like it."""
 
 import os
 import statistics
-import sys
 import time
 from collections.abc import Iterator
 
@@ -77,9 +73,3 @@ def _fill(here: Site, count: int) -> None:
         line.call({"cmd": "submit", "items": [each] * some, "key": f"fill{left}"})
         left -= some
     wait_for(lambda: here.status()["started"] == 2)
-
-
-if __name__ == "__main__":
-    from bench import table
-
-    print(table(list(bench_exits_try(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000, 5))))

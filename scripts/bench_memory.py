@@ -1,8 +1,6 @@
 """Memory of the daemon's processes as an operator sees it: empty, after one list of 10,000, after listings of
-them. ``--root DIR`` measures another checkout with the same interpreter."""
+them."""
 
-import argparse
-import json
 import os
 import select
 import shutil
@@ -10,8 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from collections.abc import Iterator
 from pathlib import Path
 
 from bench_tools import Figure, figure, memory_of, wait_for
@@ -82,9 +79,9 @@ def _children(pid: int) -> list[int]:
     return [int(word) for each in tasks for word in each.read_text().split()]
 
 
-def measure(root: Path = HERE) -> Iterator[Figure]:
+def measure() -> Iterator[Figure]:
     """One row for each process and state."""
-    house = House(root)
+    house = House(HERE)
     try:
         empty = house.resident()
         yield from _rows("empty", empty, {})
@@ -109,14 +106,3 @@ def _rows(
         wanted = f"<= {goal[1]:.0f} MB" if name == goal[0] else "shown"
         met = value <= goal[1] if name == goal[0] else None
         yield figure(f"{name}, {when}", value, "MB", before.get(name), "before", wanted, met)
-
-
-def main(table: Callable[[list[Figure]], str]) -> int:
-    """Prints the table, or JSON."""
-    parser = argparse.ArgumentParser(prog="scripts/bench memory", description=__doc__)
-    parser.add_argument("--root", type=Path, default=HERE, help="another checkout of nqspy")
-    parser.add_argument("--json", action="store_true", help="figures as JSON")
-    options = parser.parse_args(sys.argv[2:])
-    found = list(measure(options.root.resolve()))
-    print(json.dumps([asdict(each) for each in found], indent=1) if options.json else table(found))
-    return 0

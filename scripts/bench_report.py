@@ -4,14 +4,11 @@ the same run and process.
     python scripts/bench_report.py [--json] [COUNT]
 """
 
-import argparse
 import json
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -133,20 +130,3 @@ def bench_report(count: int = 10_000) -> Iterator[Figure]:
         met = whole <= 4 * floor
         yield figure(f"night report over {count} requests", whole, "s", floor, name, "<= 4 x", met, note)
         yield figure("its page and JSON", pages, "s", floor, name, "<= 1 x", pages <= floor)
-
-
-def main() -> int:
-    """Prints the table, or JSON."""
-    from bench import table
-
-    parser = argparse.ArgumentParser(prog="bench_report.py", description=__doc__)
-    parser.add_argument("count", nargs="?", type=int, default=10_000)
-    parser.add_argument("--json", action="store_true", help="figures as JSON")
-    options = parser.parse_args()
-    found = list(bench_report(options.count))
-    print(json.dumps([asdict(each) for each in found], indent=1) if options.json else table(found))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

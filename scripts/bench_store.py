@@ -1,7 +1,4 @@
-"""How long a commit takes while the database is backed up and while its history moves into files.
-
-python scripts/bench_store.py [EVENTS]        as a table of its own
-"""
+"""How long a commit takes while the database is backed up and while its history moves into files."""
 
 import sys
 import tempfile
@@ -101,10 +98,3 @@ def _row(figure: Callable[..., Any], name: str, times: list[float], usual: list[
 
 def _at(times: list[float], part: float) -> float:
     return times[min(len(times) - 1, int(part * len(times)))]
-
-
-if __name__ == "__main__":
-    from bench import table
-    from bench_tools import MANY, figure
-
-    print(table(list(bench_store(figure, int(sys.argv[1]) if sys.argv[1:] else MANY))))

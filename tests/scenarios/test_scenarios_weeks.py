@@ -1,5 +1,5 @@
 """Nights in weeks of five on a Y-MP 8/128 with 128 Mw (seed 003; manual page `nights`): what the shipped site
-keeps, and what the alternatives break. `scripts/bench nights` runs a hundred of them."""
+keeps, and what the alternatives break."""
 
 from itertools import pairwise
 from statistics import fmean
