@@ -10,9 +10,12 @@ from typing import Any
 
 from nqspy.model.ids import HOUR, MINUTE
 from nqspy.report.quota_svg import quota_svg
-from nqspy.sim import quotas
 
-FOLDER = Path(__file__).parents[1] / "nqspy" / "manual" / "pictures"
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+from scenarios import quotas  # noqa: E402
+
+FOLDER = ROOT / "nqspy" / "manual" / "pictures"
 NAMES = ("after-nights-of-one", "comes-back", "share-changed")
 STEP = 30 * MINUTE
 BEFORE = 2 * HOUR

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from nqspy.engine.inputs import CommandAsked
 from nqspy.engine.virtual.attempts import Run
+from nqspy.engine.virtual.processors import Processors
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.errors import NqspyError
@@ -123,7 +124,8 @@ class BatchRun:
     """``workload`` under the settings of ``texts``, one after the other, and ``exits``, on a machine of so
     many PEs and bytes of memory. ``kept``: settings behind these that no shift changes; ``ask``: what its
     jobs ask for, ``molding``: on which PEs, where that is not their width; ``journal`` makes one that tells
-    what is committed. ``left``: jobs that have not ended, once nothing is left to happen.
+    what is committed; ``processors`` and ``sampled`` as of `VirtualRun`. ``left``: jobs that have not ended,
+    once nothing is left to happen.
 
     Iterating over it lets time pass, and gives the jobs as they end.
     """
@@ -138,6 +140,8 @@ class BatchRun:
         ask: Callable[[SimulatedJob], Ask] = ask_of,
         journal: Callable[[Told], MemoryJournal] = PassingJournal,
         molding: Molding | None = None,
+        processors: Processors | None = None,
+        sampled: bool = False,
     ) -> None:
         self.workload, self._ask, self._molding = workload, ask, molding
         self.begin = Instant(workload.begin) if workload.begin else YEAR_2026
@@ -147,7 +151,7 @@ class BatchRun:
         self._ended: list[EndedJob] = []
         self.sim = Simulation(
             journal(self._follow), self._run, self.begin, pes=workload.pes, zone=workload.zone,
-            exits=exits, sampled=False, patient=True,
+            exits=exits, processors=processors, sampled=sampled, patient=True,
         )  # fmt: skip
         self._set_up([*texts, *_memory(memory)], kept)
         self._groups = frozenset(self.sim.site.settings.groups)
@@ -156,10 +160,16 @@ class BatchRun:
         self._set_off()
 
     def __iter__(self) -> Iterator[EndedJob]:
-        while self.sim.step():
+        return self.pass_to()
+
+    def pass_to(self, until: Instant | None = None) -> Iterator[EndedJob]:
+        """Let time pass to an instant (None: the end), and yield the jobs that end."""
+        while self.sim.step(until):
             self._look_at_replies()
             yield from self._ended
             self._ended.clear()
+        if until is not None:
+            self.sim.run(until)
 
     @property
     def left(self) -> int:

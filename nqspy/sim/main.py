@@ -22,7 +22,6 @@ from nqspy.model.requests import Request
 from nqspy.model.shifts import Shift
 from nqspy.ports import Decider, Exits, Journal
 from nqspy.qmgr.parser import parse_text
-from nqspy.sim.resources import results
 
 OPERATOR = Caller("operator", 0, 0, (), True)
 
@@ -87,12 +86,6 @@ class Simulation(VirtualDriver):
     def see(self, at: Instant, news: SiteObservation) -> None:
         """Has something be seen of the machine or the site at an instant to come."""
         self.heap.push(at, news)
-
-    def watch(self, resource: str, until: Instant, well: Callable[[Instant], bool]) -> None:
-        """Has a resource of the settings be tried from now on to an instant; it is well when ``well`` says
-        so."""
-        for at, seen in results(self.site.settings, resource, self.now, until, well):
-            self.see(at, seen)
 
 
 def _defined(shift: Shift, added: Sequence[str]) -> str:

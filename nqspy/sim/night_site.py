@@ -1,43 +1,55 @@
 """The shipped site under a workload: its queues, groups, shifts and user exits, on a machine of any size; and
-its own night, judged."""
+the night of the computing centre on it, judged."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 
+from msgspec.structs import replace
+
+from nqspy.engine.virtual.attempts import Run
+from nqspy.engine.virtual.processors import TimeShared
+from nqspy.model import commands as cm
 from nqspy.model import events as ev
-from nqspy.model.ids import Seq
-from nqspy.model.requests import Ask
+from nqspy.model.ids import HOUR, Instant
+from nqspy.model.requests import Ask, Request, Spec
 from nqspy.report import shares
+from nqspy.report.night_metrics import overtaken
+from nqspy.report.replay import HistoryReplay
 from nqspy.report.time_text import zone_of
-from nqspy.sim.batch import BatchRun, EndedJob, HeldByJobs, Texts
-from nqspy.sim.judge import JudgedNight
-from nqspy.sim.nights import MONDAY, ZONE, Centre
-from nqspy.sim.policies import POLICIES
+from nqspy.sim.batch import BatchRun, EndedJob, Texts
 from nqspy.sim.workloads.jobs import SimulatedJob, Workload
-from nqspy.sim.workloads.nights import CPUS, DEPARTMENTS, MW, hours_handed_in, night_lists
+from nqspy.sim.workloads.nights import CPUS, DEPARTMENTS, MEMORY, MW, NIGHT, hours_handed_in, night_lists
+from nqspy.store.passing import PassingJournal
 from nqspy.system.shipped import shipped
 from nqspy.userexit.guard import Unguarded
 from nqspy.userexit.site_exits import SiteExits
 
-NIGHT = "night"
+NAME = "night"
 """Its name among the policies."""
 
-LOAD = 1.5
-"""Nights of work in its lists."""
-
-HMAX = POLICIES["site"].hmax / CPUS
-"""Mw that large requests may use together, for each PE: as on the Y-MP."""
+ZONE = "Europe/Paris"
+MONDAY = date(2026, 3, 2)
+"""The evening of each night: one without a change of clocks."""
+PES, HMAX = CPUS + 2, 115
+"""Requests that share the CPUs of the Y-MP, and Mw that large requests may use together."""
 
 
 def shipped_run(workload: Workload, memory: int | None, texts: Texts, kept: Texts) -> BatchRun:
     """The workload under the shipped site, ``texts`` and ``kept`` behind it (as of `BatchRun`). A job is
     submitted to the pipe queue `batch`, which finds it a queue by what it asks for: its estimate on each of
     its PEs as CPU time, the memory it says, else 1 Mw. Raises NotSimulated."""
-    folder = shipped()
-    files = [(path.name, path.read_text("utf-8")) for path in sorted((folder / "queues.d").glob("*.qmgr"))]
-    hmax = f"{max(1, round(HMAX * workload.pes))}mw"
-    size = ("policy night", f"set exit large_memory hmax={hmax} nproc={workload.pes}\n")
-    exits = SiteExits(folder / "exits", guard=Unguarded)
-    return BatchRun(workload, [*files, size, *texts], memory, exits, kept, _ask_of)
+    hmax = f"{max(1, round(HMAX / CPUS * workload.pes))}mw"
+    size = f"set exit large_memory hmax={hmax} nproc={workload.pes}\n"
+    return BatchRun(workload, [*_files(size), *texts], memory, _exits(), kept, _ask_of)
+
+
+def _files(size: str) -> list[tuple[str, str]]:
+    paths = sorted((shipped() / "queues.d").glob("*.qmgr"))
+    return [*((path.name, path.read_text("utf-8")) for path in paths), ("policy night", size)]
+
+
+def _exits() -> SiteExits:
+    return SiteExits(shipped() / "exits", guard=Unguarded)
 
 
 def _ask_of(job: SimulatedJob) -> Ask:
@@ -48,74 +60,101 @@ def _ask_of(job: SimulatedJob) -> Ask:
 # ---------------------------------------------------------------- its own night
 
 
-class NightRun:
-    """Night number ``seed`` at the computing centre, alone on its Y-MP 8/128 (`nights.Centre`: ten PEs share
-    eight CPUs), under the shipped site with ``texts`` and ``kept`` behind it (as of `BatchRun`). It is judged
-    from 21:00 to 06:00 and then goes on until its lists are done. Times are counted from 17:00 on."""
+class _JudgedJournal(PassingJournal):
+    """Has passes journal why they passed over requests, so that the order of lists can be judged."""
+
+    remembers = True
+
+
+class NightRun(BatchRun):
+    """Night number ``seed`` at the computing centre, alone on its Y-MP 8/128 (ten PEs share eight CPUs).
+
+    It runs under the shipped site with ``texts`` and ``kept`` behind it (as of `BatchRun`), is judged from
+    21:00 to 06:00, and then goes on until its lists are done. Times are counted from 17:00 on."""
 
     def __init__(self, seed: int, texts: Texts, kept: Texts = ()) -> None:
-        zone = zone_of(ZONE)
-        self._evening, self._seed = zone.at(MONDAY, 17), seed
-        self._centre = Centre(shipped(), POLICIES["site"], zone.at(MONDAY, 16))
-        self._centre.sim.configure(texts)
-        self._centre.sim.keep(kept)
-        self._night: JudgedNight | None = None
-        self._passed = self._ended = 0
         lists, at = night_lists(seed), hours_handed_in(seed)
-        order = sorted(at, key=lambda group: at[group])
-        self._jobs = [
-            SimulatedJob(place, place + 1, at[group], job.wall, job.asked, 1, job.memory, job.owner, group)
-            for place, (group, job) in enumerate((group, job) for group in order for job in lists[group])
+        self._lines = [job for group in sorted(at, key=lambda group: at[group]) for job in lists[group]]
+        jobs = [
+            SimulatedJob(n, n + 1, at[job.group], job.wall, job.asked, 1, job.memory, job.owner, job.group)
+            for n, job in enumerate(self._lines)
         ]
-        name = f"night-{seed}"
-        self.workload = Workload(
-            name, self.pes, len(self._jobs), lambda: iter(self._jobs), begin=self._evening, zone=ZONE
-        )
-
-    @property
-    def pes(self) -> int:
-        """Ten, unless the settings say another number."""
-        return self._centre.sim.site.pes()
-
-    @property
-    def left(self) -> int:
-        """Requests that have not ended."""
-        return len(self._jobs) - self._ended
+        begin = zone_of(ZONE).at(MONDAY, 17)
+        workload = Workload(f"night-{seed}", PES, len(jobs), lambda: iter(jobs), begin=begin, zone=ZONE)
+        self._replay = HistoryReplay({})
+        self._decided: ev.Decided | None = None
+        self._live, self._ended_cpu = dict.fromkeys(DEPARTMENTS, 0), dict.fromkeys(DEPARTMENTS, 0.0)
+        self._working = set[str]()
+        self._overtaken = 0
+        self._judged: Mapping[str, object] = {}
+        size = f"set machine pes={PES} memory=128mw\nset exit large_memory hmax={HMAX}mw nproc={CPUS}\n"
+        super().__init__(
+            workload, [*_files(size), *texts], exits=_exits(), kept=kept,
+            journal=_JudgedJournal, processors=TimeShared(CPUS, MEMORY), sampled=True,
+        )  # fmt: skip
+        self.workload = replace(workload, pes=self.pes)
 
     def __iter__(self) -> Iterator[EndedJob]:
-        centre = self._centre
-        self._night = centre.night(self._evening, self._seed, LOAD)
-        self._passed = centre.judge.week([self._night], centre.used()).order
-        centre.sim.run()
-        yield from self._what_ended()
+        dark = Instant(self.begin + 4 * HOUR - 1)
+        yield from self.pass_to(dark)
+        self._working = {group for group, live in self._live.items() if live}
+        used, spent = self._cpu_used(), self.sim.executor.spent(dark)
+        yield from self.pass_to(Instant(dark + NIGHT))
+        now = self._cpu_used()
+        used = {group: now[group] - used[group] for group in DEPARTMENTS if group in self._working}
+        self._judged = {
+            "busy": (self.sim.executor.spent(self.sim.now) - spent) / (CPUS * NIGHT),
+            "deviation": shares.deviations(used, {group: DEPARTMENTS[group] for group in used}),
+            "order_kept": not self._overtaken,
+        }
+        yield from self.pass_to()
 
-    def _what_ended(self) -> Iterator[EndedJob]:
-        held, jobs, coming = HeldByJobs(self._evening), dict[Seq, SimulatedJob](), iter(self._jobs)
-        for recorded in self._centre.journal.events():
-            event, spans = recorded.event, held.take(recorded)
+    def _submission(self, job: SimulatedJob) -> cm.Submission:
+        line = self._lines[job.place]
+        spec = Spec(
+            owner=line.owner, uid=1000, name=line.name, queue="night", script="", environment="",
+            workdir="/home", name_given=True, account=line.group, ask=Ask(cpu=line.asked, memory=line.memory),
+        )  # fmt: skip
+        return cm.Submission(spec, "")
+
+    def _run(self, request: Request) -> Run:
+        line = self._lines[self._jobs[request.seq].place]
+        return Run(wall=line.wall, cpu=line.cpu, memory=line.memory)
+
+    # ------------------------------------------------------------ judged
+
+    def _follow(self, events: Sequence[ev.Recorded]) -> None:
+        for recorded in events:
+            self._count(recorded)
+        super()._follow(events)
+
+    def _count(self, recorded: ev.Recorded) -> None:
+        event = recorded.event
+        if isinstance(event, ev.Decided):
+            self._decided = event
+        elif isinstance(event, ev.Ended):
+            group = self._jobs[event.seq].group
+            self._ended_cpu[group] += event.used.cpu
+            self._live[group] -= 1
+            if not self._live[group]:
+                self._working.discard(group)
+        elif not isinstance(event, ev.Started):  # who waits is asked, not what ran
             if isinstance(event, ev.Submitted):
-                jobs[event.seq] = next(coming)
-            elif isinstance(event, ev.Ended):
-                self._ended += 1
-                job = jobs.pop(event.seq)
-                yield EndedJob(job, spans[0].begin, spans[-1].end, event.used.wall, spans)
+                self._live[event.spec.group] += 1
+            elif isinstance(event, ev.Starting):
+                self._overtaken += len(overtaken(self._replay, event, self._decided))
+            self._replay.take(recorded)
+
+    def _cpu_used(self) -> dict[str, float]:
+        """CPU time (ms) that each department has used by now."""
+        found = dict(self._ended_cpu)
+        for seq, (_, used) in self.sim.executor.use(self.sim.now).items():
+            found[self._jobs[seq].group] += used.cpu
+        return found
 
     def judged(self) -> Mapping[str, object]:
         """``busy``: CPU time used from 21:00 to 06:00 / (CPUs x time). ``deviation``: by department the part
         of that CPU time it had less the part its quota gives it, in percentage points, both among those that
         had work waiting or running all night; others have none. ``order_kept``: whether until 06:00 no
         request was started while an earlier one of its list could have been."""
-        assert self._night is not None
-        return {
-            "busy": self._night.busy,
-            "deviation": deviations(self._night),
-            "order_kept": self._passed == 0,
-        }
-
-
-def deviations(night: JudgedNight) -> dict[str, float]:
-    """Of each department that always had work, in the order of `DEPARTMENTS`: see `NightRun.judged`."""
-    names = [name for name in DEPARTMENTS if name in night.working]
-    return shares.deviations(
-        {name: night.used[name] for name in names}, {name: DEPARTMENTS[name] for name in names}
-    )
+        return self._judged

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from nqspy.model.errors import NqspyError
 from nqspy.sim.batch import BatchRun, JobRun, NotSimulated, Texts
 from nqspy.sim.batch_policies import BATCH_POLICIES, SITE, BatchPolicy
-from nqspy.sim.night_site import NIGHT, NightRun, shipped_run
+from nqspy.sim.night_site import NAME as NIGHT
+from nqspy.sim.night_site import NightRun, shipped_run
 from nqspy.sim.results import Results
 from nqspy.sim.running import Simulated, simulate
 from nqspy.sim.variants import Variant

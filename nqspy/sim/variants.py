@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from nqspy.sim.batch import NotSimulated, Texts
 from nqspy.sim.batch_policies import BATCH_POLICIES
-from nqspy.sim.night_site import NIGHT
+from nqspy.sim.night_site import NAME as NIGHT
 
 POLICY_NAMES = (*BATCH_POLICIES, NIGHT)
 

@@ -4,12 +4,14 @@ import pytest
 from engine.harness import ANNE, PLAIN, Centre, Failpoint, item, moment
 from engine.test_engine_late_plans import Late
 
+from nqspy.core import health
 from nqspy.core.resource_health import PROBES
 from nqspy.engine.explain import reasons_of
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import observations as ob
 from nqspy.model.errors import Refusal
+from nqspy.model.ids import Instant
 from nqspy.qmgr.parser import ParseError
 from nqspy.store.journal import SqliteJournal
 
@@ -125,9 +127,11 @@ def test_a_resource_that_breaks_is_known_after_so_many_tries_and_a_short_failure
     [one] = centre.submit("anne queue=night")
     gone, back = moment("2026-03-02T23:00:00+01:00"), moment("2026-03-03T01:00:00+01:00")
     blink = moment("2026-03-02T22:30:00+01:00")
-    centre.sim.watch(
-        "nfs", back + 600_000, lambda at: not gone <= at < back and not blink <= at < blink + 120_000
-    )
+    probe, count = PROBES.all(centre.site.settings)["nfs"], health.Count()
+    for at in range(centre.sim.now, back + 600_000, probe.every):
+        well = not gone <= at < back and not blink <= at < blink + 120_000
+        if (changed := count.tell(probe, well)) is not None:
+            centre.sim.see(Instant(at), ob.ObservedResource("nfs", changed, "" if well else "it is broken"))
     centre.until("2026-03-02T23:01:59+01:00")
     assert centre.state(one) == "running"
     centre.until("2026-03-02T23:02:00+01:00")

@@ -3,6 +3,7 @@ away for ever."""
 
 import pytest
 from engine.harness import MAX, PLAIN, Centre, moment
+from engine.pressure import SimulatedMemory
 from engine.test_engine_late_plans import Late
 from examples import examples
 from hypothesis import given, settings
@@ -18,7 +19,6 @@ from nqspy.model.errors import Refusal
 from nqspy.model.ids import Instant
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import State
-from nqspy.sim.pressure import SimulatedMemory
 
 MW = 8 * 2**20
 ON = PLAIN + "set swap_control on high=85 low=70 min_resident=120\n"

@@ -138,15 +138,6 @@ def test_one_started_earlier_takes_its_place_from_a_later_one():
     assert ymp.to(9000).when()[4] == 2100
 
 
-def test_a_swapper_may_prefer_the_small_ones():
-    ymp = YMP(cpus=4, memory=100)
-    ymp.shared.small_first = True
-    for memory in (90, 40, 60):
-        ymp.start(Run(1000, memory=memory))
-    assert [used.cpu for used in ymp.to(500).used().values()] == [0, 500, 500]
-    assert ymp.to(9000).when() == {2: 1000, 3: 1000, 1: 2000}
-
-
 def test_a_suspended_one_gives_cpu_and_memory_to_others():
     ymp = YMP(cpus=1, memory=100)
     ymp.start(Run(1000, memory=60))

@@ -2,9 +2,9 @@
 changed. Parts follow their targets at once, whatever lies behind and whoever handed in first."""
 
 import pytest
+from scenarios import quotas
 
 from nqspy.model.ids import HOUR
-from nqspy.sim import quotas
 
 WITHIN = 3.0
 """Points that a part over three hours may be from its target."""

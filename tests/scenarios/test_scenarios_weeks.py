@@ -6,9 +6,8 @@ from statistics import fmean
 
 import pytest
 from scenarios.computing_centre import ROOT
+from scenarios.nights import POLICIES, run_week
 
-from nqspy.sim.nights import run_week
-from nqspy.sim.policies import POLICIES
 from nqspy.sim.workloads import nights
 
 pytestmark = pytest.mark.slow

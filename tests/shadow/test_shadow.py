@@ -2,7 +2,6 @@
 journal is found, with its request and its pass."""
 
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +10,13 @@ from core.harness import House, force, refuse
 from engine.harness import PLAIN, Centre
 from engine.test_engine_late_plans import Late
 from msgspec.structs import replace
+from scenarios.nights import POLICIES, centre_of, evenings
 from shadow.judge import Shadow, Verdict
 
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.ids import MINUTE, member
 from nqspy.model.site import Site
-from nqspy.report.time_text import zone_of
-from nqspy.sim.nights import MONDAY, ZONE
-from nqspy.sim.nights import Centre as Night
-from nqspy.sim.policies import POLICIES
 
 ROOT = Path(__file__).parents[2]
 
@@ -357,10 +353,9 @@ def test_what_exits_decided_is_taken_from_the_journal_and_counted(house):
 
 
 def test_a_simulated_week_of_the_shipped_site_has_no_difference():
-    zone = zone_of(ZONE)
-    centre = Night(ROOT, POLICIES["site"], zone.at(MONDAY, 16))
-    for n in range(2):
-        centre.night(zone.at(MONDAY + timedelta(days=n), 17), 11 + n, 1.2)
+    centre = centre_of(ROOT, POLICIES["site"])
+    for seed, evening in enumerate(evenings(2), 11):
+        centre.night(evening, seed, 1.2)
     events = list(centre.journal.events())
     verdict = judged(events, pause=2 * MINUTE)
     assert verdict.differences == []

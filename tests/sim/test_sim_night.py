@@ -4,10 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+from scenarios.nights import POLICIES, run_week
 from sim.sim_calls import TRACES, call, log, refused
-
-from nqspy.sim.nights import run_week
-from nqspy.sim.policies import POLICIES
 
 ROOT = Path(__file__).parents[2]
 

@@ -3,16 +3,13 @@ which instant, on which PEs. Who changes what the scheduler decides records them
 why."""
 
 import gc
-from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from scenarios.nights import POLICIES, centre_of, evenings
 
 from nqspy.model import events as ev
-from nqspy.report.time_text import zone_of
-from nqspy.sim.nights import MONDAY, ZONE, Centre
-from nqspy.sim.policies import POLICIES
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,12 +30,11 @@ def digest(starts: list[str]) -> str:
     return sha256("\n".join(starts).encode()).hexdigest()[:16]
 
 
-def starts_of(policy: str, first: int, nights: int, load: float = 1.5, **others: object) -> list[str]:
-    """Every start of these nights; ``others``: of `Centre` (small_first) and its nights (idle)."""
-    zone, idle = zone_of(ZONE), float(others.pop("idle", 0.0))
-    centre = Centre(ROOT, POLICIES[policy], zone.at(MONDAY, 16), **others)
-    for n in range(nights):
-        centre.night(zone.at(MONDAY + timedelta(days=n), 17), first + n, load, idle)
+def starts_of(policy: str, first: int, nights: int) -> list[str]:
+    """Every start of these nights."""
+    centre = centre_of(ROOT, POLICIES[policy])
+    for seed, evening in enumerate(evenings(nights), first):
+        centre.night(evening, seed)
     return [
         f"{recorded.event.seq} {recorded.at} {recorded.event.pes}"
         for recorded in centre.journal.events()
@@ -52,18 +48,12 @@ def test_a_simulated_night_starts_the_same_requests_at_the_same_instants_on_the_
     assert (len(starts), digest(starts)) == RECORDED[task]
 
 
-def test_so_do_light_nights_with_idle_departments_and_another_swapper():
-    starts = starts_of("site", 8, 2, 0.9, small_first=True, idle=0.3)
-    assert (len(starts), digest(starts)) == (86, "48572028b4b762b3")
-
-
 def test_a_night_with_its_exits_leaves_no_circles_behind():
-    zone = zone_of(ZONE)
-    centre = Centre(ROOT, POLICIES["site"], zone.at(MONDAY, 16))
+    centre = centre_of(ROOT, POLICIES["site"])
     gc.collect()
     gc.disable()
     try:
-        centre.night(zone.at(MONDAY, 17), 1, 1.5)
+        centre.night(next(evenings(1)), 1)
         assert not gc.collect(), "somebody has to look for what submissions and passes leave"
     finally:
         gc.enable()

@@ -6,7 +6,6 @@ use the CPU.
 """
 
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import Protocol
 
 from nqspy.model.ids import Instant, Seq
@@ -41,9 +40,6 @@ class Processors(Protocol):
         has 0. ``loads``: all attempts, in the order of their starts."""
 
 
-_memory = attrgetter("memory")
-
-
 class FullSpeed:
     """As many processors and as much memory as anybody asks for."""
 
@@ -57,10 +53,10 @@ class FullSpeed:
 class TimeShared:
     """``cpus`` processors and ``memory`` bytes, shared by all that run.
 
-    In memory is who fits: in the order of starts (``small_first``: the smallest first) each takes its room if
-    there is as much left. The others are swapped out and make no progress. With demands d1 .. dk in memory
-    each progresses at min(1, cpus / (d1 + .. + dk)): with k requests of one CPU that wait for their disk a
-    part ``io`` of the time, at min(1, cpus / (k (1 - io))).
+    In memory are those that fit: in the order of starts each takes its room if there is as much left. The
+    others are swapped out and make no progress. With demands d1 .. dk in memory each progresses at
+    min(1, cpus / (d1 + .. + dk)): with k requests of one CPU that wait for their disk a part ``io`` of the
+    time, at min(1, cpus / (k (1 - io))).
 
     ``swaps``: how often one that was started went into memory or out of it since; ``swapped_bytes``: what
     was moved by that.
@@ -68,10 +64,9 @@ class TimeShared:
 
     apart = False
 
-    def __init__(self, cpus: int, memory: int, small_first: bool = False) -> None:
+    def __init__(self, cpus: int, memory: int) -> None:
         self.cpus = cpus
         self.memory = memory
-        self.small_first = small_first
         self.swaps = 0
         self.swapped_bytes = 0
         self._inside: set[Load] = set()
@@ -96,7 +91,7 @@ class TimeShared:
     def _first_fit(self, loads: Sequence[Load]) -> set[Load]:
         """Who is in memory; how many are kept out of it is noted."""
         room, inside, outside = self.memory, set[Load](), 0
-        for each in sorted(loads, key=_memory) if self.small_first else loads:
+        for each in loads:
             if each.runs:
                 if (memory := each.memory) <= room:
                     room -= memory

@@ -71,12 +71,6 @@ def hours_handed_in(seed: int) -> dict[str, int]:
     return {group: rng.randrange(4 * HOUR - MINUTE) for group in DEPARTMENTS}
 
 
-def idle_in(seed: int, part: float) -> frozenset[str]:
-    """Departments that hand in nothing in night ``seed``: each one in that part of the nights."""
-    rng = Random(10_000 + seed)
-    return frozenset(group for group in DEPARTMENTS if rng.random() < part)
-
-
 def users_of(group: str) -> list[str]:
     """The users of a department, one for each four per cent of its quota begun."""
     return [f"{group}u{n}" for n in range(1, 2 + DEPARTMENTS[group] // 4)]

@@ -1,6 +1,5 @@
 """Histories of departments on one machine: who hands in what and when, and how each department's part of the
-machine kept to its target meanwhile. The three scenarios of the manual's page `shares` are here; `bench
-nights` and the tests run them, and `scripts/share_pictures.py` draws them."""
+machine kept to its target. `scripts/share_pictures.py` draws three for the manual's page `shares`."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -304,7 +303,7 @@ SCENARIOS: Sequence[Callable[[], UnevenHistory]] = (after_a_hog, comes_back, sha
 def drawn(seed: int, hours: int = 24) -> UnevenHistory:
     """Uneven on purpose: three to six departments with shares from 1 to 60, work in bursts of very different
     lengths and numbers, hours without any, shares that change."""
-    rng = Random(seed)  # noqa: S311 - invented histories, no secrets
+    rng = Random(seed)
     names = [f"d{n}" for n in range(1, rng.randint(3, 6) + 1)]
     shares = {name: rng.choice((1, 4, 10, 15, 24, 29, 40, 60)) for name in names}
     typical = {name: rng.choice((3, 6, 10, 12)) * MINUTE for name in names}
