@@ -10,22 +10,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from nqspy.sim.gang.machines import CHOSEN, UNLIMITED
-from nqspy.sim.gang.run import GangOrder, GangRun
+from nqspy.sim.gang import GangOrder, GangRun
+from nqspy.sim.gang_sites import CHOSEN, UNLIMITED
 from nqspy.sim.workloads.t3d import t3d
 from nqspy.sim.workloads.wanted import Wanted
 
-AT_ONCE = 1e15
-"""Bytes a second: state that need not be moved."""
 ORDERS: Mapping[str, GangOrder] = {
     "space sharing": GangOrder(False),
     "by class, 10 s/PE": GangOrder(True),
     "by class, 3 s/PE": GangOrder(True, per_pe=3),
     "by class, 10 s/PE, no PEs kept free by day": GangOrder(True, chosen=UNLIMITED),
-    "by class, 10 s/PE, nothing to move": GangOrder(True, rate=AT_ONCE),
-    "by class, 3 s/PE, nothing to move": GangOrder(True, per_pe=3, rate=AT_ONCE),
-    "every third job, space sharing": GangOrder(False, thin=3),
-    "every third job, by class": GangOrder(True, thin=3),
 }
 JUDGED = 3
 """So many of them, from the first on, are judged."""

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from nqspy.engine.inputs import CommandAsked
 from nqspy.engine.virtual.attempts import Run
+from nqspy.engine.virtual.moves import StateMoves
 from nqspy.engine.virtual.processors import Processors
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
@@ -124,7 +125,8 @@ class BatchRun:
     """``workload`` under the settings of ``texts``, one after the other, and ``exits``, on a machine of so
     many PEs and bytes of memory. ``kept``: settings behind these that no shift changes; ``ask``: what its
     jobs ask for, ``molding``: on which PEs, where that is not their width; ``journal`` makes one that tells
-    what is committed; ``processors`` and ``sampled`` as of `VirtualRun`. ``left``: jobs that have not ended,
+    what is committed; ``processors``, ``moves`` and ``sampled`` as of
+    `VirtualRun`. ``left``: jobs that have not ended,
     once nothing is left to happen.
 
     Iterating over it lets time pass, and gives the jobs as they end.
@@ -141,6 +143,7 @@ class BatchRun:
         journal: Callable[[Told], MemoryJournal] = PassingJournal,
         molding: Molding | None = None,
         processors: Processors | None = None,
+        moves: StateMoves | None = None,
         sampled: bool = False,
     ) -> None:
         self.workload, self._ask, self._molding = workload, ask, molding
@@ -151,7 +154,7 @@ class BatchRun:
         self._ended: list[EndedJob] = []
         self.sim = Simulation(
             journal(self._follow), self._run, self.begin, pes=workload.pes, zone=workload.zone,
-            exits=exits, processors=processors, sampled=sampled, patient=True,
+            exits=exits, processors=processors, moves=moves, sampled=sampled, patient=True,
         )  # fmt: skip
         self._set_up([*texts, *_memory(memory)], kept)
         self._groups = frozenset(self.sim.site.settings.groups)

@@ -115,7 +115,7 @@ def _fail(text: object) -> NoReturn:
 def main() -> None:
     """Entry point. ``nqspy sim gang`` is an experiment with options of its own."""
     if sys.argv[1:2] == ["gang"]:
-        from nqspy.sim.gang.command import main as gang
+        from nqspy.sim.gang import main as gang
 
         del sys.argv[1]
         gang()

@@ -3,7 +3,7 @@
 from shadow.judge import Shadow
 
 from nqspy.model.site import Site
-from nqspy.sim.gang.run import GangOrder, GangRun
+from nqspy.sim.gang import GangOrder, GangRun
 from nqspy.sim.workloads.t3d import t3d
 from nqspy.sim.workloads.wanted import Wanted
 

@@ -1,40 +1,38 @@
-"""The two machines of the experiment, as texts of qmgr commands: LLNL's T3D before the Gang Scheduler and
-after (seed 000, "Results").
+"""The two sites of `gang`, as texts of qmgr commands: LLNL's T3D before the Gang Scheduler and after.
 
 Before, a request holds its PEs in a row from start to end, and NQS keeps PEs free for interactive work by the
-hour. After, NQS starts requests early, and their applications are scheduled by class. What the seed's text
-does not show any more is chosen here: before, pe32 and pe64 run 4 at a time, 2 of a user, on 192 PEs; after,
-NQS's queues are two, each first come, first served (with limits for each queue of before the widest starve
-under this load): for requests of 256 PEs, and for all others. `CHOSEN` says the rest.
+hour. After, NQS starts requests early, and their applications are scheduled by class.
+
+The text of seed 000 leaves open: before, pe32 and pe64 run 4 at a time, 2 of a user, on 192 PEs. After, NQS
+has two queues, each first come, first served: one for requests of more than 128 PEs, one for all others.
+`CHOSEN` says the rest.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from msgspec import Struct
 
 from nqspy.sim.workloads.t3d import INTERACTIVE, QUEUES
 
 PES = 256
+BATCH = "nqs"
+"""The queue of batch requests, after."""
+WIDE = "wide"
+"""That of those of more PEs than `GangChoices` has them."""
+APPLICATIONS = "applications"
+"""The queue of the applications that requests begin, and of interactive ones."""
 
 
-class QueueLimits(NamedTuple):
-    """Requests of one user and of all at a time, PEs of all."""
-
-    user: int
-    run: int
-    pes: int
-
-
-BEFORE: dict[str, QueueLimits] = {
-    "pe32": QueueLimits(2, 4, 192),
-    "pe64": QueueLimits(2, 4, 192),
-    "pe64_long": QueueLimits(2, 2, 96),
-    "pe128_short": QueueLimits(1, 4, 128),
-    "pe128": QueueLimits(1, 1, 128),
-    "pe256_short": QueueLimits(1, 1, 256),
-    "pe256": QueueLimits(1, 1, 256),
+BEFORE: dict[str, tuple[int, int, int]] = {
+    "pe32": (2, 4, 192),
+    "pe64": (2, 4, 192),
+    "pe64_long": (2, 2, 96),
+    "pe128_short": (1, 4, 128),
+    "pe128": (1, 1, 128),
+    "pe256_short": (1, 1, 256),
+    "pe256": (1, 1, 256),
 }
+"""Requests of one user and of all at a time, PEs of all."""
 HOURS = ((0, 256, 38), (4, 96, 8), (18, 192, 8))
 """From which hour on NQS may use how many PEs, and run how many requests, before; 2 of each user."""
 LIMIT, RUNS, OF_A_USER = 384, 20, 8
@@ -83,11 +81,12 @@ UNLIMITED = GangChoices(by_day=PES, at_night=PER_PE)
 """The same without PEs kept free by day, and with the same class table at all hours."""
 
 
-def space() -> list[tuple[str, str]]:
+def by_space() -> list[tuple[str, str]]:
     """Contiguous space sharing, without preemption."""
     lines = ["set domain application placement=contiguous", *_queue(INTERACTIVE, "")]
     for name in QUEUES:
-        lines += _queue(name, _limits(BEFORE[name]))
+        user, run, pes = BEFORE[name]
+        lines += _queue(name, f" user_limit={user} run_limit={run} pe_limit={pes}")
     lines.append(f"create complex=({', '.join(QUEUES)}) nqs")
     for hour, pes, runs in HOURS:
         lines += [
@@ -98,7 +97,7 @@ def space() -> list[tuple[str, str]]:
     return _texts(lines)
 
 
-def gang(per_pe: int = PER_PE, chosen: GangChoices = CHOSEN) -> list[tuple[str, str]]:
+def by_class(per_pe: int = PER_PE, chosen: GangChoices = CHOSEN) -> list[tuple[str, str]]:
     """The same work by classes; ``per_pe``: do-not-disturb time by day, s for each PE."""
     queue = " domain=nqs backfill=none"
     lines = [
@@ -137,18 +136,6 @@ def _hours(
         f"  set class production do_not_disturb={production}",
         "end",
     ]
-
-
-BATCH = "nqs"
-"""The queue of batch requests, after."""
-WIDE = "wide"
-"""That of those of more PEs than `GangChoices` has them."""
-APPLICATIONS = "applications"
-"""The queue of the applications that requests begin, and of interactive ones."""
-
-
-def _limits(limits: QueueLimits) -> str:
-    return f" user_limit={limits.user} run_limit={limits.run} pe_limit={limits.pes}"
 
 
 def _queue(name: str, more: str, order: str = "fcfs") -> Iterator[str]:

@@ -8,8 +8,8 @@ import pytest
 
 from nqspy.engine.virtual.moves import Channel
 from nqspy.model import events as ev
-from nqspy.sim.gang import machines
-from nqspy.sim.gang.run import GangOrder, GangRun
+from nqspy.sim import gang_sites
+from nqspy.sim.gang import GangOrder, GangRun
 from nqspy.sim.workloads.t3d import INTERACTIVE, QUEUES, is_working, t3d
 from nqspy.sim.workloads.wanted import Wanted
 
@@ -26,7 +26,7 @@ class Watched(GangRun):
     def wide(self):
         """Requests that asked for the whole machine."""
         asked = (r.event for r in self.events if isinstance(r.event, ev.Submitted))
-        return {event.seq for event in asked if event.queue == machines.WIDE}
+        return {event.seq for event in asked if event.queue == gang_sites.WIDE}
 
     def _follow(self, events):
         self.events += events
@@ -77,7 +77,7 @@ def test_nobody_is_disturbed_before_his_time(runs):
         if isinstance(event, ev.Starting | ev.Resumed):
             loaded[event.seq], pes[event.seq] = recorded.at, event.pes or pes.get(event.seq, ())
         elif isinstance(event, ev.Suspended):
-            assert recorded.at - loaded[event.seq] >= machines.PER_PE * 1000 * len(pes[event.seq])
+            assert recorded.at - loaded[event.seq] >= gang_sites.PER_PE * 1000 * len(pes[event.seq])
             preempted += 1
     assert preempted
 
@@ -144,7 +144,7 @@ def test_the_command_prints_what_programs_read():
     table = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     assert "space" in table
     assert "working hours" in table
-    assert f"{machines.CHOSEN.by_day} PEs together" in " ".join(table.split())
+    assert f"{gang_sites.CHOSEN.by_day} PEs together" in " ".join(table.split())
 
 
 @pytest.mark.parametrize("option", ["--jobs", "--do-not-disturb"])
