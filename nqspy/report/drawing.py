@@ -1,9 +1,16 @@
-"""What the drawings of a night have in common: their frame, colours, and the hours below them."""
+"""Pictures: boxes, lines and words at places of a page `WIDTH` wide, each of a kind that has a colour; and a
+picture as SVG."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from math import ceil
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 WIDTH, LEFT, RIGHT = 960, 44, 12
+SHADES = 5
+JOB_COLOURS = 6
 
 COLOURS: Mapping[str, tuple[str, str]] = {
     "ink": ("#1b1f24", "#e6e8eb"),
@@ -11,34 +18,131 @@ COLOURS: Mapping[str, tuple[str, str]] = {
     "held": ("#9db8dd", "#41608c"),
     "used": ("#2f5d9c", "#a9c7f2"),
     "bad": ("#b3261e", "#ff8a80"),
+    "wait": ("#c2410c", "#fdba74"),
+    "shade1": ("#dce6f4", "#26364d"),
+    "shade2": ("#b6cbe8", "#34507a"),
+    "shade3": ("#86a8d8", "#4f74aa"),
+    "shade4": ("#5581bf", "#7ba3dc"),
+    "shade5": ("#2f5d9c", "#a9c7f2"),
+    "job0": ("#7aa6d8", "#5b8fc9"),
+    "job1": ("#e5a667", "#c98f4f"),
+    "job2": ("#86bf8a", "#5fa366"),
+    "job3": ("#c795c9", "#a975ad"),
+    "job4": ("#d9cc6f", "#b3a648"),
+    "job5": ("#9a9fd6", "#7d83c4"),
 }
-"""By name, on a light and on a dark page."""
+"""By kind, on a light and on a dark page."""
+
+Place = tuple[float, float]
+Rectangle = tuple[float, float, float, float]
+"""x, y, width, height."""
 
 
-def colours_as_style(colours: Mapping[str, tuple[str, str]]) -> str:
-    """They as CSS variables, the dark ones where the reader's page is dark."""
-    light, dark = ("".join(f"--{name}:{each[n]};" for name, each in colours.items()) for n in (0, 1))
-    return f"svg{{{light[:-1]}}}@media(prefers-color-scheme:dark){{svg{{{dark[:-1]}}}}}"
+class Boxes(Struct, frozen=True):
+    """Filled rectangles of one kind; ``title``: what a pointer is told that rests on them."""
+
+    kind: str
+    rectangles: tuple[Rectangle, ...]
+    title: str = ""
+
+
+class Stroke(Struct, frozen=True):
+    """A line through places."""
+
+    kind: str
+    places: tuple[Place, ...]
+    thick: float = 1.0
+
+
+class TextLine(Struct, frozen=True):
+    """A line of text; ``anchor``: start, middle or end of it is at the place."""
+
+    x: float
+    y: float
+    text: str
+    anchor: str = "start"
+
+
+Shape = Boxes | Stroke | TextLine
+
+
+class Drawing(Struct, frozen=True):
+    """A picture: its title and description say in words what it shows; ``name`` is that of its file."""
+
+    name: str
+    title: str
+    description: str
+    height: float
+    shapes: tuple[Shape, ...]
+
+
+def down(shape: Shape, by: float) -> Shape:
+    """The shape, further down."""
+    if isinstance(shape, Boxes):
+        return replace(shape, rectangles=tuple((x, y + by, w, h) for x, y, w, h in shape.rectangles))
+    if isinstance(shape, Stroke):
+        return replace(shape, places=tuple((x, y + by) for x, y in shape.places))
+    return replace(shape, y=shape.y + by)
+
+
+def stacked(name: str, title: str, drawings: Iterable[Drawing]) -> Drawing:
+    """One below the other."""
+    height, shapes, told = 0.0, list[Shape](), list[str]()
+    for drawing in drawings:
+        shapes += [down(shape, height) for shape in drawing.shapes]
+        height += drawing.height
+        told.append(drawing.description)
+    return Drawing(name, title, " ".join(told), height, tuple(shapes))
+
+
+def legend(kind: str, x: float, text: str) -> tuple[Shape, Shape]:
+    """A box of a kind above the picture, and what it means."""
+    return Boxes(kind, ((x, 8, 12, 12),)), TextLine(x + 17, 18, text)
+
+
+# ---------------------------------------------------------------- SVG
+
+
+def svg_of(drawing: Drawing) -> str:
+    """Return the picture as a document of its own, dark where the reader's page is dark. Its ids begin with
+    its name: one of a name in a page."""
+    name = drawing.name
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {ceil(drawing.height)}" role="img" '
+        f'aria-labelledby="{name}-title {name}-desc"><title id="{name}-title">{escape(drawing.title)}</title>'
+        f'<desc id="{name}-desc">{escape(drawing.description)}</desc><style>{_STYLE}</style>'
+        f"{''.join(map(_drawn, drawing.shapes))}</svg>"
+    )
+
+
+def _variables(page: int) -> str:
+    return ";".join(f"--{kind}:{colours[page]}" for kind, colours in COLOURS.items())
 
 
 _STYLE = (
-    colours_as_style(COLOURS) + ".ink{fill:var(--ink)}.rule{stroke:var(--rule)}"
-    ".held{fill:var(--held)}.used{fill:var(--used)}"
-    ".bad{fill:var(--bad);stroke:var(--bad)}text{font:12px system-ui,sans-serif}"
+    f"svg{{{_variables(0)}}}@media(prefers-color-scheme:dark){{svg{{{_variables(1)}}}}}"
+    + "".join(f".{kind}{{fill:var(--{kind})}}.line.{kind}{{stroke:var(--{kind})}}" for kind in COLOURS)
+    + "path.line{fill:none}text{font:12px system-ui,sans-serif}"
 )
 
 
-def document(
-    name: str, height: int, title: str, description: str, drawn: Iterable[str], style: str = ""
-) -> str:
-    """An SVG of its own; its title and description say in words what is drawn. ``name``: beginning of its
-    ids, one in a page."""
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
-        f'aria-labelledby="{name}-title {name}-desc"><title id="{name}-title">{escape(title)}</title>'
-        f'<desc id="{name}-desc">{escape(description)}</desc><style>{_STYLE}{style}</style>'
-        f"{''.join(drawn)}</svg>"
-    )
+def _drawn(shape: Shape) -> str:
+    if isinstance(shape, Boxes):
+        title = f"<title>{escape(shape.title)}</title>" if shape.title else ""
+        outlines = "".join(
+            f"M{x} {y}h{width}v{height}h-{width}z"
+            for x, y, width, height in (map(_short, box) for box in shape.rectangles)
+        )
+        return f'<path class="{shape.kind}" d="{outlines}">{title}</path>'
+    if isinstance(shape, Stroke):
+        places = "L".join(f"{_short(x)} {_short(y)}" for x, y in shape.places)
+        return f'<path class="line {shape.kind}" stroke-width="{_short(shape.thick)}" d="M{places}"/>'
+    place = f'x="{_short(shape.x)}" y="{_short(shape.y)}"'
+    return f'<text class="ink" {place} text-anchor="{shape.anchor}">{escape(shape.text)}</text>'
+
+
+def _short(number: float) -> str:
+    return f"{number:.1f}".removesuffix(".0")
 
 
 def full_hours(times: Sequence[str]) -> list[int]:

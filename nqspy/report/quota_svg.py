@@ -1,11 +1,22 @@
 """Each department's part of what was charged against what it was entitled to, over time: computed from the
 accounts followed (`quota_accounts`), and drawn as an SVG of its own, a strip for each department."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from html import escape
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from nqspy.report.drawing import LEFT, RIGHT, WIDTH, document, full_hours
+from nqspy.report.drawing import (
+    LEFT,
+    RIGHT,
+    WIDTH,
+    Boxes,
+    Drawing,
+    Shape,
+    Stroke,
+    TextLine,
+    full_hours,
+    legend,
+    svg_of,
+)
 from nqspy.report.quota_accounts import QuotaAccounts
 from nqspy.report.time_text import Zone
 
@@ -34,10 +45,14 @@ def quota_svg(data: Mapping[str, Any], title: str) -> str:
     ``data``: as `division_of` gives it."""
     names, rows = data["groups"][:MOST], data["rows"]
     height = TOP + len(names) * (STRIP + GAP) + BOTTOM
-    drawn = [*_legend(), *(_strip(name, place, rows) for place, name in enumerate(names)),
-             *_hours(rows, height)]  # fmt: skip
-    style = ".aim{stroke:var(--ink);stroke-width:2;fill:none}"
-    return document("parts", height, title, _description(names, rows), drawn, style)
+    shapes = [
+        *legend("held", LEFT, "part of what all were charged"),
+        Stroke("ink", ((LEFT + 230, 14), (LEFT + 244, 14)), 2),
+        TextLine(LEFT + 250, 18, "entitled to (full height: 100 %)"),
+        *(shape for place, name in enumerate(names) for shape in _strip(name, place, rows)),
+        *_hours(rows, height),
+    ]
+    return svg_of(Drawing("parts", title, _description(names, rows), height, tuple(shapes)))
 
 
 def _description(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
@@ -50,35 +65,26 @@ def _description(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str
     return f"Mean part and target while it had work: {', '.join(found) or 'nothing was used'}."
 
 
-def _strip(name: str, place: int, rows: Sequence[Mapping[str, Any]]) -> str:
-    top, width = TOP + place * (STRIP + GAP), (WIDTH - LEFT - RIGHT) / max(1, len(rows))
-    base, parts, line = top + STRIP, [], []
+def _strip(name: str, place: int, rows: Sequence[Mapping[str, Any]]) -> Iterator[Shape]:
+    top, width = TOP + place * (STRIP + GAP), _width(rows)
+    base, parts, aims = top + STRIP, [], []
     for step, row in enumerate(rows):
-        each = row["groups"].get(name)
-        if each is None:
+        if (each := row["groups"].get(name)) is None:
             continue
-        x, y, aim = LEFT + step * width, base - each["part"] * STRIP, base - each["target"] * STRIP
-        parts.append(
-            f'<rect class="held" x="{x:.1f}" y="{y:.1f}" width="{width * 0.9:.2f}" height="{base - y:.1f}"/>'
-        )
-        line.append(f"M{x:.1f} {aim:.1f}h{width:.2f}")
-    return (
-        f'<text class="ink" x="{LEFT - 6}" y="{base - STRIP / 2:.0f}" text-anchor="end">{escape(name)}</text>'
-        f'<line class="rule" x1="{LEFT}" y1="{base}" x2="{WIDTH - RIGHT}" y2="{base}"/>'
-        f'{"".join(parts)}<path class="aim" d="{"".join(line)}"/>'
-    )
+        x, tall, aim = LEFT + step * width, each["part"] * STRIP, base - each["target"] * STRIP
+        parts.append((x, base - tall, width * 0.9, tall))
+        aims.append(Stroke("ink", ((x, aim), (x + width, aim)), 2))
+    yield TextLine(LEFT - 6, base - STRIP / 2, name, "end")
+    yield Stroke("rule", ((LEFT, base), (WIDTH - RIGHT, base)))
+    yield Boxes("held", tuple(parts))
+    yield from aims
 
 
-def _legend() -> Iterable[str]:
-    yield f'<rect class="held" x="{LEFT}" y="8" width="12" height="12"/>'
-    yield f'<text class="ink" x="{LEFT + 17}" y="18">part of what all were charged</text>'
-    yield f'<path class="aim" d="M{LEFT + 230} 14h14"/>'
-    yield f'<text class="ink" x="{LEFT + 250}" y="18">entitled to (full height: 100 %)</text>'
-
-
-def _hours(rows: Sequence[Mapping[str, Any]], height: int) -> Iterable[str]:
-    width = (WIDTH - LEFT - RIGHT) / max(1, len(rows))
+def _hours(rows: Sequence[Mapping[str, Any]], height: int) -> Iterator[Shape]:
     times = [row["at"] for row in rows]
     for step in full_hours(times):
-        x, at = LEFT + step * width, times[step][11:16]
-        yield f'<text class="ink" x="{x:.1f}" y="{height - 8}" text-anchor="middle">{at}</text>'
+        yield TextLine(LEFT + step * _width(rows), height - 8, times[step][11:16], "middle")
+
+
+def _width(rows: Sequence[Mapping[str, Any]]) -> float:
+    return (WIDTH - LEFT - RIGHT) / max(1, len(rows))

@@ -1,12 +1,23 @@
 """The busy share by quarter hour: computed from the requests' ways, and drawn as an SVG of its own."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from html import escape
 from typing import Any
 
 from nqspy.model.ids import HOUR, MINUTE, Instant
-from nqspy.report.drawing import LEFT, RIGHT, WIDTH, document, full_hours
+from nqspy.report.drawing import (
+    LEFT,
+    RIGHT,
+    WIDTH,
+    Boxes,
+    Drawing,
+    Shape,
+    Stroke,
+    TextLine,
+    full_hours,
+    legend,
+    svg_of,
+)
 from nqspy.report.over_time import CapacityOverTime, held_by_step, marks_of, used_by_step
 from nqspy.report.replay import RequestHistory
 from nqspy.report.time_text import Zone
@@ -71,17 +82,19 @@ def _seconds(at: str) -> float:
 def utilisation_svg(data: Mapping[str, Any]) -> str:
     """Bars of PEs allocated and of CPU time used, with the shifts above and the incidents below the line; a
     title and a description say the same in words. ``data``: the night's report."""
-    axis = _Axis(data["from"], data["until"])
-    parts = [
-        _grid(),
-        *_bars(axis, data["quarters"], data["until"]),
+    axis, until = _Axis(data["from"], data["until"]), data["until"]
+    shapes = [
+        *_grid(),
+        *_bars(axis, data["quarters"], until),
         *_hours(axis, data["quarters"]),
-        *(_shift(axis, each) for each in data["shifts"]),
-        *(_incident(axis, each, data["until"]) for each in data["story"]),
-        _legend(),
+        *(shape for each in data["shifts"] for shape in _shift(axis, each)),
+        *(_incident(axis, each, until) for each in data["story"]),
+        *legend("held", LEFT + 330, "PEs allocated"),
+        *legend("used", LEFT + 460, "CPU time used"),
+        *legend("bad", LEFT + 590, "incidents"),
     ]
     title = f"PEs allocated and CPUs busy, night of {data['date']}"
-    return document("busy", HEIGHT, title, _description(data), parts)
+    return svg_of(Drawing("busy", title, _description(data), HEIGHT, tuple(shapes)))
 
 
 def _description(data: Mapping[str, Any]) -> str:
@@ -103,56 +116,37 @@ def _y(part: float) -> float:
     return TOP + (1 - min(1.0, max(0.0, part))) * (HEIGHT - TOP - BOTTOM)
 
 
-def _grid() -> str:
-    lines = []
+def _grid() -> Iterator[Shape]:
     for part in (0.0, 0.5, 1.0):
         y = _y(part)
-        lines.append(f'<line class="rule" x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}"/>')
-        lines.append(_text(LEFT - 6, y + 4, f"{part * 100:.0f} %", "end"))
-    return "".join(lines)
+        yield Stroke("rule", ((LEFT, y), (WIDTH - RIGHT, y)))
+        yield TextLine(LEFT - 6, y + 4, f"{part * 100:.0f} %", "end")
 
 
-def _text(x: float, y: float, said: str, anchor: str = "start", kind: str = "ink") -> str:
-    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(said)}</text>'
+def _bars(axis: _Axis, steps: Sequence[Mapping[str, Any]], until: str) -> Iterator[Shape]:
+    ends = [*(each["at"] for each in steps[1:]), until]
+    for kind, colour, inset in (("allocated", "held", 0.08), ("used", "used", 0.28)):
+        boxes = []
+        for each, end in zip(steps, ends, strict=False):
+            x, y = axis.x(each["at"]), _y(each[kind])
+            width = axis.x(end) - x
+            boxes.append((x + width * inset, y, max(0.0, width * (1 - 2 * inset)), _y(0) - y))
+        yield Boxes(colour, tuple(boxes))
 
 
-def _bars(axis: _Axis, steps: Sequence[Mapping[str, Any]], until: str) -> Iterable[str]:
-    for place, each in enumerate(steps):
-        end = steps[place + 1]["at"] if place + 1 < len(steps) else until
-        x, width = axis.x(each["at"]), axis.x(end) - axis.x(each["at"])
-        for kind, inset in (("allocated", 0.08), ("used", 0.28)):
-            y = _y(each[kind])
-            yield (
-                f'<rect class="{"held" if kind == "allocated" else "used"}" x="{x + width * inset:.2f}" '
-                f'y="{y:.2f}" width="{max(0.0, width * (1 - 2 * inset)):.2f}" height="{_y(0) - y:.2f}"/>'
-            )
-
-
-def _hours(axis: _Axis, steps: Sequence[Mapping[str, Any]]) -> Iterable[str]:
+def _hours(axis: _Axis, steps: Sequence[Mapping[str, Any]]) -> Iterator[Shape]:
     times = [each["at"] for each in steps]
     for place in full_hours(times):
-        yield _text(axis.x(times[place]), HEIGHT - BOTTOM + 16, times[place][11:16], "middle")
+        yield TextLine(axis.x(times[place]), HEIGHT - BOTTOM + 16, times[place][11:16], "middle")
 
 
-def _shift(axis: _Axis, each: Mapping[str, Any]) -> str:
+def _shift(axis: _Axis, each: Mapping[str, Any]) -> tuple[Shape, Shape]:
     x = axis.x(each["at"])
-    line = f'<line class="rule" x1="{x:.1f}" y1="{TOP - 10}" x2="{x:.1f}" y2="{_y(0):.1f}"/>'
-    return line + _text(min(x + 3, WIDTH - 60), TOP - 4, str(each["shift"]))
+    line = Stroke("rule", ((x, TOP - 10), (x, _y(0))))
+    return line, TextLine(min(x + 3, WIDTH - 60), TOP - 4, str(each["shift"]))
 
 
-def _incident(axis: _Axis, each: Mapping[str, Any], until: str) -> str:
-    x, end, y = axis.x(each["begin"]), axis.x(each["end"] or until), _y(0) + 22
+def _incident(axis: _Axis, each: Mapping[str, Any], until: str) -> Shape:
+    x, end = axis.x(each["begin"]), axis.x(each["end"] or until)
     said = f"{each['begin'][11:16]}: {each['kind']} {each['who']}".rstrip()
-    return (
-        f'<rect class="bad" x="{x:.1f}" y="{y:.1f}" width="{max(3.0, end - x):.1f}" height="6">'
-        f"<title>{escape(said)}</title></rect>"
-    )
-
-
-def _legend() -> str:
-    found, x = [], LEFT + 330.0
-    for kind, said in (("held", "PEs allocated"), ("used", "CPU time used"), ("bad", "incidents")):
-        found.append(f'<rect class="{kind}" x="{x:.0f}" y="4" width="12" height="12"/>')
-        found.append(_text(x + 17, 14, said))
-        x += 130
-    return "".join(found)
+    return Boxes("bad", ((x, _y(0) + 22, max(3.0, end - x), 6),), said)

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from nqspy.report.drawing import svg_of
 from nqspy.report.night_pages import STYLE
 from nqspy.sim.comparing import compare
 from nqspy.sim.pictures.album import DRAWN
-from nqspy.sim.pictures.svg import svg_of
 from nqspy.sim.rows import TextTable, comparison_table, tables_of
 from nqspy.sim.runs import SimulatedRun
 

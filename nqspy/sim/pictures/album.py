@@ -6,6 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from nqspy.report.drawing import Drawing, stacked, svg_of
 from nqspy.sim.batch import NotSimulated
 from nqspy.sim.comparing import compare
 from nqspy.sim.pictures.comparison import NAME as COMPARISON
@@ -13,8 +14,6 @@ from nqspy.sim.pictures.comparison import comparison
 from nqspy.sim.pictures.gantt import NAME as GANTT
 from nqspy.sim.pictures.gantt import gantt
 from nqspy.sim.pictures.png import png_of
-from nqspy.sim.pictures.shapes import Drawing, stacked
-from nqspy.sim.pictures.svg import svg_of
 from nqspy.sim.pictures.utilisation import NAME as UTILISATION
 from nqspy.sim.pictures.utilisation import utilisation
 from nqspy.sim.pictures.waits import NAME as WAITS

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from math import log10
 
-from nqspy.report.drawing import WIDTH
-from nqspy.sim.pictures.shapes import Shape, Stroke, TextLine
+from nqspy.report.drawing import WIDTH, Shape, Stroke, TextLine
 
 LEFT, RIGHT = 132, 16
 """Room beside the axes."""

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from nqspy.report.drawing import WIDTH
+from nqspy.report.drawing import WIDTH, Boxes, Drawing, Shape, Stroke, TextLine
 from nqspy.sim.comparing import Compared, Estimate
 from nqspy.sim.pictures.axes import LEFT, RIGHT, AmountAxis, fitting
-from nqspy.sim.pictures.shapes import Boxes, Drawing, Shape, Stroke, TextLine
 
 NAME = "comparison"
 PANELS: Mapping[str, str] = {

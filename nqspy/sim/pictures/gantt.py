@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from math import ceil
 
+from nqspy.report.drawing import JOB_COLOURS, SHADES, Boxes, Drawing, Rectangle, Shape, TextLine
 from nqspy.sim.pictures.axes import BELOW, FIRST, LEFT, TimeAxis, fitting, short_time
-from nqspy.sim.pictures.shapes import JOB_COLOURS, SHADES, Boxes, Drawing, Rectangle, Shape, TextLine
 from nqspy.sim.runs import SimulatedRun
 from nqspy.sim.trail import PeBox, Trail
 

@@ -4,9 +4,8 @@ from io import BytesIO
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from nqspy.report.drawing import WIDTH
+from nqspy.report.drawing import COLOURS, WIDTH, Boxes, Drawing, Shape, Stroke
 from nqspy.sim.batch import NotSimulated
-from nqspy.sim.pictures.shapes import ALL_KINDS, Boxes, Drawing, Shape, Stroke
 
 if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw
@@ -52,4 +51,4 @@ def _draw(pen: "ImageDraw", font: Any, shape: Shape, scale: int) -> None:
 
 
 def _colour(kind: str) -> str:
-    return ALL_KINDS[kind][0]
+    return COLOURS[kind][0]

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from nqspy.report.drawing import WIDTH
+from nqspy.report.drawing import WIDTH, Boxes, Drawing, Shape, Stroke, TextLine
 from nqspy.sim.pictures.axes import BELOW, FIRST, LEFT, RIGHT, TimeAxis, fitting
-from nqspy.sim.pictures.shapes import Boxes, Drawing, Shape, Stroke, TextLine
 from nqspy.sim.runs import SimulatedRun
 from nqspy.sim.trail import Trail
 

@@ -3,9 +3,9 @@ nine in ten lie between."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from nqspy.report.drawing import JOB_COLOURS, Boxes, Drawing, Shape, Stroke, TextLine
 from nqspy.sim.metrics import Spread, first_size
 from nqspy.sim.pictures.axes import BELOW, LEFT, WaitAxis, fitting
-from nqspy.sim.pictures.shapes import JOB_COLOURS, Boxes, Drawing, Shape, Stroke, TextLine
 from nqspy.sim.runs import SimulatedRun
 
 NAME = "waits"

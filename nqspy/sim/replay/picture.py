@@ -11,10 +11,10 @@ from nqspy.model import events as ev
 from nqspy.model.event import Recorded
 from nqspy.model.ids import Instant, Seq, number_of
 from nqspy.model.site import Site
+from nqspy.report.drawing import Drawing, stacked
 from nqspy.sim.batch import HeldPes, NotSimulated
 from nqspy.sim.pictures.album import FORMATS, write
 from nqspy.sim.pictures.gantt import chart
-from nqspy.sim.pictures.shapes import Drawing, stacked
 from nqspy.sim.pictures.utilisation import strips
 from nqspy.sim.replay.comparison import NightComparison
 from nqspy.sim.replay.wrong import NotReplayed
