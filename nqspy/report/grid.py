@@ -1,4 +1,5 @@
-"""Plain tables: heads, a dashed rule under them, columns as wide as they need, 80 columns at most."""
+"""Plain tables: heads, a dashed rule under them, columns as wide as they need, 80 columns at most
+unless a caller says more."""
 
 from collections.abc import Sequence
 
@@ -8,20 +9,26 @@ from nqspy.model.folding import WIDTH
 _INDENT = "    "
 
 
-def grid(heads: Sequence[str], rows: Sequence[Sequence[object]], left: int = 1, foot: bool = False) -> str:
-    """Heads, rule and rows; the first ``left`` columns are flush left, the others flush right. ``foot``: the
-    last row stands under a rule of its own.
+def grid(
+    heads: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    left: int = 1,
+    foot: bool = False,
+    width: int = WIDTH,
+) -> str:
+    """Heads (none where all are empty), rule and rows; the first ``left`` columns are flush left, the others
+    flush right. ``foot``: the last row stands under a rule of its own.
 
-    Where a row would be longer than `WIDTH` the last columns stand in lines of their own under each row,
+    Where a row would be longer than ``width`` the last columns stand in lines of their own under each row,
     ``head: value``, folded between words.
     """
     cells = [[" ".join(str(value).split("\n")) for value in row] for row in rows]
     widths = [max(len(head), *(len(row[i]) for row in cells), 1) if cells else len(head)
               for i, head in enumerate(heads)]  # fmt: skip
-    kept = _fitting(widths)
+    kept = _fitting(widths, width)
     form = " ".join(f"%-{w}s" if i < left else f"%{w}s" for i, w in enumerate(widths[:kept]))
     rule = " ".join("-" * width for width in widths[:kept])
-    lines = [form % tuple(heads[:kept]), rule]
+    lines = [form % tuple(heads[:kept]), rule] if any(heads) else []
     for number, row in enumerate(cells, 1):
         if foot and number == len(cells):
             lines.append(rule)
@@ -30,10 +37,10 @@ def grid(heads: Sequence[str], rows: Sequence[Sequence[object]], left: int = 1, 
     return "".join(line.rstrip() + "\n" for line in lines)
 
 
-def _fitting(widths: Sequence[int]) -> int:
+def _fitting(widths: Sequence[int], most: int) -> int:
     """How many columns fit beside each other, at least one."""
     kept, length = 0, -1
-    while kept < len(widths) and length + 1 + widths[kept] <= WIDTH:
+    while kept < len(widths) and length + 1 + widths[kept] <= most:
         length += 1 + widths[kept]
         kept += 1
     return max(1, kept)

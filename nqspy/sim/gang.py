@@ -22,6 +22,7 @@ from nqspy.engine.virtual.attempts import ENDLESS, Run
 from nqspy.engine.virtual.moves import Channel
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
+from nqspy.model.folding import folded
 from nqspy.model.ids import DAY, HOUR, Instant, Seq
 from nqspy.model.requests import Ask, Request, Spec
 from nqspy.rpc.program import run as run_app
@@ -250,7 +251,7 @@ def gang(
         return
     rows = tuple((title, *(read(each) for each in found.values())) for title, read in _ROWS)
     show([TextTable(f"{work.name}: {work.count} jobs on {PES} PEs", ("", *found), rows)])
-    remark(CHOSEN.told())
+    remark(folded(CHOSEN.told()))
 
 
 def _part(value: float | None) -> str:
