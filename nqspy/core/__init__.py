@@ -1,12 +1,11 @@
 """The door of the core: what other rooms use of its folders. Its files they import by name."""
 
-from nqspy.core.accounting import health
 from nqspy.core.fallback import resume
 from nqspy.core.fallback.preempt import move_rank
 from nqspy.core.gate.gate import NOW, Gate, never, refusal_of
 from nqspy.core.gate.running import GroupLimit, RunLimit
 from nqspy.core.order.places import Place, QueueOrder, standing
-from nqspy.core.preemption import swap
+from nqspy.core.preemption import health, swap
 from nqspy.core.timeline.lengths import promises_times
 
 __all__ = [

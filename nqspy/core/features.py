@@ -18,7 +18,7 @@ from nqspy.model.site import Settings, Site
 from nqspy.model.tree import set_words
 
 FILES: Mapping[str, str] = {
-    "accounting.health": "a resource that they need is broken",
+    "preemption.health": "a resource that they need is broken",
     "preemption.shift_end": "a shift has stopped their queue",
     "preemption.swap": "memory is short",
     "route": "",  # route pipe queues

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from nqspy.core import resource_health
-from nqspy.core.accounting.health import Count, wish
 from nqspy.core.passes import explain
+from nqspy.core.preemption.health import Count, wish
 from nqspy.model import events as ev
 from nqspy.model.actions import Requeue, Resume, Start, Suspend
 from nqspy.model.cause import cause_of

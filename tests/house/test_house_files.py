@@ -104,7 +104,6 @@ WITHIN = {
     "timeline/": "core",
     "allocation/": "core",
     "preemption/": "core",
-    "accounting/": "core",
     "handlers/": "engine",
     "virtual/": "engine",
     "replay/": "engine",
