@@ -98,22 +98,11 @@ class Stock:
         rule = self._rules.get(level)
         if rule is None:
             kind = Deficit if self._is_deficit else Decayed
-            balance, standing = self._balance, self._standing(level)
+            balance = self._balance
+            standing = self.accounts(level).standing(balance.terms)
             is_bare = balance.is_bare if level == ALL else None
             rule = self._rules[level] = kind(standing, balance.terms, self.uses, level, is_bare)
         return rule
-
-    def _standing(self, level: str) -> Standing:
-        # Copy the accounts only if startable work changes, or a charge goes on while time passes.
-        stored, terms, missing = self._stored(level), self._balance.terms, self._missing(level)
-        if level not in self._newly:
-            if not missing and not stored.rate():
-                return stored.resting(self._now, terms)
-            if missing and self._is_deficit and stored.at >= self._now:
-                corrected = stored.corrected(missing, terms)
-                if corrected is not None:
-                    return corrected
-        return self.accounts(level).standing(terms)
 
     def accounts(self, level: str) -> Level:
         """Return a copy of the accounts of a level, brought up to now."""

@@ -60,8 +60,7 @@ class Level:
     """Those who share: the groups, or the users of one group. ``find`` gives the entry of a name, made where
     there is none, ``peek`` only one that is there, ``key`` what stands before names in keys of accounts;
     ``divide`` the entitlements of those who want so many PEs; ``cuts``: nobody's wish counts there for more
-    than all PEs; ``owes`` False: it is only added up what each was entitled to and got, nobody is owed the
-    difference. ``spent``: what all were charged while time passed, ever (the groups' level only)."""
+    than all PEs. ``spent``: what all were charged while time passed, ever (the groups' level only)."""
 
     def __init__(
         self,
@@ -69,11 +68,10 @@ class Level:
         peek: Callable[[str], Entry | None],
         divide: Callable[[Mapping[str, int]], dict[str, float]],
         cuts: bool = False,
-        owes: bool = True,
         key: str = "",
     ) -> None:
         self._key = key
-        self._find, self._peek, self._divide, self._cuts, self._owes = find, peek, divide, cuts, owes
+        self._find, self._peek, self._divide, self._cuts = find, peek, divide, cuts
         self.work: dict[str, Work] = {}
         self.at = Instant(0)
         self.spent: float | None = None
@@ -114,7 +112,7 @@ class Level:
             entry = self._peek(name)
             return entry.copy() if entry is not None else Entry()
 
-        made, rows = Level(find, find, self._divide, self._cuts, self._owes, self._key), self._side_by_side()
+        made, rows = Level(find, find, self._divide, self._cuts, self._key), self._side_by_side()
         made.at, made.spent, made._within = self.at, self.spent, self._within
         made.work = {name: Work(work.rate, work.pes, work.ready) for name, work in self.work.items()}
         entries, work = [entry.copy() for entry in rows.entries], [made.work[name] for name in rows.names]
@@ -134,28 +132,24 @@ class Level:
         """e: the entitlement of each member, of the whole."""
         return self._side_by_side().parts
 
-    def targets(self, terms: Terms, left: float = 1.0) -> dict[str, float]:
-        """a: the entitlements, bent by so much of the past."""
+    def targets(self, terms: Terms) -> dict[str, float]:
+        """a: the entitlements, bent by the past."""
         rows = self._side_by_side()
-        pasts = None if left == 1.0 else [entry.past * left for entry in rows.entries]
-        return dict(zip(rows.names, self._bent(rows, terms, pasts), strict=True))
+        return dict(zip(rows.names, self._bent(rows, terms), strict=True))
 
-    def _bent(self, rows: _Rows, terms: Terms, pasts: list[float] | None = None) -> list[float]:
-        """The same, side by side; ``pasts``: instead of what their entries say."""
+    def _bent(self, rows: _Rows, terms: Terms) -> list[float]:
+        """The same, side by side."""
         parts, payback, hour = rows.each, terms.payback, terms.hour
-        if not payback or len(parts) < 2 or not self._owes:
+        if not payback or len(parts) < 2:
             return parts
         bent, least = list[float](), -hour
-        for past, part in zip([entry.past for entry in rows.entries] if pasts is None else pasts, parts):
+        for entry, part in zip(rows.entries, parts):
+            past = entry.past
             bent.append(
                 part * (1.0 + payback * (1.0 if past > hour else -1.0 if past < least else past / hour))
             )
         whole = sum(bent)
         return [part / whole for part in bent] if whole else parts
-
-    def rate(self) -> int:
-        """R: what all are charged (thousandths of a PE)."""
-        return sum([work.rate for work in self._side_by_side().work])
 
     def standing(self, terms: Terms) -> "Standing":
         """How the members stand."""
@@ -163,72 +157,36 @@ class Level:
             self.parts(), self.targets(terms), {name: entry.present for name, entry in self._entries.items()}
         )
 
-    def resting(self, to: Instant, terms: Terms) -> "Standing":
-        """How they will stand at a later instant if nobody is charged until then. Nothing is changed."""
-        left, most = 2.0 ** (-float(max(0, to - self.at)) / terms.half_life), terms.bound
-        present = {name: entry.present for name, entry in self._entries.items()}
-        if any(abs(each) > most for each in present.values()):
-            present = {name: terms.clipped(each) for name, each in present.items()}
-        return Standing(self.parts(), self.targets(terms, left), present)
-
-    def corrected(self, amounts: Mapping[str, float], terms: Terms) -> "Standing | None":
-        """How they would stand, who are owed, if so much more was used than was counted (`correct`); None
-        where others are in W by now: a copy tells. Nothing is changed."""
-        rows = self._side_by_side()
-        then, targets = self._held or (rows, self._bent(rows, terms))
-        if then.names is not rows.names:
-            return None
-        amounts = _of_those(rows, amounts)
-        whole, most, least = sum(amounts.values()), terms.bound, -terms.bound
-        pasts: list[float] = []
-        present: dict[str, float] = {}
-        for name, entry, part, target in zip(then.names, then.entries, then.each, targets):
-            used, owed = amounts.get(name, 0.0), entry.present
-            owed = (most if owed > most else least if owed < least else owed) + target * whole - used
-            present[name] = most if owed > most else least if owed < least else owed
-            pasts.append(entry.past + (part * whole - used))
-        bent = self._bent(rows, terms, pasts)
-        return Standing(rows.parts, dict(zip(rows.names, bent)), present)
-
     # ------------------------------------------------------------ time
 
-    def advance(self, to: Instant, terms: Terms) -> bool:
-        """Lets time pass at the rates that hold; whether any account has changed."""
-        if to <= self.at and self._within == terms.bound:
-            return False
-        return bool(self.charge(to, {}, terms))
+    def advance(self, to: Instant, terms: Terms) -> Collection[str]:
+        """Let time pass at the rates that hold; return the keys of the accounts that changed."""
+        return self.charge(to, {}, terms)
 
     def charge(self, to: Instant, amounts: Mapping[str, float], terms: Terms) -> Collection[str]:
-        """Lets time pass and corrects it by these amounts, as `advance` and `correct` one after the other do.
-        Answers the keys of accounts that changed."""
+        """Let time pass and correct it by these amounts; return the keys of the accounts that changed."""
         if self._within != terms.bound:
             self._clip(terms)
         span = to - self.at
         if span <= 0:
-            return self.correct(amounts, terms) if amounts else ()
+            return self.correct(amounts, terms)
         self.at = to
         if not self._entries:
             self._held = None
             return ()
-        rows = self._rows or self._side_by_side()
+        rows = self._side_by_side()
         targets, rates = self._bent(rows, terms), [work.rate for work in rows.work]
-        self._held, rate = (rows, targets), sum(rates)
+        self._held, rate, alone = (rows, targets), sum(rates), len(rates) == 1
         if self.spent is not None:
             self.spent += rate * span / PE
-        if not rate or len(rates) == 1:
-            self._alone(rate * span / PE, 2.0 ** (-span / terms.half_life))
-            self.correct(amounts, terms)
-            return rows.keys
-        pieces = 1 if span <= PIECE else min(PIECES, ceil(span / PIECE))
-        piece = span / pieces
-        for _ in range(pieces - 1):
-            self._pass(rows, rates, rate, targets, piece, terms)
-            targets = self._bent(rows, terms)
-        if amounts and self._owes:
-            self._charge(rows, rates, rate, targets, piece, amounts, terms)
-        else:
-            self._pass(rows, rates, rate, targets, piece, terms)
-            self.correct(amounts, terms)
+        pieces = 1 if span <= PIECE or alone or not rate else min(PIECES, ceil(span / PIECE))
+        piece = span / pieces if pieces > 1 else span
+        left, spread = 2.0 ** (-piece / terms.half_life), faded(piece, terms.half_life)
+        for n in range(pieces):
+            used = [rate * piece / PE for rate in rates]
+            targets = self._bent(rows, terms) if n else targets
+            self._step(rows, used, rate * piece / PE, None if alone else targets, terms, left, spread)
+        self.correct(amounts, terms)
         return rows.keys
 
     def _clip(self, terms: Terms) -> None:
@@ -243,91 +201,44 @@ class Level:
             if present > most or present < least:
                 entry.present = terms.clipped(present)
 
-    def _pass(
-        self, rows: _Rows, rates: list[int], rate_of_all: int, targets: list[float], span: float, terms: Terms
-    ) -> None:
-        """A piece of time."""
-        whole, at, owes, most, least = rate_of_all * span / PE, self.at, self._owes, terms.bound, -terms.bound
-        left, spread = 2.0 ** (-span / terms.half_life), faded(span, terms.half_life)
-        for entry, rate, part, target in zip(rows.entries, rates, rows.each, targets):
-            used = rate * span / PE
-            due = part * whole
-            entry.entitled += due
-            entry.got += used
-            entry.whole += whole
-            if owes:
-                entry.asof = at
-                entry.past = entry.past * left + (due - used) * spread
-                present = entry.present + target * whole - used
-                entry.present = most if present > most else least if present < least else present
-
-    def _charge(
-        self,
-        rows: _Rows,
-        rates: list[int],
-        rate_of_all: int,
-        targets: list[float],
-        span: float,
-        amounts: Mapping[str, float],
-        terms: Terms,
-    ) -> None:
-        """The last piece, as `_pass`, and the correction of the whole time, as `correct`, in one go."""
-        at, most, least, (_, held) = self.at, terms.bound, -terms.bound, self._held or (rows, targets)
-        left, spread = 2.0 ** (-span / terms.half_life), faded(span, terms.half_life)
-        amounts = _of_those(rows, amounts)
-        whole, whole_more = rate_of_all * span / PE, sum(amounts.values())
-        for name, entry, rate, part, target, then in zip(
-            rows.names, rows.entries, rates, rows.each, targets, held
-        ):
-            used = rate * span / PE
-            more = amounts.get(name, 0.0)
-            due = part * whole
-            due_more = part * whole_more
-            entry.entitled = entry.entitled + due + due_more
-            entry.got = entry.got + used + more
-            entry.whole = entry.whole + whole + whole_more
-            entry.asof = at
-            entry.past = entry.past * left + (due - used) * spread + (due_more - more)
-            present = entry.present + target * whole - used
-            if present > most:
-                present = most
-            elif present < least:
-                present = least
-            present = present + then * whole_more - more
-            entry.present = most if present > most else least if present < least else present
-
-    def _alone(self, amount: float, left: float) -> None:
-        """Who is the only member is entitled to what he gets; where nobody is charged only time passes."""
-        for entry in self._entries.values():
-            entry.asof = self.at
-            entry.past *= left
-            entry.entitled += amount
-            entry.got += amount
-            entry.whole += amount
-
     def correct(self, amounts: Mapping[str, float], terms: Terms) -> Collection[str]:
-        """So much more (or less) was used than was counted, by name, in the time that has just passed: it is
-        divided as that was. Who was not in W then is left out. Answers the keys of accounts that changed."""
+        """Charge that much more (or less) than was counted, by name, in the time that has just passed; return
+        the keys of the accounts that changed. It is divided as that time was; members of now do not count."""
         if self._within != terms.bound:
             self._clip(terms)
         if not any(amounts.values()):
             return ()
         rows, targets = self._held or ((now := self._side_by_side()), self._bent(now, terms))
-        theirs = _of_those(rows, amounts)
-        if theirs is not amounts and not any(theirs.values()):
+        amounts = {name: more for name, more in amounts.items() if name in rows.parts}
+        if not any(amounts.values()):
             return ()
-        whole, most, least, owes = sum(theirs.values()), terms.bound, -terms.bound, self._owes
-        for name, entry, part, target in zip(rows.names, rows.entries, rows.each, targets):
-            used = theirs.get(name, 0.0)
+        used = [amounts.get(name, 0.0) for name in rows.names]
+        self._step(rows, used, sum(amounts.values()), targets, terms)
+        return rows.keys
+
+    def _step(
+        self,
+        rows: _Rows,
+        used: list[float],
+        whole: float,
+        targets: list[float] | None,
+        terms: Terms,
+        left: float = 1.0,
+        spread: float = 1.0,
+    ) -> None:
+        """Charge what each used; ``whole``: the sum. ``left``: part of the past that is not forgotten
+        meanwhile, ``spread``: part of this use that is not; ``targets``: None if no member owes another."""
+        at, most, least = self.at, terms.bound, -terms.bound
+        for entry, got, part, target in zip(rows.entries, used, rows.each, targets or rows.each):
             due = part * whole
             entry.entitled += due
-            entry.got += used
+            entry.got += got
             entry.whole += whole
-            if owes:
-                entry.past += due - used
-                present = entry.present + target * whole - used
+            entry.asof = at
+            entry.past = entry.past * left + (due - got) * spread
+            if targets is not None:
+                present = entry.present + target * whole - got
                 entry.present = most if present > most else least if present < least else present
-        return rows.keys
 
     # ------------------------------------------------------------ who has work
 
@@ -390,12 +301,3 @@ class Level:
     def forget(self) -> None:
         """What divides the whole has changed."""
         self._rows = None
-
-
-def _of_those(rows: _Rows, amounts: Mapping[str, float]) -> Mapping[str, float]:
-    """The amounts of those who are in W."""
-    parts = rows.parts
-    for name in amounts:  # mostly one or two
-        if name not in parts:
-            return {name: more for name, more in amounts.items() if name in parts}
-    return amounts

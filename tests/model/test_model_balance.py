@@ -3,8 +3,6 @@
 from math import exp, log
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from nqspy.model.balance import Balance
 from nqspy.model.ids import DAY, HOUR, MINUTE, Instant
@@ -110,26 +108,6 @@ def test_what_turns_out_to_have_been_used_is_corrected_for_all():
     assert books["d1"].present == pytest.approx(-MINUTE, rel=0.01)
 
 
-@given(
-    st.dictionaries(st.sampled_from(("d1", "d2", "d3")), st.integers(0, 8), min_size=1),
-    st.integers(0, 30 * MINUTE),
-    st.dictionaries(st.sampled_from(("d1", "d2", "d3", "d4")), st.floats(-HOUR, HOUR)),
-)
-def test_charging_in_one_go_gives_the_digits_of_letting_time_pass_and_correcting(pes, span, amounts):
-    one, two = (Books(d1=3, d2=1, d3=2, d4=1) for _ in range(2))
-    for books in (one, two):
-        for group, held in pes.items():
-            books.ready(group, 8)
-            books.run(group, held)
-        books.later(7 * MINUTE)
-    groups, to = two.balance.groups, Instant(two.now + span)
-    one.balance.groups.charge(to, amounts, one.balance.terms)
-    groups.advance(to, two.balance.terms)
-    groups.correct(amounts, two.balance.terms)
-    assert one.entries == two.entries
-    assert (one.balance.groups.at, one.balance.groups.spent) == (groups.at, groups.spent)
-
-
 def test_many_steps_or_one_give_the_same_to_a_hundredth():
     one, many = Books(), Books()
     for books, steps in ((one, 1), (many, 97)):
@@ -163,42 +141,6 @@ def test_a_bound_that_shrinks_counts_at_once():
     books.later(MINUTE)
     assert books["d2"].present == pytest.approx(-6 * MINUTE)
     assert books["d1"].present == pytest.approx(6 * MINUTE)
-
-
-def an_hour_of_d1():
-    """Two groups with work, of which one ran on 5 PEs."""
-    books = Books()
-    for group in ("d1", "d2"):
-        books.ready(group, 8)
-    books.run("d1", 5)
-    books.later(HOUR)
-    return books
-
-
-@pytest.mark.parametrize("span", [0, 40, 7 * MINUTE, 30 * HOUR])
-def test_a_level_at_rest_stands_as_if_time_had_passed(span):
-    books = an_hour_of_d1()
-    books.run("d1", -5)
-    level, terms = books.balance.groups, Terms(8, DAY, 0.2, MINUTE)
-    to = Instant(books.now + span)
-    twin = level.copy()
-    twin.advance(to, terms)
-    assert level.resting(to, terms) == twin.standing(terms)
-    assert level.at == books.now
-
-
-def test_a_level_stands_as_if_what_was_not_counted_were_charged_without_being_changed():
-    books = an_hour_of_d1()
-    level, terms = books.balance.groups, Terms(8, DAY, 0.2, MINUTE)
-    before = {name: entry.copy() for name, entry in level.members().items()}
-    for amounts in ({"d1": 3.5 * MINUTE, "d2": -1.0}, {"d2": 20.0 * HOUR}, {"gone": 7.0}):
-        twin = level.copy()
-        twin.advance(books.now, terms)
-        twin.correct(amounts, terms)
-        assert level.corrected(amounts, terms) == twin.standing(terms)
-        assert dict(level.members()) == before
-    books.balance.change("d2", "anne", ready=-8)
-    assert level.corrected({"d1": 1.0}, terms) is None, "d2 is gone, whose part d1 got then"
 
 
 def test_a_wish_beyond_all_pes_counts_inside_a_group_that_still_runs_on_more():

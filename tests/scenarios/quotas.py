@@ -217,7 +217,7 @@ def _add_due(sim: Simulation, due: dict[str, float], span: int) -> None:
     balance = sim.site.balance
     level = balance.groups.copy()
     level.advance(sim.now, balance.terms)
-    rate = level.rate() / 1000
+    rate = sum(work.rate for work in level.work.values()) / 1000
     for name, target in level.targets(balance.terms).items():
         due[name] = due.get(name, 0.0) + target * rate * span
 
