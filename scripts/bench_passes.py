@@ -10,6 +10,7 @@ import numpy as np
 
 from nqspy.core.no_exits import NoExits
 from nqspy.core.passes import run_pass
+from nqspy.engine.lifecycle import apply
 from nqspy.model.actions import Reserving
 from nqspy.model.arrays import ArraySpec
 from nqspy.model.events import (
@@ -25,7 +26,6 @@ from nqspy.model.events import (
     Submitted,
 )
 from nqspy.model.ids import Instant, array_key
-from nqspy.model.lifecycle import apply
 from nqspy.model.requests import Ask, Spec, Used
 from nqspy.model.site import Site
 from nqspy.ports import Answer

@@ -17,8 +17,8 @@ from bench_tools import Figure, figure
 from nqspy.answers import nights
 from nqspy.daemon import heap
 from nqspy.daemon.clock import Clock
+from nqspy.engine import lifecycle
 from nqspy.model import events as ev
-from nqspy.model import lifecycle
 from nqspy.model.ids import HOUR, Instant
 from nqspy.model.requests import Ask, Spec, Used
 from nqspy.model.site import Site

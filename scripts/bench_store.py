@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from nqspy.engine import lifecycle
 from nqspy.model import events as ev
-from nqspy.model import lifecycle
 from nqspy.model.ids import Instant
 from nqspy.model.requests import Ask, Spec, Used
 from nqspy.model.site import Site

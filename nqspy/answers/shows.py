@@ -21,13 +21,13 @@ from nqspy.engine import timetable
 from nqspy.engine.handlers.settings import try_changes
 from nqspy.model import commands as cm
 from nqspy.model import registry
+from nqspy.model.accounts import Entry
 from nqspy.model.configure import dump
 from nqspy.model.domains import APPLICATION
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Recorded, ShiftChanged
 from nqspy.model.health import Probe
 from nqspy.model.ids import DAY, Instant, Seq, full_id
-from nqspy.model.owed import Entry
 from nqspy.model.people import walk, with_default
 from nqspy.model.requests import Used
 from nqspy.model.site import Site
@@ -150,7 +150,7 @@ def _shares(serving: Serving) -> list[dict[str, Any]]:
 
 
 def _owed(site: Site, ledgers: Mapping[str, FairShare], group: str) -> dict[str, Any]:
-    """A group's accounts (`model.balance`) and the rule in force: of all domains added up, except the target
+    """A group's accounts (`shares.balance`) and the rule in force: of all domains added up, except the target
     and the share term, which are ``application``'s; ``domains`` has each domain's where there are several."""
     each = {domain: _owed_in(site, domain, ledger, group) for domain, ledger in ledgers.items()}
     own = each[APPLICATION]

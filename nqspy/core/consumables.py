@@ -7,7 +7,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from nqspy.model import refusals, tree
-from nqspy.model.accounting import note_away
 from nqspy.model.changes import Change, listed
 from nqspy.model.consumables import (
     Consumable,
@@ -126,7 +125,7 @@ def _few(units: Sequence[str]) -> str:
 
 
 def _settle(site: Site) -> bool:
-    note_away(site)
+    site.note_away()
     return False
 
 

@@ -19,13 +19,12 @@ from weakref import proxy
 from nqspy.core.runtime import cpu_limit, wall_limit
 from nqspy.core.stock import ALL, Stock
 from nqspy.model import people
-from nqspy.model.charging import amount, counted, uncharged
 from nqspy.model.domains import APPLICATION
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.owed import faded
 from nqspy.model.people import Group
 from nqspy.model.requests import Attempt, Request, State, Used
 from nqspy.model.site import Site
+from nqspy.shares import amount, counted, faded, uncharged
 
 EXPECTED_MS = 60_000
 """Expected use of a request if neither its group's past nor a limit is known."""

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from nqspy.model import refusals
-from nqspy.model.accounting import note_away
 from nqspy.model.changes import Change
 from nqspy.model.columns import Columns
 from nqspy.model.consumables import resource_of, resources_of
@@ -87,7 +86,7 @@ def _settle(site: Site) -> bool:
     removed = site.resources.keys() - tried(site).keys()
     for name in removed:
         del site.resources[name]
-    note_away(site)
+    site.note_away()
     return bool(removed)
 
 

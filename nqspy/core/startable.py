@@ -1,5 +1,5 @@
 """Startable work: PEs of the requests that could start, by owner and group. Quotas rest on it and on running
-requests (`model.balance`).
+requests (`shares.balance`).
 
 A request counts if it is queued in a started batch queue and none of these holds it:
 
@@ -25,6 +25,7 @@ from nqspy.model.columns import Columns, Ints
 from nqspy.model.domains import APPLICATION, account_key
 from nqspy.model.queues import Queue
 from nqspy.model.requests import State
+from nqspy.shares import balance_of
 
 Pairs = Mapping[str, int]
 """PEs by ``GROUP:OWNER``."""
@@ -78,7 +79,7 @@ def startable(draft: Draft, gate: Gate, domain: str) -> Pairs:
             total = _both(total, _of_queue(draft, gate, queue, columns))
     rows = queued.nonzero()[0]
     total = _both(np.zeros(len(queued), dtype=np.int64), total)
-    pes = np.minimum(total[rows], site.balance_of(domain).terms.pes).tolist()
+    pes = np.minimum(total[rows], balance_of(site, domain).terms.pes).tolist()
     return dict(zip(map(names.__getitem__, rows.tolist()), pes, strict=True))
 
 
@@ -105,7 +106,7 @@ def changes(draft: Draft) -> tuple[tuple[str, int], ...]:
     waits = any(map(len, site.waiting.values()))
     changed: list[tuple[str, int]] = []
     for domain in site.shared():
-        before = site.balance_of(domain).startable()
+        before = balance_of(site, domain).startable()
         now = _after_pass(draft, domain) if waits or any(before.values()) else {}
         differing = sorted({name for name, _ in now.items() ^ before.items()})
         reported = [name for name in differing if name in now or before[name]]

@@ -4,13 +4,13 @@
 Both rules consider only groups and users that have work now, distinguish any two that differ, and stay within
 [0, 1]. A group of share 0 has 0, all others more.
 
-*deficit*: S and a are those of `model.balance` now, b is its bound, and C is the committed use
+*deficit*: S and a are those of `shares.balance` now, b is its bound, and C is the committed use
 (`fair_share`):
 
     K = clip(S + a * sum(C) - C_own, -2b, 2b)        value = max(0.01, (2b + K) / 4b)
 
 *decayed*: E/(E + U), both as fractions among those that have work. E is the entitlement e of
-`model.division`, U the decayed use with committed use. The value is 1 if nothing was used.
+`shares.division`, U the decayed use with committed use. The value is 1 if nothing was used.
 
 A user has 0.9 of the group's value and 0.1 of the value by the same rule among the users of the group.
 """
@@ -25,10 +25,9 @@ import numpy as np
 
 from nqspy.model.columns import Floats
 from nqspy.model.ids import Instant
-from nqspy.model.level import Level, Standing
-from nqspy.model.owed import Terms, Work
 from nqspy.model.pairs import Pairs
 from nqspy.model.site import Site
+from nqspy.shares import Level, Standing, Terms, Work, balance_of
 
 LEAST = 0.01
 """Least value of a group or user with a share."""
@@ -80,7 +79,7 @@ class Stock:
         startable: Callable[[], Mapping[str, int]] | None,
     ) -> None:
         self._site, self._now, self.uses = site, now, uses
-        self._balance = site.balance_of(domain)
+        self._balance = balance_of(site, domain)
         self._startable = startable
         self._is_deficit = site.settings.global_.share_rule == "deficit"
         self._rules: dict[str, ShareRule] = {}

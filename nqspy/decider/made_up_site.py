@@ -8,9 +8,9 @@ from typing import Any
 from nqspy.core.draft import Draft
 from nqspy.core.sight import FIELDS, Handed, Seen
 from nqspy.decider.worker import SentRequest, read_only
+from nqspy.engine.lifecycle import apply
 from nqspy.model import events as ev
 from nqspy.model.ids import HOUR, Instant
-from nqspy.model.lifecycle import apply
 from nqspy.model.requests import Ask, Request, Spec, State
 from nqspy.model.site import Site
 from nqspy.report import night

@@ -18,8 +18,8 @@ from nqspy.core.passes import run_pass
 from nqspy.decider import messages, plans
 from nqspy.decider.process import WorkerPipes
 from nqspy.decider.stopwatch import LOOK_AHEAD, part_of
+from nqspy.engine import lifecycle
 from nqspy.engine.look_ahead import LookAhead
-from nqspy.model import lifecycle
 from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Instant
 from nqspy.model.site import Site

@@ -17,12 +17,12 @@ from nqspy.core.runtime import expected_wall, planned_wall, wall_limit
 from nqspy.engine import timetable
 from nqspy.engine.explain import kept_by_themselves, reasons_of
 from nqspy.engine.inputs import Between
+from nqspy.engine.lifecycle import apply, place
 from nqspy.engine.virtual.ahead import AheadRun
 from nqspy.engine.virtual.attempts import ENDLESS, Run
 from nqspy.engine.virtual.moves import OutOnly
 from nqspy.model.events import Change, Recorded, SettingsChanged
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.lifecycle import apply, place
 from nqspy.model.lifetimes import Lifetimes
 from nqspy.model.moved_out import MeasuredMove, mean_move, slowest_move
 from nqspy.model.reasons import Reason, ReasonCode

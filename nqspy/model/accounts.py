@@ -3,7 +3,36 @@
 from dataclasses import dataclass, field
 
 from nqspy.model.ids import Instant
-from nqspy.model.owed import Entry
+
+
+@dataclass(slots=True)
+class Entry:
+    """Both accounts of one group, or of one user in a group, in the unit that is charged (ms). (No Struct:
+    it is written to whenever time passes, which takes a Struct twice as long.)
+
+    ``past`` (L) and ``present`` (S) as of ``asof``, both frozen while it is away; ``away``: since when it is
+    not in W, None while it is; ``ready``: PEs for which its requests could start (users only). ``entitled``,
+    ``got`` and ``whole``: what it was entitled to, was charged, and all were charged while it was in W, since
+    the present shift began; ``left``: what all had been charged ever when it left W (groups only).
+    """
+
+    past: float = 0.0
+    present: float = 0.0
+    asof: Instant = Instant(0)
+    away: Instant | None = Instant(0)
+    ready: int = 0
+    entitled: float = 0.0
+    got: float = 0.0
+    whole: float = 0.0
+    left: float = 0.0
+
+    def copy(self) -> "Entry":
+        """A copy of its own."""
+        made = Entry.__new__(Entry)  # a pass copies many
+        made.past, made.present, made.asof, made.away = self.past, self.present, self.asof, self.away
+        made.ready, made.entitled, made.got = self.ready, self.entitled, self.got
+        made.whole, made.left = self.whole, self.left
+        return made
 
 
 @dataclass(slots=True)

@@ -1,6 +1,6 @@
 """People: resource groups (departments) in the share tree, how use is charged, and roles."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import ceil, log
@@ -130,6 +130,25 @@ def entitled_now(groups: Mapping[str, Group], active: Collection[str]) -> dict[s
         return above * own / (weights[parent] + (0 if awake(name) else own)) if own else 0.0
 
     return {name: part(name) for name in groups}
+
+
+def without_share(groups: Mapping[str, Group], names: Iterable[str]) -> frozenset[str]:
+    """Those of these groups that are entitled to nothing: unknown, of share 0, or below such a group."""
+    known = groups if DEFAULT_GROUP in groups else with_default(groups)
+    return frozenset(name for name in names if not _has_share(known, name))
+
+
+def _has_share(groups: Mapping[str, Group], name: str) -> bool:
+    seen: set[str] = set()
+    while name in groups and name not in seen:
+        seen.add(name)
+        if not groups[name].share:
+            return False
+        parent = groups[name].parent
+        if parent not in groups:
+            return True
+        name = str(parent)
+    return False
 
 
 def _parent(group: Group, groups: Mapping[str, Group]) -> str | None:

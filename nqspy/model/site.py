@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nqspy.model import consumables
-from nqspy.model.accounts import Account, DomainPast, account_of
-from nqspy.model.balance import Balance
+from nqspy.model.accounts import Account, DomainPast
 from nqspy.model.board import Board, Holders, Mask, give, pes_of, take
 from nqspy.model.columns import Columns, Dictionary
 from nqspy.model.domains import APPLICATION, Domain, account_key, names, split_key
@@ -22,7 +21,6 @@ from nqspy.model.machine import Found
 from nqspy.model.moved_out import MeasuredMove
 from nqspy.model.offline import offline
 from nqspy.model.outputs import files
-from nqspy.model.owed import UNKNOWN_RUN, Entry, Terms
 from nqspy.model.people import lineage
 from nqspy.model.request_counts import RequestCounts
 from nqspy.model.requests import Request, State
@@ -57,8 +55,8 @@ class Site:
     ``reported``: day of the last night whose report was made; ``former``: host parts that its identifiers
     have had; ``misfits``: how many events did not fit their
     request's state, ``misfit`` the last one; ``changed``: number of the last event that was more than a
-    record; ``memos``: what passes noted that holds until more happens than submissions; these are not kept
-    either.
+    record; ``memos``: what passes noted that holds until more happens than submissions; ``balances``: what
+    is owed in each domain (`shares.balance_of`); these are not kept either.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -104,21 +102,8 @@ class Site:
     misfits: int = field(default=0, compare=False)
     misfit: str = field(default="", compare=False)
     touched: Touched = field(default_factory=Touched)
-    _balances: dict[str, Balance] = field(default_factory=dict, repr=False, compare=False)
+    balances: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
     _boards: dict[str, Board] = field(default_factory=dict, repr=False, compare=False)
-
-    @property
-    def balance(self) -> Balance:
-        """What groups and users are owed in ``application``."""
-        return self.balance_of(APPLICATION)
-
-    def balance_of(self, domain: str) -> Balance:
-        """What groups and users are owed in a domain; built from the accounts and what runs when it is first
-        asked for."""
-        found = self._balances.get(domain)
-        if found is None:
-            found = self._balances[domain] = _balance_of(self, domain)
-        return found
 
     def shared(self) -> list[str]:
         """The domains that there are, and those gone by whose accounts are still kept."""
@@ -144,14 +129,6 @@ class Site:
         if domain not in self.past:
             self.past[domain] = DomainPast()
         return self.past[domain]
-
-    def terms(self, domain: str = APPLICATION) -> Terms:
-        """What the deficit rule in a domain depends on, as it is now."""
-        usage, past = self.settings.usage, self.past.get(domain)
-        run = sum(past.runs) / len(past.runs) if past is not None and past.runs else UNKNOWN_RUN
-        there = self.domain(domain)
-        pes = int(self.pes_of(there).sum()) if self.is_divided() else self.pes()
-        return Terms(pes * there.depth, usage.half_life, usage.payback / 100, run, self.pes())
 
     @property
     def name(self) -> str:
@@ -233,6 +210,11 @@ class Site:
         for board in self._boards.values():
             board.give(pes)
 
+    def note_away(self) -> None:
+        """Units went offline, or came back."""
+        settings = self.settings.consumables
+        self.away = consumables.away_now(self.away, self.units, settings, self.found, self.resources)
+
     def offline(self) -> tuple[int, ...]:
         """PEs on which nothing may be started: their CPU is gone, or they are set offline."""
         return offline(self.settings.machine, self.found, self.pes())
@@ -264,17 +246,6 @@ class Site:
         half_life = self.settings.usage.half_life
         keys = (key for key in self.accounts_of(group) if split_key(key)[1].startswith("g:"))
         return sum(self.accounts[key].at_time(at, half_life) for key in keys)
-
-    def correct_use(self, group: str, value: int, at: Instant) -> list[str]:
-        """Makes ``value`` (ms) the use of a group and all below it, every account of it in proportion; where
-        there is no use yet, it is the group's own. Returns the keys of the accounts."""
-        half_life, former = self.settings.usage.half_life, self.use_of(group, at)
-        keys = self.accounts_of(group) if former else [f"g:{group}"]
-        for key in keys:
-            account = account_of(self.accounts, key)
-            part = account.at_time(at, half_life) / former if former else 1.0
-            account.value, account.at = value * part, max(account.at, at)
-        return keys
 
     def promised(self, requests: Iterable[Request], swept: int) -> None:
         """Notes which of these have a promised start now; ``swept`` as there."""
@@ -384,40 +355,3 @@ def _forget(index: dict[Any, dict[Seq, None]], key: Any, seq: Seq) -> None:
     fellows.pop(seq, None)
     if not fellows:
         index.pop(key, None)
-
-
-def _balance_of(site: Site, domain: str) -> Balance:
-    accounts, known = site.accounts, list(site.accounts_in(domain))
-
-    def peek(key: str) -> Entry | None:
-        account = accounts.get(account_key(domain, key))
-        return account.entry if account is not None else None
-
-    def find(key: str) -> Entry:
-        return account_of(accounts, account_key(domain, key)).entry
-
-    made = Balance(find, peek)
-    made.tune(site.terms(domain), site.settings.groups)
-    _set_clocks(site, made, known)
-    made.groups.spent = site.past[domain].spent if domain in site.past else 0.0
-    for key, account in known:
-        kind, group, owner = (*key.split(":", 2), "")[:3]
-        if kind == "u" and account.entry.ready:
-            made.restore(group, owner, account.entry.ready)
-    for request in site.started.values():
-        if request.state is State.RUNNING and site.domain_of(request.queue).name == domain:
-            made.change(request.group, request.owner, request.run.rate, request.spec.ask.pes)
-    made.changed.clear()
-    return made
-
-
-def _set_clocks(site: Site, balance: Balance, accounts: Iterable[tuple[str, Account]]) -> None:
-    """Each level's clock stands where the accounts of those in W do."""
-    latest = {balance.groups: Instant(0)}
-    for key, account in accounts:
-        kind, group, _ = (*key.split(":", 2), "")[:3]
-        level = balance.groups if kind == "g" else balance.users(group)
-        at = account.entry.asof if account.entry.away is None else Instant(0)
-        latest[level] = max(latest.get(level, Instant(0)), at)
-    for level, at in latest.items():
-        level.at = at or site.at

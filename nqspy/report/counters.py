@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from nqspy.model import events as ev
-from nqspy.model.charging import amount
 from nqspy.model.ids import HOUR, MINUTE, Instant, Seq, is_array
 from nqspy.model.requests import Used
 from nqspy.model.site import Site
@@ -14,6 +13,7 @@ from nqspy.report.night_metrics import used_by_group
 from nqspy.report.replay import HistoryReplay
 from nqspy.report.shares import department_shares, departments
 from nqspy.report.time_text import Zone, hours, zone_of
+from nqspy.shares import amount
 
 
 class Since(NamedTuple):

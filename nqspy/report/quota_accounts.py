@@ -1,6 +1,6 @@
 """Quotas kept over a time, from the journal: charges of each department and its entitlement to them.
 
-*W* (`model.balance`) is followed through the events: it changes with what runs, and with what passes said
+*W* (`shares.balance`) is followed through the events: it changes with what runs, and with what passes said
 could start (`events.Decided.ready`). Everything queued counts for an owner of whom no pass has spoken yet, as
 in older journals. Shares, domains and PEs are those that held at each instant (`site_then`).
 
@@ -20,8 +20,6 @@ from typing import Any
 from msgspec import Struct
 
 from nqspy.model import events as ev
-from nqspy.model.charging import amount
-from nqspy.model.division import Division
 from nqspy.model.domains import APPLICATION
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Request, Spec, State, Used
@@ -30,6 +28,7 @@ from nqspy.report.over_time import marks_of
 from nqspy.report.replay import HistoryReplay
 from nqspy.report.shares import QuotaSums, add_up
 from nqspy.report.site_then import SiteThen
+from nqspy.shares import amount, division_of
 
 _ENDS = (ev.Ended, ev.Requeued, ev.Exiting)
 
@@ -309,7 +308,7 @@ class DomainWork:
 
     def tune(self, site: Site) -> None:
         """Other PEs and shares hold from now on."""
-        self._division = Division(site.settings.groups, site.terms(self._name).pes, site.pes())
+        self._division = division_of(site, self._name)
         self._changed = True
 
     def note(self, at: int) -> None:

@@ -30,7 +30,6 @@ from msgspec import Struct
 
 from nqspy.model import events as ev
 from nqspy.model import indices
-from nqspy.model.division import Division
 from nqspy.model.domains import APPLICATION
 from nqspy.model.errors import BadValue
 from nqspy.model.folding import folded
@@ -48,6 +47,7 @@ from nqspy.report.replay import HistoryReplay, RequestHistory, by_group
 from nqspy.report.shares import TOO_LITTLE, QuotaSums, charge_words, departments, largest
 from nqspy.report.site_then import SiteThen
 from nqspy.report.time_text import Zone, short, zone_of
+from nqspy.shares import division_of
 
 STEP = 5 * MINUTE
 HOURLY = HOUR // STEP
@@ -114,10 +114,7 @@ class Presence(Steps):
         """Other settings hold from now on. What works is counted by queue, which may get another domain."""
         site = self._then.site
         self._domain_of = site.domains_by_queue()
-        self._divisions = {
-            domain: Division(site.settings.groups, site.terms(domain).pes, site.pes())
-            for domain in site.domains()
-        }
+        self._divisions = {domain: division_of(site, domain) for domain in site.domains()}
 
     def take(self, recorded: ev.Recorded) -> None:
         """Takes one event; those before the period's beginning too, and those after its end."""

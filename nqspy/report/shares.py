@@ -2,7 +2,7 @@
 
 *Deviation from entitlement*: what a group got less what it was entitled to, as parts of what all were charged
 in a time, in percentage points. *Got* is what was charged to it. *Entitled* is its entitlement at each moment
-(`model.division`) of what all were charged at that moment. Both sum to what all were charged, so the parts
+(`shares.division`) of what all were charged at that moment. Both sum to what all were charged, so the parts
 sum to 1, the deviations sum to 0, and each lies between -100 and 100.
 
 `deviations` is the one definition: of ``show shares``, both reports, `nqspy replay` and the simulator.

@@ -6,9 +6,8 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from nqspy.model.accounts import Account
+from nqspy.model.accounts import Account, Entry
 from nqspy.model.ids import Instant
-from nqspy.model.owed import Entry
 
 _fields = fields(Entry)
 _types = get_type_hints(Entry)
@@ -16,7 +15,7 @@ _owed = attrgetter(*(f.name for f in _fields))
 Owed = msgspec.defstruct(
     "Owed", [(f.name, _types[f.name], f.default) for f in _fields], omit_defaults=True, array_like=True
 )
-"""What an account is owed (`model.owed.Entry`), in the order of its fields: new ones are added at the end."""
+"""What an account is owed (`model.accounts.Entry`), in the order of its fields; new ones are added last."""
 
 
 _owed_decoder = msgspec.json.Decoder(Owed)

@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from nqspy.model import accounting, configure, lifecycle
+from nqspy.engine import lifecycle
+from nqspy.model import configure
 from nqspy.model.accounts import DomainPast
 from nqspy.model.domains import APPLICATION
 from nqspy.model.lifetimes import Lifetime, Lifetimes, Lived
@@ -107,7 +108,7 @@ def _file(site: Site) -> None:
             site.watch_for(request)
     for request in sorted(started, key=lambda request: (request.started or 0, request.seq)):
         lifecycle.place(site, request)
-    accounting.note_away(site)
+    site.note_away()
     promised = [(r.reservation.turn, r.seq) for r in site.requests.values() if r.reservation is not None]
     site.reserved = dict.fromkeys(seq for _, seq in sorted(promised))
     for queue, queued in rows.by_queue(site.requests.values()).items():

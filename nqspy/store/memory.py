@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from operator import attrgetter
 
+from nqspy.engine import lifecycle
 from nqspy.model import events as ev
-from nqspy.model import lifecycle
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.site import Site
 from nqspy.ports import Batch, CommitFailed, EndedRow

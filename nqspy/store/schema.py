@@ -79,7 +79,7 @@ class SettingsRow(peewee.Model):
 
 class AccountRow(peewee.Model):
     """Decayed use by account (``g:GROUP``, ``u:GROUP:USER``); ``recent``: JSON list; ``owed``: JSON list of
-    what it is owed (`model.balance.Entry`), empty before there was any."""
+    what it is owed (`model.accounts.Entry`), empty before there was any."""
 
     position = peewee.AutoField()
     key = peewee.TextField(unique=True)

@@ -25,7 +25,7 @@ from shadow.judge import Shadow
 from nqspy.daemon.failpoints import OF_COMMIT
 from nqspy.daemon.home import Home
 from nqspy.daemon.tools import examine
-from nqspy.model import lifecycle
+from nqspy.engine import lifecycle
 from nqspy.model.site import Site
 
 SITE = """\

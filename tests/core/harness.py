@@ -23,10 +23,10 @@ from nqspy.core.passes import explain, run_pass
 from nqspy.core.resource_health import PROBES
 from nqspy.core.startable import changes as startable
 from nqspy.engine.enact import decided, enact
+from nqspy.engine.lifecycle import apply
 from nqspy.model import actions as ac
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.lifecycle import apply
 from nqspy.model.molded import settled
 from nqspy.model.queues import Complex, Queue
 from nqspy.model.reasons import Reason

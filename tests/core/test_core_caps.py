@@ -9,6 +9,7 @@ from nqspy.core.fair_share import FairShare
 from nqspy.core.passes import explain
 from nqspy.model.ids import HOUR
 from nqspy.model.reasons import ReasonCode
+from nqspy.shares import balance_of
 
 HALF = 24 * HOUR
 
@@ -113,7 +114,7 @@ def test_a_cap_of_0_over_what_runs_leaves_the_accounts_whole(house):
     house.set("group/d3/limit", 0)
     house.later(minutes=5).submit("cleo group=d1")
     assert house.go().starts
-    assert house.site.balance.groups.targets(house.site.balance.terms) == {"d1": 1, "d3": 0}
+    assert balance_of(house.site).groups.targets(balance_of(house.site).terms) == {"d1": 1, "d3": 0}
     house.later(minutes=5).end(running[0], wall="10:00")
 
 

@@ -5,7 +5,8 @@ import pytest
 from nqspy.core.fair_share import FairShare
 from nqspy.core.stock import ALL
 from nqspy.model.events import Change
-from nqspy.model.owed import HOUR
+from nqspy.model.ids import HOUR
+from nqspy.shares import balance_of, correct_use, terms_of
 
 
 @pytest.fixture
@@ -20,7 +21,7 @@ def two(house):
 
 
 def entitled(house, domain):
-    balance = house.site.balance_of(domain)
+    balance = balance_of(house.site, domain)
     return {name: round(part, 3) for name, part in balance.groups.parts().items()}
 
 
@@ -47,7 +48,7 @@ def test_what_was_got_in_one_domain_is_owed_in_that_one_only(two):
     assert [seq for seq in told.starts if seq in waiting] == waiting[1:], "wide has given d1 all for hours"
     assert [seq for seq in told.starts if seq in elsewhere] == elsewhere, "application owes nobody"
     present = {
-        domain: two.site.balance_of(domain).groups.standing(two.site.terms(domain)).present
+        domain: balance_of(two.site, domain).groups.standing(terms_of(two.site, domain)).present
         for domain in ("application", "wide")
     }
     assert present["wide"]["d1"] < 0 < present["wide"]["d2"]
@@ -74,11 +75,12 @@ def test_a_correction_by_hand_scales_all_domains(two):
     two.end(day, wall="1:00:00")
     two.end(night, wall="0:30:00")
     before = {key: account.value for key, account in two.site.accounts.items() if "g:d1" in key}
-    changed = two.site.correct_use("d1", HOUR, two.now)
+    two.site.touched.accounts.clear()
+    correct_use(two.site, "d1", HOUR, two.now)
     after = {key: two.site.accounts[key].value for key in before}
     assert sum(after.values()) == pytest.approx(HOUR)
     assert after["g:d1"] / after["wide/g:d1"] == pytest.approx(before["g:d1"] / before["wide/g:d1"])
-    assert {"g:d1", "wide/g:d1", "u:d1:anne", "wide/u:d1:anne"} <= set(changed)
+    assert {"g:d1", "wide/g:d1", "u:d1:anne", "wide/u:d1:anne"} <= two.site.touched.accounts
 
 
 def test_caps_span_domains(two):
@@ -125,7 +127,7 @@ def test_a_domain_that_goes_leaves_its_use_to_be_counted(two):
     two.site.check()
     assert two.site.use_of("d1", two.now) == before
     assert two.site.shared() == ["application", "wide"]
-    assert two.site.terms().pes == 4
+    assert terms_of(two.site).pes == 4
 
 
 def test_a_cap_is_a_part_of_the_machine_for_entitlements_too(two):

@@ -6,12 +6,13 @@ from nqspy.core.draft import Draft
 from nqspy.core.startable import changes
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.shifts import UpcomingStop
+from nqspy.shares import balance_of
 
 
 def works(house):
     """The groups with startable requests, as a pass that starts nothing tells it."""
     house.tell_startable()
-    return {pair.partition(":")[0] for pair, pes in house.site.balance.startable().items() if pes}
+    return {pair.partition(":")[0] for pair, pes in balance_of(house.site).startable().items() if pes}
 
 
 def two(house, **limits):
@@ -96,6 +97,6 @@ def test_of_one_who_waits_and_can_start_nothing_a_pass_says_so_once(house):
     two(house, memory_limit=1)
     house.submit("dora group=d6 mem=1mw", queue="aux")
     house.tell_startable()
-    assert dict(house.site.balance.startable()) == {"d1:anne": 1, "d6:dora": 0}
+    assert dict(balance_of(house.site).startable()) == {"d1:anne": 1, "d6:dora": 0}
     assert not changes(Draft(house.site, house.now, house.door, {}))
     assert "g:d6" not in house.site.accounts, "nobody is noted for it"

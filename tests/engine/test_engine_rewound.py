@@ -6,9 +6,9 @@ import copy
 import pytest
 from engine.harness import PLAIN, Centre
 
-from nqspy.engine import restart
+from nqspy.engine import lifecycle, restart
 from nqspy.engine.restart import Later
-from nqspy.model import columns, lifecycle
+from nqspy.model import columns
 from nqspy.model.ids import array_key, member
 from nqspy.model.requests import State
 from nqspy.model.site import Site

@@ -11,6 +11,7 @@ from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.ids import DAY, HOUR
 from nqspy.model.requests import Used
+from nqspy.shares import balance_of
 
 GROUPS = (
     PLAIN
@@ -222,7 +223,7 @@ def test_what_is_owed_outlives_a_restart_and_the_journal_gives_it_again():
     assert any(entry.ready for entry in before.values())
     assert {key: account.entry for key, account in centre.journal.load().accounts.items()} == before
     centre.sim.restart()
-    assert centre.site.balance.startable() == {"d1:anne": 2, "d2:ben": 2}
+    assert balance_of(centre.site).startable() == {"d1:anne": 2, "d2:ben": 2}
     centre.later(hours=2)
     centre.is_sound()
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from nqspy.engine.lifecycle import apply
 from nqspy.model import events as ev
 from nqspy.model.errors import BrokenSite
 from nqspy.model.ids import Instant
-from nqspy.model.lifecycle import apply
 from nqspy.model.requests import Dependency, Spec, State
 from nqspy.model.site import Site
 

@@ -6,11 +6,11 @@ import pytest
 from msgspec import structs
 from msgspec.structs import replace
 
+from nqspy.engine.lifecycle import apply
 from nqspy.model import events as ev
 from nqspy.model.accounts import RECENT
 from nqspy.model.errors import BrokenSite
 from nqspy.model.ids import DAY, Instant, request_named
-from nqspy.model.lifecycle import apply
 from nqspy.model.requests import Ask, Attempt, Redating, Request, Spec, State, Used
 from nqspy.model.shifts import ShiftState
 from nqspy.model.site import Site

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nqspy.model import lifecycle
+from nqspy.engine import lifecycle
 from nqspy.model.configure import apply_changes, dump, load, problems
 from nqspy.model.events import Change, Recorded, SettingsChanged
 from nqspy.model.people import is_address

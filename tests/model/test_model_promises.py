@@ -2,9 +2,9 @@
 
 import pytest
 
+from nqspy.engine.lifecycle import apply
 from nqspy.model import codec, promises
 from nqspy.model.events import Recorded
-from nqspy.model.lifecycle import apply
 from nqspy.model.promises import LONGEST, MOST, Promise, Promised
 from nqspy.model.site import Site
 

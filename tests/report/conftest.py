@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from nqspy.engine.lifecycle import apply
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant
-from nqspy.model.lifecycle import apply
 from nqspy.model.machine import Found
 from nqspy.model.people import Group
 from nqspy.model.queues import Queue

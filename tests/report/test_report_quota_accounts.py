@@ -14,6 +14,7 @@ from nqspy.report.quotas import Period, quota_report
 from nqspy.report.replay import HistoryReplay
 from nqspy.report.site_then import SiteThen
 from nqspy.report.time_text import zone_of
+from nqspy.shares import balance_of
 
 SHARES = """
 create group d1 share=3 members=(anne, eva)
@@ -113,8 +114,8 @@ def test_the_page_draws_parts_against_targets_over_the_night(centre):
 
 def live(centre):
     """What the scheduler's own accounts say at this moment."""
-    level = centre.site.balance.groups.copy()
-    level.advance(centre.sim.now, centre.site.balance.terms)
+    level = balance_of(centre.site).groups.copy()
+    level.advance(centre.sim.now, balance_of(centre.site).terms)
     return {name: (e.entitled, e.got) for name, e in level.members().items()}
 
 

@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqspy.model import events as ev
-from nqspy.model.division import Division, fill
 from nqspy.model.errors import BadValue
 from nqspy.model.ids import Instant
 from nqspy.model.people import Group
 from nqspy.model.requests import Used
 from nqspy.report.quotas import Period, period_of, quota_report, quota_text
 from nqspy.report.time_text import zone_of
+from nqspy.shares.division import Division, fill
 
 PARIS = zone_of("Europe/Paris")
 HOUR = 3600.0

@@ -17,6 +17,7 @@ from nqspy.model.site import Site
 from nqspy.ports import Batch, Exits
 from nqspy.qmgr.parser import parse_text
 from nqspy.report.shares import deviations, largest
+from nqspy.shares import balance_of
 from nqspy.sim.main import Simulation
 from nqspy.store.memory import MemoryJournal
 
@@ -214,7 +215,7 @@ def _item(batch: HandedIn, line: int) -> cm.Submission:
 
 
 def _add_due(sim: Simulation, due: dict[str, float], span: int) -> None:
-    balance = sim.site.balance
+    balance = balance_of(sim.site)
     level = balance.groups.copy()
     level.advance(sim.now, balance.terms)
     rate = sum(work.rate for work in level.work.values()) / 1000

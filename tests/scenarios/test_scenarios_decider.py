@@ -11,10 +11,10 @@ from nqspy.decider import loading
 from nqspy.decider.client import DeciderClient
 from nqspy.decider.process import FromWorker
 from nqspy.decider.remote_exits import RemoteExits
+from nqspy.engine.lifecycle import apply
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Instant
-from nqspy.model.lifecycle import apply
 from nqspy.model.site import Site as State
 
 FIVE = {"d1": 29, "d2": 29, "d3": 22, "d4": 15, "d5": 5}

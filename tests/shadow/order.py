@@ -7,9 +7,9 @@ from shadow.claims import limit_of
 from shadow.followed import place_of
 from shadow.reservations import length_of
 
-from nqspy.model.division import without_share
 from nqspy.model.ids import SECOND, Instant
 from nqspy.model.molded import while_waiting
+from nqspy.model.people import without_share
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
 

@@ -10,7 +10,8 @@ import pytest
 from store.array_steps import ArraySteps
 
 from nqspy.core import features as features  # declares the features' settings
-from nqspy.model import configure, indices, lifecycle
+from nqspy.engine import lifecycle
+from nqspy.model import configure, indices
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant, array_key, member
 from nqspy.model.promises import Promised

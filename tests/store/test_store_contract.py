@@ -4,7 +4,8 @@ from dataclasses import fields
 
 import pytest
 
-from nqspy.model import codec, lifecycle
+from nqspy.engine import lifecycle
+from nqspy.model import codec
 from nqspy.model import events as ev
 from nqspy.model.ids import array_of
 from nqspy.model.requests import State, Used

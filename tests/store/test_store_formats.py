@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from nqspy.model import lifecycle
+from nqspy.engine import lifecycle
 from nqspy.model.events import Ended
 from nqspy.model.site import Site
 from nqspy.report.event_objects import event_object

@@ -15,7 +15,8 @@ from msgspec import structs
 from store.former_home import unpack
 
 from nqspy.core import features as features  # declares the features' settings
-from nqspy.model import configure, lifecycle
+from nqspy.engine import lifecycle
+from nqspy.model import configure
 from nqspy.model.site import Site
 from nqspy.store import migrations
 from nqspy.store.journal import SqliteJournal

@@ -35,7 +35,8 @@ def test_commits_wait_for_the_disk(sqlite):
 WRITER = """
 import sys
 from pathlib import Path
-from nqspy.model import events as ev, lifecycle
+from nqspy.engine import lifecycle
+from nqspy.model import events as ev
 from nqspy.model.requests import Spec
 from nqspy.ports import Batch
 from nqspy.store.journal import SqliteJournal
@@ -95,7 +96,8 @@ def test_a_full_database_refuses_the_group_and_works_again_with_room(sqlite, tel
 FULL_DISK = """
 import resource, signal, sys
 from pathlib import Path
-from nqspy.model import events as ev, lifecycle
+from nqspy.engine import lifecycle
+from nqspy.model import events as ev
 from nqspy.model.site import Site
 from nqspy.ports import Batch, CommitFailed
 from nqspy.store.journal import SqliteJournal
@@ -131,7 +133,8 @@ def test_a_write_that_the_system_refuses_leaves_the_journal_usable(path):
 NOTHING_MORE = """
 import os, resource, signal, sys
 from pathlib import Path
-from nqspy.model import events as ev, lifecycle
+from nqspy.engine import lifecycle
+from nqspy.model import events as ev
 from nqspy.ports import Batch, CommitFailed
 from nqspy.store.journal import SqliteJournal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -171,7 +174,8 @@ NO_SYNC = """
 import os, signal, sys
 from pathlib import Path
 from nqspy.daemon.failpoints import refuse_syncs
-from nqspy.model import events as ev, lifecycle
+from nqspy.engine import lifecycle
+from nqspy.model import events as ev
 from nqspy.ports import Batch, CommitFailed
 from nqspy.store.journal import SqliteJournal
 from nqspy.store.reader import Reader

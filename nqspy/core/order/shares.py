@@ -16,6 +16,7 @@ from nqspy.core.draft import Draft
 from nqspy.core.gate.rule import Mask
 from nqspy.core.stock import Many
 from nqspy.model.columns import Columns, Floats, Ints
+from nqspy.shares import balance_of
 
 
 def shrpris(draft: Draft, domain: str, pairs: Sequence[tuple[str, str]]) -> list[float]:
@@ -79,7 +80,7 @@ class Shares:
     def last(self) -> Ints:
         """Numbers of the pairs with the value 0 in groups without a share: they come after all others,
         whatever their other factors."""
-        is_bare = self._draft.site.balance_of(self._domain).is_bare
+        is_bare = balance_of(self._draft.site, self._domain).is_bare
         groups = set(filter(is_bare, self._pairs.groups))
         if not groups:
             return self._present[:0]

@@ -12,12 +12,12 @@ from nqspy.core.runtime import wall_limit
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.people import role_of
 from nqspy.engine.handlers.spec import array_of
+from nqspy.engine.lifecycle import ages_when_eligible
 from nqspy.model import events as ev
 from nqspy.model.cause import Cause
 from nqspy.model.commands import Delete
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import request_named
-from nqspy.model.lifecycle import ages_when_eligible
 from nqspy.model.people import Caller
 from nqspy.model.requests import Request, Spec, State
 from nqspy.model.site import Site

@@ -12,6 +12,7 @@ from typing import Any
 from nqspy.engine.handlers import alter
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.people import may_see
+from nqspy.engine.lifecycle import ages_when_eligible
 from nqspy.model import events as ev
 from nqspy.model import indices
 from nqspy.model.array_events import Parted
@@ -20,7 +21,6 @@ from nqspy.model.endings import DELETED
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.ids import Seq, array_key, index_of, member, parse_named, request_named
 from nqspy.model.indices import Runs
-from nqspy.model.lifecycle import ages_when_eligible
 from nqspy.model.people import Caller
 from nqspy.model.requests import Request, State, Used
 from nqspy.model.transitions import born

@@ -6,8 +6,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from nqspy.engine import lifecycle
 from nqspy.engine.handlers.people import may_see
-from nqspy.model import lifecycle
 from nqspy.model.actions import Action, ExitFailure, Notify
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Alarm, Event, Recorded

@@ -12,13 +12,13 @@ from nqspy.engine.handlers.consequences import Consequences
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.requests import drop
 from nqspy.engine.handlers.spec import AFTER, ATTRIBUTES_MAX
+from nqspy.engine.lifecycle import ages_when_eligible
 from nqspy.model import indices
 from nqspy.model.commands import Submission
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Deleted, DependencyFailed, DependencyMet, Ended, Started
 from nqspy.model.ids import Seq, array_key, array_of, index_of, is_array, number_of, request_named
 from nqspy.model.indices import Runs
-from nqspy.model.lifecycle import ages_when_eligible
 from nqspy.model.people import Caller
 from nqspy.model.requests import (
     AFTER_WORDS,

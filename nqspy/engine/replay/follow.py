@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from nqspy.core.passes import run_pass
 from nqspy.engine import restart
 from nqspy.engine.inputs import Decision, Input, Observed, Outcome, PassDue
+from nqspy.engine.lifecycle import apply
 from nqspy.engine.loop import Engine
 from nqspy.engine.replay.journal import ReplayJournal
 from nqspy.engine.replay.recording import Recording, by_clock, follows, is_input, of_pass, reloaded
@@ -20,7 +21,6 @@ from nqspy.model import observations as ob
 from nqspy.model.actions import Action, ExitFailure, Plan
 from nqspy.model.event import Recorded
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.lifecycle import apply
 from nqspy.model.requests import Request, Used
 from nqspy.model.site import Site
 from nqspy.ports import Batch, Executor, Exits

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from nqspy.core.depend import WHO
+from nqspy.engine.lifecycle import apply
 from nqspy.model import events as ev
 from nqspy.model.cause import Caused
 from nqspy.model.event import Event, Recorded
 from nqspy.model.ids import Seq
-from nqspy.model.lifecycle import apply
 from nqspy.model.promises import Promised
 from nqspy.model.site import Site
 from nqspy.model.twin import twin_of

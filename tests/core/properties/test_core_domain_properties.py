@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from nqspy.core.passes import explain
 from nqspy.core.placement.placements import PLACEMENTS
 from nqspy.model.events import Change
+from nqspy.shares import balance_of
 
 WIDTHS = {"east": (2, 5), "west": (5, 9), "application": (0, 2)}
 """First PE of each domain, and the first behind it."""
@@ -80,7 +81,7 @@ class Twins:
                 assert own.state is request.state, (queue, seq)
                 assert request.pes == tuple(pe + WIDTHS[queue][0] for pe in own.pes)
         for queue, house in self.single.items():
-            mine, its = self.whole.site.balance_of(queue), house.site.balance
+            mine, its = balance_of(self.whole.site, queue), balance_of(house.site)
             assert replace(mine.terms, machine=0) == replace(its.terms, machine=0)
             assert mine.groups.standing(mine.terms) == its.groups.standing(its.terms)
             assert mine.startable() == its.startable()

@@ -11,9 +11,9 @@ from shadow.judge import Shadow
 
 from nqspy.core.timeline.profile import Profile
 from nqspy.core.variants import sizes as mold
+from nqspy.engine.lifecycle import apply
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.lifecycle import apply
 from nqspy.model.requests import Request, State
 from nqspy.model.site import Site
 

@@ -2,10 +2,10 @@
 that have work, and to none more than its work and its cap can use. The scheduler's entitlement and the
 reports' are this one (semantics.md 1)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from operator import itemgetter
 
-from nqspy.model.people import DEFAULT_GROUP, Group, capped_pes, with_default
+from nqspy.model.people import Group, capped_pes, with_default, without_share
 
 KEPT = 1_000
 """Divisions that are remembered: few come, again and again."""
@@ -163,22 +163,3 @@ def alike(needs: Mapping[str, int], amount: float) -> dict[str, float]:
         left -= 1
     whole = sum(found.values())
     return {name: part / whole if whole else 1 / len(found) for name, part in found.items()}
-
-
-def without_share(groups: Mapping[str, Group], names: Iterable[str]) -> frozenset[str]:
-    """Those of these groups that are entitled to nothing: unknown, of share 0, or below such a group."""
-    known = groups if DEFAULT_GROUP in groups else with_default(groups)
-    return frozenset(name for name in names if not _has_share(known, name))
-
-
-def _has_share(groups: Mapping[str, Group], name: str) -> bool:
-    seen: set[str] = set()
-    while name in groups and name not in seen:
-        seen.add(name)
-        if not groups[name].share:
-            return False
-        parent = groups[name].parent
-        if parent not in groups:
-            return True
-        name = str(parent)
-    return False

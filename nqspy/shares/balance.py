@@ -23,11 +23,14 @@ the PEs that the group holds; it only moves on with events of that group.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from nqspy.model.division import Division, alike
+from nqspy.model.accounts import Account, Entry, account_of
+from nqspy.model.domains import APPLICATION, account_key
 from nqspy.model.ids import Instant
-from nqspy.model.level import Level
-from nqspy.model.owed import Entry, Terms
 from nqspy.model.people import Group
+from nqspy.model.requests import State
+from nqspy.model.site import Site
+from nqspy.shares.division import Division, alike
+from nqspy.shares.level import UNKNOWN_RUN, Level, Terms
 
 
 @dataclass(slots=True)
@@ -158,3 +161,63 @@ class Balance:
             if entry.whole:
                 entry.entitled = entry.got = entry.whole = 0.0
                 self.changed.add(key)
+
+
+def balance_of(site: Site, domain: str = APPLICATION) -> Balance:
+    """Return what groups and users are owed in a domain, built from the accounts and what runs when it is
+    first asked for."""
+    balance: Balance | None = site.balances.get(domain)
+    if balance is None:
+        balance = site.balances[domain] = _made(site, domain)
+    return balance
+
+
+def terms_of(site: Site, domain: str = APPLICATION) -> Terms:
+    """Return the terms in force in a domain."""
+    usage, past = site.settings.usage, site.past.get(domain)
+    run = sum(past.runs) / len(past.runs) if past is not None and past.runs else UNKNOWN_RUN
+    there = site.domain(domain)
+    pes = int(site.pes_of(there).sum()) if site.is_divided() else site.pes()
+    return Terms(pes * there.depth, usage.half_life, usage.payback / 100, run, site.pes())
+
+
+def division_of(site: Site, domain: str = APPLICATION) -> Division:
+    """Return how the PEs of a domain are divided by the shares in force."""
+    return Division(site.settings.groups, terms_of(site, domain).pes, site.pes())
+
+
+def _made(site: Site, domain: str) -> Balance:
+    accounts, known = site.accounts, list(site.accounts_in(domain))
+
+    def peek(key: str) -> Entry | None:
+        account = accounts.get(account_key(domain, key))
+        return account.entry if account is not None else None
+
+    def find(key: str) -> Entry:
+        return account_of(accounts, account_key(domain, key)).entry
+
+    made = Balance(find, peek)
+    made.tune(terms_of(site, domain), site.settings.groups)
+    _set_clocks(site, made, known)
+    made.groups.spent = site.past[domain].spent if domain in site.past else 0.0
+    for key, account in known:
+        kind, group, owner = (*key.split(":", 2), "")[:3]
+        if kind == "u" and account.entry.ready:
+            made.restore(group, owner, account.entry.ready)
+    for request in site.started.values():
+        if request.state is State.RUNNING and site.domain_of(request.queue).name == domain:
+            made.change(request.group, request.owner, request.run.rate, request.spec.ask.pes)
+    made.changed.clear()
+    return made
+
+
+def _set_clocks(site: Site, balance: Balance, accounts: Iterable[tuple[str, Account]]) -> None:
+    """Each level's clock stands where the accounts of those in W do."""
+    latest = {balance.groups: Instant(0)}
+    for key, account in accounts:
+        kind, group, _ = (*key.split(":", 2), "")[:3]
+        level = balance.groups if kind == "g" else balance.users(group)
+        at = account.entry.asof if account.entry.away is None else Instant(0)
+        latest[level] = max(latest.get(level, Instant(0)), at)
+    for level, at in latest.items():
+        level.at = at or site.at

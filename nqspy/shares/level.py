@@ -7,13 +7,25 @@ What is done for all who have work is done many times a second of a busy site, s
 # ruff: noqa: B905 - what stands in `_Rows` is as long by its making; ``strict`` takes as long as three rounds
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from math import ceil
+from functools import lru_cache
+from math import ceil, expm1, log
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import force_setattr
 
-from nqspy.model.ids import MINUTE, Instant
-from nqspy.model.owed import PE, Entry, Terms, Work, faded
+from nqspy.model.accounts import Entry
+from nqspy.model.ids import HOUR, MINUTE, Instant
+
+PE = 1000
+"""The rate of one PE: ms charged in a second."""
+
+UNKNOWN_RUN = HOUR
+"""Mean run time before any request has ended, ms."""
+
+SHORTEST = 1_000
+"""The mean run time is taken for so long at least, ms: the bound must not become 0."""
+
 
 PIECE = 10 * MINUTE
 PIECES = 200
@@ -26,6 +38,53 @@ KEPT = 0.06
 """A group that is back before all others together were charged b meanwhile (the whole site was idle, a shift
 had stopped its queue) comes with its own S, as far as this part of b: L has the rest. With none of it weeks
 of nights drift by a point, with much of it the evenings pay for the mornings at once."""
+
+
+class Terms(msgspec.Struct, frozen=True):
+    """What the rule depends on: PEs, half-life (ms), ``payback`` p (a fraction), ``run``: mean run time of
+    the last requests that ended (ms), ``machine``: PEs of all domains (0: these)."""
+
+    pes: int = 1
+    half_life: int = 24 * HOUR
+    payback: float = 0.2
+    run: float = UNKNOWN_RUN
+    machine: int = 0
+    bound: float = 0.0
+    """b: what all PEs do in the time of a mean run; asked for with each event, as is ``hour``."""
+    hour: float = 0.0
+    """What all PEs do in an hour: of so long a past x is 1."""
+
+    def __post_init__(self) -> None:
+        pes = max(1, self.pes)
+        force_setattr(self, "bound", pes * max(self.run, SHORTEST))
+        force_setattr(self, "hour", float(pes * HOUR))
+
+    def clipped(self, present: float) -> float:
+        """Within b."""
+        return min(max(present, -self.bound), self.bound)
+
+
+@lru_cache(256)  # what ran over one span is told of at one instant
+def faded(span: float, half_life: int) -> float:
+    """What is left at the end of a span of a use that was 1 in all and even over it: less the longer it
+    took (the integral of 2^(-t/h) over the span, divided by the span)."""
+    x = span / half_life * log(2)
+    return -expm1(-x) / x if x > 1e-6 else 1.0
+
+
+class Work(msgspec.Struct):
+    """What one of a level does: charged at ``rate`` (thousandths of a PE), running on ``pes`` PEs, startable
+    on ``ready`` more."""
+
+    rate: int = 0
+    pes: int = 0
+    ready: int = 0
+
+    def add(self, more: "Work") -> None:
+        """Both together."""
+        self.rate += more.rate
+        self.pes += more.pes
+        self.ready += more.ready
 
 
 class Standing(NamedTuple):

@@ -4,10 +4,11 @@ from math import exp, log
 
 import pytest
 
-from nqspy.model.balance import Balance
+from nqspy.model.accounts import Entry
 from nqspy.model.ids import DAY, HOUR, MINUTE, Instant
-from nqspy.model.owed import PE, Entry, Terms, faded
 from nqspy.model.people import Group
+from nqspy.shares.balance import Balance
+from nqspy.shares.level import PE, Terms, faded
 
 T0 = Instant(1_000_000_000)
 

@@ -12,7 +12,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from nqspy.model import accounting, arrays, consumables, indices, promises
+from nqspy import shares
+from nqspy.engine import site_changes
+from nqspy.model import arrays, consumables, indices, promises
 from nqspy.model import events as ev
 from nqspy.model.array_events import Parted
 from nqspy.model.columns import compact
@@ -197,15 +199,15 @@ def _failed(site: Site, event: ev.DependencyFailed, at: Instant) -> Sequence[Tra
 
 
 def _run(site: Site, request: Request, event: Any, at: Instant) -> None:
-    accounting.run(site, request, at)
+    shares.begin(site, request, at)
 
 
 def _rest(site: Site, request: Request, event: Any, at: Instant) -> None:
-    accounting.rest(site, request, at)
+    shares.rest(site, request, at)
 
 
 def _settle(site: Site, request: Request, event: Any, at: Instant) -> None:
-    accounting.settle(site, request, event.used, at)
+    shares.settle(site, request, event.used, at)
 
 
 def _starting(site: Site, event: ev.Starting, at: Instant) -> Sequence[Transition]:
@@ -243,13 +245,13 @@ def _suspended(site: Site, event: ev.Suspended, at: Instant) -> Sequence[Transit
 def _preempted(site: Site, request: Request, event: Any, at: Instant) -> None:
     held = dict(site.pressure.resident).get(request.seq, 0)
     request.attempt = replace(request.run, preempted_bytes=held)
-    accounting.pressure_answered(site)
+    site_changes.pressure_answered(site)
 
 
 def _resumed(site: Site, event: ev.Resumed, at: Instant) -> Sequence[Transition]:
     made = _change(site, event, at, then=_run)
     if made and event.because().is_feature:
-        accounting.pressure_answered(site)
+        site_changes.pressure_answered(site)
     return made
 
 
@@ -264,7 +266,7 @@ def _gone(site: Site, event: ev.Ended | ev.Deleted, at: Instant) -> Sequence[Tra
     for request in concerned(site, event):
         if isinstance(event, ev.Ended) and request.array is None:
             _settle(site, request, event, at)
-            accounting.remember(site, request, event)
+            site_changes.remember(site, request, event)
         _displace(site, request)
         made.append(_make(site, request, event, at))
         del site.requests[request.seq]
@@ -335,8 +337,8 @@ def _has_left(site: Site, request: Request, event: ev.Ended | ev.Deleted) -> Non
 def _decided(site: Site, event: ev.Decided, at: Instant) -> None:
     started, samples = site.started.get, event.samples
     told = [(r, u) for seq, u in samples if (r := started(seq)) and (run := r.attempt) and not run.starting]
-    accounting.charge(site, told, at)
-    accounting.ready(site, event.ready, at)
+    shares.charge(site, told, at)
+    shares.ready(site, event.ready, at)
 
 
 def _nothing(site: Site, event: ev.Event, at: Instant) -> None:
@@ -368,7 +370,7 @@ _OF_REQUESTS: dict[type[ev.Event], Callable[[Site, Any, Instant], Sequence[Trans
     ev.Started: _started,
     ev.Suspended: _suspended,
     ev.Resumed: _resumed,
-    ev.MovedOut: partial(_change, then=accounting.moved_out),
+    ev.MovedOut: partial(_change, then=site_changes.moved_out),
     ev.Exiting: _over,
     ev.Ended: _gone,
     ev.Requeued: _over,
@@ -381,16 +383,16 @@ _OF_REQUESTS: dict[type[ev.Event], Callable[[Site, Any, Instant], Sequence[Trans
 
 _OF_THE_SITE: dict[type[ev.Event], Callable[[Site, Any, Instant], None]] = {
     ev.Decided: _decided,
-    ev.SettingsChanged: accounting.settings_changed,
-    ev.UsageCorrected: accounting.usage_corrected,
-    ev.ShiftChanged: accounting.shift_changed,
-    ev.ShiftFailed: accounting.shift_failed,
-    ev.MachineFound: accounting.machine_found,
-    ev.ExitOff: accounting.exit_off,
-    ev.FilesApplied: accounting.files_applied,
-    ev.ResourceChanged: accounting.resource_changed,
-    ev.PressureChanged: accounting.pressure_changed,
-    ev.Restored: accounting.restored,
+    ev.SettingsChanged: site_changes.settings_changed,
+    ev.UsageCorrected: site_changes.usage_corrected,
+    ev.ShiftChanged: site_changes.shift_changed,
+    ev.ShiftFailed: site_changes.shift_failed,
+    ev.MachineFound: site_changes.machine_found,
+    ev.ExitOff: site_changes.exit_off,
+    ev.FilesApplied: site_changes.files_applied,
+    ev.ResourceChanged: site_changes.resource_changed,
+    ev.PressureChanged: site_changes.pressure_changed,
+    ev.Restored: site_changes.restored,
     promises.Promised: lambda site, event, at: promises.keep(site, event),
     ev.Alarm: _nothing,
     ev.DaemonStarted: _nothing,

@@ -1,0 +1,265 @@
+"""What attempts are charged, and the step of the accounts at each event (`engine.lifecycle`).
+
+Reports charge by the same `amount`.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+
+from msgspec import structs
+
+from nqspy.model.accounts import RECENT, account_of
+from nqspy.model.domains import APPLICATION, account_key, account_keys
+from nqspy.model.ids import Instant
+from nqspy.model.requests import Attempt, Request, State, Used
+from nqspy.model.site import Site
+from nqspy.shares.balance import Balance, balance_of, terms_of
+from nqspy.shares.level import PE, faded
+
+_RUNNING = State.RUNNING  # asked of each sample: to look up a member costs as much as the rest
+
+MEASURABLE = 1_000
+"""Over so long a time (ms) the rate at which an attempt uses CPU time is measured."""
+
+
+def amount(used: Used, charge: str, request: Request, held_by: Callable[[Request], int]) -> int:
+    """What is charged for that use by a request (`Usage.charge`), ms of CPU or of PE time; ``held_by`` knows
+    how many PEs it holds."""
+    return used.cpu if charge == "cpu" else used.wall * held_by(request)
+
+
+def uncharged(attempt: Attempt, at: Instant) -> int:
+    """How long ago (ms) an attempt was last charged; 0 for one that never was."""
+    last = attempt.charged_at
+    return at - last if last is not None and last < at else 0
+
+
+def counted(request: Request, at: Instant, span: int | None = None) -> float:
+    """What a running attempt counts as having used (ms) since it was last charged, a ``span`` (`uncharged`,
+    if that is known) ago."""
+    run = request.attempt
+    if run is None or request.state is not _RUNNING:
+        return 0.0
+    return run.rate * (uncharged(run, at) if span is None else span) / PE
+
+
+def begun(request: Request, pes: int, at: Instant) -> Attempt:
+    """Its attempt, which begins or goes on: it is charged from now on, until more is known as if it kept the
+    ``pes`` that it holds busy."""
+    run = request.run
+    return structs.replace(run, rate=run.rate or pes * PE, charged_at=at)
+
+
+def charged(request: Request, used: Used, more: int, at: Instant, span: int, charge: str) -> Attempt:
+    """Its attempt, which has ``used`` so much, now that ``more`` (ms) is charged, a ``span`` (`uncharged`)
+    after it was last; where CPU time is charged, at the rate measured by that."""
+    former = request.attempt
+    assert former is not None
+    rate = former.rate
+    if span >= MEASURABLE and charge == "cpu" and request.state is _RUNNING:
+        rate = round(more * PE / span) if more > 0 else 0
+    last = at if span or former.charged_at is None else former.charged_at
+    return structs.replace(former, used=used, charged=former.charged + more, charged_at=last, rate=rate)
+
+
+# ---------------------------------------------------------------- events
+
+
+def charge(site: Site, samples: Collection[tuple[Request, Used]], at: Instant) -> None:
+    """Books what attempts used since they were last charged, to their groups and to their owners in these
+    (semantics.md 1): as if each had used it evenly over the wall time it ran since, so that the account is
+    the decayed integral of its use however long that is. What they are owed is corrected by what had not been
+    counted yet."""
+    by_domain: dict[str, list[tuple[Request, Used]]] = {}
+    if site.is_divided():
+        for request, used in samples:
+            by_domain.setdefault(_domain(site, request), []).append((request, used))
+    elif samples:
+        by_domain[APPLICATION] = list(samples)
+    for domain, found in by_domain.items():
+        balance = balance_of(site, domain)
+        _charge(site, domain, balance, found, at)
+        _note(site, domain, balance)
+
+
+def _domain(site: Site, request: Request) -> str:
+    return site.domain_of(request.queue).name if site.is_divided() else APPLICATION
+
+
+def _charge(
+    site: Site, domain: str, balance: Balance, found: Collection[tuple[Request, Used]], at: Instant
+) -> None:
+    measure, held_by = site.settings.usage.charge, site.held_by
+    missing: dict[str, dict[str, float]] = {}
+    booked: list[_Booked] = []
+    for request, used in found:
+        spec, run = request.spec, request.attempt
+        assert run is not None
+        span, more = uncharged(run, at), amount(used, measure, request, held_by) - run.charged
+        of_group, owner = missing.setdefault(spec.group, {}), spec.owner
+        of_group[owner] = of_group.get(owner, 0.0) + more - counted(request, at, span)
+        booked.append((request, run, used, more, span))
+    balance.charge(at, missing)
+    _book(site, domain, balance, booked, at)
+
+
+_Booked = tuple[Request, Attempt, Used, int, int]
+"""A request with its attempt, what that has used, how much of it (ms) is not charged yet, and since when
+(`uncharged`)."""
+
+
+def _book(site: Site, domain: str, balance: Balance, booked: Iterable[_Booked], at: Instant) -> None:
+    accounts, requests, keys = site.accounts, site.touched.requests, site.touched.accounts
+    charge, half_life = site.settings.usage.charge, site.settings.usage.half_life
+    for request, former, used, more, span in booked:
+        spec = request.spec
+        requests.add(request.seq)
+        if more:
+            ran = used.wall - former.used.wall
+            more_now = more * faded(ran if 0 < ran < span else span, half_life)
+            theirs = account_keys(domain, spec.group, spec.owner)
+            keys.update(theirs)
+            for key in theirs:
+                account = accounts.get(key) or account_of(accounts, key)
+                account.add(more_now, at, half_life)
+        request.attempt = made = charged(request, used, more, at, span, charge)
+        if made.rate != former.rate:
+            balance.recharge(spec.group, spec.owner, made.rate - former.rate)
+
+
+def _note(site: Site, domain: str, balance: Balance) -> None:
+    """The rows of all accounts that changed will be written."""
+    whole = domain == APPLICATION  # its keys are the bare ones
+    site.touched.accounts.update(
+        balance.changed if whole else (account_key(domain, key) for key in balance.changed)
+    )
+    site.past_of(domain).spent = balance.groups.spent or 0.0
+    balance.changed.clear()
+
+
+def advance_all(site: Site, at: Instant) -> None:
+    """Let time pass in all accounts: before the terms change."""
+    for domain in site.shared():
+        balance_of(site, domain).advance_all(at)
+
+
+def begin(site: Site, request: Request, at: Instant) -> None:
+    """An attempt begins, or goes on: it is charged from now on, until more is known as if it kept its PEs
+    busy. To be called before its state says so."""
+    domain, spec = _domain(site, request), request.spec
+    balance = balance_of(site, domain)
+    balance.advance(at, (spec.group,))
+    request.attempt = made = begun(request, site.held_by(request), at)
+    balance.change(spec.group, spec.owner, made.rate, spec.ask.pes)
+    _note(site, domain, balance)
+
+
+def rest(site: Site, request: Request, at: Instant) -> None:
+    """An attempt is suspended: what it used up to now is charged as far as it is known. To be called before
+    its state says so."""
+    if request.state is State.RUNNING:
+        domain, run = _domain(site, request), request.run
+        balance, span = balance_of(site, domain), uncharged(run, at)
+        balance.advance(at, (request.group,))
+        more = round(counted(request, at, span))
+        _book(site, domain, balance, [(request, run, run.used, more, span)], at)
+        _leave(balance, request)
+        _note(site, domain, balance)
+
+
+def settle(site: Site, request: Request, used: Used, at: Instant) -> None:
+    """An attempt is over, which used so much."""
+    domain = _domain(site, request)
+    balance = balance_of(site, domain)
+    _charge(site, domain, balance, [(request, used)], at)
+    if request.state is _RUNNING:
+        _leave(balance, request)
+    _note(site, domain, balance)
+
+
+def _leave(balance: Balance, request: Request) -> None:
+    spec = request.spec
+    balance.change(spec.group, spec.owner, -request.run.rate, -spec.ask.pes)
+
+
+def ready(site: Site, pairs: tuple[tuple[str, int], ...], at: Instant) -> None:
+    """A pass says what could start, by ``GROUP:OWNER`` (`domains.account_key`)."""
+    by_domain: dict[str, list[tuple[str, int]]] = {}
+    for key, pes in pairs:
+        domain, _, pair = key.rpartition("/")
+        by_domain.setdefault(domain or APPLICATION, []).append((pair, pes))
+    for domain, found in by_domain.items():
+        balance = balance_of(site, domain)
+        balance.ready(found, at)
+        _note(site, domain, balance)
+
+
+def remember(site: Site, request: Request, used: Used) -> None:
+    """Keep what a request used in all: the next of its group are expected to use about as much."""
+    domain = _domain(site, request)
+    key = account_key(domain, f"g:{request.spec.group}")
+    recent, runs = account_of(site.accounts, key).recent, site.past_of(domain).runs
+    recent.append(amount(used, site.settings.usage.charge, request, site.held_by))
+    runs.append(used.wall)
+    del recent[:-RECENT], runs[:-RECENT]
+    balance_of(site, domain).terms = terms_of(site, domain)
+    site.touched.accounts.add(key)
+    site.touched.state = True
+
+
+def correct_use(site: Site, group: str, value: int, at: Instant) -> None:
+    """Make ``value`` (ms) the use of a group and all below it, every account of it in proportion; where
+    there is no use yet, it is the group's own."""
+    half_life, former = site.settings.usage.half_life, site.use_of(group, at)
+    keys = site.accounts_of(group) if former else [f"g:{group}"]
+    for key in keys:
+        account = account_of(site.accounts, key)
+        part = account.at_time(at, half_life) / former if former else 1.0
+        account.value, account.at = value * part, max(account.at, at)
+    site.touched.accounts.update(keys)
+
+
+def tune(site: Site) -> None:
+    """Other terms and shares hold from now on."""
+    for domain in site.shared():
+        balance = balance_of(site, domain)
+        balance.tune(terms_of(site, domain), site.settings.groups)
+        _note(site, domain, balance)
+
+
+def before_settings(site: Site, heads: Collection[str], at: Instant) -> None:
+    """Bring the accounts up to now: settings below these heads are about to change."""
+    if "usage" in heads:
+        for key, account in site.accounts.items():
+            account.value = account.at_time(at, site.settings.usage.half_life)
+            account.at = at
+            site.touched.accounts.add(key)
+    if not _TERMS.isdisjoint(heads):
+        advance_all(site, at)
+
+
+def after_settings(site: Site, heads: Collection[str], at: Instant) -> None:
+    """Go on by other settings. What was charged so far is counted in the new measure, so that only later use
+    is charged by it."""
+    for request in site.started.values() if "usage" in heads else ():
+        former, rate = request.run, site.held_by(request) * PE
+        if request.state is State.RUNNING:
+            balance = balance_of(site, _domain(site, request))
+            balance.change(request.group, request.owner, rate - former.rate)
+        so_far = amount(former.used, site.settings.usage.charge, request, site.held_by)
+        request.attempt = structs.replace(former, charged=so_far, charged_at=at, rate=rate)
+        site.touched.requests.add(request.seq)
+    if not _TERMS.isdisjoint(heads):
+        tune(site)
+
+
+_TERMS = {"usage", "group", "machine", "domain"}
+"""Settings that change the terms."""
+
+
+def begin_period(site: Site, at: Instant) -> None:
+    """Count anew what each was entitled to and got: another shift is in force."""
+    advance_all(site, at)
+    for domain in site.shared():
+        balance = balance_of(site, domain)
+        balance.begin_period([key for key, _ in site.accounts_in(domain)])
+        _note(site, domain, balance)
