@@ -13,9 +13,7 @@ from nqspy.answers.nights import Past
 from nqspy.answers.serving import Serving
 from nqspy.answers.snapshot import snapshot
 from nqspy.core import consumables, domains
-from nqspy.core.fair_share import FairShare, entitlements
 from nqspy.core.resource_health import PROBES, tried_by
-from nqspy.core.stock import ALL
 from nqspy.decider import estimates
 from nqspy.engine import timetable
 from nqspy.engine.handlers.settings import try_changes
@@ -41,6 +39,7 @@ from nqspy.report import counters
 from nqspy.report.quota_accounts import quotas_since
 from nqspy.report.shares import QuotaSums
 from nqspy.report.time_text import Zone, short
+from nqspy.shares import ALL, FairShare, entitlements
 from nqspy.userexit.shadows import shadows
 
 
@@ -150,7 +149,7 @@ def _shares(serving: Serving) -> list[dict[str, Any]]:
 
 
 def _owed(site: Site, ledgers: Mapping[str, FairShare], group: str) -> dict[str, Any]:
-    """A group's accounts (`shares.balance`) and the rule in force: of all domains added up, except the target
+    """A group's accounts (`nqspy.shares`) and the rule in force: of all domains added up, except the target
     and the share term, which are ``application``'s; ``domains`` has each domain's where there are several."""
     each = {domain: _owed_in(site, domain, ledger, group) for domain, ledger in ledgers.items()}
     own = each[APPLICATION]
@@ -167,12 +166,12 @@ def _owed(site: Site, ledgers: Mapping[str, FairShare], group: str) -> dict[str,
 
 
 def _owed_in(site: Site, domain: str, ledger: FairShare, group: str) -> dict[str, Any]:
-    rule, accounts = ledger.stocks.rule(ALL), site.own_accounts(group, domain)
+    standing, accounts = ledger.stocks.rule(ALL).standing, site.own_accounts(group, domain)
     kept_entry = accounts[0].entry if accounts else Entry()
     entry = ledger.stocks.accounts(ALL).members().get(group) or kept_entry
     return {
-        "works": group in rule.parts, "target": rule.targets.get(group), "stock": ledger.stock(None, group),
-        "past_s": entry.past / 1000, "present_s": entry.present / 1000,
+        "works": group in standing.parts, "target": standing.targets.get(group),
+        "stock": ledger.stock(None, group), "past_s": entry.past / 1000, "present_s": entry.present / 1000,
     }  # fmt: skip
 
 

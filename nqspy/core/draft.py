@@ -10,10 +10,8 @@ from functools import cached_property
 from typing import Any
 
 from nqspy.core.consumables import UnitBoard
-from nqspy.core.fair_share import FairShare
 from nqspy.core.gate.room import Room
 from nqspy.core.sight import Seen, SiteView
-from nqspy.core.stock import Stock
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Reserving, Resume, Suspend
 from nqspy.model.board import Board
 from nqspy.model.cause import Cause
@@ -30,6 +28,7 @@ from nqspy.model.shapes import Lacked
 from nqspy.model.site import Site
 from nqspy.model.transitions import born
 from nqspy.ports import Answer, Exits, PassView, RequestView
+from nqspy.shares import FairShare, Stock
 
 (_MOVED,) = reason_kinds(ReasonCode.HELD, moved="it is moved to queue {queue}")
 

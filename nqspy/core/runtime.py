@@ -17,6 +17,9 @@ from nqspy.model.lifetimes import ENOUGH, WHOLE, Lifetimes, key_of
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Ask, Request, finite
 from nqspy.model.settings import Settings
+from nqspy.model.wall_limits import cpu_limit as cpu_limit
+from nqspy.model.wall_limits import cpu_of as cpu_of
+from nqspy.model.wall_limits import first_finite
 from nqspy.model.wall_limits import planned_wall as planned_wall
 from nqspy.model.wall_limits import wall_limit as wall_limit
 
@@ -26,23 +29,9 @@ _BEYOND = 40.0
 """ln ms of a time that no lifetime reaches: 7 million years."""
 
 
-def cpu_of(queue: Queue) -> int | None:
-    """Return the CPU time (ms) that an unlimited or omitted one counts as: the queue's limit if finite."""
-    return _either(queue.per_request.cpu_limit, queue.per_process.cpu_limit)
-
-
 def memory_of(queue: Queue) -> int | None:
     """Return the memory (bytes) that an unlimited or omitted one counts as: the queue's limit if finite."""
-    return _either(queue.per_request.memory_limit, queue.per_process.memory_limit)
-
-
-def cpu_limit(settings: Settings, queue: str, ask: Ask) -> int | None:
-    """Return the most CPU time (ms) that a request can use: its own limit, else its queue's; None: no
-    limit."""
-    asked = ask.finite_cpu()
-    if asked is not None:
-        return asked
-    return cpu_of(settings.queues[queue]) if queue in settings.queues else None
+    return first_finite(queue.per_request.memory_limit, queue.per_process.memory_limit)
 
 
 def memory_counted(settings: Settings, queue: str, ask: Ask) -> int:
@@ -59,10 +48,6 @@ def planned_walls(settings: Settings, queue: str, asked: Floats) -> Floats:
     default = planned_wall(settings, queue, Ask())
     walls: Floats = np.where(asked == np.inf, np.inf if default is None else default, asked)
     return walls
-
-
-def _either(first: int | None, second: int | None) -> int | None:
-    return finite(first) if finite(first) is not None else finite(second)
 
 
 def most_wall(settings: Settings, request: Request) -> int | None:

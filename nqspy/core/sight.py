@@ -11,14 +11,13 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 from msgspec import Struct
 
-from nqspy.core.fair_share import FairShare
-from nqspy.core.stock import Stock
 from nqspy.model.columns import Columns, Ints
 from nqspy.model.ids import Instant, Seq, array_of, index_of
 from nqspy.model.machine import Machine
 from nqspy.model.requests import STARTED, Request, State, finite
 from nqspy.model.site import Site
 from nqspy.ports import Answer, RequestView, Selection
+from nqspy.shares import FairShare, Stock
 
 
 class Proposal(Protocol):

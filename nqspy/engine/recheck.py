@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping
 from functools import cached_property
 
 from nqspy.core import NOW, Gate, consumables, features
-from nqspy.core.fair_share import FairShare
 from nqspy.model import board, promises
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Reserving, Resume, Start, Suspend
 from nqspy.model.ids import Instant, Seq, array_of
@@ -15,6 +14,7 @@ from nqspy.model.promises import Promise
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request, State, Used
 from nqspy.model.site import Site
+from nqspy.shares import FairShare
 
 (_NOT_AS_PLANNED,) = reason_kinds(
     ReasonCode.LATER, not_as_planned="the last pass chose it, but it could not start as planned"

@@ -226,7 +226,7 @@ class Global(RunningLimits):
     )
     share_rule: str = setting(
         "name", "deficit", "what the share term is made of where no exit says more",
-        words=("deficit", "decayed"),
+        words=("deficit",),
     )  # fmt: skip
 
 

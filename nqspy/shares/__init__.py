@@ -10,21 +10,21 @@ from nqspy.shares.charging import (
     begin_period,
     charge,
     correct_use,
-    counted,
     ready,
     remember,
     rest,
     settle,
     tune,
-    uncharged,
 )
-from nqspy.shares.level import Level, Standing, Terms, Work, faded
+from nqspy.shares.ledger import FairShare, entitlements
+from nqspy.shares.rule import ALL
+from nqspy.shares.standings import Many, Stock
 
 __all__ = [
-    "Level",
-    "Standing",
-    "Terms",
-    "Work",
+    "ALL",
+    "FairShare",
+    "Many",
+    "Stock",
     "advance_all",
     "after_settings",
     "amount",
@@ -34,14 +34,12 @@ __all__ = [
     "begin_period",
     "charge",
     "correct_use",
-    "counted",
     "division_of",
-    "faded",
+    "entitlements",
     "ready",
     "remember",
     "rest",
     "settle",
     "terms_of",
     "tune",
-    "uncharged",
 ]

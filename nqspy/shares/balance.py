@@ -101,9 +101,9 @@ class Balance:
             if level.advance(at, self.terms):
                 self.changed.update(level.keys())
 
-    def advance_all(self, at: Instant) -> None:
-        """Lets time pass for everybody: before the terms change."""
-        self.advance(at, list(self._users))
+    def levels(self) -> list[str]:
+        """Return the groups whose users have a level."""
+        return list(self._users)
 
     def recharge(self, group: str, owner: str, rate: int) -> None:
         """What an owner in a group is charged changes by so much (thousandths of a PE); time has passed
@@ -124,16 +124,15 @@ class Balance:
             users.forget()
         self.changed.update((f"g:{group}", f"u:{group}:{owner}"))
 
-    def ready(self, pairs: Iterable[tuple[str, int]], at: Instant) -> None:
-        """What a pass found startable: PEs by ``GROUP:USER``."""
-        known = [(*pair.partition(":")[::2], pes) for pair, pes in pairs]
-        self.advance(at, dict.fromkeys(group for group, _, _ in known))
-        for group, owner, pes in known:
-            self._ready[f"{group}:{owner}"] = pes
-            entry = self.peek(f"u:{group}:{owner}")
+    def ready(self, pairs: Iterable[tuple[str, int]]) -> None:
+        """Note what a pass found startable: PEs by ``GROUP:USER``; time has passed before."""
+        for pair, pes in pairs:
+            group, _, owner = pair.partition(":")
+            self._ready[pair] = pes
+            entry = self.peek(f"u:{pair}")
             before = entry.ready if entry is not None else 0
             if pes != before:
-                self.find(f"u:{group}:{owner}").ready = pes
+                self.find(f"u:{pair}").ready = pes
                 self.change(group, owner, ready=pes - before)
 
     def restore(self, group: str, owner: str, pes: int) -> None:

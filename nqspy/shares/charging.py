@@ -3,17 +3,19 @@
 Reports charge by the same `amount`.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from msgspec import structs
 
 from nqspy.model.accounts import RECENT, account_of
-from nqspy.model.domains import APPLICATION, account_key, account_keys
+from nqspy.model.domains import APPLICATION, account_key
 from nqspy.model.ids import Instant
 from nqspy.model.requests import Attempt, Request, State, Used
 from nqspy.model.site import Site
-from nqspy.shares.balance import Balance, balance_of, terms_of
-from nqspy.shares.level import PE, faded
+from nqspy.shares.balance import balance_of, terms_of
+from nqspy.shares.level import PE
+from nqspy.shares.rule import Charge
+from nqspy.shares.rules import RULES
 
 _RUNNING = State.RUNNING  # asked of each sample: to look up a member costs as much as the rest
 
@@ -65,132 +67,118 @@ def charged(request: Request, used: Used, more: int, at: Instant, span: int, cha
 
 
 def charge(site: Site, samples: Collection[tuple[Request, Used]], at: Instant) -> None:
-    """Books what attempts used since they were last charged, to their groups and to their owners in these
-    (semantics.md 1): as if each had used it evenly over the wall time it ran since, so that the account is
-    the decayed integral of its use however long that is. What they are owed is corrected by what had not been
-    counted yet."""
+    """Charge what attempts used since they were last charged to their groups, and to their owners in these
+    (semantics.md 1)."""
     by_domain: dict[str, list[tuple[Request, Used]]] = {}
-    if site.is_divided():
-        for request, used in samples:
-            by_domain.setdefault(_domain(site, request), []).append((request, used))
-    elif samples:
-        by_domain[APPLICATION] = list(samples)
-    for domain, found in by_domain.items():
-        balance = balance_of(site, domain)
-        _charge(site, domain, balance, found, at)
-        _note(site, domain, balance)
+    for request, used in samples:
+        by_domain.setdefault(_domain(site, request), []).append((request, used))
+    for domain, some in by_domain.items():
+        _charge(site, domain, some, at)
+        _note(site, domain)
 
 
 def _domain(site: Site, request: Request) -> str:
     return site.domain_of(request.queue).name if site.is_divided() else APPLICATION
 
 
-def _charge(
-    site: Site, domain: str, balance: Balance, found: Collection[tuple[Request, Used]], at: Instant
-) -> None:
+def _charge(site: Site, domain: str, samples: Iterable[tuple[Request, Used]], at: Instant) -> None:
     measure, held_by = site.settings.usage.charge, site.held_by
-    missing: dict[str, dict[str, float]] = {}
     booked: list[_Booked] = []
-    for request, used in found:
-        spec, run = request.spec, request.attempt
-        assert run is not None
+    for request, used in samples:
+        run = request.run
         span, more = uncharged(run, at), amount(used, measure, request, held_by) - run.charged
-        of_group, owner = missing.setdefault(spec.group, {}), spec.owner
-        of_group[owner] = of_group.get(owner, 0.0) + more - counted(request, at, span)
-        booked.append((request, run, used, more, span))
-    balance.charge(at, missing)
-    _book(site, domain, balance, booked, at)
+        booked.append((request, used, more, more - counted(request, at, span), span))
+    _book(site, domain, booked, at)
 
 
-_Booked = tuple[Request, Attempt, Used, int, int]
-"""A request with its attempt, what that has used, how much of it (ms) is not charged yet, and since when
-(`uncharged`)."""
+_Booked = tuple[Request, Used, int, float, int]
+"""A request, what its attempt has used, how much of it (ms) is not charged yet, how much of that was not
+counted, and since when (`uncharged`)."""
 
 
-def _book(site: Site, domain: str, balance: Balance, booked: Iterable[_Booked], at: Instant) -> None:
-    accounts, requests, keys = site.accounts, site.touched.requests, site.touched.accounts
-    charge, half_life = site.settings.usage.charge, site.settings.usage.half_life
-    for request, former, used, more, span in booked:
-        spec = request.spec
-        requests.add(request.seq)
-        if more:
-            ran = used.wall - former.used.wall
-            more_now = more * faded(ran if 0 < ran < span else span, half_life)
-            theirs = account_keys(domain, spec.group, spec.owner)
-            keys.update(theirs)
-            for key in theirs:
-                account = accounts.get(key) or account_of(accounts, key)
-                account.add(more_now, at, half_life)
-        request.attempt = made = charged(request, used, more, at, span, charge)
+def _book(site: Site, domain: str, booked: Sequence[_Booked], at: Instant) -> None:
+    """Charge attempts by each rule; note what they are charged, and at which rate they go on."""
+    uses: list[Charge] = []
+    for request, used, more, missing, span in booked:
+        ran = used.wall - request.run.used.wall
+        over = ran if 0 < ran < span else span
+        uses.append(Charge(request.spec.group, request.spec.owner, more, missing, over))
+    for rule in RULES.values():
+        rule.charge(site, domain, at, uses)
+    balance, measure = balance_of(site, domain), site.settings.usage.charge
+    for request, used, more, _, span in booked:
+        site.touched.requests.add(request.seq)
+        former, spec = request.run, request.spec
+        request.attempt = made = charged(request, used, more, at, span, measure)
         if made.rate != former.rate:
             balance.recharge(spec.group, spec.owner, made.rate - former.rate)
 
 
-def _note(site: Site, domain: str, balance: Balance) -> None:
-    """The rows of all accounts that changed will be written."""
-    whole = domain == APPLICATION  # its keys are the bare ones
-    site.touched.accounts.update(
-        balance.changed if whole else (account_key(domain, key) for key in balance.changed)
-    )
+def _note(site: Site, domain: str) -> None:
+    """Note that the rows of all accounts that changed must be written."""
+    balance = balance_of(site, domain)
+    site.touched.accounts.update(account_key(domain, key) for key in balance.changed)
     site.past_of(domain).spent = balance.groups.spent or 0.0
     balance.changed.clear()
+
+
+def _advance(site: Site, domain: str, at: Instant, groups: Iterable[str]) -> None:
+    for rule in RULES.values():
+        rule.advance(site, domain, at, groups)
 
 
 def advance_all(site: Site, at: Instant) -> None:
     """Let time pass in all accounts: before the terms change."""
     for domain in site.shared():
-        balance_of(site, domain).advance_all(at)
+        _advance(site, domain, at, balance_of(site, domain).levels())
 
 
 def begin(site: Site, request: Request, at: Instant) -> None:
-    """An attempt begins, or goes on: it is charged from now on, until more is known as if it kept its PEs
-    busy. To be called before its state says so."""
+    """Charge an attempt from now on, until more is known as if it kept its PEs busy: it begins or goes on. To
+    be called before its state says so."""
     domain, spec = _domain(site, request), request.spec
-    balance = balance_of(site, domain)
-    balance.advance(at, (spec.group,))
+    _advance(site, domain, at, (spec.group,))
     request.attempt = made = begun(request, site.held_by(request), at)
-    balance.change(spec.group, spec.owner, made.rate, spec.ask.pes)
-    _note(site, domain, balance)
+    balance_of(site, domain).change(spec.group, spec.owner, made.rate, spec.ask.pes)
+    _note(site, domain)
 
 
 def rest(site: Site, request: Request, at: Instant) -> None:
-    """An attempt is suspended: what it used up to now is charged as far as it is known. To be called before
-    its state says so."""
-    if request.state is State.RUNNING:
+    """Charge an attempt that is suspended up to now, as far as its use is known. To be called before its
+    state says so."""
+    if request.state is _RUNNING:
         domain, run = _domain(site, request), request.run
-        balance, span = balance_of(site, domain), uncharged(run, at)
-        balance.advance(at, (request.group,))
-        more = round(counted(request, at, span))
-        _book(site, domain, balance, [(request, run, run.used, more, span)], at)
-        _leave(balance, request)
-        _note(site, domain, balance)
+        span = uncharged(run, at)
+        _book(site, domain, [(request, run.used, round(counted(request, at, span)), 0.0, span)], at)
+        _leave(site, domain, request)
+        _note(site, domain)
 
 
 def settle(site: Site, request: Request, used: Used, at: Instant) -> None:
-    """An attempt is over, which used so much."""
+    """Charge an attempt that is over, and which used so much."""
     domain = _domain(site, request)
-    balance = balance_of(site, domain)
-    _charge(site, domain, balance, [(request, used)], at)
+    _charge(site, domain, [(request, used)], at)
     if request.state is _RUNNING:
-        _leave(balance, request)
-    _note(site, domain, balance)
+        _leave(site, domain, request)
+    _note(site, domain)
 
 
-def _leave(balance: Balance, request: Request) -> None:
+def _leave(site: Site, domain: str, request: Request) -> None:
     spec = request.spec
-    balance.change(spec.group, spec.owner, -request.run.rate, -spec.ask.pes)
+    balance_of(site, domain).change(spec.group, spec.owner, -request.run.rate, -spec.ask.pes)
 
 
-def ready(site: Site, pairs: tuple[tuple[str, int], ...], at: Instant) -> None:
-    """A pass says what could start, by ``GROUP:OWNER`` (`domains.account_key`)."""
+def ready(site: Site, pairs: Iterable[tuple[str, int]], at: Instant) -> None:
+    """Note what could start as a pass reports it, by ``GROUP:OWNER`` (`domains.account_key`)."""
     by_domain: dict[str, list[tuple[str, int]]] = {}
     for key, pes in pairs:
         domain, _, pair = key.rpartition("/")
         by_domain.setdefault(domain or APPLICATION, []).append((pair, pes))
-    for domain, found in by_domain.items():
-        balance = balance_of(site, domain)
-        balance.ready(found, at)
-        _note(site, domain, balance)
+    for domain, some in by_domain.items():
+        groups = dict.fromkeys(pair.partition(":")[0] for pair, _ in some)
+        _advance(site, domain, at, groups)
+        balance_of(site, domain).ready(some)
+        _note(site, domain)
 
 
 def remember(site: Site, request: Request, used: Used) -> None:
@@ -223,7 +211,7 @@ def tune(site: Site) -> None:
     for domain in site.shared():
         balance = balance_of(site, domain)
         balance.tune(terms_of(site, domain), site.settings.groups)
-        _note(site, domain, balance)
+        _note(site, domain)
 
 
 def before_settings(site: Site, heads: Collection[str], at: Instant) -> None:
@@ -242,7 +230,7 @@ def after_settings(site: Site, heads: Collection[str], at: Instant) -> None:
     is charged by it."""
     for request in site.started.values() if "usage" in heads else ():
         former, rate = request.run, site.held_by(request) * PE
-        if request.state is State.RUNNING:
+        if request.state is _RUNNING:
             balance = balance_of(site, _domain(site, request))
             balance.change(request.group, request.owner, rate - former.rate)
         so_far = amount(former.used, site.settings.usage.charge, request, site.held_by)
@@ -262,4 +250,4 @@ def begin_period(site: Site, at: Instant) -> None:
     for domain in site.shared():
         balance = balance_of(site, domain)
         balance.begin_period([key for key, _ in site.accounts_in(domain)])
-        _note(site, domain, balance)
+        _note(site, domain)

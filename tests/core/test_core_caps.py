@@ -5,11 +5,10 @@ from math import log
 import pytest
 from core.harness import force
 
-from nqspy.core.fair_share import FairShare
 from nqspy.core.passes import explain
 from nqspy.model.ids import HOUR
 from nqspy.model.reasons import ReasonCode
-from nqspy.shares import balance_of
+from nqspy.shares import FairShare, balance_of
 
 HALF = 24 * HOUR
 

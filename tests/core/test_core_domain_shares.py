@@ -2,11 +2,9 @@
 
 import pytest
 
-from nqspy.core.fair_share import FairShare
-from nqspy.core.stock import ALL
 from nqspy.model.events import Change
 from nqspy.model.ids import HOUR
-from nqspy.shares import balance_of, correct_use, terms_of
+from nqspy.shares import ALL, FairShare, balance_of, correct_use, terms_of
 
 
 @pytest.fixture

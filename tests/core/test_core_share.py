@@ -7,10 +7,10 @@ import pytest
 from core.harness import START
 
 from nqspy.core.draft import Draft
-from nqspy.core.fair_share import FairShare, entitlements
 from nqspy.core.order.shares import shrpris
 from nqspy.model.ids import HOUR
 from nqspy.model.requests import Used
+from nqspy.shares import FairShare, entitlements
 
 DEPARTMENTS = {"d1": 29, "d2": 24, "d3": 16, "d4": 15, "d5": 16}
 

@@ -5,13 +5,12 @@ from math import log
 import pytest
 from engine.harness import ANNE, BEN, MAX, OLGA, PLAIN, ROOT, Centre
 
-from nqspy.core.fair_share import FairShare
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.ids import DAY, HOUR
 from nqspy.model.requests import Used
-from nqspy.shares import balance_of
+from nqspy.shares import FairShare, balance_of
 
 GROUPS = (
     PLAIN

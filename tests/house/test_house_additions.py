@@ -1,5 +1,5 @@
-"""A limit, an order, a placement and a fallback policy are one file and one line each: the worked examples of
-CONTRIBUTING.md, put into a copy of nqspy, work on a live daemon and are there after kill -9."""
+"""A limit, an order, a placement, a share rule and a fallback policy are one file and one line each: worked
+examples of CONTRIBUTING.md, put into a copy of nqspy, work on a live daemon and are there after kill -9."""
 
 import re
 import shutil
@@ -13,7 +13,7 @@ _SECTION = re.compile(r"^## (.*)$", re.MULTILINE)
 _CODE = re.compile(r"`(nqspy/[\w/]+\.py)`:\n\n```python\n(.*?)```", re.DOTALL)
 _LIST = re.compile(r"^FILES = \(\n(?:    .*\n)*", re.MULTILINE)
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
-KINDS = ("A limit", "An order", "A placement", "A fallback policy")
+KINDS = ("A limit", "An order", "A placement", "A share rule", "A fallback policy")
 
 
 def example(kind: str) -> Iterator[tuple[str, str]]:
@@ -96,6 +96,21 @@ def test_a_placement_chooses_pes_is_shown_and_kept(site):
     assert site.running(second)["pes"] == [2]
     site.client.delete(first, second, kill=True)
     site.set("set domain application placement=lowest", "set machine pes=2")
+
+
+def test_a_share_rule_values_departments_is_shown_and_kept(site):
+    site.set("create group d1 share=3", "create group d2 share=1", "set global share_rule=fixed")
+    first = site.submit("sleep 60", pes=2)
+    site.running(first)
+
+    kill_and_start(site)
+    assert site.run("qmgr", "--json", "-c", "show global").ok().data["share_rule"] == "fixed"
+    rows = {row["group"]: row for row in site.run("qmgr", "--json", "-c", "show shares").ok().data}
+    assert {name: row["rule"] for name, row in rows.items()} == dict.fromkeys(rows, "fixed")
+    assert rows["default"]["stock"] == 1, "it alone has work"
+    assert rows["d1"]["stock"] == 0.01
+    site.client.delete(first, kill=True)
+    site.set("set global share_rule=deficit", "delete group d1", "delete group d2")
 
 
 def test_a_fallback_policy_with_a_setting_of_its_own_decides_is_shown_and_kept(site):

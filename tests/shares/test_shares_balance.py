@@ -29,7 +29,8 @@ class Books:
         self.balance.change(group, "anne", pes * PE, pes)
 
     def ready(self, group, pes):
-        self.balance.ready([(f"{group}:anne", pes)], self.now)
+        self.balance.advance(self.now, (group,))
+        self.balance.ready([(f"{group}:anne", pes)])
 
     def later(self, span):
         self.now = Instant(self.now + span)
@@ -149,7 +150,8 @@ def test_a_wish_beyond_all_pes_counts_inside_a_group_that_still_runs_on_more():
     books.balance.change("d1", "anne", 20 * PE, 20)
     books.balance.tune(Terms(4, DAY, 0.2, 10 * MINUTE), {"d1": Group("d1", share=1)})
     for startable in (40, 5):
-        books.balance.ready([("d1:bob", startable)], books.now)
+        books.balance.advance(books.now, ("d1",))
+        books.balance.ready([("d1:bob", startable)])
         books.later(10 * MINUTE)
     bob, anne = books.entries["u:d1:bob"], books.entries["u:d1:anne"]
     assert bob.entitled == pytest.approx((10 + 5) * 10 * MINUTE), "half of 20 PEs, then the 5 that he can use"

@@ -14,7 +14,6 @@ from math import ceil, log2
 
 from msgspec import Struct
 
-from nqspy.core.fair_share import FairShare
 from nqspy.core.gate.rule import IN_A_SHIFT, INFINITE, LESS, Claim, Mask, Rule, gravest, table
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant
@@ -23,6 +22,7 @@ from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request
 from nqspy.model.shifts import values_by_shifts
 from nqspy.model.site import Site
+from nqspy.shares import FairShare
 
 _PES = "limit {percent:g}% of {who} is {pes} of {whole} PEs, it holds {held}, this asks for {asked}: "
 _USE = "limit {percent:g}% of {who} is {most:time} of decayed {charge}, it has {used:time} with what runs: "

@@ -5,7 +5,6 @@ from enum import Enum
 from weakref import proxy
 
 from nqspy.core.asked import violation
-from nqspy.core.fair_share import FairShare
 from nqspy.core.gate.arrays import ArrayLimit
 from nqspy.core.gate.broken import Health, Width
 from nqspy.core.gate.caps import Caps
@@ -22,6 +21,7 @@ from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Request, Spec, State
 from nqspy.model.site import Site
+from nqspy.shares import FairShare
 
 NOW = 3
 """Rank of ``schedule request now``: of all limits only a want of units applies to such a request."""

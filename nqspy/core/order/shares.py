@@ -14,9 +14,8 @@ import numpy as np
 
 from nqspy.core.draft import Draft
 from nqspy.core.gate.rule import Mask
-from nqspy.core.stock import Many
 from nqspy.model.columns import Columns, Floats, Ints
-from nqspy.shares import balance_of
+from nqspy.shares import Many, balance_of
 
 
 def shrpris(draft: Draft, domain: str, pairs: Sequence[tuple[str, str]]) -> list[float]:

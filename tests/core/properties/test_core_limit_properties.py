@@ -6,11 +6,11 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqspy.core.fair_share import FairShare
 from nqspy.core.gate.gate import Gate, Which
 from nqspy.core.gate.running import RunLimit
 from nqspy.model.ids import HOUR
 from nqspy.model.shifts import UpcomingStop
+from nqspy.shares import FairShare
 
 SOME = settings(max_examples=examples(100))
 WALLS = ("", "", " wall=1:00:00", " wall=3:00:00", " wall=unlimited")

@@ -6,9 +6,9 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqspy.core.fair_share import FairShare
 from nqspy.core.gate.caps import Cap
 from nqspy.model.people import capped_pes, capped_use, lineage
+from nqspy.shares import FairShare
 
 few = settings(max_examples=examples(60))
 

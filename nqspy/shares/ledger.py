@@ -7,7 +7,7 @@ Use of a group or user is the sum of
   the request's rate where the executor has reported none,
 - its *committed* use: the use still expected of each running request and each start of this pass.
 
-`stock` computes the stock share term.
+`standings` computes the share term.
 """
 
 from collections import Counter, defaultdict
@@ -16,15 +16,17 @@ from functools import cached_property, partial
 from math import fsum
 from weakref import proxy
 
-from nqspy.core.runtime import cpu_limit, wall_limit
-from nqspy.core.stock import ALL, Stock
 from nqspy.model import people
 from nqspy.model.domains import APPLICATION
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.people import Group
 from nqspy.model.requests import Attempt, Request, State, Used
 from nqspy.model.site import Site
-from nqspy.shares import amount, counted, faded, uncharged
+from nqspy.model.wall_limits import cpu_limit, wall_limit
+from nqspy.shares.charging import amount, counted, uncharged
+from nqspy.shares.level import faded
+from nqspy.shares.rule import ALL
+from nqspy.shares.standings import Stock
 
 EXPECTED_MS = 60_000
 """Expected use of a request if neither its group's past nor a limit is known."""
