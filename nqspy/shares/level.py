@@ -12,7 +12,7 @@ from math import ceil, expm1, log
 from typing import NamedTuple
 
 import msgspec
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from nqspy.model.accounts import Entry
 from nqspy.model.ids import HOUR, MINUTE, Instant
@@ -95,13 +95,9 @@ class Standing(NamedTuple):
     present: dict[str, float]
 
 
-_Members = tuple[list[str], list[str], list[Entry], list[Work]]
-"""Who is in W, in the order of names, side by side: names, keys, entries, work."""
-
-
 class _Rows(msgspec.Struct, frozen=True):
-    """The same with their entitlements, which ``parts`` has by name. (A Struct: to read a field of a named
-    tuple takes several times as long.)"""
+    """Members of W side by side, in the order of names; ``each``: their entitlements, which ``parts`` has by
+    name."""
 
     names: list[str]
     keys: list[str]
@@ -135,7 +131,6 @@ class Level:
         self.at = Instant(0)
         self.spent: float | None = None
         self._entries: dict[str, Entry] = {}
-        self._members: _Members | None = None  # until somebody enters or leaves
         self._rows: _Rows | None = None  # until other parts hold
         self._held: _Held | None = None
         # S of all members lies within this; None: not known.
@@ -151,38 +146,27 @@ class Level:
 
     def _side_by_side(self) -> _Rows:
         if self._rows is None:
-            if self._members is None:
-                names = list(self._entries)
-                keys, work = [self._key + name for name in names], [self.work[name] for name in names]
-                self._members = names, keys, list(self._entries.values()), work
-            names, _, _, work = self._members
-            wanted = {name: each.pes + each.ready for name, each in zip(names, work)}
-            parts = self._divide(wanted)
-            self._rows = _Rows(*self._members, [parts[name] for name in names], parts)
+            names, work = list(self._entries), [self.work[name] for name in self._entries]
+            parts = self._divide({name: each.pes + each.ready for name, each in zip(names, work)})
+            keys, entries = [self._key + name for name in names], list(self._entries.values())
+            self._rows = _Rows(names, keys, entries, work, [parts[name] for name in names], parts)
         return self._rows
 
-    def _entered_or_left(self, entries: dict[str, Entry]) -> None:
-        self._entries, self._members, self._rows = entries, None, None
-
     def copy(self) -> "Level":
-        """A copy that can go on by itself."""
+        """Return a copy that can go on by itself."""
 
         def find(name: str) -> Entry:
             entry = self._peek(name)
             return entry.copy() if entry is not None else Entry()
 
-        made, rows = Level(find, find, self._divide, self._cuts, self._key), self._side_by_side()
+        made = Level(find, find, self._divide, self._cuts, self._key)
         made.at, made.spent, made._within = self.at, self.spent, self._within
         made.work = {name: Work(work.rate, work.pes, work.ready) for name, work in self.work.items()}
-        entries, work = [entry.copy() for entry in rows.entries], [made.work[name] for name in rows.names]
-        made._entries = dict(zip(rows.names, entries, strict=True))
-        made._members = rows.names, rows.keys, entries, work
-        made._rows = _Rows(*made._members, rows.each, rows.parts)
+        made._entries = {name: entry.copy() for name, entry in self._entries.items()}
         if self._held is not None:
             then, targets = self._held
-            if then.names is not rows.names:  # others were in W
-                entries = [made._entries.get(name) or find(name) for name in then.names]
-            made._held = _Rows(then.names, then.keys, entries, then.work, then.each, then.parts), targets
+            entries = [made._entries.get(name) or find(name) for name in then.names]
+            made._held = replace(then, entries=entries), targets
         return made
 
     # ------------------------------------------------------------ what holds
@@ -329,7 +313,7 @@ class Level:
                 self._rows = None
         if wanted <= 0 and name in self._entries:
             entry = self._entries[name]
-            self._entered_or_left({key: each for key, each in self._entries.items() if key != name})
+            self._entries, self._rows = {k: each for k, each in self._entries.items() if k != name}, None
             entry.away, entry.asof, entry.left = self.at, self.at, self.spent or 0.0
         if not (wanted or work.rate):
             del self.work[name]
@@ -355,7 +339,7 @@ class Level:
             if entry.away is not None:
                 entry.present = self._present(entry, mean, terms)
                 entry.away, entry.asof = None, self.at
-        self._entered_or_left(dict(sorted(found.items())))
+        self._entries, self._rows = dict(sorted(found.items())), None
 
     def forget(self) -> None:
         """What divides the whole has changed."""
