@@ -69,7 +69,7 @@ class Draft:
 
     # More attributes than instances can share in one table of names.
     __slots__ = (
-        "__dict__", "__weakref__", "_dates", "_gone", "_leaving", "_ledgers", "_stocks",
+        "__dict__", "__weakref__", "_dates", "_gone", "_leaving", "_ledgers",
         "_taken", "acting", "after", "asked", "barred", "before", "chosen", "closing", "exits", "now",
         "offered", "priorities", "proposals", "reach", "reasons", "resumed", "rooms", "rounds", "samples",
         "short_domains", "shut", "sights", "site", "startable", "started", "starting",
@@ -97,7 +97,6 @@ class Draft:
         self.asked, self.acting = APPLICATION, ""
         self.startable: Callable[[str], Mapping[str, int]] | None = None
         self._ledgers: dict[str, FairShare] = {}
-        self._stocks: dict[str, Stock] = {}
         self._dates: dict[str, Ints] = {}
         self._gone: dict[str, list[int]] = {}
         self.starting: set[Seq] = set()
@@ -127,10 +126,7 @@ class Draft:
 
     def stocks_of(self, domain: str) -> Stock:
         """Return the stock share terms in a domain."""
-        stock = self._stocks.get(domain)
-        if stock is None:
-            stock = self._stocks[domain] = self.ledger_of(domain).stocks
-        return stock
+        return self.ledger_of(domain).stocks
 
     def _make_ledger(self, domain: str | None) -> FairShare:
         return FairShare(self.site, self.now, self.samples, self.started, self.startable, domain)

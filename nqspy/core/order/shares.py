@@ -33,7 +33,8 @@ def shrpris(draft: Draft, domain: str, pairs: Sequence[tuple[str, str]]) -> list
 def _ask(draft: Draft, domain: str, pairs: Sequence[tuple[str, str]]) -> list[float]:
     draft.asked = domain
     if not draft.exits.has("shrpri"):
-        return [max(0.0, draft.stocks_of(domain).value(*pair)) for pair in pairs]
+        stocks = draft.stocks_of(domain)
+        return [stocks.value(*pair) for pair in pairs]
     answers = draft.exits.shrpris(pairs, draft.view)
     if _are_sound(answers):  # as nearly always
         return answers
@@ -46,7 +47,7 @@ def _ask(draft: Draft, domain: str, pairs: Sequence[tuple[str, str]]) -> list[fl
         return list(map(sound.__getitem__, answers))
     stocks = draft.stocks_of(domain)
     return [
-        sound[value] if value in sound else max(0.0, stocks.value(*pair))
+        sound[value] if value in sound else stocks.value(*pair)
         for pair, value in zip(pairs, answers, strict=True)
     ]
 
