@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from bench_tools import apply
 
 from nqspy.core.no_exits import NoExits
 from nqspy.core.passes import run_pass
-from nqspy.engine.lifecycle import apply
 from nqspy.model.actions import Reserving
 from nqspy.model.arrays import ArraySpec
 from nqspy.model.events import (

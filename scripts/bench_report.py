@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench_tools import Figure, figure
+from bench_tools import Figure, apply, figure
 
 from nqspy.answers import nights
 from nqspy.daemon import heap
 from nqspy.daemon.clock import Clock
-from nqspy.engine import lifecycle
 from nqspy.model import events as ev
 from nqspy.model.ids import HOUR, Instant
 from nqspy.model.requests import Ask, Spec, Used
@@ -49,7 +48,7 @@ class Night:
     def tell(self, at: int, event: ev.Event) -> None:
         """Something happened."""
         recorded = ev.Recorded(self.site.n + 1, Instant(at), event)
-        lifecycle.apply(self.site, recorded)
+        apply(self.site, recorded)
         self.batch.events.append(recorded)
         if len(self.batch.events) >= 5_000:
             self.commit()

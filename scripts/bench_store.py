@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from nqspy.engine import lifecycle
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant
 from nqspy.model.requests import Ask, Spec, Used
@@ -44,7 +43,7 @@ class _Office:
                 ev.Ended(seq, 1, "exit", exit_status=0, used=Used(1000, 2000, 1 << 20)),
             ):
                 recorded = ev.Recorded(self.site.n + 1, Instant(at), event)
-                lifecycle.apply(self.site, recorded)
+                apply(self.site, recorded)
                 batch.events.append(recorded)
         began = time.perf_counter()
         self.journal.commit(batch, self.site)

@@ -14,7 +14,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+
+apply = import_module(f"nqspy.{'engine' if find_spec('nqspy.engine.lifecycle') else 'model'}.lifecycle").apply
+"""`lifecycle.apply` of the measured checkout, which may be older."""
 
 BIN = Path(sys.executable).parent
 FLOOR = [sys.executable, "-I", "-S", "-c", "import socket, json"]
