@@ -163,9 +163,12 @@ class Level:
         made.at, made.spent, made._within = self.at, self.spent, self._within
         made.work = {name: Work(work.rate, work.pes, work.ready) for name, work in self.work.items()}
         made._entries = {name: entry.copy() for name, entry in self._entries.items()}
+        rows, entries = self._side_by_side(), list(made._entries.values())
+        made._rows = replace(rows, entries=entries, work=[made.work[name] for name in rows.names])
         if self._held is not None:
             then, targets = self._held
-            entries = [made._entries.get(name) or find(name) for name in then.names]
+            if then.names != rows.names:
+                entries = [made._entries.get(name) or find(name) for name in then.names]
             made._held = replace(then, entries=entries), targets
         return made
 
@@ -175,30 +178,30 @@ class Level:
         """e: the entitlement of each member, of the whole."""
         return self._side_by_side().parts
 
-    def targets(self, terms: Terms) -> dict[str, float]:
-        """a: the entitlements, bent by the past."""
+    def targets(self, terms: Terms, left: float = 1.0) -> dict[str, float]:
+        """Return a: the entitlements, bent by that part of the past."""
         rows = self._side_by_side()
-        return dict(zip(rows.names, self._bent(rows, terms), strict=True))
+        return dict(zip(rows.names, self._bent(rows, terms, left), strict=True))
 
-    def _bent(self, rows: _Rows, terms: Terms) -> list[float]:
-        """The same, side by side."""
+    def _bent(self, rows: _Rows, terms: Terms, left: float = 1.0) -> list[float]:
+        """Return the targets, side by side."""
         parts, payback, hour = rows.each, terms.payback, terms.hour
         if not payback or len(parts) < 2:
             return parts
         bent, least = list[float](), -hour
         for entry, part in zip(rows.entries, parts):
-            past = entry.past
+            past = entry.past * left
             bent.append(
                 part * (1.0 + payback * (1.0 if past > hour else -1.0 if past < least else past / hour))
             )
         whole = sum(bent)
         return [part / whole for part in bent] if whole else parts
 
-    def standing(self, terms: Terms) -> "Standing":
-        """How the members stand."""
-        return Standing(
-            self.parts(), self.targets(terms), {name: entry.present for name, entry in self._entries.items()}
-        )
+    def standing(self, terms: Terms, to: Instant | None = None) -> Standing:
+        """Return how the members stand; ``to``: at a later instant, if nothing is charged until then."""
+        left = 1.0 if to is None or to <= self.at else 2.0 ** (-(to - self.at) / terms.half_life)
+        present = {name: terms.clipped(entry.present) for name, entry in self._entries.items()}
+        return Standing(self.parts(), self.targets(terms, left), present)
 
     # ------------------------------------------------------------ time
 

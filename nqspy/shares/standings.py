@@ -45,9 +45,12 @@ class Stock:
         """Return the rule in force at one level."""
         rule = self._rules.get(level)
         if rule is None:
-            terms = self._balance.terms
-            rule = self._kind(self.accounts(level).standing(terms), terms, self.uses, level)
-            self._rules[level] = rule
+            stored, terms = self._stored(level), self._balance.terms
+            if level in self._newly or self._missing(level) or any(w.rate for w in stored.work.values()):
+                standing = self.accounts(level).standing(terms)
+            else:
+                standing = stored.standing(terms, self._now)
+            rule = self._rules[level] = self._kind(standing, terms, self.uses, level)
         return rule
 
     def accounts(self, level: str) -> Level:
