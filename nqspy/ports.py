@@ -306,8 +306,11 @@ class Exits(Protocol):
         """Raises BadValue when the loaded exit has no such setting or the text is no value for it."""
 
     def reload(self) -> str:
-        """Loads the files again, all or none; a sentence for the person who asked. Raises Refusal with file
-        and line."""
+        """Loads the files again, all or none; a sentence for the person who asked, empty while they are
+        still being loaded. Raises Refusal with file and line."""
+
+    def files(self) -> Mapping[str, bytes]:
+        """Return the text of each loaded exit, by name."""
 
     def listing(self) -> list[dict[str, Any]]:
         """For ``show exits``: name, doc, enabled, hooks, settings, calls, failures, total and longest

@@ -81,6 +81,10 @@ class NoExits:
         """Return the message that there are no exits."""
         return "no exits"
 
+    def files(self) -> Mapping[str, bytes]:
+        """Return no files."""
+        return {}
+
     def listing(self) -> list[dict[str, Any]]:
         """Return an empty list."""
         return []

@@ -166,6 +166,7 @@ class Daemon:
         for seq in deserted:
             self.caller_gone(seq)
         if loaded:
+            exits_desk.loaded_at_start(self.engine.transaction(self.clock.now()))
             self.queue_files.apply_changed()
             log.set_zone(self.engine.site.timezone)
             self.engine.resting = False
@@ -182,6 +183,7 @@ class Daemon:
 
     def go(self) -> None:
         """The exits are loaded after all: what had to wait for them. Raises NqspyError."""
+        exits_desk.loaded_at_start(self.engine.transaction(self.clock.now()))
         try:
             self.queue_files.apply_changed()
         finally:

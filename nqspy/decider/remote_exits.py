@@ -62,7 +62,7 @@ class RemoteExits(NoExits):
         that begins now. Raises Refusal with file and line."""
         if self._client.loading is None and self.beside is not None:
             self.beside()
-            return "the exits are being loaded; they count as soon as they are"
+            return ""
         try:
             told = loading.reload(self._client)
         except Refusal as refusal:
@@ -70,6 +70,10 @@ class RemoteExits(NoExits):
             raise
         self.refused = ""
         return told
+
+    def files(self) -> Mapping[str, bytes]:
+        """Return the text of each loaded exit, by name."""
+        return {source.path.stem: source.text for source in self._client.sources}
 
     def listing(self) -> list[dict[str, Any]]:
         """One entry for each exit; ``left_out``: why it is not loaded any more."""

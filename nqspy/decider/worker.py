@@ -4,7 +4,6 @@ it by the same events, and answers one order after another until it is ended."""
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 from traceback import format_exc
 from types import MappingProxyType
@@ -19,6 +18,7 @@ from nqspy.decider import messages, plans
 from nqspy.decider.process import WorkerPipes
 from nqspy.decider.stopwatch import LOOK_AHEAD, part_of
 from nqspy.engine import lifecycle
+from nqspy.engine.handlers.exits import digest_of
 from nqspy.engine.look_ahead import LookAhead
 from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Instant
@@ -222,7 +222,7 @@ def read_only(value: Any) -> Any:
 
 def digests(sources: Iterable[Source]) -> dict[str, str]:
     """Content hash of each exit of these files."""
-    return {source.path.stem: sha256(source.text).hexdigest()[:32] for source in sources}
+    return {source.path.stem: digest_of(source.text) for source in sources}
 
 
 def names(sources: Iterable[Source]) -> list[str]:

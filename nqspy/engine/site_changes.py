@@ -112,6 +112,12 @@ def files_applied(site: Site, event: ev.FilesApplied, at: Instant) -> None:
     site.touched.state = True
 
 
+def exits_loaded(site: Site, event: ev.LoadedExits, at: Instant) -> None:
+    """Remember which user exits are loaded."""
+    site.loaded_exits = dict(event.files)
+    site.touched.state = True
+
+
 # ---------------------------------------------------------------- health
 
 

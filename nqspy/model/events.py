@@ -320,6 +320,14 @@ class FilesApplied(Event, frozen=True):
     files: tuple[tuple[str, str], ...]
 
 
+class LoadedExits(Event, frozen=True):
+    """User exits were loaded and replace all former ones: content hashes by name. A copy of each file is kept
+    under its hash (`Journal.blob`)."""
+
+    kind: ClassVar[str] = "exits_loaded"
+    files: tuple[tuple[str, str], ...]
+
+
 class ExitOff(Event, frozen=True):
     """An exit was switched off after failures on five different requests in a row."""
 

@@ -34,6 +34,7 @@ ORIGINS: Mapping[type[ev.Event], Origin] = {
     ev.SettingsChanged: Origin.ASKED,
     ev.UsageCorrected: Origin.ASKED,
     ev.FilesApplied: Origin.ASKED,
+    ev.LoadedExits: Origin.ASKED,
     ev.Started: Origin.OBSERVED,
     ev.MovedOut: Origin.OBSERVED,
     ev.Exiting: Origin.OBSERVED,

@@ -52,11 +52,12 @@ class Site:
     requests ran; ``resources``: how each that is watched was found, once it was; ``promises``: of features,
     by their names (`promises`); ``upcoming_stops``: when a shift stops a queue next, by queue: worked out by
     the engine from settings and time, and no part of what is kept, as ``closings``: when any shift stops it;
-    ``reported``: day of the last night whose report was made; ``former``: host parts that its identifiers
-    have had; ``misfits``: how many events did not fit their
-    request's state, ``misfit`` the last one; ``changed``: number of the last event that was more than a
-    record; ``memos``: what passes noted that holds until more happens than submissions; ``balances``: what
-    is owed in each domain (`shares.balance_of`); these are not kept either.
+    ``loaded_exits``: content hashes of the user exits in force, by name (None: not known); ``reported``: day
+    of the last night whose report was made; ``former``: host parts that its identifiers have had;
+    ``misfits``: how many events did not fit their request's state, ``misfit`` the last one; ``changed``:
+    number of the last event that was more than a record; ``memos``: what passes noted that holds until more
+    happens than submissions; ``balances``: what is owed in each domain (`shares.balance_of`); these are not
+    kept either.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -89,6 +90,7 @@ class Site:
     upcoming_stops: dict[str, UpcomingStop] = field(default_factory=dict)
     closings: dict[str, Instant] = field(default_factory=dict, compare=False)
     files: dict[str, str] = field(default_factory=dict)
+    loaded_exits: dict[str, str] | None = None
     reported: str = ""
     former: tuple[str, ...] = ()
     numbers: Dictionary = field(default_factory=Dictionary)

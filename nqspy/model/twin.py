@@ -45,6 +45,7 @@ def twin_of(site: Site, without: Collection[Seq] = ()) -> Site:
         promises={feature: dict(kept) for feature, kept in site.promises.items()},
         upcoming_stops=dict(site.upcoming_stops),
         closings=dict(site.closings),
+        loaded_exits=site.loaded_exits,
         reported=site.reported,
         numbers=site.numbers.copy(),
         next_seq=site.next_seq,

@@ -67,6 +67,9 @@ ORDER BY owner, key LIMIT ?"""
 _NAMED = """SELECT owner, json_extract(spec, '$.script'), json_extract(spec, '$.environment'),
 '=' || CASE WHEN seq > :arrays THEN seq - :arrays ELSE seq END FROM requests
 WHERE (seq > :low AND seq <= :high) OR (seq > :low + :arrays AND seq <= :high + :arrays)"""
+_EXITS = """SELECT json_extract(value, '$[1]') FROM events, json_each(body, '$.files')
+WHERE kind = 'exits_loaded'"""
+_LOADED_EXITS = "SELECT value FROM state, json_each(rest, '$.loaded_exits')"
 _TOP = """SELECT max(coalesce((SELECT max(seq) FROM requests WHERE seq <= ?), 0),
 coalesce((SELECT max(seq) FROM requests WHERE seq > ?) - ?, 0))"""
 """The greatest sequence number. Indices of arrays are left out here: their arrays, which are there as long as
@@ -273,7 +276,7 @@ class Rotation:
             pairs |= self._named(low, min(top, low + SLICE))
             self._pause()
         self._let_go(pairs, top)
-        named = digests_of(pairs)
+        named = digests_of(pairs) | self._digests(_EXITS) | self._digests(_LOADED_EXITS)
         every = [row[0] for row in self._connection.execute("SELECT digest FROM blobs ORDER BY digest")]
         for some in in_slices([digest for digest in every if digest not in named], BLOBS):
             self._file_blobs(some, top)
@@ -281,6 +284,9 @@ class Rotation:
     def _named(self, low: int, high: int) -> set[Pair]:
         values = {"low": low, "high": high, "arrays": ARRAYS}
         return set(rows_named(self._connection.execute(_NAMED, values)))
+
+    def _digests(self, statement: str) -> set[str]:
+        return {digest for (digest,) in self._connection.execute(statement) if digest is not None}
 
     def _let_go(self, named: set[Pair], top: int) -> None:
         """What a user kept and no record of his names any more."""
@@ -309,7 +315,7 @@ class Rotation:
 
         def look_again() -> None:
             # A request that was submitted since is committed or comes after us: the turn is ours.
-            named = digests_of(self._named(top, PLAIN))
+            named = digests_of(self._named(top, PLAIN)) | self._digests(_LOADED_EXITS)
             gone[:] = [(digest,) for digest in digests if digest not in named]
             self._forget(digest for (digest,) in gone)
 

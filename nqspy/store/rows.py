@@ -87,6 +87,7 @@ class SiteRow(msgspec.Struct):
     turns: dict[str, str] = {}
     moves: tuple[MeasuredMove, ...] = ()
     former: tuple[str, ...] = ()
+    loaded_exits: dict[str, str] | None = None
 
 
 OF_SITE = tuple(name for name in SiteRow.__struct_fields__ if name not in ("runs", "spent", "domains"))

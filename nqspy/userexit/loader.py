@@ -45,7 +45,7 @@ class LoadError(NqspyError):
 @dataclass(slots=True)
 class Module:
     """A loaded and verified file. ``hooks``: hook -> function and the arguments it takes; ``forces``: its
-    jobselect may force."""
+    jobselect may force; ``text``: the file."""
 
     name: str
     path: Path
@@ -53,6 +53,7 @@ class Module:
     hooks: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = field(default_factory=dict)
     settings: dict[str, Setting[Any]] = field(default_factory=dict)
     forces: bool = False
+    text: bytes = b""
 
 
 class Source(Struct, frozen=True):
@@ -127,7 +128,9 @@ def _load(source: Source, printed: Callable[[str, str], None]) -> Module:
     module.__file__ = str(path)
     module.__dict__["print"] = functools.partial(_print, path.stem, printed)
     _execute(path, parsed.code, module)
-    return _verified(path, parsed.nodes, module)
+    found = _verified(path, parsed.nodes, module)
+    found.text = source.text
+    return found
 
 
 def writable_by_others(of: os.stat_result, owner: int) -> str | None:

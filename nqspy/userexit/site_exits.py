@@ -174,6 +174,10 @@ class SiteExits:
         }
         self._had = frozenset(hook for hook, those in self._active.items() if those)
 
+    def files(self) -> Mapping[str, bytes]:
+        """Return the text of each loaded exit, by name."""
+        return {name: one.module.text for name, one in self._exits.items()}
+
     def declared(self) -> Mapping[str, Mapping[str, str]]:
         """Loaded exits: name -> setting -> unit."""
         return {

@@ -224,7 +224,7 @@ def test_a_fuzzed_stream_of_bytes_never_harms(live):
         speak(live, streams(dice))
     assert memory(live.pid) < before + 64 * 1024 * 1024
     assert live.job(id)["state"] == "running"
-    assert len(live.events()) == events
+    assert {each["kind"] for each in live.events()[events:]} <= {"exits_loaded"}, "some reload the exits"
     assert live.run("nqsd", "status").ok()
     assert "Traceback" not in live.log
     assert all(c == "\n" or c.isprintable() for c in live.log)

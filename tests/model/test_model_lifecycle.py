@@ -270,6 +270,8 @@ def test_shift_machine_exit_and_files_are_noted(story):
     assert not story.site.settings.exits["gun"].enabled
     story.tell(ev.FilesApplied((("10", "abc"),)))
     assert story.site.files == {"10": "abc"}
+    story.tell(ev.LoadedExits((("gun", "abc"),)))
+    assert story.site.loaded_exits == {"gun": "abc"}
     assert (story.site.pes(), story.site.name, story.site.timezone) == (4, "ymp", "Europe/Paris")
     story.tell(
         ev.SettingsChanged((ev.Change("set", "machine/pes", 7), ev.Change("set", "server/name", "big")))

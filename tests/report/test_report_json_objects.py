@@ -213,6 +213,7 @@ def test_every_event_there_is_can_be_shown(diary):
         ev.Eligible((seq,)), ev.Routed(seq, "day", "night"), ev.Released((seq,), "u", "anne"),
         ev.Moved((seq,), "day", "op"), ev.Modified(seq, book.site.requests[seq].spec, "anne"),
         ev.Ranked(seq, 2, "op"), ev.ShiftFailed("night", "no"), ev.FilesApplied((("a", "1"),)),
+        ev.LoadedExits((("quiet", "1"),)),
         ev.SettingsChanged((ev.Change("set", "global/run_limit", 3),)), ev.ExitOff("x", "failed"),
         ev.MachineFound((0, 1), 1, "ymp"), ev.Requeued(seq, 1, "lost"), ev.Deleting(seq, 1, "anne"),
         ev.Suspended(seq, 1, "op"), ev.Resumed(seq, 1, "op"), ev.Deleted(seq, "anne"),

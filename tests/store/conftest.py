@@ -336,6 +336,7 @@ class Story(ArraySteps):
 
     def _other(self) -> None:
         self.tell(ev.FilesApplied((("00_site.qmgr", f"{self._random.randrange(99):064}"),)))
+        self.tell(ev.LoadedExits((("quiet", f"{self._at:032}"),)))
         self.tell(ev.Alarm("large", "too slow", Instant(self._at - 5)))
         self.tell(ev.ResourceChanged("nfs", self._random.choice(("ok", "broken")), "stale handle"))
         self.tell(ev.PressureChanged(self._random.choice(("calm", "high")), 91.5, "", ((1, 5),)))

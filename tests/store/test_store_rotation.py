@@ -135,6 +135,21 @@ def test_what_is_no_longer_named_goes_and_comes_back(sqlite, path, tell_story, r
     assert sqlite.blob(old.script) == body
 
 
+def test_copies_of_exits_stay_as_long_as_an_event_names_them_or_they_are_loaded(sqlite, path, tell_story):
+    story = tell_story(sqlite)
+    first, second, third = (story.keep(b"version %d" % number) for number in (1, 2, 3))
+    story.tell(ev.LoadedExits((("quiet", first),)))
+    story.tell(ev.LoadedExits((("quiet", second),)))
+    story.tell(ev.LoadedExits((("quiet", third),)))
+    story.commit()
+    rotate(sqlite, story.history[-2].at)
+    with Reader(path) as reader:
+        assert counts(path)["blobs"] == 2 + (story.history[-3].at == story.history[-2].at)
+        rotate(sqlite, NEVER)
+        assert counts(path)["blobs"] == 1, "the one that is loaded"
+        assert [reader.blob(each) for each in (first, third)] == [b"version 1", b"version 3"]
+
+
 def test_files_are_the_owners_alone_and_say_what_they_hold(sqlite, path, tell_story, reader):
     story = tell_story(sqlite)
     story.go_on(200)

@@ -1,21 +1,53 @@
 """User exits as people steer them: reload, and switching off the ones that keep failing."""
 
+from hashlib import sha256
+
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.people import need
 from nqspy.model import commands as cm
 from nqspy.model.actions import ExitFailure
-from nqspy.model.events import ExitOff
+from nqspy.model.events import ExitOff, LoadedExits
 from nqspy.model.ids import Seq
 from nqspy.model.people import Caller
+
+LONGEST_COPY = 1 << 20
+"""Longest file (bytes) of which a copy is kept for a replay."""
 
 
 def reload(tx: Transaction, command: cm.ReloadExits, caller: Caller) -> object:
     """Loads the exits again, all or none; the next pass uses them. Raises Refusal with file and line."""
     need(tx.site.settings, caller, "manager", "reload exits")
     text = tx.exits.reload()
+    if text:
+        _note_loaded(tx, _digests(tx))
     tx.exits.begin(tx.site)
     tx.dirty()
-    return {"text": text, "exits": list(tx.exits.declared())}
+    later = "the exits are being loaded; they count as soon as they are"
+    return {"text": text or later, "exits": list(tx.exits.declared())}
+
+
+def loaded_at_start(tx: Transaction) -> None:
+    """Notes which exits a start has loaded, if the journal does not know these."""
+    digests = _digests(tx)
+    if digests != tx.site.loaded_exits:
+        _note_loaded(tx, digests)
+
+
+def digest_of(text: bytes) -> str:
+    """Return the content hash of an exit's file."""
+    return sha256(text).hexdigest()[:32]
+
+
+def _digests(tx: Transaction) -> dict[str, str]:
+    return {name: digest_of(text) for name, text in tx.exits.files().items()}
+
+
+def _note_loaded(tx: Transaction, digests: dict[str, str]) -> None:
+    """Journals which exits are loaded, and keeps a copy of each."""
+    for name, text in tx.exits.files().items():
+        if len(text) <= LONGEST_COPY:
+            tx.keep(digests[name], text)
+    tx.emit(LoadedExits(tuple(sorted(digests.items()))))
 
 
 def tell_failures(tx: Transaction, failures: tuple[ExitFailure, ...], decided: bool = True) -> None:
