@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
 from nqspy.model.ids import Instant
 from nqspy.model.site import Site
@@ -13,7 +14,7 @@ from nqspy.report.time_text import zone_of
 from nqspy.sim.replay import texts
 from nqspy.sim.replay.apart import apart
 from nqspy.sim.replay.command import read_commands, time_asked
-from nqspy.sim.replay.exits import PATIENCE, RecordedExits, files_in
+from nqspy.sim.replay.exits import PATIENCE, ExitVersions, RecordedExits, files_in
 from nqspy.sim.replay.wrong import NotReplayed
 from nqspy.sim.trying import texts as trial_texts
 from nqspy.userexit.call_stats import RETRY
@@ -46,7 +47,9 @@ def test_what_an_exit_loops_over_costs_its_patience_once(tmp_path: Path) -> None
     folder.mkdir(mode=0o755)
     (folder / "slow.py").write_text(SLOW)
     (folder / "slow.py").chmod(0o644)
-    exits = RecordedExits(folder, files_in(folder))
+    versions = ExitVersions(folder, {}, files_in(folder), [(None, None)])
+    exits = RecordedExits(versions)
+    exits.load(None, Site())
     assert exits.problems == []
     budget = 0.05
     assert not asked(exits, 1, 4 * budget, RETRY)[0], "it did so in time then"
@@ -57,7 +60,8 @@ def test_what_an_exit_loops_over_costs_its_patience_once(tmp_path: Path) -> None
     assert failed
     assert again < took / 4
     assert not asked(exits, 3, 4 * budget, 6 * RETRY)[0], "others have it still"
-    stranger = RecordedExits(folder, files_in(folder), others=("slow",))
+    stranger = RecordedExits(replace(versions, now=()), lambda files: versions.now)
+    stranger.load(None, Site())
     assert asked(stranger, 1, 4 * budget, RETRY)[0], "who was not there then has what a daemon gives"
 
 
@@ -84,6 +88,7 @@ AT = "2026-03-02T21:00:00.000+01:00"
 NO_PES = "none of 1 PEs is free"
 DIFFERENT = {
     "since": AT, "until": AT, "events": 9, "as_it_was": 0, "differences": 2, "left": AT,
+    "exits": {"unknown_until": None, "missing": []},
     "starts": dict.fromkeys(("earlier", "later", "same", "never", "new"), 0), "guessed": [], "refused": {},
     "busy": {"was": 0.5, "would": 0.5}, "deviation": {"was": 0.0, "would": 0.0},
     "little_use": {"was": False, "would": False}, "groups": {}, "users": {},
@@ -107,7 +112,7 @@ def test_whoever_is_started_only_now_is_told_why_it_waited_then() -> None:
     }
     tried = {
         "exit": "quiet", "replaces": False, "off": False, "since": AT, "until": AT, "requests": 1,
-        "as_it_was": 0,
+        "as_it_was": 0, "exits": {"unknown_until": None, "missing": []},
         "counts": {"new": 1}, "changed": [row | {"kind": "new", "reason": NO_PES}],
         "hooks": {}, "failures": [], "long": [],
     }  # fmt: skip

@@ -25,6 +25,7 @@ _AS_IT_WAS = (
     ev.PressureChanged,
     ev.MachineFound,
     ev.FilesApplied,
+    ev.LoadedExits,
     ev.SettingsChanged,
     ev.Restored,
     ev.Reported,

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from nqspy.engine.enact import tells
 from nqspy.engine.inputs import CommandAsked, Decision, Input, Observed, PassDue
 from nqspy.engine.replay import acts
-from nqspy.engine.replay.follow import FailuresThen, Follower, in_order
+from nqspy.engine.replay.follow import ExitsThen, Follower, in_order
 from nqspy.engine.replay.hands import RecordedHands
 from nqspy.engine.replay.lives import Lives
 from nqspy.engine.replay.recording import CALENDAR, Recording
@@ -39,7 +39,8 @@ LONGER = DAY
 """So long a course goes on at most after the journal's last event, for requests that start later then."""
 
 
-def _nothing(settings: Settings) -> tuple[ev.Change, ...]:
+def nothing_again(settings: Settings) -> tuple[ev.Change, ...]:
+    """Set nothing anew."""
     return ()
 
 
@@ -51,7 +52,7 @@ class CourseChange:
     exits again, as they were accepted then."""
 
     commands: Sequence[cm.Command] = ()
-    again: Callable[[Settings], tuple[ev.Change, ...]] = _nothing
+    again: Callable[[Settings], tuple[ev.Change, ...]] = nothing_again
     files: bool = False
     routed: bool = False
     asked: bool = False
@@ -79,7 +80,7 @@ class OtherCourse(Follower):
         self,
         recording: Recording,
         exits: Exits,
-        then: FailuresThen | None,
+        then: ExitsThen | None,
         change: CourseChange,
         was: Follower,
     ) -> None:

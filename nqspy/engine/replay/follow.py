@@ -21,6 +21,7 @@ from nqspy.model import observations as ob
 from nqspy.model.actions import Action, ExitFailure, Plan
 from nqspy.model.event import Recorded
 from nqspy.model.ids import Instant, Seq
+from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Request, Used
 from nqspy.model.site import Site
 from nqspy.ports import Batch, Executor, Exits
@@ -28,8 +29,20 @@ from nqspy.ports import Batch, Executor, Exits
 E = TypeVar("E", bound=ev.Event)
 
 
-class FailuresThen(Protocol):
-    """Who has user exits fail again as they did: what took too long once need not do so again."""
+_LATER = (ev.SettingsChanged, ev.LoadedExits)
+"""Events of a start that come after what time alone has brought about."""
+
+
+_REFUSED = (ReasonCode.EXIT, ReasonCode.LINE_CLOSED)
+"""Reasons that an exit has given."""
+
+
+class ExitsThen(Protocol):
+    """User exits as they were then: those that were loaded, and they fail again as they did."""
+
+    def load(self, files: Mapping[str, str] | None, site: Site, again: bool = True) -> None:
+        """Load these files (content hashes by name; None: not known) in place of all former ones, on a site;
+        not ``again``: only if they are others than those that are loaded."""
 
     def expect(self, failures: Sequence[ExitFailure], started: Collection[Seq]) -> None:
         """In the next pass these fail; ``started``: what it starts."""
@@ -38,8 +51,11 @@ class FailuresThen(Protocol):
         """Of these, those were at work whose process was lost then."""
 
 
-class _NoFailures:
+class _NoExitsThen:
     """There is no user exit."""
+
+    def load(self, files: Mapping[str, str] | None, site: Site, again: bool = True) -> None:
+        """Load nothing."""
 
     def expect(self, failures: Sequence[ExitFailure], started: Collection[Seq]) -> None:
         """Nothing fails."""
@@ -66,21 +82,22 @@ class CourseDifference(Struct, frozen=True):
 
 class Follower:
     """Goes through ``recording``; ``place`` is how many of its events were met, ``differences`` where what
-    came of it was not what happened: the site is put right there, and it goes on.
+    came of it was not what happened: the site is put right there, and it goes on. ``refusals``: when an exit
+    last refused a request, and the reason.
 
-    ``then``: how user exits failed; ``executor`` carries out what is decided, by default nobody: what became
-    of it stands in the journal.
+    ``then``: user exits as they were; ``executor`` carries out what is decided. By default nobody does: the
+    journal has what became of it.
     """
 
     def __init__(
         self,
         recording: Recording,
         exits: Exits,
-        then: FailuresThen | None = None,
+        then: ExitsThen | None = None,
         executor: Executor | None = None,
     ) -> None:
         self.recording, self.events = recording, recording.events
-        self.exits, self._then = exits, then or _NoFailures()
+        self.exits, self._then = exits, then or _NoExitsThen()
         self.executor = executor or _NoHands()
         site = recording.begin()
         self._first, self._since = site.n, site.at
@@ -89,6 +106,9 @@ class Follower:
         self.place = 0
         self.stop = len(self.events)
         self.differences: list[CourseDifference] = []
+        self.refusals: dict[Seq, tuple[Instant, Reason]] = {}
+        self._truth: _Truth | None = None
+        self._plan = Plan()
         self._flying: int | None = None
         self._short = False
         self.engine = self._make(site)
@@ -103,6 +123,7 @@ class Follower:
         engine = Engine(site, self.journal, self.executor, self.exits, self.decider, failed=end)
         engine.by_hand = True
         self.decider.reset(site)
+        self._then.load(site.loaded_exits, site, again=False)
         self.exits.begin(site)
         self._flying, self._short = None, False
         return engine
@@ -152,7 +173,7 @@ class Follower:
         """Whether the next event was told while the daemon was started: settings are changed only then."""
         before = self.events[self.place - 1].event if self.place else None
         event = self.events[self.place].event
-        found = isinstance(before, ev.DaemonStarted) and not isinstance(event, ev.SettingsChanged)
+        found = isinstance(before, ev.DaemonStarted) and not isinstance(event, _LATER)
         return found or isinstance(event, ev.DaemonStarted)
 
     def _like(self, wanted: Callable[[ev.Event], bool]) -> tuple[ev.Event, ...]:
@@ -178,6 +199,13 @@ class Follower:
         while outcome.pending:
             outcome = self.engine.flush(now)
             made += outcome.happened
+        for recorded in made:
+            if isinstance(recorded.event, ev.LoadedExits):
+                self._then.load(dict(recorded.event.files), self.site)
+        if self.engine.plan is not self._plan:
+            self._plan = self.engine.plan
+            own = self._plan.reasons.own if self.exits.has("jobselect") else {}
+            self.refusals |= {seq: (now, why) for seq, why in own.items() if why.code in _REFUSED}
         return made
 
     def _take(self, inputs: Sequence[Input], now: Instant) -> Outcome:
@@ -210,11 +238,8 @@ class Follower:
         while last < len(self.events) and not _begins_anew(self.events[last].event):
             last += 1
         self.differences.append(CourseDifference(tuple(self.events[first:last]), tuple(made)))
-        self.journal, site = ReplayJournal(self.recording.ended, self._since), self.recording.begin()
-        for recorded in self.events[:last]:
-            site = reloaded(site) if isinstance(recorded.event, ev.DaemonStarted) else site
-            apply(site, recorded)
-            self.journal.commit(Batch([recorded]), site)
+        self._truth = self._truth or _Truth(self.recording, self._since)
+        self.journal, site = self._truth.after(last)
         self.place, flying = last, self._flying
         self.engine = self._make(site)
         if flying is not None and flying >= last:
@@ -282,6 +307,24 @@ def in_order(event: E) -> E:
 
 def _begins_anew(event: ev.Event) -> bool:
     return isinstance(event, ev.Decided) or is_input(event) or by_clock(event)
+
+
+class _Truth:
+    """The site as a recording has it, event by event."""
+
+    def __init__(self, recording: Recording, since: Instant) -> None:
+        self._recording, self._site = recording, recording.begin()
+        self._journal, self._place = ReplayJournal(recording.ended, since), 0
+
+    def after(self, place: int) -> tuple[ReplayJournal, Site]:
+        """Return copies of journal and site after so many events, never fewer than before."""
+        for recorded in self._recording.events[self._place : place]:
+            if isinstance(recorded.event, ev.DaemonStarted):
+                self._site = reloaded(self._site)
+            apply(self._site, recorded)
+            self._journal.commit(Batch([recorded]), self._site)
+        self._place = place
+        return self._journal.copy(), reloaded(self._site)
 
 
 class PlansByHand:

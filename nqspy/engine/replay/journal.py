@@ -35,6 +35,12 @@ class ReplayJournal:
                 )
         site.touched.clear()
 
+    def copy(self) -> "ReplayJournal":
+        """Return another one that knows the same."""
+        made = ReplayJournal(self._before, self._since)
+        made._ended = dict(self._ended)
+        return made
+
     def load(self) -> Site:
         """Raises RuntimeError: nothing is begun again."""
         raise RuntimeError("a replay has nothing to begin again from")

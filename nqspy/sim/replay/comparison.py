@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nqspy.engine.replay.course import OURS, OtherCourse
+from nqspy.engine.replay.course import OURS
 from nqspy.engine.replay.recording import CALENDAR
 from nqspy.model import codec
 from nqspy.model import events as ev
@@ -23,7 +23,9 @@ SHOWN = 3
 SECOND = 1_000
 """Starts closer together than this (ms of the site's clock) count as the same."""
 
-_NOT_COMPARED = (ev.Decided, ev.Alarm, ev.Reported, ev.DaemonStarted, ev.MachineFound, ev.FilesApplied)
+_NOT_COMPARED = (
+    ev.Decided, ev.Alarm, ev.Reported, ev.DaemonStarted, ev.MachineFound, ev.FilesApplied, ev.LoadedExits,
+)  # fmt: skip
 """Kinds of events that say nothing of the night's course: what a pass saw, what people were told."""
 
 
@@ -45,7 +47,8 @@ class MovedStart(Struct, frozen=True):
 
 class NightComparison:
     """Both courses of ``found``: the figures of each, and the requests that ``moved``, those that moved most
-    first. With nothing changed they are one."""
+    first. With nothing changed they are one. ``base``: the events that the change is compared with: those of
+    the journal, or of a replay without the change where the journal cannot be repeated to the event."""
 
     def __init__(self, found: Replayed) -> None:
         self.found = found
@@ -53,7 +56,8 @@ class NightComparison:
         self.begin = Instant(min((each.at for each in events), default=before.at))
         self.end = Instant(max((each.at for each in events), default=before.at) + 1)
         charge = found.was.site.settings.usage.charge  # as the reports of this time have it
-        self.was = figures(before, events, self.begin, self.end, charge)
+        self.base = events if found.off is None or found.off.left is None else found.off.made
+        self.was = figures(before, self.base, self.begin, self.end, charge)
         would, self.would = found.would, self.was
         if would is not None and would.left is not None:
             self.would = figures(before, would.made, self.begin, self.end, charge)
@@ -71,7 +75,7 @@ class NightComparison:
         would = self.found.would
         if would is None:
             return sum(each.events for each in self.found.was.differences)
-        return 0 if would.left is None else _unlike(self.found.recording.events, would, self.end)
+        return 0 if would.left is None else _unlike(self.base, would.made, self.end)
 
     @property
     def wrong(self) -> int:
@@ -110,9 +114,16 @@ class NightComparison:
             if kind in (None, "same"):
                 continue
             later = kind in ("later", "never")
-            reason = (moves.kept if later else moves.kept_then).get(seq)
+            reason = self._refusal(seq, was, would) or (moves.kept if later else moves.kept_then).get(seq)
             passed = passing.of(seq) if later else ()
             yield MovedStart(self.request(seq), was, would, reason, passed)
+
+    def _refusal(self, seq: Seq, was: Instant | None, would: Instant | None) -> Reason | None:
+        """Return what an exit said of a request in the one course when the other had started it."""
+        later = would is None or (was is not None and was < would)
+        course, begun = (self.found.would, was) if later else (self.found.was, would)
+        refusal = None if course is None else course.refusals.get(seq)
+        return refusal[1] if refusal is not None and begun is not None and refusal[0] >= begun else None
 
 
 def _most(moved: MovedStart) -> tuple[bool, int, Seq]:
@@ -151,11 +162,10 @@ class _Passing:
 # ---------------------------------------------------------------- events
 
 
-def _unlike(events: Sequence[Recorded], would: OtherCourse, end: Instant) -> int:
+def _unlike(base: Sequence[Recorded], made: Sequence[Recorded], end: Instant) -> int:
     """How many events one of them has and the other has not."""
-    was = Counter(_key(each, None) for each in events if _is_compared(each, end))
-    other = Counter(_key(each, would) for each in would.made if _is_compared(each, end))
-    return sum(((was - other) + (other - was)).values())
+    was, would = (Counter(_key(each) for each in all if _is_compared(each, end)) for all in (base, made))
+    return sum(((was - would) + (would - was)).values())
 
 
 def _is_compared(recorded: Recorded, end: Instant) -> bool:
@@ -164,7 +174,7 @@ def _is_compared(recorded: Recorded, end: Instant) -> bool:
     return recorded.at < end and not ours and not isinstance(event, _NOT_COMPARED)
 
 
-def _key(recorded: Recorded, would: OtherCourse | None) -> tuple[Instant, str, str]:
+def _key(recorded: Recorded) -> tuple[Instant, str, str]:
     event: Event = recorded.event
     if isinstance(event, ev.Reserved):
         event = replace(event, as_of=0)
@@ -183,6 +193,7 @@ def data_of(comparison: NightComparison) -> dict[str, Any]:
         "events": comparison.events,
         "differences": comparison.differences,
         "as_it_was": comparison.wrong,
+        "exits": exits_object(comparison),
         "left": None if would is None or would.left is None else zone.text(would.left),
         "starts": comparison.counts(),
         "busy": {"was": comparison.was.used, "would": comparison.would.used},
@@ -195,6 +206,17 @@ def data_of(comparison: NightComparison) -> dict[str, Any]:
         "refused": {site.id_of(seq): text for seq, text in would.refused.items()}
         if would is not None
         else {},
+    }
+
+
+def exits_object(comparison: NightComparison) -> dict[str, Any]:
+    """Which versions of user exits could not be asked: ``unknown_until``: the journal does not say
+    what was loaded before."""
+    versions, zone = comparison.found.versions, comparison.found.zone
+    missing = versions.missing()
+    return {
+        "unknown_until": zone.stamp(versions.unknown_until),
+        "missing": [{"exit": name, "digest": text, "since": zone.stamp(at)} for name, text, at in missing],
     }
 
 

@@ -1,9 +1,11 @@
 """User exits in a replay: they fail again where the journal says that they failed, however quick they are
 today; for the rest those that were there then have more time than a daemon gives them."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Instant, Seq
@@ -42,12 +44,13 @@ class PatientGuard(Guard):
 
 
 class RecordedCalls(Calls):
-    """Calls of the exits as they were at work then; ``others``: names of those that were not there. What
+    """Calls of the exits as they were at work then; ``others``: names of those that were not there then. What
     one took too long for once, all patience spent, it gets its budget for alone when it is asked again."""
 
-    def __init__(self, guard: PatientGuard, watch: CallWatch, others: Collection[str]) -> None:
+    def __init__(self, guard: PatientGuard, watch: CallWatch) -> None:
         super().__init__(guard, watch)
-        self._patient, self._others = guard, others
+        self._patient = guard
+        self.others: Collection[str] = ()
         self._expected: list[ExitFailure] = []
         self._endless: set[tuple[str, str, Seq | None]] = set()
         self._started: Collection[Seq] = ()
@@ -55,7 +58,7 @@ class RecordedCalls(Calls):
     def expect(self, failures: Sequence[ExitFailure], started: Collection[Seq]) -> None:
         """In the next pass these fail again; ``started``: what that pass starts. One that is told to have
         failed on a request that was started failed after it was chosen."""
-        told = (each for each in failures if each.traceback and each.exit not in self._others)
+        told = (each for each in failures if each.traceback and each.exit not in self.others)
         self._expected, self._started = list(told), started
 
     def call(self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...]) -> Any:
@@ -67,7 +70,7 @@ class RecordedCalls(Calls):
                 self.failures[-1] = failure
                 return failed
         about = hook.exit.module.name, hook.name, seq
-        patient = about[0] not in self._others and about not in self._endless
+        patient = about[0] not in self.others and about not in self._endless
         self._patient.patience, self._patient.overran = PATIENCE if patient else 1, False
         answer = super().call(hook, subject, seq, args)
         if self._patient.overran:
@@ -80,17 +83,73 @@ class RecordedCalls(Calls):
         return (hook.name == "elected") == (seq in self._started)
 
 
-class RecordedExits(SiteExits):
-    """The exits of these files as they were at work then. ``others``: names of those that were not there, or
-    were other files: they have no past, and no more time than a daemon gives them."""
+Files = Mapping[str, str] | None
+"""Loaded exits: content hashes by name; None: the journal does not know them."""
+Choice = Callable[[Files], Sequence[Source]]
+"""The files to load in a replay where the journal has those."""
 
-    def __init__(self, folder: Path, sources: Sequence[Source], others: Collection[str] = ()) -> None:
-        self._others = others
-        super().__init__(folder, sources=sources, guard=PatientGuard)
+
+class ExitVersions(Struct, frozen=True):
+    """The exits that were loaded in a time, version by version. ``copies``: the files by content hash;
+    ``now``: those of the home, asked where the journal does not know what was loaded; ``loads``: what was
+    loaded, and since when (None: before the time); ``unknown_until``: passes before that instant do not tell
+    what was loaded."""
+
+    folder: Path
+    copies: Mapping[str, bytes]
+    now: Sequence[Source]
+    loads: Sequence[tuple[Instant | None, Files]]
+    unknown_until: Instant | None = None
+
+    def sources(self, files: Files) -> tuple[Source, ...]:
+        """Return the files of a load, without those of which there is no copy."""
+        if files is None:
+            return tuple(self.now)
+        known = ((name, self.copies.get(digest)) for name, digest in sorted(files.items()))
+        return tuple(Source(self.folder / f"{name}.py", text) for name, text in known if text is not None)
+
+    def missing(self) -> list[tuple[str, str, Instant | None]]:
+        """Return the versions without a copy, each once: name, content hash, and since when it was loaded."""
+        found: dict[tuple[str, str], Instant | None] = {}
+        for at, files in self.loads:
+            for name, digest in (files or {}).items():
+                if digest not in self.copies:
+                    found.setdefault((name, digest), at)
+        return [(name, digest, at) for (name, digest), at in found.items()]
+
+    def unlike(self, choice: Choice) -> bool:
+        """True if a choice loads other files at any time."""
+        return any(unlike(choice(files), self.sources(files)) for _, files in self.loads)
+
+
+class RecordedExits(SiteExits):
+    """The exits of a recorded time (``versions``), each from when it was loaded on. ``choice``: other files
+    instead: those that were not there then have no past, and no more time than a daemon gives them."""
+
+    def __init__(self, versions: ExitVersions, choice: Choice | None = None) -> None:
+        self._versions, self._choice = versions, choice or versions.sources
+        self._others: Collection[str] = ()
+        self._loaded: Files = None
+        super().__init__(versions.folder, sources=(), guard=PatientGuard)
+        self._sources = None
+
+    def load(self, files: Files, site: Site, again: bool = True) -> None:
+        """Load the files of a version, as `follow.ExitsThen` says."""
+        if not again and self._sources is not None and files == self._loaded:
+            return
+        self._loaded, self._sources = files, self._choice(files)
+        self._others = self._recorded.others = unlike(self._sources, self._versions.sources(files))
+        modules, self.problems = self._load()
+        self._take(modules)
+        self.begin(site)
+
+    def reload(self) -> str:
+        """Load nothing: the journal says when exits were loaded."""
+        return ""
 
     def _make_calls(self, watch: CallWatch) -> Calls:
         assert isinstance(self._guard, PatientGuard)
-        self._recorded = RecordedCalls(self._guard, watch, self._others)
+        self._recorded = RecordedCalls(self._guard, watch)
         return self._recorded
 
     def expect(self, failures: Sequence[ExitFailure], started: Collection[Seq]) -> None:

@@ -1,23 +1,27 @@
 """What a home's journal has of a time: the site as it was at the beginning, and all that happened."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice, pairwise
 from pathlib import Path
 
+from nqspy.engine.handlers.exits import digest_of
 from nqspy.engine.replay.recording import Recording, rebuilt, reloaded
 from nqspy.model.actions import ExitFailure
 from nqspy.model.event import Recorded
-from nqspy.model.events import Alarm, Decided, Submitted
+from nqspy.model.events import Alarm, Decided, LoadedExits, Submitted
 from nqspy.model.ids import Instant, Seq, array_key, number_of
 from nqspy.model.requests import Dependency
 from nqspy.model.site import Site
 from nqspy.ports import EndedRow
 from nqspy.report import site_then
 from nqspy.report.time_text import Zone, zone_of
+from nqspy.sim.replay.exits import ExitVersions, Files
 from nqspy.sim.replay.wrong import NotReplayed
 from nqspy.store.errors import StoreError
 from nqspy.store.former_sites import latest_before
 from nqspy.store.reader import Reader
+from nqspy.userexit.loader import Source
 
 NEAR = 100_000
 """A pass that was under way at an instant has come within so many events."""
@@ -114,7 +118,8 @@ class RecordedPast:
 
     def failures(self, n: int, since: Instant) -> list[tuple[Instant, ExitFailure]]:
         """What user exits failed at from an instant on, up to event ``n``, and when: at their pass's time,
-        which is before it was journaled."""
+        which is before it was journaled. A load of the exits forgives what was before."""
+        since = max([since, *(at for at, _ in self._loads_before(n + 1))])
         told = self.reader.kinds((Decided.kind, Alarm.kind), after=max(0, n - NEAR), upto=n)
         every = ((each.at, each.event) for each in told if each.at >= since)
         return [
@@ -123,6 +128,25 @@ class RecordedPast:
             if isinstance(event, Decided | Alarm)
             for failure in event.failures
         ]
+
+    def exit_versions(self, events: Sequence[Recorded], now: Sequence[Source]) -> ExitVersions:
+        """Return the user exits that were loaded while these events happened; ``now``: those of the home."""
+        former = self._loads_before(events[0].n)
+        loads: list[tuple[Instant | None, Files]] = [(None, former[-1][1] if former else None)]
+        loads += [(each.at, dict(each.event.files)) for each in events if isinstance(each.event, LoadedExits)]
+        copies = {digest_of(each.text): each.text for each in now}
+        for digest in {digest for _, files in loads for digest in (files or {}).values()}:
+            with suppress(KeyError):  # it is named as missing
+                copies[digest] = self.reader.blob(digest)
+        passes = (each for each in events if isinstance(each.event, LoadedExits | Decided))
+        unknown = not former and isinstance(next(passes, events[0]).event, Decided)
+        until = (loads[1][0] if loads[1:] else Instant(events[-1].at + 1)) if unknown else None
+        return ExitVersions(self.home / "exits", copies, now, loads, until)
+
+    def _loads_before(self, n: int) -> list[tuple[Instant, Files]]:
+        """When exits were loaded before event ``n``, and which."""
+        told = self.reader.kinds((LoadedExits.kind,), upto=n - 1)
+        return [(each.at, dict(each.event.files)) for each in told if isinstance(each.event, LoadedExits)]
 
     def _before(self, since: Instant) -> int:
         """The number of the last event before an instant at which no plan was under way."""

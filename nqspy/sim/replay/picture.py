@@ -61,7 +61,7 @@ def drawing(name: str, comparison: NightComparison) -> Drawing:
     """The picture of both."""
     found = comparison.found
     origin = f"{found.zone.text(comparison.begin)[:16].replace('T', ' ')}"
-    courses = [(WAS, found.recording.events)]
+    courses = [(WAS, comparison.base)]
     if found.would is not None and found.would.left is not None:
         courses.append((WOULD, found.would.made))
     pes = max(found.was.site.pes(), found.before.pes(), 1)

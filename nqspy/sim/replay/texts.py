@@ -21,6 +21,7 @@ def text_of(data: Data, words: str, brief: bool = False) -> str:
 def _parts(data: Data, words: str, brief: bool) -> Iterator[str]:
     yield f"{short(data['since'])} to {short(data['until'])}: {data['events']} events\n"
     yield _as_it_was(data)
+    yield from (f"{line}\n" for line in unasked_exits(data))
     if not words:
         return
     yield f"with {words}: {_differs(data)}\n"
@@ -58,6 +59,17 @@ def _as_it_was(data: Data) -> str:
         return "gone through again as it was: the same to the event\n"
     count = data["as_it_was"]
     return f"gone through again as it was: {count} events are other ones (see `nqspy manual replay`)\n"
+
+
+def unasked_exits(data: Data) -> Iterator[str]:
+    """Say which versions of user exits could not be asked."""
+    for each in data["exits"]["missing"]:
+        since = "" if each["since"] is None else f" {short(each['since'])}"
+        named = f"exit {each['exit']} ({each['digest']})"
+        yield f"{named}, loaded{since}: no copy of it is kept; it was not asked"
+    until = data["exits"]["unknown_until"]
+    if data["as_it_was"] and until is not None:
+        yield f"the journal does not say which exits were loaded before {short(until)}: today's were asked"
 
 
 def _is_same(data: Data) -> bool:

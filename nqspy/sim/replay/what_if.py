@@ -10,7 +10,7 @@ from pathlib import Path
 
 from nqspy.engine import timetable
 from nqspy.engine.replay import pair
-from nqspy.engine.replay.course import CourseChange, OtherCourse
+from nqspy.engine.replay.course import CourseChange, OtherCourse, nothing_again
 from nqspy.engine.replay.follow import Follower
 from nqspy.engine.replay.recording import Recording
 from nqspy.model.actions import ExitFailure
@@ -19,7 +19,7 @@ from nqspy.model.ids import Instant
 from nqspy.model.site import Site
 from nqspy.model.twin import twin_of
 from nqspy.report.time_text import Zone
-from nqspy.sim.replay.exits import RecordedExits, files_in, unlike
+from nqspy.sim.replay.exits import Choice, ExitVersions, RecordedExits, files_in
 from nqspy.sim.replay.past import RecordedPast
 from nqspy.sim.replay.wrong import NotReplayed
 from nqspy.sim.running import calm
@@ -29,11 +29,11 @@ from nqspy.userexit.loader import Source
 
 @dataclass(frozen=True)
 class Other:
-    """What is other than it was. ``change``: settings; ``exits``: these files instead of the home's, None:
-    the same. ``words``: what people read of it."""
+    """What is other than it was. ``change``: settings; ``exits``: other user exits, None: the same;
+    ``words``: what people read of it."""
 
     change: CourseChange = CourseChange()
-    exits: Sequence[Source] | None = None
+    exits: Choice | None = None
     words: str = ""
 
     @property
@@ -47,42 +47,49 @@ AS_IT_WAS = Other()
 
 @dataclass(frozen=True)
 class Gathered:
-    """What a replay needs: nothing of it is read later. ``then``: the files of the home's user exits;
+    """What a replay needs: nothing of it is read later. ``versions``: the user exits that were loaded;
     ``failures``: what these failed at shortly before."""
 
     zone: Zone
-    folder: Path
     recording: Recording
-    then: Sequence[Source]
+    versions: ExitVersions
     failures: Sequence[tuple[Instant, ExitFailure]]
 
 
 @dataclass
 class Replayed:
     """A time of a home's journal: ``before``, the site as it began; ``was``, the night as it was gone through
-    again; ``would``, its other course, None where nothing is other than it was; ``moves``: why starts moved.
+    again; ``would``, its other course, None where nothing is other than it was; ``off``: the course without
+    the change, where the journal cannot be repeated to the event; ``moves``: why starts moved.
     ``exits`` are those of the other course."""
 
     zone: Zone
     recording: Recording
+    versions: ExitVersions
     before: Site
     was: Follower
     would: OtherCourse | None = None
+    off: OtherCourse | None = None
     moves: pair.Moves = field(default_factory=pair.Moves)
     exits: RecordedExits | None = None
     words: str = ""
 
 
 def gathered(
-    past: RecordedPast, since: Instant | None = None, until: Instant | None = None, courses: int = 2
+    past: RecordedPast,
+    since: Instant | None = None,
+    until: Instant | None = None,
+    courses: int = 2,
+    now: Sequence[Source] | None = None,
 ) -> Gathered:
-    """What the journal has from ``since`` to ``until``. No code of the site is run. Raises NotReplayed."""
+    """What the journal has from ``since`` to ``until``; ``now``: the user exits in force, by default those in
+    the home's folder. No code of the site is run. Raises NotReplayed."""
     recording = past.recording(since, until, courses)
     first = recording.events[0]
     failures = past.failures(first.n - 1, Instant(first.at - RETRY))
-    folder = past.home / "exits"
+    versions = past.exit_versions(recording.events, files_in(past.home / "exits") if now is None else now)
     _load_calendar(past, first.at)
-    return Gathered(past.zone, folder, recording, files_in(folder), failures)
+    return Gathered(past.zone, recording, versions, failures)
 
 
 def _load_calendar(past: RecordedPast, at: Instant) -> None:
@@ -95,10 +102,10 @@ def replayed(what: Gathered, other: Other = AS_IT_WAS, going: bool = True) -> Re
     """Goes through it again, as it was and, where ``other`` says so, under something else; not ``going``: it
     stands at the beginning. User exits run in this process (`apart`). Raises NotReplayed."""
     with calm():
-        exits = RecordedExits(what.folder, what.then)
+        exits = RecordedExits(what.versions)
         was = Follower(what.recording, exits, exits)
         exits.failed_before(was.site, what.failures)
-        found = Replayed(what.zone, what.recording, twin_of(was.site), was, words=other.words)
+        found = Replayed(what.zone, what.recording, what.versions, twin_of(was.site), was, words=other.words)
         if going and other.nothing:
             was.follow()
         elif going:
@@ -107,22 +114,36 @@ def replayed(what: Gathered, other: Other = AS_IT_WAS, going: bool = True) -> Re
 
 
 def _other_course(found: Replayed, what: Gathered, other: Other) -> None:
-    mine = what.then if other.exits is None else tuple(other.exits)
-    others = unlike(mine, what.then)
-    change = replace(other.change, routed=other.change.routed or bool(others), asked=bool(others))
-    found.exits = exits = RecordedExits(what.folder, mine, others)
+    others = other.exits is not None and what.versions.unlike(other.exits)
+    change = replace(other.change, routed=other.change.routed or others, asked=others)
+    found.exits = exits = RecordedExits(what.versions, other.exits)
+    found.would = OtherCourse(found.recording, exits, exits, change, found.was)
     if exits.problems:
         raise NotReplayed(exits.problems[0])
-    found.would = OtherCourse(found.recording, exits, exits, change, found.was)
     exits.failed_before(found.before, what.failures)
     try:
         found.moves = pair.run(found.was, found.would)
+        if found.was.differences:
+            found.off = _without_the_change(found, what, change)
     except NqspyError as error:
         raise NotReplayed(f"{other.words or 'the change'}: {error}") from error
 
 
-def exits_of(folder: Path) -> tuple[Source, ...]:
-    """The files of a folder of exits. Raises NotReplayed where it is none."""
+def _without_the_change(found: Replayed, what: Gathered, change: CourseChange) -> OtherCourse:
+    """Go the same way without the change."""
+    then, exits = RecordedExits(what.versions), RecordedExits(what.versions)
+    without = replace(change, commands=(), again=nothing_again, files=False)
+    was = Follower(found.recording, then, then)
+    off = OtherCourse(found.recording, exits, exits, without, was)
+    for each in (then, exits):
+        each.failed_before(found.before, what.failures)
+    pair.run(was, off)
+    return off
+
+
+def exits_of(folder: Path) -> Choice:
+    """Choose the files of a folder of exits at all times. Raises NotReplayed where it is none."""
     if not folder.is_dir():
         raise NotReplayed(f"{folder} is no folder of user exits")
-    return files_in(folder)
+    sources = files_in(folder)
+    return lambda files: sources

@@ -3,7 +3,6 @@ the exits (`sim.replay`). Run times are those that were observed."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,10 @@ from nqspy.report.time_text import parse_since, short
 from nqspy.rpc.home import resolve_home
 from nqspy.sim.replay.apart import apart
 from nqspy.sim.replay.changes import throughout
-from nqspy.sim.replay.comparison import MovedStart, NightComparison
+from nqspy.sim.replay.comparison import MovedStart, NightComparison, exits_object
+from nqspy.sim.replay.exits import Files
 from nqspy.sim.replay.past import RecordedPast
-from nqspy.sim.replay.what_if import AS_IT_WAS, Gathered, Other, gathered, replayed
+from nqspy.sim.replay.what_if import AS_IT_WAS, Other, gathered, replayed
 from nqspy.sim.trying.copied import NotTried, loaded_exits
 from nqspy.userexit.loader import Source
 
@@ -32,25 +32,28 @@ def tried_since(home: str | None, candidate: Source, since: str) -> dict[str, An
         past = RecordedPast(Path(resolve_home(home)))
     except OSError as error:
         raise NotTried(str(error)) from None
-    what = gathered(past, parse_since(since, past.zone, past.last))
-    what = replace(what, then=_in_force(past.home, what))
+    what = gathered(past, parse_since(since, past.zone, past.last), now=_in_force(past.home))
     name = candidate.path.stem
     known = past.now_site.settings.exits.get(name)
     off = known is not None and not known.enabled
-    others = [each for each in what.then if each.path.stem != name]
-    mine = sorted((*others, candidate), key=lambda each: each.path.name)
+
+    def with_it(files: Files) -> Sequence[Source]:
+        others = (each for each in what.versions.sources(files) if each.path.stem != name)
+        return sorted((*others, candidate), key=lambda each: each.path.name)
+
+    replaces = any(each.path.stem == name for each in what.versions.now)
     change = throughout(f"enable exit {name}\n") if off else AS_IT_WAS.change
-    other = Other(change, mine, f"exit {name}")
+    other = Other(change, with_it, f"exit {name}")
     found: dict[str, Any] = apart(lambda: _data(NightComparison(replayed(what, other)), name))
-    return {"exit": name, "replaces": len(others) < len(what.then), "off": off} | found
+    return {"exit": name, "replaces": replaces, "off": off} | found
 
 
-def _in_force(home: Path, what: Gathered) -> Sequence[Source]:
-    """The exits as they are loaded; where no daemon tells, as they lie in their folder."""
+def _in_force(home: Path) -> Sequence[Source] | None:
+    """The exits as they are loaded; None where no daemon tells: as they lie in their folder."""
     try:
         return loaded_exits(home)
     except Unreachable:
-        return what.then
+        return None
 
 
 # ---------------------------------------------------------------- as data
@@ -70,6 +73,7 @@ def _data(comparison: NightComparison, name: str) -> dict[str, Any]:
         "until": zone.text(comparison.end - 1),
         "requests": len(comparison.was.starts),
         "as_it_was": comparison.wrong,
+        "exits": exits_object(comparison),
         "counts": {kind: counts[kind] for kind in KINDS},
         "changed": rows,
         "calls": row["calls"],

@@ -1,0 +1,105 @@
+"""User exits that were loaded, changed or removed in a recorded time: a replay asks each version from when it
+was loaded on."""
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+from daemon.live import Live
+
+from nqspy.sim.replay.past import RecordedPast
+from nqspy.sim.replay.what_if import gathered, replayed
+
+QUIET = """\
+from nqspy.userexit import refuse, userexit
+
+@userexit
+def jobselect(request):
+    return refuse("not now") if request.name == "{name}" else None
+"""
+
+
+def three(live: Live, waits: str) -> str:
+    """Submit three requests, of which one waits for an exit; return that one, empty if none does."""
+    ids = {name: live.submit("true", name=name) for name in "abc"}
+    for name, id in ids.items():
+        if name == waits:
+            live.waits(id, "not now")
+        else:
+            live.ended(id)
+    return ids.get(waits, "")
+
+
+def a_day(live: Live) -> None:
+    """An exit comes, changes and goes."""
+    live.site().start()
+    three(live, "")
+    for name in "ab":
+        live.exit("quiet", QUIET.format(name=name))
+        live.set("reload exits")
+        last = three(live, name)
+    (live.home / "exits" / "quiet.py").unlink()
+    live.set("reload exits")
+    live.ended(last)
+    live.exit("quiet", QUIET.format(name="c"))  # saved and never loaded
+    live.stop()
+
+
+def test_each_version_is_asked_from_its_own_instant_on(make_live: Callable[..., Live]) -> None:
+    live = make_live()
+    a_day(live)
+    data = live.run("nqspy", "replay", "--json").ok().data
+    assert (data["differences"], data["exits"]) == (0, {"unknown_until": None, "missing": []})
+    versions = gathered(RecordedPast(live.home), courses=1).versions
+    assert [len(files or {}) for _, files in versions.loads] == [0, 0, 1, 1, 0]
+    last = versions.loads[-2][0]
+    found = replayed(gathered(RecordedPast(live.home), since=last, courses=1))
+    assert not found.was.differences
+    # Without the copy of a version that version is not asked, and named.
+    with sqlite3.connect(live.home / "nqs.db") as database:
+        digest = dict(versions.loads[2][1] or {})["quiet"]
+        assert database.execute("DELETE FROM blobs WHERE digest = ?", (digest,)).rowcount == 1
+    database.close()
+    done = live.run("nqspy", "replay")
+    assert done.status == 1
+    assert f"exit quiet ({digest}), loaded 20" in done.out
+    assert "does not say which" not in done.out
+
+
+TABLE = """\
+from pathlib import Path
+from nqspy.userexit import refuse, userexit
+
+@userexit
+def jobselect(request):
+    if request.name == "listed" and not Path("{folder}/table").exists():
+        return refuse("not in the table")
+"""
+HARMLESS = """\
+from nqspy.userexit import userexit
+
+@userexit
+def jobselect(request):
+    return None
+"""
+
+
+def test_an_exit_that_changes_nothing_changes_nothing_where_the_journal_cannot_be_repeated(
+    make_live: Callable[..., Live], open_folder: Path
+) -> None:
+    live = make_live().site(exits={"table": TABLE.format(folder=open_folder)}).start()
+    listed = live.submit("true", name="listed")
+    live.waits(listed, "not in the table")
+    (open_folder / "table").touch()
+    live.ended(live.submit("true", name="other"))
+    live.ended(listed)
+    path = live.write("harmless.py", HARMLESS)
+    data = live.run("nqspy", "exits", "try", str(path), "--since", "7d", "--json").ok().data
+    assert data["as_it_was"] > 0
+    assert not any(data["counts"].values())
+    (open_folder / "table").unlink()
+    path.write_text(QUIET.format(name="other"))
+    data = live.run("nqspy", "exits", "try", str(path), "--since", "7d", "--json").ok().data
+    assert [(each["kind"], each["name"], each["reason"]) for each in data["changed"]] == [
+        ("never", "other", "not now (harmless)")
+    ]
