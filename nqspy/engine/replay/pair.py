@@ -1,6 +1,7 @@
 """A night and its other course, side by side: so it can be said of each start that moved why it could not be
 when it is in the other one."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from nqspy.engine.explain import reasons_of
@@ -23,8 +24,9 @@ class Moves:
     kept_then: dict[Seq, Reason] = field(default_factory=dict)
 
 
-def run(was: Follower, would: OtherCourse) -> Moves:
-    """Lets both go to their end. Raises Refusal where the change cannot be made."""
+def run(was: Follower, would: OtherCourse, far: Callable[[int], None] = lambda done: None) -> Moves:
+    """Lets both go to their end; ``far`` is told how many events have been gone through. Raises Refusal where
+    the change cannot be made."""
     moves = Moves()
     while (at := would.next_at) is not None:
         before, together = len(would.made), would.left is None
@@ -33,6 +35,7 @@ def run(was: Follower, would: OtherCourse) -> Moves:
         else:
             _follow(was, would, at, moves)
         would.step()
+        far(was.place)
         if would.left is not None:
             # What the night said at this very instant counts.
             _follow(was, would, Instant((would.left if together else at) + 1), moves)

@@ -5,11 +5,11 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from threading import Thread
 from traceback import format_exc
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 from nqspy.decider import sandbox
 from nqspy.model.errors import NqspyError
@@ -19,27 +19,51 @@ MEMORY = 8 << 30
 """Bytes that it may take beyond what it begins with."""
 
 
-def apart(work: Callable[[], Any]) -> Any:
+Far = Callable[[int], None]
+"""Told how many events have been gone through."""
+
+
+def apart(work: Callable[[Far], Any], events: int = 0) -> Any:
     """What ``work`` gives, which JSON can hold; it finds everything as it is now, and can read no file that
-    is not everybody's. Raises NotReplayed: what it was refused, or that its process was lost."""
+    is not everybody's. A terminal shows how many of so many ``events`` have been gone through. Raises
+    NotReplayed: what it was refused, or that its process was lost."""
     sys.stdout.flush()
     user = _user()
     answers, answer = os.pipe()
     parent, pid = os.getpid(), os.fork()
     if pid == 0:
         os.close(answers)
-        _live(work, user, answer, parent)
+        _live(work, user, answer, parent, max(1, events // 200))
     os.close(answer)
     Thread(target=_end_if_stopped, args=(pid,), daemon=True).start()
     try:
-        with open(answers, "rb") as pipe:
-            said = pipe.read()
+        with open(answers, "rb") as pipe, _bar(events) as far:
+            said = _told(pipe, far)
         status = os.waitpid(pid, 0)[1]
     except BaseException:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         raise
     return _read(said, status)
+
+
+def _bar(events: int) -> AbstractContextManager[Far]:
+    if not (events and sys.stderr.isatty()):
+        return nullcontext(lambda done: None)
+    from nqspy.sim.tables import progress  # it takes a while to import
+
+    return progress("replay", events)
+
+
+def _told(pipe: Iterable[bytes], far: Far) -> bytes:
+    """Return the answer, a line without an end; lines before it tell how far the work is."""
+    answer = b""
+    for line in pipe:
+        if line.endswith(b"\n") and line[:-1].isdigit():
+            far(int(line))
+        else:
+            answer += line
+    return answer
 
 
 def _end_if_stopped(pid: int) -> None:
@@ -57,21 +81,37 @@ def _user() -> tuple[str, int, int] | None:
         raise NotReplayed(str(error)) from None
 
 
-def _live(work: Callable[[], Any], user: tuple[str, int, int] | None, answer: int, parent: int) -> NoReturn:
+def _live(
+    work: Callable[[Far], Any], user: tuple[str, int, int] | None, answer: int, parent: int, step: int
+) -> NoReturn:
     status = 1
     try:
         box = sandbox.Sandbox(MEMORY, True, 64, user)
         sandbox.enter(box, (answer,), 0, os.open(os.devnull, os.O_WRONLY), parent)
         with open(answer, "wb") as pipe:
-            pipe.write(json.dumps(_made(work), ensure_ascii=False).encode("utf-8", "replace"))
+            made = _made(work, _Teller(pipe, step))
+            pipe.write(json.dumps(made, ensure_ascii=False).encode("utf-8", "replace"))
         status = 0
     finally:
         os._exit(status)
 
 
-def _made(work: Callable[[], Any]) -> dict[str, Any]:
+class _Teller:
+    """Writes how far the work is, a line for each ``step`` of events."""
+
+    def __init__(self, pipe: IO[bytes], step: int) -> None:
+        self._pipe, self._step, self._last = pipe, step, 0
+
+    def __call__(self, done: int) -> None:
+        if abs(done - self._last) >= self._step:
+            self._last = done
+            self._pipe.write(b"%d\n" % done)
+            self._pipe.flush()
+
+
+def _made(work: Callable[[Far], Any], far: Far) -> dict[str, Any]:
     try:
-        return {"made": work()}
+        return {"made": work(far)}
     except NqspyError as error:
         return {"refused": str(error)}
     except MemoryError:

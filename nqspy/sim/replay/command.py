@@ -17,10 +17,10 @@ from nqspy.rpc.home import resolve_home
 from nqspy.rpc.messages import plain
 from nqspy.rpc.program import run
 from nqspy.sim.replay import changes, picture, steps, texts
-from nqspy.sim.replay.apart import apart
+from nqspy.sim.replay.apart import Far, apart
 from nqspy.sim.replay.comparison import NightComparison, data_of
 from nqspy.sim.replay.past import RecordedPast
-from nqspy.sim.replay.what_if import Gathered, Other, exits_of, gathered, replayed
+from nqspy.sim.replay.what_if import Gathered, Other, beginning, exits_of, gathered, replayed
 from nqspy.sim.replay.wrong import NotReplayed
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -90,7 +90,7 @@ def replay(
             _show_steps(past, begin, end, as_json, other)
             return
         what = gathered(past, begin, end, 1 if other.nothing else 2)
-        made = apart(partial(_compared, what, other, drawn))
+        made = apart(partial(_compared, what, other, drawn), len(what.recording.events))
         if drawn is not None:
             picture.save(drawn, made["picture"])
         data = made["data"]
@@ -108,9 +108,9 @@ def replay(
         raise SystemExit(130) from None
 
 
-def _compared(what: Gathered, other: Other, drawn: Path | None) -> dict[str, Any]:
+def _compared(what: Gathered, other: Other, drawn: Path | None, far: Far) -> dict[str, Any]:
     """In a process of its own."""
-    comparison = NightComparison(replayed(what, other))
+    comparison = NightComparison(replayed(what, other, far))
     content = "" if drawn is None else picture.drawn(drawn, comparison)
     return {"data": data_of(comparison), "picture": content}
 
@@ -181,7 +181,7 @@ def _show_steps(
         raise NotReplayed("--steps needs a time: nqspy replay 03:10..03:20 --steps")
     # What exits failed on shortly before counts.
     what = gathered(past, Instant(begin - steps.BEFORE), end, 1)
-    for step in apart(lambda: list(steps.PassSteps(replayed(what, going=False), begin, end).passes())):
+    for step in apart(lambda far: list(steps.PassSteps(beginning(what), begin, end).passes())):
         _print(json.dumps(step, ensure_ascii=False) + "\n" if as_json else _lines(steps.lines(step)))
 
 

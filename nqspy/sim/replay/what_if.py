@@ -1,6 +1,6 @@
 """A home's journal gone through again, as it was and under something else.
 
-For who wants both courses of a night: ``apart(lambda: mine(replayed(gathered(past, since), other)))``, where
+For who wants both courses of a night: ``apart(lambda far: mine(replayed(what, other, far)))``, where
 `gathered` reads the journal before and ``mine`` makes of what came of it what JSON can hold.
 """
 
@@ -19,6 +19,7 @@ from nqspy.model.ids import Instant
 from nqspy.model.site import Site
 from nqspy.model.twin import twin_of
 from nqspy.report.time_text import Zone
+from nqspy.sim.replay.apart import Far
 from nqspy.sim.replay.exits import Choice, ExitVersions, RecordedExits, files_in
 from nqspy.sim.replay.past import RecordedPast
 from nqspy.sim.replay.wrong import NotReplayed
@@ -43,6 +44,8 @@ class Other:
 
 
 AS_IT_WAS = Other()
+STEP = 100
+"""Events between two words of how far it is."""
 
 
 @dataclass(frozen=True)
@@ -98,22 +101,30 @@ def _load_calendar(past: RecordedPast, at: Instant) -> None:
     timetable.next_firing(site.settings, site.timezone, at)
 
 
-def replayed(what: Gathered, other: Other = AS_IT_WAS, going: bool = True) -> Replayed:
-    """Goes through it again, as it was and, where ``other`` says so, under something else; not ``going``: it
-    stands at the beginning. User exits run in this process (`apart`). Raises NotReplayed."""
+def beginning(what: Gathered) -> Replayed:
+    """Stand at the beginning of a recorded time. User exits run in this process (`apart`)."""
+    exits = RecordedExits(what.versions)
+    was = Follower(what.recording, exits, exits)
+    exits.failed_before(was.site, what.failures)
+    return Replayed(what.zone, what.recording, what.versions, twin_of(was.site), was)
+
+
+def replayed(what: Gathered, other: Other = AS_IT_WAS, far: Far = lambda done: None) -> Replayed:
+    """Go through it again, as it was and, where ``other`` says so, under something else. Raises
+    NotReplayed."""
     with calm():
-        exits = RecordedExits(what.versions)
-        was = Follower(what.recording, exits, exits)
-        exits.failed_before(was.site, what.failures)
-        found = Replayed(what.zone, what.recording, what.versions, twin_of(was.site), was, words=other.words)
-        if going and other.nothing:
-            was.follow()
-        elif going:
-            _other_course(found, what, other)
+        found = beginning(what)
+        found.words = other.words
+        if other.nothing:
+            for until in range(STEP, len(found.was.events) + STEP, STEP):
+                found.was.follow(min(until, len(found.was.events)))
+                far(found.was.place)
+        else:
+            _other_course(found, what, other, far)
     return found
 
 
-def _other_course(found: Replayed, what: Gathered, other: Other) -> None:
+def _other_course(found: Replayed, what: Gathered, other: Other, far: Far) -> None:
     others = other.exits is not None and what.versions.unlike(other.exits)
     change = replace(other.change, routed=other.change.routed or others, asked=others)
     found.exits = exits = RecordedExits(what.versions, other.exits)
@@ -122,14 +133,14 @@ def _other_course(found: Replayed, what: Gathered, other: Other) -> None:
         raise NotReplayed(exits.problems[0])
     exits.failed_before(found.before, what.failures)
     try:
-        found.moves = pair.run(found.was, found.would)
+        found.moves = pair.run(found.was, found.would, far)
         if found.was.differences:
-            found.off = _without_the_change(found, what, change)
+            found.off = _without_the_change(found, what, change, far)
     except NqspyError as error:
         raise NotReplayed(f"{other.words or 'the change'}: {error}") from error
 
 
-def _without_the_change(found: Replayed, what: Gathered, change: CourseChange) -> OtherCourse:
+def _without_the_change(found: Replayed, what: Gathered, change: CourseChange, far: Far) -> OtherCourse:
     """Go the same way without the change."""
     then, exits = RecordedExits(what.versions), RecordedExits(what.versions)
     without = replace(change, commands=(), again=nothing_again, files=False)
@@ -137,7 +148,7 @@ def _without_the_change(found: Replayed, what: Gathered, change: CourseChange) -
     off = OtherCourse(found.recording, exits, exits, without, was)
     for each in (then, exits):
         each.failed_before(found.before, what.failures)
-    pair.run(was, off)
+    pair.run(was, off, far)
     return off
 
 

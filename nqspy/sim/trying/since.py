@@ -44,7 +44,9 @@ def tried_since(home: str | None, candidate: Source, since: str) -> dict[str, An
     replaces = any(each.path.stem == name for each in what.versions.now)
     change = throughout(f"enable exit {name}\n") if off else AS_IT_WAS.change
     other = Other(change, with_it, f"exit {name}")
-    found: dict[str, Any] = apart(lambda: _data(NightComparison(replayed(what, other)), name))
+    found: dict[str, Any] = apart(
+        lambda far: _data(NightComparison(replayed(what, other, far)), name), len(what.recording.events)
+    )
     return {"exit": name, "replaces": replaces, "off": off} | found
 
 
