@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from bench_tools import apply
+
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant
 from nqspy.model.requests import Ask, Spec, Used
