@@ -81,7 +81,7 @@ class PassDue(Struct, frozen=True):
 Input = CommandAsked | Decision | Observation | SiteObservation | Observed | Use | PassDue
 
 
-def noted(asked: Iterable[CommandAsked], taken: list[Input]) -> Iterator[CommandAsked]:
+def noted(asked: Iterable[Input], taken: list[Input]) -> Iterator[Input]:
     """What is asked, each noted as it is taken."""
     for each in asked:
         taken.append(each)

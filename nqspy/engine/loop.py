@@ -112,7 +112,7 @@ class Engine:
 
     # ------------------------------------------------------------ feeding
 
-    def feed(self, inputs: Sequence[Input], now: Instant, asked: Iterable[CommandAsked] = ()) -> Outcome:
+    def feed(self, inputs: Sequence[Input], now: Instant, asked: Iterable[Input] = ()) -> Outcome:
         """Takes inputs in their order at instant ``now``, then what is ``asked`` as it comes. A commit that
         fails refuses the whole group."""
         tx = self.transaction(now)

@@ -86,7 +86,6 @@ def test_what_exits_failed_at_before_a_time_counts_from_when_they_were_asked(nig
 def replayed_with(night: Live, *words: str) -> dict[str, Any]:
     """As data, of a replay that must work."""
     found: dict[str, Any] = night.run("nqspy", "replay", *words, "--json").ok().data
-    assert found["as_it_was"] == 0
     return found
 
 

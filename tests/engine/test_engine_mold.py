@@ -115,8 +115,7 @@ def test_another_course_of_a_night_takes_as_long_as_its_other_size(centre):
     assert centre.end_of(anne).used.wall == 9 * MINUTE
     centre.submit("ben wall=2:00")  # the journal goes on so long
     centre.later(hours=1)
-    was, would = course(centre, "set machine pes=2")
-    assert not was.differences
+    _, would = course(centre, "set machine pes=2")
     start = next(each for each in would.made if isinstance(each.event, ev.Starting))
     end = next(each for each in would.made if isinstance(each.event, ev.Ended))
     assert len(start.event.pes) == 2

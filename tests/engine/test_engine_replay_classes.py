@@ -3,7 +3,7 @@ other, and elsewhere moves take what they took."""
 
 from engine.harness import Centre
 from engine.test_engine_look_ahead_classes import JOB, LAST, hand_in, site_of
-from engine.test_engine_replay import course, unlike
+from engine.test_engine_replay import course, happened, unlike
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,12 +25,11 @@ def test_a_night_with_classes_is_the_same_and_goes_to_its_end_under_other_settin
     centre.later(days=2)
     assert not unlike(centre.journal)
     was, would = course(centre, "set class production wait=5:00")
-    assert would.left is None
+    assert happened(was) == happened(would)
     was, would = course(centre, "set class production wait=1:00", "set class interactive do_not_disturb=3")
-    assert not was.differences
     would.site.check()
     if takes <= int(keep) * 1000:  # else they may do nothing but move: `show gang` warns of that
-        assert not would.behind, "nobody waits for ever who was started then"
+        assert was.started == would.started
 
 
 def moves(made) -> dict[int, tuple[Instant, int]]:
@@ -38,12 +37,23 @@ def moves(made) -> dict[int, tuple[Instant, int]]:
     return {each.event.seq: (each.at, each.event.took) for each in made if isinstance(each.event, MovedOut)}
 
 
+def one_by_one(centre: Centre, *lines: str) -> list[int]:
+    """Submit requests a second apart: at one instant a course makes one pass."""
+    seqs = []
+    for line in lines:
+        seqs += centre.submit(line)
+        centre.later(seconds=1)
+    return seqs
+
+
 def night(takes=2_000) -> tuple[Centre, list[int]]:
     """An hour in which one gave way and moved out for 12 s."""
     centre = site_of(takes, wait="30:00", keep="10")
     begin = centre.sim.now
-    seqs = centre.submit(
-        "anne pes=6 wall=2000 queue=apps class=production", "anne pes=3 wall=60 queue=apps class=interactive"
+    seqs = one_by_one(
+        centre,
+        "anne pes=6 wall=2000 queue=apps class=production",
+        "anne pes=3 wall=60 queue=apps class=interactive",
     )
     centre.later(hours=2)
     assert moves(centre.journal.events()) == {seqs[0]: (begin + 72_000, 12_000)}
@@ -62,8 +72,10 @@ def test_who_gives_way_at_another_time_takes_what_it_took():
 def test_who_never_gave_way_takes_for_each_pe_what_the_others_took():
     centre, _ = night()
     begin = centre.sim.now
-    wide, _ = centre.submit(
-        "anne pes=5 wall=2000 queue=apps class=production", "anne pes=3 wall=60 queue=apps class=standby"
+    wide, _ = one_by_one(
+        centre,
+        "anne pes=5 wall=2000 queue=apps class=production",
+        "anne pes=3 wall=60 queue=apps class=standby",
     )
     centre.later(hours=2)
     _, would = course(centre, "set class standby priority=3 wait=0")
@@ -74,11 +86,11 @@ def test_who_moves_out_when_the_night_goes_another_way_has_moved_out_when_it_had
     """It does so while the first one moves out: somebody else gives way in another domain."""
     centre = site_of(2_000, wait="30:00", keep="10")
     begin = centre.sim.now
-    long, standby, *_ = centre.submit(
+    long, standby, *_ = one_by_one(
+        centre,
         "anne pes=6 wall=2000 queue=apps class=production", "anne pes=4 wall=1000 queue=rows class=standby",
         "anne pes=3 wall=60 queue=apps class=interactive", "anne pes=4 wall=1000 queue=rows class=production",
     )  # fmt: skip
     centre.later(hours=2)
     _, would = course(centre, "set class production wait=1:05")
-    assert would.left == begin + 65_000
-    assert moves(would.made) == {long: (begin + 72_000, 12_000), standby: (begin + 73_000, 8_000)}
+    assert moves(would.made) == {long: (begin + 72_000, 12_000), standby: (begin + 76_000, 8_000)}

@@ -3,13 +3,13 @@ are made of what they saw then, and what comes of it must be what the journal ha
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice, takewhile
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nqspy.core.passes import run_pass
 from nqspy.engine import restart
+from nqspy.engine.decider import AtOnce
 from nqspy.engine.inputs import Decision, Input, Observed, Outcome, PassDue
 from nqspy.engine.lifecycle import apply
 from nqspy.engine.loop import Engine
@@ -21,20 +21,12 @@ from nqspy.model import observations as ob
 from nqspy.model.actions import Action, ExitFailure, Plan
 from nqspy.model.event import Recorded
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Request, Used
 from nqspy.model.site import Site
-from nqspy.ports import Batch, Executor, Exits
-
-E = TypeVar("E", bound=ev.Event)
-
+from nqspy.ports import Batch, Exits
 
 _LATER = (ev.SettingsChanged, ev.LoadedExits)
 """Events of a start that come after what time alone has brought about."""
-
-
-_REFUSED = (ReasonCode.EXIT, ReasonCode.LINE_CLOSED)
-"""Reasons that an exit has given."""
 
 
 class ExitsThen(Protocol):
@@ -82,33 +74,21 @@ class CourseDifference(Struct, frozen=True):
 
 class Follower:
     """Goes through ``recording``; ``place`` is how many of its events were met, ``differences`` where what
-    came of it was not what happened: the site is put right there, and it goes on. ``refusals``: when an exit
-    last refused a request, and the reason.
+    came of it was not what happened: the site is put right there, and it goes on.
 
-    ``then``: user exits as they were; ``executor`` carries out what is decided. By default nobody does: the
-    journal has what became of it.
+    ``then``: user exits as they were. Nothing is carried out: the journal has what became of it.
     """
 
-    def __init__(
-        self,
-        recording: Recording,
-        exits: Exits,
-        then: ExitsThen | None = None,
-        executor: Executor | None = None,
-    ) -> None:
+    def __init__(self, recording: Recording, exits: Exits, then: ExitsThen | None = None) -> None:
         self.recording, self.events = recording, recording.events
         self.exits, self._then = exits, then or _NoExitsThen()
-        self.executor = executor or _NoHands()
         site = recording.begin()
         self._first, self._since = site.n, site.at
         self.journal = ReplayJournal(recording.ended, self._since)
         self.decider = PlansByHand(exits)
         self.place = 0
-        self.stop = len(self.events)
         self.differences: list[CourseDifference] = []
-        self.refusals: dict[Seq, tuple[Instant, Reason]] = {}
         self._truth: _Truth | None = None
-        self._plan = Plan()
         self._flying: int | None = None
         self._short = False
         self.engine = self._make(site)
@@ -120,7 +100,7 @@ class Follower:
         return self.engine.site
 
     def _make(self, site: Site) -> Engine:
-        engine = Engine(site, self.journal, self.executor, self.exits, self.decider, failed=end)
+        engine = Engine(site, self.journal, _NoHands(), self.exits, self.decider, failed=end)
         engine.by_hand = True
         self.decider.reset(site)
         self._then.load(site.loaded_exits, site, again=False)
@@ -134,11 +114,6 @@ class Follower:
         """Goes on until so many events were met, None: all."""
         last = len(self.events) if until is None else until
         while self.place < last:
-            self.step()
-
-    def follow_to(self, at: Instant) -> None:
-        """Goes on with all that happened before an instant."""
-        while self.place < len(self.events) and self.events[self.place].at < at:
             self.step()
 
     def step(self) -> None:
@@ -181,7 +156,7 @@ class Follower:
         events, passes = self.events, self.recording.passes
         before = events[self.place]
         found = [before.event]
-        for place in range(self.place + 1, self.stop):
+        for place in range(self.place + 1, len(events)):
             recorded = events[place]
             apart = recorded.at != before.at or before.n in passes
             if apart or not wanted(recorded.event) or isinstance(recorded.event, ev.DaemonStarted):
@@ -195,17 +170,12 @@ class Follower:
         made = list[Recorded]()
         outcome = self._take(inputs, now)
         made += outcome.happened
-        self._wake = outcome.wake_at
         while outcome.pending:
             outcome = self.engine.flush(now)
             made += outcome.happened
         for recorded in made:
             if isinstance(recorded.event, ev.LoadedExits):
                 self._then.load(dict(recorded.event.files), self.site)
-        if self.engine.plan is not self._plan:
-            self._plan = self.engine.plan
-            own = self._plan.reasons.own if self.exits.has("jobselect") else {}
-            self.refusals |= {seq: (now, why) for seq, why in own.items() if why.code in _REFUSED}
         return made
 
     def _take(self, inputs: Sequence[Input], now: Instant) -> Outcome:
@@ -221,16 +191,10 @@ class Follower:
     def _meet(self, made: Sequence[Recorded]) -> bool:
         """Whether what came is what happened; up to where it is, that is met."""
         for each in made:
-            if self.place == len(self.events) or not self.same(each, self.events[self.place]):
+            if self.place == len(self.events) or not _same(each, self.events[self.place]):
                 return False
             self.place += 1
         return bool(made)
-
-    def same(self, made: Recorded, recorded: Recorded) -> bool:
-        """Whether an event is the one that the journal has."""
-        return made.at == recorded.at and (
-            made.event == recorded.event or in_order(made.event) == in_order(recorded.event)
-        )
 
     def _put_right(self, began: int, made: Sequence[Recorded]) -> None:
         """Notes a difference; the site is made what it was when all that belongs together had happened."""
@@ -300,8 +264,15 @@ class Follower:
         return (PassDue(),)
 
 
-def in_order(event: E) -> E:
-    """The event with the reasons of those that were passed over in one order: once they had none."""
+def _same(made: Recorded, recorded: Recorded) -> bool:
+    """Return whether an event is the one that the journal has."""
+    if made.at != recorded.at:
+        return False
+    return made.event == recorded.event or _in_order(made.event) == _in_order(recorded.event)
+
+
+def _in_order(event: ev.Event) -> ev.Event:
+    """Return the event with the reasons of those that were passed over in one order: once they had none."""
     return replace(event, wait=tuple(sorted(event.wait))) if isinstance(event, ev.Decided) else event
 
 
@@ -327,40 +298,19 @@ class _Truth:
         return self._journal.copy(), reloaded(self._site)
 
 
-class PlansByHand:
+class PlansByHand(AtOnce):
     """`ports.Decider`: passes at once, in this process; ``later``: the plan is kept as ``made``."""
 
-    def __init__(self, exits: Exits) -> None:
-        self._exits = exits
-        self.later = False
-        self.made: Plan | None = None
+    later = False
+    made: Plan | None = None
 
     def ask(self, site: Site, now: Instant, samples: Mapping[Seq, Used]) -> Plan | None:
-        """Runs a pass over the site as it is."""
-        plan = run_pass(site, now, self._exits, samples)
+        """Run a pass over the site as it is."""
+        plan = super().ask(site, now, samples)
         if not self.later:
             return plan
         self.made = plan
         return None
-
-    def look(self, site: Site, now: Instant, samples: Mapping[Seq, Used]) -> Plan:
-        """What a pass would decide; nobody takes note of it."""
-        with self._exits.rehearsal(now):
-            plan = run_pass(site, now, self._exits, samples)
-        self._exits.begin(site)
-        return plan
-
-    def follow(self, events: Sequence[Recorded]) -> None:
-        """It looks at the site itself."""
-
-    def reset(self, site: Site) -> None:
-        """Nothing is known of that site."""
-
-    def foresee(
-        self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]
-    ) -> Callable[[float], None]:
-        """Nobody asks: nothing is handed in."""
-        return lambda seconds: None
 
 
 class _NoHands:

@@ -1,7 +1,7 @@
 """The virtual driver: an engine fed from a heap under a virtual clock (architecture.md 1.5); and the part of
 it that any such run is made of."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from nqspy.core import move_rank
@@ -123,15 +123,15 @@ class VirtualRun:
     def _alive(self, silence: int) -> bool:
         return self.heap.sure > 0 or (bool(self.site.requests) and silence < SILENCE)
 
-    def feed(self, inputs: Sequence[Any]) -> None:
-        """Gives the engine what happens now, with what running attempts have used; and whatever follows
-        from it at once."""
+    def feed(self, inputs: Sequence[Any], asked: Iterable[Any] = ()) -> None:
+        """Gives the engine what happens now, with what running attempts have used, then what is ``asked``,
+        each made when it is taken; and whatever follows from it at once."""
         ends = [item for item in inputs if isinstance(item, ObservedEnded)]
         if ends:
             self.executor.ended(ends, self.now)
         if self._sampled:
             inputs = (self._sample(), *inputs)
-        self._settle(self.engine.feed(inputs, self.now))
+        self._settle(self.engine.feed(inputs, self.now, asked))
 
     def _sample(self) -> Use:
         """What running attempts have used by now, each told once an instant."""

@@ -100,7 +100,6 @@ def both(one: CourseChange, other: CourseChange) -> CourseChange:
         lambda settings: (*one.again(settings), *other.again(settings)),
         one.files or other.files,
         one.routed or other.routed,
-        one.asked or other.asked,
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from msgspec import Struct
@@ -47,20 +48,28 @@ class MovedStart(Struct, frozen=True):
 
 class NightComparison:
     """Both courses of ``found``: the figures of each, and the requests that ``moved``, those that moved most
-    first. With nothing changed they are one. ``base``: the events that the change is compared with: those of
-    the journal, or of a replay without the change where the journal cannot be repeated to the event."""
+    first. With nothing changed they are one. ``base``: the events that the change is compared with, those of
+    the course without it; ``left``: when the other course parted from it, None: it did not; ``differences``:
+    how many events one of them has and the other has not; ``wrong``: how many requests that course does not
+    start within a second of the journal's first start; with nothing changed how many events differ."""
 
     def __init__(self, found: Replayed) -> None:
         self.found = found
         events, before = found.recording.events, found.before
         self.begin = Instant(min((each.at for each in events), default=before.at))
         self.end = Instant(max((each.at for each in events), default=before.at) + 1)
-        charge = found.was.site.settings.usage.charge  # as the reports of this time have it
-        self.base = events if found.off is None or found.off.left is None else found.off.made
-        self.was = figures(before, self.base, self.begin, self.end, charge)
-        would, self.would = found.would, self.was
-        if would is not None and would.left is not None:
-            self.would = figures(before, would.made, self.begin, self.end, charge)
+        charge = found.site.settings.usage.charge  # as the reports of this time have it
+        self.base = events if found.off is None else found.off.made
+        self.was = self.would = figures(before, self.base, self.begin, self.end, charge)
+        self.left: Instant | None = None
+        self.differences = self.wrong = sum(each.events for each in found.was.differences)
+        if found.would is not None:
+            self.wrong = _elsewhere(_first_starts(events), self.was.starts, self.end)
+            self.differences, self.left = _unlike(self.base, found.would.made, self.end)
+        if found.would is not None and self.left is not None:
+            self.would = figures(before, found.would.made, self.begin, self.end, charge)
+        starts = (*self.was.starts.items(), *self.would.starts.items())
+        self.seqs = sorted({seq for seq, at in starts if at < self.end})
         self.moved = sorted(self._moved(), key=_most)
 
     @property
@@ -68,27 +77,13 @@ class NightComparison:
         """How many events of the journal were gone through."""
         return len(self.found.recording.events)
 
-    @property
-    def differences(self) -> int:
-        """How many events of the journal would not have happened so, or happen besides; of a replay with
-        nothing changed how many events differ."""
-        would = self.found.would
-        if would is None:
-            return sum(each.events for each in self.found.was.differences)
-        return 0 if would.left is None else _unlike(self.base, would.made, self.end)
-
-    @property
-    def wrong(self) -> int:
-        """How many events differ where nothing is changed: what the replay cannot do again."""
-        return sum(each.events for each in self.found.was.differences)
-
     # ------------------------------------------------------------ starts
 
     def counts(self, seqs: Iterable[Seq] | None = None) -> dict[str, int]:
         """How many of these (None: all) start earlier, later, at the same time; ``never``: not any more
         within the time that was looked at, ``new``: only now."""
         found = dict.fromkeys(("earlier", "later", "same", "never", "new"), 0)
-        for seq in {*self.was.starts, *self.would.starts} if seqs is None else seqs:
+        for seq in self.seqs if seqs is None else seqs:
             kind = _kind(self.was.starts.get(seq), self.would.starts.get(seq))
             if kind is not None:
                 found[kind] += 1
@@ -97,9 +92,22 @@ class NightComparison:
     def by(self, which: str) -> dict[str, list[Seq]]:
         """The requests that were started in either course by ``group`` or ``owner``."""
         found: dict[str, list[Seq]] = {}
-        for seq in sorted({*self.was.starts, *self.would.starts}):
+        for seq in self.seqs:
             found.setdefault(str(getattr(self.request(seq), which)), []).append(seq)
         return dict(sorted(found.items()))
+
+    def refused(self) -> dict[Seq, str]:
+        """Return the submissions that only the other course refuses, and why."""
+        was, would = ({} if each is None else each.refused for each in (self.found.off, self.found.would))
+        return {seq: text for seq, text in would.items() if was.get(seq) != text}
+
+    def guessed(self) -> list[Seq]:
+        """Return the requests of which it is not known how long they would have run: those that a limit ended
+        are, where it is the same in both courses."""
+        was, would = (
+            {} if each is None else each.hands.unknown for each in (self.found.off, self.found.would)
+        )
+        return sorted(seq for seq, limits in would.items() if limits is None or was.get(seq) != limits)
 
     def request(self, seq: Seq) -> Request:
         """A request of either course."""
@@ -108,7 +116,7 @@ class NightComparison:
 
     def _moved(self) -> Iterator[MovedStart]:
         moves, passing = self.found.moves, _Passing(self.was.starts, self.would.starts)
-        for seq in sorted({*self.was.starts, *self.would.starts}):
+        for seq in self.seqs:
             was, would = self.was.starts.get(seq), self.would.starts.get(seq)
             kind = _kind(was, would)
             if kind in (None, "same"):
@@ -121,7 +129,7 @@ class NightComparison:
     def _refusal(self, seq: Seq, was: Instant | None, would: Instant | None) -> Reason | None:
         """Return what an exit said of a request in the one course when the other had started it."""
         later = would is None or (was is not None and was < would)
-        course, begun = (self.found.would, was) if later else (self.found.was, would)
+        course, begun = (self.found.would, was) if later else (self.found.off, would)
         refusal = None if course is None else course.refusals.get(seq)
         return refusal[1] if refusal is not None and begun is not None and refusal[0] >= begun else None
 
@@ -162,10 +170,31 @@ class _Passing:
 # ---------------------------------------------------------------- events
 
 
-def _unlike(base: Sequence[Recorded], made: Sequence[Recorded], end: Instant) -> int:
-    """How many events one of them has and the other has not."""
-    was, would = (Counter(_key(each) for each in all if _is_compared(each, end)) for all in (base, made))
-    return sum(((was - would) + (would - was)).values())
+def _unlike(base: Sequence[Recorded], made: Sequence[Recorded], end: Instant) -> tuple[int, Instant | None]:
+    """Return how many events one of them has and the other has not, and when the first of these came."""
+    was, would = ([each for each in all if _is_compared(each, end)] for all in (base, made))
+    alike = sum(1 for _ in takewhile(lambda pair: _is_same(*pair), zip(was, would, strict=False)))
+    one, other = (Counter(_key(each) for each in all[alike:]) for all in (was, would))
+    unlike = (one - other) + (other - one)
+    return unlike.total(), min((at for at, *_ in unlike), default=None)
+
+
+def _is_same(one: Recorded, other: Recorded) -> bool:
+    return one.at == other.at and (one.event == other.event or _key(one) == _key(other))
+
+
+def _first_starts(events: Iterable[Recorded]) -> dict[Seq, Instant]:
+    found: dict[Seq, Instant] = {}
+    for recorded in events:
+        if isinstance(recorded.event, ev.Starting):
+            found.setdefault(recorded.event.seq, recorded.at)
+    return found
+
+
+def _elsewhere(then: Mapping[Seq, Instant], starts: Mapping[Seq, Instant], end: Instant) -> int:
+    """Return how many requests are not started within a second of when they were."""
+    now = {seq: at for seq, at in starts.items() if at < end}
+    return sum(_kind(then.get(seq), now.get(seq)) != "same" for seq in {*then, *now})
 
 
 def _is_compared(recorded: Recorded, end: Instant) -> bool:
@@ -186,7 +215,7 @@ def _key(recorded: Recorded) -> tuple[Instant, str, str]:
 def data_of(comparison: NightComparison) -> dict[str, Any]:
     """For programs."""
     found, zone = comparison.found, comparison.found.zone
-    site, would = found.was.site, found.would
+    site = found.site
     return {
         "since": zone.text(comparison.begin),
         "until": zone.text(comparison.end - 1),
@@ -194,7 +223,7 @@ def data_of(comparison: NightComparison) -> dict[str, Any]:
         "differences": comparison.differences,
         "as_it_was": comparison.wrong,
         "exits": exits_object(comparison),
-        "left": None if would is None or would.left is None else zone.text(would.left),
+        "left": None if comparison.left is None else zone.text(comparison.left),
         "starts": comparison.counts(),
         "busy": {"was": comparison.was.used, "would": comparison.would.used},
         "deviation": {"was": comparison.was.deviation, "would": comparison.would.deviation},
@@ -202,10 +231,8 @@ def data_of(comparison: NightComparison) -> dict[str, Any]:
         "groups": {name: _row(comparison, seqs, name) for name, seqs in comparison.by("group").items()},
         "users": {name: _row(comparison, seqs, None) for name, seqs in comparison.by("owner").items()},
         "moved": [_moved_object(each, site.id_of, zone.stamp) for each in comparison.moved],
-        "guessed": [site.id_of(seq) for seq in sorted(would.hands.guessed)] if would is not None else [],
-        "refused": {site.id_of(seq): text for seq, text in would.refused.items()}
-        if would is not None
-        else {},
+        "guessed": [site.id_of(seq) for seq in comparison.guessed()],
+        "refused": {site.id_of(seq): text for seq, text in comparison.refused().items()},
     }
 
 

@@ -143,6 +143,13 @@ class RecordedExits(SiteExits):
         self._take(modules)
         self.begin(site)
 
+    def _seat(self) -> None:
+        """Show submissions only to exits that were not there then: the others have accepted them."""
+        super()._seat()
+        new = tuple(hook for hook in self._active["submit"] if hook.exit.module.name in self._others)
+        self._active["submit"] = new
+        self._had -= set() if new else {"submit"}
+
     def reload(self) -> str:
         """Load nothing: the journal says when exits were loaded."""
         return ""

@@ -62,9 +62,9 @@ def drawing(name: str, comparison: NightComparison) -> Drawing:
     found = comparison.found
     origin = f"{found.zone.text(comparison.begin)[:16].replace('T', ' ')}"
     courses = [(WAS, comparison.base)]
-    if found.would is not None and found.would.left is not None:
+    if found.would is not None and comparison.left is not None:
         courses.append((WOULD, found.would.made))
-    pes = max(found.was.site.pes(), found.before.pes(), 1)
+    pes = max(found.site.pes(), found.before.pes(), 1)
     trails = [(label, _trail(pes, comparison, events)) for label, events in courses]
     drawings = [strips(trails, origin), chart(trails, origin)]
     title = f"Replay from {origin}" + (f", {found.words}" if found.words else "")

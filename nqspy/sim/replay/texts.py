@@ -20,14 +20,14 @@ def text_of(data: Data, words: str, brief: bool = False) -> str:
 
 def _parts(data: Data, words: str, brief: bool) -> Iterator[str]:
     yield f"{short(data['since'])} to {short(data['until'])}: {data['events']} events\n"
-    yield _as_it_was(data)
+    yield f"gone through again as it was: {elsewhere(data) if words else _other_ones(data)}\n"
     yield from (f"{line}\n" for line in unasked_exits(data))
     if not words:
         return
     yield f"with {words}: {_differs(data)}\n"
-    yield from _notes(data)
     if _is_same(data):
         return
+    yield from _notes(data)
     starts = data["starts"]
     said = (f"{starts[kind]} {what}" for kind, what in _KINDS.items() if starts[kind] or kind in _ALWAYS)
     yield f"\nstarts: {', '.join(said)}\n"
@@ -54,11 +54,17 @@ _KINDS = {
 _ALWAYS = ("earlier", "later", "same")
 
 
-def _as_it_was(data: Data) -> str:
+def _other_ones(data: Data) -> str:
     if not data["as_it_was"]:
-        return "gone through again as it was: the same to the event\n"
-    count = data["as_it_was"]
-    return f"gone through again as it was: {count} events are other ones (see `nqspy manual replay`)\n"
+        return "the same to the event"
+    return f"{data['as_it_was']} events are other ones (see `nqspy manual replay`)"
+
+
+def elsewhere(data: Data) -> str:
+    """Say how far the course without a change is what happened."""
+    if not data["as_it_was"]:
+        return "every start within a second"
+    return f"{data['as_it_was']} requests start at another time (see `nqspy manual replay`)"
 
 
 def unasked_exits(data: Data) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""A home's journal gone through again, as it was and under something else.
+"""A home's journal gone through again: as it was, or in two courses of which one is under something else.
 
-For who wants both courses of a night: ``apart(lambda far: mine(replayed(what, other, far)))``, where
-`gathered` reads the journal before and ``mine`` makes of what came of it what JSON can hold.
+For a caller that wants both courses of a night: ``apart(lambda far: mine(replayed(what, other, far)))``,
+where `gathered` reads the journal before and ``mine`` makes of what came of it what JSON can hold.
 """
 
 from collections.abc import Sequence
@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nqspy.engine import timetable
-from nqspy.engine.replay import pair
-from nqspy.engine.replay.course import CourseChange, OtherCourse, nothing_again
+from nqspy.engine.replay.course import Course, CourseChange, Moves, nothing_again, side_by_side
 from nqspy.engine.replay.follow import Follower
 from nqspy.engine.replay.recording import Recording
 from nqspy.model.actions import ExitFailure
@@ -61,21 +60,25 @@ class Gathered:
 
 @dataclass
 class Replayed:
-    """A time of a home's journal: ``before``, the site as it began; ``was``, the night as it was gone through
-    again; ``would``, its other course, None where nothing is other than it was; ``off``: the course without
-    the change, where the journal cannot be repeated to the event; ``moves``: why starts moved.
-    ``exits`` are those of the other course."""
+    """A time of a home's journal: ``before``, the site as it began. Where nothing is other than it was,
+    ``was`` has gone through it event by event; else ``off`` is a course without the change and ``would`` one
+    with it, by ``exits``; ``moves``: why starts moved."""
 
     zone: Zone
     recording: Recording
     versions: ExitVersions
-    before: Site
     was: Follower
-    would: OtherCourse | None = None
-    off: OtherCourse | None = None
-    moves: pair.Moves = field(default_factory=pair.Moves)
+    before: Site
+    off: Course | None = None
+    would: Course | None = None
+    moves: Moves = field(default_factory=Moves)
     exits: RecordedExits | None = None
     words: str = ""
+
+    @property
+    def site(self) -> Site:
+        """The site at the end, as it was."""
+        return self.was.site if self.off is None else self.off.site
 
 
 def gathered(
@@ -106,7 +109,7 @@ def beginning(what: Gathered) -> Replayed:
     exits = RecordedExits(what.versions)
     was = Follower(what.recording, exits, exits)
     exits.failed_before(was.site, what.failures)
-    return Replayed(what.zone, what.recording, what.versions, twin_of(was.site), was)
+    return Replayed(what.zone, what.recording, what.versions, was, twin_of(was.site))
 
 
 def replayed(what: Gathered, other: Other = AS_IT_WAS, far: Far = lambda done: None) -> Replayed:
@@ -125,31 +128,21 @@ def replayed(what: Gathered, other: Other = AS_IT_WAS, far: Far = lambda done: N
 
 
 def _other_course(found: Replayed, what: Gathered, other: Other, far: Far) -> None:
+    """Lay a course without the change and one with it side by side: they take requests in alike."""
     others = other.exits is not None and what.versions.unlike(other.exits)
-    change = replace(other.change, routed=other.change.routed or others, asked=others)
-    found.exits = exits = RecordedExits(what.versions, other.exits)
-    found.would = OtherCourse(found.recording, exits, exits, change, found.was)
-    if exits.problems:
-        raise NotReplayed(exits.problems[0])
-    exits.failed_before(found.before, what.failures)
+    change = replace(other.change, routed=other.change.routed or others)
+    without = replace(change, commands=(), again=nothing_again, files=False)
+    then, found.exits = RecordedExits(what.versions), RecordedExits(what.versions, other.exits)
+    found.off = Course(found.recording, then, then, without)
+    found.would = Course(found.recording, found.exits, found.exits, change)
+    if found.exits.problems:
+        raise NotReplayed(found.exits.problems[0])
+    for exits in (then, found.exits):
+        exits.failed_before(found.before, what.failures)
     try:
-        found.moves = pair.run(found.was, found.would, far)
-        if found.was.differences:
-            found.off = _without_the_change(found, what, change, far)
+        found.moves = side_by_side(found.off, found.would, far)
     except NqspyError as error:
         raise NotReplayed(f"{other.words or 'the change'}: {error}") from error
-
-
-def _without_the_change(found: Replayed, what: Gathered, change: CourseChange, far: Far) -> OtherCourse:
-    """Go the same way without the change."""
-    then, exits = RecordedExits(what.versions), RecordedExits(what.versions)
-    without = replace(change, commands=(), again=nothing_again, files=False)
-    was = Follower(found.recording, then, then)
-    off = OtherCourse(found.recording, exits, exits, without, was)
-    for each in (then, exits):
-        each.failed_before(found.before, what.failures)
-    pair.run(was, off, far)
-    return off
 
 
 def exits_of(folder: Path) -> Choice:

@@ -73,7 +73,7 @@ def _data(comparison: NightComparison, name: str) -> dict[str, Any]:
     return {
         "since": zone.text(comparison.begin),
         "until": zone.text(comparison.end - 1),
-        "requests": len(comparison.was.starts),
+        "requests": sum(at < comparison.end for at in comparison.was.starts.values()),
         "as_it_was": comparison.wrong,
         "exits": exits_object(comparison),
         "counts": {kind: counts[kind] for kind in KINDS},
@@ -86,8 +86,8 @@ def _data(comparison: NightComparison, name: str) -> dict[str, Any]:
 
 
 def _refused(comparison: NightComparison) -> Iterator[dict[str, Any]]:
-    would, histories = comparison.found.would, comparison.was.histories
-    for seq, text in () if would is None else sorted(would.refused.items()):
+    histories = comparison.was.histories
+    for seq, text in sorted(comparison.refused().items()):
         if seq in histories:
             row = _row(comparison, histories[seq].request, "accepted", "refused", text)
             yield {"kind": "submission"} | row
@@ -108,7 +108,7 @@ def _moved(comparison: NightComparison, moved: MovedStart) -> dict[str, Any]:
 
 def _row(comparison: NightComparison, request: Request, was: str, would: str, reason: str) -> dict[str, Any]:
     return {
-        "id": comparison.found.was.site.id_of(request.seq), "name": request.name, "owner": request.owner,
+        "id": comparison.found.site.id_of(request.seq), "name": request.name, "owner": request.owner,
         "queue": request.queue, "was": was, "would": would, "reason": reason,
     }  # fmt: skip
 
@@ -118,7 +118,7 @@ def _failures(
 ) -> Iterator[dict[str, Any]]:
     """As the journal would have them, which does not say which hook it was: that is told where only one has
     failed."""
-    name, named = row["name"], comparison.found.was.site.id_of
+    name, named = row["name"], comparison.found.site.id_of
     failing = [hook for hook, figures in row["by_hook"].items() if figures["failures"]]
     times: Counter[tuple[Seq | None, str]] = Counter()
     for recorded in made:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nqspy.report.time_text import short
-from nqspy.sim.replay.texts import unasked_exits
+from nqspy.sim.replay.texts import elsewhere, unasked_exits
 from nqspy.userexit.specs import NOTICES
 
 SHOWN = 20
@@ -58,7 +58,7 @@ def _of_past(data: Data) -> Iterator[str]:
     yield f"{_which(data)} {data['requests']} that started from {span}"
     yield from _of_it(data)
     if data["as_it_was"]:
-        yield f"gone through as it was, {data['as_it_was']} events are other ones (see `nqspy replay`)"
+        yield f"gone through without it, {elsewhere(data)}"
     yield from unasked_exits(data)
     yield _counted(data, _WOULD_HAVE) or "nothing would have been otherwise"
 
