@@ -1,8 +1,9 @@
-"""The journal of a site that is gone through again: it knows who has ended meanwhile, and asks whoever knows
-of those before."""
+"""The journal of a site that is gone through again: it knows which requests have ended meanwhile, and asks
+for those before."""
 
 from collections.abc import Callable, Iterator, Sequence
 
+from nqspy.engine.virtual.ahead import Unwritten
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.site import Site
 from nqspy.ports import Batch, EndedRow
@@ -10,29 +11,25 @@ from nqspy.ports import Batch, EndedRow
 Ended = Callable[[Sequence[Seq]], Iterator[EndedRow]]
 
 
-class ReplayJournal:
-    """`ports.Journal` that keeps no events; ``before``: asks for requests that had ended by ``since``."""
+class ReplayJournal(Unwritten):
+    """``before``: asks for requests that had ended by ``since``."""
 
     remembers = True
 
     def __init__(self, before: Ended, since: Instant) -> None:
+        super().__init__()
         self._before, self._since = before, since
         self._ended: dict[Seq, EndedRow] = {}
 
     def commit(self, batch: Batch, site: Site) -> None:
-        """Keeps who has ended."""
+        """Keep what has ended."""
         if site.touched.ended:
             instants = {id(recorded.event): recorded.at for recorded in batch.events}
             for seq, (request, event) in site.touched.ended.items():
                 self._ended[seq] = EndedRow(
-                    seq=seq,
-                    spec=request.spec,
-                    queue=request.queue,
-                    submitted=request.submitted,
-                    ended=event,
-                    at=instants.get(id(event), site.at),
-                    request=request,
-                )
+                    seq=seq, spec=request.spec, queue=request.queue, submitted=request.submitted,
+                    ended=event, at=instants.get(id(event), site.at), request=request,
+                )  # fmt: skip
         site.touched.clear()
 
     def copy(self) -> "ReplayJournal":
@@ -41,37 +38,9 @@ class ReplayJournal:
         made._ended = dict(self._ended)
         return made
 
-    def load(self) -> Site:
-        """Raises RuntimeError: nothing is begun again."""
-        raise RuntimeError("a replay has nothing to begin again from")
-
-    def find_key(self, owner: str, key: str) -> tuple[str, tuple[Seq, ...]] | None:
-        """None: what was handed in twice is in the journal once."""
-        return None
-
-    def blob(self, digest: str) -> bytes:
-        """Raises KeyError: nothing is run."""
-        raise KeyError(digest)
-
     def ended(self, seqs: Sequence[Seq]) -> Iterator[EndedRow]:
-        """Those that have ended by now, in the order given."""
+        """Return those that have ended by now, in the order given."""
         left = [seq for seq in seqs if seq not in self._ended]
         known = {row["seq"]: row for row in self._before(left) if row["at"] <= self._since} if left else {}
         found = (self._ended.get(seq) or known.get(seq) for seq in seqs)
         return (row for row in found if row is not None)
-
-    def kept(self, owner: str) -> int:
-        """Nothing: it is nobody's disk."""
-        return 0
-
-    def keeps(self, owner: str, digest: str) -> bool:
-        """All is kept already."""
-        return True
-
-    def capacity(self) -> int | None:
-        """There is no disk."""
-        return None
-
-    def low(self) -> bool:
-        """It has room."""
-        return False

@@ -45,7 +45,7 @@ class AheadRun(VirtualRun):
         self._begin = now
         decider, sampled = _OnlyPasses(exits), bool(between.samples)
         super().__init__(
-            _Unwritten(self._begun), lambda r: lengths(twin.settings, r), now, exits, decider,
+            Unwritten(self._begun), lambda r: lengths(twin.settings, r), now, exits, decider,
             sampled=sampled, moves=moves,
         )  # fmt: skip
         _set_back(twin, between.moved)
@@ -87,12 +87,12 @@ class _OnlyPasses(Passes):
         return lambda seconds: None
 
 
-class _Unwritten:
+class Unwritten:
     """`ports.Journal` in which nothing is written; ``begun`` is told of starts."""
 
     remembers = False
 
-    def __init__(self, begun: Callable[[Seq, Instant], None]) -> None:
+    def __init__(self, begun: Callable[[Seq, Instant], None] = lambda seq, at: None) -> None:
         self._begun = begun
 
     def commit(self, batch: Batch, site: Site) -> None:
@@ -104,7 +104,7 @@ class _Unwritten:
 
     def load(self) -> Site:
         """Raises RuntimeError: there is nothing to begin again from."""
-        raise RuntimeError("a look ahead has nothing to begin again from")
+        raise RuntimeError("there is nothing to begin again from")
 
     def find_key(self, owner: str, key: str) -> tuple[str, tuple[Seq, ...]] | None:
         """None."""

@@ -14,7 +14,6 @@ from nqspy.model.ids import Instant, Seq, array_key, number_of
 from nqspy.model.requests import Dependency
 from nqspy.model.site import Site
 from nqspy.ports import EndedRow
-from nqspy.report import site_then
 from nqspy.report.time_text import Zone, zone_of
 from nqspy.sim.replay.exits import ExitVersions, Files
 from nqspy.sim.replay.wrong import NotReplayed
@@ -63,31 +62,10 @@ class RecordedPast:
         except (StoreError, OSError) as error:
             raise NotReplayed(f"{error}; its owner or root can replay it") from error
         self.home = home
-        last = self._last()
-        if last is None:
+        self.now_site = self.reader.site()
+        if self.now_site.n == 0:
             raise NotReplayed(f"the journal of {home} has no events: there is nothing to replay")
-        self.last = last.at
-        self.now_site = self._settings()
-
-    def _last(self) -> Recorded | None:
-        """The last event: numbers have no gaps, and grow with what is looked for."""
-        low, high = 0, 1
-        while next(self.reader.events(after=high, limit=1), None) is not None:
-            low, high = high, 2 * high
-        while low < high:
-            middle = (low + high) // 2
-            if next(self.reader.events(after=middle, limit=1), None) is None:
-                high = middle
-            else:
-                low = middle + 1
-        return next(self.reader.events(after=low - 1, limit=1), None) if low else None
-
-    def _settings(self) -> Site:
-        """Settings and machine as they are at the end."""
-        site = Site()
-        for recorded in self.reader.kinds(site_then.KINDS):
-            site_then.follow(site, recorded.event)
-        return site
+        self.last = self.now_site.at
 
     @property
     def zone(self) -> Zone:
