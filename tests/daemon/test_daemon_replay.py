@@ -60,7 +60,7 @@ def test_everything_happens_in_such_a_night(night: Live) -> None:
 
 
 def test_a_night_with_everything_in_it_happens_again_to_the_event(night: Live) -> None:
-    found = replayed(gathered(RecordedPast(night.home), courses=1))
+    found = replayed(gathered(RecordedPast(night.home)))
     assert not [(each.was[:2], each.would[:2]) for each in found.was.differences]
     data = night.run("nqspy", "replay", "--json").ok().data
     assert (data["differences"], data["events"]) == (0, len(journal(night)))

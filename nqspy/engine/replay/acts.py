@@ -1,5 +1,5 @@
-"""What people did and what was seen, given to a site that has gone another way since: where a request stands
-otherwise now, what was meant is asked for anew."""
+"""What people did and what was seen, as inputs of a course, in which requests may stand otherwise: what was
+meant is asked for anew."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -34,13 +34,13 @@ _AS_IT_WAS = (
 
 
 def concerns(event: Event) -> bool:
-    """Whether people did it, or it was seen of the site and of no attempt."""
+    """True if people did it, or it was seen of the site and of no attempt."""
     return not isinstance(event, _OF_ATTEMPTS) and (is_input(event) or isinstance(event, ev.ShiftChanged))
 
 
 def again(site: Site, event: Event) -> Sequence[Input]:
-    """The inputs that an event of the journal stands for, on a site that is no more as it was then; none:
-    it comes by itself, or there is nobody left whom it concerns."""
+    """Return the inputs that an event of the journal stands for; none: it comes by itself, or nothing is left
+    that it concerns."""
     if getattr(event, "who", "") in (CALENDAR, "hands"):
         return ()
     if isinstance(event, _AS_IT_WAS):
@@ -50,7 +50,7 @@ def again(site: Site, event: Event) -> Sequence[Input]:
 
 
 def person(name: str) -> Caller:
-    """Whoever it was: he was allowed to."""
+    """Return a caller that may do anything, as whoever asked might."""
     return Caller(name, 0, 0, (), True)
 
 
@@ -65,7 +65,7 @@ def _ask(who: str, command: cm.Command) -> Sequence[Input]:
 
 
 def _as_far_as_it_fits(site: Site, event: Any) -> Sequence[Input]:
-    """As it was, of requests that still are such that it can happen to them."""
+    """Return it as it was if it can happen to its requests."""
     seqs = event.seqs if hasattr(event, "seqs") else (event.seq,)
     known = (site.requests.get(seq) for seq in seqs)
     return (Observed((event,)),) if all(each is not None and fits(each, event) for each in known) else ()
@@ -75,24 +75,6 @@ def _held(site: Site, event: ev.Held) -> Sequence[Input]:
     if not event.because().is_person:
         return _as_far_as_it_fits(site, event) if event.because().name == "nqsd" else ()
     return _ask(event.who, cm.HoldRequests(_ids(site, event.seqs, event.indices), event.letter))
-
-
-def _released(site: Site, event: ev.Released) -> Sequence[Input]:
-    ids = _ids(site, event.seqs, event.indices)
-    return _ask(event.who, cm.ReleaseRequests(ids, event.letters, lenient=True))
-
-
-def _moved(site: Site, event: ev.Moved) -> Sequence[Input]:
-    return _ask(event.who, cm.MoveRequests(_ids(site, event.seqs), event.queue))
-
-
-def _ranked(site: Site, event: ev.Ranked) -> Sequence[Input]:
-    return _ask(event.who, cm.ScheduleRequest(_ids(site, (event.seq,)), _PLACES[event.rank]))
-
-
-def _deleted(site: Site, event: ev.Deleted) -> Sequence[Input]:
-    ids = _ids(site, (event.seq,), event.indices)
-    return _ask(event.who, cm.Delete(ids, force=True, lenient=True))
 
 
 def _deleting(site: Site, event: ev.Deleting) -> Sequence[Input]:
@@ -110,24 +92,12 @@ def _paused(site: Site, event: ev.Suspended | ev.Resumed) -> Sequence[Input]:
     return _ask(event.by, cm.SuspendRequests(ids, resume))
 
 
-def _redated(site: Site, event: ev.Redated) -> Sequence[Input]:
-    return _as_far_as_it_fits(site, event) if event.cause is None else ()
-
-
-def _corrected(site: Site, event: ev.UsageCorrected) -> Sequence[Input]:
-    return _ask(event.who, cm.CorrectUsage(event.group, event.value))
-
-
 def _switched(site: Site, event: ev.ShiftChanged) -> Sequence[Input]:
-    """Somebody's switch, or his wish to leave that to the calendar again: which does nothing where it has
-    switched itself."""
+    """Return a person's switch, or the wish to leave it to the calendar again; nothing where the calendar has
+    switched."""
     if event.manual and event.shift is not None:
         return _ask("operator", cm.SwitchShift(event.shift, event.until))
     return _ask("operator", cm.AutomaticShift()) if site.shift.manual else ()
-
-
-def _seen(site: Site, event: ev.ResourceChanged) -> Sequence[Input]:
-    return (ObservedResource(event.name, event.state, event.text),)
 
 
 def _off(site: Site, event: ev.ExitOff) -> Sequence[Input]:
@@ -137,17 +107,24 @@ def _off(site: Site, event: ev.ExitOff) -> Sequence[Input]:
 
 _MAKERS: Mapping[type[Event], Callable[[Site, Any], Sequence[Input]]] = {
     ev.Held: _held,
-    ev.Released: _released,
-    ev.Moved: _moved,
+    ev.Released: lambda site, event: _ask(
+        event.who,
+        cm.ReleaseRequests(_ids(site, event.seqs, event.indices), event.letters, lenient=True),
+    ),
+    ev.Moved: lambda site, event: _ask(event.who, cm.MoveRequests(_ids(site, event.seqs), event.queue)),
     ev.Modified: _as_far_as_it_fits,
-    ev.Ranked: _ranked,
-    ev.Deleted: _deleted,
+    ev.Ranked: lambda site, event: _ask(
+        event.who, cm.ScheduleRequest(_ids(site, (event.seq,)), _PLACES[event.rank])
+    ),
+    ev.Deleted: lambda site, event: _ask(
+        event.who, cm.Delete(_ids(site, (event.seq,), event.indices), force=True, lenient=True)
+    ),
     ev.Deleting: _deleting,
     ev.Suspended: _paused,
     ev.Resumed: _paused,
-    ev.Redated: _redated,
-    ev.UsageCorrected: _corrected,
+    ev.Redated: lambda site, event: _as_far_as_it_fits(site, event) if event.cause is None else (),
+    ev.UsageCorrected: lambda site, event: _ask(event.who, cm.CorrectUsage(event.group, event.value)),
     ev.ShiftChanged: _switched,
-    ev.ResourceChanged: _seen,
+    ev.ResourceChanged: lambda site, event: (ObservedResource(event.name, event.state, event.text),),
     ev.ExitOff: _off,
 }

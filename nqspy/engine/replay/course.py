@@ -85,15 +85,14 @@ class Course(VirtualRun):
         journal = ReplayJournal(recording.ended, site.at)
         super().__init__(journal, self._lives.run, site.at, exits, AtOnce(exits))
         self.executor = self.hands = RecordedHands(self.heap, self._lives, site.moves)
-        self._then, self._plan, self._changed = then, Plan(), False
+        self._then, self._plan, self._changed = then or ExitsThen(), Plan(), False
         self.place = 0
         self.made: list[Recorded] = []
         self.started: set[Seq] = set()
         self.refused: dict[Seq, str] = {}
         self.refusals: dict[Seq, tuple[Instant, Reason]] = {}
         self.make(site)
-        if then is not None:
-            then.load(site.loaded_exits, site, again=False)
+        self._then.load(site.loaded_exits, site, again=False)
         exits.begin(site)
         self.executor.adopt(site, {}, site.at)
         self.heap.push(site.at, None)
@@ -152,7 +151,7 @@ class Course(VirtualRun):
             self.place = act.place + 1
             event = self.events[act.place].event
             yield from self._again(act.place, event)
-            if isinstance(event, ev.LoadedExits) and self._then is not None:
+            if isinstance(event, ev.LoadedExits):
                 self._then.load(dict(event.files), self.site)
             elif isinstance(event, ev.SettingsChanged) and event.who != CALENDAR and self._changed:
                 yield from self._set_again()

@@ -3,7 +3,6 @@ are made of what they saw then, and what comes of it must be what the journal ha
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice, takewhile
-from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,8 +28,8 @@ _LATER = (ev.SettingsChanged, ev.LoadedExits)
 """Events of a start that come after what time alone has brought about."""
 
 
-class ExitsThen(Protocol):
-    """User exits as they were then: those that were loaded, and they fail again as they did."""
+class ExitsThen:
+    """User exits as they were then: those that were loaded, and they fail again as they did. Here: none."""
 
     def load(self, files: Mapping[str, str] | None, site: Site, again: bool = True) -> None:
         """Load these files (content hashes by name; None: not known) in place of all former ones, on a site;
@@ -41,19 +40,6 @@ class ExitsThen(Protocol):
 
     def lost_at(self, failures: Sequence[ExitFailure], at: Instant) -> None:
         """Of these, those were at work whose process was lost then."""
-
-
-class _NoExitsThen:
-    """There is no user exit."""
-
-    def load(self, files: Mapping[str, str] | None, site: Site, again: bool = True) -> None:
-        """Load nothing."""
-
-    def expect(self, failures: Sequence[ExitFailure], started: Collection[Seq]) -> None:
-        """Nothing fails."""
-
-    def lost_at(self, failures: Sequence[ExitFailure], at: Instant) -> None:
-        """Nothing is lost."""
 
 
 class ComingUp(Observed):
@@ -81,7 +67,7 @@ class Follower:
 
     def __init__(self, recording: Recording, exits: Exits, then: ExitsThen | None = None) -> None:
         self.recording, self.events = recording, recording.events
-        self.exits, self._then = exits, then or _NoExitsThen()
+        self.exits, self._then = exits, then or ExitsThen()
         site = recording.begin()
         self._first, self._since = site.n, site.at
         self.journal = ReplayJournal(recording.ended, self._since)

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -89,7 +89,7 @@ def replay(
         if show_steps:
             _show_steps(past, begin, end, as_json, other)
             return
-        what = gathered(past, begin, end, 1 if other.nothing else 2)
+        what = gathered(past, begin, end)
         made = apart(partial(_compared, what, other, drawn), len(what.recording.events))
         if drawn is not None:
             picture.save(drawn, made["picture"])
@@ -135,23 +135,16 @@ def time_asked(
 
 def _other(exits: Path | None, queues: Path | None, commands: list[str], file: Path | None) -> Other:
     """What is other, from the words of the line. Raises NotReplayed."""
-    change, words = CourseChange(), list[str]()
+    parts = list[tuple[str, CourseChange]]()
     if queues is not None:
-        change, words = (
-            changes.both(change, changes.other_queues(queues)),
-            [*words, f"the queues of {queues}"],
-        )
+        parts.append((f"the queues of {queues}", changes.other_queues(queues)))
     if file is not None:
-        change = changes.both(change, changes.as_if_applied(read_commands(file), file.name))
-        words.append(str(file))
+        parts.append((str(file), changes.as_if_applied(read_commands(file), file.name)))
     if commands:
-        change = changes.both(change, changes.throughout("\n".join(commands) + "\n"))
-        words += commands
-    sources = None
-    if exits is not None:
-        sources = exits_of(exits)
-        words.append(f"the exits of {exits}")
-    return Other(change, sources, ", ".join(words))
+        parts.append((", ".join(commands), changes.throughout("\n".join(commands) + "\n")))
+    words = [words for words, _ in parts] + ([] if exits is None else [f"the exits of {exits}"])
+    change = reduce(changes.both, (change for _, change in parts), CourseChange())
+    return Other(change, None if exits is None else exits_of(exits), ", ".join(words))
 
 
 MOST = 1 << 20
@@ -180,8 +173,8 @@ def _show_steps(
     if begin is None or end is None:
         raise NotReplayed("--steps needs a time: nqspy replay 03:10..03:20 --steps")
     # What exits failed on shortly before counts.
-    what = gathered(past, Instant(begin - steps.BEFORE), end, 1)
-    for step in apart(lambda far: list(steps.PassSteps(beginning(what), begin, end).passes())):
+    what = gathered(past, Instant(begin - steps.BEFORE), end)
+    for step in apart(lambda far: list(steps.passes(beginning(what), begin, end))):
         _print(json.dumps(step, ensure_ascii=False) + "\n" if as_json else _lines(steps.lines(step)))
 
 

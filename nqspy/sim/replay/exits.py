@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from nqspy.engine.replay.follow import ExitsThen
 from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.site import Site
@@ -122,7 +123,7 @@ class ExitVersions(Struct, frozen=True):
         return any(unlike(choice(files), self.sources(files)) for _, files in self.loads)
 
 
-class RecordedExits(SiteExits):
+class RecordedExits(SiteExits, ExitsThen):
     """The exits of a recorded time (``versions``), each from when it was loaded on. ``choice``: other files
     instead: those that were not there then have no past, and no more time than a daemon gives them."""
 

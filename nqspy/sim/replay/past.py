@@ -26,20 +26,6 @@ NEAR = 100_000
 """A pass that was under way at an instant has come within so many events."""
 
 
-class Beginning:
-    """The site after event ``n``, made ``times`` times; then copies of it, which are the same but for what is
-    reckoned meanwhile."""
-
-    def __init__(self, reader: Reader, n: int, times: int) -> None:
-        """Raises NotReplayed where the journal does not reach back so far."""
-        self._sites = [_site(reader, n) for _ in range(times)]
-        self._spare = reloaded(self._sites[0])
-
-    def __call__(self) -> Site:
-        """Another one."""
-        return self._sites.pop() if self._sites else reloaded(self._spare)
-
-
 def _site(reader: Reader, n: int) -> Site:
     former = latest_before(reader, n) if n > NEAR else None
     site = Site() if former is None else former
@@ -72,19 +58,22 @@ class RecordedPast:
         """The site's."""
         return zone_of(self.now_site.timezone)
 
-    def recording(
-        self, since: Instant | None = None, until: Instant | None = None, courses: int = 1
-    ) -> Recording:
+    def recording(self, since: Instant | None = None, until: Instant | None = None) -> Recording:
         """From ``since`` (None: the beginning) to before ``until`` (None: the end), a little longer where a
-        pass was under way; ``courses``: so many of them begin with its site. It needs the journal no more.
-        Raises NotReplayed."""
+        pass was under way. It needs the journal no more. It begins once with the very site, then with copies,
+        which are the same but for what is reckoned meanwhile. Raises NotReplayed."""
         n = 0 if since is None else self._before(since)
         events = list(self.reader.events(after=n))
         if not events or (until is not None and events[0].at >= until):
             raise NotReplayed("nothing happened in that time: there is nothing to replay")
         _without_gaps(events)
         count = len(events) if until is None else _count(events, until)
-        begin = Beginning(self.reader, n, courses)
+        first = _site(self.reader, n)
+        spare, sites = reloaded(first), [first]
+
+        def begin() -> Site:
+            return sites.pop() if sites else reloaded(spare)
+
         return Recording(begin, events[:count], self._known(events[:count]), events[count:])
 
     def _known(self, events: Sequence[Recorded]) -> Callable[[Sequence[Seq]], Iterator[EndedRow]]:

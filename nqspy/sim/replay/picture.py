@@ -2,7 +2,7 @@
 were held when."""
 
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -72,74 +72,56 @@ def drawing(name: str, comparison: NightComparison) -> Drawing:
 
 
 def _trail(pes: int, comparison: NightComparison, events: Iterable[Recorded]) -> Trail:
-    begin, trail = comparison.begin, Trail(pes, comparison.begin)
-    last = begin
-    walk = _Walk(comparison.found.before, begin)
+    trail, last = Trail(pes, comparison.begin), comparison.begin
+    walk = _Walk(trail, comparison.found.before, comparison.begin)
     for recorded in events:
         last = max(last, recorded.at)
-        for what in walk.take(recorded):
-            _note(trail, what)
-    for what in walk.end(last):
-        _note(trail, what)
+        walk.take(recorded)
+    walk.end(last)
     return trail
 
 
-_What = tuple[Seq, HeldPes] | tuple[int, int]
-
-
-def _note(trail: Trail, what: _What) -> None:
-    if isinstance(what[1], HeldPes):
-        trail.hold(number_of(what[0]), what[1])
-    elif what[1] >= what[0]:
-        trail.wait(what[0], what[1])
-
-
 class _Walk:
-    """Who holds which PEs, and who waits, event by event."""
+    """Adds to a trail, event by event, which requests hold which PEs, and which wait."""
 
-    def __init__(self, before: Site, begin: Instant) -> None:
-        self._begin = begin
-        self._holds: dict[Seq, tuple[Instant, tuple[int, ...]]] = {
-            seq: (begin, request.pes)
-            for seq, request in before.started.items()
-            if request.pes and not request.pes_released
-        }
-        self._kept: dict[Seq, tuple[int, ...]] = {
-            seq: request.pes for seq, request in before.started.items() if request.pes_released
-        }
-        started = before.started
+    def __init__(self, trail: Trail, before: Site, begin: Instant) -> None:
+        self._trail, self._begin, started = trail, begin, before.started
+        self._pes = {seq: request.pes for seq, request in started.items()}
+        self._holds = {seq: begin for seq, request in started.items() if not request.pes_released}
         self._waits = {seq: begin for seq in before.requests if seq not in started}
 
-    def take(self, recorded: Recorded) -> Iterator[_What]:
-        """What is over by an event."""
+    def take(self, recorded: Recorded) -> None:
+        """Follow an event."""
         event: Any = recorded.event
         at = max(self._begin, recorded.at)
         if isinstance(event, ev.Submitted):
             self._waits[event.seq] = at
         elif isinstance(event, ev.Starting):
-            since = self._waits.pop(event.seq, None)
-            yield from () if since is None else ((since, at),)
-            self._holds[event.seq] = at, event.pes
+            self._waited(event.seq, at)
+            self._holds[event.seq], self._pes[event.seq] = at, event.pes
         elif isinstance(event, ev.Resumed) and event.seq not in self._holds:
-            self._holds[event.seq] = at, event.pes or self._kept.get(event.seq, ())
+            self._holds[event.seq], self._pes[event.seq] = at, event.pes or self._pes.get(event.seq, ())
         elif isinstance(event, ev.Requeued):
-            yield from self._over(event.seq, at)
+            self._held(event.seq, at)
             self._waits[event.seq] = at
         elif isinstance(event, ev.Ended | ev.Exiting) or (isinstance(event, ev.Suspended) and event.parked):
-            self._kept[event.seq] = self._holds.get(event.seq, (at, ()))[1]
-            yield from self._over(event.seq, at)
+            self._held(event.seq, at)
         elif isinstance(event, ev.Deleted) and not event.indices:
-            since = self._waits.pop(event.seq, None)
-            yield from () if since is None else ((since, at),)
+            self._waited(event.seq, at)
 
-    def _over(self, seq: Seq, at: Instant) -> Iterator[_What]:
-        held = self._holds.pop(seq, None)
-        if held is not None and held[1]:
-            yield seq, HeldPes(held[0], at, held[1])
+    def _held(self, seq: Seq, at: Instant) -> None:
+        since = self._holds.pop(seq, None)
+        if since is not None and self._pes[seq]:
+            self._trail.hold(number_of(seq), HeldPes(since, at, self._pes[seq]))
 
-    def end(self, at: Instant) -> Iterator[_What]:
-        """What is not over by then."""
+    def _waited(self, seq: Seq, at: Instant) -> None:
+        since = self._waits.pop(seq, None)
+        if since is not None and at >= since:
+            self._trail.wait(since, at)
+
+    def end(self, at: Instant) -> None:
+        """Add what is not over by then."""
         for seq in list(self._holds):
-            yield from self._over(seq, at)
-        waits: Mapping[Seq, Instant] = self._waits
-        yield from ((since, at) for since in waits.values())
+            self._held(seq, at)
+        for seq in list(self._waits):
+            self._waited(seq, at)

@@ -1,4 +1,4 @@
-"""The flight recorder: pass by pass who was looked at, who was started, and why the others were not."""
+"""The flight recorder: what each pass considered, what it started, and why the others were not started."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +10,7 @@ from nqspy.model.event import Recorded
 from nqspy.model.ids import Instant, Seq, array_of
 from nqspy.model.reasons import Reason
 from nqspy.model.site import Site
+from nqspy.report.time_text import Zone
 from nqspy.sim.replay.what_if import Replayed
 
 BEFORE = 600_000
@@ -18,53 +19,41 @@ MOST = 200
 """Requests that one pass names at most."""
 
 
-class PassSteps:
-    """The passes of a time, as a follower makes them again."""
+def passes(found: Replayed, begin: Instant, end: Instant) -> Iterator[dict[str, Any]]:
+    """Go through a time pass by pass; yield of each that decided anything ``at asked as_of n`` of it,
+    ``shift``, ``started[{request pes forced}]``, ``waits[{request queue code who text}]`` in the order in
+    which it considered them, ``queues[{queue code who text}]``: why it started no more of each, and what else
+    it did."""
+    was, events = found.was, found.recording.events
+    while was.place < len(events) and events[was.place].at < end:
+        before = was.place
+        was.step()
+        recorded = events[before]
+        if isinstance(recorded.event, ev.Decided) and recorded.at >= begin:
+            yield _pass(was, found.zone, recorded, [each.event for each in events[before + 1 : was.place]])
 
-    def __init__(self, found: Replayed, begin: Instant, end: Instant) -> None:
-        self._found, self._begin, self._end = found, begin, end
-        self._zone = found.zone
 
-    def passes(self) -> Iterator[dict[str, Any]]:
-        """Each pass that decided anything: ``at asked as_of n`` of it, ``shift``, ``started[{request pes
-        forced}]``, ``waits[{request queue code who text}]`` in the order in which they were looked at,
-        ``queues[{queue code who text}]``: why the rest of each was not, and what else it did."""
-        was = self._found.was
-        events = self._found.recording.events
-        while was.place < len(events) and events[was.place].at < self._end:
-            before = was.place
-            recorded = events[before]
-            was.step()
-            if isinstance(recorded.event, ev.Decided) and recorded.at >= self._begin:
-                yield self._told(was, recorded, events[before + 1 : was.place])
+def _pass(was: Follower, zone: Zone, recorded: Recorded, followed: list[Any]) -> dict[str, Any]:
+    event, site, plan = recorded.event, was.site, was.engine.plan
+    assert isinstance(event, ev.Decided)
+    return {
+        "n": recorded.n,
+        "at": zone.text(recorded.at),
+        "asked": zone.text(event.asked or recorded.at),
+        "as_of": event.as_of,
+        "shift": site.shift.current,
+        "started": [_started(site, each) for each in followed if each.kind == "starting"],
+        "waits": [_reason(site, seq, why) for seq, why in _looked_at(plan)],
+        "queues": [{"queue": name, **_said(why)} for name, why in plan.reasons.closing.items()],
+        "short_of_pes": plan.short_of_pes,
+        "failures": [{"exit": each.exit, "text": each.text} for each in plan.failures],
+        "others": [_other(site, each) for each in followed if each.kind != "starting"],
+    }
 
-    def _told(self, was: Follower, recorded: Recorded, followed: Any) -> dict[str, Any]:
-        event, site, plan = recorded.event, was.site, was.engine.plan
-        assert isinstance(event, ev.Decided)
-        return {
-            "n": recorded.n,
-            "at": self._zone.text(recorded.at),
-            "asked": self._zone.text(event.asked or recorded.at),
-            "as_of": event.as_of,
-            "shift": site.shift.current,
-            "started": [
-                self._started(site, each.event) for each in followed if each.event.kind == "starting"
-            ],
-            "waits": [_reason(site, seq, why) for seq, why in _looked_at(plan)],
-            "queues": [{"queue": name, **_said(why)} for name, why in plan.reasons.closing.items()],
-            "short_of_pes": plan.short_of_pes,
-            "failures": [{"exit": each.exit, "text": each.text} for each in plan.failures],
-            "others": [_other(site, each.event) for each in followed if each.event.kind != "starting"],
-        }
 
-    def _started(self, site: Site, event: ev.Starting) -> dict[str, Any]:
-        name = _name(site, event.seq)
-        return {
-            "request": site.id_of(event.seq),
-            "name": name,
-            "pes": list(event.pes),
-            "forced": event.forced,
-        }
+def _started(site: Site, event: ev.Starting) -> dict[str, Any]:
+    name, pes = _name(site, event.seq), list(event.pes)
+    return {"request": site.id_of(event.seq), "name": name, "pes": pes, "forced": event.forced}
 
 
 def _looked_at(plan: Plan) -> list[tuple[Seq, Reason]]:

@@ -47,7 +47,7 @@ STEP = 100
 """Events between two words of how far it is."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Gathered:
     """What a replay needs: nothing of it is read later. ``versions``: the user exits that were loaded;
     ``failures``: what these failed at shortly before."""
@@ -59,14 +59,11 @@ class Gathered:
 
 
 @dataclass
-class Replayed:
+class Replayed(Gathered):
     """A time of a home's journal: ``before``, the site as it began. Where nothing is other than it was,
     ``was`` has gone through it event by event; else ``off`` is a course without the change and ``would`` one
     with it, by ``exits``; ``moves``: why starts moved."""
 
-    zone: Zone
-    recording: Recording
-    versions: ExitVersions
     was: Follower
     before: Site
     off: Course | None = None
@@ -85,23 +82,17 @@ def gathered(
     past: RecordedPast,
     since: Instant | None = None,
     until: Instant | None = None,
-    courses: int = 2,
     now: Sequence[Source] | None = None,
 ) -> Gathered:
     """What the journal has from ``since`` to ``until``; ``now``: the user exits in force, by default those in
     the home's folder. No code of the site is run. Raises NotReplayed."""
-    recording = past.recording(since, until, courses)
+    recording = past.recording(since, until)
     first = recording.events[0]
     failures = past.failures(first.n - 1, Instant(first.at - RETRY))
     versions = past.exit_versions(recording.events, files_in(past.home / "exits") if now is None else now)
-    _load_calendar(past, first.at)
-    return Gathered(past.zone, recording, versions, failures)
-
-
-def _load_calendar(past: RecordedPast, at: Instant) -> None:
-    """Reads what there is of zones and holidays."""
     site = past.now_site
-    timetable.next_firing(site.settings, site.timezone, at)
+    timetable.next_firing(site.settings, site.timezone, first.at)  # it reads what there is of zones
+    return Gathered(past.zone, recording, versions, failures)
 
 
 def beginning(what: Gathered) -> Replayed:
@@ -109,7 +100,7 @@ def beginning(what: Gathered) -> Replayed:
     exits = RecordedExits(what.versions)
     was = Follower(what.recording, exits, exits)
     exits.failed_before(was.site, what.failures)
-    return Replayed(what.zone, what.recording, what.versions, was, twin_of(was.site))
+    return Replayed(what.zone, what.recording, what.versions, what.failures, was, twin_of(was.site))
 
 
 def replayed(what: Gathered, other: Other = AS_IT_WAS, far: Far = lambda done: None) -> Replayed:
@@ -123,22 +114,22 @@ def replayed(what: Gathered, other: Other = AS_IT_WAS, far: Far = lambda done: N
                 found.was.follow(min(until, len(found.was.events)))
                 far(found.was.place)
         else:
-            _other_course(found, what, other, far)
+            _other_course(found, other, far)
     return found
 
 
-def _other_course(found: Replayed, what: Gathered, other: Other, far: Far) -> None:
+def _other_course(found: Replayed, other: Other, far: Far) -> None:
     """Lay a course without the change and one with it side by side: they take requests in alike."""
-    others = other.exits is not None and what.versions.unlike(other.exits)
+    others = other.exits is not None and found.versions.unlike(other.exits)
     change = replace(other.change, routed=other.change.routed or others)
     without = replace(change, commands=(), again=nothing_again, files=False)
-    then, found.exits = RecordedExits(what.versions), RecordedExits(what.versions, other.exits)
+    then, found.exits = RecordedExits(found.versions), RecordedExits(found.versions, other.exits)
     found.off = Course(found.recording, then, then, without)
     found.would = Course(found.recording, found.exits, found.exits, change)
     if found.exits.problems:
         raise NotReplayed(found.exits.problems[0])
     for exits in (then, found.exits):
-        exits.failed_before(found.before, what.failures)
+        exits.failed_before(found.before, found.failures)
     try:
         found.moves = side_by_side(found.off, found.would, far)
     except NqspyError as error:
