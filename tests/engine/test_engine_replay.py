@@ -1,5 +1,6 @@
 """A journal gone through again is the same to the event."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -13,9 +14,11 @@ from nqspy.core.no_exits import NoExits
 from nqspy.engine.replay.course import Course, CourseChange, side_by_side
 from nqspy.engine.replay.follow import Follower
 from nqspy.engine.replay.recording import Recording
+from nqspy.engine.virtual.attempts import ENDLESS
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import observations as ob
+from nqspy.model.event import Recorded
 from nqspy.model.requests import Ending, Used
 from nqspy.model.site import Site
 from nqspy.store.journal import SqliteJournal
@@ -54,9 +57,9 @@ def course(centre: Centre, *lines: str) -> tuple[Course, Course]:
     return was, would
 
 
-def happened(course: Course) -> list:
-    """What happened in a course, without what the change set and the numbers of events."""
-    ours = (each for each in course.made if getattr(each.event, "source", "") != "replay")
+def happened(events: Iterable[Recorded]) -> list:
+    """What happened, without what a change set and the numbers of events."""
+    ours = (each for each in events if getattr(each.event, "source", "") != "replay")
     return [
         (each.at, structs.replace(each.event, as_of=0) if hasattr(each.event, "as_of") else each.event)
         for each in ours
@@ -70,7 +73,25 @@ def test_a_change_that_changes_nothing_leaves_the_night_as_it_was(happenings):
     live(centre, happenings)
     centre.later(hours=30)
     was, would = course(centre, "set sched_factor time 1")
-    assert happened(was) == happened(would)
+    assert happened(was.made) == happened(would.made)
+
+
+def test_a_course_without_a_change_is_what_happened():
+    """Ends by themselves, at a limit, by an order and without a trace; a person moves and deletes."""
+    centre = Centre(pes=2, length=600)
+    for line in ("anne", "ben wall=5:00", "anne pes=2", "ben", "anne name=lost", "ben", "anne"):
+        centre.submit(line)
+        centre.later(seconds=1)
+    centre.qmgr("delete request 4")
+    centre.later(minutes=11)
+    assert centre.state(5) == centre.state(6) == "running"
+    centre.sim.feed([ob.ObservedLost(5, 1)])
+    centre.later(minutes=1)
+    centre.ask(cm.Delete(("6",), force=True))
+    centre.later(hours=2)
+    was, _ = course(centre, "set machine pes=3")
+    assert happened(was.made) == happened(centre.journal.events())
+    assert (was.hands.unknown[2], was.hands.unknown[6]) == ((300_000, ENDLESS), None)
 
 
 @settings(max_examples=examples(300), deadline=None)
@@ -109,4 +130,4 @@ def test_what_a_start_finds_comes_before_what_came_by_time_and_both_come_again(t
     assert not unlike(centre.journal)
     was, would = course(centre, "set queue batch enabled=yes", "set global run_limit=1")
     assert was.started == would.started == {1, 2, 3, 4}
-    assert happened(was) != happened(would)
+    assert happened(was.made) != happened(would.made)

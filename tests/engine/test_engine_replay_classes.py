@@ -25,7 +25,7 @@ def test_a_night_with_classes_is_the_same_and_goes_to_its_end_under_other_settin
     centre.later(days=2)
     assert not unlike(centre.journal)
     was, would = course(centre, "set class production wait=5:00")
-    assert happened(was) == happened(would)
+    assert happened(was.made) == happened(would.made)
     was, would = course(centre, "set class production wait=1:00", "set class interactive do_not_disturb=3")
     would.site.check()
     if takes <= int(keep) * 1000:  # else they may do nothing but move: `show gang` warns of that

@@ -12,10 +12,9 @@ from nqspy.model.ids import Instant
 from nqspy.model.site import Site
 from nqspy.report.time_text import zone_of
 from nqspy.sim.replay import texts
-from nqspy.sim.replay.apart import apart
+from nqspy.sim.replay.apart import NotReplayed, apart
 from nqspy.sim.replay.command import read_commands, time_asked
 from nqspy.sim.replay.exits import PATIENCE, ExitVersions, RecordedExits, files_in
-from nqspy.sim.replay.wrong import NotReplayed
 from nqspy.sim.trying import texts as trial_texts
 from nqspy.userexit.call_stats import RETRY
 

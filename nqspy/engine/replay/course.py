@@ -83,7 +83,8 @@ class Course(VirtualRun):
         self.events, self.change = recording.events, change or CourseChange()
         self._lives = Lives((*recording.events, *recording.after))
         journal = ReplayJournal(recording.ended, site.at)
-        super().__init__(journal, self._lives.run, site.at, exits, AtOnce(exits))
+        told = any(isinstance(each.event, ev.Decided) and each.event.samples for each in recording.events)
+        super().__init__(journal, self._lives.run, site.at, exits, AtOnce(exits), sampled=told)
         self.executor = self.hands = RecordedHands(self.heap, self._lives, site.moves)
         self._then, self._plan, self._changed = then or ExitsThen(), Plan(), False
         self.place = 0
@@ -124,9 +125,9 @@ class Course(VirtualRun):
 
     def feed(self, inputs: Sequence[Any], asked: Any = ()) -> None:
         """Give the engine what is seen now, then one by one what the journal has."""
-        acts = [each for each in inputs if isinstance(each, _Act)]
-        if acts:
-            asked = self._happens(acts)
+        due = [each for each in inputs if isinstance(each, _Act)]
+        if due:
+            asked = self._happens(due)
             inputs = [each for each in inputs if not isinstance(each, _Act)]
         super().feed(inputs, asked)
 
@@ -142,9 +143,9 @@ class Course(VirtualRun):
 
     # ------------------------------------------------------------ what happens again
 
-    def _happens(self, acts: Sequence[_Act]) -> Iterator[Input]:
+    def _happens(self, due: Sequence[_Act]) -> Iterator[Input]:
         """Yield the inputs of what comes about; each is made when those before it were taken."""
-        for act in acts:
+        for act in due:
             if act.place < 0:
                 yield from self._change()
                 continue

@@ -13,7 +13,11 @@ from typing import IO, Any, NoReturn
 
 from nqspy.decider import sandbox
 from nqspy.model.errors import NqspyError
-from nqspy.sim.replay.wrong import NotReplayed
+
+
+class NotReplayed(NqspyError):
+    """There is nothing to replay, or what was asked for cannot be: its text says why, in one line."""
+
 
 MEMORY = 8 << 30
 """Bytes that it may take beyond what it begins with."""

@@ -11,7 +11,7 @@ from nqspy.model.configure import object_paths
 from nqspy.model.settings import Settings
 from nqspy.model.shifts import Shift
 from nqspy.qmgr.parser import ParseError, parse_text
-from nqspy.sim.replay.wrong import NotReplayed
+from nqspy.sim.replay.apart import NotReplayed
 
 _ROUTING = ("queue/", "default/")
 """Paths of settings that may have requests routed otherwise."""

@@ -17,11 +17,10 @@ from nqspy.rpc.home import resolve_home
 from nqspy.rpc.messages import plain
 from nqspy.rpc.program import run
 from nqspy.sim.replay import changes, picture, steps, texts
-from nqspy.sim.replay.apart import Far, apart
+from nqspy.sim.replay.apart import Far, NotReplayed, apart
 from nqspy.sim.replay.comparison import NightComparison, data_of
 from nqspy.sim.replay.past import RecordedPast
 from nqspy.sim.replay.what_if import Gathered, Other, beginning, exits_of, gathered, replayed
-from nqspy.sim.replay.wrong import NotReplayed
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 

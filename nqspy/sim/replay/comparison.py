@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from nqspy.engine.replay.course import OURS
 from nqspy.engine.replay.recording import CALENDAR
-from nqspy.model import codec
 from nqspy.model import events as ev
 from nqspy.model.event import Event, Recorded
 from nqspy.model.ids import Instant, Seq
@@ -64,7 +63,7 @@ class NightComparison:
         self.left: Instant | None = None
         self.differences = self.wrong = sum(each.events for each in found.was.differences)
         if found.would is not None:
-            self.wrong = _elsewhere(_first_starts(events), self.was.starts, self.end)
+            self.wrong = _elsewhere(events, self.was.starts, self.end)
             self.differences, self.left = _unlike(self.base, found.would.made, self.end)
         if found.would is not None and self.left is not None:
             self.would = figures(before, found.would.made, self.begin, self.end, charge)
@@ -183,16 +182,9 @@ def _is_same(one: Recorded, other: Recorded) -> bool:
     return one.at == other.at and (one.event == other.event or _key(one) == _key(other))
 
 
-def _first_starts(events: Iterable[Recorded]) -> dict[Seq, Instant]:
-    found: dict[Seq, Instant] = {}
-    for recorded in events:
-        if isinstance(recorded.event, ev.Starting):
-            found.setdefault(recorded.event.seq, recorded.at)
-    return found
-
-
-def _elsewhere(then: Mapping[Seq, Instant], starts: Mapping[Seq, Instant], end: Instant) -> int:
-    """Return how many requests are not started within a second of when they were."""
+def _elsewhere(events: Sequence[Recorded], starts: Mapping[Seq, Instant], end: Instant) -> int:
+    """Return how many requests are not started within a second of when they were first."""
+    then = {each.event.seq: each.at for each in reversed(events) if isinstance(each.event, ev.Starting)}
     now = {seq: at for seq, at in starts.items() if at < end}
     return sum(_kind(then.get(seq), now.get(seq)) != "same" for seq in {*then, *now})
 
@@ -209,7 +201,7 @@ def _key(recorded: Recorded) -> tuple[Instant, str, str]:
         event = replace(event, as_of=0)
     elif isinstance(event, ev.SettingsChanged) and event.who == CALENDAR:
         event = replace(event, changes=())  # what is set besides is no difference: what follows from it is
-    return recorded.at, event.kind, repr(codec.decode(event.kind, codec.encode(event)))
+    return recorded.at, event.kind, repr(event)
 
 
 def data_of(comparison: NightComparison) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from nqspy.model.requests import Dependency
 from nqspy.model.site import Site
 from nqspy.ports import EndedRow
 from nqspy.report.time_text import Zone, zone_of
+from nqspy.sim.replay.apart import NotReplayed
 from nqspy.sim.replay.exits import ExitVersions, Files
-from nqspy.sim.replay.wrong import NotReplayed
 from nqspy.store.errors import StoreError
 from nqspy.store.former_sites import latest_before
 from nqspy.store.reader import Reader

@@ -16,8 +16,8 @@ from nqspy.sim.batch import HeldPes, NotSimulated
 from nqspy.sim.pictures.album import FORMATS, write
 from nqspy.sim.pictures.gantt import chart
 from nqspy.sim.pictures.utilisation import strips
+from nqspy.sim.replay.apart import NotReplayed
 from nqspy.sim.replay.comparison import NightComparison
-from nqspy.sim.replay.wrong import NotReplayed
 from nqspy.sim.trail import Trail
 
 WAS, WOULD = "as it was", "as it would be"

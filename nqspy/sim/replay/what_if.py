@@ -18,10 +18,9 @@ from nqspy.model.ids import Instant
 from nqspy.model.site import Site
 from nqspy.model.twin import twin_of
 from nqspy.report.time_text import Zone
-from nqspy.sim.replay.apart import Far
+from nqspy.sim.replay.apart import Far, NotReplayed
 from nqspy.sim.replay.exits import Choice, ExitVersions, RecordedExits, files_in
 from nqspy.sim.replay.past import RecordedPast
-from nqspy.sim.replay.wrong import NotReplayed
 from nqspy.sim.running import calm
 from nqspy.userexit.call_stats import RETRY
 from nqspy.userexit.loader import Source
