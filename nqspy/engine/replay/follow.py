@@ -43,24 +43,24 @@ class ExitsThen:
 
 
 class ComingUp(Observed):
-    """What a start of the daemon is noted by, and what it found: before what has come by time alone."""
+    """The event that notes a start of the daemon, or what the start found: before what came by time alone."""
 
 
 class CourseDifference(Struct, frozen=True):
-    """Where a replay parts from its journal: what that has there, and what came of the replay instead."""
+    """A place where a replay is not the journal: what that has there, and what came of the replay instead."""
 
     was: tuple[Recorded, ...]
     would: tuple[Recorded, ...]
 
     @property
     def events(self) -> int:
-        """How many events differ."""
+        """Number of events that differ."""
         return max(len(self.was), len(self.would))
 
 
 class Follower:
-    """Goes through ``recording``; ``place`` is how many of its events were met, ``differences`` where what
-    came of it was not what happened: the site is put right there, and it goes on.
+    """Go through ``recording``; ``place``: so many of its events were met; ``differences``: places at which
+    what came of it was not what happened: the site is put right there, and it goes on.
 
     ``then``: user exits as they were. Nothing is carried out: the journal has what became of it.
     """
@@ -97,13 +97,13 @@ class Follower:
     # ------------------------------------------------------------ going on
 
     def follow(self, until: int | None = None) -> None:
-        """Goes on until so many events were met, None: all."""
+        """Go on until so many events were met, None: all."""
         last = len(self.events) if until is None else until
         while self.place < last:
             self.step()
 
     def step(self) -> None:
-        """Lets happen what comes next, and all that follows from it."""
+        """Let happen what comes next, and all that follows from it."""
         if not self._begun:
             self._begun = True
             self._ask_as_of(self._first)
@@ -118,7 +118,7 @@ class Follower:
             self._met(self.events[place])
 
     def _ways(self, recorded: Recorded) -> Iterator[Sequence[Input]]:
-        """What may have brought an event about: the first that brings about anything did."""
+        """Yield inputs that may have brought an event about: the first that bring about anything did."""
         event = recorded.event
         if isinstance(event, ev.Decided):
             yield self._decision(event)
@@ -131,14 +131,14 @@ class Follower:
             yield ((ComingUp if self._comes_up() else Observed)(self._like(is_input)),)
 
     def _comes_up(self) -> bool:
-        """Whether the next event was told while the daemon was started: settings are changed only then."""
+        """True if the next event came while the daemon was started: settings are changed only behind that."""
         before = self.events[self.place - 1].event if self.place else None
         event = self.events[self.place].event
         found = isinstance(before, ev.DaemonStarted) and not isinstance(event, _LATER)
         return found or isinstance(event, ev.DaemonStarted)
 
     def _like(self, wanted: Callable[[ev.Event], bool]) -> tuple[ev.Event, ...]:
-        """The next events of that kind that came together, and with no pass in between."""
+        """Return the next events of that kind that came together, and with no pass in between."""
         events, passes = self.events, self.recording.passes
         before = events[self.place]
         found = [before.event]
@@ -152,7 +152,7 @@ class Follower:
         return tuple(found)
 
     def _feed(self, inputs: Sequence[Input], now: Instant) -> list[Recorded]:
-        """Gives the engine what happens now; what came of it."""
+        """Give the engine what happens now; return what came of it."""
         made = list[Recorded]()
         outcome = self._take(inputs, now)
         made += outcome.happened
@@ -175,7 +175,7 @@ class Follower:
     # ------------------------------------------------------------ what came of it
 
     def _meet(self, made: Sequence[Recorded]) -> bool:
-        """Whether what came is what happened; up to where it is, that is met."""
+        """Return whether what came is what happened; up to where it is, that is met."""
         for each in made:
             if self.place == len(self.events) or not _same(each, self.events[self.place]):
                 return False
@@ -183,7 +183,7 @@ class Follower:
         return bool(made)
 
     def _put_right(self, began: int, made: Sequence[Recorded]) -> None:
-        """Notes a difference; the site is made what it was when all that belongs together had happened."""
+        """Note a difference; the site is made what it was when all that belongs together had happened."""
         first, last = self.place, max(self.place, began) + 1
         while last < len(self.events) and not _begins_anew(self.events[last].event):
             last += 1
@@ -207,7 +207,7 @@ class Follower:
     # ------------------------------------------------------------ passes
 
     def _ask_as_of(self, n: int) -> None:
-        """Asks for the pass that was asked for then, if its plan came later."""
+        """Ask for the pass that was asked for then, if its plan came later."""
         for place in self.recording.passes.get(n, ()):
             if place >= self.place and self._came_later(place):
                 self._ask(place)
@@ -238,7 +238,7 @@ class Follower:
         return [each.event.seq for each in own if isinstance(each.event, ev.Starting)]
 
     def _decision(self, event: ev.Decided) -> Sequence[Input]:
-        """The plan that comes now, or the wish for one at once."""
+        """Return the plan that comes now, or the wish for one at once."""
         alone = self.place + 1 == len(self.events) or not of_pass(self.events[self.place + 1].event)
         told = bool(event.failures or event.ready) or not alone
         short = self._short if told else not event.short_of_pes

@@ -79,8 +79,8 @@ class NightComparison:
     # ------------------------------------------------------------ starts
 
     def counts(self, seqs: Iterable[Seq] | None = None) -> dict[str, int]:
-        """How many of these (None: all) start earlier, later, at the same time; ``never``: not any more
-        within the time that was looked at, ``new``: only now."""
+        """Return how many of these (None: all) start earlier, later, at the same time; ``never``: only in the
+        first course, ``new``: only in the second."""
         found = dict.fromkeys(("earlier", "later", "same", "never", "new"), 0)
         for seq in self.seqs if seqs is None else seqs:
             kind = _kind(self.was.starts.get(seq), self.would.starts.get(seq))
@@ -89,7 +89,7 @@ class NightComparison:
         return found
 
     def by(self, which: str) -> dict[str, list[Seq]]:
-        """The requests that were started in either course by ``group`` or ``owner``."""
+        """Return the requests that were started in either course by ``group`` or ``owner``."""
         found: dict[str, list[Seq]] = {}
         for seq in self.seqs:
             found.setdefault(str(getattr(self.request(seq), which)), []).append(seq)
@@ -146,14 +146,14 @@ def _kind(was: Instant | None, would: Instant | None) -> str | None:
 
 
 class _Passing:
-    """Who is started before whom it was started behind."""
+    """Requests that start before others behind which they had started."""
 
     def __init__(self, was: Mapping[Seq, Instant], would: Mapping[Seq, Instant]) -> None:
         self._was, self._would = was, would
         self._order = sorted(would, key=lambda seq: (would[seq], seq))
 
     def of(self, seq: Seq) -> tuple[Seq, ...]:
-        """The first of those that this one lets pass."""
+        """Return the first of those that a request lets pass."""
         found: list[Seq] = []
         was, would = self._was[seq], self._would.get(seq)
         for other in self._order:
