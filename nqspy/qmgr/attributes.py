@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from functools import cache
+from typing import cast
 
 from msgspec import Struct
 
 from nqspy.core import features as features  # declares the features' settings
 from nqspy.model import registry
+from nqspy.model.options import OPTIONS, Option
 from nqspy.model.tree import Declared, Unit
 from nqspy.qmgr.cursor import Keyword, keywords
 
@@ -76,53 +78,17 @@ class AskAttribute(Struct, frozen=True):
     info: Declared
 
 
-def _ask(
-    name: str, path: str, unit: Unit, doc: str, high: int | None = None, low: int | None = None
-) -> tuple[str, AskAttribute]:
-    return name, AskAttribute(path, Declared(unit, None, doc, low=low, high=high, name=name))
-
-
-MODIFY = dict(
-    (
-        _ask("cpu_limit", "ask/cpu", "time", "CPU time of the request"),
-        _ask("wall_limit", "ask/wall", "time", "wall-clock time of the request"),
-        _ask("best_guess", "ask/best_guess", "time", "how long it will run, as its owner thinks"),
-        _ask("memory_limit", "ask/memory", "size", "memory of the request"),
-        _ask("pe_limit", "ask/pes", "count", "PEs of the request"),
-        _ask("process_limit", "ask/per_request/process_limit", "count", "processes of the request", low=2),
-        _ask("nice", "ask/nice", "number", "nice value of the request", 19),
-        _ask(
-            "priority",
-            "priority",
-            "number",
-            "its place among its owner's own: higher goes first",
-            1023,
-            -1024,
-        ),
-        _ask("name", "name", "name", "name of the request"),
-        _ask("account", "account", "name", "account the request is charged to"),
-        _ask("shell", "shell", "name", "shell that runs the script"),
-        _ask("rerunnable", "rerunnable", "flag", "whether it may be run again"),
-        _ask("contract", "contract", "flag", "whether a hole shorter than its wall limit will do"),
-        _ask("job_class", "job_class", "name", "its job class, where its queue goes by classes"),
-        _ask("needs", "ask/needs", "names", "resources it needs, none: takes them back"),
-        _ask("consumables", "ask/consumables", "amounts", "units it asks for, none: takes them back"),
-        _ask("eligible", "eligible", "name", "not before this date (the forms of qsub -a), none: at once"),
-        _ask(
-            "array_limit",
-            "array/limit",
-            "count",
-            "indices of the array that run at a time at most, 0: any",
-        ),
-        _ask("queue", "queue", "name", "the queue it waits in"),
+def _attribute(option: Option) -> tuple[str, AskAttribute]:
+    unit = cast(Unit, "name" if option.unit == "date" else option.unit)
+    name = option.modify.removeprefix(_OF_A_PROCESS)
+    return name, AskAttribute(
+        option.path, Declared(unit, None, option.doc, low=option.low, high=option.high, name=name)
     )
-)
+
+
+_OF_A_PROCESS = "per_process/"
+_MODIFIABLE = [option for option in OPTIONS if option.modify]
+MODIFY = dict(_attribute(option) for option in _MODIFIABLE if not option.modify.startswith(_OF_A_PROCESS))
 """Attributes of ``modify request``."""
-
-MODIFY_PROCESS = dict(
-    (
-        _ask("cpu_limit", "ask/cpu_process", "time", "CPU time of each process"),
-        _ask("memory_limit", "ask/memory_process", "size", "memory of each process"),
-    )
-)
+MODIFY_PROCESS = dict(_attribute(option) for option in _MODIFIABLE if option.modify.startswith(_OF_A_PROCESS))
 """Attributes of ``modify request ID per_process``."""

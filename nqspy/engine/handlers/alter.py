@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 
 from nqspy.core.consumables import with_units
 from nqspy.core.runtime import wall_limit
@@ -18,13 +18,14 @@ from nqspy.model.cause import Cause
 from nqspy.model.commands import Delete
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import request_named
+from nqspy.model.options import OPTIONS
 from nqspy.model.people import Caller
 from nqspy.model.requests import Request, Spec, State
 from nqspy.model.site import Site
 from nqspy.model.units import format_time
 
-WHILE_RUNNING = frozenset(("ask/wall", "ask/best_guess", "name", "rerunnable", "owner", "job_class"))
-"""Paths that can still matter to a running request; besides, all of its mail and its output's places."""
+WHILE_RUNNING = frozenset(("owner", *(option.path for option in OPTIONS if option.when == "running")))
+"""Paths that can still matter to a running request, and all of its mail."""
 _PLACES = {
     "stdout": "stdout", "keep_stdout": "stdout", "stderr": "stderr", "keep_stderr": "stderr",
 }  # fmt: skip
@@ -34,17 +35,20 @@ _NO_NOTES = ("after", "")
 
 
 def having(node: Any, name: str, value: Any) -> Any:
-    """A spec (or a part of one) with another value of the right kind. Raises Refusal."""
-    value = () if value is None and name in ("needs", "consumables") else value
-    fields: dict[str, Any] = msgspec.to_builtins(node)
+    """Return a spec (or a part of one) with another value of the right kind; None is the empty one, if the
+    field has that by default. Raises Refusal."""
+    if value is None:
+        default = next((field.default for field in fields(node) if field.name == name), None)
+        value = default if default in ("", ()) else None
+    builtins: dict[str, Any] = msgspec.to_builtins(node)
     try:
-        return msgspec.convert(fields | {name: value}, type(node))
+        return msgspec.convert(builtins | {name: value}, type(node))
     except msgspec.ValidationError:
         raise Refusal("bad_modification", value=value, name=name) from None
 
 
 def altered(site: Site, spec: Spec, head: str, rest: str, value: Any) -> Spec:
-    """Return the spec with another output, mail, umask, limit of its array (``array/limit``) or note
+    """Return the spec with another output, mail, limit of its array (``array/limit``) or note
     (``attributes/NAME``: values, none: taken back), or with another number of units of a consumable
     (``units/NAME``). Raises Refusal."""
     if head == "units" and rest:
@@ -56,16 +60,13 @@ def altered(site: Site, spec: Spec, head: str, rest: str, value: Any) -> Spec:
         return replace(spec, output=having(spec.output, rest, value))
     if head == "mail" and rest in spec.mail.__struct_fields__:
         return replace(spec, mail=having(spec.mail, rest, value))
-    if head in ("umask", "layout") and not rest:
-        changed: Spec = having(spec, head, value)
-    elif head == "attributes" and rest not in _NO_NOTES and ":" not in rest:
+    if head == "attributes" and rest not in _NO_NOTES and ":" not in rest:
         others = [each for each in spec.attributes if each.partition(":")[0] != rest]
         noted = value if isinstance(value, list) else [] if value is None else [value]
         more = [f"{rest}:{each}" if each is not True else rest for each in noted]
-        changed = having(spec, head, (*others, *more))
-    else:
-        raise Refusal("not_modifiable", path=f"{head}/{rest}" if rest else head)
-    return changed
+        changed: Spec = having(spec, head, (*others, *more))
+        return changed
+    raise Refusal("not_modifiable", path=f"{head}/{rest}" if rest else head)
 
 
 # ---------------------------------------------------------------- of running requests

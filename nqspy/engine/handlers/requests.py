@@ -22,6 +22,7 @@ from nqspy.model.actions import Adjust, Kill, Notify, Resume, Signal, Suspend
 from nqspy.model.cause import Cause
 from nqspy.model.errors import Refusal
 from nqspy.model.indices import Runs
+from nqspy.model.options import OPTIONS
 from nqspy.model.people import Caller
 from nqspy.model.queues import Queue
 from nqspy.model.requests import STARTED, Request, Spec, State
@@ -256,37 +257,25 @@ def _keep_text(tx: Transaction, spec: Spec) -> None:
     room.taken()
 
 
-_SPEC_FIELDS = (
-    "name", "priority", "eligible", "shell", "account", "rerunnable", "contract", "mold", "job_class",
-)  # fmt: skip
-AS_OWNER = frozenset(("shell", "output", "workdir", "args", "environment", "script", "umask"))
+MODIFIABLE = frozenset(option.path for option in OPTIONS if option.when)
+AS_OWNER = frozenset(("workdir", "args", "environment", "script")) | {
+    option.path.partition("/")[0] for option in OPTIONS if option.as_owner
+}
 """What a request runs, and where and for whom it reads and writes, as its owner."""
-_ASK_FIELDS = (
-    "cpu",
-    "cpu_process",
-    "wall",
-    "best_guess",
-    "memory",
-    "memory_process",
-    "pes",
-    "nice",
-    "needs",
-    "consumables",
-)
 
 
 def _modified(site: Site, spec: Spec, values: dict[str, Any]) -> Spec:
     for path, value in values.items():
         head, _, rest = path.partition("/")
-        if head in _SPEC_FIELDS and not rest:
-            spec = alter.having(spec, head, value or "" if head == "job_class" else value)
-            spec = replace(spec, name_given=True) if head == "name" else spec
-        elif head == "ask" and rest in _ASK_FIELDS:
+        if head == "ask" and path in MODIFIABLE and "/" not in rest:
             spec = replace(spec, ask=alter.having(spec.ask, rest, value))
         elif head == "ask" and rest in declared(Queue):
             others = {name: each for name, each in spec.ask.others if name != rest}
             others |= {} if value is None else {rest: value}
             spec = replace(spec, ask=alter.having(spec.ask, "others", tuple(others.items())))
+        elif path == head and path in MODIFIABLE:
+            spec = alter.having(spec, head, value)
+            spec = replace(spec, name_given=True) if head == "name" else spec
         else:
             spec = alter.altered(site, spec, head, rest, value)
     return spec
