@@ -1,7 +1,7 @@
 """The four doors of the engine: Journal, Executor, Exits, Decider. Rooms on either side know only
 these."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypedDict
@@ -13,6 +13,7 @@ from nqspy.model.actions import Action, ExitFailure, Plan
 from nqspy.model.events import Deleted, Ended, Recorded
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.observations import Observation
+from nqspy.model.options import OPTIONS, Option
 from nqspy.model.reasons import Bounds
 from nqspy.model.requests import Request, Spec, Used
 from nqspy.model.site import Site
@@ -225,18 +226,38 @@ class OfferRound(Struct, frozen=True):
     refused: Mapping[Seq, Answer]
 
 
-CHANGEABLE: Mapping[str, type] = {
-    "queue": str, "priority": int, "group": str, "account": str, "name": str, "shell": str,
-    "date": int, "hold": bool, "cpu": int, "memory": int, "wall": int, "pes": int,
-    "attributes": tuple, "output": str, "error": str,
+class ChangedFields(TypedDict, total=False):
+    """Fields of a submission that a submit exit may change, as it writes them; None: it stays as it is."""
+
+    queue: str | None
+    priority: int | None
+    group: str | None
+    account: str | None
+    name: str | None
+    shell: str | None
+    date: Instant | None
+    hold: bool | None
+    cpu: int | str | None
+    memory: int | str | None
+    wall: int | str | None
+    pes: int | None
+    attributes: Iterable[str] | None
+    output: str | None
+    error: str | None
+
+
+CHANGEABLE: Mapping[str, Option] = {option.changes: option for option in OPTIONS if option.changes}
+"""Options that a submit exit may change, by its name for them."""
+_KINDS: Mapping[str, type] = {
+    "name": str, "path": str, "number": int, "count": int, "time": int, "size": int, "date": int,
+    "flag": bool, "names": tuple,
 }  # fmt: skip
-"""Fields of a submission that a submit exit may change, and what their values are: ``date`` an instant,
-``cpu`` and ``wall`` ms, ``memory`` bytes (these three UNLIMITED too), ``attributes`` texts."""
+"""The type of a changed option by its unit."""
 
 
 def is_change(name: str, value: object) -> bool:
-    """Whether a submit exit may change that field to that value, as far as its kind goes."""
-    kind = CHANGEABLE.get(name)
+    """True if a submit exit may change that option to a value of this type."""
+    kind = _KINDS[CHANGEABLE[name].unit] if name in CHANGEABLE else None
     if kind is tuple and isinstance(value, tuple):
         return all(type(word) is str for word in value)
     return type(value) is kind

@@ -4,8 +4,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
+from inspect import Parameter, Signature
 from math import ceil
-from typing import Any
+from typing import Any, Unpack
 
 from msgspec import Struct, structs
 
@@ -13,7 +14,7 @@ from nqspy.model.actions import Redate
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import ALIKE, BOUNDED, Bounds
 from nqspy.model.units import parse_size, parse_time
-from nqspy.ports import Answer, RequestView, Selection, is_change
+from nqspy.ports import CHANGEABLE, Answer, ChangedFields, RequestView, Selection, is_change
 from nqspy.userexit.errors import sayable
 
 
@@ -133,24 +134,7 @@ def redate(what: RequestView | Selection, date: Instant) -> Redate:
     return Redate(tuple(reach()) if callable(reach) else (_seq(what),), date, Seq(0), "")
 
 
-def changes(
-    *,
-    queue: str | None = None,
-    priority: int | None = None,
-    group: str | None = None,
-    account: str | None = None,
-    name: str | None = None,
-    shell: str | None = None,
-    date: Instant | None = None,
-    hold: bool | None = None,
-    cpu: int | str | None = None,
-    memory: int | str | None = None,
-    wall: int | str | None = None,
-    pes: int | None = None,
-    attributes: Iterable[str] | None = None,
-    output: str | None = None,
-    error: str | None = None,
-) -> Changes:
+def changes(**fields: Unpack[ChangedFields]) -> Changes:
     """submit: these fields of the submission become others; what is not named stays.
 
     ``date``: not before this instant; ``hold``: held as by its owner, or not; ``cpu`` and ``wall``: ms,
@@ -158,29 +142,34 @@ def changes(
     request; ``output`` and ``error``: paths, relative ones to the folder it was submitted from. Raises
     TypeError, BadValue.
     """
-    given = {name: value for name, value in locals().items() if value is not None}
-    return Changes({word: _change(word, value) for word, value in given.items()})
+    return Changes({word: _change(word, value) for word, value in fields.items() if value is not None})
+
+
+changes.__signature__ = Signature(  # type: ignore[attr-defined]
+    [Parameter(word, Parameter.KEYWORD_ONLY, default=None) for word in CHANGEABLE]
+)
 
 
 def _change(word: str, value: Any) -> Any:
-    if type(value) is str and word in _AMOUNTS:
-        value = _AMOUNTS[word](value)
-    elif word == "attributes" and isinstance(value, (list, set, frozenset)):
+    if word not in CHANGEABLE:
+        raise TypeError(f"changes() got an unexpected keyword argument {word!r}")
+    unit = CHANGEABLE[word].unit
+    if type(value) is str and unit in ("time", "size"):
+        value = parse_time(value) if unit == "time" else parse_size(value)
+    elif unit == "names" and isinstance(value, (list, set, frozenset)):
         value = tuple(value)
     if not is_change(word, value):
-        raise TypeError(f"changes() takes as {word} {_FORMS[word]}, not {value!r}")
+        raise TypeError(f"changes() takes as {word} {_FORMS[unit]}, not {value!r}")
     return value
 
 
-_FORMS = dict.fromkeys(("queue", "group", "account", "name", "shell"), "a text") | {
-    "priority": "a whole number", "pes": "a whole number", "date": "an instant, such as now",
-    "hold": "True or False", "cpu": 'a whole number of ms or a text like "10:00"',
-    "wall": 'a whole number of ms or a text like "10:00"', "attributes": "a list of texts",
-    "memory": 'a whole number of bytes or a text like "8mw"', "output": "a path as a text",
-    "error": "a path as a text",
+_FORMS = {
+    "name": "a text", "path": "a path as a text", "number": "a whole number", "count": "a whole number",
+    "date": "an instant, such as now", "flag": "True or False", "names": "a list of texts",
+    "time": 'a whole number of ms or a text like "10:00"',
+    "size": 'a whole number of bytes or a text like "8mw"',
 }  # fmt: skip
-"""What each field takes, in words."""
-_AMOUNTS: dict[str, Callable[[str], Any]] = {"cpu": parse_time, "wall": parse_time, "memory": parse_size}
+"""The form of a changed option by its unit, in words."""
 
 
 def _sentence(text: str) -> str:

@@ -9,12 +9,9 @@ from nqspy.engine.handlers.sizes import reshaped
 from nqspy.engine.handlers.spec import check_spec
 from nqspy.model.errors import Refusal, listed
 from nqspy.model.people import DEFAULT_GROUP
-from nqspy.model.requests import Ask, Output, Spec
+from nqspy.model.requests import Output, Spec
 from nqspy.model.site import Site
 from nqspy.ports import CHANGEABLE, SubmitAnswer
-
-_OWN = frozenset(("queue", "priority", "group", "account", "name", "shell", "attributes"))
-_ASK = frozenset(("cpu", "memory", "wall", "pes"))
 
 
 def changed(site: Site, spec: Spec, answer: SubmitAnswer) -> Spec:
@@ -22,14 +19,18 @@ def changed(site: Site, spec: Spec, answer: SubmitAnswer) -> Spec:
     makes no sense; queue, limits and access are looked at afterwards as for any submission."""
     if answer.refusal is not None:
         raise Refusal("exit_refused", said=answer.refusal, who=answer.who)
-    changes = {name: value for name, value in answer.changes.items() if name in CHANGEABLE}
-    before, own = spec, {name: value for name, value in changes.items() if name in _OWN}
-    spec = replace(spec, **own, ask=_ask(spec.ask, changes), output=_output(spec, changes))
-    spec = replace(spec, eligible=changes.get("date", spec.eligible), held=changes.get("hold", spec.held))
+    changes = {CHANGEABLE[name].path: value for name, value in answer.changes.items() if name in CHANGEABLE}
+    before, own = spec, dict[str, Any]()
+    ask, output = dict[str, Any](), dict[str, Any]()
+    for path, value in changes.items():
+        head, _, rest = path.partition("/")
+        part = {"ask": ask, "output": output}.get(head, own)
+        part[rest or head] = value
+    spec = replace(spec, **own, ask=replace(spec.ask, **ask), output=_output(spec, output))
     try:
-        spec = reshaped(site, before, spec, {f"ask/{name}": value for name, value in changes.items()})
+        spec = reshaped(site, before, spec, changes)
         check_spec(site, spec)
-        _check_group(site, spec, "group" in changes)
+        _check_group(site, spec, "group" in own)
     except Refusal as refusal:
         raise by_exit(refusal, answer.who) from None
     return spec
@@ -40,19 +41,13 @@ def by_exit(refusal: Refusal, who: str) -> Refusal:
     return Refusal("by_exit", said=refusal, who=who)
 
 
-def _ask(ask: Ask, changes: Mapping[str, Any]) -> Ask:
-    wanted = {name: value for name, value in changes.items() if name in _ASK}
-    return replace(ask, **wanted) if wanted else ask
-
-
-def _output(spec: Spec, changes: Mapping[str, Any]) -> Output:
+def _output(spec: Spec, paths: Mapping[str, str]) -> Output:
     """A path that is named counts: the file is neither kept elsewhere nor joined with the other."""
     output = spec.output
-    if "output" in changes:
-        path = _path(spec, changes["output"])
-        output = replace(output, stdout=path, keep_stdout=False)
-    if "error" in changes:
-        output = replace(output, stderr=_path(spec, changes["error"]), keep_stderr=False, join=False)
+    if "stdout" in paths:
+        output = replace(output, stdout=_path(spec, paths["stdout"]), keep_stdout=False)
+    if "stderr" in paths:
+        output = replace(output, stderr=_path(spec, paths["stderr"]), keep_stderr=False, join=False)
     return output
 
 
