@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from nqspy.core import route
 from nqspy.core.draft import Draft
-from nqspy.core.sight import Handed, Seen, SiteView
+from nqspy.core.sight import SiteView, handed, seen
 from nqspy.model.arrays import counted
 from nqspy.model.ids import Instant
 from nqspy.model.queues import Queue
@@ -31,8 +31,8 @@ def destination(
     if not exits.has("route"):
         return route.Routes(site, coming=coming).find(spec, pipe, groups, number=number)
     request, draft = _arriving(site, spec, pipe.name, exits, now)
-    seen, view = Seen(request, draft), SiteView(draft)  # the draft's own view would be a circle
-    return route.Routes(site, exits, view, coming).find(spec, pipe, groups, seen, number)
+    view = SiteView(draft)  # the draft's own view would be a circle
+    return route.Routes(site, exits, view, coming).find(spec, pipe, groups, seen(request, draft), number)
 
 
 def ask_submit(
@@ -42,7 +42,7 @@ def ask_submit(
     if not exits.has("submit"):
         return None
     request, draft = _arriving(site, spec, spec.queue, exits, now)
-    return exits.submit(Handed(request, draft, script), SiteView(draft))
+    return exits.submit(handed(request, draft, script), SiteView(draft))
 
 
 def _arriving(site: Site, spec: Spec, queue: str, exits: Exits, now: Instant) -> tuple[Request, Draft]:

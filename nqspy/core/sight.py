@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import chain
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, cast
 
 import numpy as np
 from msgspec import Struct
@@ -14,7 +14,9 @@ from msgspec import Struct
 from nqspy.model.columns import Columns, Ints
 from nqspy.model.ids import Instant, Seq, array_of, index_of
 from nqspy.model.machine import Machine
-from nqspy.model.requests import STARTED, Request, State, finite
+from nqspy.model.option_values import PLAIN, field_of, reader
+from nqspy.model.options import OPTIONS, Option
+from nqspy.model.requests import STARTED, Request, State
 from nqspy.model.site import Site
 from nqspy.ports import Answer, RequestView, Selection
 from nqspy.shares import FairShare, Stock
@@ -59,31 +61,29 @@ def _state(seen: "Seen") -> str:
     return (State.RUNNING if request.seq in seen._draft.starting else request.state).value
 
 
+_SEEN = {option.seen: option for option in OPTIONS if option.seen}
 _DIRECT: Mapping[str, str] = {
     "seq": "seq",
-    "name": "spec.name",
-    "name_given": "spec.name_given",
     "owner": "spec.owner",
-    "group": "spec.group",
-    "account": "spec.account",
+    "name_given": "spec.name_given",
     "queue": "queue",
     "submitted": "submitted",
-    "pes": "spec.ask.pes",
-    "priority": "spec.priority",
-    "attributes": "spec.attributes",
-}
+} | {name: f"spec.{field_of(option)}" for name, option in _SEEN.items() if option.unit in PLAIN}
 """Fields that are attributes of the request, with their paths."""
+
+
+def _value(option: Option) -> Callable[["Seen"], Any]:
+    read = reader(option)
+    return lambda s: read(s._request.spec)
+
 
 _COMPUTED: dict[str, Callable[["Seen"], Any]] = {
     "id": lambda s: s._draft.site.id_of(s._request.seq),
-    "cpu": lambda s: s._request.spec.ask.finite_cpu(),
-    "memory": lambda s: s._request.spec.ask.finite_memory(),
-    "wall": lambda s: finite(s._request.spec.ask.wall),
     "project": lambda s: s._request.spec.project,
     "arguments": lambda s: _bounded(s._request.spec.args),
     "array": _array,
     "index": lambda s: index_of(s._request.seq),
-}
+} | {name: _value(option) for name, option in _SEEN.items() if option.unit in ("time", "size")}
 """Fields that are computed, and do not change within a pass."""
 
 _CHANGING: dict[str, Callable[["Seen"], Any]] = {
@@ -91,8 +91,7 @@ _CHANGING: dict[str, Callable[["Seen"], Any]] = {
     "date_in_queue": lambda s: s._draft.date_of(s._request),
     "started": lambda s: s._draft.now if s._request.seq in s._draft.starting else s._request.started,
     "count": lambda s: s._draft.left_of(s._request),
-    "consumables": lambda s: dict(s._request.spec.ask.consumables),
-}
+} | {name: _value(option) for name, option in _SEEN.items() if option.unit == "amounts"}
 """Fields that the pass or a reader may change: they are computed at each access."""
 
 HANDED = "script"
@@ -120,47 +119,13 @@ SIGHTS = 10_000
 """Most views of requests that a pass keeps."""
 
 
-def _direct(name: str) -> Any:
-    return property(attrgetter(f"_request.{_DIRECT[name]}"))
-
-
-def _computed(name: str) -> Any:
-    return cached_property(_COMPUTED[name])
-
-
-def _changing(name: str) -> Any:
-    return property(_CHANGING[name])
-
-
 class SeenFields:
-    """The fields of a request that exits see."""
+    """The fields of a request that exits see, as properties; `ports.RequestView` has their types."""
 
     __slots__ = ()
-
-    id: str = _computed("id")
-    seq: Seq = _direct("seq")
-    name: str = _direct("name")
-    name_given: bool = _direct("name_given")
-    owner: str = _direct("owner")
-    group: str = _direct("group")
-    account: str | None = _direct("account")
-    project: str | None = _computed("project")
-    queue: str = _direct("queue")
-    submitted: Instant = _direct("submitted")
-    cpu: int | None = _computed("cpu")
-    memory: int | None = _computed("memory")
-    pes: int = _direct("pes")
-    wall: int | None = _computed("wall")
-    priority: int | None = _direct("priority")
-    attributes: tuple[str, ...] = _direct("attributes")
-    arguments: tuple[str, ...] = _computed("arguments")
-    array: str | None = _computed("array")
-    index: int | None = _computed("index")
-    state: str = _changing("state")
-    date_in_queue: Instant = _changing("date_in_queue")
-    started: Instant | None = _changing("started")
-    count: int = _changing("count")
-    consumables: Mapping[str, int] = _changing("consumables")
+    vars().update({name: property(attrgetter(f"_request.{path}")) for name, path in _DIRECT.items()})
+    vars().update({name: cached_property(compute) for name, compute in _COMPUTED.items()})
+    vars().update({name: property(compute) for name, compute in _CHANGING.items()})
 
 
 class Seen(SeenFields, Struct, dict=True, eq=False):
@@ -187,10 +152,11 @@ class Seen(SeenFields, Struct, dict=True, eq=False):
         return hash(self._request.seq)
 
     def __repr__(self) -> str:
-        return f"<request {self.id} {self.name} of {self.owner}>"
+        request = self._request
+        return f"<request {self._draft.site.id_of(request.seq)} {request.name} of {request.owner}>"
 
 
-def seen(request: Request, draft: Proposal) -> Seen:
+def seen(request: Request, draft: Proposal) -> RequestView:
     """Return the view of a request for exits in this pass."""
     sights, seq = draft.sights, request.seq
     view = sights.get(seq)
@@ -198,7 +164,7 @@ def seen(request: Request, draft: Proposal) -> Seen:
         view = Seen(request, draft)
         if len(sights) < SIGHTS:
             sights[seq] = view
-    return view
+    return cast(RequestView, view)
 
 
 class Handed(Seen, eq=False):
@@ -210,6 +176,11 @@ class Handed(Seen, eq=False):
     def script(self) -> str:
         """The beginning of its script."""
         return self._bytes[:SEEN_SCRIPT].decode("utf-8", "replace")
+
+
+def handed(request: Request, draft: Proposal, script: bytes) -> RequestView:
+    """Return the view of an arriving request for submit exits."""
+    return cast(RequestView, Handed(request, draft, script))
 
 
 class Waiting:

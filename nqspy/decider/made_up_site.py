@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from nqspy.core.draft import Draft
-from nqspy.core.sight import FIELDS, Handed, Seen
+from nqspy.core.sight import FIELDS, handed, seen
 from nqspy.decider.worker import SentRequest, read_only
 from nqspy.engine.lifecycle import apply
 from nqspy.model import events as ev
@@ -74,15 +74,15 @@ def _decide(exits: SiteExits, made: Site, hook: str) -> Iterator[str]:
 
 def _submit(exits: SiteExits, made: Site, draft: Draft) -> None:
     request = Request(made.next_seq, _spec("anne"), "batch", State.ARRIVING, NOW, NOW)
-    exits.submit(Handed(request, draft, SCRIPT), draft.view)
+    exits.submit(handed(request, draft, SCRIPT), draft.view)
 
 
 _DECIDE: dict[str, Any] = {
-    "jobselect": lambda exits, made, draft: exits.jobselect(Seen(made.requests[2], draft), draft.view),
-    "elected": lambda exits, made, draft: exits.elected(Seen(made.requests[2], draft), draft.view),
+    "jobselect": lambda exits, made, draft: exits.jobselect(seen(made.requests[2], draft), draft.view),
+    "elected": lambda exits, made, draft: exits.elected(seen(made.requests[2], draft), draft.view),
     "shrpri": lambda exits, made, draft: exits.shrpri("anne", "d1", draft.view),
     "route": lambda exits, made, draft: exits.route(
-        Seen(made.requests[2], draft), ("express", "night"), draft.view
+        seen(made.requests[2], draft), ("express", "night"), draft.view
     ),
     "submit": _submit,
 }
@@ -90,9 +90,9 @@ _DECIDE: dict[str, Any] = {
 
 def _notify(exits: SiteExits, made: Site, history: list[ev.Recorded], hook: str) -> Iterator[str]:
     """A notice may do what it has no right to here: that is no failure."""
-    seen = Seen(made.requests[1], Draft(made, NOW, exits, {}))
+    request = seen(made.requests[1], Draft(made, NOW, exits, {}))
     arguments: dict[str, Any] = {
-        "request": SentRequest({name: getattr(seen, name) for name in FIELDS}),
+        "request": SentRequest({name: getattr(request, name) for name in FIELDS}),
         "old": "day", "new": "night",
     }  # fmt: skip
     if hook == "night_report":

@@ -7,7 +7,7 @@ from msgspec import Struct, field
 
 from nqspy.core.draft import Draft
 from nqspy.core.limits_of_submission import ask_submit, destination
-from nqspy.core.sight import Seen
+from nqspy.core.sight import seen
 from nqspy.engine.look_ahead import Spent
 from nqspy.model.ids import Seq
 from nqspy.model.requests import STARTED, Request, Spec
@@ -56,9 +56,9 @@ def _selected(
         for seq in line:
             if spent() >= 1:
                 return
-            seen = Seen(twin.requests[seq], draft)
-            answer = exits.jobselect(seen, draft.view)
-            draft.offered[queue].append((seen, answer))
+            request = seen(twin.requests[seq], draft)
+            answer = exits.jobselect(request, draft.view)
+            draft.offered[queue].append((request, answer))
             yield seq, RULES if answer is None else _said(answer)
             if exits.failures():
                 exits.begin(twin)  # one that fails is asked about the next one all the same
