@@ -8,7 +8,6 @@ from nqspy.model.options import Option
 from nqspy.model.requests import Ask, Spec, finite
 
 _WANTED: Mapping[str, Callable[[Ask], Any]] = {"ask/cpu": Ask.finite_cpu, "ask/memory": Ask.finite_memory}
-"""Options for which the limit of each process counts if the request has none."""
 PLAIN = ("count", "number", "name", "names", "flag")
 """Units of options whose value is that of the field."""
 
@@ -18,14 +17,19 @@ def field_of(option: Option) -> str:
     return option.path.replace("/", ".")
 
 
-def reader(option: Option) -> Callable[[Spec], Any]:
-    """Return the function that reads an option off a request's specification."""
+def field_reader(option: Option) -> Callable[[Spec], Any]:
+    """Return the function that reads the field of an option off a request's specification."""
     limit = option.path.removeprefix("ask/")
-    if "/" in limit:
+    if "/" in limit and limit != option.path:
         return lambda spec: finite(dict(spec.ask.others).get(limit))
-    if (wanted := _WANTED.get(option.path)) is not None:
-        return lambda spec: wanted(spec.ask)
     read = attrgetter(field_of(option))
     if option.unit in ("time", "size"):
         return lambda spec: finite(read(spec))
     return (lambda spec: dict(read(spec))) if option.unit == "amounts" else read
+
+
+def reader(option: Option) -> Callable[[Spec], Any]:
+    """Return the same function, except that of CPU time and memory the limit of each process counts if the
+    request has none."""
+    wanted = _WANTED.get(option.path)
+    return field_reader(option) if wanted is None else lambda spec: wanted(spec.ask)

@@ -9,6 +9,8 @@ from nqspy.model import events as ev
 from nqspy.model.endings import End
 from nqspy.model.ids import Seq, full_id
 from nqspy.model.indices import show
+from nqspy.model.option_values import reader
+from nqspy.model.options import OPTIONS, Option
 from nqspy.model.requests import Spec, Used, finite
 from nqspy.model.reservation import Reservation
 from nqspy.model.shapes import Mold
@@ -55,18 +57,30 @@ def used_object(used: Used) -> dict[str, Any]:
 
 def requested(spec: Spec) -> dict[str, Any]:
     """``requested{}``: what was asked for; null where nothing or no limit was."""
-    ask = spec.ask
-    return {
-        "cpu_s": seconds(ask.finite_cpu()),
-        "wall_s": seconds(finite(ask.wall)),
-        "memory_bytes": ask.finite_memory(),
-        "pes": ask.pes,
-        "needs": list(ask.needs),
-        "consumables": dict(ask.consumables),
-        "processes": finite(dict(ask.others).get("per_request/process_limit")),
-        **({} if ask.best_guess is None else {"best_guess_s": ask.best_guess / 1000}),
-        **({} if spec.mold is None else _molded(spec.mold)),
-    }
+    made = {name: read(spec) for name, read in _REQUESTED}
+    for name, read in _RARELY_REQUESTED:
+        if (value := read(spec)) is not None:
+            made[name] = value
+    return made if spec.mold is None else made | _molded(spec.mold)
+
+
+def _json(option: Option) -> tuple[str, Callable[[Spec], Any]]:
+    """Return the last part of an option's name in JSON, and how it is read: times in seconds."""
+    name, read = option.json.rpartition("/")[2], reader(option)
+    if option.unit == "time":
+        return name, lambda spec: None if (value := read(spec)) is None else value / 1000
+    return name, (lambda spec: list(read(spec))) if option.unit == "names" else read
+
+
+_ASKED = [option for option in OPTIONS if option.json.startswith("requested/")]
+_REQUESTED = [_json(option) for option in _ASKED if not option.rare]
+_RARELY_REQUESTED = [_json(option) for option in _ASKED if option.rare]
+_RARE = [_json(option) for option in OPTIONS if option.json and "/" not in option.json]
+
+
+def own_options(spec: Spec) -> dict[str, Any]:
+    """Return the options that have a name of their own in JSON and that the request has."""
+    return {name: value for name, read in _RARE if (value := read(spec))}
 
 
 def _molded(mold: Mold) -> dict[str, Any]:

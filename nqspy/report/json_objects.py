@@ -18,7 +18,7 @@ from nqspy.model.requests import Request, Spec, State, Used
 from nqspy.model.reservation import Reservation
 from nqspy.model.torus import Torus, base_in
 from nqspy.ports import EndedRow
-from nqspy.report.event_objects import requested, used_object
+from nqspy.report.event_objects import own_options, requested, used_object
 from nqspy.report.time_text import Zone
 
 _encoder = msgspec.json.Encoder()
@@ -120,7 +120,7 @@ def _object(
         **paths,
         **_of_array(request, context.host),
         **_contract(request, context),
-        **({"class": spec.job_class} if spec.job_class else {}),
+        **own_options(spec),
         **_lacked(request),
         **_base(request, context.torus),
         **_moved(request),

@@ -4,7 +4,7 @@
 by are made from what it gives. What is not known of a request has no attribute.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -16,6 +16,8 @@ from nqspy.model.endings import End
 from nqspy.model.events import Deleted, Ended
 from nqspy.model.ids import Instant, array_of, full_id, index_of
 from nqspy.model.layout import Layout
+from nqspy.model.option_values import field_of, field_reader
+from nqspy.model.options import OPTIONS, Option
 from nqspy.model.outputs import fill, streams
 from nqspy.model.requests import (
     POSIX_LETTER,
@@ -137,6 +139,7 @@ def _last(
         "project": project(spec),
         "Submit_Host": spec.host or None,
         "end_reason": _end_reason(subject.ended),
+        **{name: read(spec) or None for name, read in _MORE},
     }
 
 
@@ -163,9 +166,10 @@ def moving(subject: Subject, context: PbsContext) -> dict[str, str]:
     return found
 
 
+_SHOWN = [option for option in OPTIONS if option.pbs and "/" not in option.pbs]
 _ASKED = attrgetter(
     "owner", "host", "account", "attributes", "eligible", "output", "mail", "priority", "rerunnable", "ask",
-    "shell", "umask", "group", "after",
+    "shell", "umask", "group", "after", *map(field_of, _SHOWN),
 )  # fmt: skip
 
 
@@ -257,38 +261,35 @@ def resource_list(spec: Spec, notes: Mapping[str, str] | None = None) -> dict[st
     ask, notes = spec.ask, notes_of(spec) if notes is None else notes
     layout = spec.layout or Layout()
     way, _, words = layout.text.partition("=")
-    others = {path: value for path, value in ask.others if finite(value) is not None}
-    memory = None if finite(ask.memory) is None else kilobytes(ask.memory or 0)
-    chunk = f"1:ncpus={ask.pes}" + (f":mem={memory}" if memory else "")
-    found: dict[str, str | int | None] = {
-        "best_guess": _span(ask.best_guess),
-        "cput": _span(ask.cpu),
-        "file": _size(others.get("per_process/permfile_limit")),
-        "mem": memory,
-        "ncpus": ask.pes,
-        "needs": "+".join(ask.needs) or None,
-        "nice": ask.nice,
+    found: dict[str, str | int | None] = {name: read(spec) for name, read in _RESOURCES}
+    chunk = f"1:ncpus={ask.pes}" + (f":mem={found['mem']}" if found["mem"] else "")
+    found |= {
         "nodect": layout.chunks,
         "nodes": number_or_text(words if way == "nodes" else notes.get("nodes")),
-        "nproc": others.get("per_request/process_limit"),
-        "pcput": _span(ask.cpu_process),
         "place": layout.place or notes.get("place", "pack"),
-        "pmem": _size(ask.memory_process),
         "select": words if way == "select" else notes.get("select", chunk),
         "software": number_or_text(notes.get("software")),
-        "walltime": _span(ask.wall),
     }
     found |= {} if spec.mold is None else sizes_list(spec.mold)
     found |= {"ngpus" if name == "gpu" else name: count for name, count in ask.consumables}
     return {name: found[name] for name in sorted(found) if found[name] is not None}  # type: ignore[misc]
 
 
-def _span(value: int | None) -> str | None:
-    return None if value is None or finite(value) is None else span(value)
+_WRITERS: Mapping[str, Callable[[Any], Value]] = {
+    "time": span, "size": kilobytes, "names": "+".join, "flag": str,
+}  # fmt: skip
 
 
-def _size(value: int | None) -> str | None:
-    return None if value is None or finite(value) is None else kilobytes(value)
+def _written(option: Option) -> tuple[str, Callable[[Spec], Any]]:
+    """Return the last part of an option's name in PBS, and the function that reads and writes it."""
+    name, read, write = option.pbs.rpartition("/")[2], field_reader(option), _WRITERS.get(option.unit)
+    if write is None:
+        return name, read
+    return name, lambda spec: None if (value := read(spec)) in (None, ()) else write(value)
+
+
+_RESOURCES = [_written(option) for option in OPTIONS if option.pbs.startswith("Resource_List/")]
+_MORE = [_written(option) for option in _SHOWN]
 
 
 def _depend(spec: Spec, server: str) -> str | None:
