@@ -169,7 +169,7 @@ def moving(subject: Subject, context: PbsContext) -> dict[str, str]:
 _SHOWN = [option for option in OPTIONS if option.pbs and "/" not in option.pbs]
 _ASKED = attrgetter(
     "owner", "host", "account", "attributes", "eligible", "output", "mail", "priority", "rerunnable", "ask",
-    "shell", "umask", "group", "after", *map(field_of, _SHOWN),
+    "shell", "umask", "group", "after", "layout", "mold", *map(field_of, _SHOWN),
 )  # fmt: skip
 
 

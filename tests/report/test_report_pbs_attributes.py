@@ -15,7 +15,7 @@ from nqspy.model import events as ev
 from nqspy.model.layout import Layout
 from nqspy.model.requests import Dependency, MailWishes, Output, Used
 from nqspy.report import pbs_forms, pbs_written
-from nqspy.report.pbs_attributes import attributes, resource_list
+from nqspy.report.pbs_attributes import asked_for, attributes, resource_list
 from nqspy.report.pbs_forms import DsvLayout, JobWriter, folded, layout, written
 from nqspy.report.pbs_values import VariableList, is_number
 from nqspy.report.pbs_written import Written
@@ -372,3 +372,10 @@ def test_a_number_is_what_json_takes_for_one(value, number):
     assert is_number(value) == number
     if number:
         json.loads(value)
+
+
+def test_requests_with_other_layouts_are_not_alike(book):
+    spec = next(iter(book.site.requests.values())).spec
+    other = replace(spec, layout=Layout(text="select=2:ncpus=1"))
+    assert resource_list(spec) != resource_list(other)
+    assert asked_for(spec) != asked_for(other)
