@@ -3,7 +3,7 @@
 import math
 import os
 import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypedDict, cast
@@ -12,6 +12,7 @@ from nqspy.model import indices
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.foreign_text import ForeignText, converted
 from nqspy.model.job_variables import leave_behind
+from nqspy.model.options import OPTIONS
 from nqspy.model.units import parse_size, parse_time
 
 Time = float | str
@@ -72,28 +73,34 @@ NAME_MAX = 230
 """Bytes of a name that a file gives."""
 
 _Types = tuple[type, ...]
+_Right = tuple[_Types, _Types, str]
 _NUMBER, _TIME = (int, float), (int, float, str)
-_RIGHT: tuple[tuple[str, _Types, _Types, str], ...] = (
-    ("name queue account shell job_class user key", (str,), (), "a text"),
-    ("cpu cpu_process wall best_guess", _TIME, (), 'seconds, or a text like "10:00"'),
-    ("memory memory_process", (int, str), (), 'bytes, or a text like "32mw"'),
-    ("pes nice priority", (int,), (), "a whole number"),
-    ("held rerunnable contract join", (bool,), (), "True or False"),
-    ("stdout stderr workdir", (str, os.PathLike), (), "a path"),
-    ("eligible", (datetime,), (), "a datetime with a zone"),
-    ("array", (str, Iterable), (), 'indices like range(1, 6), or a text like "1-5"'),
-    ("after", (str, Iterable), (str,), 'an identifier like "17:any", or a list of them'),
-    ("needs", (str, Iterable), (str,), 'a text like "nfs+licence", or a list of names'),
-    ("attributes", (Iterable,), (str,), "a list of texts"),
-    ("sizes", (Iterable,), (int,), "a list of numbers of PEs, like [2, 4]"),
-    ("walls", (Iterable,), _TIME, 'a list of times, like [600, "5:00"]'),
-    ("speedup", (Sequence,), _NUMBER, "A and sigma, like (8, 0.5)"),
-    ("consumables", (Mapping,), (str,), 'numbers by name, like {"gpu": 2}'),
-    ("environment", (Mapping,), (str,), 'texts by name, like {"LANG": "C"}'),
-)
+_OF_UNIT: Mapping[str, _Right] = {
+    "name": ((str,), (), "a text"),
+    "time": (_TIME, (), 'seconds, or a text like "10:00"'),
+    "size": ((int, str), (), 'bytes, or a text like "32mw"'),
+    "count": ((int,), (), "a whole number"),
+    "number": ((int,), (), "a whole number"),
+    "flag": ((bool,), (), "True or False"),
+    "path": ((str, os.PathLike), (), "a path"),
+    "date": ((datetime,), (), "a datetime with a zone"),
+    "names": ((Iterable,), (str,), "a list of texts"),
+    "amounts": ((Mapping,), (str,), 'numbers by name, like {"gpu": 2}'),
+}
+_DECLARED = {option.python: option for option in OPTIONS if option.python}
+_RIGHT: Mapping[str, _Right] = {name: _OF_UNIT[option.unit] for name, option in _DECLARED.items()} | {
+    "user": _OF_UNIT["name"],
+    "key": _OF_UNIT["name"],
+    "workdir": _OF_UNIT["path"],
+    "array": ((str, Iterable), (), 'indices like range(1, 6), or a text like "1-5"'),
+    "after": ((str, Iterable), (str,), 'an identifier like "17:any", or a list of them'),
+    "needs": ((str, Iterable), (str,), 'a text like "nfs+licence", or a list of names'),
+    "sizes": ((Iterable,), (int,), "a list of numbers of PEs, like [2, 4]"),
+    "walls": ((Iterable,), _TIME, 'a list of times, like [600, "5:00"]'),
+    "speedup": ((Sequence,), _NUMBER, "A and sigma, like (8, 0.5)"),
+    "environment": ((Mapping,), (str,), 'texts by name, like {"LANG": "C"}'),
+}
 """Options: types of the value, of what it holds (of a mapping: of its names), and what would be right."""
-
-_AS_THEY_ARE = ("account", "shell", "priority", "held", "rerunnable", "contract", "job_class")
 
 
 def submission(
@@ -101,9 +108,9 @@ def submission(
 ) -> dict[str, Any]:
     """Return one item of the submit message (`model.commands.Submission`). Raises BadValue, Refusal, OSError;
     TypeError for an option there is not."""
-    unknown = sorted(set(options) - set(Options.__annotations__))
+    unknown = sorted(set(options) - set(_RIGHT))
     if unknown:
-        raise TypeError(f"there is no option {unknown[0]}; there are {', '.join(Options.__annotations__)}")
+        raise TypeError(f"there is no option {unknown[0]}; there are {', '.join(_RIGHT)}")
     need("script", script, (str, bytes, os.PathLike), "a text, or a path object")
     for arg in args:
         need("an argument of the script", arg, (str,), "a text")
@@ -113,13 +120,11 @@ def submission(
     named = options.get("after", ())
     named = [named] if isinstance(named, str) else named
     after = [f"after:{one if ':' in one else one + ':ok'}" for one in named]
-    eligible = options.get("eligible")
-    spec: dict[str, Any] = {name: options.get(name) for name in _AS_THEY_ARE}
+    spec: dict[str, Any] = {path: value for path, value in _values(options) if "/" not in path}
     spec |= {
         "owner": "", "uid": 0, "script": "", "environment": "", "queue": options.get("queue", ""),
         "name": options.get("name", default_name), "name_given": "name" in options, "workdir": folder,
         "ask": _ask(options), "output": _output(options, folder), "args": list(args),
-        "eligible": None if eligible is None else round(eligible.timestamp() * 1000),
         "host": socket.gethostname(), "umask": _umask(),
         "attributes": [*options.get("attributes", ()), *after], "mold": _mold(options),
         "array": _array(options.get("array")),
@@ -141,15 +146,15 @@ def need(name: str, value: Any, types: _Types, right: str) -> None:
 def _checked(options: Options) -> Options:
     """Return the options that are not None, each of the right type. Raises BadValue."""
     found = given(options)
-    for names, types, parts, right in _RIGHT:
-        for name in found.keys() & set(names.split()):
-            need(name, found[name], types, right)
-            if parts and not isinstance(found[name], (str, Mapping)):
-                found[name] = list(found[name])
-            for part in found[name] if parts and not isinstance(found[name], str) else ():
-                need(f"a part of {name}", part, parts, right)
-            if name == "speedup" and len(found[name]) != 2:
-                raise BadValue(f"{name} is {found[name]!r}; it must be {right}")
+    for name in found:
+        types, parts, right = _RIGHT[name]
+        need(name, found[name], types, right)
+        if parts and not isinstance(found[name], (str, Mapping)):
+            found[name] = list(found[name])
+        for part in found[name] if parts and not isinstance(found[name], str) else ():
+            need(f"a part of {name}", part, parts, right)
+        if name == "speedup" and len(found[name]) != 2:
+            raise BadValue(f"{name} is {found[name]!r}; it must be {right}")
     return cast(Options, found)
 
 
@@ -192,20 +197,17 @@ def _mold(options: Options) -> dict[str, Any] | None:
     return mold if any(mold.values()) else None
 
 
+def _values(options: Options) -> Iterator[tuple[str, Any]]:
+    """Yield the declared options, by path, as `Spec` has them."""
+    for name, value in options.items():
+        option = _DECLARED.get(name)
+        if option is not None:
+            convert = _CONVERT.get(option.unit)
+            yield option.path, value if convert is None else convert(value)
+
+
 def _ask(options: Options) -> dict[str, Any]:
-    needs = options.get("needs", ())
-    ask: dict[str, Any] = {"pes": options.get("pes"), "nice": options.get("nice")}
-    ask |= {
-        "cpu": _milliseconds(options.get("cpu")),
-        "cpu_process": _milliseconds(options.get("cpu_process")),
-        "wall": _milliseconds(options.get("wall")),
-        "best_guess": _milliseconds(options.get("best_guess")),
-        "memory": _bytes(options.get("memory")),
-        "memory_process": _bytes(options.get("memory_process")),
-        "consumables": list(dict(options.get("consumables", {})).items()) or None,
-        "needs": (needs.split("+") if isinstance(needs, str) else list(needs)) or None,
-    }
-    return given(ask)
+    return {path.removeprefix("ask/"): value for path, value in _values(options) if path.startswith("ask/")}
 
 
 def _output(options: Options, folder: str) -> dict[str, Any]:
@@ -242,9 +244,7 @@ def _names_file(text: str) -> bool:
     return False
 
 
-def _milliseconds(value: Time | None) -> int | None:
-    if value is None:
-        return None
+def _milliseconds(value: Time) -> int:
     if isinstance(value, str):
         return parse_time(value)
     if not math.isfinite(value):
@@ -252,8 +252,13 @@ def _milliseconds(value: Time | None) -> int | None:
     return round(value * 1000)
 
 
-def _bytes(value: Size | None) -> int | None:
-    return parse_size(value) if isinstance(value, str) else value
+_CONVERT: Mapping[str, Callable[[Any], Any]] = {
+    "time": _milliseconds,
+    "size": lambda value: parse_size(value) if isinstance(value, str) else value,
+    "date": lambda value: round(value.timestamp() * 1000),
+    "names": lambda value: value.split("+") if isinstance(value, str) else list(value),
+    "amounts": lambda value: list(value.items()),
+}
 
 
 def _umask() -> int:
