@@ -2,25 +2,15 @@
 
 from nqspy.cli.values import Wrong, parse_count, parse_number, parse_size, parse_time
 from nqspy.cli.words import split_list
+from nqspy.model.options import OPTIONS
 from nqspy.model.resource_names import GPUS, taken
 
+_READ = {"time": parse_time, "size": parse_size, "count": parse_count}
 LIMITS = {
-    "walltime": ("wall", parse_time),
-    "cput": ("cpu", parse_time),
-    "pcput": ("cpu_process", parse_time),
-    "mem": ("memory", parse_size),
-    "vmem": ("memory", parse_size),
-    "pmem": ("memory_process", parse_size),
-    "pvmem": ("memory_process", parse_size),
-    "ncpus": ("pes", parse_count),
-    "procs": ("pes", parse_count),
-    "pes": ("pes", parse_count),
-    "best_guess": ("best_guess", parse_time),
-    "mpp_p": ("pes", parse_count),
-    "mpp_t": ("wall", parse_time),
-    "p_mpp_t": ("cpu_process", parse_time),
-    "nproc": ("per_request/process_limit", parse_count),
-    "file": ("per_process/permfile_limit", parse_size),
+    name: (option.path.removeprefix("ask/"), _READ[option.unit])
+    for option in OPTIONS
+    if option.unit in _READ
+    for name in option.resources
 }
 """Resource -> (what is asked, how its value is read). PEs are dedicated to a request, so MPP time is wall
 time."""

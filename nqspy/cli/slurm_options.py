@@ -1,7 +1,7 @@
 """The options of ``sbatch``: a table as those of `spec`. Only loaded for ``--dialect slurm`` and by `nqspy
 submit`."""
 
-from nqspy.cli.spec import OWN
+from nqspy.cli.spec import OWN, rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,5 +109,6 @@ SLURM: "Table" = (
 )  # fmt: skip
 """What ``sbatch`` knows."""
 
-TABLE: "Table" = (*(row for row in OWN if row[0] not in (("--wait",), ("--array",), ("--list",))), *SLURM)
+_CLASHING = (("--wait",), ("--array",), ("--list",))
+TABLE: "Table" = (*(row for row in OWN if row[0] not in _CLASHING), *rows("slurm"), *SLURM)
 """With our own options."""

@@ -4,8 +4,11 @@ A row is ``(flags, target, kind, metavar, help)``. Kinds: ``on``/``off`` take no
 ``note`` and ``note_value`` keep what means nothing today as an attribute of the request; ``time``, ``size``,
 ``count`` are limits of what is asked for; ``nothing`` is accepted, as there is nothing to do for it;
 ``refused`` and ``refused_value`` are refused by name, the target says what is not offered; the rest name a
-value that the command reads itself. The tables are constants, so that loading them costs nothing.
+value that the command reads itself. The tables are constants, so that loading them costs next to nothing.
+Options that every room knows are declared in `model.options`; `rows` makes their rows.
 """
+
+from nqspy.model.options import OPTIONS
 
 Row = tuple[tuple[str, ...], str, str, str, str]
 Table = tuple[Row, ...]
@@ -26,11 +29,28 @@ DIALECT: Row = (
     "read clashing letters so (else NQSPY_DIALECT)",
 )
 
+_OF_UNIT = {
+    "name": ("text", "TEXT"), "flag": ("on", ""), "time": ("time", "TIME"), "size": ("size", "SIZE"),
+    "count": ("count", "N"),
+}  # fmt: skip
+"""Kind and metavar of a declared option by its unit."""
+
+
+def rows(dialect: str) -> Table:
+    """Return the rows of the options that declare flags of this dialect (``qsub``: of every one)."""
+    made: list[Row] = []
+    for option in OPTIONS:
+        if dialect in option.flags:
+            kind, metavar = _OF_UNIT[option.unit]
+            target = option.path.removeprefix("ask/")
+            made.append((option.flags[dialect], target, kind, option.metavar or metavar, option.help))
+    return tuple(made)
+
+
 OWN: Table = (
     (("--list",), "list", "text", "FILE", "submit a list: a line is options, script, arguments; all or none"),
     (("--after",), "", "after", "ID[:ok|any|fail|start|each]", "start only after that request; repeatable"),
-    (("--contract",), "contract", "on", "", "start it in a shorter hole too: it is ended where that ends"),
-    (("--class",), "job_class", "text", "CLASS", "its job class, where its queue goes by classes"),
+    *rows("qsub"),
     (("--key",), "key", "text", "TEXT", "the same key again gives the same request"),
     (("--dry-run",), "dry_run", "on", "", "check and route only, submit nothing"),
     (("--wait",), "wait", "on", "", "return when it has ended, with its exit status"),
@@ -44,19 +64,7 @@ OWN: Table = (
 """Options of ours, the same in every dialect."""
 
 _OF_NQS: Table = (
-    (("-lT",), "cpu", "time", "TIME", "CPU time of the request"),
-    (("-lt",), "cpu_process", "time", "TIME", "CPU time of each process"),
-    (("-lM",), "memory", "size", "SIZE", "memory of the request"),
-    (("-lm",), "memory_process", "size", "SIZE", "memory of each process"),
-    (("-lP", "-lp"), "pes", "count", "N", "PEs"),
-    (("-lc",), "per_process/corefile_limit", "size", "SIZE", "core file"),
-    (("-ld",), "per_process/data_limit", "size", "SIZE", "data segment of each process"),
-    (("-lf",), "per_process/permfile_limit", "size", "SIZE", "size of each permanent file"),
-    (("-lF",), "per_request/permfile_limit", "size", "SIZE", "permanent file space of the request"),
-    (("-ls",), "per_process/stack_limit", "size", "SIZE", "stack of each process"),
-    (("-lv",), "per_process/tempfile_limit", "size", "SIZE", "size of each temporary file"),
-    (("-lV",), "per_request/tempfile_limit", "size", "SIZE", "temporary file space of the request"),
-    (("-lw",), "per_process/working_set_limit", "size", "SIZE", "working set of each process"),
+    *rows("nqs"),
     (("-ln",), "nice", "nice", "N", "nice increment"),
     (("-la",), "", "attribute", "TEXT", "attribute that the site's exits may look at"),
     (("-kj",), "keep_joblog", "note", "", "keep the job log in the home folder"),
@@ -128,6 +136,7 @@ QSUB: Table = (
     (("-b",), "a time limit for reaching the server", "refused_value", "SECONDS", "refused (PBS)"),
     (("-D",), "a root folder for the job", "refused_value", "PATH", "refused (PBS)"),
     (("-T",), "a prologue of one's own", "refused_value", "NAME", "refused (PBS)"),
+    *rows("pbs"),
 )  # fmt: skip
 """``qsub`` while nothing has decided on a dialect: both."""
 
@@ -167,6 +176,7 @@ QSUB_PBS: Table = (
     (("-T",), "a prologue of one's own", "refused_value", "NAME", "refused"),
     (("-x",), "a session without a shell (-V exports the environment)", "refused", "", "refused"),
     (("-X",), "X forwarding", "refused", "", "refused"),
+    *rows("pbs"),
     *_OF_NQS,
     *OWN,
 )  # fmt: skip
@@ -294,6 +304,7 @@ QALTER: Table = (
     (("-S",), "shell", "shell", "PATH", "shell that reads the script"),
     (("-u",), "owner", "text", "USER", "its owner, who stays the same"),
     (("-W",), "", "wishes", "NAME=VALUE,...", "max_run_subjobs=N (indices at a time, 0: any), umask="),
+    *rows("qalter"),
     HOME,
     HELP,
 )

@@ -1,12 +1,14 @@
 """Names of what every site gives out (``qsub -l NAME=VALUE``): a consumable has another one.
 
-The clients import this: it imports nothing.
+The clients import this: it imports only `options`.
 """
 
+from nqspy.model.options import OPTIONS
+
 KNOWN = (
-    "walltime", "cput", "pcput", "mem", "vmem", "pmem", "pvmem", "ncpus", "procs", "pes", "mpp_p", "mpp_t",
-    "p_mpp_t", "nproc", "file", "nice", "nodes", "select", "place", "software", "host", "vnode", "arch",
-    "filesystems", "needs", "best_guess", "ppn", "mpiprocs", "ompthreads", "property",
+    *(name for option in OPTIONS for name in option.resources),
+    "nodes", "select", "place", "software", "host", "vnode", "arch", "filesystems", "ppn", "mpiprocs",
+    "ompthreads", "property",
 )  # fmt: skip
 """What ``-l`` reads in a way of its own."""
 GPUS = ("gpus", "ngpus")
