@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from nqspy.cli import slurm_options
-from nqspy.cli.spec import QSUB_PBS, TABLES, Table
+from nqspy.cli.request_tables import QSUB_PBS, table_of
+from nqspy.cli.spec import SUMMARIES, Table
 from nqspy.model import registry
 from nqspy.model.codec import KINDS
 from nqspy.model.commands import COMMANDS, Query
@@ -168,7 +169,7 @@ def posix_table() -> str:
     """Each option of the batch utilities of POSIX, and what becomes of it, by the tables of the parser."""
     rows = []
     for command, letters in POSIX.items():
-        known = QSUB_PBS if command == "qsub" else TABLES.get(command)
+        known = QSUB_PBS if command == "qsub" else table_of(command) if command in SUMMARIES else None
         if not letters:
             rows.append((f"`{command}`", "", "supported" if known is not None else "not there", ""))
         rows += [(f"`{command}`", f"`-{letter}`", *_fate(known, f"-{letter}")) for letter in letters]

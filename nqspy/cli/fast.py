@@ -166,7 +166,12 @@ def read_options(
     command: str, words: "list[str]", special: "Callable[[str], Given | None] | None" = None
 ) -> "tuple[dict[str, str], list[Given], list[str]]":
     """Options of a command by target (the last one counts), all of them in order, and the operands."""
-    found, operands = Parser(TABLES[command]).parse(words, special)
+    table = TABLES.get(command)
+    if table is None:
+        from nqspy.cli.request_tables import table_of
+
+        table = table_of(command)
+    found, operands = Parser(table).parse(words, special)
     return {given.target: given.value or "yes" for given in found}, found, operands
 
 

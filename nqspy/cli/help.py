@@ -12,7 +12,8 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
-from nqspy.cli.spec import SUMMARIES, TABLES, WITHOUT_VALUE, Row
+from nqspy.cli.request_tables import table_of
+from nqspy.cli.spec import SUMMARIES, WITHOUT_VALUE, Row
 
 OPERANDS = "operands"
 """Parameter that takes the operands."""
@@ -21,7 +22,7 @@ OPERANDS = "operands"
 def build(command: str, callback: Callable[..., None] | None = None) -> typer.Typer:
     """The Typer application of a command. ``callback`` gets one argument per row of its table (`parameter`
     gives the name): the values given, in order, or a flag; and ``operands``."""
-    parameters = [_option(number, row) for number, row in enumerate(TABLES[command]) if row[1] != "help"]
+    parameters = [_option(number, row) for number, row in enumerate(table_of(command)) if row[1] != "help"]
     operands = Annotated[
         list[str] | None, typer.Argument(metavar=_operand_names(command), show_default=False)
     ]

@@ -6,7 +6,7 @@ from nqspy.cli import fast
 from nqspy.cli.directives import Directive, foreign, overlooked, read_script, scan
 from nqspy.cli.draft import SubmissionDraft, Surroundings
 from nqspy.cli.fast import DaemonConnection, Failure, Given, HelpWanted, Parser
-from nqspy.cli.spec import QSUB, QSUB_NQS, QSUB_PBS
+from nqspy.cli.request_tables import QSUB, QSUB_NQS, QSUB_PBS
 from nqspy.cli.words import LINE_AFTER
 
 TYPE_CHECKING = False

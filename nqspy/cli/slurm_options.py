@@ -1,7 +1,7 @@
 """The options of ``sbatch``: a table as those of `spec`. Only loaded for ``--dialect slurm`` and by `nqspy
 submit`."""
 
-from nqspy.cli.spec import OWN, rows
+from nqspy.cli.request_tables import OWN, rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

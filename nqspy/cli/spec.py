@@ -5,10 +5,8 @@ A row is ``(flags, target, kind, metavar, help)``. Kinds: ``on``/``off`` take no
 ``count`` are limits of what is asked for; ``nothing`` is accepted, as there is nothing to do for it;
 ``refused`` and ``refused_value`` are refused by name, the target says what is not offered; the rest name a
 value that the command reads itself. The tables are constants, so that loading them costs next to nothing.
-Options that every room knows are declared in `model.options`; `rows` makes their rows.
+Tables of commands that take options of requests stand in `request_tables`.
 """
-
-from nqspy.model.options import OPTIONS
 
 Row = tuple[tuple[str, ...], str, str, str, str]
 Table = tuple[Row, ...]
@@ -28,159 +26,6 @@ DIALECT: Row = (
     "nqs|pbs|slurm",
     "read clashing letters so (else NQSPY_DIALECT)",
 )
-
-_OF_UNIT = {
-    "name": ("text", "TEXT"), "flag": ("on", ""), "time": ("time", "TIME"), "size": ("size", "SIZE"),
-    "count": ("count", "N"),
-}  # fmt: skip
-"""Kind and metavar of a declared option by its unit."""
-
-
-def rows(dialect: str) -> Table:
-    """Return the rows of the options that declare flags of this dialect (``qsub``: of every one)."""
-    made: list[Row] = []
-    for option in OPTIONS:
-        if dialect in option.flags:
-            kind, metavar = _OF_UNIT[option.unit]
-            target = option.path.removeprefix("ask/")
-            made.append((option.flags[dialect], target, kind, option.metavar or metavar, option.help))
-    return tuple(made)
-
-
-OWN: Table = (
-    (("--list",), "list", "text", "FILE", "submit a list: a line is options, script, arguments; all or none"),
-    (("--after",), "", "after", "ID[:ok|any|fail|start|each]", "start only after that request; repeatable"),
-    *rows("qsub"),
-    (("--key",), "key", "text", "TEXT", "the same key again gives the same request"),
-    (("--dry-run",), "dry_run", "on", "", "check and route only, submit nothing"),
-    (("--wait",), "wait", "on", "", "return when it has ended, with its exit status"),
-    (("--json",), "json", "on", "", "answer as JSON"),
-    (("--gpus",), "consumables/gpus", "count", "N", "GPUs, as -l gpus=N"),
-    (("--array",), "", "array", "RANGE", "array of these indices: 1-1000:2%50, 1-10,15,20-30:5"),
-    DIALECT,
-    HOME,
-    HELP,
-)  # fmt: skip
-"""Options of ours, the same in every dialect."""
-
-_OF_NQS: Table = (
-    *rows("nqs"),
-    (("-ln",), "nice", "nice", "N", "nice increment"),
-    (("-la",), "", "attribute", "TEXT", "attribute that the site's exits may look at"),
-    (("-kj",), "keep_joblog", "note", "", "keep the job log in the home folder"),
-    (("-mr",), "mail.rerun", "on", "", "mail when it is run again"),
-    (("-mt",), "mail.transfer", "on", "", "mail when it is moved"),
-    (("-bb",), "broadcast_begin", "note", "", "broadcast at begin (noted)"),
-    (("-be",), "broadcast_end", "note", "", "broadcast at end (noted)"),
-    (("-L",), "security_level", "note_value", "LEVEL", "security level (noted)"),
-    (("-lq",), "quickfile_process", "note_value", "SIZE", "quick file space of a process (noted)"),
-    (("-lQ",), "quickfile", "note_value", "SIZE", "quick file space (noted)"),
-    (("-lr",), "disk", "note_value", "DIR,SIZE", "disk space reservation (noted)"),
-    (("-lU",), "tapes", "note_value", "N", "tape drives (noted)"),
-    (("-lUa", "-lUb", "-lUc", "-lUd", "-lUe", "-lUf", "-lUg", "-lUh"), "tapes", "tapes", "N",
-     "tape drives of one type (noted)"),
-)  # fmt: skip
-"""Letters of NQS that mean nothing else in PBS."""
-
-QSUB_NQS: Table = (
-    *_OF_NQS,
-    (("-q",), "queue", "queue", "QUEUE", "queue to submit to (else the default queue)"),
-    (("-r",), "name", "name_or_rerun", "NAME", "name of the request; y or n: rerunnable (PBS)"),
-    (("-N",), "name", "name", "NAME", "name of the request"),
-    (("-A",), "account", "text", "GROUP", "group or account that is charged"),
-    (("-a",), "eligible", "date", "DATE", "start not before, e.g. '23:00', 'noon tomorrow', 2026-03-02"),
-    (("-h",), "held", "on", "", "hold the request"),
-    (("-p",), "priority", "priority", "N", "priority among your own requests, -1024 to 1023"),
-    (("-l",), "", "resources", "NAME=VALUE,...", "walltime, cput, mem, ncpus, pes, mpp_p, needs, ..."),
-    (("-o",), "stdout", "path", "PATH", "file or folder for standard output"),
-    (("-e",), "stderr", "path", "PATH", "file or folder for standard error"),
-    (("-eo",), "output.join", "on", "", "standard error into the file of standard output"),
-    (("-j",), "joblog", "join_or_joblog", "oe|eo|n|PATH", "join the outputs; a path: file of the job log"),
-    (("-J",), "joblog", "array_or_joblog", "RANGE|m|y|n", "array of these indices; m, y, n: the job log"),
-    (("-ko",), "output.keep_stdout", "on", "", "keep standard output in the home folder"),
-    (("-ke",), "output.keep_stderr", "on", "", "keep standard error in the home folder"),
-    (("-k",), "", "keep", "LETTERS", "keep: o, e; d: write in place; n: none"),
-    (("-ro",), "output.direct_stdout", "on", "", "write standard output in place while running"),
-    (("-re",), "output.direct_stderr", "on", "", "write standard error in place while running"),
-    (("-mb",), "mail.begin", "on", "", "mail when the request begins"),
-    (("-me",), "mail.end", "on", "", "mail when it ends"),
-    (("-m",), "", "mail_letters", "LETTERS", "mail at a(bort), b(egin), e(nd); n: never"),
-    (("-mu", "-M"), "mail.to", "mail_to", "USER,...", "who gets the mail"),
-    (("-s", "-S"), "shell", "shell", "PATH", "shell that reads the script"),
-    (("-x", "-V"), "", "export", "", "export the whole environment"),
-    (("-v",), "", "variables", "NAME[=VALUE],...", "export these variables"),
-    (("-u",), "user", "user", "USER", "run as another user (managers)"),
-    (("-nr",), "rerunnable", "off", "", "not to be run again"),
-    (("-nc",), "no_checkpoint", "note", "", "not to be checkpointed (noted)"),
-    (("-c",), "checkpoint", "checkpoint", "TEXT", "checkpoint interval or account (noted)"),
-    (("-C",), "compartment", "prefix_or_note", "TEXT", "compartments (noted); PBS: prefix of directives"),
-    (("-P",), "project", "note_value", "NAME", "project (noted)"),
-    (("-R",), "remove", "removal", "LETTERS", "remove output files at the end: o, e (PBS)"),
-    (("-Rf",), "restart_file", "note_value", "TEXT", "restart (noted)"),
-    (("-d",), "delete_script", "deletion", "", "delete the script once submitted; PBS: folder to start in"),
-    (("-z",), "silent", "on", "", "no sentence about the submission; PBS: no identifier"),
-    *OWN,
-)  # fmt: skip
-"""``qsub`` where the dialect is NQS's for sure, with what does not clash of PBS's."""
-
-QSUB: Table = (
-    *QSUB_NQS,
-    (("-I",), "interactive", "on", "", "a session at this terminal (PBS)"),
-    (("-W",), "", "wishes", "NAME=VALUE,...", "depend=, block=true, umask=, max_run_subjobs= (PBS)"),
-    (("-t",), "", "array", "RANGE", "array of these indices (Torque)"),
-    (("-w",), "start_in", "folder", "PATH", "folder to start in (PBS)"),
-    (("-n",), "whole_nodes", "note", "", "whole nodes (PBS, noted)"),
-    (("-f",), "", "nothing", "", "nothing: qsub never forks (PBS)"),
-    (("-X",), "X forwarding", "refused", "", "X forwarding: refused (PBS)"),
-    (("-G",), "a graphical session", "refused", "", "a graphical session: refused (PBS)"),
-    (("-b",), "a time limit for reaching the server", "refused_value", "SECONDS", "refused (PBS)"),
-    (("-D",), "a root folder for the job", "refused_value", "PATH", "refused (PBS)"),
-    (("-T",), "a prologue of one's own", "refused_value", "NAME", "refused (PBS)"),
-    *rows("pbs"),
-)  # fmt: skip
-"""``qsub`` while nothing has decided on a dialect: both."""
-
-QSUB_PBS: Table = (
-    (("-a",), "eligible", "date", "[[CC]YY]MMDDhhmm[.SS]", "start not before"),
-    (("-A",), "account", "text", "TEXT", "account that is charged"),
-    (("-c",), "checkpoint", "checkpoint", "n|s|c[=MIN]|w[=MIN]|u", "wish for checkpoints (noted)"),
-    (("-C",), "compartment", "prefix_or_note", "PREFIX", "what directives begin with; empty: none are read"),
-    (("-d", "-w"), "start_in", "folder", "PATH", "folder to start in"),
-    (("-e",), "stderr", "path", "[HOST:]PATH", "file or folder for standard error"),
-    (("-f",), "", "nothing", "", "nothing: qsub never forks"),
-    (("-h",), "held", "on", "", "hold the request"),
-    (("-I",), "interactive", "on", "", "a session at this terminal"),
-    (("-j",), "joblog", "join_or_joblog", "oe|eo|n", "join the outputs"),
-    (("-J", "-t"), "", "array", "RANGE", "array of these indices: 1-1000:2%50, 1-10,15,20-30:5"),
-    (("-k",), "", "keep", "LETTERS", "keep in the home folder: o, e; d: write in place; n: none"),
-    (("-l",), "", "resources", "NAME=VALUE,...", "resources: select, nodes, walltime, mem, ncpus, ..."),
-    (("-m",), "", "mail_letters", "LETTERS", "mail at a(bort), b(egin), e(nd); n: never"),
-    (("-M", "-mu"), "mail.to", "mail_to", "USER,...", "who gets the mail"),
-    (("-n",), "whole_nodes", "note", "", "whole nodes (noted)"),
-    (("-N",), "name", "name", "NAME", "name of the request"),
-    (("-o",), "stdout", "path", "[HOST:]PATH", "file or folder for standard output"),
-    (("-p",), "priority", "priority", "N", "priority among your own requests, -1024 to 1023"),
-    (("-P",), "project", "note_value", "NAME", "project (noted)"),
-    (("-q",), "queue", "queue", "QUEUE", "queue to submit to (else the default queue)"),
-    (("-r",), "rerunnable", "name_or_rerun", "y|n", "whether it may run again"),
-    (("-R",), "remove", "removal", "LETTERS", "remove output files at the end: o, e"),
-    (("-S", "-s"), "shell", "shell", "PATH", "shell that reads the script"),
-    (("-u",), "user", "user", "USER", "run as another user (managers)"),
-    (("-v",), "", "variables", "NAME[=VALUE],...", "export these variables"),
-    (("-V",), "", "export", "", "export the whole environment"),
-    (("-W",), "", "wishes", "NAME=VALUE,...", "depend=, block=true, umask=, max_run_subjobs="),
-    (("-z",), "silent", "on", "", "do not print the identifier"),
-    (("-b",), "a time limit for reaching the server", "refused_value", "SECONDS", "refused"),
-    (("-D",), "a root folder for the job", "refused_value", "PATH", "refused"),
-    (("-G",), "a graphical session", "refused", "", "refused"),
-    (("-T",), "a prologue of one's own", "refused_value", "NAME", "refused"),
-    (("-x",), "a session without a shell (-V exports the environment)", "refused", "", "refused"),
-    (("-X",), "X forwarding", "refused", "", "refused"),
-    *rows("pbs"),
-    *_OF_NQS,
-    *OWN,
-)  # fmt: skip
-"""``qsub`` where the dialect is PBS's for sure: each letter as POSIX, OpenPBS and Torque have it."""
 
 QSTAT: Table = (
     (("-f",), "full", "on", "", "everything about each request"),
@@ -285,29 +130,6 @@ QHOLD: Table = (
 QRLS: Table = QHOLD
 QMOVE: Table = (HOME, HELP)
 
-QALTER: Table = (
-    (("-a",), "eligible", "date", "DATE", "start not before"),
-    (("-A",), "account", "text", "GROUP", "group or account that is charged"),
-    (("-c",), "checkpoint", "checkpoint", "TEXT", "checkpoint interval (noted)"),
-    (("-e",), "stderr", "path", "PATH", "file or folder for standard error"),
-    (("-h",), "holds", "text", "LETTERS", "the holds it has from now on: letters of u, o, s; n: none"),
-    (("-j",), "", "join_or_joblog", "oe|eo|n", "join the outputs"),
-    (("-k",), "", "keep", "LETTERS", "keep in the home folder: o, e; n: none"),
-    (("-l",), "", "resources", "NAME=VALUE,...", "resources, as of qsub; select= replaces the selection"),
-    (("-m",), "", "mail_letters", "LETTERS", "mail at a(bort), b(egin), e(nd); n: never"),
-    (("-M",), "mail.to", "mail_to", "USER,...", "who gets the mail"),
-    (("-N",), "name", "name", "NAME", "name of the request"),
-    (("-o",), "stdout", "path", "PATH", "file or folder for standard output"),
-    (("-p",), "priority", "priority", "N", "priority among your own requests, -1024 to 1023"),
-    (("-P",), "project", "note_value", "NAME", "project (noted)"),
-    (("-r",), "name", "name_or_rerun", "y|n", "whether it may be run again"),
-    (("-S",), "shell", "shell", "PATH", "shell that reads the script"),
-    (("-u",), "owner", "text", "USER", "its owner, who stays the same"),
-    (("-W",), "", "wishes", "NAME=VALUE,...", "max_run_subjobs=N (indices at a time, 0: any), umask="),
-    *rows("qalter"),
-    HOME,
-    HELP,
-)
 FORCE: Row = (("-W",), "how", "text", "force", "force: kill at once")
 QRERUN: Table = (FORCE, HOME, HELP)
 QSIG: Table = (
@@ -415,8 +237,8 @@ SUMMARIES = {
 """How each command is called, and what it does in a sentence."""
 
 TABLES = {
-    "qsub": QSUB, "qstat": QSTAT, "qdel": QDEL, "qhold": QHOLD, "qrls": QRLS, "qmove": QMOVE, "qcat": QCAT,
-    "qmgr": QMGR, "qalter": QALTER, "qrerun": QRERUN, "qsig": QSIG, "qmsg": QMSG, "qwait": QWAIT,
+    "qstat": QSTAT, "qdel": QDEL, "qhold": QHOLD, "qrls": QRLS, "qmove": QMOVE, "qcat": QCAT,
+    "qmgr": QMGR, "qrerun": QRERUN, "qsig": QSIG, "qmsg": QMSG, "qwait": QWAIT,
     "qorder": QORDER, "qchkpnt": QCHKPNT, "qlimit": QLIMIT, "qping": QPING,
     "qselect": QSELECT, "pbsnodes": PBSNODES, "mpprun": MPPRUN, "gangparms": GANGPARMS,
 }  # fmt: skip

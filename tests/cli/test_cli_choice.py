@@ -9,7 +9,7 @@ from nqspy.cli.choice import chooses
 from nqspy.cli.fast import Failure
 from nqspy.cli.joblist import read_list
 from nqspy.cli.qalter import values_of
-from nqspy.cli.spec import TABLES
+from nqspy.cli.request_tables import table_of
 from nqspy.rpc import messages
 
 
@@ -100,7 +100,7 @@ def test_qwait_asks_for_those_that_have_ended_too_and_waits(desk, screen):
     assert desk.messages[0]["ended"] is False
 
 
-FLAGS = sorted({flag for row in TABLES["qalter"] for flag in row[0] if flag != "--home"})
+FLAGS = sorted({flag for row in table_of("qalter") for flag in row[0] if flag != "--home"})
 WORDS = st.sampled_from(
     [
         *FLAGS,
@@ -124,7 +124,7 @@ WORDS = st.sampled_from(
 @given(st.lists(WORDS, max_size=6))
 def test_any_options_of_qalter_become_a_message_or_one_line(words):
     try:
-        found, _ = fast.Parser(TABLES["qalter"]).parse(words)
+        found, _ = fast.Parser(table_of("qalter")).parse(words)
         fast.dump(values_of([each for each in found if each.target not in ("help", "eligible")], None))
     except Failure as failure:
         said = failure.text
@@ -154,7 +154,7 @@ LINES = st.lists(st.lists(LEADING | WORDS, max_size=5).map(" ".join), max_size=6
 def test_any_list_is_read_or_refused_in_one_line(tmp_path_factory, lines):
     path = tmp_path_factory.mktemp("list") / "x.list"
     path.write_bytes("\n".join(lines).encode("utf-8", "replace"))
-    parser = fast.Parser(TABLES["qsub"], interspersed=False)
+    parser = fast.Parser(table_of("qsub"), interspersed=False)
     said, items = str(path), []
     try:
         items = read_list(str(path), parser, lambda script, args, options: {"script": script})

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nqspy.cli import directives, fast, qsub, submit
+from nqspy.cli.request_tables import QSUB, QSUB_PBS
 from nqspy.cli.slurm_options import TABLE
-from nqspy.cli.spec import QSUB_PBS, TABLES
 from nqspy.model.commands import decode
 from nqspy.rpc import messages
 
 SHOWS_HELP = ("--help",)
-TABLE_OF = {"": TABLES["qsub"], "nqs": TABLES["qsub"], "pbs": QSUB_PBS, "slurm": TABLE}
+TABLE_OF = {"": QSUB, "nqs": QSUB, "pbs": QSUB_PBS, "slurm": TABLE}
 FLAGS = {
     dialect: sorted({flag for row in table for flag in row[0]} - set(SHOWS_HELP))
     for dialect, table in TABLE_OF.items()

@@ -6,7 +6,8 @@ from typer.main import get_command
 from nqspy.cli import fast
 from nqspy.cli.fast import Failure, Parser
 from nqspy.cli.help import OPERANDS, build, parameter
-from nqspy.cli.spec import QSUB, TABLES, WITHOUT_VALUE
+from nqspy.cli.request_tables import QSUB, table_of
+from nqspy.cli.spec import SUMMARIES, WITHOUT_VALUE
 
 LINES = [
     "qsub",
@@ -46,7 +47,7 @@ GLUED = [
 
 def normalised(command: str, words: list[str]) -> list[str]:
     """The same command line with every option apart from its value, as click reads it. Raises Failure."""
-    found, operands = Parser(TABLES[command], interspersed=command != "qsub").parse(words)
+    found, operands = Parser(table_of(command), interspersed=command != "qsub").parse(words)
     plain: list[str] = []
     for given in found:
         plain.append(given.flag)
@@ -63,10 +64,10 @@ def by_click(command: str, words: list[str]) -> dict[str, object]:
 
 
 def by_the_fast_parser(command: str, words: list[str]) -> dict[str, object]:
-    found, operands = Parser(TABLES[command], interspersed=command != "qsub").parse(words)
+    found, operands = Parser(table_of(command), interspersed=command != "qsub").parse(words)
     expected: dict[str, object] = {}
     for given in found:
-        number = next(n for n, row in enumerate(TABLES[command]) if given.flag in row[0])
+        number = next(n for n, row in enumerate(table_of(command)) if given.flag in row[0])
         if given.kind in WITHOUT_VALUE:
             expected[parameter(number)] = True
         else:
@@ -104,16 +105,16 @@ def test_errors_name_the_option(line, text):
 
 
 def test_a_double_dash_ends_the_options():
-    found, operands = Parser(TABLES["qstat"]).parse(["-f", "--", "-a"])
+    found, operands = Parser(table_of("qstat")).parse(["-f", "--", "-a"])
     assert [given.flag for given in found] == ["-f"]
     assert operands == ["-a"]
 
 
-@pytest.mark.parametrize("command", TABLES)
+@pytest.mark.parametrize("command", SUMMARIES)
 def test_help_names_every_option_of_the_table(command, screen):
     status, out, err = screen.run([command, "--help"])
     assert (status, err) == (0, "")
-    for row in TABLES[command]:
+    for row in table_of(command):
         for flag in row[0]:
             assert flag in out
 

@@ -172,7 +172,7 @@ BAD = [
     ("", "-l ngpus=two", "qsub: -l: ngpus=two: units are a whole number from 0 upward"),
     ("", "-l matlab=-1", "qsub: -l: matlab=-1: units are a whole number from 0 upward"),
     ("", "-l waltime=-3", "qsub: -l: unknown resource waltime"),
-    ("", "-l waltime=3", "qsub: -l: unknown resource waltime; known are walltime"),
+    ("", "-l waltime=3", "qsub: -l: unknown resource waltime; known are cput"),
     ("", "-l gpus=-1", "qsub: -l: gpus=-1: units are a whole number from 0 upward"),
     ("", "-l ngpus=1e99", "qsub: -l: ngpus=1e99: units are a whole number from 0 upward"),
     ("", "--gpus unlimited", "qsub: --gpus: 'unlimited' is no number of units"),

@@ -9,7 +9,7 @@ import pytest
 from daemon.live import until
 from stillness import stands_still
 
-from nqspy.cli.spec import TABLES
+from nqspy.cli.spec import SUMMARIES
 
 LOOP = "trap 'echo caught; exit 3' TERM; echo up; while :; do sleep 0.02; done"
 
@@ -148,7 +148,7 @@ def test_output_of_what_has_not_started_or_is_unknown(office):
     office.run("qdel", id).ok()
 
 
-@pytest.mark.parametrize("name", sorted(TABLES))
+@pytest.mark.parametrize("name", sorted(SUMMARIES))
 def test_every_command_explains_itself(office, name):
     done = office.run(name, "--help", env={"COLUMNS": "100", "NO_COLOR": "1"}).ok()
     assert re.search(r"usage", done.out, re.IGNORECASE)
