@@ -205,7 +205,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "bad_variable": "{word!r} in the environment is no NAME=value",
         "bad_shell": "{shell!r} is no shell; give its whole path, such as /bin/sh",
         "bad_date": "its date is not between the years 1970 and 9999",
-        "bad_priority": "priority {priority} is not from -1024 to 1023",
+        "out_of_range": "{name} {value} is not from {low} to {high}",
         "bad_umask": "umask {umask:o} is not from 0 to 777",
         "bad_word": "{what} {word!r} is no word of up to {most} printable characters",
         "bad_address": "{address!r} is no mail address; write a local user's name or NAME@DOMAIN",

@@ -146,7 +146,10 @@ def changes(**fields: Unpack[ChangedFields]) -> Changes:
 
 
 changes.__signature__ = Signature(  # type: ignore[attr-defined]
-    [Parameter(word, Parameter.KEYWORD_ONLY, default=None) for word in CHANGEABLE]
+    [
+        Parameter(word, Parameter.KEYWORD_ONLY, default=None)
+        for word in dict.fromkeys((*ChangedFields.__annotations__, *CHANGEABLE))
+    ]
 )
 
 

@@ -53,7 +53,7 @@ UNKNOWN = [
     (
         "submit(request)",
         ("if request.owner == 'x':", "    return changes(colour=1)"),
-        "it takes cpu, wall, memory",
+        "it takes queue, priority",
     ),
     (
         "submit(request)",

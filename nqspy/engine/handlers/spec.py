@@ -15,6 +15,7 @@ from nqspy.model.arrays import ArraySpec
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.ids import Instant, array_key
 from nqspy.model.layout import MOST, Layout
+from nqspy.model.options import OPTIONS
 from nqspy.model.outputs import fill, streams
 from nqspy.model.people import addresses_in, is_address
 from nqspy.model.queues import Queue
@@ -72,8 +73,10 @@ def check_spec(site: Site, spec: Spec) -> None:
         _check_layout(spec.layout)
     if spec.eligible is not None and not 0 <= spec.eligible <= LAST_DATE:
         raise Refusal("bad_date")
-    if spec.priority is not None and not -1024 <= spec.priority <= 1023:
-        raise Refusal("bad_priority", priority=spec.priority)
+    for name, low, high in _RANGES:
+        value = getattr(spec, name)
+        if value is not None and not low <= value <= high:
+            raise Refusal("out_of_range", name=name, value=value, low=low, high=high)
     if not 0 <= spec.umask <= 0o777:
         raise Refusal("bad_umask", umask=spec.umask)
 
@@ -191,8 +194,7 @@ def _check_words(spec: Spec, paths: Iterable[str]) -> None:
 def _words(spec: Spec) -> list[tuple[str, str | None]]:
     layout, ask = spec.layout, spec.ask
     found: list[tuple[str, str | None]] = [
-        ("account", spec.account),
-        ("queue", spec.queue),
+        *((name, getattr(spec, name)) for name in _NAMES),
         ("host", spec.host),
         ("mail address", spec.mail.to),
         ("request around", spec.within),
@@ -272,5 +274,13 @@ def local_queue(site: Site, named: str) -> str:
     return queue
 
 
-_AMOUNTS = tuple(each for each in Ask.__struct_fields__ if each not in ("others", "needs", "consumables"))
+_RANGES = [(o.path, o.low or 0, o.high) for o in OPTIONS if o.high is not None and "/" not in o.path]
+_NAMES = [o.path for o in OPTIONS if o.unit == "name" and o.path not in ("name", "shell", "job_class")]
+_AMOUNTS = [
+    o.path.removeprefix("ask/")
+    for o in OPTIONS
+    if o.path.count("/") == 1
+    and o.path.startswith("ask/")
+    and o.unit not in ("name", "names", "amounts", "flag")
+]
 _amounts_of = attrgetter(*_AMOUNTS)
