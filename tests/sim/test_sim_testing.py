@@ -424,3 +424,11 @@ def test_a_test_leaves_the_log_as_it_was(caplog):
     site.submit("a")
     assert site.printed == ["loud: seen a"]
     assert not caplog.records
+
+
+def test_a_request_has_the_options_of_the_client():
+    site = Site(pes=2)
+    spec = site.submit("a", contract=True, best_guess="10:00", nice=5).spec
+    assert (spec.contract, spec.ask.best_guess, spec.ask.nice) == (True, 600_000, 5)
+    with pytest.raises(BadStory, match="has no option colour"):
+        site.submit("b", colour="red")

@@ -1,7 +1,7 @@
 """A request in a test: what was said of it, and what has become of it."""
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -11,6 +11,7 @@ from nqspy.model.commands import Submission
 from nqspy.model.endings import End
 from nqspy.model.errors import NqspyError
 from nqspy.model.ids import Instant, Seq, array_key
+from nqspy.model.options import OPTIONS, Option
 from nqspy.model.requests import AFTER_WORDS, AfterWord, Ask, Dependency, Request, Spec
 from nqspy.model.units import parse_size, parse_time
 from nqspy.report.time_text import Zone
@@ -112,22 +113,17 @@ class StoryJob:
 
 
 class StoryWish(Struct, frozen=True):
-    """What a test says of a request that it submits (`StorySite.submit`)."""
+    """What a test says of a request that it submits (`StorySite.submit`). ``options``: those of the list by
+    their names in Python."""
 
     owner: str
     name: str
     queue: str
+    options: Mapping[str, Any]
     group: str | None = None
-    account: str | None = None
     project: str | None = None
-    pes: int = 1
-    cpu: Amount = None
-    wall: Amount = None
-    memory: Amount = None
-    priority: int | None = None
     after: tuple[Dependency, ...] = ()
     not_before: Instant | None = None
-    held: bool = False
     array: str | None = None
     units: Mapping[str, int] | None = None
     needs: Iterable[str] = ()
@@ -137,12 +133,12 @@ class StoryWish(Struct, frozen=True):
 
     def submission(self, uid: int) -> Submission:
         """As qsub sends it. Raises BadStory for an amount that cannot be read."""
+        own: dict[str, Any] = {"account": self.group}
+        ask: dict[str, Any] = {"needs": tuple(self.needs), "consumables": tuple((self.units or {}).items())}
         try:
-            ask = Ask(
-                cpu=_amount(self.cpu, parse_time), wall=_amount(self.wall, parse_time),
-                memory=_amount(self.memory, parse_size), pes=self.pes, needs=tuple(self.needs),
-                consumables=tuple((self.units or {}).items()),
-            )  # fmt: skip
+            for option, value in _given(self.options):
+                head, _, rest = option.path.partition("/")
+                (ask if head == "ask" else own)[rest or head] = _READ[option.unit](value)
             array = None if self.array is None else _array(self.array)
         except NqspyError as error:
             raise BadStory(str(error)) from None
@@ -150,15 +146,31 @@ class StoryWish(Struct, frozen=True):
         spec = Spec(
             owner=self.owner, uid=uid, gid=USERS, name=self.name or "STDIN", name_given=bool(self.name),
             queue=self.queue, script="", environment="", workdir=f"/home/{self.owner}",
-            account=self.account or self.group,
-            ask=ask, priority=self.priority, eligible=self.not_before, held=self.held, after=self.after,
-            attributes=(*projects, *self.attributes), args=tuple(self.arguments), array=array,
+            ask=Ask(**ask), eligible=self.not_before, after=self.after,
+            attributes=(*projects, *self.attributes), args=tuple(self.arguments), array=array, **own,
         )  # fmt: skip
         return Submission(spec, self.script, f"HOME=/home/{self.owner}")
 
 
-def _amount(text: Amount, parse: Callable[[str], int]) -> int | None:
-    return None if text is None else parse(str(text))
+def _given(options: Mapping[str, Any]) -> Iterator[tuple[Option, Any]]:
+    """Yield the options that have a value. Raises BadStory for an option that does not exist."""
+    for name, value in options.items():
+        if name not in _OPTIONS:
+            raise BadStory(f"a request has no option {name}; it has {', '.join(_OPTIONS)}")
+        if value is not None:
+            yield _OPTIONS[name], value
+
+
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    "time": lambda value: parse_time(str(value)),
+    "size": lambda value: parse_size(str(value)),
+    **dict.fromkeys(("count", "number", "flag", "name"), lambda value: value),
+}
+_OPTIONS = {
+    option.python: option
+    for option in OPTIONS
+    if option.python and option.unit in _READ and option.path not in ("name", "queue", "output/join")
+}
 
 
 def _array(text: str) -> ArraySpec:

@@ -130,11 +130,12 @@ class StorySite(Claims):
         not_before: str | None = None, held: bool = False, array: str | None = None,
         units: Mapping[str, int] | None = None, needs: Iterable[str] = (), attributes: Iterable[str] = (),
         arguments: Iterable[str] = (), script: str = "", named: str | None = None,
-        runs: str | float | None = None, uses: str | float | None = None, status: int = 0,
+        runs: str | float | None = None, uses: str | float | None = None, status: int = 0, **options: Any,
     ) -> StoryJob:  # fmt: skip
         """A request is submitted by its owner. ``name``: what the test calls it, and its own name unless
         ``named`` says another one (empty: none); ``group``, ``account``: of ``-A``; ``project``: of ``-P``;
-        ``after``: what it waits for (``"a:any"``); ``array``: ``"1-10%2"``; ``units``: of consumables.
+        ``after``: what it waits for (``"a:any"``); ``array``: ``"1-10%2"``; ``units``: of consumables;
+        ``options``: others of `Client.submit`, such as ``contract=True``.
 
         Times and sizes are texts, or seconds and bytes. It ``runs`` that long, ``uses`` so much CPU time
         (else its wall time on each PE) and ends with that exit status, unless a limit ends it before.
@@ -143,9 +144,11 @@ class StorySite(Claims):
         """
         __tracebackhide__ = True
         wanted = StoryWish(
-            owner, name if named is None else named, queue or self._only_queue(), group, account, project,
-            pes, cpu, wall, memory, priority, tuple(self._dependencies(after)), self._moment(not_before),
-            held, array, units, needs, attributes, arguments, script,
+            owner, name if named is None else named, queue or self._only_queue(),
+            {"account": account, "pes": pes, "cpu": cpu, "wall": wall, "memory": memory,
+             "priority": priority, "held": held, **options},
+            group, project, tuple(self._dependencies(after)), self._moment(not_before), array, units, needs,
+            attributes, arguments, script,
         )  # fmt: skip
         job = self._name(name, array is not None)
         wall_ms = self._length if runs is None else span(runs)
