@@ -17,6 +17,7 @@ from nqspy.cli.spec import SUMMARIES, Table
 from nqspy.model import registry
 from nqspy.model.codec import KINDS
 from nqspy.model.commands import COMMANDS, Query
+from nqspy.model.options import OPTIONS, Option
 from nqspy.model.site import Settings
 from nqspy.model.tree import Declared, declared, get
 from nqspy.model.units import format_size, format_time
@@ -211,6 +212,26 @@ def slurm_table(refused: bool) -> str:
     return table(("option", "why" if refused else "meaning"), rows)
 
 
+def options_table() -> str:
+    """The options of requests with their names in each room."""
+    rows = []
+    for option in OPTIONS:
+        flags = [flag for given in option.flags.values() for flag in given]
+        asked = [*flags, *(f"-l {name}" for name in option.resources)]
+        modify = [option.modify.replace("/", " ")] if option.modify else []
+        names = (asked, modify, *([name] if name else [] for name in _other_names(option)))
+        if any(names):
+            meaning = option.doc + ("; may be changed while it runs" if option.when == "running" else "")
+            rows.append((meaning, *(" ".join(f"`{name}`" for name in each) for each in names)))
+    rooms = ("qsub", "modify request", "Client.submit", "request", "changes()", "qstat --json", "qstat -f")
+    return table(("option", *(f"`{room}`" for room in rooms)), rows)
+
+
+def _other_names(option: Option) -> tuple[str, ...]:
+    shown = (option.json.replace("/", "."), option.pbs.replace("/", "."))
+    return (option.python, option.seen, option.changes, *shown)
+
+
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     """A Markdown table."""
     lines = [_row(head), _row(("---",) * len(head)), *(_row(row) for row in rows)]
@@ -230,6 +251,7 @@ def tables() -> dict[str, str]:
     }
     return found | {
         "events": events_table(),
+        "options": options_table(),
         "posix": posix_table(),
         "wire": wire_table(),
         "commands": commands_table(),
