@@ -9,14 +9,17 @@ from nqspy.cli.resources import LAYOUT, UNITS, read_list, read_needs, resolve, t
 from nqspy.cli.sheet import RequestSheet
 from nqspy.cli.values import Wrong
 from nqspy.cli.words import split_variables
+from nqspy.model.options import OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 LONGEST_ENVIRONMENT = 1 << 20
 """Bytes of environment that a request may carry."""
 
+_OF_ASK = frozenset(each.path.removeprefix("ask/") for each in OPTIONS if each.path.startswith("ask/"))
 _LONGEST_R_NAME, _LONGEST_N_NAME, _DEFAULT_NAME = 15, 230, 7
 _LOGS = {"m": "merged", "y": "own", "n": ""}
 _READ = {"time": values.parse_time, "size": values.parse_size, "count": values.parse_count}
@@ -68,6 +71,11 @@ class SubmissionDraft(RequestSheet):
             self.notes.append(f"tapes:{given.flag[-1]}:{value}")
         elif kind == "text":
             self._put(target, value)
+        elif kind == "number":
+            [option] = [each for each in OPTIONS if each.path.removeprefix("ask/") == target]
+            self._put(target, values.parse_number(value, option.low or 0, option.high or values.GREATEST))
+        elif kind == "names":
+            self._put(target, [word for word in value.replace("+", ",").split(",") if word])
         elif kind == "path":
             self.output[target] = self._path(value)
         elif kind == "variables":
@@ -102,7 +110,13 @@ class SubmissionDraft(RequestSheet):
         elif target == "delete_script":
             self.delete_script = True
         else:
-            self.spec[target] = value
+            self._place(target)[target] = value
+
+    def _place(self, target: str) -> "dict[str, Any]":
+        """Return the part of the request that has this field."""
+        if "/" in target:
+            return self.others
+        return self.ask if target in _OF_ASK else self.spec
 
     def _limit(self, given: Given) -> None:
         """A limit, and behind a comma the value at which to warn."""
@@ -124,7 +138,7 @@ class SubmissionDraft(RequestSheet):
         if what[: len(UNITS)] == UNITS:
             self.consumables[what[len(UNITS) :]] = value
             return
-        (self.others if "/" in what else self.ask)[what] = value
+        self._place(what)[what] = value
         if self.listed:
             also = ("select", "nodes") if what == "pes" else ()
             for name in [n for n, each in self.listed.items() if target(each) == what or n in also]:
@@ -171,14 +185,8 @@ class SubmissionDraft(RequestSheet):
                 f"-l {each.whole}: {what} is noted only, nothing of that kind is given out here"
             )
 
-    def _take_queue(self, value: str) -> None:
-        self.spec["queue"] = value
-
     def _take_date(self, value: str) -> None:
         self.spec["eligible"] = self.date(value)
-
-    def _take_priority(self, value: str) -> None:
-        self.spec["priority"] = values.parse_number(value, -1024, 1023)
 
     def _take_name(self, value: str) -> None:
         self._name(value, _LONGEST_N_NAME)
@@ -239,9 +247,6 @@ class SubmissionDraft(RequestSheet):
 
     def _take_array(self, value: str) -> None:
         self.spec["array"] = values.parse_array(value)
-
-    def _take_mail_to(self, value: str) -> None:
-        self.mail["to"] = value
 
     def _take_shell(self, value: str) -> None:
         path = value.partition(",")[0].partition("@")[0]

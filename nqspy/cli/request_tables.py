@@ -9,7 +9,7 @@ from nqspy.model.options import OPTIONS
 
 _OF_UNIT = {
     "name": ("text", "TEXT"), "flag": ("on", ""), "time": ("time", "TIME"), "size": ("size", "SIZE"),
-    "count": ("count", "N"),
+    "count": ("count", "N"), "number": ("number", "N"), "names": ("names", "NAME,..."),
 }  # fmt: skip
 """Kind and metavar of a declared option by its unit."""
 
@@ -62,13 +62,13 @@ _OF_NQS: Table = (
 
 QSUB_NQS: Table = (
     *_OF_NQS,
-    (("-q",), "queue", "queue", "QUEUE", "queue to submit to (else the default queue)"),
+    (("-q",), "queue", "text", "QUEUE", "queue to submit to (else the default queue)"),
     (("-r",), "name", "name_or_rerun", "NAME", "name of the request; y or n: rerunnable (PBS)"),
     (("-N",), "name", "name", "NAME", "name of the request"),
     (("-A",), "account", "text", "GROUP", "group or account that is charged"),
     (("-a",), "eligible", "date", "DATE", "start not before, e.g. '23:00', 'noon tomorrow', 2026-03-02"),
     (("-h",), "held", "on", "", "hold the request"),
-    (("-p",), "priority", "priority", "N", "priority among your own requests, -1024 to 1023"),
+    (("-p",), "priority", "number", "N", "priority among your own requests, -1024 to 1023"),
     (("-l",), "", "resources", "NAME=VALUE,...", "walltime, cput, mem, ncpus, pes, mpp_p, needs, ..."),
     (("-o",), "stdout", "path", "PATH", "file or folder for standard output"),
     (("-e",), "stderr", "path", "PATH", "file or folder for standard error"),
@@ -83,7 +83,7 @@ QSUB_NQS: Table = (
     (("-mb",), "mail.begin", "on", "", "mail when the request begins"),
     (("-me",), "mail.end", "on", "", "mail when it ends"),
     (("-m",), "", "mail_letters", "LETTERS", "mail at a(bort), b(egin), e(nd); n: never"),
-    (("-mu", "-M"), "mail.to", "mail_to", "USER,...", "who gets the mail"),
+    (("-mu", "-M"), "mail.to", "text", "USER,...", "who gets the mail"),
     (("-s", "-S"), "shell", "shell", "PATH", "shell that reads the script"),
     (("-x", "-V"), "", "export", "", "export the whole environment"),
     (("-v",), "", "variables", "NAME[=VALUE],...", "export these variables"),
@@ -133,13 +133,13 @@ QSUB_PBS: Table = (
     (("-k",), "", "keep", "LETTERS", "keep in the home folder: o, e; d: write in place; n: none"),
     (("-l",), "", "resources", "NAME=VALUE,...", "resources: select, nodes, walltime, mem, ncpus, ..."),
     (("-m",), "", "mail_letters", "LETTERS", "mail at a(bort), b(egin), e(nd); n: never"),
-    (("-M", "-mu"), "mail.to", "mail_to", "USER,...", "who gets the mail"),
+    (("-M", "-mu"), "mail.to", "text", "USER,...", "who gets the mail"),
     (("-n",), "whole_nodes", "note", "", "whole nodes (noted)"),
     (("-N",), "name", "name", "NAME", "name of the request"),
     (("-o",), "stdout", "path", "[HOST:]PATH", "file or folder for standard output"),
-    (("-p",), "priority", "priority", "N", "priority among your own requests, -1024 to 1023"),
+    (("-p",), "priority", "number", "N", "priority among your own requests, -1024 to 1023"),
     (("-P",), "project", "note_value", "NAME", "project (noted)"),
-    (("-q",), "queue", "queue", "QUEUE", "queue to submit to (else the default queue)"),
+    (("-q",), "queue", "text", "QUEUE", "queue to submit to (else the default queue)"),
     (("-r",), "rerunnable", "name_or_rerun", "y|n", "whether it may run again"),
     (("-R",), "remove", "removal", "LETTERS", "remove output files at the end: o, e"),
     (("-S", "-s"), "shell", "shell", "PATH", "shell that reads the script"),
@@ -170,10 +170,10 @@ QALTER: Table = (
     (("-k",), "", "keep", "LETTERS", "keep in the home folder: o, e; n: none"),
     (("-l",), "", "resources", "NAME=VALUE,...", "resources, as of qsub; select= replaces the selection"),
     (("-m",), "", "mail_letters", "LETTERS", "mail at a(bort), b(egin), e(nd); n: never"),
-    (("-M",), "mail.to", "mail_to", "USER,...", "who gets the mail"),
+    (("-M",), "mail.to", "text", "USER,...", "who gets the mail"),
     (("-N",), "name", "name", "NAME", "name of the request"),
     (("-o",), "stdout", "path", "PATH", "file or folder for standard output"),
-    (("-p",), "priority", "priority", "N", "priority among your own requests, -1024 to 1023"),
+    (("-p",), "priority", "number", "N", "priority among your own requests, -1024 to 1023"),
     (("-P",), "project", "note_value", "NAME", "project (noted)"),
     (("-r",), "name", "name_or_rerun", "y|n", "whether it may be run again"),
     (("-S",), "shell", "shell", "PATH", "shell that reads the script"),

@@ -228,18 +228,6 @@ def _begin(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
     sheet.spec["eligible"] = sheet.date(CLOCK.get(value.lower(), value))
 
 
-def _hold(sheet: RequestSheet, _said: SlurmSheet, _value: str) -> None:
-    sheet.spec["held"] = True
-
-
-def _requeue(sheet: RequestSheet, _said: SlurmSheet, _value: str) -> None:
-    sheet.spec["rerunnable"] = True
-
-
-def _no_requeue(sheet: RequestSheet, _said: SlurmSheet, _value: str) -> None:
-    sheet.spec["rerunnable"] = False
-
-
 def _mail_type(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
     chosen: dict[str, object] = {}
     for word in value.upper().split(","):
@@ -251,20 +239,8 @@ def _mail_type(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
     sheet.mail |= chosen
 
 
-def _mail_user(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
-    sheet.mail["to"] = value
-
-
 def _export(_sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
     said.export = split_variables(value)
-
-
-def _comment(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
-    sheet.notes.append(f"comment:{value}")
-
-
-def _project(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
-    sheet.notes.append(f"project:{value}")
 
 
 def _nice(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
@@ -305,18 +281,14 @@ def _gres(_sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
         said.numbers["gpus" if name == "gpu" else f"unit {name}"] = _count(rest) if colon else 1
 
 
-def _nothing(_sheet: RequestSheet, _said: SlurmSheet, _value: str) -> None:
-    """What is always so here."""
-
-
 _READ: "dict[str, Callable[[RequestSheet, SlurmSheet, str], None]]" = {
     "name": _name, "time": _time, "tasks": _number("tasks"), "cpus": _number("cpus"), "nodes": _nodes,
     "tasks_per_node": _number("tasks_per_node"), "memory": _memory("memory"), "queue": _queue,
     "memory_per_cpu": _memory("per_cpu"), "account": _put("account"), "output": _stream("stdout"),
     "error": _stream("stderr"), "folder": _folder, "array": _array, "depend": _depend, "begin": _begin,
-    "hold": _hold, "mail_type": _mail_type, "mail_user": _mail_user, "export": _export, "nice": _nice,
-    "requeue": _requeue, "no_requeue": _no_requeue, "comment": _comment, "wrap": _wrap, "input": _input,
-    "open_mode": _open_mode, "project": _project, "gpus": _gpus, "gres": _gres, "nothing": _nothing,
+    "mail_type": _mail_type, "export": _export, "nice": _nice,
+    "wrap": _wrap, "input": _input,
+    "open_mode": _open_mode, "gpus": _gpus, "gres": _gres,
 }  # fmt: skip
 
 

@@ -11,8 +11,8 @@ _OURS = {
     "name": "-N {}", "time": "-l walltime={}", "tasks": "-l select={}", "cpus": "-l ncpus={}",
     "nodes": "-l nodes={}", "memory": "-l mem={}", "queue": "-q {}", "account": "-A {}", "output": "-o {}",
     "error": "-e {}", "folder": "-d {}", "array": "-J {}", "depend": "-W depend={}", "begin": "-a {}",
-    "hold": "-h", "mail_type": "-m", "mail_user": "-M {}", "export": "-v", "requeue": "-r y",
-    "no_requeue": "-r n", "gpus": "-l gpus={}",
+    "held": "-h", "mail_type": "-m", "mail.to": "-M {}", "export": "-v", "rerunnable": "-r {}",
+    "gpus": "-l gpus={}",
 }  # fmt: skip
 """What is said in PBS's words for Slurm's."""
 
@@ -43,6 +43,8 @@ def _said(given: Given) -> str:
 
 
 def _value(given: Given) -> str:
+    if given.kind in ("on", "off"):
+        return "y" if given.kind == "on" else "n"
     if given.target != "time":
         return given.value
     try:

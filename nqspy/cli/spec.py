@@ -12,7 +12,7 @@ Row = tuple[tuple[str, ...], str, str, str, str]
 Table = tuple[Row, ...]
 
 WITHOUT_VALUE = (
-    "on", "off", "note", "export", "deletion", "nothing", "refused", "slurm_on", "slurm_optional",
+    "on", "off", "note", "export", "deletion", "nothing", "refused", "slurm_optional",
     "slurm_refused_on",
 )  # fmt: skip
 """Kinds of options that take no value. (``deletion`` takes one where a folder follows: PBS's ``-d PATH``.)"""

@@ -2,7 +2,9 @@
 
 import pytest
 
-from nqspy.model.options import OPTIONS
+from nqspy.cli import draft, request_tables
+from nqspy.cli.fast import Parser
+from nqspy.model.options import OPTIONS, Option
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Ask, Spec
 from nqspy.model.tree import declared
@@ -34,3 +36,23 @@ def test_each_name_stands_for_one_option(kind):
 def test_types_have_the_names_of_the_list():
     assert set(ChangedFields.__annotations__) == set(CHANGEABLE)
     assert set(submission.Options.__annotations__) == set(submission._RIGHT)
+
+
+READ = [
+    ("name", "x", "x"), ("flag", "", True), ("number", "-3", -3), ("names", "a,b+c", ["a", "b", "c"]),
+    ("time", "2:00", 120_000), ("size", "1kb", 1024), ("count", "4", 4),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ["new", "ask/new"])
+@pytest.mark.parametrize(("unit", "word", "value"), READ)
+def test_a_declared_flag_is_read_by_its_unit(monkeypatch, path, unit, word, value):
+    option = Option(path, unit, "a sentence", low=-9, high=9, flags={"qsub": ("--new",)})
+    monkeypatch.setattr(request_tables, "OPTIONS", (option,))
+    monkeypatch.setattr(draft, "OPTIONS", (option,))
+    monkeypatch.setattr(draft, "_OF_ASK", {"new"} if path == "ask/new" else set())
+    found, rest = Parser(request_tables.rows("qsub")).parse(["--new", *([word] if word else [])])
+    made = draft.SubmissionDraft("nqs", int, "/")
+    made.apply(found, "command")
+    assert rest == []
+    assert (made.ask if path == "ask/new" else made.spec) == {"new": value}
