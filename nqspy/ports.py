@@ -248,16 +248,23 @@ class ChangedFields(TypedDict, total=False):
 
 CHANGEABLE: Mapping[str, Option] = {option.changes: option for option in OPTIONS if option.changes}
 """Options that a submit exit may change, by its name for them."""
-_KINDS: Mapping[str, type] = {
-    "name": str, "path": str, "number": int, "count": int, "time": int, "size": int, "date": int,
-    "flag": bool, "names": tuple,
-}  # fmt: skip
-"""The type of a changed option by its unit."""
+CHANGED: Mapping[str, tuple[type, str]] = {
+    "name": (str, "a text"),
+    "path": (str, "a path as a text"),
+    "number": (int, "a whole number"),
+    "count": (int, "a whole number"),
+    "time": (int, 'a whole number of ms or a text like "10:00"'),
+    "size": (int, 'a whole number of bytes or a text like "8mw"'),
+    "date": (int, "an instant, such as now"),
+    "flag": (bool, "True or False"),
+    "names": (tuple, "a list of texts"),
+}
+"""The type of a changed option by its unit, and what an exit may write, in words."""
 
 
 def is_change(name: str, value: object) -> bool:
     """True if a submit exit may change that option to a value of this type."""
-    kind = _KINDS[CHANGEABLE[name].unit] if name in CHANGEABLE else None
+    kind = CHANGED[CHANGEABLE[name].unit][0] if name in CHANGEABLE else None
     if kind is tuple and isinstance(value, tuple):
         return all(type(word) is str for word in value)
     return type(value) is kind

@@ -14,7 +14,7 @@ from nqspy.model.actions import Redate
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import ALIKE, BOUNDED, Bounds
 from nqspy.model.units import parse_size, parse_time
-from nqspy.ports import CHANGEABLE, Answer, ChangedFields, RequestView, Selection, is_change
+from nqspy.ports import CHANGEABLE, CHANGED, Answer, ChangedFields, RequestView, Selection, is_change
 from nqspy.userexit.errors import sayable
 
 
@@ -162,17 +162,8 @@ def _change(word: str, value: Any) -> Any:
     elif unit == "names" and isinstance(value, (list, set, frozenset)):
         value = tuple(value)
     if not is_change(word, value):
-        raise TypeError(f"changes() takes as {word} {_FORMS[unit]}, not {value!r}")
+        raise TypeError(f"changes() takes as {word} {CHANGED[unit][1]}, not {value!r}")
     return value
-
-
-_FORMS = {
-    "name": "a text", "path": "a path as a text", "number": "a whole number", "count": "a whole number",
-    "date": "an instant, such as now", "flag": "True or False", "names": "a list of texts",
-    "time": 'a whole number of ms or a text like "10:00"',
-    "size": 'a whole number of bytes or a text like "8mw"',
-}  # fmt: skip
-"""The form of a changed option by its unit, in words."""
 
 
 def _sentence(text: str) -> str:
