@@ -14,8 +14,8 @@ from msgspec import Struct
 from nqspy.model.columns import Columns, Ints
 from nqspy.model.ids import Instant, Seq, array_of, index_of
 from nqspy.model.machine import Machine
-from nqspy.model.option_values import PLAIN, field_of, reader
-from nqspy.model.options import OPTIONS, Option
+from nqspy.model.option_values import shown_part
+from nqspy.model.options import OPTIONS
 from nqspy.model.requests import STARTED, Request, State
 from nqspy.model.site import Site
 from nqspy.ports import Answer, RequestView, Selection
@@ -61,20 +61,20 @@ def _state(seen: "Seen") -> str:
     return (State.RUNNING if request.seq in seen._draft.starting else request.state).value
 
 
-_SEEN = {option.seen: option for option in OPTIONS if option.seen}
+_SEEN = {option.seen: shown_part(option) for option in OPTIONS if option.seen}
 _DIRECT: Mapping[str, str] = {
     "seq": "seq",
     "owner": "spec.owner",
     "name_given": "spec.name_given",
     "queue": "queue",
     "submitted": "submitted",
-} | {name: f"spec.{field_of(option)}" for name, option in _SEEN.items() if option.unit in PLAIN}
+} | {name: f"spec.{path}" for name, (path, convert) in _SEEN.items() if convert is None}
 """Fields that are attributes of the request, with their paths."""
 
 
-def _value(option: Option) -> Callable[["Seen"], Any]:
-    read = reader(option)
-    return lambda s: read(s._request.spec)
+def _value(path: str, convert: Callable[[Any], Any]) -> Callable[["Seen"], Any]:
+    read = attrgetter(f"_request.spec.{path}")
+    return lambda s: convert(read(s))
 
 
 _COMPUTED: dict[str, Callable[["Seen"], Any]] = {
@@ -83,7 +83,7 @@ _COMPUTED: dict[str, Callable[["Seen"], Any]] = {
     "arguments": lambda s: _bounded(s._request.spec.args),
     "array": _array,
     "index": lambda s: index_of(s._request.seq),
-} | {name: _value(option) for name, option in _SEEN.items() if option.unit in ("time", "size")}
+} | {name: _value(path, convert) for name, (path, convert) in _SEEN.items() if convert not in (None, dict)}
 """Fields that are computed, and do not change within a pass."""
 
 _CHANGING: dict[str, Callable[["Seen"], Any]] = {
@@ -91,7 +91,7 @@ _CHANGING: dict[str, Callable[["Seen"], Any]] = {
     "date_in_queue": lambda s: s._draft.date_of(s._request),
     "started": lambda s: s._draft.now if s._request.seq in s._draft.starting else s._request.started,
     "count": lambda s: s._draft.left_of(s._request),
-} | {name: _value(option) for name, option in _SEEN.items() if option.unit == "amounts"}
+} | {name: _value(path, dict) for name, (path, convert) in _SEEN.items() if convert is dict}
 """Fields that the pass or a reader may change: they are computed at each access."""
 
 HANDED = "script"

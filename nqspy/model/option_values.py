@@ -1,35 +1,27 @@
-"""Values of options as user exits and JSON show them: no limit is None."""
+"""Values of options as reports and user exits show them: no limit is None."""
 
 from collections.abc import Callable, Mapping
-from operator import attrgetter
 from typing import Any
 
 from nqspy.model.options import Option
-from nqspy.model.requests import Ask, Spec, finite
+from nqspy.model.requests import Ask, finite
 
+Part = tuple[str, Callable[[Any], Any] | None]
+"""A field below `Spec` as a dotted name, and the function that makes the value of an option of it, if any."""
+
+_CONVERT: Mapping[str, Callable[[Any], Any]] = {"time": finite, "size": finite, "amounts": dict}
 _WANTED: Mapping[str, Callable[[Ask], Any]] = {"ask/cpu": Ask.finite_cpu, "ask/memory": Ask.finite_memory}
-PLAIN = ("count", "number", "name", "names", "flag")
-"""Units of options whose value is that of the field."""
 
 
-def field_of(option: Option) -> str:
-    """Return the field of an option as a dotted name below `Spec`."""
-    return option.path.replace("/", ".")
-
-
-def field_reader(option: Option) -> Callable[[Spec], Any]:
-    """Return the function that reads the field of an option off a request's specification."""
+def field_part(option: Option) -> Part:
+    """Return the field of an option and the function that makes its value."""
     limit = option.path.removeprefix("ask/")
     if "/" in limit and limit != option.path:
-        return lambda spec: finite(dict(spec.ask.others).get(limit))
-    read = attrgetter(field_of(option))
-    if option.unit in ("time", "size"):
-        return lambda spec: finite(read(spec))
-    return (lambda spec: dict(read(spec))) if option.unit == "amounts" else read
+        return "ask.others", lambda others: finite(dict(others).get(limit)) if others else None
+    return option.path.replace("/", "."), _CONVERT.get(option.unit)
 
 
-def reader(option: Option) -> Callable[[Spec], Any]:
-    """Return the same function, except that of CPU time and memory the limit of each process counts if the
-    request has none."""
-    wanted = _WANTED.get(option.path)
-    return field_reader(option) if wanted is None else lambda spec: wanted(spec.ask)
+def shown_part(option: Option) -> Part:
+    """Return the same, except that of CPU time and memory the limit of each process counts if the request has
+    none."""
+    return ("ask", _WANTED[option.path]) if option.path in _WANTED else field_part(option)

@@ -1,6 +1,7 @@
 """The journal's events as flat objects, one JSON line each (interfaces.md 9)."""
 
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -9,7 +10,7 @@ from nqspy.model import events as ev
 from nqspy.model.endings import End
 from nqspy.model.ids import Seq, full_id
 from nqspy.model.indices import show
-from nqspy.model.option_values import reader
+from nqspy.model.option_values import shown_part
 from nqspy.model.options import OPTIONS, Option
 from nqspy.model.requests import Spec, Used, finite
 from nqspy.model.reservation import Reservation
@@ -58,29 +59,31 @@ def used_object(used: Used) -> dict[str, Any]:
 def requested(spec: Spec) -> dict[str, Any]:
     """``requested{}``: what was asked for; null where nothing or no limit was."""
     made = {name: read(spec) for name, read in _REQUESTED}
-    for name, read in _RARELY_REQUESTED:
+    for name, read in _RARELY:
         if (value := read(spec)) is not None:
             made[name] = value
     return made if spec.mold is None else made | _molded(spec.mold)
 
 
-def _json(option: Option) -> tuple[str, Callable[[Spec], Any]]:
-    """Return the last part of an option's name in JSON, and how it is read: times in seconds."""
-    name, read = option.json.rpartition("/")[2], reader(option)
-    if option.unit == "time":
-        return name, lambda spec: None if (value := read(spec)) is None else value / 1000
-    return name, (lambda spec: list(read(spec))) if option.unit == "names" else read
-
-
-_ASKED = [option for option in OPTIONS if option.json.startswith("requested/")]
-_REQUESTED = [_json(option) for option in _ASKED if not option.rare]
-_RARELY_REQUESTED = [_json(option) for option in _ASKED if option.rare]
-_RARE = [_json(option) for option in OPTIONS if option.json and "/" not in option.json]
-
-
 def own_options(spec: Spec) -> dict[str, Any]:
     """Return the options that have a name of their own in JSON and that the request has."""
-    return {name: value for name, read in _RARE if (value := read(spec))}
+    return {option.json: value for option in _OWN if (value := getattr(spec, option.path))}
+
+
+def _reader(option: Option) -> tuple[str, Callable[[Spec], Any]]:
+    """Return the last part of an option's name in JSON, and the function that reads it: times in seconds."""
+    path, convert = shown_part(option)
+    name, field = option.json.rpartition("/")[2], attrgetter(path)
+    if option.unit == "time" and convert is not None:
+        return name, lambda spec: None if (value := convert(field(spec))) is None else value / 1000
+    convert = list if option.unit == "names" else convert
+    return name, field if convert is None else lambda spec: convert(field(spec))
+
+
+_OWN = [option for option in OPTIONS if option.json and "/" not in option.json]
+_ASKED = [option for option in OPTIONS if option.json.startswith("requested/")]
+_REQUESTED = [_reader(option) for option in _ASKED if not option.rare]
+_RARELY = [_reader(option) for option in _ASKED if option.rare]
 
 
 def _molded(mold: Mold) -> dict[str, Any]:

@@ -4,7 +4,7 @@
 by are made from what it gives. What is not known of a request has no attribute.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from nqspy.model.endings import End
 from nqspy.model.events import Deleted, Ended
 from nqspy.model.ids import Instant, array_of, full_id, index_of
 from nqspy.model.layout import Layout
-from nqspy.model.option_values import field_of, field_reader
+from nqspy.model.option_values import field_part
 from nqspy.model.options import OPTIONS, Option
 from nqspy.model.outputs import fill, streams
 from nqspy.model.requests import (
@@ -139,7 +139,7 @@ def _last(
         "project": project(spec),
         "Submit_Host": spec.host or None,
         "end_reason": _end_reason(subject.ended),
-        **{name: read(spec) or None for name, read in _MORE},
+        **_declared(spec, _MORE),
     }
 
 
@@ -169,7 +169,7 @@ def moving(subject: Subject, context: PbsContext) -> dict[str, str]:
 _SHOWN = [option for option in OPTIONS if option.pbs and "/" not in option.pbs]
 _ASKED = attrgetter(
     "owner", "host", "account", "attributes", "eligible", "output", "mail", "priority", "rerunnable", "ask",
-    "shell", "umask", "group", "after", "layout", "mold", *map(field_of, _SHOWN),
+    "shell", "umask", "group", "after", "layout", "mold", *(option.path for option in _SHOWN),
 )  # fmt: skip
 
 
@@ -261,8 +261,8 @@ def resource_list(spec: Spec, notes: Mapping[str, str] | None = None) -> dict[st
     ask, notes = spec.ask, notes_of(spec) if notes is None else notes
     layout = spec.layout or Layout()
     way, _, words = layout.text.partition("=")
-    found: dict[str, str | int | None] = {name: read(spec) for name, read in _RESOURCES}
-    chunk = f"1:ncpus={ask.pes}" + (f":mem={found['mem']}" if found["mem"] else "")
+    found = _declared(spec, _RESOURCES)
+    chunk = f"1:ncpus={ask.pes}" + (f":mem={found['mem']}" if found.get("mem") else "")
     found |= {
         "nodect": layout.chunks,
         "nodes": number_or_text(words if way == "nodes" else notes.get("nodes")),
@@ -272,7 +272,7 @@ def resource_list(spec: Spec, notes: Mapping[str, str] | None = None) -> dict[st
     }
     found |= {} if spec.mold is None else sizes_list(spec.mold)
     found |= {"ngpus" if name == "gpu" else name: count for name, count in ask.consumables}
-    return {name: found[name] for name in sorted(found) if found[name] is not None}  # type: ignore[misc]
+    return {name: found[name] for name in sorted(found) if found[name] is not None}
 
 
 _WRITERS: Mapping[str, Callable[[Any], Value]] = {
@@ -280,16 +280,28 @@ _WRITERS: Mapping[str, Callable[[Any], Value]] = {
 }  # fmt: skip
 
 
-def _written(option: Option) -> tuple[str, Callable[[Spec], Any]]:
-    """Return the last part of an option's name in PBS, and the function that reads and writes it."""
-    name, read, write = option.pbs.rpartition("/")[2], field_reader(option), _WRITERS.get(option.unit)
-    if write is None:
-        return name, read
-    return name, lambda spec: None if (value := read(spec)) in (None, ()) else write(value)
+def _reader(option: Option) -> tuple[str, Callable[[Spec], Any], Callable[[Any], Any]]:
+    """Return the last part of an option's name in PBS, and the functions that read its field and write it."""
+    path, convert = field_part(option)
+    write = _WRITERS.get(option.unit)
+
+    def written(value: Any) -> Any:
+        shown = value if convert is None else convert(value)
+        return shown if shown is None or write is None else write(shown)
+
+    return option.pbs.rpartition("/")[2], attrgetter(path), written
 
 
-_RESOURCES = [_written(option) for option in OPTIONS if option.pbs.startswith("Resource_List/")]
-_MORE = [_written(option) for option in _SHOWN]
+_RESOURCES = [_reader(option) for option in OPTIONS if option.pbs.startswith("Resource_List/")]
+_MORE = [_reader(option) for option in _SHOWN]
+
+
+def _declared(spec: Spec, readers: Iterable[tuple[str, Any, Any]]) -> dict[str, Any]:
+    """Return the options that a request has, by their names in PBS."""
+    return {name: write(value) for name, read, write in readers if (value := read(spec)) not in _NOTHING}
+
+
+_NOTHING = (None, (), "")
 
 
 def _depend(spec: Spec, server: str) -> str | None:
