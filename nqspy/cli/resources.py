@@ -2,8 +2,7 @@
 
 from nqspy.cli.values import Wrong, parse_count, parse_number, parse_size, parse_time
 from nqspy.cli.words import split_list
-from nqspy.model.options import OPTIONS
-from nqspy.model.resource_names import GPUS, taken
+from nqspy.model.options import GPUS, OPTIONS, taken
 
 _READ = {"time": parse_time, "size": parse_size, "count": parse_count}
 LIMITS = {

@@ -21,9 +21,9 @@ from nqspy.model.domains import spans
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.errors import listed as in_words
 from nqspy.model.machine import Device
+from nqspy.model.options import GPUS, taken
 from nqspy.model.registry import ALL, SettingsObject, Words, brought, declare, split
 from nqspy.model.requests import Ask
-from nqspy.model.resource_names import GPUS, taken
 from nqspy.model.settings import Settings
 from nqspy.model.site import Site
 

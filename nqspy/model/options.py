@@ -114,3 +114,36 @@ OPTIONS = (
     Option("layout", "shape", "how its PEs are laid out", when="waiting"),
     Option("mold", "shape", "the numbers of PEs on which it may run", when="waiting"),
 )  # fmt: skip
+
+RESOURCE_NAMES = (
+    *(name for option in OPTIONS for name in option.resources),
+    "nodes", "select", "place", "software", "host", "vnode", "arch", "filesystems", "ppn", "mpiprocs",
+    "ompthreads", "property",
+)  # fmt: skip
+"""Names of ``-l`` that every site gives out; a consumable has another one."""
+GPUS = ("gpus", "ngpus")
+"""Other words for the consumable ``gpu``, where no consumable bears them."""
+_LONG = 5
+"""Letters of names among which one that has a slip is recognised."""
+
+
+def taken(name: str) -> str:
+    """Return the name of `RESOURCE_NAMES` that this is, or from which it differs by one letter, else ""."""
+    if name in RESOURCE_NAMES or name in GPUS:
+        return name if name in RESOURCE_NAMES else ""
+    near = (
+        each
+        for each in RESOURCE_NAMES
+        if len(each) >= _LONG and len(name) >= _LONG - 1 and _is_slip(name, each)
+    )
+    return next(near, "")
+
+
+def _is_slip(name: str, known: str) -> bool:
+    """True if the names differ by one letter, or by two neighbours that changed places."""
+    at = 0
+    while at < min(len(name), len(known)) and name[at] == known[at]:
+        at += 1
+    rest, wanted = name[at:], known[at:]
+    crossed = rest[:2] == wanted[1::-1] and rest[2:] == wanted[2:]
+    return crossed or rest[1:] == wanted[1:] or rest == wanted[1:] or rest[1:] == wanted

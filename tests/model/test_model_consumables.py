@@ -17,7 +17,7 @@ from nqspy.model.events import MachineFound, Starting
 from nqspy.model.health import ResourceState
 from nqspy.model.ids import Instant
 from nqspy.model.machine import Device, Found
-from nqspy.model.resource_names import KNOWN, taken
+from nqspy.model.options import RESOURCE_NAMES, taken
 
 CARDS = Found(devices=(Device("nvidia", "0"), Device("nvidia", "2"), Device("amd", "0")))
 
@@ -90,7 +90,9 @@ def test_events_of_former_times_are_read():
     assert codec.decode("starting", codec.encode(told)) == told
 
 
-@pytest.mark.parametrize("name", ["waltime", "walltmie", "wallltime", "walktime", "ncpu", "nodse", *KNOWN])
+@pytest.mark.parametrize(
+    "name", ["waltime", "walltmie", "wallltime", "walktime", "ncpu", "nodse", *RESOURCE_NAMES]
+)
 def test_known_names_and_their_slips_are_taken(name):
     assert taken(name)
 
