@@ -15,8 +15,8 @@ from nqspy.cli import slurm_options
 from nqspy.cli.request_tables import QSUB_PBS, table_of
 from nqspy.cli.spec import SUMMARIES, Table
 from nqspy.model import registry
-from nqspy.model.codec import KINDS
 from nqspy.model.commands import COMMANDS, Query
+from nqspy.model.events import KINDS
 from nqspy.model.options import OPTIONS, Option
 from nqspy.model.site import Settings
 from nqspy.model.tree import Declared, declared, get

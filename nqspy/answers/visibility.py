@@ -14,8 +14,7 @@ from nqspy.model import events as ev
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Seq, array_key, full_id, number_of
 from nqspy.model.people import Caller
-from nqspy.model.requests import Spec
-from nqspy.model.reservation import Reservation
+from nqspy.model.requests import Reservation, Spec
 
 
 class Visibility:

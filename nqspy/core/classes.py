@@ -12,7 +12,7 @@ from nqspy.core.runtime import goes_since
 from nqspy.model.cause import declare_feature
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Instant
-from nqspy.model.moved_out import mean_move, slowest_move
+from nqspy.model.lifetimes import mean_move, slowest_move
 from nqspy.model.people import lets_in
 from nqspy.model.registry import SettingsObject, Stamp, Status, Words, declare
 from nqspy.model.requests import Request, Spec

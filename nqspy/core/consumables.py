@@ -7,7 +7,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from nqspy.model import refusals, tree
-from nqspy.model.changes import Change, listed
 from nqspy.model.consumables import (
     Consumable,
     Units,
@@ -20,12 +19,14 @@ from nqspy.model.consumables import (
 from nqspy.model.domains import spans
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.errors import listed as in_words
+from nqspy.model.events import Change
 from nqspy.model.machine import Device
 from nqspy.model.options import GPUS, taken
 from nqspy.model.registry import ALL, SettingsObject, Words, brought, declare, split
 from nqspy.model.requests import Ask
 from nqspy.model.settings import Settings
 from nqspy.model.site import Site
+from nqspy.model.tree import as_list
 
 GPU = "gpu"
 """The consumable that ``-l gpus=2`` and ``ngpus=2`` mean if none has that name."""
@@ -101,7 +102,7 @@ def _vet(site: Site, settings: Settings, change: Change) -> None:
             raise BadValue(f"consumable {name} is asked for by {by}; modify or delete them first")
     given = brought(change)
     there = change.op == "create" or name in settings.consumables
-    if there and change.op in ("create", "set", "add") and (away := listed(given.get("offline"))):
+    if there and change.op in ("create", "set", "add") and (away := as_list(given.get("offline"))):
         present = settings.consumables.get(name) or Consumable(name)
         made = dataclasses.replace(present, **_as_units(given)) if change.op == "create" else present
         units = units_of(made, site.found)

@@ -7,9 +7,9 @@ from typing import Any
 
 from nqspy.core.entry import rules
 from nqspy.model.board import pes_of
-from nqspy.model.changes import Change
 from nqspy.model.domains import APPLICATION, GREATEST, Domain, home_of, names, numbers, spans
 from nqspy.model.errors import BadValue, Refusal
+from nqspy.model.events import Change
 from nqspy.model.registry import ALL, SettingsObject, Words, brought, declare, split
 from nqspy.model.settings import Settings
 from nqspy.model.site import Site

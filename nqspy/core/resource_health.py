@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from nqspy.model import refusals
-from nqspy.model.changes import Change
 from nqspy.model.columns import Columns
 from nqspy.model.consumables import resource_of, resources_of
 from nqspy.model.errors import BadValue, Refusal, listed
+from nqspy.model.events import Change
 from nqspy.model.health import Probe, ResourceState, wrong_of
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds

@@ -15,8 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from nqspy.daemon.log import LOG
-from nqspy.model.event import Recorded
-from nqspy.model.events import Submitted
+from nqspy.model.events import Recorded, Submitted
 from nqspy.model.ids import Seq
 from nqspy.model.requests import Spec
 from nqspy.model.site import Site

@@ -11,7 +11,6 @@ import msgspec
 
 from nqspy.engine.inputs import Between
 from nqspy.engine.look_ahead import Foreseen, Outlook
-from nqspy.model import codec
 from nqspy.model import events as ev
 from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Instant, Seq
@@ -365,13 +364,13 @@ def trace_answered(id: int, rows: Listing) -> TraceAnswered:
 
 def follow_events(events: Sequence[ev.Recorded]) -> FollowEvents:
     """Events as they are sent."""
-    rows = [(each.n, int(each.at), each.event.kind, codec.encode(each.event)) for each in events]
+    rows = [(each.n, int(each.at), each.event.kind, ev.encode(each.event)) for each in events]
     return FollowEvents(0, events[-1].n, rows)
 
 
 def events_in(rows: Sequence[tuple[int, int, str, bytes]]) -> list[ev.Recorded]:
     """Events as they were sent."""
-    return [ev.Recorded(n, Instant(at), codec.decode(kind, fields)) for n, at, kind, fields in rows]
+    return [ev.Recorded(n, Instant(at), ev.decode(kind, fields)) for n, at, kind, fields in rows]
 
 
 def why(answer: WorkerMessage) -> str:

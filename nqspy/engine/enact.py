@@ -21,9 +21,10 @@ from nqspy.model.actions import (
     Suspend,
 )
 from nqspy.model.cause import Cause
+from nqspy.model.events import Promised
 from nqspy.model.ids import Instant, array_of
-from nqspy.model.promises import Promise, Promised
-from nqspy.model.reservation import MOMENT
+from nqspy.model.promises import Promise
+from nqspy.model.requests import MOMENT
 from nqspy.model.site import Site
 from nqspy.ports import Exits
 

@@ -16,13 +16,12 @@ from nqspy import shares
 from nqspy.engine import site_changes
 from nqspy.model import arrays, consumables, indices, promises
 from nqspy.model import events as ev
-from nqspy.model.array_events import Parted
 from nqspy.model.columns import compact
 from nqspy.model.concerned import concerned
+from nqspy.model.events import Parted
 from nqspy.model.ids import Instant, Seq, array_of, index_of, member, number_of
 from nqspy.model.reported import reported
-from nqspy.model.requests import STARTED, Request, State
-from nqspy.model.reservation import MOMENT
+from nqspy.model.requests import MOMENT, STARTED, Request, State
 from nqspy.model.site import Site
 from nqspy.model.transitions import (
     STEPS,
@@ -395,7 +394,7 @@ _OF_THE_SITE: dict[type[ev.Event], Callable[[Site, Any, Instant], None]] = {
     ev.ResourceChanged: site_changes.resource_changed,
     ev.PressureChanged: site_changes.pressure_changed,
     ev.Restored: site_changes.restored,
-    promises.Promised: lambda site, event, at: promises.keep(site, event),
+    ev.Promised: lambda site, event, at: promises.keep(site, event),
     ev.Alarm: _nothing,
     ev.DaemonStarted: _nothing,
     ev.Reported: reported,

@@ -23,8 +23,7 @@ from nqspy.engine.virtual.attempts import ENDLESS, Run
 from nqspy.engine.virtual.moves import OutOnly
 from nqspy.model.events import Change, Recorded, SettingsChanged
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.lifetimes import Lifetimes
-from nqspy.model.moved_out import MeasuredMove, mean_move, slowest_move
+from nqspy.model.lifetimes import Lifetimes, MeasuredMove, mean_move, slowest_move
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import STARTED, Request, State
 from nqspy.model.settings import Settings

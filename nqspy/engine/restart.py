@@ -11,10 +11,8 @@ from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.inputs import Outcome
 from nqspy.engine.loop import Engine
 from nqspy.model import indices
-from nqspy.model.array_events import Parted
 from nqspy.model.cause import Cause
-from nqspy.model.event import Event
-from nqspy.model.events import Held, MachineFound, Restored
+from nqspy.model.events import Event, Held, MachineFound, Parted, Restored
 from nqspy.model.ids import Instant, Seq, array_of, index_of, number_of
 from nqspy.model.indices import Runs
 from nqspy.model.machine import Found

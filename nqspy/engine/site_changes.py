@@ -14,9 +14,8 @@ from nqspy.model.configure import apply_changes, renamed
 from nqspy.model.consumables import resources_of
 from nqspy.model.health import Pressure, ResourceState
 from nqspy.model.ids import Instant
-from nqspy.model.lifetimes import key_of, run_of
+from nqspy.model.lifetimes import key_of, run_of, with_move
 from nqspy.model.machine import Found
-from nqspy.model.moved_out import with_move
 from nqspy.model.requests import STARTED, Request
 from nqspy.model.shifts import ShiftState
 from nqspy.model.site import Site

@@ -9,8 +9,7 @@ from nqspy.model.cause import SCHEDULER, Cause
 from nqspy.model.consumables import Units
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason, Reasons
-from nqspy.model.requests import Used
-from nqspy.model.reservation import Reservation
+from nqspy.model.requests import Reservation, Used
 from nqspy.model.shapes import Lacked
 
 

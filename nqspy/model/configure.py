@@ -9,14 +9,15 @@ from copy import copy
 from typing import Any
 
 from nqspy.model import registry, tree
-from nqspy.model.changes import Change, listed
 from nqspy.model.errors import BadValue
+from nqspy.model.events import Change
 from nqspy.model.ids import Instant
 from nqspy.model.machine import ExitSettings
 from nqspy.model.problems import problems as problems
 from nqspy.model.queues import Queue, takes
 from nqspy.model.registry import SettingsObject
 from nqspy.model.site import Settings
+from nqspy.model.tree import as_list
 
 RENAMED = {"server/mail": "mail/command"}
 """Settings that had another path once: journals and rows may still name it."""
@@ -150,7 +151,7 @@ def _set_one(node: Any, path: str, change: Change) -> None:
 
 
 def _names(value: Any) -> list[str]:
-    names = list(listed(value))
+    names = list(as_list(value))
     if not names or not all(isinstance(name, str) for name in names):
         raise BadValue(f"a list of names like (a, b) is expected, not {value!r}")
     return names

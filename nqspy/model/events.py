@@ -3,22 +3,48 @@
 Journaled as ``(n, at, kind, version, JSON of its fields)``; in order of ``n`` they give the same state.
 """
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
+
+import msgspec
+from msgspec import Struct, field
 
 from nqspy.model.actions import ExitFailure
 from nqspy.model.cause import Caused
-from nqspy.model.changes import Change as Change
 from nqspy.model.consumables import Units
-from nqspy.model.event import Event as Event
-from nqspy.model.event import Recorded as Recorded
 from nqspy.model.health import Health, Level
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.indices import Runs
 from nqspy.model.machine import Device
-from nqspy.model.moved_out import MovedOut as MovedOut
-from nqspy.model.requests import AfterWord, EndReason, Prerequisite, Retry, Spec, Used
-from nqspy.model.reservation import Reserved as Reserved
+from nqspy.model.requests import AfterWord, EndReason, Prerequisite, Reservation, Retry, Spec, Used
 from nqspy.model.shapes import Lacked
+
+
+class Event(Struct, frozen=True, omit_defaults=True):
+    """Base of all events. ``kind``: its name in the journal; ``version`` rises with a field's meaning. The
+    journal leaves out fields that have their defaults, so a default never changes."""
+
+    kind: ClassVar[str] = ""
+    version: ClassVar[int] = 1
+
+
+class Recorded(Struct, frozen=True):
+    """An event with its number (from 1, without gaps) and the instant at which it happened."""
+
+    n: int
+    at: Instant
+    event: Event
+
+
+class Change(Struct, frozen=True):
+    """One change of the settings. ``op`` create|set|add|remove|delete, ``path`` as in `tree`, ``value``
+    JSON-able.
+
+    create: value is a dict of settings by path below the object; add/remove: a list of names.
+    """
+
+    op: Literal["create", "set", "add", "remove", "delete"]
+    path: str
+    value: Any = None
 
 
 class Submitted(Event, frozen=True):
@@ -262,6 +288,51 @@ class Decided(Event, frozen=True):
     asked: Instant | None = None
 
 
+class Reserved(Event, frozen=True):
+    """Waiting requests were promised a start, or an earlier one, or it is told why that could not be kept;
+    None: the promise is taken back, for a cause in ``causes``. ``as_of``: the number of the event by which
+    something had become free when all promises were last gone through."""
+
+    kind: ClassVar[str] = "reserved"
+    starts: dict[Seq, Reservation | None]
+    as_of: int = 0
+    causes: dict[Seq, str] = field(default_factory=dict)
+
+    @property
+    def seqs(self) -> tuple[Seq, ...]:
+        """The requests."""
+        return tuple(self.starts)
+
+
+class Parted(Event, frozen=True):
+    """These indices of an array became requests of their own, without having begun: something concerns them
+    that does not concern the others."""
+
+    kind: ClassVar[str] = "parted"
+    seq: Seq
+    indices: Runs
+
+
+class MovedOut(Event, frozen=True):
+    """A suspended attempt has left its PEs: others may have them. ``took``: how long that took, ms;
+    ``paged``: bytes that left the memory meanwhile."""
+
+    kind: ClassVar[str] = "moved_out"
+    seq: Seq
+    attempt: int
+    took: int = 0
+    paged: int = 0
+
+
+class Promised(Event, frozen=True):
+    """A feature has promised ``value`` under ``key``, or taken it back (null)."""
+
+    kind: ClassVar[str] = "promised"
+    feature: str
+    key: str
+    value: Any = None
+
+
 class ShiftChanged(Event, frozen=True):
     """Another shift is in force. ``fired``: the firing this belongs to; ``manual``: an operator switched."""
 
@@ -400,3 +471,22 @@ class Reported(Event, frozen=True):
     samples: tuple[tuple[Seq, Used], ...] = ()
     own: tuple[tuple[Seq, str, str, str], ...] = ()
     closing: tuple[tuple[str, str, str, str], ...] = ()
+
+
+KINDS: dict[str, type[Event]] = {cls.kind: cls for cls in Event.__subclasses__()}
+"""Every kind of event by its name in the journal."""
+
+_encoder = msgspec.json.Encoder()
+_decoders = {kind: msgspec.json.Decoder(cls) for kind, cls in KINDS.items()}
+
+
+def encode(event: Event) -> bytes:
+    """JSON of an event's fields."""
+    return _encoder.encode(event)
+
+
+def decode(kind: str, fields: bytes | str) -> Event:
+    """The event of that kind with those fields. Raises KeyError for an unknown kind,
+    msgspec.ValidationError for bad fields."""
+    event: Event = _decoders[kind].decode(fields)
+    return event

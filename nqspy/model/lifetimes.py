@@ -162,3 +162,25 @@ def run_of(event: ev.Ended, limit: int | None, guess: int | None = None) -> Live
 def _part(wall: int, of: int | None, most: int) -> int:
     """How many thousandths, rounded up, 1 at least; 0: of nothing."""
     return min(most, max(1, -(-wall * WHOLE // of))) if of and of > 0 else 0
+
+
+RECENT_MOVES = 20
+"""So many of the last moves say how long the next ones take."""
+MeasuredMove = tuple[int, int]
+"""How many PEs one left, and how long that took, ms."""
+
+
+def with_move(moves: Sequence[MeasuredMove], pes: int, took: int) -> tuple[MeasuredMove, ...]:
+    """The last moves, with one more."""
+    return (*moves, (pes, took))[-RECENT_MOVES:]
+
+
+def mean_move(moves: Sequence[MeasuredMove]) -> float | None:
+    """How long a move took for each PE, on the average (ms); None: there was none."""
+    pes = sum(pes for pes, _ in moves)
+    return sum(took for _, took in moves) / pes if pes else None
+
+
+def slowest_move(moves: Sequence[MeasuredMove]) -> float | None:
+    """The same of the one that took longest for its PEs."""
+    return max((took / pes for pes, took in moves if pes), default=None)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from nqspy.model.actions import Action
-from nqspy.model.events import Event
+from nqspy.model.events import Promised
 from nqspy.model.site import Site
 
 LONGEST = 4096
@@ -25,15 +25,6 @@ class Promise(Action):
     """A feature promises ``value`` (what JSON can hold) under ``key``, or takes it back (None)."""
 
     kind: ClassVar[str] = "promise"
-    key: str
-    value: Any = None
-
-
-class Promised(Event, frozen=True):
-    """A feature has promised ``value`` under ``key``, or taken it back (null)."""
-
-    kind: ClassVar[str] = "promised"
-    feature: str
     key: str
     value: Any = None
 

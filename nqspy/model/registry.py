@@ -12,10 +12,9 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct
 
 from nqspy.model import offline, torus, tree
-from nqspy.model.changes import Change
-from nqspy.model.changes import listed as listed_in
 from nqspy.model.domains import numbers
 from nqspy.model.errors import BadValue
+from nqspy.model.events import Change
 from nqspy.model.ids import Instant
 from nqspy.model.machine import Deciding, ExitSettings, Machine, Mail, Server
 from nqspy.model.people import Group, Usage
@@ -24,6 +23,7 @@ from nqspy.model.settings import OWNED, Settings
 from nqspy.model.shifts import Calendar, Shift
 from nqspy.model.site import Site
 from nqspy.model.tree import Declared
+from nqspy.model.tree import as_list as listed_in
 from nqspy.model.upkeep import Backup, History
 
 T = TypeVar("T")

@@ -1,7 +1,7 @@
 """Requests: what was asked (`Ask`, `Spec`), where it stands (`Request`), how an attempt ended (`Ending`)."""
 
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -12,10 +12,7 @@ from nqspy.model.consumables import Units, Wanted
 from nqspy.model.errors import BrokenSite
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.layout import Layout
-from nqspy.model.moved_out import MovesMade
-from nqspy.model.reservation import Reservation
 from nqspy.model.shapes import Lacked, Mold
-from nqspy.model.units import UNLIMITED
 from nqspy.model.units import finite as finite
 
 
@@ -87,13 +84,11 @@ class Ask(Struct, frozen=True, omit_defaults=True):
 
     def finite_cpu(self) -> int | None:
         """`cpu_wanted` where that is a finite time."""
-        asked = self.cpu_wanted()
-        return None if asked == UNLIMITED else asked
+        return finite(self.cpu_wanted())
 
     def finite_memory(self) -> int | None:
         """`memory_wanted` where that is a finite size."""
-        asked = self.memory_wanted()
-        return None if asked == UNLIMITED else asked
+        return finite(self.memory_wanted())
 
 
 class Output(Struct, frozen=True, omit_defaults=True):
@@ -200,11 +195,8 @@ class Spec(Struct, frozen=True, omit_defaults=True):
     @property
     def project(self) -> str | None:
         """The project it was handed in for (``-P``), kept as an attribute."""
-        named = [word.removeprefix(_PROJECT) for word in self.attributes if word.startswith(_PROJECT)]
+        named = [word.removeprefix("project:") for word in self.attributes if word.startswith("project:")]
         return named[-1] if named else None
-
-
-_PROJECT = "project:"
 
 
 class Used(Struct, frozen=True):
@@ -239,10 +231,6 @@ class AttemptOutput(Struct, frozen=True, omit_defaults=True):
     attempt: int
     stdout: str | None = None
     stderr: str | None = None
-
-
-FORMER = 100
-"""Attempts of a request whose outputs are remembered, the latest ones."""
 
 
 class Redating(Struct, frozen=True):
@@ -290,6 +278,36 @@ class Retry(Struct, frozen=True):
     at: Instant
     times: int
     text: str
+
+
+class MovesMade(NamedTuple):
+    """How often an attempt left its PEs for others: how long that took in all (ms), and what left the memory
+    (bytes)."""
+
+    times: int = 0
+    took: int = 0
+    paged: int = 0
+
+    def and_one(self, took: int, paged: int) -> "MovesMade":
+        """With one more."""
+        return MovesMade(self.times + 1, self.took + took, self.paged + paged)
+
+
+MOMENT = 1_000
+"""Time that a start may take, ms: limits count from then. A start so much late is not reported as late."""
+
+
+class Reservation(Struct, frozen=True):
+    """A start that is promised to a waiting request: at ``at`` at the latest, None where nobody can say when
+    as what it waits for has no wall limit. ``by``: requests whose ends it waits for. ``late``: why the
+    promise could not be kept. ``turn``: the promises that stand were made in the order of it. ``pes``: on how
+    many PEs, of one that has several sizes; else 0."""
+
+    at: Instant | None
+    by: tuple[Seq, ...] = ()
+    late: str = ""
+    turn: int = 0
+    pes: int = 0
 
 
 NOT_USED = Used()

@@ -16,9 +16,8 @@ from nqspy.model.columns import Columns, Dictionary
 from nqspy.model.domains import APPLICATION, Domain, account_key, names, split_key
 from nqspy.model.health import Pressure, ResourceState
 from nqspy.model.ids import Instant, Seq, array_key, array_of, full_id
-from nqspy.model.lifetimes import Lifetimes
+from nqspy.model.lifetimes import Lifetimes, MeasuredMove
 from nqspy.model.machine import Found
-from nqspy.model.moved_out import MeasuredMove
 from nqspy.model.offline import offline
 from nqspy.model.outputs import files
 from nqspy.model.people import lineage

@@ -17,7 +17,6 @@ from nqspy.model.arrays import ArrayState
 from nqspy.model.ids import Instant, Seq, index_of, member
 from nqspy.model.molded import on_size, while_waiting
 from nqspy.model.requests import (
-    FORMER,
     STARTED,
     Attempt,
     AttemptOutput,
@@ -31,6 +30,8 @@ from nqspy.model.requests import (
 
 _ENDED, _HELD, _RUNNING = State.ENDED, State.HELD, State.RUNNING  # to look up a member costs as a call does
 HELD_AT_SUBMISSION = "held by its owner at submission"
+_FORMER = 100
+"""Attempts of a request whose outputs are remembered, the latest ones."""
 
 Ages = Callable[[Request], bool]
 """Whether age in the request's queue counts from when it could start (``age_from``)."""
@@ -312,7 +313,7 @@ def _requeue(request: Request, event: ev.Requeued, at: Instant, ages: Ages) -> N
     request.attempt, request.losses, request.retry = None, event.losses, event.retry
     if event.stdout is not None:
         left = AttemptOutput(event.attempt, event.stdout, event.stderr)
-        request.former = (*request.former[1 - FORMER :], left)
+        request.former = (*request.former[1 - _FORMER :], left)
     request.spec = while_waiting(request.spec)
     request.hold_text = request.hold_text if request.holds else ""
     request.state = wait_state(request, at)

@@ -10,7 +10,7 @@ imported.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
 from typing import Any, Literal, ParamSpec
@@ -296,3 +296,8 @@ def is_declared(info: Declared | None, value: Any) -> bool:
     if info is None or not info.words:
         return info is not None
     return all(word in info.words for word in (value if isinstance(value, list) else (value,)))
+
+
+def as_list(value: Any) -> Sequence[Any]:
+    """A text, or the members of a list; of anything else none: that is refused when it is put in place."""
+    return (value,) if isinstance(value, str) else value if isinstance(value, list | tuple) else ()

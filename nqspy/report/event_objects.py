@@ -12,8 +12,7 @@ from nqspy.model.ids import Seq, full_id
 from nqspy.model.indices import show
 from nqspy.model.option_values import shown_part
 from nqspy.model.options import OPTIONS, Option
-from nqspy.model.requests import Spec, Used, finite
-from nqspy.model.reservation import Reservation
+from nqspy.model.requests import Reservation, Spec, Used, finite
 from nqspy.model.shapes import Mold
 from nqspy.report.time_text import Zone
 

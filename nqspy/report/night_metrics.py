@@ -7,10 +7,8 @@ from typing import Any, NamedTuple
 
 from nqspy.core import GroupLimit, RunLimit
 from nqspy.model.endings import End
-from nqspy.model.event import Event
-from nqspy.model.events import Decided, Starting, Suspended
+from nqspy.model.events import Decided, Event, MovedOut, Starting, Suspended
 from nqspy.model.ids import HOUR, Instant, Seq, array_of
-from nqspy.model.moved_out import MovedOut
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import Request
 from nqspy.model.settings import Settings

@@ -8,9 +8,9 @@ from msgspec import Struct, structs
 
 from nqspy.model import events as ev
 from nqspy.model import indices, transitions
-from nqspy.model.array_events import Parted
 from nqspy.model.arrays import ArrayState
 from nqspy.model.columns import turn_of
+from nqspy.model.events import Parted
 from nqspy.model.ids import Instant, Seq, array_of, member
 from nqspy.model.requests import Attempt, Request, State, Used
 from nqspy.report.attempts import AttemptHistory

@@ -18,7 +18,6 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from nqspy.model import codec
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant
 from nqspy.store.errors import StoreError
@@ -64,7 +63,7 @@ def event_line(row: Row) -> str:
 def event_of(line: bytes) -> ev.Recorded:
     """The event of a line. Raises msgspec.DecodeError."""
     found = _event.decode(line)
-    return ev.Recorded(found.n, found.at, codec.decode(found.kind, bytes(found.body)))
+    return ev.Recorded(found.n, found.at, ev.decode(found.kind, bytes(found.body)))
 
 
 REQUEST = ("seq", "ended", "state", "queue", "owner", "grp", "name", "submitted", "spec", "live", "ending")

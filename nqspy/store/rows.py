@@ -11,15 +11,15 @@ from typing import Any
 
 import msgspec
 
-from nqspy.model import codec, registry
 from nqspy.model import events as ev
+from nqspy.model import registry
 from nqspy.model.accounts import DomainPast
 from nqspy.model.configure import dump_object
 from nqspy.model.domains import APPLICATION
 from nqspy.model.health import Pressure, ResourceState
 from nqspy.model.ids import Instant, Seq
+from nqspy.model.lifetimes import MeasuredMove
 from nqspy.model.machine import Found
-from nqspy.model.moved_out import MeasuredMove
 from nqspy.model.requests import Request, Spec, State
 from nqspy.model.shared import Shared
 from nqspy.model.shifts import ShiftState
@@ -189,7 +189,7 @@ def text(value: Any) -> str:
 def event_row(recorded: ev.Recorded) -> Row:
     """A row of ``events``."""
     event = recorded.event
-    return recorded.n, recorded.at, event.kind, event.version, codec.encode(event).decode()
+    return recorded.n, recorded.at, event.kind, event.version, ev.encode(event).decode()
 
 
 def request_row(request: Request, ended: Instant | None = None, ending: str | None = None) -> Row:
@@ -218,7 +218,7 @@ def ended_rows(events: list[ev.Recorded], site: Site) -> list[Row]:
     rows = []
     for request, event in site.touched.ended.values():
         at = instants.get(id(event), site.at)
-        ending = EndingRow(event.kind, at, msgspec.Raw(codec.encode(event)))
+        ending = EndingRow(event.kind, at, msgspec.Raw(ev.encode(event)))
         rows.append(request_row(request, at, text(ending)))
     return rows
 
@@ -302,7 +302,7 @@ def ended_of(row: Row, shared: SharedSpecs) -> EndedRow:
     """An ended request from a row of REQUEST_COLUMNS and ``ending``. Raises msgspec.DecodeError."""
     request = request_of(row[:-1], shared)
     ending = _ending_decoder.decode(row[-1])
-    event = codec.decode(ending.kind, bytes(ending.event))
+    event = ev.decode(ending.kind, bytes(ending.event))
     assert isinstance(event, ev.Ended | ev.Deleted)
     return EndedRow(
         seq=request.seq,
@@ -318,7 +318,7 @@ def ended_of(row: Row, shared: SharedSpecs) -> EndedRow:
 def event_of(row: Row) -> ev.Recorded:
     """An event from ``n, at, kind, body``. Raises msgspec.DecodeError."""
     n, at, kind, body = row
-    return ev.Recorded(n, at, codec.decode(kind, body))
+    return ev.Recorded(n, at, ev.decode(kind, body))
 
 
 def by_queue(requests: Iterable[Request]) -> Mapping[str, list[Request]]:

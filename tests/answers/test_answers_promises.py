@@ -3,7 +3,7 @@
 from nqspy.answers.visibility import _narrowed, promise_for
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant
-from nqspy.model.reservation import Reservation
+from nqspy.model.requests import Reservation
 
 KEPT = Reservation(Instant(5), (1, 2), "what it needs is held by 2.ymp")
 

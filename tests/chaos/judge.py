@@ -11,7 +11,7 @@ from chaos.ledger import Ledger, Promise
 
 from nqspy.model import events as ev
 from nqspy.model.ids import Seq
-from nqspy.model.reservation import Reservation
+from nqspy.model.requests import Reservation
 from nqspy.model.site import Site
 from nqspy.store.journal import SqliteJournal
 

@@ -18,8 +18,7 @@ from daemon.eventful import EventfulNight
 from daemon.live import Live
 from typer.testing import CliRunner
 
-from nqspy.model.event import Recorded
-from nqspy.model.events import Decided
+from nqspy.model.events import Decided, Recorded
 from nqspy.sim.replay.command import app
 from nqspy.sim.replay.past import RecordedPast
 from nqspy.sim.replay.what_if import gathered, replayed

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nqspy.engine.virtual.attempts import Run
-from nqspy.model import codec
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.store.journal import SqliteJournal
@@ -76,9 +75,9 @@ def test_events_of_before_there_were_dependencies_still_load():
     site = centre()
     site.submit("anne held")
     [told] = site.events(ev.Submitted)
-    body = codec.encode(told).replace(b'"after":[],', b"").replace(b',"after":[]', b"")
+    body = ev.encode(told).replace(b'"after":[],', b"").replace(b',"after":[]', b"")
     assert b"after" not in body
-    assert codec.decode("submitted", body) == told
+    assert ev.decode("submitted", body) == told
 
 
 # ---------------------------------------------------------------- any graph

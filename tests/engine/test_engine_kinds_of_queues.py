@@ -4,8 +4,8 @@ import pytest
 from engine.harness import PLAIN, Centre
 
 from nqspy.model import commands as cm
-from nqspy.model.changes import Change
 from nqspy.model.errors import Refusal
+from nqspy.model.events import Change
 from nqspy.model.queues import Queue, is_heeded, without_effect
 from nqspy.model.tree import declared
 from nqspy.qmgr import show

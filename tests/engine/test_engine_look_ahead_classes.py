@@ -11,7 +11,7 @@ from nqspy.engine.look_ahead import MOVED, UNMOVED
 from nqspy.engine.virtual.attempts import Run
 from nqspy.engine.virtual.moves import OutOnly
 from nqspy.model import events as ev
-from nqspy.model.moved_out import MovedOut
+from nqspy.model.events import MovedOut
 
 SITE = """
 create domain wide pes=(6-9) placement=contiguous

@@ -18,7 +18,7 @@ from nqspy.engine.virtual.attempts import ENDLESS
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import observations as ob
-from nqspy.model.event import Recorded
+from nqspy.model.events import Recorded
 from nqspy.model.requests import Ending, Used
 from nqspy.model.site import Site
 from nqspy.store.journal import SqliteJournal

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nqspy.model import events as ev
+from nqspy.model.events import MovedOut
 from nqspy.model.ids import Instant
-from nqspy.model.moved_out import MovedOut
 
 
 @settings(max_examples=examples(60), deadline=None)

@@ -11,9 +11,9 @@ from house.checkout import PACKAGE, ROOT
 
 from nqspy.engine.handlers.people import need
 from nqspy.model import registry
-from nqspy.model.codec import KINDS
 from nqspy.model.commands import COMMANDS
 from nqspy.model.errors import Refusal
+from nqspy.model.events import KINDS
 from nqspy.model.people import Caller
 from nqspy.model.site import Settings
 from nqspy.model.tree import declared

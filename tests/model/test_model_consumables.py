@@ -2,7 +2,7 @@
 
 import pytest
 
-from nqspy.model import codec
+from nqspy.model import events as ev
 from nqspy.model.consumables import (
     Consumable,
     device_of,
@@ -82,12 +82,12 @@ def test_a_holder_of_before_may_keep_what_went_offline():
 
 
 def test_events_of_former_times_are_read():
-    event = codec.decode("starting", '{"seq":1,"attempt":1,"pes":[0]}')
+    event = ev.decode("starting", '{"seq":1,"attempt":1,"pes":[0]}')
     assert event == Starting(1, 1, (0,))
-    found = codec.decode("machine_found", '{"cpus":[0],"memory":1,"host":"ymp"}')
+    found = ev.decode("machine_found", '{"cpus":[0],"memory":1,"host":"ymp"}')
     assert found == MachineFound((0,), 1, "ymp")
     told = Starting(1, 1, (0,), units=(("gpu", ("3", "0")),))
-    assert codec.decode("starting", codec.encode(told)) == told
+    assert ev.decode("starting", ev.encode(told)) == told
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,10 @@
 import pytest
 
 from nqspy.engine.lifecycle import apply
-from nqspy.model import codec, promises
-from nqspy.model.events import Recorded
-from nqspy.model.promises import LONGEST, MOST, Promise, Promised
+from nqspy.model import events as ev
+from nqspy.model import promises
+from nqspy.model.events import Promised, Recorded
+from nqspy.model.promises import LONGEST, MOST, Promise
 from nqspy.model.site import Site
 
 
@@ -28,7 +29,7 @@ def test_a_promise_is_kept_until_it_is_taken_back():
 @pytest.mark.parametrize("value", [1, 0.5, "text", True, [1, [2]], {"a": {"b": None}}])
 def test_it_is_the_same_after_a_restart(value):
     event = Promised("rest", "17", promises.plain(value))
-    assert codec.decode("promised", codec.encode(event)) == event
+    assert ev.decode("promised", ev.encode(event)) == event
 
 
 def test_tuples_become_lists_before_they_are_promised():

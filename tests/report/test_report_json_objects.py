@@ -13,8 +13,7 @@ from nqspy.model import events as ev
 from nqspy.model.actions import ExitFailure
 from nqspy.model.errors import BadValue
 from nqspy.model.reasons import ReasonCode, told
-from nqspy.model.requests import Dependency, Output, State, Used
-from nqspy.model.reservation import Reservation
+from nqspy.model.requests import Dependency, Output, Reservation, State, Used
 from nqspy.report import json_objects
 from nqspy.report.event_objects import event_line, event_object
 from nqspy.report.pbs_attributes import Subject, attributes

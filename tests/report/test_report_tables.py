@@ -8,8 +8,7 @@ from nqspy.core import features  # noqa: F401  declares the kinds of reasons
 from nqspy.model import events as ev
 from nqspy.model.queues import Complex, Queue
 from nqspy.model.reasons import KINDS
-from nqspy.model.requests import Used
-from nqspy.model.reservation import Reservation
+from nqspy.model.requests import Reservation, Used
 from nqspy.report import json_objects, summaries
 from nqspy.report.eta import eta_text
 from nqspy.report.time_text import zone_of

@@ -7,7 +7,7 @@ from shadow.claims import Amount, has_something, held_by
 
 from nqspy.model import events as ev
 from nqspy.model import indices, transitions
-from nqspy.model.array_events import Parted
+from nqspy.model.events import Parted
 from nqspy.model.ids import Instant, Seq, array_of, member, rank_of
 from nqspy.model.requests import Request, State
 from nqspy.model.site import Site

@@ -10,9 +10,9 @@ from shadow.look import Decision, Difference, PassLook
 
 from nqspy.model import events as ev
 from nqspy.model.cause import Caused
+from nqspy.model.events import Promised
 from nqspy.model.ids import MINUTE, SECOND, Instant, Seq, array_of
-from nqspy.model.promises import Promised
-from nqspy.model.reservation import Reservation
+from nqspy.model.requests import Reservation
 from nqspy.model.site import Site
 
 PAUSE = 2 * MINUTE

@@ -17,8 +17,7 @@ from nqspy.model.ids import SECOND, Instant, Seq, array_of, index_of
 from nqspy.model.indices import nth
 from nqspy.model.molded import sized
 from nqspy.model.queues import Queue
-from nqspy.model.requests import Request, State
-from nqspy.model.reservation import Reservation
+from nqspy.model.requests import Request, Reservation, State
 
 NEXT = 2
 """Rank of ``schedule request ID next``: ahead of everything."""

@@ -10,8 +10,7 @@ from shadow.rules import Blocked, Moment, wall_limit
 from nqspy.model.consumables import offline_of, units_of
 from nqspy.model.ids import SECOND, Seq
 from nqspy.model.molded import sized
-from nqspy.model.requests import Request, State
-from nqspy.model.reservation import Reservation
+from nqspy.model.requests import Request, Reservation, State
 from nqspy.model.settings import Settings
 
 FOREVER = 1 << 62

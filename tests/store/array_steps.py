@@ -5,8 +5,8 @@ from typing import Any
 
 from nqspy.model import events as ev
 from nqspy.model import indices
-from nqspy.model.array_events import Parted
 from nqspy.model.arrays import ArraySpec
+from nqspy.model.events import Parted
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
 

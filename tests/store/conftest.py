@@ -13,10 +13,9 @@ from nqspy.core import features as features  # declares the features' settings
 from nqspy.engine import lifecycle
 from nqspy.model import configure, indices
 from nqspy.model import events as ev
+from nqspy.model.events import Promised
 from nqspy.model.ids import Instant, array_key, member
-from nqspy.model.promises import Promised
-from nqspy.model.requests import Ask, Dependency, MailWishes, Output, Request, Spec, State, Used
-from nqspy.model.reservation import Reservation
+from nqspy.model.requests import Ask, Dependency, MailWishes, Output, Request, Reservation, Spec, State, Used
 from nqspy.model.site import Site
 from nqspy.ports import Batch
 from nqspy.store.journal import SqliteJournal

@@ -5,11 +5,9 @@ from dataclasses import fields
 import pytest
 
 from nqspy.engine import lifecycle
-from nqspy.model import codec
 from nqspy.model import events as ev
 from nqspy.model.ids import array_of
-from nqspy.model.requests import State, Used
-from nqspy.model.reservation import Reservation
+from nqspy.model.requests import Reservation, State, Used
 from nqspy.model.site import Site
 from nqspy.ports import CommitFailed
 
@@ -46,7 +44,7 @@ def test_the_story_tells_of_every_kind_that_changes_a_site(journal, tell_story):
         story = tell_story(journal if seed == 0 else type("Nowhere", (), {"commit": lambda *_: None})(), seed)
         story.go_on(300)
         told |= {type(recorded.event) for recorded in story.history}
-    assert set(codec.KINDS.values()) - told <= {ev.Routed, ev.ExitOff}
+    assert set(ev.KINDS.values()) - told <= {ev.Routed, ev.ExitOff}
 
 
 def test_promises_are_loaded_in_the_order_in_which_they_were_made(story, journal):

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqspy.model.codec import KINDS
-from nqspy.model.events import Recorded
+from nqspy.model.events import KINDS, Recorded
 from nqspy.store.errors import StoreError
 from nqspy.store.history import EventHistory
 from nqspy.store.schema import ArchiveRow

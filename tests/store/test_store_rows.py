@@ -7,22 +7,22 @@ from msgspec import NODEFAULT, structs
 from nqspy.model.arrays import ArrayState, HeldIndices
 from nqspy.model.cause import Cause
 from nqspy.model.ids import Instant
-from nqspy.model.moved_out import MovesMade
 from nqspy.model.requests import (
     Attempt,
     AttemptOutput,
     Dependency,
     EndOrder,
+    MovesMade,
     Pause,
     Prerequisite,
     Redating,
     Request,
+    Reservation,
     Retry,
     Spec,
     State,
     Used,
 )
-from nqspy.model.reservation import Reservation
 from nqspy.store import former, history, rows
 
 SPEC = Spec("anne", 1000, "job", "batch", "s", "e", "/", group="d1")

@@ -31,8 +31,7 @@ from nqspy.model.columns import Columns, Floats
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.molded import sized
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
-from nqspy.model.requests import Request
-from nqspy.model.reservation import MOMENT, Reservation
+from nqspy.model.requests import MOMENT, Request, Reservation
 from nqspy.model.site import Site
 
 _DELAYS, _ENDLESS = reason_kinds(

@@ -4,8 +4,7 @@ from collections import Counter
 
 from nqspy.core.timeline.layout import time_of, turn_of
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.requests import Request
-from nqspy.model.reservation import MOMENT, Reservation
+from nqspy.model.requests import MOMENT, Request, Reservation
 from nqspy.model.site import Site
 
 

@@ -14,8 +14,7 @@ from nqspy.core.timeline.profile import FOREVER, Amount, Claims, Profile, Span
 from nqspy.core.timeline.spans import Holding, Spans, Turn, recall, remember, spare_of
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.molded import sized
-from nqspy.model.requests import Request, State
-from nqspy.model.reservation import MOMENT, Reservation
+from nqspy.model.requests import MOMENT, Request, Reservation, State
 from nqspy.model.site import Site
 
 ClaimsOf = Callable[[Request, bool], Iterable[tuple[Amount, int, int]]]

@@ -15,10 +15,10 @@ from nqspy.engine.handlers.people import may_see
 from nqspy.engine.lifecycle import ages_when_eligible
 from nqspy.model import events as ev
 from nqspy.model import indices
-from nqspy.model.array_events import Parted
 from nqspy.model.arrays import ArrayState
 from nqspy.model.endings import DELETED
 from nqspy.model.errors import BadValue, Refusal
+from nqspy.model.events import Parted
 from nqspy.model.ids import Seq, array_key, index_of, member, parse_named, request_named
 from nqspy.model.indices import Runs
 from nqspy.model.people import Caller

@@ -17,7 +17,6 @@ from nqspy.engine.handlers.queue_quota import check_spool
 from nqspy.engine.zones import zone_of
 from nqspy.model import commands as cm
 from nqspy.model import registry
-from nqspy.model.changes import listed
 from nqspy.model.configure import Trial, is_plain, problems, renamed
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.events import Change, FilesApplied, SettingsChanged
@@ -25,7 +24,7 @@ from nqspy.model.people import DEFAULT_GROUP, Caller, Role
 from nqspy.model.queues import takes
 from nqspy.model.shifts import Shift
 from nqspy.model.site import Settings
-from nqspy.model.tree import Declared, list_at
+from nqspy.model.tree import Declared, as_list, list_at
 
 
 def configure(tx: Transaction, command: cm.Configure, caller: Caller) -> Any:
@@ -192,7 +191,7 @@ def _check_present(settings: Settings, change: Change) -> None:
     else:
         present = list_at(kind.find(settings, name), path)
         where = f"{path} of {kind.head} {name}" if kind.named else f"{path} days of the {kind.head}"
-    for word in listed(change.value):
+    for word in as_list(change.value):
         user = str(word).partition(":")[0] if kind is None else word
         if present is not None and user not in present:
             raise BadValue(f"{user} is not among the {where}; there are {', '.join(present) or 'none'}")
@@ -206,7 +205,7 @@ def _check_shift(tx: Transaction, settings: Settings, change: Change) -> None:
             raise BadValue(f"a shift cannot run {each.cmd}; it sets, reloads exits, aborts or purges queues")
         for one in each.changes if isinstance(each, cm.Configure) else ():
             _check_change(tx, settings, one)
-    for cron in listed(values.get("when")) if create or change.path.endswith("/when") else ():
+    for cron in as_list(values.get("when")) if create or change.path.endswith("/when") else ():
         calendar.check_cron(str(cron))
 
 
@@ -214,7 +213,7 @@ def _check_calendar(path: str, value: Any) -> None:
     if path == "holidays" and isinstance(value, str):
         calendar.check_country(value)
     elif path in ("extra", "workdays"):
-        for day in listed(value):
+        for day in as_list(value):
             calendar.check_day(str(day))
 
 

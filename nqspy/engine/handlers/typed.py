@@ -6,10 +6,11 @@ from msgspec.structs import replace
 
 from nqspy.engine import timetable
 from nqspy.engine.zones import local
-from nqspy.model.changes import Change, listed
+from nqspy.model.events import Change
 from nqspy.model.ids import Instant
 from nqspy.model.moments import in_words
 from nqspy.model.site import Settings
+from nqspy.model.tree import as_list
 
 
 def counted(settings: Settings, changes: tuple[Change, ...], now: Instant) -> tuple[Change, ...]:
@@ -40,7 +41,7 @@ def _counts(settings: Settings, name: str, change: Change, now: Instant) -> dict
 
 def _words(value: Any) -> list[str]:
     """A list of words; anything else is refused when it is put in its place."""
-    return [word for word in listed(value) if isinstance(word, str)]
+    return [word for word in as_list(value) if isinstance(word, str)]
 
 
 def told(

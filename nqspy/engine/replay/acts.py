@@ -10,7 +10,7 @@ from nqspy.engine.replay.recording import CALENDAR, is_input
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import indices
-from nqspy.model.event import Event
+from nqspy.model.events import Event
 from nqspy.model.ids import Seq
 from nqspy.model.indices import Runs
 from nqspy.model.observations import ObservedResource

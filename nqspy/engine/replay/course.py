@@ -25,7 +25,7 @@ from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.actions import Adjust, Plan
 from nqspy.model.errors import Refusal
-from nqspy.model.event import Recorded
+from nqspy.model.events import Recorded
 from nqspy.model.ids import DAY, Instant, Seq
 from nqspy.model.observations import ObservedLost
 from nqspy.model.reasons import Reason, ReasonCode

@@ -18,7 +18,7 @@ from nqspy.engine.virtual.driver import end
 from nqspy.model import events as ev
 from nqspy.model import observations as ob
 from nqspy.model.actions import Action, ExitFailure, Plan
-from nqspy.model.event import Recorded
+from nqspy.model.events import Recorded
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Request, Used
 from nqspy.model.site import Site

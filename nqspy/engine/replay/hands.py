@@ -9,7 +9,7 @@ from nqspy.engine.virtual.heap import Heap
 from nqspy.engine.virtual.processors import Key
 from nqspy.model.actions import Action, Kill, Start
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.moved_out import MeasuredMove
+from nqspy.model.lifetimes import MeasuredMove
 from nqspy.model.observations import ObservedNotStarted, ObservedRunning
 from nqspy.model.requests import Request, Used
 from nqspy.model.site import Site

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from nqspy.engine.virtual.attempts import ENDLESS, Run
 from nqspy.model import events as ev
 from nqspy.model.cause import HANDS
-from nqspy.model.event import Recorded
+from nqspy.model.events import MovedOut, Recorded
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.moved_out import MeasuredMove, MovedOut, mean_move
+from nqspy.model.lifetimes import MeasuredMove, mean_move
 from nqspy.model.requests import Ending, Request, Used, finite
 
 Key = tuple[Seq, int]

@@ -9,9 +9,8 @@ from nqspy.core.depend import WHO
 from nqspy.engine.lifecycle import apply
 from nqspy.model import events as ev
 from nqspy.model.cause import Caused
-from nqspy.model.event import Event, Recorded
+from nqspy.model.events import Event, Promised, Recorded
 from nqspy.model.ids import Seq
-from nqspy.model.promises import Promised
 from nqspy.model.site import Site
 from nqspy.model.twin import twin_of
 from nqspy.ports import EndedRow

@@ -10,7 +10,7 @@ from nqspy.engine.handlers.changed import changed
 from nqspy.engine.handlers.spec import check_limits, routed
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal
-from nqspy.model.event import Recorded
+from nqspy.model.events import Recorded
 from nqspy.model.ids import Instant
 from nqspy.model.requests import Spec
 from nqspy.model.site import Site

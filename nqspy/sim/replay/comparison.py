@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from nqspy.engine.replay.course import OURS
 from nqspy.engine.replay.recording import CALENDAR
 from nqspy.model import events as ev
-from nqspy.model.event import Event, Recorded
+from nqspy.model.events import Event, Recorded
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason
 from nqspy.model.requests import Request

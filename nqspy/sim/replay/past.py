@@ -8,8 +8,7 @@ from pathlib import Path
 from nqspy.engine.handlers.exits import digest_of
 from nqspy.engine.replay.recording import Recording, rebuilt, reloaded
 from nqspy.model.actions import ExitFailure
-from nqspy.model.event import Recorded
-from nqspy.model.events import Alarm, Decided, LoadedExits, Submitted
+from nqspy.model.events import Alarm, Decided, LoadedExits, Recorded, Submitted
 from nqspy.model.ids import Instant, Seq, array_key, number_of
 from nqspy.model.requests import Dependency
 from nqspy.model.site import Site

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nqspy.model import events as ev
-from nqspy.model.event import Recorded
+from nqspy.model.events import Recorded
 from nqspy.model.ids import Instant, Seq, number_of
 from nqspy.model.site import Site
 from nqspy.report.drawing import Drawing, stacked

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nqspy.model.errors import Unreachable
-from nqspy.model.event import Recorded
+from nqspy.model.events import Recorded
 from nqspy.model.ids import Seq
 from nqspy.model.requests import Request
 from nqspy.report.time_text import parse_since, short
