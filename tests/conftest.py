@@ -16,7 +16,7 @@ from examples import BUILD, PROFILE, examples
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
-from nqspy.model import concerned
+from nqspy.model import site as site_module
 from nqspy.model.events import Event
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
@@ -68,13 +68,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
     return ByFile(config, log)
 
 
-_TELL = concerned.misfit
+_TELL = site_module.misfit
 
 
 @pytest.fixture
 def lenient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Events that do not fit are told, as they are to people."""
-    monkeypatch.setattr(concerned, "misfit", _TELL)
+    monkeypatch.setattr(site_module, "misfit", _TELL)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -85,7 +85,7 @@ def _misfits_raise() -> Iterator[None]:
         raise AssertionError(f"{event} does not fit {request}")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(concerned, "misfit", refuse)
+        patch.setattr(site_module, "misfit", refuse)
         yield
 
 

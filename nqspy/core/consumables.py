@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from nqspy.model import refusals, tree
+from nqspy.model import errors, tree
 from nqspy.model.consumables import (
     Consumable,
     Units,
@@ -152,22 +152,22 @@ CONSUMABLES = declare(
     )
 )
 
-refusals.declare(
+errors.declare_refusals(
     "unknown_resource",
     187,
     {"unknown_consumable": "unknown resource {name}: it is no consumable of this site; consumables: {known}"},
 )
-refusals.declare(
+errors.declare_refusals(
     "above_limit",
     188,
     {"too_many_units": "{asked} {name} are more than the {most} there are"},
 )
-refusals.declare(
+errors.declare_refusals(
     "bad_resource",
     1,
     {"no_unit_asked": "{name} is a number of units from 1 upward, not {asked}"},
 )
-refusals.declare(
+errors.declare_refusals(
     "unit_is_held",
     1,
     {"unit_is_held": "unit {unit} of {name} is held by {holder}; only free units can go"},

@@ -10,9 +10,8 @@ from nqspy.core.sight import SiteView, handed, seen
 from nqspy.model.arrays import counted
 from nqspy.model.ids import Instant
 from nqspy.model.queues import Queue
-from nqspy.model.request_counts import RequestCounts
 from nqspy.model.requests import Request, Spec, State
-from nqspy.model.site import Site
+from nqspy.model.site import RequestCounts, Site
 from nqspy.ports import Exits, SubmitAnswer
 
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import numpy.typing as npt
 
-from nqspy.model import refusals
+from nqspy.model import errors
 from nqspy.model.columns import Columns
 from nqspy.model.consumables import resource_of, resources_of
 from nqspy.model.errors import BadValue, Refusal, listed
@@ -153,7 +153,7 @@ def tried_by(site: Site, probe: Probe) -> dict[str, Probe]:
     return {name: replace(probe, name=name, unit=unit) for name, unit in units.items()}
 
 
-refusals.declare(
+errors.declare_refusals(
     "unknown_probe", 166, {"unknown_probe": "there is no probe {probe} to need; probes: {known}"}
 )
 

@@ -27,9 +27,8 @@ from nqspy.model.ids import Instant
 from nqspy.model.people import lets_in
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import ReasonCode, reason_kinds
-from nqspy.model.request_counts import RequestCounts
 from nqspy.model.requests import Request, Spec
-from nqspy.model.site import Settings, Site
+from nqspy.model.site import RequestCounts, Settings, Site
 from nqspy.model.units import UNLIMITED
 from nqspy.ports import Exits, PassView, RequestView
 

@@ -17,12 +17,11 @@ from nqspy.engine import site_changes
 from nqspy.model import arrays, consumables, indices, promises
 from nqspy.model import events as ev
 from nqspy.model.columns import compact
-from nqspy.model.concerned import concerned
 from nqspy.model.events import Parted
 from nqspy.model.ids import Instant, Seq, array_of, index_of, member, number_of
 from nqspy.model.reported import reported
 from nqspy.model.requests import MOMENT, STARTED, Request, State
-from nqspy.model.site import Site
+from nqspy.model.site import Site, concerned
 from nqspy.model.transitions import (
     STEPS,
     Transition,

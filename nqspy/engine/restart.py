@@ -19,6 +19,7 @@ from nqspy.model.machine import Found
 from nqspy.model.observations import Observation, ObservedVoid
 from nqspy.model.requests import STARTED
 from nqspy.model.site import Site
+from nqspy.model.site_checks import check_site
 
 
 class Later(Struct, frozen=True):
@@ -79,7 +80,7 @@ def begin(
     strays.tell(tx, observations)
     if later is not None:
         _meet_later(tx, later, observations)
-    site.check()
+    check_site(site)
     return engine.feed((), now)
 
 

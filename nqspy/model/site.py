@@ -10,27 +10,88 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nqspy.model import consumables
+from nqspy.model import events as ev
 from nqspy.model.accounts import Account, DomainPast
 from nqspy.model.board import Board, Holders, Mask, give, pes_of, take
 from nqspy.model.columns import Columns, Dictionary
 from nqspy.model.domains import APPLICATION, Domain, account_key, names, split_key
 from nqspy.model.health import Pressure, ResourceState
 from nqspy.model.ids import Instant, Seq, array_key, array_of, full_id
-from nqspy.model.lifetimes import Lifetimes, MeasuredMove
+from nqspy.model.lifetimes import Key, Lifetimes, MeasuredMove
 from nqspy.model.machine import Found
 from nqspy.model.offline import offline
 from nqspy.model.outputs import files
 from nqspy.model.people import lineage
-from nqspy.model.request_counts import RequestCounts
 from nqspy.model.requests import Request, State
 from nqspy.model.settings import Settings as Settings
 from nqspy.model.shifts import ShiftState, UpcomingStop
-from nqspy.model.site_checks import check_site
-from nqspy.model.touched import Touched
-from nqspy.model.transitions import born, is_in
+from nqspy.model.transitions import STEPS, born, fits, is_in
 
 _STANDARD = Domain(APPLICATION)
 """The domain of which nothing was set."""
+
+
+@dataclass(slots=True)
+class RequestCounts:
+    """Requests that have not ended; who and what has none is not listed."""
+
+    total: int = 0
+    owners: dict[str, int] = field(default_factory=dict)
+    queues: dict[str, int] = field(default_factory=dict)
+    pairs: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, requests: Iterable[Request]) -> "RequestCounts":
+        """Counted from the requests themselves."""
+        made = cls()
+        for request in requests:
+            made.enter(request)
+        return made
+
+    def copy(self) -> "RequestCounts":
+        """A copy of its own."""
+        return RequestCounts(self.total, dict(self.owners), dict(self.queues), dict(self.pairs))
+
+    def enter(self, request: Request) -> None:
+        """One more, where it is now; of an array as many as have not begun."""
+        self.count(request.spec.owner, request.queue, request.weight)
+
+    def leave(self, request: Request) -> None:
+        """One less, where it still is."""
+        self.count(request.spec.owner, request.queue, -request.weight)
+
+    def count(self, owner: str, queue: str, by: int = 1) -> None:
+        """``by`` more of an owner in a queue."""
+        self.total += by
+        each: tuple[tuple[dict[Any, int], Any], ...] = (
+            (self.owners, owner), (self.queues, queue), (self.pairs, (queue, owner))
+        )  # fmt: skip
+        for counts, key in each:
+            if number := counts.get(key, 0) + by:
+                counts[key] = number
+            else:
+                counts.pop(key, None)
+
+
+@dataclass(slots=True)
+class Touched:
+    """The rows that the store has to write at the next commit."""
+
+    requests: set[Seq] = field(default_factory=set)
+    ended: dict[Seq, tuple[Request, Any]] = field(default_factory=dict)
+    settings: set[str] = field(default_factory=set)
+    accounts: set[str] = field(default_factory=set)
+    lifetimes: set[Key] = field(default_factory=set)
+    state: bool = False
+
+    def clear(self) -> None:
+        """Forget them, after the commit."""
+        self.requests.clear()
+        self.ended.clear()
+        self.settings.clear()
+        self.accounts.clear()
+        self.lifetimes.clear()
+        self.state = False
 
 
 @dataclass(slots=True)
@@ -338,10 +399,6 @@ class Site:
         """Requests of any state in a queue."""
         return self.tally.queues.get(queue, 0)
 
-    def check(self) -> None:
-        """Raises BrokenSite unless every cross-link holds: columns, states, PEs, attempts, dates."""
-        check_site(self)
-
 
 def _is_linked(request: Request) -> bool:
     """Whether it has to do with others: waits for some, names files, or is of an array."""
@@ -356,3 +413,32 @@ def _forget(index: dict[Any, dict[Seq, None]], key: Any, seq: Seq) -> None:
     fellows.pop(seq, None)
     if not fellows:
         index.pop(key, None)
+
+
+_OF_MANY = frozenset(kind for kind in STEPS if hasattr(kind, "seqs"))
+
+
+def concerned(site: Site, event: Any) -> Iterable[Request]:
+    """The requests that an event concerns, as far as they are there and it fits them."""
+    if type(event) in _OF_MANY:
+        return (request for seq in event.seqs for request in _fitting(site, seq, event))
+    return _fitting(site, event.seq, event)
+
+
+def _fitting(site: Site, seq: Seq, event: Any) -> tuple[Request, ...]:
+    request = site.requests.get(seq)
+    if request is None:
+        return ()
+    if fits(request, event):
+        return (request,)
+    misfit(site, request, event)
+    return ()
+
+
+def misfit(site: Site, request: Request, event: ev.Event) -> None:
+    """An event that cannot have happened: it changes nothing, and is told (tests raise instead)."""
+    attempt = f", attempt {request.run.number}" if request.attempt is not None else ""
+    site.misfits += 1
+    site.misfit = (
+        f"request {request.seq} is {request.state}{attempt}: event {event.kind} {event} does not fit"
+    )

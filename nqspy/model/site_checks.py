@@ -1,45 +1,19 @@
 """What must hold of a site in every state: all that stands twice stands there alike."""
 
-from typing import Protocol
+from collections.abc import Iterable
 
-from nqspy.model import board, consumables
-from nqspy.model.array_checks import check_array, ensure
+from nqspy.model import board, consumables, indices
 from nqspy.model.board import Holders
-from nqspy.model.columns import Columns, turn_of
-from nqspy.model.domains import Domain
-from nqspy.model.ids import Instant, Seq, array_of, number_of
+from nqspy.model.columns import turn_of
+from nqspy.model.errors import BrokenSite
+from nqspy.model.ids import Seq, array_of, index_of, is_array, number_of
 from nqspy.model.outputs import files
-from nqspy.model.request_counts import RequestCounts
 from nqspy.model.requests import STARTED, Request, State
+from nqspy.model.site import RequestCounts, Site
 
 
-class Linked(Protocol):
-    """What is looked at of a site."""
-
-    requests: dict[Seq, Request]
-    waiting: dict[str, Columns]
-    started: dict[Seq, Request]
-    paused: dict[Seq, Request]
-    holders: Holders
-    units: consumables.UnitHolders
-    away: consumables.UnitHolders
-    dates: list[tuple[Instant, Seq]]
-    dependants: dict[Seq, set[Seq]]
-    writers: dict[str, dict[Seq, None]]
-    members: dict[Seq, dict[Seq, None]]
-    reserved: dict[Seq, None]
-    tally: RequestCounts
-    next_seq: Seq
-
-    def columns(self, queue: str) -> Columns: ...
-    def domains(self) -> list[str]: ...
-    def domain_of(self, queue: str) -> Domain: ...
-    def board_anew(self, domain: str = ...) -> board.Board: ...
-    def board(self, domain: str = ...) -> board.Board: ...
-
-
-def check_site(site: Linked) -> None:
-    """Raises BrokenSite."""
+def check_site(site: Site) -> None:
+    """Raises BrokenSite unless every cross-link holds: columns, states, PEs, attempts, dates."""
     for seq, request in site.requests.items():
         _check_request(site, seq, request)
     _check_dates(site)
@@ -58,7 +32,7 @@ def check_site(site: Linked) -> None:
     ensure(site.tally == RequestCounts.of(site.requests.values()), "the tally of requests is wrong")
 
 
-def _check_request(site: Linked, seq: Seq, request: Request) -> None:
+def _check_request(site: Site, seq: Seq, request: Request) -> None:
     ensure(request.seq == seq, f"{seq} is filed under another number")
     ensure(number_of(seq) < site.next_seq, f"{seq} was never given out")
     ensure(request.state is not State.ENDED, f"{seq} has ended and is still kept")
@@ -87,14 +61,14 @@ def _check_request(site: Linked, seq: Seq, request: Request) -> None:
     check_array(request, site.members.get(seq, ()))
 
 
-def _check_dates(site: Linked) -> None:
+def _check_dates(site: Site) -> None:
     watched = set(site.dates)
     for seq, request in site.requests.items():
         if request.state is State.WAITING:
             ensure((request.eligible, seq) in watched, f"{seq} waits for a date that is not watched")
 
 
-def _check_dependants(site: Linked) -> None:
+def _check_dependants(site: Site) -> None:
     expected: dict[Seq, set[Seq]] = {}
     for seq, request in site.requests.items():
         for other in request.awaits():
@@ -103,7 +77,7 @@ def _check_dependants(site: Linked) -> None:
     ensure(site.dependants == expected, "the index of dependants is wrong")
 
 
-def _check_writers(site: Linked) -> None:
+def _check_writers(site: Site) -> None:
     expected: dict[str, dict[Seq, None]] = {}
     for seq, request in site.requests.items():
         for file in files(seq, request.spec, request.queue):
@@ -111,14 +85,14 @@ def _check_writers(site: Linked) -> None:
     ensure(site.writers == expected, "the index of output files is wrong")
 
 
-def _check_reserved(site: Linked) -> None:
+def _check_reserved(site: Site) -> None:
     kept = {r.seq for r in site.requests.values() if r.reservation is not None}
     ensure(kept == site.reserved.keys(), "the index of promised starts is wrong")
     queued = all(site.requests[seq].state is State.QUEUED for seq in kept)
     ensure(queued, "a start is promised to one that is not queued")
 
 
-def _check_pes(site: Linked) -> None:
+def _check_pes(site: Site) -> None:
     expected: Holders = {}
     for request in site.started.values():
         if not request.pes_released:
@@ -131,8 +105,34 @@ def _check_pes(site: Linked) -> None:
     ensure(followed, "a board was not kept up to date")
 
 
-def _check_units(site: Linked) -> None:
+def _check_units(site: Site) -> None:
     going = (request for request in site.started.values() if request.state is not State.EXITING)
     holders = [(request.seq, request.units, request.spec.ask.consumables) for request in going]
     wrong = next(consumables.wrong(holders, site.units, site.away), "")
     ensure(not wrong, wrong)
+
+
+def check_array(request: Request, members: Iterable[Seq]) -> None:
+    """Each index is in one place: it has not begun, is a request of its own (``members``), or has ended.
+    Raises BrokenSite."""
+    seq, state, spec = request.seq, request.array, request.spec.array
+    ensure(is_array(seq) == (state is not None), f"{seq} is half an array")
+    if state is None or spec is None:
+        return
+    own = indices.of(index_of(each) or 0 for each in members)
+    seen: indices.Runs = ()
+    for runs in (state.left, own, state.well, state.badly, state.dropped):
+        ensure(not indices.both(seen, runs), f"an index of {seq} is in two places")
+        seen = indices.plus(seen, runs)
+    ensure(not indices.minus(spec.indices, seen), f"{seq} has lost an index")
+    ensure(not indices.minus(seen, spec.indices), f"{seq} has an index too many")
+    kept = indices.plus(state.all_held, state.all_awaiting)
+    ensure(not indices.minus(kept, state.left), f"{seq} keeps indices that it has not")
+    ensure(not indices.both(kept, state.ready), f"{seq} has indices that are ready and are kept")
+    ensure(not indices.minus(state.left, indices.plus(kept, state.ready)), f"{seq} has forgotten an index")
+
+
+def ensure(holds: bool, text: str) -> None:
+    """Raises BrokenSite with that text unless it holds."""
+    if not holds:
+        raise BrokenSite(text)

@@ -7,9 +7,8 @@ from dataclasses import replace
 from nqspy.model.columns import Columns
 from nqspy.model.configure import copy_of
 from nqspy.model.ids import Seq
-from nqspy.model.request_counts import RequestCounts
 from nqspy.model.requests import Request
-from nqspy.model.site import Site
+from nqspy.model.site import RequestCounts, Site
 
 
 def twin_of(site: Site, without: Collection[Seq] = ()) -> Site:

@@ -5,7 +5,7 @@ from typing import Any
 
 from nqspy.model.domains import APPLICATION, spans
 from nqspy.model.endings import End
-from nqspy.model.reason_texts import NEEDED
+from nqspy.model.reasons import NEEDED
 from nqspy.model.torus import written
 from nqspy.model.units import format_size, format_time
 from nqspy.report.eta import both

@@ -13,9 +13,8 @@ from nqspy.model import configure
 from nqspy.model.accounts import DomainPast
 from nqspy.model.domains import APPLICATION
 from nqspy.model.lifetimes import Lifetime, Lifetimes, Lived
-from nqspy.model.request_counts import RequestCounts
 from nqspy.model.requests import STARTED, Request, State
-from nqspy.model.site import Site
+from nqspy.model.site import RequestCounts, Site
 from nqspy.store import accounts, rows
 
 _LIVE = f"SELECT {rows.REQUEST_COLUMNS} FROM requests WHERE ended IS NULL ORDER BY seq"  # noqa: S608 - our own words

@@ -33,6 +33,7 @@ from nqspy.model.reasons import Reason
 from nqspy.model.requests import Ask, Request, Spec, Used
 from nqspy.model.shapes import Mold, Speedup
 from nqspy.model.site import Site
+from nqspy.model.site_checks import check_site
 from nqspy.model.tree import declared
 from nqspy.model.units import parse_count, parse_size, parse_time
 from nqspy.ports import Answer
@@ -270,7 +271,7 @@ class House:
         assert _picture(self.site) == before, "a pass changed the site"
         self._decide_anew(plan)
         self.plan = plan
-        self.site.check()
+        check_site(self.site)
         return Told(plan, self)
 
     def _decide_anew(self, plan: ac.Plan) -> None:
@@ -294,13 +295,13 @@ class House:
             elif isinstance(order, ac.Kill):
                 why = str(self.request(order.seq).ending)
                 self._event(ev.Requeued(order.seq, order.attempt, why))
-        self.site.check()
+        check_site(self.site)
         return told
 
     def moved_out(self, seq: Seq) -> None:
         """One that was bumped has left its PEs."""
         self._event(ev.MovedOut(seq, self.request(seq).attempts))
-        self.site.check()
+        check_site(self.site)
 
     def job_class(self, name: str, **settings: Any) -> "House":
         """A job class."""
@@ -320,7 +321,7 @@ class House:
         used = Used(parse_time(cpu), parse_time(wall))
         self.samples.pop(seq, None)
         self._event(ev.Ended(seq, self.request(seq).attempts, "exit", 0, used=used))
-        self.site.check()
+        check_site(self.site)
 
     def uses(self, seq: Seq, cpu: str) -> None:
         """A running request has used that much so far."""

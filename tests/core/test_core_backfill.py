@@ -9,6 +9,7 @@ from nqspy.model.arrays import ArraySpec
 from nqspy.model.ids import Instant, Seq, array_key, member
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.shifts import UpcomingStop
+from nqspy.model.site_checks import check_site
 
 MINUTE = 60_000
 
@@ -120,7 +121,7 @@ def test_the_promise_is_over_when_it_waits_no_more_as_it_did(easy, act):
         spec = replace(request.spec, ask=replace(request.spec.ask, pes=2, wall=12 * MINUTE))
         easy._event(ev.Modified(wide, spec, "ben"))
     assert not easy.site.reserved
-    easy.site.check()
+    check_site(easy.site)
     assert easy.go().starts in ([long], [wide])
 
 

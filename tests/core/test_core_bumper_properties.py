@@ -11,6 +11,7 @@ from nqspy.model import actions as ac
 from nqspy.model.board import Board
 from nqspy.model.domains import Domain
 from nqspy.model.events import Change
+from nqspy.model.site_checks import check_site
 
 CLASSES = {
     "high": {"priority": 4, "wait": 0, "do_not_disturb": 5_000},
@@ -130,7 +131,7 @@ def test_nobody_is_given_an_offline_pe_and_everybody_ends_once_all_are_online(jo
         rows = domains.rows(story.house.site)[0]
         room = [pe for pe in range(PES) if len(story.house.site.holders.get(pe, ())) < depth]
         assert (rows["offline"], rows["free"]) == (len(offline), len(set(room) - offline))
-        story.house.site.check()
+        check_site(story.house.site)
     story.house.set("machine/offline", ())
     story.finish(sum(job[3] for job, _ in jobs))
     assert all(story.never(seq) for seq in story.house.site.requests)

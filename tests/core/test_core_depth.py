@@ -3,6 +3,7 @@
 import pytest
 
 from nqspy.model.errors import BrokenSite
+from nqspy.model.site_checks import check_site
 
 
 def test_a_pe_with_two_slots_has_two_holders_and_no_third(house):
@@ -12,10 +13,10 @@ def test_a_pe_with_two_slots_has_two_holders_and_no_third(house):
     house.go()
     assert [house.request(seq).pes for seq in (first, second, third)] == [(0,), (0,), ()]
     assert house.site.holders == {0: (first, second)}
-    house.site.check()
+    check_site(house.site)
     house.set("domain/application/depth", 1)
     with pytest.raises(BrokenSite, match="too often"):
-        house.site.check()
+        check_site(house.site)
     house.set("domain/application/depth", 2)
 
 
@@ -26,7 +27,7 @@ def test_a_slot_is_free_when_its_holder_has_ended(house):
     house.go()
     assert house.site.holders == {0: (wide, narrow), 1: (wide, more)}
     house.end(wide)
-    house.site.check()
+    check_site(house.site)
     assert house.site.holders == {0: (narrow,), 1: (more,)}
 
 

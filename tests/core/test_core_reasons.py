@@ -5,8 +5,7 @@ import pytest
 from nqspy.core import passes  # noqa: F401  declares the kinds
 from nqspy.decider import backoff  # noqa: F401
 from nqspy.engine import explain, recheck  # noqa: F401
-from nqspy.model.reason_texts import Sentence
-from nqspy.model.reasons import KINDS, Reason, ReasonCode, are_sound, told
+from nqspy.model.reasons import KINDS, Reason, ReasonCode, Sentence, are_sound, told
 
 SAID = {
     "above_block": ("domain fast", (5, 3), "5 PEs are more than the 3 of the largest block of domain fast"),

@@ -10,6 +10,7 @@ from nqspy.model.actions import Requeue, Resume, Suspend
 from nqspy.model.cause import cause_of
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import State
+from nqspy.model.site_checks import check_site
 
 
 def park(house, *seqs, parked=True):
@@ -111,7 +112,7 @@ def test_one_whose_pe_others_have_goes_on_on_the_one_that_comes_free(three):
     three._event(ev.Ended(3, 1, "exit", 0))
     three.submit("dora")
     assert three.go().pes(4) == (0,), "the PE it had is anybody's"
-    three.site.check()
+    check_site(three.site)
 
 
 def test_one_that_finds_its_own_pes_free_goes_on_on_those(house):

@@ -12,6 +12,7 @@ from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import index_of
+from nqspy.model.site_checks import check_site
 
 SITE = PLAIN + "create batch_queue other priority=5 user_limit=3\nenable queue other\nstart queue other\n"
 _PARTS = st.one_of(
@@ -73,7 +74,7 @@ def test_no_index_is_lost_or_run_twice(lines: list[tuple[str, bool]], steps: lis
                 centre.ask(command, ROOT if act in ("first", "suspend", "resume") else ANNE)
         except Refusal:
             centre.later(seconds=3)
-        centre.site.check()
+        check_site(centre.site)
     centre.later(seconds=5)
     for number in range(1, handed_in + 1):
         for act in ("resume", "release"):

@@ -9,6 +9,7 @@ from nqspy.model import events as ev
 from nqspy.model.configure import dump, load
 from nqspy.model.errors import NqspyError, Refusal
 from nqspy.model.reasons import ReasonCode
+from nqspy.model.site_checks import check_site
 from nqspy.qmgr.printer import print_settings
 
 ONE = (
@@ -179,7 +180,7 @@ def test_a_crowd_in_two_domains_keeps_every_link(centre):
     for n in range(12):
         centre.submit(f"anne pes={n % 4 + 1} queue={'day' if n % 3 else 'batch'}")
         centre.later(minutes=n % 5)
-        centre.site.check()
+        check_site(centre.site)
     centre.later(hours=3)
     assert not centre.site.requests
     starts = centre.events(ev.Starting)

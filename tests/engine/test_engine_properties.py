@@ -10,6 +10,7 @@ from nqspy.model import commands as cm
 from nqspy.model import observations as ob
 from nqspy.model.events import Change
 from nqspy.model.requests import Ending, Used
+from nqspy.model.site_checks import check_site
 from nqspy.store.journal import SqliteJournal
 
 SETTINGS = (
@@ -158,7 +159,7 @@ def live(centre: Centre, happenings) -> None:
         assert all(
             reply.refusal is None or reply.refusal.code != "not_committed" for _, reply in centre.sim.replies
         )
-        centre.site.check()
+        check_site(centre.site)
     assert not [line for line in centre.sim.log if "internal error" in line]
 
 
@@ -198,7 +199,7 @@ def test_commits_that_fail_anywhere_lose_nothing_but_what_was_refused(happenings
     for ms, inputs in happenings:
         centre.sim.run(centre.sim.now + ms)
         centre.sim.feed(inputs)
-        centre.site.check()
+        check_site(centre.site)
     centre.journal.failpoint = None
     centre.later(seconds=3)
     centre.is_sound()

@@ -21,6 +21,7 @@ from nqspy.model import observations as ob
 from nqspy.model.events import Recorded
 from nqspy.model.requests import Ending, Used
 from nqspy.model.site import Site
+from nqspy.model.site_checks import check_site
 from nqspy.store.journal import SqliteJournal
 
 
@@ -101,7 +102,7 @@ def test_a_night_under_other_settings_goes_to_its_end(happenings):
     live(centre, happenings)
     centre.later(hours=30)
     for each in course(centre, "set machine pes=1", "set global run_limit=2"):
-        each.site.check()
+        check_site(each.site)
 
 
 def down_until(centre: Centre, instant: str) -> None:

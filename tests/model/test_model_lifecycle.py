@@ -14,6 +14,7 @@ from nqspy.model.ids import DAY, Instant, request_named
 from nqspy.model.requests import Ask, Attempt, Redating, Request, Spec, State, Used
 from nqspy.model.shifts import ShiftState
 from nqspy.model.site import Site
+from nqspy.model.site_checks import check_site
 
 T0 = 1_000_000
 
@@ -31,7 +32,7 @@ class Story:
     def tell(self, event: ev.Event, later: int = 0) -> None:
         self.now += later
         apply(self.site, ev.Recorded(self.site.n + 1, Instant(self.now), event))
-        self.site.check()
+        check_site(self.site)
 
     def submit(self, state: str = "queued", **more: Any) -> Request:
         seq = self.site.next_seq
@@ -137,7 +138,7 @@ def test_what_a_running_request_asks_for_changes_and_it_stays_where_it_is(story)
     story.tell(ev.Modified(1, replace(request.spec, ask=replace(request.spec.ask, wall=5)), "anne"))
     assert (request.state, request.spec.ask.wall, request.run.adjusted) == (State.RUNNING, 5, True)
     assert list(story.site.started) == [1]
-    story.site.check()
+    check_site(story.site)
 
 
 def test_a_start_takes_pes_and_the_request_out_of_its_queue(story):
@@ -321,7 +322,7 @@ def test_a_broken_link_is_found(story, broken):
     story.start(story.submit(), (1,))
     broken(story.site)
     with pytest.raises(BrokenSite):
-        story.site.check()
+        check_site(story.site)
 
 
 def test_identifiers_with_a_host_name_that_the_machine_had_before_resolve(story):

@@ -8,6 +8,7 @@ import pytest
 
 from nqspy.engine.virtual.moves import Channel
 from nqspy.model import events as ev
+from nqspy.model.site_checks import check_site
 from nqspy.sim import gang_sites
 from nqspy.sim.gang import GangOrder, GangRun
 from nqspy.sim.workloads.t3d import INTERACTIVE, QUEUES, is_working, t3d
@@ -39,7 +40,7 @@ def runs():
     for classes in (False, True):
         run = Watched(t3d(Wanted(jobs=FEW)), GangOrder(classes))
         found[classes] = run, run.figures()
-        run.sim.site.check()
+        check_site(run.sim.site)
     return found
 
 

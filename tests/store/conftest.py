@@ -17,6 +17,7 @@ from nqspy.model.events import Promised
 from nqspy.model.ids import Instant, array_key, member
 from nqspy.model.requests import Ask, Dependency, MailWishes, Output, Request, Reservation, Spec, State, Used
 from nqspy.model.site import Site
+from nqspy.model.site_checks import check_site
 from nqspy.ports import Batch
 from nqspy.store.journal import SqliteJournal
 from nqspy.store.memory import MemoryJournal
@@ -362,7 +363,7 @@ def same_site() -> Callable[[Site, Site], None]:
             assert left[part] == right[part], part
         assert not other.touched.requests
         assert not other.touched.ended
-        other.check()
+        check_site(other)
 
     return check
 

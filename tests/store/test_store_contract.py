@@ -9,6 +9,7 @@ from nqspy.model import events as ev
 from nqspy.model.ids import array_of
 from nqspy.model.requests import Reservation, State, Used
 from nqspy.model.site import Site
+from nqspy.model.site_checks import check_site
 from nqspy.ports import CommitFailed
 
 
@@ -22,7 +23,7 @@ def test_what_was_committed_is_loaded_after_any_history(journal, tell_story, sam
     story = tell_story(journal, seed)
     for _ in range(3):
         story.go_on(150)
-        story.site.check()
+        check_site(story.site)
         same_site(story.site, journal.load())
     assert {r.state for r in story.site.requests.values()} >= {State.QUEUED, State.HELD}
     assert story.ended

@@ -12,6 +12,7 @@ from msgspec import structs
 from nqspy.engine import lifecycle
 from nqspy.model.events import Ended
 from nqspy.model.site import Site
+from nqspy.model.site_checks import check_site
 from nqspy.report.event_objects import event_object
 from nqspy.report.time_text import Zone
 from nqspy.store import copies, migrations
@@ -36,7 +37,7 @@ def test_there_is_a_database_of_every_format_before_this_one():
 def test_an_old_database_says_what_it_said(kept, path, same_site):
     with SqliteJournal.open(path) as journal, Reader(path) as reader:
         site = journal.load()
-        site.check()
+        check_site(site)
         assert (site.n, site.next_seq) == (kept["events"], kept["next_seq"])
         assert sorted(site.requests) == kept["requests"]
         assert list(site.settings.queues) == kept["queues"]

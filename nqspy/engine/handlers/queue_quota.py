@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from nqspy.engine.handlers.context import KeptBlobs, Transaction
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.queues import Global, Queue
-from nqspy.model.request_counts import RequestCounts
 from nqspy.model.requests import Request, Spec
-from nqspy.model.site import Site
+from nqspy.model.site import RequestCounts, Site
 from nqspy.model.text_size import text_size
 from nqspy.model.units import GREATEST, part_of
 

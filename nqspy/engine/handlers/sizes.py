@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from nqspy.core.asked import too_wide
-from nqspy.model import refusals
+from nqspy.model import errors
 from nqspy.model.errors import Refusal
 from nqspy.model.molded import fixed, layout_on, remolded, settled, timed
 from nqspy.model.requests import Spec, finite
@@ -15,7 +15,7 @@ from nqspy.model.shapes import MOST_PARALLELISM, MOST_SIGMA, MOST_SIZES, Mold, S
 from nqspy.model.site import Site
 from nqspy.model.units import GREATEST
 
-refusals.declare(
+errors.declare_refusals(
     "bad_value",
     166,
     {

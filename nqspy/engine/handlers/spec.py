@@ -19,9 +19,8 @@ from nqspy.model.options import OPTIONS
 from nqspy.model.outputs import fill, streams
 from nqspy.model.people import addresses_in, is_address
 from nqspy.model.queues import Queue
-from nqspy.model.request_counts import RequestCounts
 from nqspy.model.requests import Ask, Request, Spec, State, finite
-from nqspy.model.site import Site
+from nqspy.model.site import RequestCounts, Site
 from nqspy.model.tree import declared
 from nqspy.model.units import GREATEST, UNLIMITED, format_time
 from nqspy.ports import Exits

@@ -42,10 +42,9 @@ from nqspy.model.ids import Seq, array_key, request_named
 from nqspy.model.machine import SCRIPT_MAX
 from nqspy.model.people import Caller
 from nqspy.model.queues import Queue
-from nqspy.model.request_counts import RequestCounts
 from nqspy.model.requests import Spec
 from nqspy.model.shared import Shared
-from nqspy.model.site import Site
+from nqspy.model.site import RequestCounts, Site
 from nqspy.model.transitions import submitted
 from nqspy.model.units import format_size
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from nqspy.core.passes import explain
 from nqspy.core.placement.placements import PLACEMENTS
 from nqspy.model.events import Change
+from nqspy.model.site_checks import check_site
 from nqspy.shares import balance_of
 
 WIDTHS = {"east": (2, 5), "west": (5, 9), "application": (0, 2)}
@@ -73,7 +74,7 @@ class Twins:
                 house.end(each, wall=f"{ran // 3600}:{ran // 60 % 60:02d}:{ran % 60:02d}")
 
     def alike(self) -> None:
-        self.whole.site.check()
+        check_site(self.whole.site)
         for (queue, seq), other in self.of.items():
             own, request = self.single[queue].site.requests.get(seq), self.whole.site.requests.get(other)
             assert (own is None) is (request is None)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from nqspy.core import runtime
 from nqspy.model.queues import Weights
 from nqspy.model.requests import finite
+from nqspy.model.site_checks import check_site
 
 few = settings(max_examples=examples(40))
 
@@ -54,7 +55,7 @@ def test_no_limit_is_ever_exceeded_and_no_pe_given_twice(world):
     site = world.house.site
 
     def check(told):
-        site.check()
+        check_site(site)
         running = list(site.started.values())
         assert sum(len(r.pes) for r in running) <= site.pes()
         for name, queue in site.settings.queues.items():
