@@ -21,10 +21,10 @@ from nqspy.engine.explain import Places, causes, chain, reasons_of
 from nqspy.model import indices
 from nqspy.model.errors import Refusal, listed
 from nqspy.model.ids import Instant, Seq, index_of, is_array, member, rank_of, request_named
+from nqspy.model.machine import torus_of
 from nqspy.model.people import Caller
 from nqspy.model.reasons import Reason
 from nqspy.model.requests import Request, State
-from nqspy.model.torus import torus_of
 from nqspy.report import eta, json_objects, why
 from nqspy.report.event_objects import used_object
 from nqspy.report.time_text import Zone

@@ -24,10 +24,10 @@ from nqspy.engine.handlers.advice import shared
 from nqspy.engine.handlers.people import role_of
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Ended
+from nqspy.model.machine import torus_of
 from nqspy.model.people import Caller
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Request, Spec, State, Used
-from nqspy.model.torus import torus_of
 from nqspy.ports import EndedRow
 from nqspy.report import pbs_attributes, pbs_forms, pbs_tables
 from nqspy.report.pbs_attributes import PbsContext, Subject

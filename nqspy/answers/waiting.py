@@ -17,7 +17,7 @@ from nqspy.model.endings import End
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Ended
 from nqspy.model.ids import Instant, Seq, is_array, number_of
-from nqspy.model.outputs import attempt_mark
+from nqspy.model.output_paths import attempt_mark
 from nqspy.model.requests import STARTED, Request
 from nqspy.model.site import Site
 from nqspy.report.event_objects import event_object

@@ -77,15 +77,15 @@ def parse_number(text: str, low: int, high: int) -> int:
 def parse_array(text: str) -> dict[str, object]:
     """Return the indices of ``1-1000:2%50`` or ``1-10,15,20-30:5``, and how many may run at a time. The
     daemon puts them in order. Raises Wrong."""
-    from nqspy.model import index_text  # only now: few submissions have one
+    from nqspy.model import keys
 
     listed, percent, limit = text.partition("%")
     try:
-        array: dict[str, object] = {"indices": index_text.read(listed)}
+        array: dict[str, object] = {"indices": keys.read_indices(listed)}
     except ValueError as error:
         raise Wrong(str(error)) from None
     if percent:
-        array["limit"] = parse_number(limit, 1, index_text.MOST_INDICES)
+        array["limit"] = parse_number(limit, 1, keys.MOST_INDICES)
     return array
 
 

@@ -5,7 +5,7 @@ from nqspy.cli.fast import Given
 from nqspy.cli.sheet import RequestSheet
 from nqspy.cli.values import Wrong, parse_number
 from nqspy.cli.words import split_list
-from nqspy.model import index_text
+from nqspy.model import keys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _umask(draft: RequestSheet, value: str) -> None:
 
 
 def _limit(draft: RequestSheet, value: str) -> None:
-    draft.array_limit = parse_number(value, 0, index_text.MOST_INDICES)
+    draft.array_limit = parse_number(value, 0, keys.MOST_INDICES)
 
 
 _READ: "dict[str, Callable[[RequestSheet, str], None]]" = {

@@ -6,7 +6,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from nqspy.model.columns import Columns, Dictionary, Floats, Numbers
+from nqspy.model.columns import Columns, Floats
+from nqspy.model.dictionary import Dictionary, Numbers
 from nqspy.model.ids import Seq
 from nqspy.model.reasons import BOUNDED, Bounds, Reach, Reason, Reasons
 from nqspy.model.requests import Request, finite

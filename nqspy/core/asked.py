@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 
 from nqspy.core.entry import misfit
 from nqspy.core.placement.placements import PLACEMENTS, size_of
-from nqspy.model.molded import on_size
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Ask, Spec, finite
 from nqspy.model.site import Site
+from nqspy.model.specs import on_size
 from nqspy.model.units import UNLIMITED, format_seconds, format_size
 
 _ABOVE_MACHINE, _ABOVE_DOMAIN, _ABOVE_BLOCK = reason_kinds(

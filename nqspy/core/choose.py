@@ -23,11 +23,11 @@ from nqspy.core.variants import sizes
 from nqspy.core.variants.sizes import Fit, first_fit
 from nqspy.model.actions import Action, Hold, Move, Redate, Reserving, Start
 from nqspy.model.ids import Instant
-from nqspy.model.molded import sized
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Request, State
 from nqspy.model.site import Settings, Site
+from nqspy.model.specs import sized
 
 NAME = "select"
 """The name of the feature in plans and journals."""

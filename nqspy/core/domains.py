@@ -10,10 +10,10 @@ from nqspy.model.board import pes_of
 from nqspy.model.domains import APPLICATION, GREATEST, Domain, home_of, names, numbers, spans
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.events import Change
+from nqspy.model.machine import Torus, base_of, torus_of
 from nqspy.model.registry import ALL, SettingsObject, Words, brought, declare, split
 from nqspy.model.settings import Settings
 from nqspy.model.site import Site
-from nqspy.model.torus import Torus, base_of, torus_of
 
 _SHOWN = 32
 """Most holders of a domain in the display for people."""

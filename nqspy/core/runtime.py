@@ -16,12 +16,11 @@ from nqspy.model.ids import Instant
 from nqspy.model.lifetimes import ENOUGH, WHOLE, Lifetimes, key_of
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Ask, Request, finite
-from nqspy.model.settings import Settings
-from nqspy.model.wall_limits import cpu_limit as cpu_limit
-from nqspy.model.wall_limits import cpu_of as cpu_of
-from nqspy.model.wall_limits import first_finite
-from nqspy.model.wall_limits import planned_wall as planned_wall
-from nqspy.model.wall_limits import wall_limit as wall_limit
+from nqspy.model.settings import Settings, first_finite
+from nqspy.model.settings import cpu_limit as cpu_limit
+from nqspy.model.settings import cpu_of as cpu_of
+from nqspy.model.settings import planned_wall as planned_wall
+from nqspy.model.settings import wall_limit as wall_limit
 
 LAST = 3
 """Number of the last runs from which the next run time is expected. (Measured: manual page `runtimes`.)"""

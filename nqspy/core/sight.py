@@ -14,10 +14,10 @@ from msgspec import Struct
 from nqspy.model.columns import Columns, Ints
 from nqspy.model.ids import Instant, Seq, array_of, index_of
 from nqspy.model.machine import Machine
-from nqspy.model.option_values import shown_part
 from nqspy.model.options import OPTIONS
 from nqspy.model.requests import STARTED, Request, State
 from nqspy.model.site import Site
+from nqspy.model.specs import shown_part
 from nqspy.ports import Answer, RequestView, Selection
 from nqspy.shares import FairShare, Stock
 

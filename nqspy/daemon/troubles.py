@@ -13,7 +13,7 @@ from nqspy.mail.mail_queue import MailQueue
 from nqspy.model.errors import NqspyError
 from nqspy.model.events import Alarm, ExitOff, Recorded
 from nqspy.model.ids import MINUTE, Instant
-from nqspy.model.moments import in_words
+from nqspy.model.texts import in_words
 from nqspy.report.time_text import Zone
 from nqspy.userexit.loader import owner_of, read_folder
 

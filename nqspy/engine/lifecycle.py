@@ -19,7 +19,6 @@ from nqspy.model import events as ev
 from nqspy.model.columns import compact
 from nqspy.model.events import Parted
 from nqspy.model.ids import Instant, Seq, array_of, index_of, member, number_of
-from nqspy.model.reported import reported
 from nqspy.model.requests import MOMENT, STARTED, Request, State
 from nqspy.model.site import Site, concerned
 from nqspy.model.transitions import (
@@ -396,5 +395,5 @@ _OF_THE_SITE: dict[type[ev.Event], Callable[[Site, Any, Instant], None]] = {
     ev.Promised: lambda site, event, at: promises.keep(site, event),
     ev.Alarm: _nothing,
     ev.DaemonStarted: _nothing,
-    ev.Reported: reported,
+    ev.Reported: site_changes.reported,
 }

@@ -9,10 +9,10 @@ from nqspy.core.passes import explain, of_itself
 from nqspy.model.actions import Plan, Start
 from nqspy.model.columns import turn_of
 from nqspy.model.ids import Instant, Seq, array_of
-from nqspy.model.molded import sized
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
+from nqspy.model.specs import sized
 
 MOST = 1_000
 """Reasons journaled with one pass at most."""

@@ -9,11 +9,11 @@ from nqspy.core import NOW, Gate, consumables, features
 from nqspy.model import board, promises
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Reserving, Resume, Start, Suspend
 from nqspy.model.ids import Instant, Seq, array_of
-from nqspy.model.molded import sized
 from nqspy.model.promises import Promise
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request, State, Used
 from nqspy.model.site import Site
+from nqspy.model.specs import sized
 from nqspy.shares import FairShare
 
 (_NOT_AS_PLANNED,) = reason_kinds(

@@ -17,9 +17,9 @@ from nqspy.model.ids import Instant
 from nqspy.model.lifetimes import key_of, run_of, with_move
 from nqspy.model.machine import Found
 from nqspy.model.requests import STARTED, Request
+from nqspy.model.settings import planned_wall
 from nqspy.model.shifts import ShiftState
 from nqspy.model.site import Site
-from nqspy.model.wall_limits import planned_wall
 
 
 def remember(site: Site, request: Request, event: ev.Ended) -> None:
@@ -152,4 +152,11 @@ def restored(site: Site, event: ev.Restored, at: Instant) -> None:
         if request is not None and request.state not in STARTED:
             request.attempts = max(request.attempts, attempt)
             site.touched.requests.add(seq)
+    site.touched.state = True
+
+
+def reported(site: Site, event: ev.Reported, at: Instant) -> None:
+    """Note the night whose report was made, so that none is made twice; one of an earlier night changes
+    nothing."""
+    site.reported = max(site.reported, event.day)
     site.touched.state = True

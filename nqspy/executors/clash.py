@@ -8,7 +8,7 @@ all of theirs: which of them run at the same time is chance.
 from typing import Any
 
 from nqspy.model.ids import Seq, index_of
-from nqspy.model.outputs import files, fill, of_all_indices, plain, suffix
+from nqspy.model.output_paths import files, fill, of_all_indices, plain, suffix
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
 

@@ -12,11 +12,11 @@ from nqspy.model.consumables import device_of, units_of
 from nqspy.model.domains import spans
 from nqspy.model.ids import Instant, array_of, full_id, index_of
 from nqspy.model.job_variables import leave_behind
-from nqspy.model.outputs import attempt_mark, fill, in_folder, suffix
+from nqspy.model.machine import base_in, torus_of, written
+from nqspy.model.output_paths import attempt_mark, fill, in_folder, suffix
 from nqspy.model.queues import PROCESSES, Queue
 from nqspy.model.requests import Request, Spec, finite
 from nqspy.model.site import Site
-from nqspy.model.torus import base_in, torus_of, written
 
 KEEP_LOG = "keep_joblog"
 """The attribute that ``-kj`` gives a request: its job log stays in its owner's home."""

@@ -4,8 +4,8 @@ from nqspy.executors import scratch
 from nqspy.model import indices
 from nqspy.model.actions import Start
 from nqspy.model.ids import index_of, number_of
-from nqspy.model.layout import MOST, Layout
 from nqspy.model.requests import Request, finite
+from nqspy.model.shapes import MOST_RANKS, Layout
 from nqspy.model.site import Site
 
 _NONE = Layout()
@@ -13,7 +13,7 @@ _NONE = Layout()
 
 def hosts(request: Request, start: Start, site: Site) -> tuple[str, int]:
     """The name of the machine, and for how many MPI processes it stands in the file of hosts."""
-    return site.host, min(_slots(request, start), MOST)
+    return site.host, min(_slots(request, start), MOST_RANKS)
 
 
 def _slots(request: Request, start: Start) -> int:

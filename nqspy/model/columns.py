@@ -5,7 +5,6 @@ Row order means nothing: a removed row is filled by the last one. `lifecycle` al
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -13,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nqspy.model.consumables import Wanted, wanted_key
-from nqspy.model.extremes import Extremes
+from nqspy.model.dictionary import SPARE, Dictionary, Pairs, pairs_of
 from nqspy.model.ids import Seq, member, rank_of
-from nqspy.model.pairs import Pairs, pairs_of
 from nqspy.model.requests import Request
 from nqspy.model.units import UNLIMITED
 
@@ -23,75 +21,50 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
-class Numbers:
-    """Numbers for names, from 0 upward: names become columns."""
-
-    __slots__ = ("_by_name", "names")
-
-    def __init__(self) -> None:
-        self._by_name: dict[str, int] = {}
-        self.names: list[str] = []
-
-    def of(self, name: str) -> int:
-        """The name's number; a new name gets the next one."""
-        number = self._by_name.get(name)
-        if number is None:
-            number = self._by_name[name] = len(self.names)
-            self.names.append(name)
-        return number
-
-    def known(self, name: str) -> int | None:
-        """The name's number if it has one."""
-        return self._by_name.get(name)
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def copy(self) -> "Numbers":
-        """A copy of its own."""
-        made = Numbers()
-        made._by_name, made.names = dict(self._by_name), list(self.names)
-        return made
-
-    def become(self, names: list[str]) -> None:
-        """These names alone, numbered in this order."""
-        self.names = names
-        self._by_name = {name: number for number, name in enumerate(names)}
+Arrays = Mapping[str, npt.NDArray[Any]]
 
 
-SPARE = 10_000
-"""So many names are kept at least before those that nobody bears any more are forgotten."""
+class Extremes:
+    """The greatest value (``least``: the least) of each column that was asked for (``known``). How many rows
+    have it is counted, so that all are looked at again only when the last of these has gone."""
 
+    __slots__ = ("_least", "known")
 
-@dataclass(slots=True)
-class Dictionary:
-    """The numbers of owners, groups, request names, pairs ``GROUP:OWNER`` and needs (`needs_key`) of a site;
-    ``limit``: so many of a kind call for `compact`."""
+    def __init__(self, least: bool = False) -> None:
+        self._least = least
+        self.known: dict[str, tuple[float, int]] = {}
 
-    owners: Numbers = field(default_factory=Numbers)
-    groups: Numbers = field(default_factory=Numbers)
-    names: Numbers = field(default_factory=Numbers)
-    pairs: Numbers = field(default_factory=Numbers)
-    needs: Numbers = field(default_factory=Numbers)
-    limit: int = SPARE
+    def of(self, name: str, values: npt.NDArray[Any]) -> float:
+        """Of a column with these values, at least one."""
+        found = self.known.get(name)
+        if found is None:
+            value = (values.min() if self._least else values.max()).item()
+            found = self.known[name] = (value, int(np.count_nonzero(values == value)))
+        return found[0]
 
-    def is_full(self) -> bool:
-        """Whether it is time to forget names that no queued request bears."""
-        return len(self.names) > self.limit or len(self.pairs) > self.limit
+    def come(self, arrays: Arrays, row: int) -> None:
+        """A row was added, or written again after it had `gone`."""
+        for name, (value, count) in self.known.items():
+            new = arrays[name].item(row)
+            if new == value:
+                self.known[name] = (value, count + 1)
+            elif (new < value) is self._least:
+                self.known[name] = (new, 1)
 
-    def copy(self) -> "Dictionary":
-        """A copy of its own."""
-        return Dictionary(
-            self.owners.copy(), self.groups.copy(), self.names.copy(), self.pairs.copy(), self.needs.copy(),
-            self.limit,
-        )  # fmt: skip
+    def gone(self, arrays: Arrays, row: int) -> None:
+        """A row goes away; to be called while it is still there."""
+        last = []
+        for name, (value, count) in self.known.items():
+            if arrays[name].item(row) == value:
+                self.known[name] = (value, count - 1)
+                if count <= 1:
+                    last.append(name)
+        for name in last:
+            del self.known[name]
 
-    def by_column(self) -> tuple[tuple[str, Numbers], ...]:
-        """The numbers by the column that holds them."""
-        return (
-            ("owner", self.owners), ("group", self.groups), ("name", self.names), ("pair", self.pairs),
-            ("needs", self.needs),
-        )  # fmt: skip
+    def forget(self) -> None:
+        """Many rows have changed."""
+        self.known.clear()
 
 
 def needs_key(names: tuple[str, ...], wanted: Wanted = ()) -> str:

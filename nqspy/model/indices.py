@@ -10,9 +10,9 @@ from itertools import chain, combinations, islice, starmap
 from math import gcd
 from operator import itemgetter
 
-from nqspy.model import index_text
+from nqspy.model import keys
 from nqspy.model.errors import BadValue
-from nqspy.model.index_text import MOST_INDICES as MOST_INDICES
+from nqspy.model.keys import MOST_INDICES as MOST_INDICES
 
 Run = tuple[int, int, int]
 """First and last index, both in it, and the step between them (1 where there is but one)."""
@@ -32,12 +32,12 @@ _first, _last = itemgetter(0), itemgetter(1)
 
 def read(text: str) -> Runs:
     """Return the set that ``1-10,15,20-30:5`` names. Raises BadValue."""
-    return _tidy(lambda: index_text.read(text))
+    return _tidy(lambda: keys.read_indices(text))
 
 
 def tidy(runs: Iterable[Run]) -> Runs:
     """Return the set that any runs make. Raises BadValue."""
-    return _tidy(lambda: index_text.checked(list(runs)))
+    return _tidy(lambda: keys.checked_runs(list(runs)))
 
 
 def _tidy(runs: Callable[[], list[Run]]) -> Runs:

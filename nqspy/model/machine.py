@@ -1,9 +1,15 @@
 """The machine and the installation: PEs, memory, names and times that hold for the whole site."""
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from functools import cache
+from math import prod
 
 from msgspec import Struct
 
+from nqspy.model.domains import GREATEST, numbers
+from nqspy.model.errors import BadValue
+from nqspy.model.ids import DAY
 from nqspy.model.tree import setting
 
 SCRIPT_MAX = 64 << 20
@@ -170,3 +176,155 @@ class ExitSettings:
     enabled: bool = setting("flag", True, "whether it is called", operator=True)
     budget: int = setting("time", 50, "CPU time of one call; ten times that of wall time", low=1, high=60_000)
     values: dict[str, str] = field(default_factory=dict)
+
+
+def set_offline(machine: Machine, pes: int) -> tuple[int, ...]:
+    """Those of so many PEs that are set offline."""
+    return tuple(pe for pe in numbers(machine.offline) if pe < pes) if machine.offline else ()
+
+
+def offline_pes(machine: Machine, found: Found, pes: int) -> tuple[int, ...]:
+    """All of them, in ascending order. Where there are more PEs than CPUs none is bound to one, and none goes
+    with it."""
+    gone = tuple(pe for pe in found.offline if pe < pes) if pes <= len(found.cpus) else ()
+    shut = set_offline(machine, pes)
+    return tuple(sorted({*gone, *shut})) if shut else gone
+
+
+def no_pe(pe: int, pes: int) -> str:
+    """That there is no such PE to be set offline."""
+    return f"machine offline: there is no PE {pe}; the machine has {pes}, numbered from 0"
+
+
+Coordinate = tuple[int, int, int]
+"""x, y and z of a PE, each from 0."""
+
+
+class Torus(Struct, frozen=True):
+    """PEs along x, y and z, of which ``per_node`` beside each other along x are a node."""
+
+    x: int
+    y: int
+    z: int
+    per_node: int = 1
+
+    @property
+    def pes(self) -> int:
+        """How many there are."""
+        return self.x * self.y * self.z
+
+    @property
+    def nodes(self) -> Coordinate:
+        """Nodes along x, y and z."""
+        return self.x // self.per_node, self.y, self.z
+
+    def at(self, pe: int) -> Coordinate:
+        """Where a PE lies. Its node is at the same y and z, and at ``x // per_node``."""
+        return pe % self.x, pe // self.x % self.y, pe // (self.x * self.y)
+
+    def __str__(self) -> str:
+        return f"{self.x}x{self.y}x{self.z}"
+
+
+def read_shape(shape: str, per_node: int = 1) -> Torus:
+    """The torus that a text like ``8x8x4`` says. Raises BadValue."""
+    words = shape.split("x")
+    if len(words) != 3 or not all(w.isascii() and w.isdigit() and len(w) < 8 and int(w) for w in words):
+        raise BadValue(f"{shape[:40]!r} is no shape; write PEs along x, y and z: 8x8x4")
+    x, y, z = map(int, words)
+    return Torus(x, y, z, per_node)
+
+
+def torus_of(machine: Machine) -> Torus | None:
+    """The torus of a machine; None where none is said."""
+    return None if machine.shape is None else _read_once(machine.shape, machine.pes_per_node)
+
+
+_read_once = cache(read_shape)
+
+
+def base_in(torus: Torus, pes: Collection[int]) -> tuple[int, Coordinate] | None:
+    """BASE: the lowest of some PEs, and where it lies; None where there are no PEs."""
+    base = min(pes, default=None)
+    return None if base is None else (base, torus.at(base))
+
+
+def base_of(pes: Collection[int], torus: Torus | None) -> str | None:
+    """The same for people, ``64 (0,0,1)``; None also where no shape is said."""
+    found = None if torus is None else base_in(torus, pes)
+    return None if found is None else f"{found[0]} ({written(found[1])})"
+
+
+def written(coordinate: Coordinate) -> str:
+    """``0,0,1``."""
+    return ",".join(map(str, coordinate))
+
+
+def check_machine(machine: Machine) -> Iterable[str]:
+    """Yield a line for each wrong setting of the machine: PEs that are set offline, the shape."""
+    try:
+        last = max(numbers(machine.offline), default=-1)
+        if last >= (machine.pes or GREATEST):
+            yield no_pe(last, machine.pes or GREATEST)
+    except BadValue as error:
+        yield f"machine offline: {error}"
+    if machine.shape is None:
+        return
+    try:
+        torus = read_shape(machine.shape, machine.pes_per_node)
+    except BadValue as error:
+        yield f"machine: {error}"
+        return
+    pes, per_node = machine.pes, machine.pes_per_node
+    if pes is None:
+        yield f"machine: a shape needs the number of PEs beside it: set machine pes={torus.pes} shape={torus}"
+    elif torus.pes != pes:
+        fitting = suggestion(pes, per_node)
+        yield f"machine: shape={torus} has {torus.pes} PEs, the machine {pes}; {fitting}"
+    elif torus.x % per_node:
+        fitting = suggestion(pes, per_node)
+        yield f"machine: {torus.x} PEs along x are no whole nodes of pes_per_node={per_node}; {fitting}"
+
+
+def suggestion(pes: int, per_node: int) -> str:
+    """A shape that would do for so many PEs: the one whose sides differ least."""
+    if pes % per_node:
+        return f"{pes} PEs are no whole nodes of pes_per_node={per_node}"
+    sides = [n for n in range(1, pes + 1) if pes % n == 0]
+    shapes = ((x, y, pes // (x * y)) for x in sides if x % per_node == 0 for y in sides if pes % (x * y) == 0)
+    found = min(shapes, key=lambda each: (sum(each), [-side for side in each]))
+    assert prod(found) == pes
+    return f"shape={'x'.join(map(str, found))} would fit"
+
+
+@dataclass(slots=True)
+class Backup:
+    """Copies of the database that are made by themselves."""
+
+    every: int | None = setting(
+        "time", DAY, "time between two backups; off: none by itself", low=60_000, nothing="off"
+    )
+    keep: int = setting("number", 7, "backups that are kept", low=1, high=10_000)
+
+
+@dataclass(slots=True)
+class History:
+    """What has been: how long it stays in the database before it moves into files, how long reports stay."""
+
+    keep: int | None = setting(
+        "time",
+        90 * DAY,
+        "age at which events and ended requests move into files",
+        low=14 * DAY,
+        nothing="unlimited",
+    )
+    size: int | None = setting(
+        "size", None, "size of the database beyond which the oldest of them move into files, too", low=1 << 20
+    )
+    reports: int | None = setting(
+        "time",
+        366 * DAY,
+        "age at which the folders of night reports are removed: they can be made again",
+        low=DAY,
+        nothing="unlimited",
+    )

@@ -11,12 +11,22 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from nqspy.model import offline, torus, tree
+from nqspy.model import tree
 from nqspy.model.domains import numbers
 from nqspy.model.errors import BadValue
 from nqspy.model.events import Change
 from nqspy.model.ids import Instant
-from nqspy.model.machine import Deciding, ExitSettings, Machine, Mail, Server
+from nqspy.model.machine import (
+    Backup,
+    Deciding,
+    ExitSettings,
+    History,
+    Machine,
+    Mail,
+    Server,
+    check_machine,
+    no_pe,
+)
 from nqspy.model.people import Group, Usage
 from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue
 from nqspy.model.settings import OWNED, Settings
@@ -24,7 +34,6 @@ from nqspy.model.shifts import Calendar, Shift
 from nqspy.model.site import Site
 from nqspy.model.tree import Declared
 from nqspy.model.tree import as_list as listed_in
-from nqspy.model.upkeep import Backup, History
 
 T = TypeVar("T")
 
@@ -174,8 +183,8 @@ def _days_are_one_thing(settings: Settings, touched: Collection[str] | None) -> 
 
 
 def _machine_makes_sense(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:
-    yield from torus.check(settings, touched)
-    yield from offline.check(settings, touched)
+    if touched is None or "machine" in touched:
+        yield from check_machine(settings.machine)
 
 
 def _vet_offline(site: Site, settings: Settings, change: Change) -> None:
@@ -184,7 +193,7 @@ def _vet_offline(site: Site, settings: Settings, change: Change) -> None:
     named = tuple(each for each in listed_in(given) if isinstance(each, str))
     beyond = [pe for pe in numbers(named) if pe >= pes] if settings.machine.pes is None else []
     if beyond and change.op in ("set", "add"):
-        raise BadValue(offline.no_pe(beyond[0], pes))
+        raise BadValue(no_pe(beyond[0], pes))
 
 
 _objects: dict[str, SettingsObject[Any]] = {

@@ -11,8 +11,7 @@ from nqspy.model.cause import Cause
 from nqspy.model.consumables import Units, Wanted
 from nqspy.model.errors import BrokenSite
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.layout import Layout
-from nqspy.model.shapes import Lacked, Mold
+from nqspy.model.shapes import Lacked, Layout, Mold
 from nqspy.model.units import finite as finite
 
 

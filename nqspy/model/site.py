@@ -13,14 +13,14 @@ from nqspy.model import consumables
 from nqspy.model import events as ev
 from nqspy.model.accounts import Account, DomainPast
 from nqspy.model.board import Board, Holders, Mask, give, pes_of, take
-from nqspy.model.columns import Columns, Dictionary
+from nqspy.model.columns import Columns
+from nqspy.model.dictionary import Dictionary
 from nqspy.model.domains import APPLICATION, Domain, account_key, names, split_key
 from nqspy.model.health import Pressure, ResourceState
 from nqspy.model.ids import Instant, Seq, array_key, array_of, full_id
 from nqspy.model.lifetimes import Key, Lifetimes, MeasuredMove
-from nqspy.model.machine import Found
-from nqspy.model.offline import offline
-from nqspy.model.outputs import files
+from nqspy.model.machine import Found, offline_pes
+from nqspy.model.output_paths import files
 from nqspy.model.people import lineage
 from nqspy.model.requests import Request, State
 from nqspy.model.settings import Settings as Settings
@@ -101,10 +101,10 @@ class Site:
     ``waiting``: columns of the queued requests, by queue; ``started``: requests with an attempt; ``paused``:
     those of them that are suspended; ``holders``: which of them hold a PE (`board`); ``units``: which hold a
     unit, ``turns``: which unit of each consumable was given last, ``away``: who held those offline when they
-    went; ``moves``: what it took those who left their PEs last (`moved_out`); ``dates``: heap of (eligible,
+    went; ``moves``: what it took those who left their PEs last (`lifetimes`); ``dates``: heap of (eligible,
     seq) of requests that wait for their date (entries may be stale); ``dependants``: requests that wait for
     another one, by its number (`Request.unmet`); ``writers``: which requests that have not ended write a
-    file, by its path (`outputs.files`); ``members``: indices of each array that are requests of their own;
+    file, by its path (`output_paths.files`); ``members``: indices of each array that are their own requests;
     ``limited``: arrays of which not all indices may run at a time; ``reserved``: queued requests that were
     promised a start, ``freed``: number of the last event that left something to others, ``swept``: up to
     which of these the promises were gone through; ``tally``: how many requests there are; ``accounts``:
@@ -279,7 +279,7 @@ class Site:
 
     def offline(self) -> tuple[int, ...]:
         """PEs on which nothing may be started: their CPU is gone, or they are set offline."""
-        return offline(self.settings.machine, self.found, self.pes())
+        return offline_pes(self.settings.machine, self.found, self.pes())
 
     def columns(self, queue: str) -> Columns:
         """The waiting requests of a queue."""

@@ -7,7 +7,7 @@ from nqspy.model.board import Holders
 from nqspy.model.columns import turn_of
 from nqspy.model.errors import BrokenSite
 from nqspy.model.ids import Seq, array_of, index_of, is_array, number_of
-from nqspy.model.outputs import files
+from nqspy.model.output_paths import files
 from nqspy.model.requests import STARTED, Request, State
 from nqspy.model.site import RequestCounts, Site
 

@@ -15,7 +15,6 @@ from nqspy.model import arrays, indices
 from nqspy.model import events as ev
 from nqspy.model.arrays import ArrayState
 from nqspy.model.ids import Instant, Seq, index_of, member
-from nqspy.model.molded import on_size, while_waiting
 from nqspy.model.requests import (
     STARTED,
     Attempt,
@@ -27,6 +26,7 @@ from nqspy.model.requests import (
     Request,
     State,
 )
+from nqspy.model.specs import on_size, while_waiting
 
 _ENDED, _HELD, _RUNNING = State.ENDED, State.HELD, State.RUNNING  # to look up a member costs as a call does
 HELD_AT_SUBMISSION = "held by its owner at submission"

@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from nqspy.model import people, registry, units
-from nqspy.model.folding import folded
-from nqspy.model.machine import WAYS, Found, Mail
+from nqspy.model.machine import WAYS, Found, Mail, torus_of
 from nqspy.model.queues import Queue, RunningLimits, Weights, is_heeded
 from nqspy.model.registry import SettingsObject
 from nqspy.model.site import Settings
-from nqspy.model.torus import torus_of
+from nqspy.model.texts import folded
 from nqspy.model.tree import changed, declared, get, items
 from nqspy.qmgr import show_owed, show_shifts
 from nqspy.qmgr.table import pairs, table

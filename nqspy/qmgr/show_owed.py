@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nqspy.model.moments import short
 from nqspy.model.queues import Weights
+from nqspy.model.texts import short
 from nqspy.qmgr.table import table
 
 

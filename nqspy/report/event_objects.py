@@ -10,10 +10,10 @@ from nqspy.model import events as ev
 from nqspy.model.endings import End
 from nqspy.model.ids import Seq, full_id
 from nqspy.model.indices import show
-from nqspy.model.option_values import shown_part
 from nqspy.model.options import OPTIONS, Option
 from nqspy.model.requests import Reservation, Spec, Used, finite
 from nqspy.model.shapes import Mold
+from nqspy.model.specs import shown_part
 from nqspy.report.time_text import Zone
 
 _INSTANTS = {"date", "fired", "until", "since", "last", "taken", "began"}

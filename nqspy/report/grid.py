@@ -3,8 +3,8 @@ unless a caller says more."""
 
 from collections.abc import Sequence
 
-from nqspy.model import folding
-from nqspy.model.folding import WIDTH
+from nqspy.model import texts
+from nqspy.model.texts import WIDTH
 
 _INDENT = "    "
 
@@ -58,7 +58,7 @@ def _below(heads: Sequence[str], values: Sequence[str]) -> list[str]:
         if not alone and len(lines[-1]) + 3 + len(said) <= WIDTH:
             lines[-1] += "   " + said
         else:
-            lines += folding.lines(said, _INDENT)
+            lines += texts.lines(said, _INDENT)
             alone = lines[-1] != _INDENT + said
     return lines
 

@@ -12,10 +12,10 @@ from nqspy.model.domains import APPLICATION
 from nqspy.model.endings import End
 from nqspy.model.events import Deleted, Ended
 from nqspy.model.ids import Instant, Seq, array_of, full_id, index_of, number_of
-from nqspy.model.outputs import fill, streams, suffix
+from nqspy.model.machine import Torus, base_in
+from nqspy.model.output_paths import fill, streams, suffix
 from nqspy.model.reasons import Reason, ReasonCode, told
 from nqspy.model.requests import Request, Reservation, Spec, State, Used
-from nqspy.model.torus import Torus, base_in
 from nqspy.ports import EndedRow
 from nqspy.report.event_objects import own_options, requested, used_object
 from nqspy.report.time_text import Zone

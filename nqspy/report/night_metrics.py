@@ -11,9 +11,8 @@ from nqspy.model.events import Decided, Event, MovedOut, Starting, Suspended
 from nqspy.model.ids import HOUR, Instant, Seq, array_of
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import Request
-from nqspy.model.settings import Settings
+from nqspy.model.settings import Settings, planned_wall
 from nqspy.model.units import UNLIMITED
-from nqspy.model.wall_limits import planned_wall
 from nqspy.report.over_time import CapacityOverTime, held_by_step
 from nqspy.report.replay import HistoryReplay, ListPlace, RequestHistory, place_of
 from nqspy.report.shares import TOO_LITTLE

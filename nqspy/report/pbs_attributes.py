@@ -15,10 +15,9 @@ from nqspy.model.arrays import ArrayState
 from nqspy.model.endings import End
 from nqspy.model.events import Deleted, Ended
 from nqspy.model.ids import Instant, array_of, full_id, index_of
-from nqspy.model.layout import Layout
-from nqspy.model.option_values import field_part
+from nqspy.model.machine import Torus, base_of
 from nqspy.model.options import OPTIONS, Option
-from nqspy.model.outputs import fill, streams
+from nqspy.model.output_paths import fill, streams
 from nqspy.model.requests import (
     POSIX_LETTER,
     STARTED,
@@ -30,7 +29,8 @@ from nqspy.model.requests import (
     Used,
     finite,
 )
-from nqspy.model.torus import Torus, base_of
+from nqspy.model.shapes import Layout
+from nqspy.model.specs import field_part
 from nqspy.report.json_objects import default_path
 from nqspy.report.pbs_values import VariableList, kilobytes, number_or_text, sizes_list, span
 from nqspy.report.time_text import Zone

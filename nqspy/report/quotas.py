@@ -32,12 +32,12 @@ from nqspy.model import events as ev
 from nqspy.model import indices
 from nqspy.model.domains import APPLICATION
 from nqspy.model.errors import BadValue
-from nqspy.model.folding import folded
 from nqspy.model.ids import HOUR, MINUTE, Instant, Seq, member
 from nqspy.model.indices import Runs
 from nqspy.model.people import entitlements, lineage, with_default
 from nqspy.model.requests import STARTED, Request, State, Used, finite
 from nqspy.model.site import Site
+from nqspy.model.texts import folded
 from nqspy.report.grid import grid, percent, points
 from nqspy.report.night import NIGHT, night_bounds
 from nqspy.report.night_metrics import used_by_group

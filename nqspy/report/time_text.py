@@ -6,8 +6,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from nqspy.model.errors import BadValue
 from nqspy.model.ids import MINUTE, Instant
-from nqspy.model.moments import in_words
-from nqspy.model.moments import short as short
+from nqspy.model.texts import in_words
+from nqspy.model.texts import short as short
 from nqspy.model.units import UNLIMITED, parse_time
 
 _MOST_KEPT = 4_096

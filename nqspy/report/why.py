@@ -5,8 +5,8 @@ from typing import Any
 
 from nqspy.model.domains import APPLICATION, spans
 from nqspy.model.endings import End
+from nqspy.model.machine import written
 from nqspy.model.reasons import NEEDED
-from nqspy.model.torus import written
 from nqspy.model.units import format_size, format_time
 from nqspy.report.eta import both
 from nqspy.report.time_text import when

@@ -21,8 +21,8 @@ from nqspy.model.domains import APPLICATION
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.people import Group
 from nqspy.model.requests import Attempt, Request, State, Used
+from nqspy.model.settings import cpu_limit, wall_limit
 from nqspy.model.site import Site
-from nqspy.model.wall_limits import cpu_limit, wall_limit
 from nqspy.shares.charging import amount, counted, uncharged
 from nqspy.shares.level import faded
 from nqspy.shares.rule import ALL

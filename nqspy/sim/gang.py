@@ -22,9 +22,9 @@ from nqspy.engine.virtual.attempts import ENDLESS, Run
 from nqspy.engine.virtual.moves import Channel
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
-from nqspy.model.folding import folded
 from nqspy.model.ids import DAY, HOUR, Instant, Seq
 from nqspy.model.requests import Ask, Request, Spec
+from nqspy.model.texts import folded
 from nqspy.rpc.program import run as run_app
 from nqspy.sim.batch import YEAR_2026, BatchRun, NotSimulated
 from nqspy.sim.gang_sites import (

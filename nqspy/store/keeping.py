@@ -16,7 +16,7 @@ from nqspy.model.events import Modified, Recorded, Submitted
 from nqspy.model.ids import Seq, index_of, number_of
 from nqspy.model.requests import Request, Spec
 from nqspy.model.site import Site
-from nqspy.model.text_size import text_size
+from nqspy.model.specs import text_size
 
 Pair = tuple[str, str]
 """An owner, and the digest of what is kept."""

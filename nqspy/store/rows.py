@@ -21,9 +21,9 @@ from nqspy.model.ids import Instant, Seq
 from nqspy.model.lifetimes import MeasuredMove
 from nqspy.model.machine import Found
 from nqspy.model.requests import Request, Spec, State
-from nqspy.model.shared import Shared
 from nqspy.model.shifts import ShiftState
 from nqspy.model.site import Site
+from nqspy.model.specs import Shared
 from nqspy.ports import Batch, EndedRow
 from nqspy.store import accounts as account_rows
 

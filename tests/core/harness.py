@@ -27,13 +27,13 @@ from nqspy.engine.lifecycle import apply
 from nqspy.model import actions as ac
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.molded import settled
 from nqspy.model.queues import Complex, Queue
 from nqspy.model.reasons import Reason
 from nqspy.model.requests import Ask, Request, Spec, Used
 from nqspy.model.shapes import Mold, Speedup
 from nqspy.model.site import Site
 from nqspy.model.site_checks import check_site
+from nqspy.model.specs import settled
 from nqspy.model.tree import declared
 from nqspy.model.units import parse_count, parse_size, parse_time
 from nqspy.ports import Answer

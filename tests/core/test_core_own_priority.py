@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqspy.core.order.own_priority import behind_their_own
-from nqspy.model.columns import Columns, Dictionary
+from nqspy.model.columns import Columns
+from nqspy.model.dictionary import Dictionary
 from nqspy.model.requests import Ask, Request, Spec, State
 
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from nqspy.executors import variables
 from nqspy.model import commands as cm
 from nqspy.model.actions import Start
-from nqspy.model.layout import Layout
 from nqspy.model.requests import Request
+from nqspy.model.shapes import Layout
 from nqspy.ports import SubmitAnswer
 from nqspy.report.pbs_attributes import resource_list
 

@@ -13,9 +13,9 @@ from nqspy.model.arrays import ArraySpec
 from nqspy.model.consumables import Consumable
 from nqspy.model.ids import member
 from nqspy.model.job_variables import ATTEMPT, NAMES, leave_behind
-from nqspy.model.layout import Layout
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Ask, Request, Spec, State
+from nqspy.model.shapes import Layout
 from nqspy.model.site import Site
 
 EACH_JOB = {"NQSPY_HOME", "CUDA_VISIBLE_DEVICES"}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqspy.model import arrays, index_text, indices
+from nqspy.model import arrays, indices, keys
 from nqspy.model.arrays import ArraySpec
 from nqspy.model.errors import BadValue
 from nqspy.model.indices import Runs
@@ -126,7 +126,7 @@ def test_what_is_cut_out_of_a_run_with_a_step_costs_nothing_for_each_index() -> 
 
 def test_pieces_that_interleave_are_few_or_refused() -> None:
     assert indices.read("0-999998:2,1-999999:2") == ((0, 999_999, 1),)
-    for text in ("0-999999:2,0-999999:3", ",".join(["1"] * (index_text.MOST_WRITTEN + 1))):
+    for text in ("0-999999:2,0-999999:3", ",".join(["1"] * (keys.MOST_WRITTEN + 1))):
         with pytest.raises(BadValue):
             indices.read(text)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nqspy.model.layout import Layout
+from nqspy.model.shapes import Layout
 
 
 @pytest.mark.parametrize(

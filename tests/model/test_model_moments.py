@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from nqspy.model.moments import in_words
+from nqspy.model.texts import in_words
 
 NOW = datetime(2026, 3, 2, 23, 50, tzinfo=ZoneInfo("Europe/Paris"))  # a Monday
 

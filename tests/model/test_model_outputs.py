@@ -2,7 +2,7 @@
 
 import pytest
 
-from nqspy.model.outputs import plain
+from nqspy.model.output_paths import plain
 
 PATHS = {
     "/w/out": "/w/out", "/w/./out": "/w/out", "/w//out": "/w/out", "//w/out": "/w/out",

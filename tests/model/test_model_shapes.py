@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from nqspy.model.molded import fixed, on_size, remolded, settled, timed, while_waiting
 from nqspy.model.shapes import Mold, Speedup, reckoned, shown_sizes
+from nqspy.model.specs import fixed, on_size, remolded, settled, timed, while_waiting
 
 HOUR = 3_600_000
 

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from report.pbs_book import CONTEXT, ended, house, subject
 
 from nqspy.model import events as ev
-from nqspy.model.layout import Layout
 from nqspy.model.requests import Dependency, MailWishes, Output, Used
+from nqspy.model.shapes import Layout
 from nqspy.report import pbs_forms, pbs_written
 from nqspy.report.pbs_attributes import asked_for, attributes, resource_list
 from nqspy.report.pbs_forms import DsvLayout, JobWriter, folded, layout, written

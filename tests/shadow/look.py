@@ -15,9 +15,9 @@ from shadow.rules import NOW, Blocked, Moment, blocked, waits_for_room_alone
 from nqspy.model import events as ev
 from nqspy.model.ids import SECOND, Instant, Seq, array_of, index_of
 from nqspy.model.indices import nth
-from nqspy.model.molded import sized
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Request, Reservation, State
+from nqspy.model.specs import sized
 
 NEXT = 2
 """Rank of ``schedule request ID next``: ahead of everything."""

@@ -8,10 +8,10 @@ from shadow.followed import place_of
 from shadow.reservations import length_of
 
 from nqspy.model.ids import SECOND, Instant
-from nqspy.model.molded import while_waiting
 from nqspy.model.people import without_share
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
+from nqspy.model.specs import while_waiting
 
 CLOSE = 1e-9
 """Priorities that differ by less (of the sum of the weights) are not told apart: fractions are added up."""

@@ -9,9 +9,9 @@ from shadow.rules import Blocked, Moment, wall_limit
 
 from nqspy.model.consumables import offline_of, units_of
 from nqspy.model.ids import SECOND, Seq
-from nqspy.model.molded import sized
 from nqspy.model.requests import Request, Reservation, State
 from nqspy.model.settings import Settings
+from nqspy.model.specs import sized
 
 FOREVER = 1 << 62
 """The end of what has no wall limit."""

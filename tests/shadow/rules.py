@@ -12,10 +12,10 @@ from shadow.places import Boards, needs_of
 from nqspy.model.consumables import offline_of, units_of
 from nqspy.model.health import ResourceState
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.molded import sized
 from nqspy.model.people import lineage
 from nqspy.model.requests import Request, State, finite
 from nqspy.model.settings import Settings
+from nqspy.model.specs import sized
 
 NOW = 3
 """Rank of ``schedule request ID now``."""

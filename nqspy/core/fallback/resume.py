@@ -15,7 +15,7 @@ from nqspy.core.placement.placements import placement_of
 from nqspy.model.actions import Action, Resume
 from nqspy.model.board import Board
 from nqspy.model.cause import SCHEDULER
-from nqspy.model.offline import by_hand
+from nqspy.model.machine import set_offline
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
@@ -102,7 +102,7 @@ def free_for(site: Site, request: Request) -> tuple[int, ...]:
 
 def _gone(site: Site, board: Board) -> set[int]:
     """Return PEs without a CPU, but for PEs that an operator has set offline: nothing resumes there."""
-    return board.gone() - {*by_hand(site.settings.machine, site.pes())}
+    return board.gone() - {*set_offline(site.settings.machine, site.pes())}
 
 
 def stands(site: Site, action: Action) -> bool:

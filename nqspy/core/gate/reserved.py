@@ -29,10 +29,10 @@ from nqspy.core.variants import sizes as mold
 from nqspy.model.actions import Reserving, Start
 from nqspy.model.columns import Columns, Floats
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.molded import sized
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import MOMENT, Request, Reservation
 from nqspy.model.site import Site
+from nqspy.model.specs import sized
 
 _DELAYS, _ENDLESS = reason_kinds(
     ReasonCode.RESERVED,

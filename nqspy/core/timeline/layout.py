@@ -13,9 +13,9 @@ from nqspy.core.timeline.lengths import end_of, is_suspended, length_of, planned
 from nqspy.core.timeline.profile import FOREVER, Amount, Claims, Profile, Span
 from nqspy.core.timeline.spans import Holding, Spans, Turn, recall, remember, spare_of
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.molded import sized
 from nqspy.model.requests import MOMENT, Request, Reservation, State
 from nqspy.model.site import Site
+from nqspy.model.specs import sized
 
 ClaimsOf = Callable[[Request, bool], Iterable[tuple[Amount, int, int]]]
 """Function that returns what a request takes beside PEs: what, how much, and how much there is in all; True:

@@ -11,11 +11,11 @@ from typing import NamedTuple
 from nqspy.core.asked import excess
 from nqspy.core.runtime import planned_wall
 from nqspy.core.timeline.profile import FOREVER
-from nqspy.model.molded import sized
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request
 from nqspy.model.shapes import Lacked
 from nqspy.model.site import Site
+from nqspy.model.specs import sized
 
 (_ENDS_SOONER,) = reason_kinds(
     ReasonCode.RESERVED,

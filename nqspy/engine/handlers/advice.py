@@ -6,7 +6,7 @@ from itertools import islice
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.people import may_see
 from nqspy.model.ids import Seq
-from nqspy.model.outputs import files, fill, of_all_indices, plain, streams
+from nqspy.model.output_paths import files, fill, of_all_indices, plain, streams
 from nqspy.model.people import Caller
 from nqspy.model.requests import Request, Spec
 from nqspy.model.site import Site

@@ -10,7 +10,7 @@ from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.queues import Global, Queue
 from nqspy.model.requests import Request, Spec
 from nqspy.model.site import RequestCounts, Site
-from nqspy.model.text_size import text_size
+from nqspy.model.specs import text_size
 from nqspy.model.units import GREATEST, part_of
 
 

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from nqspy.core.asked import too_wide
 from nqspy.model import errors
 from nqspy.model.errors import Refusal
-from nqspy.model.molded import fixed, layout_on, remolded, settled, timed
 from nqspy.model.requests import Spec, finite
 from nqspy.model.shapes import MOST_PARALLELISM, MOST_SIGMA, MOST_SIZES, Mold, Speedup
 from nqspy.model.site import Site
+from nqspy.model.specs import fixed, layout_on, remolded, settled, timed
 from nqspy.model.units import GREATEST
 
 errors.declare_refusals(

@@ -14,12 +14,12 @@ from nqspy.model import indices
 from nqspy.model.arrays import ArraySpec
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.ids import Instant, array_key
-from nqspy.model.layout import MOST, Layout
 from nqspy.model.options import OPTIONS
-from nqspy.model.outputs import fill, streams
+from nqspy.model.output_paths import fill, streams
 from nqspy.model.people import addresses_in, is_address
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Ask, Request, Spec, State, finite
+from nqspy.model.shapes import MOST_RANKS, Layout
 from nqspy.model.site import RequestCounts, Site
 from nqspy.model.tree import declared
 from nqspy.model.units import GREATEST, UNLIMITED, format_time
@@ -261,7 +261,7 @@ def _check_layout(layout: Layout) -> None:
     """What the job is told of in a file of so many lines."""
     for name in ("chunks", "ranks", "cpus", "threads"):
         value = getattr(layout, name)
-        if value is not None and not 0 <= value <= MOST:
+        if value is not None and not 0 <= value <= MOST_RANKS:
             raise Refusal("bad_amount", name=name, value=value)
 
 

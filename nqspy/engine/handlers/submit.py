@@ -43,8 +43,8 @@ from nqspy.model.machine import SCRIPT_MAX
 from nqspy.model.people import Caller
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Spec
-from nqspy.model.shared import Shared
 from nqspy.model.site import RequestCounts, Site
+from nqspy.model.specs import Shared
 from nqspy.model.transitions import submitted
 from nqspy.model.units import format_size
 

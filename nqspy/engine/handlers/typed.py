@@ -8,8 +8,8 @@ from nqspy.engine import timetable
 from nqspy.engine.zones import local
 from nqspy.model.events import Change
 from nqspy.model.ids import Instant
-from nqspy.model.moments import in_words
 from nqspy.model.site import Settings
+from nqspy.model.texts import in_words
 from nqspy.model.tree import as_list
 
 

@@ -1,12 +1,20 @@
-"""What a request asks for on other PEs than it was handed in for; a moldable one (`shapes`) on one of its
-sizes, and while it waits for one."""
+"""Specifications of requests: on other PEs than before, equal parts as one object, their size as text, and
+the values of their options as reports and user exits show them."""
 
+import typing
+from collections.abc import Callable, Mapping
+from itertools import compress
+from operator import attrgetter, is_not
+from typing import Any, TypeVar
+
+import msgspec
 from msgspec import structs
 from msgspec.structs import replace
 
-from nqspy.model.layout import Layout
-from nqspy.model.requests import Request, Spec
-from nqspy.model.shapes import Mold, reckoned, wall_by_speedup
+from nqspy.model.arrays import counted
+from nqspy.model.options import Option
+from nqspy.model.requests import Ask, Request, Spec, finite
+from nqspy.model.shapes import Layout, Mold, reckoned, wall_by_speedup
 
 
 def on_size(spec: Spec, pes: int) -> Spec:
@@ -79,3 +87,66 @@ def layout_on(former: Spec, pes: int | None) -> Layout | None:
     if pes is None:
         return layout if layout.cpus is None else None
     return layout.following(former.ask.pes, pes)
+
+
+T = TypeVar("T")
+
+_hints = typing.get_type_hints(Spec)
+_PARTS = [f for f in msgspec.structs.fields(Spec) if _hints[f.name] not in (int, bool)]
+_NAMES, _DEFAULTS = tuple(f.name for f in _PARTS), tuple(f.default for f in _PARTS)
+_values = attrgetter(*_NAMES)
+
+
+class Shared:
+    """Knows the parts it has seen."""
+
+    def __init__(self) -> None:
+        self._parts: dict[Any, Any] = {}
+
+    def one(self, value: T) -> T:
+        """One object for equal values."""
+        found: T = self._parts.setdefault(value, value)
+        return found
+
+    def spec(self, spec: Spec) -> Spec:
+        """The same specification, its parts shared. It must be fresh: nobody else has it yet, so that equal
+        parts put into it change nothing but memory."""
+        share, values = self._parts.setdefault, _values(spec)
+        for name, value in compress(zip(_NAMES, values), map(is_not, values, _DEFAULTS)):  # noqa: B905
+            if (known := share(value, value)) is not value:
+                msgspec.structs.force_setattr(spec, name, known)
+        return spec
+
+
+LITTLE = 2_048
+"""Bytes of a specification that count for nothing: as many as any request takes."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+def text_size(spec: Spec) -> int:
+    """Return the bytes of a specification that is large, else 0. They stand in the event of its submission,
+    in its row, and in the row of each index of an array."""
+    size = len(_encode(spec))
+    return size * (1 + counted(spec.array)) if size > LITTLE else 0
+
+
+Part = tuple[str, Callable[[Any], Any] | None]
+"""A field below `Spec` as a dotted name, and the function that makes the value of an option of it, if any."""
+
+_CONVERT: Mapping[str, Callable[[Any], Any]] = {"time": finite, "size": finite, "amounts": dict}
+_WANTED: Mapping[str, Callable[[Ask], Any]] = {"ask/cpu": Ask.finite_cpu, "ask/memory": Ask.finite_memory}
+
+
+def field_part(option: Option) -> Part:
+    """Return the field of an option and the function that makes its value."""
+    limit = option.path.removeprefix("ask/")
+    if "/" in limit and limit != option.path:
+        return "ask.others", lambda others: finite(dict(others).get(limit)) if others else None
+    return option.path.replace("/", "."), _CONVERT.get(option.unit)
+
+
+def shown_part(option: Option) -> Part:
+    """Return the same, except that of CPU time and memory the limit of each process counts if the request has
+    none."""
+    return ("ask", _WANTED[option.path]) if option.path in _WANTED else field_part(option)
