@@ -13,7 +13,7 @@ from nqspy.model.domains import spans
 from nqspy.model.ids import Instant, array_of, full_id, index_of
 from nqspy.model.job_variables import leave_behind
 from nqspy.model.machine import base_in, torus_of, written
-from nqspy.model.output_paths import attempt_mark, fill, in_folder, suffix
+from nqspy.model.output_paths import attempt_mark, default_name, fill, in_folder
 from nqspy.model.queues import PROCESSES, Queue
 from nqspy.model.requests import Request, Spec, finite
 from nqspy.model.site import Site
@@ -327,11 +327,15 @@ def _output(request: Request, site: Site, attempt: int) -> dict[str, Any]:
     spec, seq, output, host = request.spec, request.seq, request.spec.output, site.name
 
     def stream(path: str | None, letter: str, keep: bool, direct: bool) -> dict[str, Any]:
-        name = f"{spec.name.replace('/', '_')}.{letter}{suffix(seq)}"
-        path = path and fill(path, seq, spec, request.queue, host, attempt)
-        inside = in_folder(seq, spec, host, letter) or name
-        return {"path": path, "name": name, "inside": inside, "keep": keep, "direct": direct,
-                "folder": spec.workdir, **_rerun(request, site, attempt, letter)}  # fmt: skip
+        return {
+            "path": path and fill(path, seq, spec, request.queue, host, attempt),
+            "name": default_name(seq, spec, letter),
+            "inside": in_folder(seq, spec, host, letter),
+            "keep": keep,
+            "direct": direct,
+            "folder": spec.workdir,
+            **_rerun(request, site, attempt, letter),
+        }
 
     found = {
         "join": output.join,

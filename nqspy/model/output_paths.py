@@ -1,11 +1,11 @@
-"""Where the output of a request goes by its owner's wish: names filled in (interfaces.md 11), and who else
-writes there."""
+"""Where the output of a request goes: its default path, the paths that its owner named, filled in
+(interfaces.md 11), and who else writes there."""
 
 from collections.abc import Iterator, Mapping
 
 from nqspy.model import indices
 from nqspy.model.ids import Seq, full_id, index_of, is_array, member, number_of
-from nqspy.model.requests import Spec
+from nqspy.model.requests import Request, Spec
 
 _VARIABLES = {
     "$PBS_JOBID": "j", "${PBS_JOBID}": "j", "$PBS_ARRAY_INDEX": "index", "${PBS_ARRAY_INDEX}": "index",
@@ -60,11 +60,34 @@ def _index(seq: Seq) -> str:
     return "^array_index^" * is_array(seq) if index is None else str(index)
 
 
+def default_name(seq: Seq, spec: Spec, letter: str) -> str:
+    """Name of an output that has no path of its own: ``NAME.o17``, ``NAME.e17``, ``NAME.l17`` (log)."""
+    return f"{spec.name.replace('/', '_')}.{letter}{suffix(seq)}"
+
+
+def default_path(seq: Seq, spec: Spec, letter: str, keep: bool) -> str:
+    """Where an output goes by default: where its request was submitted, or (kept) in its owner's home."""
+    return f"{f'~{spec.owner}' if keep else spec.workdir}/{default_name(seq, spec, letter)}"
+
+
+def shown_paths(
+    request: Request, host: str, stdout: str | None = None, stderr: str | None = None
+) -> tuple[str, str]:
+    """Return where output and errors go, or have gone (``stdout``, ``stderr``), names filled in."""
+    seq, spec, attempt = request.seq, request.spec, max(1, request.attempts)
+    wish = spec.output
+    named = {option: fill(path, seq, spec, request.queue, host, attempt) for option, path in streams(spec)}
+    output = stdout or named.get("-o") or default_path(seq, spec, "o", wish.keep_stdout)
+    joined = output if wish.join else None
+    error = stderr or joined or named.get("-e") or default_path(seq, spec, "e", wish.keep_stderr)
+    return output, error
+
+
 def in_folder(seq: Seq, spec: Spec, host: str, letter: str) -> str:
-    """The name of an output in a folder that its owner named: PBS's ``17.ymp.OU`` and ``17.ymp.ER``; empty
-    where it is the default name."""
+    """Name of an output in a folder that its owner named: the default name, in PBS's dialect ``17.ymp.OU``
+    and ``17.ymp.ER``."""
     if spec.dialect != "pbs":
-        return ""
+        return default_name(seq, spec, letter)
     return f"{full_id(seq, host)}.{'OU' if letter == 'o' else 'ER'}"
 
 

@@ -11,11 +11,11 @@ from nqspy.model import indices
 from nqspy.model.domains import APPLICATION
 from nqspy.model.endings import End
 from nqspy.model.events import Deleted, Ended
-from nqspy.model.ids import Instant, Seq, array_of, full_id, index_of, number_of
+from nqspy.model.ids import Instant, array_of, full_id, index_of, number_of
 from nqspy.model.machine import Torus, base_in
-from nqspy.model.output_paths import fill, streams, suffix
+from nqspy.model.output_paths import shown_paths
 from nqspy.model.reasons import Reason, ReasonCode, told
-from nqspy.model.requests import Request, Reservation, Spec, State, Used
+from nqspy.model.requests import Request, Reservation, State, Used
 from nqspy.ports import EndedRow
 from nqspy.report.event_objects import own_options, requested, used_object
 from nqspy.report.time_text import Zone
@@ -23,8 +23,7 @@ from nqspy.report.time_text import Zone
 _encoder = msgspec.json.Encoder()
 
 _NOTHING_USED = {"cpu_s": None, "wall_s": None, "memory_bytes": None}
-Paths = Mapping[str, str | None]
-_NO_PATHS: Paths = {"output": None, "error": None}
+Paths = tuple[str | None, str | None]
 
 
 class AnswerContext(NamedTuple):
@@ -55,7 +54,7 @@ def request_object(
     used = _NOTHING_USED if request.started is None else used_object(request.used)
     if request.array is not None and request.array.begun:
         used = used_object(Used(request.array.cpu, request.array.wall, request.array.memory))
-    made = _object(request, request.shown_state, used, said, _paths(request, context.host), context)
+    made = _object(request, request.shown_state, used, said, shown_paths(request, context.host), context)
     if request.state is State.QUEUED and place is not None:
         made["priority"], made["position"] = _priority(place, context), place.position
     made["held"] = list(request.letters)
@@ -70,12 +69,12 @@ def ended_object(row: EndedRow, context: AnswerContext) -> dict[str, Any]:
     """The object of a request that has ended, from a row of `ports.Journal.ended`."""
     request, event = row["request"], row["ended"]
     if isinstance(event, Ended):
-        paths: Paths = _paths(request, context.host, event.stdout, event.stderr)
+        paths = shown_paths(request, context.host, event.stdout, event.stderr)
         made = _object(request, State.ENDED, used_object(event.used), _ending(event), paths, context)
         made["exit_status"], made["exit_signal"] = End.of(event).shown_status, event.exit_signal
         made["end_reason"] = event.end_reason
     else:
-        made = _object(request, State.ENDED, _NOTHING_USED, _ending(event), _NO_PATHS, context)
+        made = _object(request, State.ENDED, _NOTHING_USED, _ending(event), (None, None), context)
         made["end_reason"] = "deleted"
     made["ended"], made["ok"] = context.zone.stamp(row["at"]), End.of(event).ok
     return made
@@ -116,7 +115,8 @@ def _object(
         "reason": reason,
         "depends_on": [],
         "held": [],
-        **paths,
+        "output": paths[0],
+        "error": paths[1],
         **_of_array(request, context.host),
         **_contract(request, context),
         **own_options(spec),
@@ -226,11 +226,6 @@ def reason_object(reason: Reason, zone: Zone) -> dict[str, Any]:
     return {"code": reason.code.value, "who": reason.who, "text": reason.text, "until": until}
 
 
-def default_path(seq: Seq, spec: Spec, letter: str, keep: bool) -> str:
-    """Where output goes by default: ``NAME.oSEQ`` where it was submitted, or in the owner's home (kept)."""
-    return f"{f'~{spec.owner}' if keep else spec.workdir}/{spec.name}.{letter}{suffix(seq)}"
-
-
 def _priority(place: Place, context: AnswerContext) -> dict[str, Any]:
     return {
         "total": place.total,
@@ -245,17 +240,3 @@ def _priority(place: Place, context: AnswerContext) -> dict[str, Any]:
 def _ending(event: Ended | Deleted) -> dict[str, Any] | None:
     who = event.who if isinstance(event, Deleted) else ""
     return {"code": "ENDED", "who": who, "text": event.text, "until": None} if event.text or who else None
-
-
-def _paths(
-    request: Request, host: str, stdout: str | None = None, stderr: str | None = None
-) -> dict[str, str]:
-    """Where output goes, or has gone (``stdout``, ``stderr``); names filled in."""
-    seq, spec = request.seq, request.spec
-    wish = spec.output
-    attempt = max(1, request.attempts)
-    named = {option: fill(path, seq, spec, request.queue, host, attempt) for option, path in streams(spec)}
-    output = stdout or named.get("-o") or default_path(seq, spec, "o", wish.keep_stdout)
-    joined = output if wish.join else None
-    error = stderr or joined or named.get("-e") or default_path(seq, spec, "e", wish.keep_stderr)
-    return {"output": output, "error": error}

@@ -4,7 +4,7 @@
 by are made from what it gives. What is not known of a request has no attribute.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from nqspy.model.events import Deleted, Ended
 from nqspy.model.ids import Instant, array_of, full_id, index_of
 from nqspy.model.machine import Torus, base_of
 from nqspy.model.options import OPTIONS, Option
-from nqspy.model.output_paths import fill, streams
+from nqspy.model.output_paths import shown_paths
 from nqspy.model.requests import (
     POSIX_LETTER,
     STARTED,
@@ -31,7 +31,6 @@ from nqspy.model.requests import (
 )
 from nqspy.model.shapes import Layout
 from nqspy.model.specs import field_part
-from nqspy.report.json_objects import default_path
 from nqspy.report.pbs_values import VariableList, kilobytes, number_or_text, sizes_list, span
 from nqspy.report.time_text import Zone
 
@@ -147,7 +146,9 @@ def moving(subject: Subject, context: PbsContext) -> dict[str, str]:
     """Those of the attributes in which requests differ that wait and are alike (`is_alike`), in order."""
     request, ctime = subject.request, context.zone.ctime
     host = request.spec.host or context.server
-    output, error = paths(subject, context.server)
+    ended = subject.ended
+    went = (ended.stdout, ended.stderr) if isinstance(ended, Ended) else (None, None)
+    output, error = shown_paths(request, context.server, *went)
     submitted, latest, queued = request.submitted, changed(subject), request.date_in_queue
     created = ctime(submitted)
     found: dict[str, str] = {
@@ -385,25 +386,6 @@ def comment_of(ended: Ended | Deleted) -> str:
     if ended.text or isinstance(ended, Ended):
         return ended.text
     return f"deleted by {ended.who}" if ended.who else ""
-
-
-def paths(subject: Subject, host: str) -> tuple[str, str]:
-    """Where output and errors go, or have gone; names filled in."""
-    request, ended = subject.request, subject.ended
-    seq, spec = request.seq, request.spec
-    went = (ended.stdout, ended.stderr) if isinstance(ended, Ended) else (None, None)
-    named = dict(_named(request, host))
-    output = went[0] or named.get("-o") or default_path(seq, spec, "o", spec.output.keep_stdout)
-    joined = output if spec.output.join else None
-    return output, went[1] or joined or named.get("-e") or default_path(
-        seq, spec, "e", spec.output.keep_stderr
-    )
-
-
-def _named(request: Request, host: str) -> Iterator[tuple[str, str]]:
-    attempt = max(1, request.attempts)
-    for option, path in streams(request.spec):
-        yield option, fill(path, request.seq, request.spec, request.queue, host, attempt)
 
 
 def state_counts(counts: Mapping[str, int]) -> str:
