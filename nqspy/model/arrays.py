@@ -110,14 +110,11 @@ def _without(state: ArrayState, gone: Runs) -> ArrayState:
         state,
         gone,
         left=indices.minus(state.left, gone),
-        held=_narrowed(state.held, gone),
+        held=tuple(
+            replace(each, indices=left) for each in state.held if (left := indices.minus(each.indices, gone))
+        ),
         awaiting=_not_awaiting(state.awaiting, gone),
     )
-
-
-def _narrowed(held: tuple[HeldIndices, ...], gone: Runs) -> tuple[HeldIndices, ...]:
-    cut = (replace(each, indices=indices.minus(each.indices, gone)) for each in held)
-    return tuple(each for each in cut if each.indices)
 
 
 def _not_awaiting(

@@ -4,7 +4,7 @@ objects.
 Row order means nothing: a removed row is filled by the last one. `lifecycle` alone writes.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -194,8 +194,9 @@ class Columns:
             self._grow()
         for row, request in enumerate(requests, start):
             request.slot = row
-        for name, values in _columns_of(requests, numbers).items():
-            self._arrays[name][start:end] = values
+        values = [_values_of(request, numbers) for request in requests]
+        for table, rows in zip(self._tables, zip(*values, strict=True), strict=False):
+            table[:, start:end] = np.array(rows, table.dtype).T
         self._rows += requests
         self.prioritised += int(np.count_nonzero(self._arrays["priority"][start:end]))
         self._resize(end)
@@ -269,25 +270,9 @@ class Columns:
             summed[pair] = summed.item(pair) + more
 
     def _write(self, row: int, request: Request, numbers: Dictionary) -> None:
-        arrays, spec = self._arrays, request.spec
-        arrays["seq"][row] = request.seq
-        arrays["date"][row] = request.date_in_queue
-        arrays["cpu"][row] = _or_infinite(spec.ask.cpu_wanted())
-        arrays["memory"][row] = _or_infinite(spec.ask.memory_wanted())
-        arrays["wall"][row] = _or_infinite(spec.ask.wall)
-        arrays["pes"][row] = spec.ask.pes
-        arrays["count"][row] = request.multiplicity
-        arrays["turn"][row] = turn_of(request)
-        arrays["owner"][row] = numbers.owners.of(spec.owner)
-        arrays["group"][row] = numbers.groups.of(spec.group)
-        arrays["name"][row] = numbers.names.of(spec.name)
-        arrays["given"][row] = spec.name_given
-        arrays["pair"][row] = numbers.pairs.of(f"{spec.group}:{spec.owner}")
-        arrays["rank"][row] = request.rank
-        arrays["needs"][row] = numbers.needs.of(needs_key(spec.ask.needs, spec.ask.consumables))
-        arrays["contract"][row] = spec.contract
-        self.prioritised += bool(spec.priority) - bool(arrays["priority"][row])
-        arrays["priority"][row] = spec.priority or 0
+        self.prioritised += bool(request.spec.priority) - bool(self._arrays["priority"][row])
+        for table, values in zip(self._tables, _values_of(request, numbers), strict=True):
+            table[:, row] = values
 
     def _grow(self) -> None:
         self._hold([np.concatenate((table, np.zeros_like(table)), axis=1) for table in self._tables])
@@ -359,27 +344,26 @@ def compact(numbers: Dictionary, every: Iterable[Columns]) -> None:
     numbers.limit = max(SPARE, 2 * len(numbers.names), 2 * len(numbers.pairs))
 
 
-def _columns_of(requests: list[Request], numbers: Dictionary) -> dict[str, Sequence[float]]:
-    specs = [request.spec for request in requests]
-    return {
-        "seq": [request.seq for request in requests],
-        "date": [request.date_in_queue for request in requests],
-        "cpu": [_or_infinite(spec.ask.cpu_wanted()) for spec in specs],
-        "memory": [_or_infinite(spec.ask.memory_wanted()) for spec in specs],
-        "wall": [_or_infinite(spec.ask.wall) for spec in specs],
-        "pes": [spec.ask.pes for spec in specs],
-        "count": [request.multiplicity for request in requests],
-        "turn": [turn_of(request) for request in requests],
-        "owner": [numbers.owners.of(spec.owner) for spec in specs],
-        "group": [numbers.groups.of(spec.group) for spec in specs],
-        "name": [numbers.names.of(spec.name) for spec in specs],
-        "given": [spec.name_given for spec in specs],
-        "pair": [numbers.pairs.of(f"{spec.group}:{spec.owner}") for spec in specs],
-        "rank": [request.rank for request in requests],
-        "needs": [numbers.needs.of(needs_key(spec.ask.needs, spec.ask.consumables)) for spec in specs],
-        "priority": [spec.priority or 0 for spec in specs],
-        "contract": [spec.contract for spec in specs],
-    }
+def _values_of(request: Request, numbers: Dictionary) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """A request's row: the values of whole numbers and the others, each in the order of the columns."""
+    spec, ask = request.spec, request.spec.ask
+    whole = (
+        request.seq,
+        request.date_in_queue,
+        ask.pes,
+        request.multiplicity,
+        turn_of(request),
+        numbers.owners.of(spec.owner),
+        numbers.groups.of(spec.group),
+        numbers.names.of(spec.name),
+        spec.name_given,
+        numbers.pairs.of(f"{spec.group}:{spec.owner}"),
+        request.rank,
+        numbers.needs.of(needs_key(ask.needs, ask.consumables)),
+        spec.priority or 0,
+        spec.contract,
+    )
+    return whole, (_or_infinite(ask.cpu_wanted()), _or_infinite(ask.memory_wanted()), _or_infinite(ask.wall))
 
 
 def _longer(sums: Ints, number: int) -> Ints:

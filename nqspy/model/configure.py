@@ -31,7 +31,7 @@ def renamed(path: str) -> str:
 
 
 def apply_changes(settings: Settings, changes: Iterable[Change], upsert: bool = False) -> None:
-    """Carries the changes out in order. ``upsert``: a create of what exists alters it.
+    """Carry the changes out in order. ``upsert``: a create of what exists alters it.
 
     Raises BadValue with one line at the first that cannot be done; the settings are then half changed (use
     a copy).
@@ -41,7 +41,7 @@ def apply_changes(settings: Settings, changes: Iterable[Change], upsert: bool = 
 
 
 def apply_change(settings: Settings, change: Change, upsert: bool = False) -> None:
-    """Carries out one change. Raises BadValue."""
+    """Carry out one change. Raises BadValue."""
     kind, name, path = registry.split(renamed(change.path))
     if change.path.partition("/")[0] == "managers":
         _change_managers(settings, change)
@@ -49,16 +49,12 @@ def apply_change(settings: Settings, change: Change, upsert: bool = False) -> No
         raise BadValue(f"there is no setting {change.path}")
     elif kind.named:
         _change_object(settings, kind, name, path, change, upsert)
-    else:
-        _change_single(settings, kind, path, change)
-
-
-def _change_single(settings: Settings, kind: SettingsObject[Any], path: str, change: Change) -> None:
-    if change.op not in ("set", "add", "remove"):
+    elif change.op not in ("set", "add", "remove"):
         raise BadValue(f"{kind.head} can only be set; {change.op} is for objects with names")
-    if kind.head == "sched_factor" and change.value is None:
+    elif kind.head == "sched_factor" and change.value is None:
         raise BadValue(f"sched_factor {path} is a whole number from 0 upward")
-    _set_one(kind.one(settings), path, change)
+    else:
+        _set_one(kind.one(settings), path, change)
 
 
 def _change_object(
@@ -79,7 +75,9 @@ def _change_object(
         _set_one(node, path, change)
         objects[name] = node
     elif name not in objects:
-        raise BadValue(f"there is no {head} {name}{_nearest(name, kind.names(settings))}")
+        names = ", ".join(sorted(kind.names(settings)))
+        known = f"; there are {names}" if 0 < len(names) < 200 else ""
+        raise BadValue(f"there is no {head} {name}{known}")
     elif change.op == "delete":
         del objects[name]
     elif head == "shift" and path == "counts" and change.op == "set":
@@ -98,27 +96,21 @@ def _create(objects: dict[str, Any], kind: SettingsObject[Any], name: str, given
     values = dict(given or {})
     node = objects.get(name) or kind.kind(name)
     if head == "queue":
-        _set_kind(node, values.pop("kind", "batch"), name in objects)
+        queue_kind = values.pop("kind", "batch")
+        if name in objects and node.kind != queue_kind:
+            raise BadValue(f"queue {name} exists already as a {node.kind} queue")
+        if queue_kind not in ("batch", "pipe"):
+            raise BadValue(f"a queue is a batch or a pipe queue, not {queue_kind!r}")
+        node.kind = queue_kind
     if head == "shift":
-        node.commands = _commands(values.pop("commands", node.commands))
+        commands = values.pop("commands", node.commands)
+        if not isinstance(commands, list | tuple) or not all(isinstance(each, dict) for each in commands):
+            raise BadValue("the commands of a shift are a list of commands")
+        node.commands = list(commands)
         node.counts = _counts(values.pop("counts", {}))
     for path, value in values.items():
         tree.put(node, path, value)
     objects[name] = node
-
-
-def _set_kind(queue: Queue, kind: Any, exists: bool) -> None:
-    if exists and queue.kind != kind:
-        raise BadValue(f"queue {queue.name} exists already as a {queue.kind} queue")
-    if kind not in ("batch", "pipe"):
-        raise BadValue(f"a queue is a batch or a pipe queue, not {kind!r}")
-    queue.kind = kind
-
-
-def _commands(given: Any) -> list[dict[str, Any]]:
-    if not isinstance(given, list | tuple) or not all(isinstance(each, dict) for each in given):
-        raise BadValue("the commands of a shift are a list of commands")
-    return list(given)
 
 
 def _counts(given: Any) -> dict[str, Instant]:
@@ -184,11 +176,6 @@ def _roles(value: Any) -> dict[str, str]:
         if role not in ("m", "o"):
             raise BadValue(f"{user}:{role}: a role is m (manager) or o (operator)")
     return dict(pairs)
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    names = ", ".join(sorted(known))
-    return f"; there are {names}" if names and len(names) < 200 else ""
 
 
 def copy_of(settings: Settings) -> Settings:

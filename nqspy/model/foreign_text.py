@@ -16,7 +16,11 @@ def converted(data: bytes) -> tuple[bytes, list[str]]:
 
     A text that holds a NUL is a program's and keeps its bytes; so do a few CR LF among lines that end in LF.
     """
-    if data[:2] in _UTF16 or _looks_like_utf16(data):
+    even, odd = data[:4:2], data[1:4:2]  # of the first two characters
+    ascii_utf16 = any(
+        high == b"\0\0" and low.isascii() and b"\0" not in low for low, high in ((even, odd), (odd, even))
+    )
+    if data[:2] in _UTF16 or ascii_utf16:
         raise ForeignText("it is UTF-16 text; save it as UTF-8")
     notes: list[str] = []
     if data.startswith(MARK):
@@ -30,11 +34,3 @@ def converted(data: bytes) -> tuple[bytes, list[str]]:
         line = data[: data.find(b"\r\n")].count(b"\n") + 1
         notes.append(f"line {line} ends in CR LF, as lines of Windows do, and stays so; others end in LF")
     return data, notes
-
-
-def _looks_like_utf16(data: bytes) -> bool:
-    """True if the first two characters are ASCII in UTF-16 without a byte order mark."""
-    for low, high in ((data[:4:2], data[1:4:2]), (data[1:4:2], data[:4:2])):
-        if high == b"\0\0" and low.isascii() and b"\0" not in low:
-            return True
-    return False

@@ -77,18 +77,16 @@ def parse_named(text: str, names: Collection[str] | None) -> tuple[JobRef, str] 
         number, dot, where = name.partition(".")
     else:
         dot, where = after[:1], after[1:]
-    if not _is_number(number) or (dot and not _is_of(where, names)) or bool(bracket) != bool(closed):
+    if not _is_number(number) or bool(bracket) != bool(closed):
+        return None
+    as_named = names is None or any(
+        f"{where}.".startswith(f"{n}.") or n.startswith(f"{where}.") for n in names
+    )
+    if dot and not as_named:
         return None
     if bracket and after and dot != ".":
         return None
     return JobRef(int(number), None, bool(bracket)), inside
-
-
-def _is_of(host: str, names: Collection[str] | None) -> bool:
-    """True if a host is one of these, as a short or as a full name."""
-    if names is None or host in names:
-        return True
-    return any(f"{host}.".startswith(f"{n}.") or n.startswith(f"{host}.") for n in names)
 
 
 def _is_number(text: str) -> bool:

@@ -51,21 +51,9 @@ class Lifetime(Struct, frozen=True):
     runs: tuple[Lived, ...]
     last: int
 
-    @property
-    def parts(self) -> list[int]:
-        """Parts of wall limits, of those that had one."""
-        return [run.part for run in self.runs if run.part]
-
-    def chance(self, part: float) -> float:
-        """How probable it is that the next has ended by then, as a part of its limit: of those known and one
-        more that had not. Nothing known: 0; at its limit everyone has ended: 1."""
-        if part >= WHOLE:
-            return 1.0
-        return sum(each <= part for each in self.parts) / (len(self.parts) + 1)
-
     def sure_part(self, percent: float) -> int:
         """The least part by which the next has ended with that chance; `WHOLE`: only its limit is."""
-        parts = sorted(self.parts)
+        parts = sorted(run.part for run in self.runs if run.part)
         place = int(-(-percent * (len(parts) + 1) // 100))
         return parts[place - 1] if place <= len(parts) else WHOLE
 

@@ -1,8 +1,6 @@
 """What the executor sees and tells: reports of attempts while they run, and what a scan after a restart
 finds."""
 
-from typing import ClassVar
-
 from msgspec import Struct
 
 from nqspy.model.health import Health, Level
@@ -15,7 +13,6 @@ class Observation(Struct, frozen=True):
     """Base of all observations: they name request and attempt; one that names an attempt no longer in force
     is ignored."""
 
-    kind: ClassVar[str] = ""
     seq: Seq
     attempt: int
 
@@ -23,14 +20,12 @@ class Observation(Struct, frozen=True):
 class ObservedRunning(Observation, frozen=True):
     """An attempt runs: just started, or found running after a restart (with what it has used so far)."""
 
-    kind: ClassVar[str] = "running"
     used: Used = Used()
 
 
 class ObservedUse(Observation, frozen=True):
     """What a running attempt has used so far."""
 
-    kind: ClassVar[str] = "use"
     used: Used = Used()
 
 
@@ -38,7 +33,6 @@ class ObservedNote(Observation, frozen=True):
     """A note on an attempt that was started: what it waits for before its script begins, or how it differs
     from what its owner expects. An empty ``text`` takes the note back."""
 
-    kind: ClassVar[str] = "note"
     text: str = ""
 
 
@@ -46,7 +40,6 @@ class ObservedMovedOut(Observation, frozen=True):
     """A suspended attempt has moved out: its processes stand still, and what could be paged out is:
     ``paged`` bytes."""
 
-    kind: ClassVar[str] = "moved_out"
     paged: int = 0
 
 
@@ -54,7 +47,6 @@ class ObservedExiting(Observation, frozen=True):
     """The processes of an attempt have ended, with what it used; its output is still being delivered.
     ``text``: why it cannot be delivered at present."""
 
-    kind: ClassVar[str] = "exiting"
     used: Used = Used()
     text: str = ""
 
@@ -62,7 +54,6 @@ class ObservedExiting(Observation, frozen=True):
 class ObservedEnded(Observation, frozen=True):
     """An attempt has ended."""
 
-    kind: ClassVar[str] = "ended"
     ending: Ending = Ending("exit", 0)
 
 
@@ -70,7 +61,6 @@ class ObservedNotStarted(Observation, frozen=True):
     """An attempt could not be started for a reason that is the request's own (its folder, its shell):
     ``text`` says it."""
 
-    kind: ClassVar[str] = "not_started"
     text: str = ""
 
 
@@ -79,7 +69,6 @@ class ObservedVoid(Observation, frozen=True):
     restart, no room on the disk): it may be started anew. ``text`` says why; ``later``: the cause lies
     outside the queue and may last, so the next attempt backs off."""
 
-    kind: ClassVar[str] = "void"
     text: str = "the daemon stopped before"
     later: bool = False
 
@@ -89,7 +78,6 @@ class ObservedLost(Observation, frozen=True):
     ``unsure``: some of its processes may run on, nobody can tell; ``brief``: it was lost within a minute of
     real time from its start; ``stdout`` and ``stderr``: what it had written, in the spool."""
 
-    kind: ClassVar[str] = "lost"
     used: Used = Used()
     text: str = ""
     unsure: bool = False
@@ -102,7 +90,6 @@ class ObservedStray(Observation, frozen=True):
     """The spool holds an attempt that was not expected: ``fate`` is what became of it (``alive``, ``done``,
     ``lost`` ...), or ``later`` for one that runs under a later nqspy."""
 
-    kind: ClassVar[str] = "stray"
     fate: str = "done"
 
 

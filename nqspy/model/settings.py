@@ -12,14 +12,8 @@ from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue, Weight
 from nqspy.model.requests import Ask, finite
 from nqspy.model.shifts import Calendar, Shift
 
-_SHIPPED = (0, 0, 0, 1)
-
 OWNED: dict[str, Callable[[], Any]] = {}
 """Makes the settings of features, by head of their paths: `registry.declare` fills it."""
-
-
-def _owned() -> dict[str, Any]:
-    return {head: make() for head, make in OWNED.items()}
 
 
 @dataclass(slots=True)
@@ -32,7 +26,7 @@ class Settings:
     machine: Machine = field(default_factory=Machine)
     global_: Global = field(default_factory=Global)
     default: Defaults = field(default_factory=Defaults)
-    sched_factor: Factors = field(default_factory=lambda: Factors(*_SHIPPED))
+    sched_factor: Factors = field(default_factory=lambda: Factors(0, 0, 0, 1))
     usage: Usage = field(default_factory=Usage)
     calendar: Calendar = field(default_factory=Calendar)
     backup: Backup = field(default_factory=Backup)
@@ -46,7 +40,9 @@ class Settings:
     groups: dict[str, Group] = field(default_factory=dict)
     shifts: dict[str, Shift] = field(default_factory=dict)
     exits: dict[str, ExitSettings] = field(default_factory=dict)
-    of_features: dict[str, Any] = field(default_factory=_owned)
+    of_features: dict[str, Any] = field(
+        default_factory=lambda: {head: make() for head, make in OWNED.items()}
+    )
 
     def weights(self, queue: str) -> Weights:
         """The factors in force for a queue: its own, else the site's."""

@@ -28,23 +28,14 @@ class Speedup(Struct, frozen=True):
 
     def on(self, pes: int) -> float:
         """How many times as fast it runs on so many PEs (1 at least) as on one; never more than A."""
-        return self._low(pes) if self.sigma <= 1 else self._high(pes)
-
-    def _low(self, n: int) -> float:
-        """The model's low variance, sigma up to 1."""
-        a, sigma = self.parallelism, self.sigma
+        n, a, sigma = pes, self.parallelism, self.sigma
+        if sigma > 1:  # the model's high variance
+            return a if n >= a + a * sigma - sigma else n * a * (sigma + 1) / (sigma * (n + a - 1) + a)
         if n >= 2 * a - 1:
             return a
         if n <= a:
             return a * n / (a + sigma * (n - 1) / 2)
         return a * n / (sigma * (a - 0.5) + n * (1 - sigma / 2))
-
-    def _high(self, n: int) -> float:
-        """Its high variance, sigma from 1 on."""
-        a, sigma = self.parallelism, self.sigma
-        if n >= a + a * sigma - sigma:
-            return a
-        return n * a * (sigma + 1) / (sigma * (n + a - 1) + a)
 
 
 class Mold(Struct, frozen=True):
@@ -77,11 +68,10 @@ class Mold(Struct, frozen=True):
 
 def reckoned(mold: Mold) -> Mold:
     """With its sizes in order, and with its wall limits by its speedup where it has one and a base."""
-    pairs = sorted(zip(mold.sizes, mold.walls, strict=True)) if mold.walls else []
     sizes = tuple(sorted(mold.sizes))
-    walls = tuple(wall for _, wall in pairs)
-    found = [wall for pes in sizes if (wall := wall_by_speedup(mold, pes)) is not None]
-    walls = tuple(found) or walls
+    walls = tuple(wall for pes in sizes if (wall := wall_by_speedup(mold, pes)) is not None)
+    if not walls and mold.walls:
+        walls = tuple(wall for _, wall in sorted(zip(mold.sizes, mold.walls, strict=True)))
     return Mold(sizes, walls, mold.speedup, mold.base)
 
 

@@ -16,10 +16,7 @@ def check_site(site: Site) -> None:
     """Raises BrokenSite unless every cross-link holds: columns, states, PEs, attempts, dates."""
     for seq, request in site.requests.items():
         _check_request(site, seq, request)
-    _check_dates(site)
-    _check_dependants(site)
-    _check_writers(site)
-    _check_reserved(site)
+    _check_links(site)
     queued = sum(len(columns) for columns in site.waiting.values())
     rows = sum(r.slot >= 0 for r in site.requests.values())
     ensure(queued == rows, "columns hold requests that are not queued")
@@ -61,35 +58,24 @@ def _check_request(site: Site, seq: Seq, request: Request) -> None:
     check_array(request, site.members.get(seq, ()))
 
 
-def _check_dates(site: Site) -> None:
+def _check_links(site: Site) -> None:
     watched = set(site.dates)
+    dependants: dict[Seq, set[Seq]] = {}
+    writers: dict[str, dict[Seq, None]] = {}
     for seq, request in site.requests.items():
         if request.state is State.WAITING:
             ensure((request.eligible, seq) in watched, f"{seq} waits for a date that is not watched")
-
-
-def _check_dependants(site: Site) -> None:
-    expected: dict[Seq, set[Seq]] = {}
-    for seq, request in site.requests.items():
         for other in request.awaits():
             ensure(number_of(other) < number_of(seq), f"{seq} depends on a later request")
-            expected.setdefault(other, set()).add(seq)
-    ensure(site.dependants == expected, "the index of dependants is wrong")
-
-
-def _check_writers(site: Site) -> None:
-    expected: dict[str, dict[Seq, None]] = {}
-    for seq, request in site.requests.items():
+            dependants.setdefault(other, set()).add(seq)
         for file in files(seq, request.spec, request.queue):
-            expected.setdefault(file, {})[seq] = None
-    ensure(site.writers == expected, "the index of output files is wrong")
-
-
-def _check_reserved(site: Site) -> None:
-    kept = {r.seq for r in site.requests.values() if r.reservation is not None}
-    ensure(kept == site.reserved.keys(), "the index of promised starts is wrong")
-    queued = all(site.requests[seq].state is State.QUEUED for seq in kept)
-    ensure(queued, "a start is promised to one that is not queued")
+            writers.setdefault(file, {})[seq] = None
+        if request.reservation is not None:
+            ensure(request.state is State.QUEUED, "a start is promised to one that is not queued")
+    ensure(site.dependants == dependants, "the index of dependants is wrong")
+    ensure(site.writers == writers, "the index of output files is wrong")
+    reserved = {r.seq for r in site.requests.values() if r.reservation is not None}
+    ensure(reserved == site.reserved.keys(), "the index of promised starts is wrong")
 
 
 def _check_pes(site: Site) -> None:

@@ -163,10 +163,14 @@ def check_value(info: Declared, value: Any) -> None:
         raise BadValue(f"{info.name} is on or off, not {value!r}")
     elif info.unit in ("name", "text") and not isinstance(value, str):
         raise BadValue(f"{info.name} is a word, not {value!r}")
-    elif info.unit in ("names", "crons", "amounts") and not _is_list_of_words(value):
+    elif info.unit in ("names", "crons", "amounts") and not (
+        isinstance(value, tuple) and all(isinstance(each, str) and each for each in value)
+    ):
         raise BadValue(f"{info.name} is a list of words like (a, b), not {value!r}")
     elif info.unit == "names" and info.words:
-        _check_words(info, value)
+        for word in (each for each in value if each not in info.words):
+            wrong = f"{word} is always on" if word in info.fixed else f"{word!r} is not known"
+            raise BadValue(f"{wrong}; {info.name} is a list of {', '.join(info.words)}")
     elif info.unit == "amounts" and not all(map(is_amount, value)):
         raise BadValue(f"{info.name} is a list like (gpu=2, matlab=1), not {value!r}")
 
@@ -175,17 +179,6 @@ def is_amount(text: str) -> bool:
     """Whether a text is like ``gpu=2``."""
     name, _, number = text.partition("=")
     return bool(name) and number.isascii() and number.isdigit() and int(number) <= GREATEST
-
-
-def _is_list_of_words(value: Any) -> bool:
-    return isinstance(value, tuple) and all(isinstance(each, str) and each for each in value)
-
-
-def _check_words(info: Declared, words: tuple[str, ...]) -> None:
-    for word in words:
-        if word not in info.words:
-            wrong = f"{word} is always on" if word in info.fixed else f"{word!r} is not known"
-            raise BadValue(f"{wrong}; {info.name} is a list of {', '.join(info.words)}")
 
 
 def _check_number(info: Declared, value: Any) -> None:
