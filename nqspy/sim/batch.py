@@ -23,8 +23,7 @@ from nqspy.ports import Exits
 from nqspy.sim.main import Simulation
 from nqspy.sim.workloads.jobs import SimulatedJob, Workload
 from nqspy.sim.workloads.moldable import Molding, molded_job
-from nqspy.store.memory import MemoryJournal
-from nqspy.store.passing import PassingJournal
+from nqspy.store.memory import MemoryJournal, PassingJournal
 
 YEAR_2026 = Instant(1_767_225_600_000)
 """When a workload begins that does not say it: 2026-01-01 UTC."""

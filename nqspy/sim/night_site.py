@@ -19,7 +19,7 @@ from nqspy.report.time_text import zone_of
 from nqspy.sim.batch import BatchRun, EndedJob, Texts
 from nqspy.sim.workloads.jobs import SimulatedJob, Workload
 from nqspy.sim.workloads.nights import CPUS, DEPARTMENTS, MEMORY, MW, NIGHT, hours_handed_in, night_lists
-from nqspy.store.passing import PassingJournal
+from nqspy.store.memory import PassingJournal
 from nqspy.system.shipped import shipped
 from nqspy.userexit.guard import Unguarded
 from nqspy.userexit.site_exits import SiteExits

@@ -71,11 +71,13 @@ def by_age(path: Path) -> list[Copy]:
 
 
 def problem(file: Path) -> str | None:
-    """What is wrong with a database file that nobody writes, by ``integrity_check``; None when it is good."""
+    """What is wrong with a database file that nobody writes, by ``integrity_check``; None when it is good.
+    The log of one that was not closed properly is part of it."""
     try:
         if file.stat().st_size == 0:
             return "it is empty"
-        connection = schema.snapshot(file)
+        with_log = places.log_size(file) > 0
+        connection = schema.connection(schema.readonly(file)) if with_log else schema.snapshot(file)
         try:
             if connection.execute("PRAGMA application_id").fetchone()[0] != schema.APPLICATION_ID:
                 return "it is no database of nqspy"

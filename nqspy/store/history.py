@@ -4,7 +4,8 @@ Rows move into files while others read. So each look at a table is followed by o
 that has grown, what was seen may have had gaps, and is looked for in the new files first.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+import sqlite3
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +18,37 @@ from nqspy.ports import EndedRow
 from nqspy.store import archive, former, places, rows
 from nqspy.store.archive import Archive
 from nqspy.store.errors import StoreError, plain
-from nqspy.store.fetching import SLICE, Fetch
 from nqspy.store.schema import ArchiveRow, BlobRow, EventRow, RequestRow
+
+SLICE = 500
+"""Rows read at a time. Between slices no read transaction is open: a slow reader never keeps the write-ahead
+log from being emptied."""
+
+Fetch = Callable[[Any], list[rows.Row]]
 
 _A = ArchiveRow
 _R = RequestRow
-_ALL = (_A.name, _A.kind, _A.first, _A.last, _A.since, _A.until, _A.rows, _A.digest, _A.cleared)
-_ENDED = (_R.seq, _R.state, _R.queue, _R.submitted, _R.spec, _R.live, _R.ending, _R.ended, _R.owner)
+_ALL = [getattr(_A, name) for name in Archive.__struct_fields__]
+_NAMES = ("seq", "state", "queue", "submitted", "spec", "live", "ending", "ended", "owner")
+_ENDED = [getattr(_R, name) for name in _NAMES]
 
 _LARGEST = 2**63 - 1
 """The largest number that SQLite knows: no request has a larger one."""
 
 Position = tuple[int, int]
 """Instant of an end, and request: the order in which requests ended."""
+
+
+def fetch_from(db: peewee.SqliteDatabase, path: Path) -> Fetch:
+    """What runs a peewee query on ``db`` and gives its rows as tuples; it raises StoreError."""
+
+    def fetch(query: Any) -> list[rows.Row]:
+        try:
+            return list(query.tuples().execute(db))
+        except (sqlite3.Error, peewee.PeeweeException) as error:
+            raise StoreError(f"{path} cannot be read: {plain(error)}") from error
+
+    return fetch
 
 
 class EventHistory:
@@ -39,7 +58,7 @@ class EventHistory:
         self._fetch = fetch
         self._folder = places.history(path)
 
-    def archives(self, kind: str, *where: Any) -> list[Archive]:
+    def files_of(self, kind: str, *where: Any) -> list[Archive]:
         """Files of a kind that satisfy the conditions, oldest first."""
         query = _A.select(*_ALL).where(_A.kind == kind, *where).order_by(_A.since, _A.until, _A.first)
         return [Archive(*row) for row in self._fetch(query)]
@@ -52,8 +71,8 @@ class EventHistory:
     def events(
         self, after: int = 0, since: Instant | None = None, limit: int | None = None
     ) -> Iterator[Recorded]:
-        """Events in order of their numbers, from ``after`` (not included) on; ``since``: of that instant or
-        later; at most ``limit``."""
+        """Events in order of their numbers, from ``after`` (not included) on, in files too; ``since``: of
+        that instant or later; at most ``limit``."""
         left = limit
         for recorded in self._all_events(after, since, limit):
             if left is not None:
@@ -82,7 +101,7 @@ class EventHistory:
             after, first = found[-1][0], None
 
     def _event_files(self, after: int) -> list[Archive]:
-        return sorted(self.archives("events", _A.last > after), key=lambda one: one.first)
+        return sorted(self.files_of("events", _A.last > after), key=lambda one: one.first)
 
     def _from_file(self, one: Archive, after: int, since: Instant | None) -> Iterator[Recorded]:
         for line in self._lines(one):
@@ -131,7 +150,7 @@ class EventHistory:
         none."""
         there = _R.ended.is_null() | (_R.ended >= since)
         found = [self._fetch(_R.select(peewee.fn.MIN(_R.submitted)).where(there))[0][0]]
-        for one in self.archives("requests", _A.until >= since):
+        for one in self.files_of("requests", _A.until >= since):
             found += [row[3] for row in map(_row_of, self._lines(one)) if row[7] >= since]
         return min((at for at in found if at is not None), default=None)
 
@@ -139,14 +158,14 @@ class EventHistory:
 
     def ended(
         self,
-        *,
         seqs: Sequence[Seq] | None = None,
+        *,
         queue: str | None = None,
         owner: str | None = None,
         since: Instant | None = None,
     ) -> Iterator[EndedRow]:
         """Ended requests that satisfy all that is given: in the order of ``seqs``, else in the order in which
-        they ended. ``since``: ended then or later."""
+        they ended; those in files are among them. ``since``: ended then or later."""
         shared = rows.SharedSpecs()
         wanted = _Wanted(queue, owner, since)
         found = self._by_time(wanted) if seqs is None else self._by_seq(wanted, list(seqs))
@@ -165,7 +184,7 @@ class EventHistory:
             yield from found
             place = (found[-1][7], found[-1][0])
         # What moved into files meanwhile are the oldest rows: they are found there.
-        for one in reversed(self.archives("requests", _A.until >= (wanted.since or 0))):
+        for one in reversed(self.files_of("requests", _A.until >= (wanted.since or 0))):
             lines = [row for row in self._wanted_lines(wanted, one) if row[0] not in seen]
             yield from sorted(lines, key=lambda row: (row[7], row[0]), reverse=True)
 
@@ -182,7 +201,7 @@ class EventHistory:
     def _filed(self, wanted: "_Wanted", seqs: list[Seq]) -> dict[Seq, rows.Row]:
         """Requests from the files. A line begins with its number: only those asked for are decoded."""
         found: dict[Seq, rows.Row] = {}
-        files = self.archives("requests", _A.first <= max(seqs), _A.last >= min(seqs))
+        files = self.files_of("requests", _A.first <= max(seqs), _A.last >= min(seqs))
         for one in files:
             left = {b'{"seq":%d,' % s: s for s in seqs if one.first <= s <= one.last and s not in found}
             for line in self._lines(one) if left else ():
@@ -197,7 +216,7 @@ class EventHistory:
         twice: set[Seq] = set()
         place: Position | None = None
         while True:
-            for one in self.archives("requests", _A.until >= (wanted.since or 0)):
+            for one in self.files_of("requests", _A.until >= (wanted.since or 0)):
                 if one.name not in known:
                     known.add(one.name)
                     for row in self._wanted_lines(wanted, one):
@@ -206,7 +225,7 @@ class EventHistory:
                         if place is None or (row[7], row[0]) > place:
                             yield row
             found = self._fetch(wanted.after(place))
-            if {one.name for one in self.archives("requests", _A.until >= (wanted.since or 0))} - known:
+            if {one.name for one in self.files_of("requests", _A.until >= (wanted.since or 0))} - known:
                 continue
             yield from (row for row in found if row[0] not in twice)
             if len(found) < SLICE:
@@ -223,7 +242,7 @@ class EventHistory:
         query = BlobRow.select(BlobRow.body, BlobRow.codec).where(BlobRow.digest == digest)
         for body, codec in self._fetch(query):
             return rows.blob_body(body, codec)
-        for one in self.archives("blobs"):
+        for one in self.files_of("blobs"):
             mark = b'{"digest": "%b"' % digest.encode()
             for line in self._lines(one):
                 if line.startswith(mark):
@@ -289,7 +308,4 @@ class _Wanted:
 def _row_of(line: bytes) -> rows.Row:
     named = archive.request_of(line)
     named["live"] = former.live(named["live"])
-    return tuple(
-        named[name]
-        for name in ("seq", "state", "queue", "submitted", "spec", "live", "ending", "ended", "owner")
-    )
+    return tuple(named[name] for name in _NAMES)

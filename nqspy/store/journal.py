@@ -3,7 +3,7 @@
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,18 +17,16 @@ from nqspy.model.events import (
     Deleting,
     Ended,
     Held,
-    Recorded,
     SettingsChanged,
     Starting,
     Submitted,
 )
-from nqspy.model.ids import Instant, Seq
+from nqspy.model.ids import Seq
 from nqspy.model.site import Site
-from nqspy.ports import Batch, CommitFailed, EndedRow
+from nqspy.ports import Batch, CommitFailed
 from nqspy.store import copies, places, rows, schema
 from nqspy.store.errors import DamagedStore, StoreError, is_locked, plain
-from nqspy.store.fetching import fetch_from
-from nqspy.store.history import EventHistory
+from nqspy.store.history import EventHistory, fetch_from
 from nqspy.store.keeping import CommitStep, Keeping
 from nqspy.store.loading import load_site, setting_rows
 from nqspy.store.open_mark import OpenMark
@@ -67,7 +65,7 @@ _UNREADABLE = (
 )  # fmt: skip
 
 
-class SqliteJournal:
+class SqliteJournal(EventHistory):
     """The store of one home. It belongs to the thread that opened it; other threads use a `Reader`.
 
     ``reserve``, when set, is given up for what makes room on a full disk. ``failpoint``, when set, is
@@ -84,13 +82,13 @@ class SqliteJournal:
 
     def __init__(self, path: Path, db: peewee.SqliteDatabase) -> None:
         """Use `open`."""
+        super().__init__(fetch_from(db, path), path)
         self.lost: tuple[int, Seq] | None = None
         self.left_out: list[str] = []
         self.path = path
         self.failpoint: Callable[[], None] | None = None
         self._db = db
         self._connection = schema.connection(db)
-        self._history = EventHistory(fetch_from(db, path), path)
         self.turn = threading.Lock()
         self._hasty = False
         self._looks = 0
@@ -334,20 +332,6 @@ class SqliteJournal:
             return self.reserve is not None and self.reserve.low()
         except OSError:
             return False
-
-    def blob(self, digest: str) -> bytes:
-        """A script or environment. Raises KeyError."""
-        return self._history.blob(digest)
-
-    def ended(self, seqs: Sequence[Seq]) -> Iterator[EndedRow]:
-        """Those of these requests that have ended, in the order given."""
-        return self._history.ended(seqs=seqs)
-
-    def events(
-        self, after: int = 0, since: Instant | None = None, limit: int | None = None
-    ) -> Iterator[Recorded]:
-        """Events numbered above ``after``, of instant ``since`` or later, at most ``limit``, in order."""
-        return self._history.events(after, since, limit)
 
     def backup(self, path: Path) -> None:
         """Copies the database as it is now to ``path``, whole or not at all. Raises StoreError."""

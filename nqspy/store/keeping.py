@@ -112,7 +112,9 @@ class Keeping:
         step.new = [pair for pair in step.refs if pair not in self._known]
         for request, _ in site.touched.ended.values():
             self._end(step, request)
-        step.gone = [pair for pair in dict.fromkeys(step.gone) if self._is_last(step, pair)]
+        ran = step.ran | self._ran
+        refs = {pair: self._refs.get(pair, 0) + step.refs.get(pair, 0) for pair in step.gone}
+        step.gone = [pair for pair, left in refs.items() if left <= 0 and pair not in ran]
         step.ran -= self._ran
         return step
 
@@ -131,11 +133,6 @@ class Keeping:
             step.ran.add(text_of(request.seq, request.spec))
         if request.attempts:
             step.ran.update(pairs)
-
-    def _is_last(self, step: CommitStep, pair: Pair) -> bool:
-        if pair in step.ran or pair in self._ran:
-            return False
-        return self._refs.get(pair, 0) + step.refs.get(pair, 0) <= 0
 
     def write(self, connection: sqlite3.Connection, step: CommitStep) -> None:
         """In the commit's transaction, after its blobs. Raises sqlite3.Error."""

@@ -15,9 +15,11 @@ from nqspy.model.domains import APPLICATION
 from nqspy.model.lifetimes import Lifetime, Lifetimes, Lived
 from nqspy.model.requests import STARTED, Request, State
 from nqspy.model.site import RequestCounts, Site
-from nqspy.store import accounts, rows
+from nqspy.store import rows
 
 _LIVE = f"SELECT {rows.REQUEST_COLUMNS} FROM requests WHERE ended IS NULL ORDER BY seq"  # noqa: S608 - our own words
+
+_ACCOUNTS = "SELECT key, value, at, recent, owed FROM accounts ORDER BY position"
 
 
 def load_site(connection: sqlite3.Connection) -> Site:
@@ -27,8 +29,9 @@ def load_site(connection: sqlite3.Connection) -> Site:
     connection.execute("BEGIN")
     try:
         with no_collector():
-            _load_settings(site, connection)
-            _load_accounts(site, connection)
+            site.settings = configure.load(setting_rows(connection))
+            for key, *row in connection.execute(_ACCOUNTS):
+                site.accounts[key] = rows.account_of(*row)
             _load_lifetimes(site, connection)
             _load_state(site, connection)
             _load_requests(site, connection)
@@ -50,21 +53,10 @@ def no_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _load_settings(site: Site, connection: sqlite3.Connection) -> None:
-    site.settings = configure.load(setting_rows(connection))
-
-
 def setting_rows(connection: sqlite3.Connection) -> dict[str, dict[str, Any]]:
     """Return the settings that differ from their defaults, by the path of their object."""
     found = connection.execute("SELECT path, value FROM settings ORDER BY position")
     return {path: msgspec.json.decode(value) for path, value in found}
-
-
-def _load_accounts(site: Site, connection: sqlite3.Connection) -> None:
-    for key, *row in connection.execute(
-        "SELECT key, value, at, recent, owed FROM accounts ORDER BY position"
-    ):
-        site.accounts[key] = accounts.account_of(*row)
 
 
 def _load_lifetimes(site: Site, connection: sqlite3.Connection) -> None:

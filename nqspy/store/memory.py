@@ -1,4 +1,4 @@
-"""MemoryJournal: the same contract without a disk, for simulations and tests."""
+"""Journals without a disk, for simulations and tests: in memory, or passing on and keeping nothing."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -116,3 +116,28 @@ class MemoryJournal:
 
     def close(self) -> None:
         """Nothing to close."""
+
+
+class PassingJournal(MemoryJournal):
+    """Tells ``told`` the events of each commit and keeps nothing of it: no event, no ended request, no
+    script, no key of a submission. So a simulation on it cannot be restarted, and a request cannot wait for
+    one that has ended already."""
+
+    remembers = False
+
+    def __init__(self, told: Callable[[Sequence[ev.Recorded]], None] = lambda events: None) -> None:
+        super().__init__()
+        self._told = told
+        self._used = False
+
+    def commit(self, batch: Batch, site: Site) -> None:
+        """Tells it and clears ``site.touched``."""
+        self._used = True
+        self._told(batch.events)
+        site.touched.clear()
+
+    def load(self) -> Site:
+        """An empty site. Raises RuntimeError once something was committed."""
+        if self._used:
+            raise RuntimeError("a journal that keeps nothing has nothing to begin again from")
+        return super().load()

@@ -74,7 +74,7 @@ def restore(path: Path, file: Path, date: str) -> RestoredBackup:
 def _check(file: Path) -> None:
     if not file.is_file():
         raise StoreError(f"{file} is no file; give a backup, for example one of HOME/backups")
-    wrong = copies.problem(file) if places.log_size(file) == 0 else _problem_with_log(file)
+    wrong = copies.problem(file)
     if wrong is not None:
         raise StoreError(f"{file} cannot be restored: {wrong}; nothing was changed")
     connection = schema.connection(schema.readonly(file))
@@ -86,21 +86,6 @@ def _check(file: Path) -> None:
         raise NewerStore(file, found, VERSION)
     if found == 0:
         raise StoreError(f"{file} cannot be restored: it has no tables; nothing was changed")
-
-
-def _problem_with_log(file: Path) -> str | None:
-    """The same for a database that was not closed properly: its log is part of it."""
-    db = schema.readonly(file)
-    try:
-        connection = schema.connection(db)
-        if connection.execute("PRAGMA application_id").fetchone()[0] != schema.APPLICATION_ID:
-            return "it is no database of nqspy"
-        found = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
-    except copies.SPOILT as error:
-        return plain(error)
-    finally:
-        db.close()
-    return None if found == "ok" else found
 
 
 def _restore(path: Path, file: Path, date: str) -> RestoredBackup:
@@ -155,12 +140,12 @@ def _without_its_log(path: Path) -> Path | None:
     """The database that a restore before had put aside when it was killed: its log still lies here."""
     if not places.log(path).exists():
         return None
-    aside = [file for file in path.parent.glob(f"{path.name}.before-restore-*") if _is_alone(file)]
+    aside = [
+        file
+        for file in path.parent.glob(f"{path.name}.before-restore-*")
+        if not file.name.endswith(("-wal", "-shm")) and not places.log(file).exists()
+    ]
     return max(aside, key=lambda file: file.stat().st_ctime_ns, default=None)
-
-
-def _is_alone(file: Path) -> bool:
-    return not file.name.endswith(("-wal", "-shm")) and not places.log(file).exists()
 
 
 # ---------------------------------------------------------------- what the replaced one knew
@@ -181,19 +166,14 @@ def _since(path: Path, copy: sqlite3.Connection) -> tuple[Seq, dict[Seq, int], i
         n, _ = _last(old)
         begun = {
             seq: found
-            for seq, attempt in _attempts(copy).items()
-            if (found := _attempt_since(old, seq, attempt)) is not None
+            for seq, live in copy.execute("SELECT seq, live FROM requests WHERE ended IS NULL")
+            if (found := _attempt_since(old, seq, former.attempts(live))) is not None
         } | _born_since(old, copy)
     except (*copies.SPOILT, msgspec.MsgspecError):
         return None
     finally:
         db.close()
     return next_seq, begun, n
-
-
-def _attempts(connection: sqlite3.Connection) -> dict[Seq, int]:
-    found = connection.execute("SELECT seq, live FROM requests WHERE ended IS NULL")
-    return {seq: former.attempts(live) for seq, live in found}
 
 
 def _born_since(old: sqlite3.Connection, copy: sqlite3.Connection) -> dict[Seq, int]:

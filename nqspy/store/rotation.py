@@ -26,7 +26,7 @@ from nqspy.model.keys import ARRAYS, PLAIN
 from nqspy.store import archive, places, schema
 from nqspy.store.archive import Archive
 from nqspy.store.errors import StoreError, plain
-from nqspy.store.fetching import SLICE
+from nqspy.store.history import SLICE
 from nqspy.store.keeping import Pair, digests_of, rows_named
 from nqspy.store.rows import Row, in_slices
 

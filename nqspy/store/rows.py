@@ -5,7 +5,7 @@ import typing
 import zlib
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from operator import attrgetter
 from typing import Any
 
@@ -13,7 +13,7 @@ import msgspec
 
 from nqspy.model import events as ev
 from nqspy.model import registry
-from nqspy.model.accounts import DomainPast
+from nqspy.model.accounts import Account, DomainPast, Entry
 from nqspy.model.configure import dump_object
 from nqspy.model.domains import APPLICATION
 from nqspy.model.health import Pressure, ResourceState
@@ -25,7 +25,6 @@ from nqspy.model.shifts import ShiftState
 from nqspy.model.site import Site
 from nqspy.model.specs import Shared
 from nqspy.ports import Batch, EndedRow
-from nqspy.store import accounts as account_rows
 
 Row = tuple[Any, ...]
 
@@ -130,7 +129,7 @@ def gather(batch: Batch, site: Site, blobs: Container[str] = (), accounts: int =
         blobs=[blob_row(digest, body) for digest, body in batch.blobs.items() if digest not in blobs],
         keys=key_rows(batch.events),
         requests=[request_row(site.requests[seq]) for seq in sorted(touched.requests)],
-        accounts=[account_rows.row(key, site.accounts[key]) for key in _account_keys(site, accounts)],
+        accounts=[account_row(key, site.accounts[key]) for key in _account_keys(site, accounts)],
     )
     changes.requests += ended_rows(batch.events, site)
     _gather_lifetimes(changes, site)
@@ -163,27 +162,36 @@ def _gather_settings(changes: RowChanges, batch: Batch, site: Site) -> None:
             order = kind.paths(site.settings)
             places |= {path: place for place, path in enumerate(order) if path in paths}
     for path in sorted(paths, key=lambda path: (places.get(path, -1), path)):
-        changes.settings.append((path, _text_or_none(dump_object(site.settings, path))))
-    bereft = _bereft(batch)
+        values = dump_object(site.settings, path)
+        changes.settings.append((path, None if values is None else text(values)))
+    # Of kinds of which an object was deleted: one that was made again is the last one now.
+    changed = (each.event.changes for each in batch.events if isinstance(each.event, ev.SettingsChanged))
+    deleted = {each.path.partition("/")[0] for each in chain(*changed) if each.op == "delete"}
     for kind in registry.named():
-        if kind.head in bereft:
+        if kind.head in deleted:
             changes.order[kind.head] = kind.paths(site.settings)
-
-
-def _bereft(batch: Batch) -> set[str]:
-    """Kinds of objects of which some were deleted: one that was made again is the last one now."""
-    events = (each.event for each in batch.events if isinstance(each.event, ev.SettingsChanged))
-    return {change.path.partition("/")[0] for event in events for change in event.changes
-            if change.op == "delete"}  # fmt: skip
-
-
-def _text_or_none(value: Any) -> str | None:
-    return None if value is None else text(value)
 
 
 def text(value: Any) -> str:
     """JSON of a value."""
     return _encode(value).decode()
+
+
+_fields = dataclasses.fields(Entry)
+_types = typing.get_type_hints(Entry)
+_owed = attrgetter(*(f.name for f in _fields))
+Owed = msgspec.defstruct(
+    "Owed", [(f.name, _types[f.name], f.default) for f in _fields], omit_defaults=True, array_like=True
+)
+"""What an account is owed (`model.accounts.Entry`), in the order of its fields; new ones are added last."""
+
+
+_owed_decoder = msgspec.json.Decoder(Owed)
+
+
+def account_row(key: str, account: Account) -> tuple[Any, ...]:
+    """A row of ``accounts`` (without its position)."""
+    return key, account.value, account.at, text(account.recent), text(Owed(*_owed(account.entry)))
 
 
 def event_row(recorded: ev.Recorded) -> Row:
@@ -313,6 +321,12 @@ def ended_of(row: Row, shared: SharedSpecs) -> EndedRow:
         at=ending.at,
         request=request,
     )
+
+
+def account_of(value: float, at: int, recent: str, owed: str) -> Account:
+    """An account from a row. Raises msgspec.DecodeError."""
+    entry = Entry(*_owed(_owed_decoder.decode(owed))) if owed else Entry()
+    return Account(value, Instant(at), msgspec.json.decode(recent, type=list[int]), entry)
 
 
 def event_of(row: Row) -> ev.Recorded:

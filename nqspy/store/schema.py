@@ -1,7 +1,10 @@
-"""The tables as peewee models, and how the database is connected.
+"""The tables that queries read, as peewee models, and how the database is connected.
 
-`migrations` makes the tables; a test keeps both alike. Hot paths use SQL on the connection, the models serve
-queries.
+`migrations` makes the tables; a test keeps both alike. Hot paths use SQL on the connection. Tables without a
+model: ``accounts`` (use by account; ``owed``: JSON list of what it is owed, `model.accounts.Entry`),
+``lifetimes`` (`model.lifetimes`), ``state`` (one row: the rest of the site, `rows.SiteRow`), ``keys``
+(submissions by the key their owner gave them), ``kept`` (bytes that a user keeps; ``ran``: for a request that
+has been started).
 """
 
 import sqlite3
@@ -18,7 +21,7 @@ class EventRow(peewee.Model):
     """The history. ``body``: JSON of the event's fields (`model.events`)."""
 
     n = peewee.IntegerField(primary_key=True)
-    at = peewee.IntegerField(index=True)
+    at = peewee.IntegerField()
     kind = peewee.TextField()
     version = peewee.IntegerField()
     body = peewee.TextField()
@@ -49,23 +52,6 @@ class RequestRow(peewee.Model):
         table_name = "requests"
 
 
-# Two partial indexes: one finds the few that have not ended among all that have (start-up), one answers every
-# question about ended ones (by time, queue, owner) without reading their rows. A request is in one of them.
-RequestRow.add_index(
-    RequestRow.index(RequestRow.ended, where=RequestRow.ended.is_null(), name="requests_live")
-)
-RequestRow.add_index(
-    RequestRow.index(
-        RequestRow.ended,
-        RequestRow.seq,
-        RequestRow.owner,
-        RequestRow.queue,
-        where=RequestRow.ended.is_null(False),
-        name="requests_ended",
-    )
-)
-
-
 class SettingsRow(peewee.Model):
     """Settings by object; ``position`` keeps the order in which the objects were made."""
 
@@ -75,64 +61,6 @@ class SettingsRow(peewee.Model):
 
     class Meta:
         table_name = "settings"
-
-
-class AccountRow(peewee.Model):
-    """Decayed use by account (``g:GROUP``, ``u:GROUP:USER``); ``recent``: JSON list; ``owed``: JSON list of
-    what it is owed (`model.accounts.Entry`), empty before there was any."""
-
-    position = peewee.AutoField()
-    key = peewee.TextField(unique=True)
-    value = peewee.DoubleField()
-    at = peewee.IntegerField()
-    recent = peewee.TextField()
-    owed = peewee.TextField(constraints=[peewee.SQL("DEFAULT ''")])
-
-    class Meta:
-        table_name = "accounts"
-
-
-class LifetimeRow(peewee.Model):
-    """How long the last requests of an owner, a name and so many PEs ran: ``runs`` is JSON, ``last``
-    the number of the event by which one ended (`model.lifetimes`)."""
-
-    owner = peewee.TextField()
-    name = peewee.TextField()
-    pes = peewee.IntegerField()
-    runs = peewee.TextField()
-    last = peewee.IntegerField()
-
-    class Meta:
-        table_name = "lifetimes"
-        primary_key = peewee.CompositeKey("owner", "name", "pes")
-        without_rowid = True
-
-
-class StateRow(peewee.Model):
-    """The rest of the site, one row: ``rest`` is JSON of shift, machine found, host, zone, files applied."""
-
-    id = peewee.IntegerField(primary_key=True)
-    n = peewee.IntegerField()
-    at = peewee.IntegerField()
-    next_seq = peewee.IntegerField()
-    rest = peewee.TextField()
-
-    class Meta:
-        table_name = "state"
-
-
-class KeyRow(peewee.Model):
-    """Submissions by the key their owner gave them; ``seqs``: JSON list."""
-
-    owner = peewee.TextField()
-    key = peewee.TextField()
-    digest = peewee.TextField()
-    seqs = peewee.TextField()
-
-    class Meta:
-        table_name = "keys"
-        primary_key = peewee.CompositeKey("owner", "key")
-        without_rowid = True
 
 
 class BlobRow(peewee.Model):
@@ -166,37 +94,6 @@ class ArchiveRow(peewee.Model):
     class Meta:
         table_name = "archives"
 
-
-class KeptRow(peewee.Model):
-    """What a user keeps: ``size`` bytes of the blob as it is stored; ``ran``: a request that names it has
-    been started."""
-
-    owner = peewee.TextField()
-    digest = peewee.TextField()
-    size = peewee.IntegerField()
-    ran = peewee.IntegerField()
-
-    class Meta:
-        table_name = "kept"
-        primary_key = peewee.CompositeKey("owner", "digest")
-        without_rowid = True
-
-
-KeptRow.add_index(KeptRow.index(KeptRow.digest, name="kept_digest"))
-
-MODELS: tuple[type[peewee.Model], ...] = (
-    EventRow,
-    RequestRow,
-    SettingsRow,
-    AccountRow,
-    LifetimeRow,
-    StateRow,
-    KeyRow,
-    BlobRow,
-    ArchiveRow,
-    KeptRow,
-)
-"""All tables."""
 
 PRAGMAS: tuple[tuple[str, Any], ...] = (
     ("journal_mode", "wal"),

@@ -15,7 +15,7 @@ from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Instant
-from nqspy.store.passing import PassingJournal
+from nqspy.store.memory import PassingJournal
 
 
 def test_time_jumps_from_one_happening_to_the_next_and_stops_when_nothing_is_left():

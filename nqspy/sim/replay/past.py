@@ -17,8 +17,7 @@ from nqspy.report.time_text import Zone, zone_of
 from nqspy.sim.replay.apart import NotReplayed
 from nqspy.sim.replay.exits import ExitVersions, Files
 from nqspy.store.errors import StoreError
-from nqspy.store.former_sites import latest_before
-from nqspy.store.reader import Reader
+from nqspy.store.reader import Reader, latest_before
 from nqspy.userexit.loader import Source
 
 NEAR = 100_000
