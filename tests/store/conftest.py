@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from store.array_steps import ArraySteps
 
 from nqspy.core import features as features  # declares the features' settings
 from nqspy.engine import lifecycle
 from nqspy.model import configure, indices
 from nqspy.model import events as ev
-from nqspy.model.events import Promised
+from nqspy.model.arrays import ArraySpec
 from nqspy.model.ids import Instant, array_key, member
 from nqspy.model.requests import Ask, Dependency, MailWishes, Output, Request, Reservation, Spec, State, Used
 from nqspy.model.site import Site
@@ -64,7 +63,7 @@ def observable(site: Site) -> dict[str, Any]:
     }  # fmt: skip
 
 
-class Story(ArraySteps):
+class Story:
     """Feeds random events to a site and a journal, batch by batch."""
 
     def __init__(self, journal: Any, seed: int = 1) -> None:
@@ -127,14 +126,8 @@ class Story(ArraySteps):
             "environment": "e" * 64,
             "workdir": f"/home/{choose(OWNERS)}/run",
             "group": choose(("default", "d1")),
-            "ask": choose(
-                (
-                    Ask(),
-                    Ask(cpu=600_000),
-                    Ask(memory=1 << 20, others=(("nice", 5),)),
-                    Ask(needs=("nfs", "licence")),
-                )
-            ),
+            "ask": choose((Ask(), Ask(cpu=600_000), Ask(memory=1 << 20, others=(("nice", 5),)),
+                           Ask(needs=("nfs", "licence")))),
             "args": choose(((), ("-v", "a b"))),
             "eligible": choose((None, None, None, Instant(self._at + 500))),
             "held": choose((False, False, False, True)),
@@ -142,7 +135,7 @@ class Story(ArraySteps):
             "mail": choose((MailWishes(), MailWishes(end=True, to="anne"))),
             "priority": choose((None, 0, 63)),
             "after": self._after(),
-        }
+        }  # fmt: skip
         return Spec(**(values | more))
 
     def _after(self) -> tuple[Dependency, ...]:
@@ -159,36 +152,16 @@ class Story(ArraySteps):
 
     def go_on(self, events: int) -> None:
         """Lets random events happen, committed in groups of random size."""
-        submitting = (self.submit,) * 8
         attempts = (
-            self._start,
-            self._start,
-            self._exit,
-            self._end,
-            self._end,
-            self._requeue,
-            self._suspend,
-            self._memory,
-            self._bump,
-            self._sample,
-        )
+            self._start, self._start, self._exit, self._end, self._end, self._requeue, self._suspend,
+            self._memory, self._bump, self._sample,
+        )  # fmt: skip
         people = (
-            self._hold,
-            self._release,
-            self._move,
-            self._modify,
-            self._rank,
-            self._delete,
-            self._redate,
-            self._promise,
-            self._met,
-            self._never,
-            self._part,
-            self._hold_some,
-            self._release_some,
-        )
+            self._hold, self._release, self._move, self._modify, self._rank, self._delete, self._redate,
+            self._promise, self._met, self._never, self._part, self._hold_some, self._release_some,
+        )  # fmt: skip
         site = (self._submit_array, self._due, self._configure, self._correct, self._shift, self._other)
-        steps = (*submitting, *attempts, *people, *site)
+        steps = (*(self.submit,) * 8, *attempts, *people, *site)
         for _ in range(events):
             self._random.choice(steps)()
             self._end_arrays()
@@ -220,9 +193,8 @@ class Story(ArraySteps):
 
     def _end(self) -> None:
         for r in self._some(State.RUNNING, State.SUSPENDED, State.EXITING)[:1]:
-            self.tell(
-                ev.Ended(r.seq, r.attempts, "exit", exit_status=self._random.randrange(3), used=self._used())
-            )
+            status, used = self._random.randrange(3), self._used()
+            self.tell(ev.Ended(r.seq, r.attempts, "exit", exit_status=status, used=used))
 
     def _redate(self) -> None:
         seqs = tuple(r.seq for r in self._some(*BEFORE_START))
@@ -280,9 +252,8 @@ class Story(ArraySteps):
     def _memory(self) -> None:
         running = self._some(State.RUNNING)
         held = tuple((r.seq, self._random.randrange(1 << 30)) for r in running)
-        self.tell(
-            ev.PressureChanged(self._random.choice(("high", "calm")), 91.5, "91 % in use", held, 1 << 35)
-        )
+        level = self._random.choice(("high", "calm"))
+        self.tell(ev.PressureChanged(level, 91.5, "91 % in use", held, 1 << 35))
         for r in running[:1]:
             self.tell(ev.Suspended(r.seq, r.attempts, "swap", text="its memory gives way"))
             if self._random.random() < 0.5:
@@ -340,17 +311,50 @@ class Story(ArraySteps):
         self.tell(ev.Alarm("large", "too slow", Instant(self._at - 5)))
         self.tell(ev.ResourceChanged("nfs", self._random.choice(("ok", "broken")), "stale handle"))
         self.tell(ev.PressureChanged(self._random.choice(("calm", "high")), 91.5, "", ((1, 5),)))
-        self.tell(Promised("rest", str(self._random.randrange(3)), self._random.choice((1, [2], None))))
+        self.tell(ev.Promised("rest", str(self._random.randrange(3)), self._random.choice((1, [2], None))))
         attempts = tuple((r.seq, r.attempts + 1) for r in self._some(*BEFORE_START)[:1])
         self.tell(ev.Restored("a backup", self.site.next_seq + self._random.randrange(2), attempts))
         self.tell(ev.DaemonStarted(Instant(self._at), False))
         day = f"2026-03-{self._random.randrange(1, 32):02d}"
-        used = ((3, Used(5, 6, 7)),)
-        self.tell(
-            ev.Reported(
-                day, self.site.n, Instant(self._at), ("night.json",), 2, used, ((3, "LIMIT", "q", "full"),)
-            )
-        )
+        why, used = ((3, "LIMIT", "q", "full"),), ((3, Used(5, 6, 7)),)
+        self.tell(ev.Reported(day, self.site.n, Instant(self._at), ("night.json",), 2, used, why))
+
+    # ------------------------------------------------------------ arrays
+
+    def _submit_array(self) -> None:
+        self.submit(array=ArraySpec(((1, 9, 2), (20, 22, 1)), self._random.choice((None, 2))))
+
+    def _some_of(self, array: Request) -> indices.Runs:
+        """Indices of an array that have not begun."""
+        assert array.array is not None
+        left = list(indices.each(array.array.left))
+        return indices.of(self._random.sample(left, min(len(left), self._random.choice((1, 2, 9)))))
+
+    def _arrays(self) -> list[Request]:
+        found = [r for r in self.site.requests.values() if r.array is not None and r.array.left]
+        return self._random.sample(found, min(len(found), 1))
+
+    def _part(self) -> None:
+        for array in self._arrays():
+            self.tell(ev.Parted(array.seq, self._some_of(array)))
+
+    def _hold_some(self) -> None:
+        for array in self._arrays():
+            letter = self._random.choice("uos")
+            self.tell(ev.Held((array.seq,), letter, "op", indices=self._some_of(array)))
+
+    def _release_some(self) -> None:
+        for array in self._arrays():
+            self.tell(ev.Released((array.seq,), "uos", "op", indices=self._some_of(array)))
+
+    def _end_arrays(self) -> None:
+        for request in list(self.site.requests.values()):
+            state = request.array
+            if state is not None and not state.left and request.seq not in self.site.members:
+                if state.begun:
+                    self.tell(ev.Ended(request.seq, 0, "exit", exit_status=state.worst))
+                else:
+                    self.tell(ev.Deleted(request.seq, "anne"))
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 import os
 import sqlite3
+from contextlib import suppress
+from itertools import count
 
 import pytest
 
@@ -67,13 +69,10 @@ def test_only_the_newest_are_kept_and_only_after_the_new_one_is_checked(told, pa
 
 
 def test_a_backup_that_is_given_up_leaves_nothing(told, path):
-    class Enough(Exception):
-        pass
-
     def stop():
-        raise Enough
+        raise Killed
 
-    with pytest.raises(Enough):
+    with pytest.raises(Killed):
         copies.back_up(path, NOON, 3, go_on=stop)
     assert list(places.backups(path).iterdir()) == []
 
@@ -143,6 +142,23 @@ def test_the_note_names_what_was_started_or_ended_since(path, tell_story):
     assert note.next_seq == new + 1
 
 
+def test_the_note_names_indices_that_began_since(path, tell_story):
+    """They are no requests in the backup: their array has them still, and would start them again."""
+    with SqliteJournal.open(path) as journal:
+        story = tell_story(journal)
+        array = story.submit(held=False, eligible=None, after=(), array=ArraySpec(((1, 9, 1),)))
+        story.tell(ev.Starting(member(array, 1), 1, (0,)))
+        story.commit()
+        file = copies.back_up(path, NOON, 7)
+        story.tell(ev.Starting(member(array, 2), 1, (1,)))
+        story.tell(ev.Starting(member(array, 3), 1, (2,)))
+        story.tell(ev.Ended(member(array, 3), 1, "exit", 0))
+        story.commit()
+    restoring.restore(path, file, "x")
+    note = restoring.rewound(path)
+    assert note.attempts == {member(array, 2): 1, member(array, 3): 1}
+
+
 @pytest.mark.parametrize("log", [False, True], ids=["closed", "with its log"])
 def test_a_damaged_database_is_replaced_and_kept_as_it_was(told, path, log):
     file = copies.back_up(path, NOON, 7)
@@ -199,6 +215,24 @@ def test_a_database_that_was_not_closed_is_restored_with_its_log(tmp_path, tell_
     journal.close()
 
 
+class Killed(BaseException):
+    pass
+
+
+def kill_at_rename(monkeypatch, when, path, file):
+    """A restore that is killed at the first rename for which ``when`` is true."""
+
+    def replace(old, new, real=os.replace):
+        if when(old):
+            raise Killed
+        real(old, new)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", replace)
+        with suppress(Killed):
+            restoring.restore(path, file, "x")
+
+
 @pytest.mark.parametrize("at", range(6))
 def test_a_restore_killed_at_any_rename_loses_nothing_and_is_finished_by_another(
     path, tell_story, same_site, monkeypatch, at
@@ -209,24 +243,8 @@ def test_a_restore_killed_at_any_rename_loses_nothing_and_is_finished_by_another
         file = copies.back_up(path, NOON, 7)
         then = journal.load()
         story.go_on(60)
-    real, count = os.replace, 0
-
-    class Killed(BaseException):
-        pass
-
-    def replace(*names):
-        nonlocal count
-        count += 1
-        if count > at:
-            raise Killed
-        real(*names)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", replace)
-        try:
-            restoring.restore(path, file, "x")
-        except Killed:
-            pass
+    calls = count()
+    kill_at_rename(monkeypatch, lambda _: next(calls) >= at, path, file)
     if places.restoring(path).exists():
         with pytest.raises(StoreError, match="a restore was begun and not finished"):
             load(path)
@@ -248,20 +266,7 @@ def test_a_restore_killed_before_the_log_was_put_aside_is_finished_beside_the_sa
     file = copies.back_up(path, NOON, 7)
     then = journal.load()
     story.go_on(20)  # lives in the log
-    real = os.replace
-
-    class Killed(BaseException):
-        pass
-
-    def replace(old, new):
-        if str(old).endswith("nqs.db-wal"):
-            raise Killed
-        real(old, new)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", replace)
-        with pytest.raises(Killed):
-            restoring.restore(path, file, "x")
+    kill_at_rename(monkeypatch, lambda old: str(old).endswith("nqs.db-wal"), path, file)
     kept = path.with_name("nqs.db.before-restore-x")
     assert restoring.restore(path, file, "y").kept == kept
     assert {each.name.removesuffix("-shm") for each in path.parent.glob("*before-restore*")} == {
@@ -305,23 +310,6 @@ def test_settings_are_read_without_the_daemon(sqlite, path, tell_story):
         story.tell(ev.SettingsChanged((ev.Change("set", "backup/keep", 3),), "root"))
         story.commit()
         assert reader.settings("backup").keep == 3
-
-
-def test_the_note_names_indices_that_began_since(path, tell_story):
-    """They are no requests in the backup: their array has them still, and would start them again."""
-    with SqliteJournal.open(path) as journal:
-        story = tell_story(journal)
-        array = story.submit(held=False, eligible=None, after=(), array=ArraySpec(((1, 9, 1),)))
-        story.tell(ev.Starting(member(array, 1), 1, (0,)))
-        story.commit()
-        file = copies.back_up(path, NOON, 7)
-        story.tell(ev.Starting(member(array, 2), 1, (1,)))
-        story.tell(ev.Starting(member(array, 3), 1, (2,)))
-        story.tell(ev.Ended(member(array, 3), 1, "exit", 0))
-        story.commit()
-    restoring.restore(path, file, "x")
-    note = restoring.rewound(path)
-    assert note.attempts == {member(array, 2): 1, member(array, 3): 1}
 
 
 def exchanged_for_a_link(draft, precious):

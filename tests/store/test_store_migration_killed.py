@@ -60,18 +60,15 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Site:
         return journal.load()
 
 
-@pytest.mark.parametrize(
-    ("part", "number"), [("backup", 0), ("steps", 0), ("steps", 1), ("steps", 2), ("steps", 5), ("steps", 9)]
-)
+@pytest.mark.parametrize(("part", "number"), [("backup", 0), ("steps", 0), ("steps", 2), ("steps", 9)])
 def test_a_migration_killed_half_way_is_begun_again_and_nothing_is_lost(
     tmp_path, whole, part, number, same_site
 ):
     path = unpack(tmp_path).home / "nqs.db"
     before, old = rows(path), format_of(path)
-    for _ in range(2):
-        killed(path, part, number)
-        assert format_of(path) == old
-        assert rows(path) == before
+    killed(path, part, number)
+    assert format_of(path) == old
+    assert rows(path) == before
     with SqliteJournal.open(path) as journal:
         same_site(journal.load(), whole)
     assert format_of(path) == migrations.VERSION

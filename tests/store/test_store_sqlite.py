@@ -33,15 +33,39 @@ def test_commits_wait_for_the_disk(sqlite):
     assert pragma == {"journal_mode": "wal", "synchronous": 2}
 
 
-WRITER = """
-import sys
+PREAMBLE = """
+import os, resource, signal, sys
 from pathlib import Path
 from nqspy.engine import lifecycle
 from nqspy.model import events as ev
 from nqspy.model.requests import Spec
-from nqspy.ports import Batch
+from nqspy.ports import Batch, CommitFailed
 from nqspy.store.journal import SqliteJournal
-journal = SqliteJournal.open(Path(sys.argv[1]))
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+path = Path(sys.argv[1])
+journal = SqliteJournal.open(path)
+def commit(*texts):
+    site, recorded = journal.load(), []
+    for text in texts:
+        recorded.append(ev.Recorded(site.n + 1, site.n, ev.Alarm("x", text)))
+        lifecycle.apply(site, recorded[-1])
+    journal.commit(Batch(recorded), site)
+def limit(size):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+def attempt(*texts):
+    try:
+        commit(*texts)
+    except CommitFailed as error:
+        print(error, flush=True)
+"""
+
+
+def run(script, *words):
+    return subprocess.run([sys.executable, "-c", PREAMBLE + script, *map(str, words)], capture_output=True,
+                          text=True, check=False)  # fmt: skip
+
+
+WRITER = """
 site = journal.load()
 while True:
     batch = Batch()
@@ -59,9 +83,8 @@ while True:
 def test_a_killed_writer_loses_nothing_it_acknowledged(path):
     seen = 0
     for _ in range(3):
-        writer = subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True
-        )
+        words = [sys.executable, "-c", PREAMBLE + WRITER, str(path)]
+        writer = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
         for _ in range(40):
             seen = int(writer.stdout.readline())
         writer.send_signal(signal.SIGKILL)
@@ -95,116 +118,57 @@ def test_a_full_database_refuses_the_group_and_works_again_with_room(sqlite, tel
 
 
 FULL_DISK = """
-import resource, signal, sys
-from pathlib import Path
-from nqspy.engine import lifecycle
-from nqspy.model import events as ev
-from nqspy.model.site import Site
-from nqspy.ports import Batch, CommitFailed
-from nqspy.store.journal import SqliteJournal
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-journal = SqliteJournal.open(Path(sys.argv[1]))
-site = Site()
-def commit(text):
-    recorded = ev.Recorded(site.n + 1, site.n, ev.Alarm("x", text))
-    lifecycle.apply(site, recorded)
-    journal.commit(Batch([recorded]), site)
 commit("small")
-resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
-try:
-    commit("big" * 100_000)
-except CommitFailed as error:
-    print(error)
-resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-site = journal.load()
+limit(100_000)
+attempt("big" * 100_000)
+limit(resource.RLIM_INFINITY)
 commit("after")
 print([recorded.event.text for recorded in journal.events()])
 """
 
 
 def test_a_write_that_the_system_refuses_leaves_the_journal_usable(path):
-    done = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, str(path)], capture_output=True, text=True, check=True
-    )
-    refused, kept = done.stdout.splitlines()
+    refused, kept = run(FULL_DISK, path).stdout.splitlines()
     assert refused.startswith(f"nothing was written to {path}: the disk")
     assert kept == "['small', 'after']"
 
 
 NOTHING_MORE = """
-import os, resource, signal, sys
-from pathlib import Path
-from nqspy.engine import lifecycle
-from nqspy.model import events as ev
-from nqspy.ports import Batch, CommitFailed
-from nqspy.store.journal import SqliteJournal
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-path = Path(sys.argv[1])
-journal = SqliteJournal.open(path)
-def commit(*texts):
-    site = journal.load()
-    recorded = []
-    for text in texts:
-        recorded.append(ev.Recorded(site.n + 1, site.n, ev.Alarm("x", text)))
-        lifecycle.apply(site, recorded[-1])
-    journal.commit(Batch(recorded), site)
 commit("before")
-log = os.path.getsize(f"{path}-wal")
-resource.setrlimit(resource.RLIMIT_FSIZE, (log, resource.RLIM_INFINITY))
+limit(os.path.getsize(f"{path}-wal"))
 for _ in range(3):
-    try:
-        commit(*["x" * 500] * 50)
-    except CommitFailed as error:
-        print(error)
+    attempt(*["x" * 500] * 50)
     print(journal.load().n)
-resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+limit(resource.RLIM_INFINITY)
 commit("after")
 print([recorded.event.text for recorded in journal.events()])
 """
 
 
 def test_the_site_is_read_again_while_the_disk_takes_nothing_at_all(path):
-    words = [sys.executable, "-c", NOTHING_MORE, str(path)]
-    *refused, kept = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+    *refused, kept = run(NOTHING_MORE, path).stdout.splitlines()
     assert [line.startswith(f"nothing was written to {path}") for line in refused] == [True, False] * 3
     assert refused[1::2] == ["1", "1", "1"]
     assert kept == "['before', 'after']"
 
 
 NO_SYNC = """
-import os, signal, sys
-from pathlib import Path
 from nqspy.daemon.failpoints import refuse_syncs
-from nqspy.engine import lifecycle
-from nqspy.model import events as ev
-from nqspy.ports import Batch, CommitFailed
-from nqspy.store.journal import SqliteJournal
 from nqspy.store.reader import Reader
-path = Path(sys.argv[1])
-journal = SqliteJournal.open(path)
-def commit(text):
-    site = journal.load()
-    recorded = ev.Recorded(site.n + 1, site.n, ev.Alarm("x", text))
-    lifecycle.apply(site, recorded)
-    journal.commit(Batch([recorded]), site)
 commit("before")
 reader = Reader(path).__enter__() if sys.argv[2] == "read" else None
 if reader:
     reader.problems()
 refuse_syncs()
 for text in ("small", "large" * 30_000, "last"):
-    try:
-        commit(text)
-    except CommitFailed as error:
-        print(error, flush=True)
+    attempt(text)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
 @pytest.mark.parametrize("others", ["read", "alone"])
 def test_what_the_disk_would_not_confirm_is_not_there_after_a_crash_either(path, others):
-    words = [sys.executable, "-c", NO_SYNC, str(path), others]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = run(NO_SYNC, path, others)
     assert done.returncode == -signal.SIGKILL, done.stderr
     refused = done.stdout.splitlines()
     assert len(refused) == 3, "each of them was told that nothing was written"
@@ -237,23 +201,19 @@ def test_a_connection_that_broke_is_replaced(sqlite, tell_story, same_site):
     same_site(story.site, sqlite.load())
 
 
-def test_a_text_that_is_no_text_refuses_its_group(sqlite, tell_story):
+def crash():
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(("name", "failpoint", "raised"),
+                         [("\udcff", None, CommitFailed), ("job", crash, KeyboardInterrupt)])  # fmt: skip
+def test_a_bad_text_or_a_crash_before_the_commit_leaves_nothing_of_the_group(
+    sqlite, tell_story, name, failpoint, raised
+):
     story = tell_story(sqlite)
-    story.submit(name="\udcff")
-    with pytest.raises(CommitFailed, match="cannot be written"):
-        sqlite.commit(story.batch, story.site)
-    assert sqlite.load().n == len(story.history)
-
-
-def test_a_crash_before_the_commit_leaves_nothing_of_the_group(sqlite, tell_story):
-    story = tell_story(sqlite)
-
-    def crash():
-        raise KeyboardInterrupt
-
-    sqlite.failpoint = crash
-    story.submit()
-    with pytest.raises(KeyboardInterrupt):
+    sqlite.failpoint = failpoint
+    story.submit(name=name)
+    with pytest.raises(raised):
         sqlite.commit(story.batch, story.site)
     assert sqlite.load().n == len(story.history)
 
