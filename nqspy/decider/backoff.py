@@ -68,7 +68,9 @@ class Backoff:
         call = call if call is not None and call.exit in exits else None
         self.losses += 1
         self._row.append(call.owner if call is not None else "")
-        self._until = time.monotonic() + self._length()
+        beyond = len(self._row) - DEADLY
+        pause = 0.0 if beyond <= 0 else min(2.0 ** (beyond - 1), LONGEST_PAUSE)
+        self._until = time.monotonic() + pause
         if _weight(self._row) >= GIVE_UP:
             text = f"the process of the user exits was lost {len(self._row)} times in a row, last: {how}"
             return self._leave_out(tuple(exits), call, f"{text}; all exits are left out")
@@ -76,7 +78,9 @@ class Backoff:
             return Loss("", "", None, f"the process of the user exits was lost: {how}", ())
         about = f" about {call.owner}" if call.owner and call.seq is None else ""
         text = f"{call.hook}{about} ended the process of the exits: {how}"
-        self._spare(call, now, text)
+        self.spares = [each for each in self.spares if Mark(each.at).holds(now)]
+        if call.subject is not None:
+            self.spares.append(Spare(call.exit, call.hook, call.subject, now, text))
         owners = self._owners_lost_on(call)
         if max(len(set(owners) - {""}), owners.count("")) >= DEADLY:
             return self._leave_out((call.exit,), call, f"{text}; for the second time within an hour")
@@ -85,11 +89,6 @@ class Backoff:
         elif owners.count(call.owner) >= DEADLY:
             text += self._rest(call.owner, [call.exit], now)
         return Loss(call.exit, call.hook, call.seq, text, ())
-
-    def _spare(self, call: Call, now: Instant, text: str) -> None:
-        self.spares = [each for each in self.spares if Mark(each.at).holds(now)]
-        if call.subject is not None:
-            self.spares.append(Spare(call.exit, call.hook, call.subject, now, text))
 
     def _rest(self, owner: str, exits: list[str], now: Instant) -> str:
         """These exits are not asked about this owner's requests for a while; a clause that says so."""
@@ -113,10 +112,6 @@ class Backoff:
         known = [each for each in self._died.get(call.exit, ()) if now - each[0] < HOUR]
         self._died[call.exit] = [*known, (now, call.owner)]
         return [owner for _, owner in self._died[call.exit]]
-
-    def _length(self) -> float:
-        beyond = len(self._row) - DEADLY
-        return 0.0 if beyond <= 0 else float(min(2.0 ** (beyond - 1), LONGEST_PAUSE))
 
     def dump(self) -> dict[str, Any]:
         """What outlives the daemon, as JSON has it; workers lost at real times since the epoch."""

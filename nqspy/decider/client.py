@@ -11,13 +11,11 @@ from typing import Any
 from nqspy.core.no_exits import NoExits
 from nqspy.decider import messages, plans, sandbox
 from nqspy.decider.backoff import Backoff, Loss, named, standstill
-from nqspy.decider.heartbeat import Call
 from nqspy.decider.orders import Answer, OpenOrders, PassAsked, W, answer_within, nothing
-from nqspy.decider.process import FromWorker, LoadingBeside, WorkerEnded, WorkerPipes, WorkerProcess
+from nqspy.decider.process import FromWorker, WorkerEnded, WorkerPipes, WorkerProcess
 from nqspy.decider.registry import ExitRegistry
 from nqspy.decider.saved_state import AT_END, SavedState
-from nqspy.decider.stopwatch import LOOK_AHEAD, part_of
-from nqspy.decider.worker import WorkerTask, digests, names
+from nqspy.decider.worker import LOOK_AHEAD, WorkerTask, digests, names, part_of
 from nqspy.engine.decider import AtOnce
 from nqspy.engine.inputs import Between, Decision
 from nqspy.engine.look_ahead import LookAhead, Outlook, unknown
@@ -73,7 +71,7 @@ class DeciderClient:
         self._plain = AtOnce(NoExits())
         self.worker: WorkerProcess | None = None
         self.sources: tuple[Source, ...] = ()
-        self.loading: LoadingBeside | None = None
+        self.loading: Any = None  # a `loading.Loading`: files that are loaded beside the worker
         self.later_events: list[ev.Recorded] = []
         self._events: list[ev.Recorded] = []
         self._ids = count(1)
@@ -179,7 +177,8 @@ class DeciderClient:
             self.folder, sources, site, spares, rests, listing or [], self.saved.read(), forgiving
         )
         self.saved.born()
-        return WorkerProcess(self._name, work, box, self._hear)
+        put = self._put  # called in the worker's own thread
+        return WorkerProcess(self._name, work, box, lambda process, what: put(FromWorker(process, what)))
 
     def _ready(self) -> WorkerProcess | None:
         """The worker, forked anew where there is none; None while it may not be."""
@@ -224,10 +223,6 @@ class DeciderClient:
         if self._events and self.worker is not None:
             self.worker.send(messages.follow_events(self._events))
             self._events.clear()
-
-    def _hear(self, process: WorkerProcess, what: Any) -> None:
-        """In the worker's own thread."""
-        self._put(FromWorker(process, what))
 
     def start_query(self, order: messages.Order) -> Answer:
         """Has the worker told an order; its answer comes in the future, None where no worker can be had."""
@@ -275,16 +270,12 @@ class DeciderClient:
         self._forget_answered()
         return self.worker is None or bool(self._open)
 
-    @property
-    def _asked_id(self) -> int:
-        return self._asked.id if self._asked is not None else 0
-
     # ------------------------------------------------------------ what comes back
 
     def take(self, heard: FromWorker) -> Decision | None:
         """What a worker said, or that it has gone; a plan (or that there will be none) is for the engine."""
         if heard.process is None:
-            return self._nothing() if heard.id == self._asked_id and heard.id else None
+            return self._nothing() if self._asked is not None and heard.id == self._asked.id else None
         if heard.process is not self.worker:
             if self.loading is not None:
                 self.loading.hear(heard.process, heard.what)
@@ -369,13 +360,13 @@ class DeciderClient:
         now, call = time.monotonic(), worker.heartbeat.read()
         if call is not None and call.since != self._seen[0]:
             self._seen = (call.since, now)
-        if call is not None and now - self._seen[1] >= SEEN and call.age() > self._limit(call):
+        limit = LOAD
+        if call is not None and call.hook != "load":
+            limit = self.registry.settings_of(call.exit).budget / 100 + GRACE
+        if call is not None and now - self._seen[1] >= SEEN and call.age() > limit:
             worker.kill(f"it did not come back within {call.age():.1f} s")
         elif self._open.age() > PASS:
             worker.kill(f"it did not answer within {PASS:.0f} s")
-
-    def _limit(self, call: Call) -> float:
-        return LOAD if call.hook == "load" else self.registry.settings_of(call.exit).budget / 100 + GRACE
 
     # ------------------------------------------------------------ settings
 

@@ -7,7 +7,7 @@ from nqspy.core.no_exits import NoExits
 from nqspy.decider import messages
 from nqspy.decider.client import SILENT, DeciderClient
 from nqspy.decider.orders import answer_within
-from nqspy.decider.stopwatch import LOOK_AHEAD, part_of
+from nqspy.decider.worker import LOOK_AHEAD, part_of
 from nqspy.engine.inputs import Between
 from nqspy.engine.look_ahead import LookAhead, Outlook, unknown
 from nqspy.model.errors import Refusal

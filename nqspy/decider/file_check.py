@@ -1,18 +1,125 @@
-"""Tries a candidate file in a worker without rights: for `nqspy exits check` and `nqspy doctor`."""
+"""Tries a candidate file in a worker without rights, each hook once on a small site that is made up: for
+`nqspy exits check` and `nqspy doctor`."""
 
 import logging
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
-from nqspy.core.sight import FIELDS, HANDED
-from nqspy.decider import made_up_site, messages, sandbox
+from nqspy.core.draft import Draft
+from nqspy.core.sight import FIELDS, HANDED, handed, seen
+from nqspy.decider import messages, sandbox
 from nqspy.decider.client import LOAD
 from nqspy.decider.process import WorkerPipes, WorkerProcess
+from nqspy.decider.worker import SentRequest, read_only
+from nqspy.engine.lifecycle import apply
+from nqspy.model import events as ev
+from nqspy.model.ids import HOUR, Instant
 from nqspy.model.machine import Deciding
+from nqspy.model.requests import Ask, Request, Spec, State
+from nqspy.model.site import Site
+from nqspy.report import night
 from nqspy.userexit.inspection import inspect_module
 from nqspy.userexit.loader import LoadError, Source, load_source, read_file
+from nqspy.userexit.site_exits import SiteExits
+
+NOW = Instant(1_772_485_200_000)
+"""An evening in March 2026."""
+BOUNDS = night.Bounds(date(2026, 3, 2), Instant(NOW - 2 * HOUR), NOW, None)
+OWNERS = ("anne", "anne", "ben", "ben")
+SCRIPT = b"#QSUB -lT 600\n./model input.dat\n"
+
+
+def made_up_site() -> tuple[Site, list[ev.Recorded]]:
+    """Two queues and a pipe queue, a group; anne's first request runs, her second and ben's wait, another has
+    failed. And what has happened so far."""
+    made, history = Site(host="sample"), list[ev.Recorded]()
+    batch = {"kind": "batch", "priority": 10, "enabled": True, "started": True}
+    changes = (
+        *(ev.Change("create", f"queue/{name}", batch) for name in ("night", "express")),
+        ev.Change("create", "queue/batch", batch | {"kind": "pipe", "destinations": ["express", "night"]}),
+        ev.Change("create", "group/d1", {"share": 60, "members": ["anne", "ben"]}),
+    )
+    happened = [
+        ev.MachineFound((0, 1, 2, 3), 8 << 30, "sample"),
+        ev.SettingsChanged(changes),
+        *(ev.Submitted(seq, _spec(who), "night", "queued") for seq, who in enumerate(OWNERS, 1)),
+        *(kind(seq, 1, (seq,)) for seq in (1, 4) for kind in (ev.Starting, ev.Started)),
+        ev.Ended(4, 1, "exit", 1),
+    ]
+    for event in happened:
+        history.append(ev.Recorded(made.n + 1, Instant(NOW - HOUR + made.n), event))
+        apply(made, history[-1])
+    return made, history
+
+
+def _spec(owner: str) -> Spec:
+    return Spec(
+        owner=owner, uid=1000, name="model", queue="night", script="", environment="", workdir="/home/sample",
+        gid=100, name_given=True, group="d1", args=("input.dat",),
+        ask=Ask(cpu=600_000, memory=64 << 20, wall=1_200_000),
+    )  # fmt: skip
+
+
+def _run_hooks(source: Source) -> Iterator[str]:
+    """One line for each hook that fails on the sample."""
+    exits, name = SiteExits(source.path.parent, sources=(source,)), source.path.stem
+    made, history = made_up_site()
+    for hook in exits.listing()[0]["hooks"]:
+        exits.begin(made)
+        failed = _decide(exits, made, hook) if hook in _DECIDE else _give_notice(exits, made, history, hook)
+        for text in failed:
+            yield f"{Path(*source.path.parts[-2:])}: {text} ({hook} of {name} on a made-up request)"
+
+
+def _decide(exits: SiteExits, made: Site, hook: str) -> Iterator[str]:
+    _DECIDE[hook](exits, made, Draft(made, NOW, exits, {}))
+    for failure in exits.failures():
+        yield failure.text
+
+
+def _submit(exits: SiteExits, made: Site, draft: Draft) -> None:
+    request = Request(made.next_seq, _spec("anne"), "batch", State.ARRIVING, NOW, NOW)
+    exits.submit(handed(request, draft, SCRIPT), draft.view)
+
+
+_DECIDE: dict[str, Any] = {
+    "jobselect": lambda exits, made, draft: exits.jobselect(seen(made.requests[2], draft), draft.view),
+    "elected": lambda exits, made, draft: exits.elected(seen(made.requests[2], draft), draft.view),
+    "shrpri": lambda exits, made, draft: exits.shrpri("anne", "d1", draft.view),
+    "route": lambda exits, made, draft: exits.route(
+        seen(made.requests[2], draft), ("express", "night"), draft.view
+    ),
+    "submit": _submit,
+}
+
+
+def _give_notice(exits: SiteExits, made: Site, history: list[ev.Recorded], hook: str) -> Iterator[str]:
+    """A notice may do what it has no right to here: that is no failure."""
+    request = seen(made.requests[1], Draft(made, NOW, exits, {}))
+    arguments: dict[str, Any] = {
+        "request": SentRequest({name: getattr(request, name) for name in FIELDS}),
+        "old": "day", "new": "night",
+    }  # fmt: skip
+    if hook == "night_report":
+        arguments["report"] = read_only(night.night_report(history, made, BOUNDS, NOW))
+    for failure in exits.notify(hook, **arguments):
+        text = failure.text.removeprefix(f"{hook}: ")
+        if text.partition(":")[0] not in _RIGHTS:
+            yield text
+
+
+def _below(kind: type[OSError]) -> Iterator[str]:
+    yield kind.__name__
+    each: type[OSError]
+    for each in kind.__subclasses__():
+        yield from _below(each)
+
+
+_RIGHTS = frozenset(_below(OSError))
 
 
 class _Trial(Struct, frozen=True):
@@ -33,7 +140,7 @@ def _problems(source: Source) -> Iterator[str]:
     seen = list(inspect_module(module, source.text, FIELDS, HANDED))
     yield from (str(LoadError(source.path, line, text)) for line, text in seen)
     if not seen:
-        yield from made_up_site.run(source)
+        yield from _run_hooks(source)
 
 
 def problems_of(file: Path) -> list[str]:

@@ -27,7 +27,7 @@ class Loading:
         self.client, self.strict = client, strict
         self.process: WorkerProcess | None = None
         self.done = False
-        self._over: Callable[[], None] = _nothing
+        self._over: Callable[[], None] = lambda: None
         self._said: messages.ExitsLoaded | None = None
         found, self.problems = read_folder(client.folder, owner_of(client.folder))
         self.sources = tuple(found)
@@ -139,10 +139,6 @@ class Loading:
         """Why it cannot count, all or none: one line."""
         problems = self.problems or (self._said.unfit if self._said is not None else [])
         return unloadable(problems) if problems else None
-
-
-def _nothing() -> None:
-    """Nobody waits for it."""
 
 
 def load(client: DeciderClient) -> None:

@@ -5,6 +5,8 @@ whatever does not fit counts as a failure of the worker.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar
 
 import msgspec
@@ -159,19 +161,6 @@ class GiveNotice(Order, tag="tell"):
     arguments: dict[str, Any]
 
 
-Orders = (
-    FollowEvents
-    | AskPass
-    | AskSubmit
-    | AskRoute
-    | AskShares
-    | AskOutlooks
-    | AskStarts
-    | AskTrace
-    | AskState
-    | GiveNotice
-)
-
 # ---------------------------------------------------------------- what the worker says
 
 
@@ -320,14 +309,11 @@ class OutOfStep(WorkerMessage, tag="behind"):
     text: str
 
 
-WorkerMessages = (
-    ExitsLoaded | PlanMade | SubmitAnswered | RouteAnswered | SharesAnswered | OutlooksMade
-    | StartsMade | TraceAnswered | StateAnswered | NoticeGiven | ExitsTried | OrderFailed | OutOfStep
-)  # fmt: skip
-
 _encoder = msgspec.msgpack.Encoder()
-_orders = msgspec.msgpack.Decoder(Orders)
-_messages = msgspec.msgpack.Decoder(WorkerMessages)
+_orders: msgspec.msgpack.Decoder[Order] = msgspec.msgpack.Decoder(reduce(or_, Order.__subclasses__()))
+_messages: msgspec.msgpack.Decoder[WorkerMessage] = msgspec.msgpack.Decoder(
+    reduce(or_, WorkerMessage.__subclasses__())
+)
 _rows = msgspec.msgpack.Decoder(list[dict[str, Any]])
 
 
@@ -342,24 +328,17 @@ def encode(message: Order | WorkerMessage) -> bytes:
     return len(body).to_bytes(4, "big") + body
 
 
-def order_of(body: bytes) -> Orders:
+def order_of(body: bytes) -> Order:
     """What the daemon said."""
-    order: Orders = _orders.decode(body)
-    return order
+    return _orders.decode(body)
 
 
-def message_of(body: bytes) -> WorkerMessages:
+def message_of(body: bytes) -> WorkerMessage:
     """What the worker said. Raises BadWorkerMessage."""
     try:
-        answer: WorkerMessages = _messages.decode(body)
+        return _messages.decode(body)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise BadWorkerMessage(f"its answer cannot be read: {error}") from None
-    return answer
-
-
-def trace_answered(id: int, rows: Listing) -> TraceAnswered:
-    """Answers of the exits as they are sent."""
-    return TraceAnswered(id, packed(rows))
 
 
 def follow_events(events: Sequence[ev.Recorded]) -> FollowEvents:

@@ -79,11 +79,8 @@ def _known(reach: Sequence[Reach]) -> Iterator[Reach]:
     _check(each.reason for each in reach)
     for each in reach:
         if is_sound(each):
-            yield each if _is_moment(each.reason.until) else replace(each, reason=_timeless(each.reason))
-
-
-def _timeless(reason: Reason) -> Reason:
-    return reason if reason.until is None else replace(reason, until=None)
+            timeless = _is_moment(each.reason.until) or each.reason.until is None
+            yield each if timeless else replace(each, reason=replace(each.reason, until=None))
 
 
 def known_failures(failures: Sequence[ExitFailure], exits: Collection[str]) -> tuple[ExitFailure, ...]:

@@ -13,7 +13,7 @@ import time
 import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 from msgspec import Struct
 
@@ -41,7 +41,7 @@ class WorkerPipes:
         self._orders, self._answers = orders, answers
         self.heartbeat = heartbeat
 
-    def take(self) -> messages.Orders:
+    def take(self) -> messages.Order:
         """The next order; waits for it. Ends the process when the daemon has gone."""
         return messages.order_of(self._read(int.from_bytes(self._read(4), "big")))
 
@@ -259,29 +259,13 @@ class FromWorker(Struct, frozen=True):
     id: int = 0
 
 
-class LoadingBeside(Protocol):
-    """Files that are loaded into another worker beside the one at work (`loading.Loading`)."""
-
-    def hear(self, process: WorkerProcess, what: Any) -> None:
-        """What a process said that is not the worker at work."""
-
-    def look(self) -> None:
-        """To be called each turn."""
-
-    def again(self) -> None:
-        """The site is another one: it is begun anew."""
-
-    def drop(self) -> None:
-        """It is not wanted."""
-
-
 class _Frames:
     """Puts messages together."""
 
     def __init__(self) -> None:
         self._data = bytearray()
 
-    def take(self, data: bytes) -> list[messages.WorkerMessages]:
+    def take(self, data: bytes) -> list[messages.WorkerMessage]:
         """What is complete now. Raises Nonsense."""
         self._data += data
         found = []
@@ -306,7 +290,7 @@ class _Lines:
         self._minute = 0.0
         self._count = 0
 
-    def take(self, data: bytes) -> list[messages.WorkerMessages]:
+    def take(self, data: bytes) -> list[messages.WorkerMessage]:
         """Logs what is complete."""
         *lines, rest = (self._rest + data).split(b"\n")
         self._rest = rest[-4096:]
@@ -341,8 +325,9 @@ def _live(
     try:
         # The frames below are the daemon's: they stay, so that nothing of it is finalised here.
         sandbox.enter(box, keep, pipes.heartbeat.address, printed, parent)
-        LOG.handlers[:] = []
-        _log_to_stderr()
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("%(message)s"))
+        LOG.handlers[:] = [handler]
         work(pipes)
         status = 0
     except BaseException as error:
@@ -352,11 +337,3 @@ def _live(
     finally:
         gc.disable()
         os._exit(status)
-
-
-def _log_to_stderr() -> None:
-    import logging
-
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(message)s"))
-    LOG.handlers[:] = [handler]

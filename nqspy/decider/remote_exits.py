@@ -83,9 +83,8 @@ class RemoteExits(NoExits):
         """The latest answers about a request since the worker was forked; empty where it does not answer."""
         if not self._client.needed:
             return []
-        return self._client.query(
-            messages.AskTrace(0, 0, seq), messages.trace_answered(0, []), QUESTION
-        ).read()
+        silent = messages.TraceAnswered(0, messages.packed([]))
+        return self._client.query(messages.AskTrace(0, 0, seq), silent, QUESTION).read()
 
     def failures(self) -> tuple[ExitFailure, ...]:
         """Failures since `begin`; taking them forgets them."""

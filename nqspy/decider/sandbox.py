@@ -1,22 +1,186 @@
-"""What a worker gives up before any code of the site runs in it: descriptors, shared memory, rights.
+"""What a worker gives up before any code of the site runs in it: descriptors, shared memory, rights, sockets,
+other processes.
 
+The kernel refuses sockets and other processes by a filter of system calls (seccomp(2)) and by Landlock
+(landlock(7)), both of which a process of any user may put on itself, for good and for all that it begins.
 Standard modules that site code usually imports are imported before: below a folder that the user without
 rights cannot read, they could not be found later.
 """
 
 import ctypes
+import errno
 import gc
 import importlib
 import os
 import pwd
 import resource
 import signal
+import struct
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from msgspec import Struct
 
-from nqspy.decider import syscalls
+_PR_SET_SECCOMP, _FILTER = 22, 2
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_VERSION = 1
+_MAKE_CHAR, _MAKE_BLOCK = 1 << 6, 1 << 11
+_WRITE_FILE, _TRUNCATE, _TRUNCATE_SINCE = 1 << 1, 1 << 14, 3
+_CHANGES = _WRITE_FILE | sum(1 << bit for bit in (4, 5, 7, 8, 9, 10, 12))
+"""Writing a file, removing one or a folder, making a folder, file, socket, FIFO or link."""
+_BENEATH = 1
+_ABSTRACT_SOCKETS, _SIGNALS = 1 << 0, 1 << 1
+_SCOPES_SINCE = 6
+_UNIX, _STREAM = 1, 1
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class _Machine(Struct, frozen=True):
+    """A kernel's numbers: of itself (``AUDIT_ARCH_…``), of the calls refused to everybody, of those that make
+    memory which others may map, and queues (``shared``), of clone(2), of those that make and join sockets;
+    ``other``: numbers from there on are those of another way to call it."""
+
+    arch: int
+    reach: tuple[int, ...]
+    shared: tuple[int, ...]
+    clone: int
+    socket: int
+    socketpair: int
+    join: tuple[int, ...]
+    other: int | None = None
+
+
+# reach: ptrace, process_vm_readv, process_vm_writev, unshare, setns, add_key, request_key, keyctl,
+# perf_event_open, bpf, userfaultfd, pidfd_getfd, io_uring_setup
+# shared: shmget, msgget, semget, mq_open, memfd_create, memfd_secret; join: connect, bind
+_NEW = (438, 425)
+_REACH = (117, 270, 271, 97, 268, 217, 218, 219, 241, 280, 282, *_NEW)
+_GENERIC = (_REACH, (194, 186, 190, 180, 279, 447), 220, 198, 199, (203, 200))
+_REACH_X86 = (101, 310, 311, 272, 308, 248, 249, 250, 298, 321, 323, *_NEW)
+_SHARED_X86 = (29, 68, 64, 240, 319, 447)
+_CLONE3 = 435
+_NAMESPACES = 0x7E02_0000
+"""Flags of clone(2) that make namespaces (``CLONE_NEW…``)."""
+_MACHINES = {
+    "x86_64": _Machine(0xC000003E, _REACH_X86, _SHARED_X86, 56, 41, 53, (42, 49), other=1 << 30),
+    "aarch64": _Machine(0xC00000B7, *_GENERIC),
+    "riscv64": _Machine(0xC00000F3, *_GENERIC),
+}
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_void_p))
+
+
+class _Beneath(ctypes.Structure):
+    _pack_ = 1
+    _fields_ = (("allowed", ctypes.c_uint64), ("parent", ctypes.c_int32))
+
+
+class _Ruleset(ctypes.Structure):
+    _fields_ = (("files", ctypes.c_uint64), ("net", ctypes.c_uint64), ("scoped", ctypes.c_uint64))
+
+
+def _restrict(*, all_sockets: bool, files: bool) -> None:
+    """Takes sockets and other processes from this process and all that it begins: every socket, and memory
+    that others may map, else those of this machine (``AF_UNIX``). ``files``: it changes none. Where the
+    kernel has none of it that is told on stderr.
+
+    Needs ``PR_SET_NO_NEW_PRIVS``. Raises OSError.
+    """
+    _keep_to_itself(nodes=all_sockets, files=files)
+    machine = _MACHINES.get(os.uname().machine)
+    if machine is None:
+        os.write(2, b"user exits are not kept from sockets: their numbers on this machine are not known\n")
+        return
+    code = b"".join(_filter(machine, all_sockets))
+    kept = ctypes.create_string_buffer(code, len(code))
+    program = _Program(len(code) // 8, ctypes.addressof(kept))
+    if _libc.prctl(_PR_SET_SECCOMP, _FILTER, ctypes.byref(program), 0, 0) != 0:
+        number = ctypes.get_errno()
+        if number not in (errno.EINVAL, errno.ENOSYS):
+            raise OSError(number, f"no filter of system calls: {os.strerror(number)}")
+        os.write(2, b"user exits are not kept from sockets: this kernel has no filter of system calls\n")
+
+
+def _keep_to_itself(*, nodes: bool, files: bool) -> None:
+    """Landlock: no tracing (nor reading and writing of memory by /proc) of processes outside, no signals to
+    them where the kernel knows that. ``nodes``: also where the kernel asks for some right over files to be
+    given up, which makes renames from folder to folder fail. ``files``: no file is changed but /dev/null."""
+    version = _libc.syscall(_CREATE_RULESET, None, 0, _VERSION)
+    scopes = _ABSTRACT_SOCKETS | _SIGNALS if version >= _SCOPES_SINCE else 0
+    given_up = _MAKE_CHAR | _MAKE_BLOCK if nodes else 0
+    if files:
+        given_up |= _CHANGES | (_TRUNCATE if version >= _TRUNCATE_SINCE else 0)
+    rules = _Ruleset(given_up, 0, scopes)
+    if version < 1 or not (rules.files or rules.scoped):
+        return  # an old kernel, or switched off: rights and Yama are what is left
+    size = ctypes.sizeof(_Ruleset) if scopes else 8
+    fd = _libc.syscall(_CREATE_RULESET, ctypes.byref(rules), size, 0)
+    if fd >= 0 and files:
+        null = os.open(os.devnull, os.O_PATH | os.O_CLOEXEC)
+        allowed = _Beneath(given_up & (_WRITE_FILE | _TRUNCATE), null)
+        _libc.syscall(_ADD_RULE, fd, _BENEATH, ctypes.byref(allowed), 0)
+        os.close(null)
+    if fd < 0 or _libc.syscall(_RESTRICT_SELF, fd, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"landlock: {os.strerror(ctypes.get_errno())}")
+    os.close(fd)
+
+
+def _filter(machine: _Machine, all_sockets: bool) -> Iterator[bytes]:
+    """The filter, an instruction of classic BPF each (struct sock_filter). What it refuses fails: EPERM."""
+    yield _load(4)
+    yield from _unless(machine.arch)
+    yield _load(0)
+    if machine.other is not None:
+        yield _op(0x35, machine.other, 0, 1)  # from there on
+        yield _refuse()
+    sockets = (machine.socket, machine.socketpair) if all_sockets else ()
+    for number in (*machine.reach, *(*machine.join, *machine.shared) * all_sockets, *sockets):
+        yield _op(0x15, number, 0, 1)
+        yield _refuse()
+    yield _op(0x15, _CLONE3, 0, 1)
+    yield _refuse(errno.ENOSYS)  # its flags cannot be looked at; the library calls clone then
+    yield _op(0x15, machine.clone, 0, 4)
+    yield _load(16)
+    yield _op(0x45, _NAMESPACES, 0, 1)
+    yield _refuse()
+    yield _allow()
+    if not all_sockets:
+        yield _op(0x15, machine.socket, 0, 4)
+        yield _load(16)
+        yield _op(0x15, _UNIX, 0, 1)
+        yield _refuse()
+        yield _allow()
+        yield _op(0x15, machine.socketpair, 0, 4)  # one of datagrams could be turned to another address
+        yield _load(24)
+        yield _op(0x54, 0xF)
+        yield _op(0x15, _STREAM, 1, 0)
+        yield _refuse()
+    yield _allow()
+
+
+def _unless(value: int) -> Iterator[bytes]:
+    yield _op(0x15, value, 1, 0)
+    yield _refuse()
+
+
+def _load(offset: int) -> bytes:
+    """A word of ``struct seccomp_data``: 0 the call's number, 4 the machine, 16 the first argument."""
+    return _op(0x20, offset)
+
+
+def _refuse(number: int = errno.EPERM) -> bytes:
+    return _op(0x06, 0x0005_0000 | number)
+
+
+def _allow() -> bytes:
+    return _op(0x06, 0x7FFF_0000)
+
+
+def _op(code: int, k: int, then: int = 0, otherwise: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, then, otherwise, k)
+
 
 USERS = ("nqspy", "nobody")
 """As whom exits run where the daemon is root: the first that exists."""
@@ -30,7 +194,6 @@ PRELOADED = (
 """Modules that are there whatever the user without rights may read."""
 
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Sandbox(Struct, frozen=True):
@@ -73,7 +236,7 @@ def enter(box: Sandbox, keep: Collection[int], page: int, output: int, parent: i
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
     if box.user is not None:
         _become(*box.user)
-    syscalls.restrict(all_sockets=box.alone, files=box.alone and box.user is not None)
+    _restrict(all_sockets=box.alone, files=box.alone and box.user is not None)
     # Asked for last: a change of user takes it back. The parent may have died before.
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:

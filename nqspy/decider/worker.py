@@ -2,6 +2,7 @@
 it by the same events, and answers one order after another until it is ended."""
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +17,6 @@ from nqspy.core.draft import Draft
 from nqspy.core.passes import run_pass
 from nqspy.decider import messages, plans
 from nqspy.decider.process import WorkerPipes
-from nqspy.decider.stopwatch import LOOK_AHEAD, part_of
 from nqspy.engine import lifecycle
 from nqspy.engine.handlers.exits import digest_of
 from nqspy.engine.look_ahead import LookAhead
@@ -30,6 +30,25 @@ from nqspy.userexit.loader import Source
 from nqspy.userexit.site_exits import SiteExits
 
 _kept = msgspec.msgpack.Decoder(Kept)
+
+
+LOOK_AHEAD = 0.042
+"""Seconds of CPU time after which a look ahead is broken off, between two of its passes: 0.05 in all with
+what is left to do then."""
+
+
+def part_of(seconds: float) -> Callable[[], float]:
+    """Tells which part of so many seconds this thread has worked since now: its work is bounded, whatever
+    else the machine does."""
+    began = time.thread_time()
+    return lambda: (time.thread_time() - began) / seconds
+
+
+def part_of_patience(seconds: float, wall: float) -> Callable[[], float]:
+    """The same where somebody waits: of so many seconds of work, or of ``wall`` seconds that have gone by,
+    whichever part is greater."""
+    worked, began = part_of(seconds), time.monotonic()
+    return lambda: max(worked(), (time.monotonic() - began) / wall)
 
 
 class WorkerTask(Struct, frozen=True):
@@ -87,7 +106,7 @@ class Worker:
     """Serves orders over a site of its own."""
 
     def __init__(self, site: Site, exits: SiteExits, pipes: WorkerPipes, files: Mapping[str, str]) -> None:
-        self._site, self._exits, self._pipes, self._files = site, exits, pipes, files
+        self._site, self._exits, self._pipes = site, exits, pipes
         self._answers: dict[type[messages.Order], Callable[[Any], messages.WorkerMessage]] = {
             messages.AskPass: self._pass,
             messages.AskSubmit: self._submit,
@@ -95,8 +114,12 @@ class Worker:
             messages.AskShares: self._shares,
             messages.AskOutlooks: self._outlooks,
             messages.AskStarts: self._starts,
-            messages.AskTrace: self._trace,
-            messages.AskState: self._memory,
+            messages.AskTrace: lambda asked: messages.TraceAnswered(
+                asked.id, messages.packed(exits.trace(asked.seq))
+            ),
+            messages.AskState: lambda asked: messages.StateAnswered(
+                asked.id, msgspec.msgpack.encode(exits.kept(files))
+            ),
         }
 
     def serve(self) -> None:
@@ -170,12 +193,6 @@ class Worker:
                 ahead = LookAhead(self._site, order.now, order.between, changes=changes)
                 found.append(ahead.starts(self._exits, spent))
         return messages.StartsMade(order.id, dict(found[0]), dict(found[1]))
-
-    def _trace(self, order: messages.AskTrace) -> messages.WorkerMessage:
-        return messages.trace_answered(order.id, self._exits.trace(order.seq))
-
-    def _memory(self, order: messages.AskState) -> messages.WorkerMessage:
-        return messages.StateAnswered(order.id, msgspec.msgpack.encode(self._exits.kept(self._files)))
 
 
 # ---------------------------------------------------------------- notices

@@ -3,8 +3,7 @@
 import pytest
 from daemon.live import Live
 
-from nqspy.decider import made_up_site
-from nqspy.decider.file_check import problems_of
+from nqspy.decider.file_check import made_up_site, problems_of
 from nqspy.model.site_checks import check_site
 
 HEAD = """\
@@ -143,7 +142,7 @@ def test_the_shipped_exits_are_right():
 
 
 def test_the_made_up_site_is_sound():
-    made, _ = made_up_site.site()
+    made, _ = made_up_site()
     check_site(made)
 
 

@@ -180,7 +180,7 @@ def test_the_reasons_and_starts_of_100000_requests_fit_into_an_answer():
 
 def test_a_trace_comes_out_as_it_went_in():
     rows = [{"at": 5, "exit": "gun", "hook": "route", "answer": ["a", {"b": 1.5}], "error": None}]
-    found = messages.message_of(messages.encode(messages.trace_answered(1, rows))[4:])
+    found = messages.message_of(messages.encode(messages.TraceAnswered(1, messages.packed(rows)))[4:])
     assert found.read() == rows
 
 
