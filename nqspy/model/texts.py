@@ -1,5 +1,7 @@
-"""Moments and lines as people read them."""
+"""Moments, lines and tables as people read them: folded between words only, 80 columns at most unless a caller
+says more."""
 
+from collections.abc import Container, Iterable, Sequence
 from datetime import datetime
 from textwrap import wrap
 
@@ -26,15 +28,111 @@ def short(text: str) -> str:
 
 WIDTH = 80
 """Columns of a line; only a word that is longer by itself makes one longer."""
+_LEAST = 20
+"""Columns that the last column of a `table` gets in any case."""
+_INDENT = "    "
 
 
-def lines(text: str, indent: str = "", more: str = "") -> list[str]:
-    """A text in lines of at most `WIDTH` columns; further lines begin with ``indent`` and ``more``."""
-    found = wrap(
-        text, WIDTH, initial_indent=indent, subsequent_indent=indent + more, break_long_words=False,
-        break_on_hyphens=False,
-    )  # fmt: skip
-    return found or [indent.rstrip()]
+def aligned(
+    rows: Iterable[Sequence[str] | None], right: Container[int] = (), between: str = "  "
+) -> list[str]:
+    """A line for each row, with its cells in columns, those of the columns ``right`` flush right. None in
+    place of a row is a rule of dashes."""
+    rows = list(rows)
+    cells = (row for row in rows if row is not None)
+    widths = [max(1, *map(len, column)) for column in zip(*cells, strict=True)]
+    lines = []
+    for row in rows:
+        row = ["-" * width for width in widths] if row is None else row
+        padded = (
+            cell.rjust(width) if at in right else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        lines.append(between.join(padded).rstrip())
+    return lines
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Columns under their heads and a rule; a column of numbers is flush right. Where rows would be longer
+    than `WIDTH` the last column is folded."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    before = sum(max(map(len, column)) + 2 for column in list(zip(heads, *cells, strict=True))[:-1])
+    room = max(_LEAST, WIDTH - before)
+    lines: list[Sequence[str]] = []
+    for *first, last in cells:
+        long = len(last) > room
+        parts = wrap(last, room, break_long_words=False, break_on_hyphens=False) if long else [last]
+        lines += [[*first, parts[0]], *([*([""] * len(first)), part] for part in parts[1:])]
+    numbers = [at for at, column in enumerate(zip(*rows, strict=True)) if all(map(_is_number, column))]
+    return "\n".join(aligned([heads, None, *lines], numbers))
+
+
+def _is_number(cell: object) -> bool:
+    return isinstance(cell, (int, float))
+
+
+def pairs(rows: Iterable[tuple[str, object]]) -> str:
+    """A line for each name with its value."""
+    return "\n".join(f"  {name:<30}{value}" for name, value in rows)
+
+
+def grid(
+    heads: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    left: int = 1,
+    foot: bool = False,
+    width: int = WIDTH,
+) -> str:
+    """Heads (none where all are empty), rule and rows; the first ``left`` columns are flush left, the others
+    flush right. ``foot``: the last row stands under a rule of its own.
+
+    Where a row would be longer than ``width`` the last columns stand in lines of their own under each row,
+    ``head: value``, folded between words.
+    """
+    cells = [[" ".join(str(value).split("\n")) for value in row] for row in rows]
+    kept, length = 0, -1
+    for column in zip(heads, *cells, strict=True):
+        length += 1 + max(1, *map(len, column))
+        kept += not kept or length <= width
+    head, rule, *lines = aligned([heads[:kept], None, *(row[:kept] for row in cells)], range(left, kept), " ")
+    found = [head, rule] if any(heads) else []
+    for number, (line, row) in enumerate(zip(lines, cells, strict=True), 1):
+        found += [rule] if foot and number == len(cells) else []
+        found += [line, *_below(heads[kept:], row[kept:])]
+    return "".join(line + "\n" for line in found)
+
+
+def _below(heads: Sequence[str], values: Sequence[str]) -> list[str]:
+    """Short values side by side, long ones in lines of their own; empty ones are left out."""
+    lines: list[str] = []
+    alone = True
+    for head, value in zip(heads, values, strict=True):
+        value = value.strip()
+        if value in ("", "-"):
+            continue
+        said = f"{head.strip().lower()}: {value}"
+        if not alone and len(lines[-1]) + 3 + len(said) <= WIDTH:
+            lines[-1] += "   " + said
+        else:
+            lines += _lines(said, _INDENT)
+            alone = lines[-1] != _INDENT + said
+    return lines
+
+
+def percent(part: float | None) -> str:
+    """A fraction as a cell, ``12.5``; ``-`` for None."""
+    return "-" if part is None else f"{part * 100:.1f}"
+
+
+def points(deviation: float | None) -> str:
+    """A deviation in percentage points as a cell, ``+1.5``; ``-`` for None."""
+    return "-" if deviation is None else f"{deviation:+.1f}"
+
+
+def boxed(title: str, body: str) -> str:
+    """A body under its title between two dashed rules, as NQS heads its summaries (nqs.md 3.4)."""
+    rule = "-" * len(title)
+    return f"{rule}\n{title}\n{rule}\n{body}"
 
 
 def folded(line: str, hang: int = 2) -> str:
@@ -43,4 +141,13 @@ def folded(line: str, hang: int = 2) -> str:
     if len(line) <= WIDTH:
         return line
     text = line.lstrip()
-    return "\n".join(lines(text, line.removesuffix(text), " " * hang))
+    return "\n".join(_lines(text, line.removesuffix(text), " " * hang))
+
+
+def _lines(text: str, indent: str = "", more: str = "") -> list[str]:
+    """A text in lines of at most `WIDTH` columns; further lines begin with ``indent`` and ``more``."""
+    found = wrap(
+        text, WIDTH, initial_indent=indent, subsequent_indent=indent + more, break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
+    return found or [indent.rstrip()]

@@ -11,10 +11,9 @@ from nqspy.model.machine import WAYS, Found, Mail, torus_of
 from nqspy.model.queues import Queue, RunningLimits, Weights, is_heeded
 from nqspy.model.registry import SettingsObject
 from nqspy.model.site import Settings
-from nqspy.model.texts import folded
+from nqspy.model.texts import folded, pairs, table
 from nqspy.model.tree import changed, declared, get, items
 from nqspy.qmgr import show_owed, show_shifts
-from nqspy.qmgr.table import pairs, table
 from nqspy.qmgr.values import write, written
 
 Counts = Mapping[str, Mapping[str, int]]

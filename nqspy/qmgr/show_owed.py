@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nqspy.model.queues import Weights
-from nqspy.model.texts import short
-from nqspy.qmgr.table import table
+from nqspy.model.texts import short, table
 
 
 def accounts(rows: Sequence[Mapping[str, Any]]) -> str:

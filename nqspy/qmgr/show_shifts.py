@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from nqspy.model.shifts import Calendar, Shift
 from nqspy.model.site import Settings
-from nqspy.model.texts import short
+from nqspy.model.texts import pairs, short
 from nqspy.model.tree import changed, items
-from nqspy.qmgr.table import pairs
 from nqspy.qmgr.values import written
 
 Rows = Sequence[Mapping[str, str]]

@@ -8,7 +8,7 @@ from typing import Any
 from nqspy.core.runtime import LAST
 from nqspy.model.ids import Instant
 from nqspy.model.lifetimes import WHOLE, Key, Lifetime, Lived
-from nqspy.report.grid import grid, percent
+from nqspy.model.texts import grid, percent
 from nqspy.report.time_text import Zone, short
 
 Known = Mapping[Key, Lifetime]

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from nqspy.model.texts import aligned
 from nqspy.report.time_text import when
 
 Estimate = Mapping[str, Any]
@@ -34,9 +35,7 @@ def eta_text(rows: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return "nothing waits\n"
     cells = [_HEAD, *(_cells(each) for each in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
-    return "".join(f"{line}\n" for line in [*lines, *_bases(rows)])
+    return "".join(f"{line}\n" for line in [*aligned(cells), *_bases(rows)])
 
 
 def _cells(each: Mapping[str, Any]) -> tuple[str, ...]:

@@ -5,8 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from nqspy.model.texts import folded
-from nqspy.report.grid import grid, percent, points
+from nqspy.model.texts import folded, grid, percent, points
 from nqspy.report.incidents import sentence
 from nqspy.report.shares import TOO_LITTLE, charge_words
 from nqspy.report.time_text import short

@@ -37,8 +37,7 @@ from nqspy.model.indices import Runs
 from nqspy.model.people import entitlements, lineage, with_default
 from nqspy.model.requests import STARTED, Request, State, Used, finite
 from nqspy.model.site import Site
-from nqspy.model.texts import folded
-from nqspy.report.grid import grid, percent, points
+from nqspy.model.texts import folded, grid, percent, points
 from nqspy.report.night import NIGHT, night_bounds
 from nqspy.report.night_metrics import used_by_group
 from nqspy.report.over_time import Steps

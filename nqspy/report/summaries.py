@@ -6,8 +6,8 @@ from typing import Any
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
+from nqspy.model.texts import boxed, grid
 from nqspy.model.units import format_size
-from nqspy.report.grid import boxed, grid
 
 Counts = Mapping[str, Mapping[str, int]]
 """How many requests each queue holds, by state word."""

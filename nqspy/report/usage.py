@@ -6,8 +6,8 @@ from typing import Any
 from nqspy.model.ids import Instant
 from nqspy.model.people import entitled_now, entitlements, with_default
 from nqspy.model.site import Site
+from nqspy.model.texts import grid, percent
 from nqspy.model.units import format_time
-from nqspy.report.grid import grid, percent
 from nqspy.report.shares import charge_words
 from nqspy.report.time_text import short, zone_of
 

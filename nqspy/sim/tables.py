@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from nqspy.report.grid import grid
+from nqspy.model.texts import grid
 from nqspy.rpc.messages import plain
 from nqspy.sim.comparing import Compared
 from nqspy.sim.rows import TextTable, comparison_table

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from nqspy.report.grid import grid, percent, points
+from nqspy.model.texts import grid, percent, points
 from nqspy.report.shares import TOO_LITTLE
 from nqspy.report.time_text import short
 

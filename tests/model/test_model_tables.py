@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqspy.report.grid import WIDTH, grid
+from nqspy.model.texts import WIDTH, grid
 
 WORD = st.text("abcXYZ/_-", min_size=1, max_size=30)
 CELL = st.lists(WORD, max_size=12).map(" ".join)
