@@ -2,7 +2,7 @@
 (pbs-clients.md 5). Only loaded when one of them is given."""
 
 from nqspy.cli.resources import Listed, Resources, blamed, consumable, note
-from nqspy.cli.values import Wrong, parse_count, parse_size
+from nqspy.model.amounts import Wrong, parse_count, parse_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

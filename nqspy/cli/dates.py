@@ -1,6 +1,6 @@
 """The date and time of ``qsub -a``. Only loaded when it is given."""
 
-from nqspy.cli.values import Wrong
+from nqspy.model.amounts import Wrong
 from nqspy.model.errors import BadValue
 from nqspy.qmgr import dates
 

@@ -4,8 +4,8 @@
 import os
 
 from nqspy.cli.fast import Failure
-from nqspy.cli.values import Wrong
 from nqspy.cli.words import split
+from nqspy.model.amounts import Wrong
 
 LONGEST_LINE = 1 << 20
 """Bytes of the longest directive or list line that is read."""

@@ -3,12 +3,12 @@
 
 import os
 
-from nqspy.cli import values
 from nqspy.cli.fast import Failure, Given
-from nqspy.cli.resources import LAYOUT, UNITS, read_list, read_needs, resolve, target
+from nqspy.cli.resources import LAYOUT, UNITS, parse_array, read_list, read_needs, resolve, target
 from nqspy.cli.sheet import RequestSheet
-from nqspy.cli.values import Wrong
 from nqspy.cli.words import split_variables
+from nqspy.model import amounts
+from nqspy.model.amounts import Wrong
 from nqspy.model.options import OPTIONS
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ LONGEST_ENVIRONMENT = 1 << 20
 _OF_ASK = frozenset(each.path.removeprefix("ask/") for each in OPTIONS if each.path.startswith("ask/"))
 _LONGEST_R_NAME, _LONGEST_N_NAME, _DEFAULT_NAME = 15, 230, 7
 _LOGS = {"m": "merged", "y": "own", "n": ""}
-_READ = {"time": values.parse_time, "size": values.parse_size, "count": values.parse_count}
+_READ = {"time": amounts.parse_time, "size": amounts.parse_size, "count": amounts.parse_count}
 
 
 class SubmissionDraft(RequestSheet):
@@ -73,7 +73,7 @@ class SubmissionDraft(RequestSheet):
             self._put(target, value)
         elif kind == "number":
             [option] = [each for each in OPTIONS if each.path.removeprefix("ask/") == target]
-            self._put(target, values.parse_number(value, option.low or 0, option.high or values.GREATEST))
+            self._put(target, amounts.parse_number(value, option.low or 0, option.high or amounts.GREATEST))
         elif kind == "names":
             self._put(target, [word for word in value.replace("+", ",").split(",") if word])
         elif kind == "path":
@@ -246,7 +246,7 @@ class SubmissionDraft(RequestSheet):
             self.output["log"] = _LOGS[value]
 
     def _take_array(self, value: str) -> None:
-        self.spec["array"] = values.parse_array(value)
+        self.spec["array"] = parse_array(value)
 
     def _take_shell(self, value: str) -> None:
         path = value.partition(",")[0].partition("@")[0]

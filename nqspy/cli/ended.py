@@ -2,7 +2,7 @@
 
 from nqspy.cli.fast import DaemonConnection, Failure
 from nqspy.cli.qsub import ask_now
-from nqspy.cli.values import UNLIMITED, Wrong, parse_count
+from nqspy.model.amounts import UNLIMITED, Wrong, parse_count
 from nqspy.model.errors import BadValue
 from nqspy.report.time_text import Zone, parse_since
 

@@ -2,8 +2,8 @@
 
 from nqspy.cli.directives import LONGEST_LINE, read_script
 from nqspy.cli.fast import Failure, Given, Parser
-from nqspy.cli.values import Wrong
 from nqspy.cli.words import AFTER_WORDS, LINE_AFTER, split
+from nqspy.model.amounts import Wrong
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import os
 from nqspy.cli import fast
 from nqspy.cli.fast import DaemonConnection, Failure, Given, HelpWanted, Parser
 from nqspy.cli.spec import TABLES
-from nqspy.cli.values import UNLIMITED, Wrong, parse_count, parse_time
+from nqspy.model.amounts import UNLIMITED, Wrong, parse_count, parse_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

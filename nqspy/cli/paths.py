@@ -5,7 +5,7 @@ import os
 import stat
 
 from nqspy.cli.fast import Failure
-from nqspy.cli.values import Wrong
+from nqspy.model.amounts import Wrong
 
 _MARKS = ("%", "$PBS_", "${PBS_", "^array_index^")
 

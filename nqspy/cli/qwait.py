@@ -4,7 +4,7 @@ import _signal  # type: ignore[import-not-found]  # the C half of signal: loaded
 
 from nqspy.cli import acting, choice, fast
 from nqspy.cli.fast import DaemonConnection, Failure
-from nqspy.cli.values import UNLIMITED, Wrong, parse_time
+from nqspy.model.amounts import UNLIMITED, Wrong, parse_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

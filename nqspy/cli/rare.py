@@ -2,8 +2,8 @@
 
 from nqspy.cli.fast import Given
 from nqspy.cli.sheet import RequestSheet
-from nqspy.cli.values import Wrong, parse_count, parse_number
 from nqspy.cli.words import AFTER_WORDS
+from nqspy.model.amounts import Wrong, parse_count, parse_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

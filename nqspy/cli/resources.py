@@ -1,7 +1,7 @@
 """``qsub -l NAME=VALUE,...``: named resources of NQS and PBS (pbs-clients.md 5) as what a request asks."""
 
-from nqspy.cli.values import Wrong, parse_count, parse_number, parse_size, parse_time
 from nqspy.cli.words import split_list
+from nqspy.model.amounts import Wrong, parse_count, parse_number, parse_size, parse_time
 from nqspy.model.options import GPUS, OPTIONS, taken
 
 _READ = {"time": parse_time, "size": parse_size, "count": parse_count}
@@ -217,3 +217,18 @@ def _least(name: str, value: int) -> int:
     if name == "nproc" and value in (0, 1):
         raise Wrong(f"nproc must be at least 2: the shell of a request and what it runs, not {value}")
     return value
+
+
+def parse_array(text: str) -> dict[str, object]:
+    """Return the indices of ``1-1000:2%50`` or ``1-10,15,20-30:5``, and how many may run at a time. The
+    daemon puts them in order. Raises Wrong."""
+    from nqspy.model import keys
+
+    listed, percent, limit = text.partition("%")
+    try:
+        array: dict[str, object] = {"indices": keys.read_indices(listed)}
+    except ValueError as error:
+        raise Wrong(str(error)) from None
+    if percent:
+        array["limit"] = parse_number(limit, 1, keys.MOST_INDICES)
+    return array

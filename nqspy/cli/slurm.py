@@ -5,13 +5,14 @@ What is asked of nodes, tasks and CPUs is worked out once all is read (`finish`)
 request of 2 nodes with 3 tasks each of 4 CPUs has 24 PEs.
 """
 
-from nqspy.cli import values, wishes
+from nqspy.cli import wishes
 from nqspy.cli.fast import Failure, Given
-from nqspy.cli.resources import Listed
+from nqspy.cli.resources import Listed, parse_array
 from nqspy.cli.sheet import RequestSheet
 from nqspy.cli.slurm_options import REFUSED
-from nqspy.cli.values import Wrong
 from nqspy.cli.words import split_variables
+from nqspy.model import amounts
+from nqspy.model.amounts import Wrong
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,10 +68,10 @@ def parse_time(text: str) -> int:
     )
     low = text.strip().lower()
     if low in ("unlimited", "infinite", "-1", "0"):
-        return values.UNLIMITED
+        return amounts.UNLIMITED
     if low[-1:].isalpha():
         try:
-            return values.parse_time(low)
+            return amounts.parse_time(low)
         except Wrong:
             raise Wrong(wrong) from None
     days, dash, rest = low.rpartition("-")
@@ -91,7 +92,7 @@ def _is_number(text: str) -> bool:
 
 def parse_memory(text: str) -> int:
     """Bytes of ``4G``, ``500M``, ``2T``, ``800K``; without a letter megabytes. Raises Wrong."""
-    size = values.parse_size(text + "m" if text[-1:].isdigit() else text)
+    size = amounts.parse_size(text + "m" if text[-1:].isdigit() else text)
     if size <= 0:
         raise Wrong(f"{text!r} is no amount of memory; write it like 4G or 500M")
     return size
@@ -191,7 +192,7 @@ def _folder(sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
 
 def _array(sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
     said.array = True
-    sheet.spec["array"] = values.parse_array(value)
+    sheet.spec["array"] = parse_array(value)
 
 
 def _depend(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
@@ -245,7 +246,7 @@ def _export(_sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
 
 def _nice(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
     """Slurm's niceness puts a request back; ours does so by its priority among the owner's own."""
-    sheet.spec["priority"] = -values.parse_number(value or "100", -1023, 1024)
+    sheet.spec["priority"] = -amounts.parse_number(value or "100", -1023, 1024)
 
 
 def _wrap(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:

@@ -4,8 +4,8 @@ loaded then."""
 from nqspy.cli.fast import Failure, Given, Parser
 from nqspy.cli.slurm import parse_time
 from nqspy.cli.slurm_options import TABLE
-from nqspy.cli.values import Wrong
 from nqspy.cli.words import split
+from nqspy.model.amounts import Wrong
 
 _OURS = {
     "name": "-N {}", "time": "-l walltime={}", "tasks": "-l select={}", "cpus": "-l ncpus={}",

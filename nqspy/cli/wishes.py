@@ -3,9 +3,9 @@ name (pbs-clients.md 3 and 7). Only loaded when it is given."""
 
 from nqspy.cli.fast import Given
 from nqspy.cli.sheet import RequestSheet
-from nqspy.cli.values import Wrong, parse_number
 from nqspy.cli.words import split_list
 from nqspy.model import keys
+from nqspy.model.amounts import Wrong, parse_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Splitting a line into words as a shell does, without `shlex` (which costs the import of `re`)."""
 
-from nqspy.cli.values import Wrong
+from nqspy.model.amounts import Wrong
 
 _ESCAPED_IN_DOUBLE = '"\\$`'
 

@@ -12,7 +12,7 @@ from nqspy.cli import submit
 from nqspy.cli.slurm import marks, parse_memory, parse_time
 from nqspy.cli.slurm_options import REFUSED, SLURM
 from nqspy.cli.slurm_words import meaning
-from nqspy.cli.values import UNLIMITED, Wrong
+from nqspy.model.amounts import UNLIMITED, Wrong
 from nqspy.model.commands import decode
 
 HOST = os.uname().nodename.partition(".")[0]

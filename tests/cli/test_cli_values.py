@@ -8,53 +8,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nqspy.cli import values, words
+from nqspy.cli import words
 from nqspy.cli.chunks import lay_out
 from nqspy.cli.dates import parse_date
 from nqspy.cli.resources import Resources, read_list, read_needs, resolve
-from nqspy.cli.values import Wrong
-from nqspy.model import units
-from nqspy.model.errors import BadValue
+from nqspy.model.amounts import Wrong
 from nqspy.report.time_text import parse_since, zone_of
 from nqspy.sim.testing.times import moment
-
-NUMBERS = st.from_regex(r"\A[0-9]{0,9}\.?[0-9]{0,5}\Z")
-TEXTS = st.one_of(
-    st.text("0123456789.:kmgtpwbdhs unlited-", max_size=12),
-    st.builds(
-        "".join,
-        st.tuples(NUMBERS, st.sampled_from(["", "k", "M", "g", "t"]), st.sampled_from(["", "w", "B"])),
-    ),
-    st.builds(
-        "".join, st.tuples(NUMBERS, st.sampled_from(["", "s", "min", " hours", "ms", "d", "sec", "days"]))
-    ),
-    st.lists(NUMBERS, min_size=1, max_size=5).map(":".join),
-)
-
-
-@pytest.mark.parametrize("name", ["parse_size", "parse_time", "parse_count"])
-@given(text=TEXTS)
-@example(text="unlimited")
-@example(text="23.4mw")
-@example(text=" 1:0:0 ")
-def test_the_lean_reader_agrees_with_the_model(name, text):
-    def outcome(read, error):
-        try:
-            return read(text)
-        except error as problem:
-            return str(problem)
-
-    expected = outcome(getattr(units, name), BadValue)
-    found = outcome(getattr(values, name), Wrong)
-    if isinstance(expected, int) and expected > values.GREATEST:
-        assert "too great" in found
-    else:
-        assert found == expected
-
-
-def test_a_value_beyond_all_machines_is_refused():
-    with pytest.raises(Wrong, match="too great"):
-        values.parse_size("9999999999999999tw")
 
 
 @given(st.text("ab \\\"'#\t=", max_size=20))

@@ -1,26 +1,28 @@
-"""Sizes, times and counts as people write them, in pure whole-number arithmetic: `model.units` without the
-cost of its imports. A property test holds the two together.
+"""Sizes, times and counts as people write them (nqs.md 2.2, interfaces.md 6), in whole numbers. The clients
+import this: it imports nothing. `units` reads them with errors of the daemon's.
 """
 
 UNLIMITED = -1
-"""A limit asked for as ``unlimited``, as in `model.units`."""
+"""A limit that was asked for as ``unlimited``; None means it was not given at all."""
 
 GREATEST = 2**62
-"""No limit is above this; a value beyond is a slip of the pen."""
+"""The greatest size or time there is: what rows, columns and JSON can hold with room to add."""
 
-_WORDS = ("unlimited", "infinity", "infinite")
+WORDS = ("unlimited", "infinity", "infinite")
+"""Words for no limit."""
+
 _POWERS = {"k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _SUFFIXES = (("days", 86_400), ("day", 86_400), ("hours", 3_600), ("hour", 3_600), ("min", 60), ("sec", 1))
 _LETTERS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 
 
-class Wrong(Exception):
+class Wrong(ValueError):
     """A value that cannot be read; its text says what is wrong and what would be right."""
 
 
 def parse_size(text: str) -> int:
-    """Bytes of ``115mw``, ``2.5gb``, ``1024``; rounded up to a whole byte. Raises Wrong."""
-    if text.lower() in _WORDS:
+    """Bytes of ``115mw``, ``2.5gb``, ``1024``, rounded up; 1 word = 8 bytes, 1 k = 1024. Raises Wrong."""
+    if text.lower() in WORDS:
         return UNLIMITED
     low = text.strip().lower()
     factor = 1
@@ -37,7 +39,7 @@ def parse_size(text: str) -> int:
 def parse_time(text: str) -> int:
     """Milliseconds of ``600``, ``10:00``, ``1:00:00``, ``1.5``, ``30min``, ``24h``, ``500ms``; rounded up.
     Raises Wrong."""
-    if text.lower() in _WORDS:
+    if text.lower() in WORDS:
         return UNLIMITED
     low = text.strip().lower()
     wrong = f"{text!r} is no time; write it like 600, 10:00, 1:00:00, 30min, 24h or unlimited"
@@ -55,12 +57,12 @@ def parse_time(text: str) -> int:
     return _whole(list(zip(parts, weights, strict=False)), wrong)
 
 
-def parse_count(text: str) -> int:
-    """A whole number from 0 upward, or UNLIMITED. Raises Wrong."""
-    if text.lower() in (*_WORDS, "unspecified"):
+def parse_count(text: str, wanted: str = "whole number from 0 upward") -> int:
+    """A whole number from 0 upward, or UNLIMITED. Raises Wrong saying what is ``wanted``."""
+    if text.lower() in (*WORDS, "unspecified"):
         return UNLIMITED
     if not (text.isascii() and text.isdigit()):
-        raise Wrong(f"{text!r} is no whole number from 0 upward")
+        raise Wrong(f"{text!r} is no {wanted}")
     if len(text) > 15:
         raise Wrong(f"{text!r} is too great for a number")
     return int(text)
@@ -72,21 +74,6 @@ def parse_number(text: str, low: int, high: int) -> int:
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 15 or not low <= int(text) <= high:
         raise Wrong(f"{text!r} is no whole number from {low} to {high}")
     return int(text)
-
-
-def parse_array(text: str) -> dict[str, object]:
-    """Return the indices of ``1-1000:2%50`` or ``1-10,15,20-30:5``, and how many may run at a time. The
-    daemon puts them in order. Raises Wrong."""
-    from nqspy.model import keys
-
-    listed, percent, limit = text.partition("%")
-    try:
-        array: dict[str, object] = {"indices": keys.read_indices(listed)}
-    except ValueError as error:
-        raise Wrong(str(error)) from None
-    if percent:
-        array["limit"] = parse_number(limit, 1, keys.MOST_INDICES)
-    return array
 
 
 def _whole(products: list[tuple[str, int]], wrong: str) -> int:
