@@ -5,7 +5,7 @@ import _signal  # type: ignore[import-not-found]  # the C half of signal: loaded
 import os
 
 from nqspy.cli import fast
-from nqspy.cli.fast import DaemonConnection, Failure, Given, HelpWanted, Parser
+from nqspy.cli.fast import DaemonConnection, Failure, Given, HelpWanted, Parser, Program
 from nqspy.cli.spec import TABLES
 from nqspy.model.amounts import UNLIMITED, Wrong, parse_count, parse_time
 
@@ -166,6 +166,4 @@ def _say_what_counts_not(options: MpprunOptions) -> None:
 _OF_WAITING = ("job_class", "debug", "best_guess", "contract")
 
 
-def main() -> "NoReturn":
-    """Entry point of the command."""
-    fast.main("mpprun", body)
+main = Program(body, "mpprun")

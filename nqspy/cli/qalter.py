@@ -1,13 +1,11 @@
 """``qalter``: changes what requests ask for; of running ones what can still matter."""
 
-from nqspy.cli import acting, fast
+from nqspy.cli import acts, fast
 from nqspy.cli.draft import SubmissionDraft, Surroundings
-from nqspy.cli.fast import DaemonConnection, Failure, Given
+from nqspy.cli.fast import DaemonConnection, Failure, Given, Program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn
-
     Values = dict[str, object]
 
 _OWN = ("home", "help", "holds", "owner")
@@ -76,13 +74,11 @@ def _selects(given: Given) -> bool:
 
 def body(words: list[str]) -> int:
     """The command: gives its exit status."""
-    given, found, ids = acting.read("qalter", words)
+    given, found, ids = acts.read("qalter", words)
     values = values_of(found, given.get("home"))
     if not values:
         raise Failure(f"what shall be changed? {fast.usage('qalter')}", 2)
-    return acting.tell("qalter", "modify", given.get("home"), ids=ids, values=values)
+    return acts.tell("qalter", "modify", given.get("home"), ids=ids, values=values)
 
 
-def main() -> "NoReturn":
-    """Entry point of the command."""
-    fast.main("qalter", body)
+main = Program(body, "qalter")

@@ -4,18 +4,12 @@ import os
 import stat
 
 from nqspy.cli import fast
-from nqspy.cli.fast import DaemonConnection, Failure, HelpWanted
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NoReturn
+from nqspy.cli.fast import DaemonConnection, Failure, Program
 
 
 def body(words: list[str]) -> int:
     """The command: gives its exit status."""
     given, _, ids = fast.read_options("qcat", words)
-    if "help" in given:
-        raise HelpWanted
     if len(ids) != 1:
         raise Failure(f"exactly one request is needed; {fast.usage('qcat')}", 2)
     if "stdout" in given and "stderr" in given:
@@ -90,6 +84,4 @@ def _part(file: int, mark: bytes, attempt: int) -> "tuple[int, int | None]":
     return begin, end
 
 
-def main() -> "NoReturn":
-    """Entry point of the command."""
-    fast.main("qcat", body)
+main = Program(body, "qcat")

@@ -1,26 +1,12 @@
 """``qdel``: deletes requests, or sends them a signal."""
 
-import _signal  # type: ignore[import-not-found]  # the C half of signal: loaded at start
 import os
 
-from nqspy.cli import acting, choice, fast
-from nqspy.cli.fast import DaemonConnection, Failure, Given
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NoReturn
+from nqspy.cli import acts, fast
+from nqspy.cli.acts import signal_number
+from nqspy.cli.fast import DaemonConnection, Failure, Given, Program
 
 _SIGNAL_ROW = ((), "signal", "text", "", "")
-
-
-def signal_number(text: str) -> "int | None":
-    """The number of ``9``, ``KILL`` or ``SIGKILL`` in any case; None when there is no such signal."""
-    if text.isdigit():
-        number = int(text) if len(text) < 4 else 0
-        return number if 0 < number < _signal.NSIG else None
-    name = "SIG" + text.upper().removeprefix("SIG")
-    found = getattr(_signal, name, None) if name[3:4] not in ("", "_") else None
-    return found if isinstance(found, int) else None
 
 
 def _signal_option(word: str) -> "Given | None":
@@ -45,17 +31,17 @@ def _how(found: "list[Given]") -> "tuple[bool, int | None]":
 
 def body(words: list[str]) -> int:
     """The command: gives its exit status."""
-    given, found, ids = acting.read("qdel", words, _signal_option, least=0)
+    given, found, ids = acts.read("qdel", words, _signal_option, least=0)
     force, mails = _how(found)
-    home, chosen = given.get("home"), choice.is_needed(given, ids)
+    home, chosen = given.get("home"), acts.names_more(given, ids)
     if chosen:
         ids = _chosen(given, ids, home)
     elif not ids:
         raise Failure(f"which request? {fast.usage('qdel')}", 2)
-    if len(ids) > acting.TOGETHER:
+    if len(ids) > acts.TOGETHER:
         ids = ids[::-1]  # what waits goes first: it shall not begin when what runs is deleted
     dialect = given.get("dialect") or os.environ.get("NQSPY_DIALECT") or "pbs"
-    return acting.tell(
+    return acts.tell(
         "qdel", "delete", home, ids=ids, owner=given.get("owner"), kill="kill" in given or force, mails=mails,
         signal=int(given["signal"]) if "signal" in given else None, force=dialect != "nqs",
         cascade="cascade" in given, lenient=chosen, history="history" in given,
@@ -65,12 +51,10 @@ def body(words: list[str]) -> int:
 def _chosen(given: "dict[str, str]", operands: list[str], home: "str | None") -> list[str]:
     """The requests that are meant; how many is asked back on a terminal where nobody can see it."""
     user = {"user": given["owner"]} if "owner" in given else {}
-    ids, count = choice.choose("qdel", DaemonConnection(home), given, operands, **user)
+    ids, count = acts.choose("qdel", DaemonConnection(home), given, operands, **user)
     if "yes" not in given:
-        choice.confirm("qdel", count, "deleted")
+        acts.confirm("qdel", count, "deleted")
     return ids
 
 
-def main() -> "NoReturn":
-    """Entry point of the command."""
-    fast.main("qdel", body)
+main = Program(body, "qdel")

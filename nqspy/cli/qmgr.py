@@ -5,12 +5,11 @@ import stat
 import sys
 
 from nqspy.cli import fast
-from nqspy.cli.fast import DaemonConnection, Failure, HelpWanted, TextAnswer
+from nqspy.cli.fast import DaemonConnection, Failure, Program, TextAnswer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import NoReturn
 
 PROMPT, MORE = "Qmgr: ", "    > "
 
@@ -26,8 +25,6 @@ class Manager:
 
     def __init__(self, words: list[str]) -> None:
         given, found, self.operands = fast.read_options("qmgr", words)
-        if "help" in given:
-            raise HelpWanted
         self.commands = [one.value for one in found if one.target == "commands"]
         self._flags: dict[str, object] = {
             "atomic": "atomic" in given, "check": "check" in given, "plan": False, "json": "json" in given,
@@ -225,6 +222,26 @@ class Terminal:
         return found[state] + " " if state < len(found) else None
 
 
-def main() -> "NoReturn":
-    """Entry point of the command."""
-    fast.main("qmgr", body)
+main = Program(body, "qmgr")
+
+
+@Program
+def gangparms(words: list[str]) -> int:
+    """Show or set the scheduling parameters of job classes, by commands of qmgr (the Gang Scheduler's tool of
+    that name, seed 000)."""
+    given, _, operands = fast.read_options("gangparms", words)
+    script = _parameters(operands) if operands else "show classes\nshow gang\n"
+    message = {
+        "cmd": "qmgr", "text": "qmgr", "source": "gangparms", "script": script, "atomic": False,
+        "check": False, "plan": False, "json": "json" in given, "file": False,
+    }  # fmt: skip
+    return fast.show("gangparms", DaemonConnection(given.get("home")).call(message))
+
+
+def _parameters(operands: list[str]) -> str:
+    """The command that sets parameters of a class (``gang``: of all). Raises Failure."""
+    name, *pairs = operands
+    if "=" in name or not pairs or not all("=" in pair for pair in pairs):
+        raise Failure(f"name a class (or gang), then parameters like wait=10:00; {fast.usage('gangparms')}")
+    head = name if name == "gang" else f"class {name}"
+    return f"set {head} {' '.join(pairs)}\n"

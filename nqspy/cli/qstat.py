@@ -4,13 +4,11 @@ import os
 from _json import scanstring
 
 from nqspy.cli import fast
-from nqspy.cli.fast import DaemonConnection, Failure
-from nqspy.cli.pbs_options import dialect_of, format_of, read_options
+from nqspy.cli.fast import DaemonConnection, Failure, Program
+from nqspy.cli.questions import dialect_of, format_of, read_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn
-
     from nqspy.cli.fast import Given, TextAnswer
 
 _LETTERS = frozenset("airHnsTGM1wxEtJ")
@@ -42,10 +40,28 @@ def message(words: list[str]) -> "tuple[dict[str, object], str | None]":
     for flag in ("ended", "history", "json", "mpp", "expand"):
         question[flag] = flag in given
     if "limit" in given or "since" in given:
-        from nqspy.cli.ended import narrow
-
-        narrow(question, given)
+        _narrow(question, given)
     return question, given.get("home")
+
+
+def _narrow(question: dict[str, object], given: dict[str, str]) -> None:
+    """Put ``--limit`` and ``--since`` of ended requests into the question. Raises Failure."""
+    from nqspy.cli.qsub import ask_now
+    from nqspy.model.amounts import UNLIMITED, Wrong, parse_count
+    from nqspy.model.errors import BadValue
+    from nqspy.report.time_text import Zone, parse_since
+
+    name = "limit"
+    try:
+        if "limit" in given:
+            limit = parse_count(given["limit"])
+            question["limit"] = None if limit == UNLIMITED else limit
+        if "since" in given:
+            name = "since"
+            now, zone = ask_now(DaemonConnection(given.get("home")))
+            question["since"] = parse_since(given["since"], Zone(zone), now)
+    except (Wrong, BadValue) as error:
+        raise Failure(f"--{name}: {error}", 2) from None
 
 
 def _asked_about(found: "list[Given]") -> str:
@@ -112,14 +128,21 @@ def _width() -> int:
 def body(words: list[str]) -> int:
     """The command: gives its exit status."""
     if "--graph" in words:
-        from nqspy.cli.graph import body as graph
-
-        return graph(words)
+        return _graph(words)
     question, home = message(words)
     answer = DaemonConnection(home).call(question, repeat=True)
     if answer.rest.startswith(',"shared":['):
         answer.out = _put_together(answer)
     return fast.show("qstat", answer)
+
+
+def _graph(words: list[str]) -> int:
+    """``qstat --graph``: which requests wait for which."""
+    given, found, ids = fast.read_options("qstat", words)
+    others = [one.flag for one in found if one.target not in ("graph", "home")]
+    if others:
+        raise Failure(f"--graph goes with no {others[0]}", 2)
+    return fast.show("qstat", DaemonConnection(given.get("home")).ask("graph", "graph", ids=ids))
 
 
 def _put_together(answer: "TextAnswer") -> str:
@@ -135,6 +158,4 @@ def _put_together(answer: "TextAnswer") -> str:
     return "".join(pieces)
 
 
-def main() -> "NoReturn":
-    """Entry point of the command."""
-    fast.main("qstat", body)
+main = Program(body, "qstat")

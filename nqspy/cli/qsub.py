@@ -5,13 +5,9 @@ import os
 from nqspy.cli import fast
 from nqspy.cli.directives import Directive, foreign, overlooked, read_script, scan
 from nqspy.cli.draft import SubmissionDraft, Surroundings
-from nqspy.cli.fast import DaemonConnection, Failure, Given, HelpWanted, Parser
+from nqspy.cli.fast import DaemonConnection, Failure, Given, HelpWanted, Parser, Program
 from nqspy.cli.request_tables import QSUB, QSUB_NQS, QSUB_PBS
 from nqspy.cli.words import LINE_AFTER
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NoReturn
 
 DIALECTS = ("nqs", "pbs", "slurm")
 
@@ -349,6 +345,4 @@ def wait(daemon: DaemonConnection, answer: fast.TextAnswer, form: str) -> int:
     return fast.show("qsub", ended)
 
 
-def main() -> "NoReturn":
-    """Entry point of the command."""
-    fast.main("qsub", body)
+main = Program(body, "qsub")

@@ -2,14 +2,12 @@
 
 import _signal  # type: ignore[import-not-found]  # the C half of signal: loaded at start
 
-from nqspy.cli import acting, choice, fast
-from nqspy.cli.fast import DaemonConnection, Failure
+from nqspy.cli import acts, fast
+from nqspy.cli.fast import DaemonConnection, Failure, Program
 from nqspy.model.amounts import UNLIMITED, Wrong, parse_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn
-
     from nqspy.cli.fast import TextAnswer
 
 LATE = 124
@@ -35,18 +33,18 @@ def _hurry(text: str) -> None:
 
 def body(words: list[str]) -> int:
     """The command: gives its exit status."""
-    given, _, ids = acting.read("qwait", words, least=0)
+    given, _, ids = acts.read("qwait", words, least=0)
     daemon, first = DaemonConnection(given.get("home")), "any" in given
     if "timeout" in given:
         _hurry(given["timeout"])
-    if choice.is_needed(given, ids):
-        ids, _ = choice.choose("qwait", daemon, given, ids, ended="all" not in given)
+    if acts.names_more(given, ids):
+        ids, _ = acts.choose("qwait", daemon, given, ids, ended="all" not in given)
     elif not ids:
         raise Failure(f"which request? {fast.usage('qwait')}", 2)
     if not ids:
         return 0
     ended: list[TextAnswer] = []
-    for some in [ids] if first else acting.together(ids):
+    for some in [ids] if first else acts.together(ids):
         message: dict[str, object] = {"cmd": "wait", "text": "qwait", "ids": some, "any": first}
         ended.append(daemon.call(message, keyed=True, repeat=True, patient=True))
     if "timeout" in given:
@@ -54,6 +52,4 @@ def body(words: list[str]) -> int:
     return max([fast.show("qwait", one) for one in ended])
 
 
-def main() -> "NoReturn":
-    """Entry point of the command."""
-    fast.main("qwait", body)
+main = Program(body, "qwait")

@@ -91,7 +91,9 @@ class Screen:
         import importlib
 
         command, *words = line.split() if isinstance(line, str) else line
-        body = importlib.import_module(f"nqspy.cli.{command}").body
+        module, function = ("nqspy.cli.submit", "body") if command == "submit" else stage.entry(command)
+        found = getattr(importlib.import_module(module), function)
+        body = found.body if isinstance(found, fast.Program) else found
         self._capfd.readouterr()
         status = fast.run(command, body, words)
         out, err = self._capfd.readouterr()

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqspy.cli import fast
-from nqspy.cli.choice import chooses
+from nqspy.cli.acts import chooses
 from nqspy.cli.fast import Failure
 from nqspy.cli.joblist import read_list
 from nqspy.cli.qalter import values_of

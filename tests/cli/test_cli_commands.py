@@ -7,10 +7,11 @@ import threading
 from pathlib import Path
 
 import pytest
+from daemon.live import program
 
 from nqspy.cli import fast
 from nqspy.cli import qmgr as qmgr_command
-from nqspy.cli.qdel import signal_number
+from nqspy.cli.acts import signal_number
 from nqspy.rpc import messages
 
 HEAVY = [
@@ -25,7 +26,7 @@ def in_a_process(line: str, home: Path, **more: str) -> "subprocess.CompletedPro
     code = (
         f"import os, sys; sys.argv[1:] = {words!r}\nleave = os._exit\n"
         "os._exit = lambda status: (print(*sys.modules, file=sys.stderr, flush=True), leave(status))\n"
-        f"from nqspy.cli.{command} import main; main()"
+        + program(command)
     )
     env = {**os.environ, "NQSPY_HOME": str(home), "PYTHONPATH": str(Path(__file__).parents[2]), **more}
     return subprocess.run(

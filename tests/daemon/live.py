@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -47,6 +48,21 @@ def until(condition: Callable[[], T], what: str, patience: float = PATIENCE) -> 
     pytest.fail(f"in vain: {what}")
 
 
+_SCRIPTS = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["scripts"]
+
+
+def entry(name: str) -> tuple[str, str]:
+    """Module and function of a command's entry point."""
+    module, _, function = _SCRIPTS[name].partition(":")
+    return module, function
+
+
+def program(name: str) -> str:
+    """Python code that runs a command, as its script does."""
+    module, function = entry(name)
+    return f"from {module} import {function}; {function}()"
+
+
 def command(name: str) -> list[str]:
     """How a command is called: as it is installed, else from the sources."""
     installed = Path(sys.executable).parent / name
@@ -54,7 +70,7 @@ def command(name: str) -> list[str]:
         return [str(installed)]
     if name == "nqsd":
         return [sys.executable, "-m", "nqspy.daemon.front"]
-    return [sys.executable, "-c", f"from nqspy.cli.{name} import main; main()"]
+    return [sys.executable, "-c", program(name)]
 
 
 class Done:

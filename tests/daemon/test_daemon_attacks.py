@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from daemon import everybody
 from daemon.attacks import ATTACKS
-from daemon.live import Live, until
+from daemon.live import Live, program, until
 
 from nqspy.executors import proc, records
 
@@ -91,7 +91,7 @@ class House:
     def _tools(self, found: str) -> Path:
         tools = self.base / "bin"
         tools.mkdir()
-        programs = {name: f"from nqspy.cli.{name} import main; main()" for name in COMMANDS}
+        programs = {name: program(name) for name in COMMANDS}
         programs["nqsd"] = "from nqspy.daemon.command import main; main()"
         for name, code in programs.items():
             (tools / name).write_text(f"#!/bin/sh\nexec {found} -c '{code}' \"$@\"\n")

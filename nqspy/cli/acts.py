@@ -1,0 +1,190 @@
+"""The commands that do something to requests: identifiers in, messages out, a line for each failure."""
+
+import _signal  # type: ignore[import-not-found]  # the C half of signal: loaded at start
+import os
+
+from nqspy.cli import fast
+from nqspy.cli.fast import DaemonConnection, Failure, Given, Program, usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Special = Callable[[str], "Given | None"]
+
+TOGETHER = 2_000
+"""Identifiers in one message: the daemon serves others between two messages."""
+
+
+def read(
+    command: str, words: list[str], special: "Special | None" = None, least: int = 1
+) -> tuple[dict[str, str], list[Given], list[str]]:
+    """Options by target, all of them in order, and at least so many operands. Raises Failure, HelpWanted."""
+    given, found, operands = fast.read_options(command, words, special)
+    if len(operands) < least:
+        raise Failure(f"which request? {usage(command)}", 2)
+    return given, found, operands
+
+
+def tell(command: str, cmd: str, home: "str | None", ids: "list[str]", **fields: object) -> int:
+    """Send a message for each `TOGETHER` identifiers and show what comes back: a line for each failure.
+    Return the exit status of the last one."""
+    daemon, status = DaemonConnection(home), 0
+    for some in together(ids):
+        message: dict[str, object] = {"cmd": cmd, "text": command, "ids": some, **fields}
+        status = fast.show(command, daemon.call(message)) or status
+        if isinstance(mails := fields.get("mails"), int):
+            fields["mails"] = max(0, mails - len(some))
+    return status
+
+
+def together(ids: "list[str]") -> "list[list[str]]":
+    """Identifiers as they go into one message each."""
+    return [ids[start : start + TOGETHER] for start in range(0, len(ids), TOGETHER)]
+
+
+def signal_number(text: str) -> "int | None":
+    """The number of ``9``, ``KILL`` or ``SIGKILL`` in any case; None when there is no such signal."""
+    if text.isdigit():
+        number = int(text) if len(text) < 4 else 0
+        return number if 0 < number < _signal.NSIG else None
+    name = "SIG" + text.upper().removeprefix("SIG")
+    found = getattr(_signal, name, None) if name[3:4] not in ("", "_") else None
+    return found if isinstance(found, int) else None
+
+
+# ---------------------------------------------------------------- requests named by more than identifiers
+
+_BY = ("all", "name", "state")
+"""Targets of options that choose."""
+
+
+def chooses(word: str) -> bool:
+    """True if an operand is a range (``3-9``) or a pattern (``sim*``), and no identifier (``17.my-host``,
+    ``17[3-9]``)."""
+    if "0" <= word[:1] <= "9":
+        return "-" in word.partition(".")[0].partition("[")[0]
+    return any(char in word for char in "*?[")
+
+
+def names_more(given: dict[str, str], operands: list[str]) -> bool:
+    """True if the daemon must say which requests are named."""
+    return any(name in given for name in _BY) or any(map(chooses, operands))
+
+
+def choose(
+    command: str, daemon: DaemonConnection, given: dict[str, str], operands: list[str], **fields: object
+) -> tuple[list[str], int]:
+    """The identifiers that are meant, and how many of them were found by name, state or ``--all``, which do
+    not show how many they are. Raises Failure."""
+    named = [word for word in operands if not chooses(word)]
+    others = [word for word in operands if chooses(word)]
+    options = [name for name in _BY if name in given]
+    if named and options:
+        raise Failure(f"{named[0]} is meant by its identifier; leave out --{options[0]}", 2)
+    question = {"operands": others, "name": given.get("name"), "state": given.get("state"), **fields}
+    answer = daemon.ask("choose", "ids", **question)
+    if answer.status:
+        raise Failure(answer.err.removesuffix("\n"), answer.status)
+    found = answer.out.split()
+    counted = bool(options) or any(not "0" <= word[:1] <= "9" for word in others)
+    return named + [id for id in found if id not in named], len(found) if counted else 0
+
+
+def confirm(command: str, count: int, done: str) -> None:
+    """Ask on a terminal if so many requests shall be ``done``. Raises Failure unless they shall."""
+    if not count or not (os.isatty(0) and os.isatty(2)):
+        return
+    fast.write(2, f"{command}: {count} request{'s' * (count > 1)} will be {done}; go on? [y/N] ".encode())
+    said = os.read(0, 100).strip().lower()
+    if said not in (b"y", b"yes"):
+        raise Failure(f"nothing was {done}")
+
+
+# ---------------------------------------------------------------- the commands
+
+
+@Program
+def qhold(words: list[str]) -> int:
+    """Hold waiting requests."""
+    return _hold("qhold", "hold", words)
+
+
+@Program
+def qrls(words: list[str]) -> int:
+    """Release held requests."""
+    return _hold("qrls", "release", words, lenient=True)
+
+
+def _hold(command: str, cmd: str, words: list[str], **fields: object) -> int:
+    given, _, ids = read(command, words)
+    letters = given.get("letters")
+    if letters is not None and letters != "n" and letters.strip("uos"):
+        raise Failure(f"-h: {letters!r} is none of the letters u, o, s, nor n alone")
+    return tell(command, cmd, given.get("home"), ids, letter=letters, **fields)
+
+
+@Program
+def qmove(words: list[str]) -> int:
+    """Move waiting requests into another queue."""
+    given, _, operands = fast.read_options("qmove", words)
+    if len(operands) < 2:
+        raise Failure(f"a queue and at least one request are needed; {usage('qmove')}", 2)
+    queue, *ids = operands
+    message: dict[str, object] = {"cmd": "move", "text": "qmove", "ids": ids}
+    message["queue"] = queue.partition("@")[0]
+    return fast.show("qmove", DaemonConnection(given.get("home")).call(message))
+
+
+@Program
+def qrerun(words: list[str]) -> int:
+    """End running requests and queue them again."""
+    given, _, ids = read("qrerun", words)
+    if given.get("how", "force") != "force":
+        raise Failure(f"-W: {given['how']!r} is not known; there is -W force")
+    return tell("qrerun", "rerun", given.get("home"), ids, force="how" in given)
+
+
+@Program
+def qsig(words: list[str]) -> int:
+    """Send a signal to running requests, or have them suspended or resumed."""
+    given, _, ids = read("qsig", words)
+    home, name = given.get("home"), given.get("signal", "SIGTERM")
+    if name.lower() in ("suspend", "resume"):
+        return tell("qsig", "suspend", home, ids, resume=name.lower() == "resume")
+    number = 0 if name.upper() in ("0", "NULL", "SIGNULL") else signal_number(name)
+    if number is None:
+        raise Failure(f"Unknown/illegal signal name {name}", 165)
+    return tell("qsig", "signal", home, ids, signal=number)
+
+
+@Program
+def qmsg(words: list[str]) -> int:
+    """Write a line into the output of running requests."""
+    given, _, operands = read("qmsg", words)
+    if "joblog" in given:
+        raise Failure("-j: requests have no job log here; -e writes to the errors, -o to the output")
+    text, *ids = operands
+    if not ids:
+        raise Failure(f"a message and at least one request are needed; {usage('qmsg')}", 2)
+    streams = [name for name in ("stdout", "stderr") if name in given] or ["stderr"]
+    return tell("qmsg", "message", given.get("home"), ids, message=text, streams=streams)
+
+
+@Program
+def qorder(words: list[str]) -> int:
+    """Have two waiting requests of one queue exchange their places."""
+    given, _, ids = read("qorder", words)
+    if len(ids) != 2:
+        raise Failure(f"two requests are needed, not {len(ids)}; {usage('qorder')}", 2)
+    return tell("qorder", "exchange", given.get("home"), ids)
+
+
+@Program
+def qchkpnt(words: list[str]) -> int:
+    """Say that requests are not checkpointed here."""
+    fast.read_options("qchkpnt", words)
+    raise Failure(
+        "requests are not checkpointed here; one that keeps a restart file of its own may be run again"
+        " (qrerun), or stand still for a while (qsig -s suspend)"
+    )

@@ -1,0 +1,90 @@
+"""The commands that only ask, and options that they share with `qstat`."""
+
+import os
+
+from nqspy.cli import fast
+from nqspy.cli.fast import DaemonConnection, Failure, Given, Program, usage
+
+_FORMATS = {"json": "json", "dsv": "dsv", "default": ""}
+_CHANGING = ("-o", "-r", "-C", "-c", "-d", "-R")
+
+
+def read_options(command: str, words: "list[str]") -> "tuple[dict[str, str], list[Given], list[str]]":
+    """As `fast.read_options`, but misuse ends with status 2 as PBS's does. Raises Failure, HelpWanted."""
+    try:
+        return fast.read_options(command, words)
+    except Failure as failure:
+        failure.status = 2
+        raise
+
+
+def dialect_of(given: "dict[str, str]") -> str:
+    """``nqs``, ``pbs`` or, where nothing says which, empty. Raises Failure for any other, but that
+    ``NQSPY_DIALECT=slurm`` concerns submissions alone."""
+    usual = os.environ.get("NQSPY_DIALECT", "")
+    named = given.get("dialect") or ("" if usual == "slurm" else usual)
+    if named not in ("", "nqs", "pbs"):
+        raise Failure(f"there is no dialect {named!r} of this command; dialects: nqs, pbs", 2)
+    return named
+
+
+def format_of(given: "dict[str, str]") -> "str | None":
+    """``json``, ``dsv``, empty for the usual form; None where none was asked for. Raises Failure."""
+    form = _FORMATS.get(given["format"].lower()) if "format" in given else None
+    if form is None and "format" in given:
+        raise Failure(f"-F: there is no format {given['format']!r}; formats: json, dsv, default", 2)
+    if "delimiter" in given and form != "dsv":
+        raise Failure("-D goes with -F dsv", 2)
+    between = given.get("delimiter", "|")
+    if between[:1].isalnum() or not {"\\", "=", "\n"}.isdisjoint(between):
+        raise Failure(f"-D: {between!r} can part no values; choose one such as | or ;", 2)
+    return form
+
+
+def _ask(command: str, given: "dict[str, str]", cmd: str, text: str, **fields: object) -> int:
+    return fast.show(command, DaemonConnection(given.get("home")).ask(cmd, text, **fields))
+
+
+@Program
+def qselect(words: list[str]) -> int:
+    """List the requests that satisfy all that is asked for."""
+    given, found, operands = read_options("qselect", words)
+    if operands:
+        raise Failure(f"what is {operands[0]!r}? {usage('qselect')}", 2)
+    criteria = [[one.flag[1:], one.value] for one in found if one.kind == "text" and not one.target]
+    letters = "".join([one.flag[1:] for one in found if one.target == "letters"])
+    return _ask("qselect", given, "qselect", "ids", criteria=criteria, letters=letters)
+
+
+@Program
+def pbsnodes(words: list[str]) -> int:
+    """Show the host that runs requests."""
+    changing = next((word for word in words if word in _CHANGING), None)
+    if changing is not None:
+        raise Failure(
+            f"{changing} is not offered here: pbsnodes only shows; qmgr changes the installation", 2
+        )
+    given, _, operands = read_options("pbsnodes", words)
+    if not operands and not {"all", "letters", "virtual"} & given.keys():
+        raise Failure(f"which host? {usage('pbsnodes')}", 2)
+    return _ask(
+        "pbsnodes", given, "pbsnodes", "nodes", operands=operands, format=format_of(given),
+        letters="l" if "letters" in given else "", delimiter=given.get("delimiter"),
+    )  # fmt: skip
+
+
+@Program
+def qlimit(words: list[str]) -> int:
+    """Show the limits that a request may ask for, their options, and how they are kept."""
+    given, _, hosts = fast.read_options("qlimit", words)
+    return _ask("qlimit", given, "limits", "qlimit", hosts=hosts, verbose="verbose" in given)
+
+
+@Program
+def qping(words: list[str]) -> int:
+    """Tell by the exit status whether the daemon answers."""
+    given, _, hosts = fast.read_options("qping", words)
+    if len(hosts) > 1:
+        raise Failure(f"one host at most; {usage('qping')}", 2)
+    message: dict[str, object] = {"cmd": "limits", "text": "qping", "hosts": hosts}
+    return fast.show("qping", DaemonConnection(given.get("home")).call(message))
