@@ -214,7 +214,7 @@ class Application:
         if row is None:
             return None
         self._watch()
-        if row["state"] != "ended" or self._door.listener.fileno() in _readable(self._door.listener):
+        if row["state"] != "ended" or select.select([self._door.listener], [], [], 0)[0]:
             return None
         why = (row["reason"] or {}).get("text") or row["end_reason"]
         self._say(f"application {self._id} ended before it began: {why}")
@@ -262,10 +262,6 @@ def _open(number: int) -> int:
         return number
     except OSError:
         return os.open(os.devnull, os.O_RDWR)
-
-
-def _readable(there: _socket.socket) -> "list[int]":
-    return [each.fileno() for each in select.select([there], [], [], 0)[0]]
 
 
 def _send(link: _socket.socket, data: bytes) -> None:

@@ -79,29 +79,44 @@ class SubmissionDraft(RequestSheet):
         elif kind == "path":
             self.output[target] = self._path(value)
         elif kind == "variables":
-            self._add_variables(split_variables(value), origin)
+            if origin != self._variables_from:  # of several origins the latest stands
+                self.variables.clear()
+                self._variables_from = origin
+            self.variables += split_variables(value)
         elif kind == "shell":
-            self._take_shell(value)
+            path = value.partition(",")[0].partition("@")[0]
+            if path[:1] != "/":
+                raise Wrong(f"{path!r} is no shell; give its whole path, such as /bin/sh")
+            self.spec["shell"] = path
             self._shell = given
+        elif kind == "date":
+            self.spec["eligible"] = self.date(value)
+        elif kind == "name":
+            self._name(value, _LONGEST_N_NAME)
+        elif kind == "array" or (kind == "array_or_joblog" and value not in _LOGS):
+            self.spec["array"] = parse_array(value)
+        elif kind == "array_or_joblog":
+            self.output["log"] = _LOGS[value]
+        elif kind == "export":
+            self.exports = True
+        elif kind == "user":
+            self.user = value.partition(",")[0]
+        elif kind == "attribute":
+            self.notes.append(value)
         elif kind == "resources":
             self._take_resources(given, origin)
         elif kind[:5] == "slurm":
             from nqspy.cli.slurm import take as take_of_slurm
 
             take_of_slurm(self, given)
-        elif (take := getattr(self, "_take_" + kind, None)) is not None:
-            take(value)
+        elif kind == "name_or_rerun":
+            self._take_name_or_rerun(value)
+        elif kind == "join_or_joblog":
+            self._take_join_or_joblog(value)
         else:
-            from nqspy.cli.rare import TAKE
+            from nqspy.cli.rare import take as take_of_few
 
-            TAKE[kind](self, given)
-
-    def _add_variables(self, names: list[str], origin: str) -> None:
-        """Those of the latest origin stand; what one origin gives in several options adds up."""
-        if origin != self._variables_from:
-            self.variables.clear()
-            self._variables_from = origin
-        self.variables += names
+            take_of_few(self, given)
 
     def _put(self, target: str, value: object) -> None:
         place, dot, name = target.rpartition(".")
@@ -144,8 +159,6 @@ class SubmissionDraft(RequestSheet):
             for name in [n for n, each in self.listed.items() if target(each) == what or n in also]:
                 del self.listed[name]
 
-    # ---- one method for each further kind of the table
-
     def _take_resources(self, given: Given, origin: str) -> None:
         """Each resource on its own: among PBS directives its first value stands, else the last."""
         first = self.dialect == "pbs" and origin == "directive"
@@ -184,12 +197,6 @@ class SubmissionDraft(RequestSheet):
             self.warnings.append(
                 f"-l {each.whole}: {what} is noted only, nothing of that kind is given out here"
             )
-
-    def _take_date(self, value: str) -> None:
-        self.spec["eligible"] = self.date(value)
-
-    def _take_name(self, value: str) -> None:
-        self._name(value, _LONGEST_N_NAME)
 
     def _take_name_or_rerun(self, value: str) -> None:
         """``-r``: in PBS y or n; in NQS a name; undecided, the value's form decides."""
@@ -238,30 +245,6 @@ class SubmissionDraft(RequestSheet):
         else:
             self.output["log_path"] = self._path(value)
             self.output.setdefault("log", "own")
-
-    def _take_array_or_joblog(self, value: str) -> None:
-        if value not in _LOGS:
-            self._take_array(value)
-        else:
-            self.output["log"] = _LOGS[value]
-
-    def _take_array(self, value: str) -> None:
-        self.spec["array"] = parse_array(value)
-
-    def _take_shell(self, value: str) -> None:
-        path = value.partition(",")[0].partition("@")[0]
-        if path[:1] != "/":
-            raise Wrong(f"{path!r} is no shell; give its whole path, such as /bin/sh")
-        self.spec["shell"] = path
-
-    def _take_export(self, value: str) -> None:
-        self.exports = True
-
-    def _take_user(self, value: str) -> None:
-        self.user = value.partition(",")[0]
-
-    def _take_attribute(self, value: str) -> None:
-        self.notes.append(value)
 
     # ---- the whole
 

@@ -397,13 +397,13 @@ def _plain(text: str) -> str:
 
 def run(command: str, body: "Body", words: "list[str]", about: "About | None" = None) -> int:
     """Runs a command's body; turns its failures into one line and an exit status. ``about`` answers what it
-    is asked about itself, in the first word or, as the body finds, a later one; else `asked` does."""
+    is asked about itself, in the first word or, as the body finds, a later one; else `help` does."""
     try:
         if f"_{command.upper()}_COMPLETE" in os.environ or words[:1] in _ABOUT:
             raise HelpWanted
         return body(words)
     except HelpWanted:
-        from nqspy.cli.asked import answer
+        from nqspy.cli.help import answer
 
         return (about or answer)(command, words)
     except Failure as failure:

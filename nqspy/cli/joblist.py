@@ -21,7 +21,9 @@ def read_list(file: str, parser: Parser, make: "Make") -> list[dict[str, object]
     number = 0
     try:
         for number, line in enumerate(_text(file).split("\n"), 1):
-            if words := _words(line):
+            if len(line) > LONGEST_LINE:
+                raise Failure("a line may have at most 1 MiB")
+            if words := split(line):
                 lines.append((number, words))
         reading = NamedLines(parser, make, lines)
         items: list[dict[str, object]] = []
@@ -63,7 +65,9 @@ class NamedLines:
                 ours += ["--after", id] if id else []
                 earlier += [each for each in places if each not in earlier]
         for name in names:
-            ours += ["-N", _checked(name)]
+            if not name or ":" in name or "0" <= name[0] <= "9":
+                raise Failure(f"{_NAME}{name}: a name begins with no digit and holds no colon")
+            ours += ["-N", name]
         given, _ = self._parser.parse(ours)
         for each in given:
             each.flag = LINE_AFTER if each.kind == "after" else each.flag
@@ -97,18 +101,6 @@ def _leading(words: list[str]) -> list[str]:
     while count < len(words) and words[count].startswith((_NAME, _AFTER)):
         count += 1
     return words[:count]
-
-
-def _checked(name: str) -> str:
-    if not name or ":" in name or "0" <= name[0] <= "9":
-        raise Failure(f"{_NAME}{name}: a name begins with no digit and holds no colon")
-    return name
-
-
-def _words(line: str) -> list[str]:
-    if len(line) > LONGEST_LINE:
-        raise Failure("a line may have at most 1 MiB")
-    return split(line)
 
 
 def _text(file: str) -> str:

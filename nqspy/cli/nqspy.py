@@ -11,15 +11,22 @@ from typing import Annotated, Any
 
 import typer
 
-from nqspy.cli.umbrella.asking import answering, ask, fail, show, write
+from nqspy.cli.umbrella.asking import (
+    HomeOption,
+    JsonOption,
+    answering,
+    ask,
+    become,
+    chosen,
+    fail,
+    home_of,
+    run_tool,
+    show,
+    write,
+)  # fmt: skip
 from nqspy.cli.umbrella.book import print_manual
 from nqspy.cli.umbrella.exits import exits
 from nqspy.cli.umbrella.journal import instant_of, print_events
-from nqspy.cli.umbrella.rooms import HomeOption, JsonOption
-from nqspy.cli.umbrella.rooms import become as _become
-from nqspy.cli.umbrella.rooms import chosen as _chosen
-from nqspy.cli.umbrella.rooms import home_of as _home
-from nqspy.cli.umbrella.rooms import run_tool as _run_tool
 from nqspy.rpc.program import run
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
@@ -31,13 +38,13 @@ app.add_typer(exits, name="exits")
 @app.callback()
 def umbrella(home: HomeOption = None) -> None:
     """nqspy, the batch queue whose policy is Python."""
-    _chosen["home"] = home
+    chosen["home"] = home
 
 
 @app.command()
 def counters(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """Departments: share, CPU used and remaining in the period, finished and running today, this week."""
-    show(ask(_home(home), "counters"), as_json)
+    show(ask(home_of(home), "counters"), as_json)
 
 
 @report.command("night")
@@ -58,7 +65,7 @@ def night(
     """Report the night: its requests, PEs allocated, CPUs busy, how quotas and order were kept."""
     asked = {"date": date, "group": group, "final": final or None}
     fields: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
-    data = ask(_home(home), "report_night", **fields)
+    data = ask(home_of(home), "report_night", **fields)
     if html is not None:
         from nqspy.report.night_pages import night_html  # heavy, and few want a page
 
@@ -99,7 +106,7 @@ def quota(
     home: HomeOption = None,
 ) -> None:
     """What departments were entitled to, got and could have used; how far that deviates."""
-    show(ask(_home(home), "report_quota", **span(_home(home), since, until, shift)), as_json)
+    show(ask(home_of(home), "report_quota", **span(home_of(home), since, until, shift)), as_json)
 
 
 @report.command("swf")
@@ -113,8 +120,8 @@ def swf(
     home: HomeOption = None,
 ) -> None:
     """All requests that have ended, as a log in the Standard Workload Format 2.2 (`nqspy sim` reads it)."""
-    fields = span(_home(home), since, until, None) | ({"fractions": True} if fractions else {})
-    text = ask(_home(home), "report_swf", **fields)["text"]
+    fields = span(home_of(home), since, until, None) | ({"fractions": True} if fractions else {})
+    text = ask(home_of(home), "report_swf", **fields)["text"]
     if output is None:
         write(text)
     else:
@@ -124,13 +131,13 @@ def swf(
 @report.command("usage")
 def usage(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """The share tree: entitlement, decayed use, and how far the two agree."""
-    show(ask(_home(home), "report_usage"), as_json)
+    show(ask(home_of(home), "report_usage"), as_json)
 
 
 @report.command("estimates")
 def estimates(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """How well each user's wall limits, best guesses and past tell how long requests run."""
-    show(ask(_home(home), "report_estimates"), as_json)
+    show(ask(home_of(home), "report_estimates"), as_json)
 
 
 @app.command()
@@ -143,7 +150,7 @@ def events(
     home: HomeOption = None,
 ) -> None:
     """The journal: everything that happened, in its order."""
-    print_events(_home(home), since, follow, as_json)
+    print_events(home_of(home), since, follow, as_json)
 
 
 @app.command()
@@ -153,7 +160,7 @@ def story(
     home: HomeOption = None,
 ) -> None:
     """All that happened to a request, event by event."""
-    print_events(_home(home), None, False, as_json, request)
+    print_events(home_of(home), None, False, as_json, request)
 
 
 @app.command(
@@ -167,14 +174,14 @@ def submit(
     from nqspy.cli import submit as command
 
     after = sys.argv[sys.argv.index("submit") + 1 :]  # as they were written: click takes the dashes away
-    chosen = ["--home", _chosen["home"]] if _chosen["home"] is not None else []
-    raise SystemExit(command.run([*chosen, *after]))
+    home = chosen["home"]
+    raise SystemExit(command.run(after if home is None else ["--home", home, *after]))
 
 
 @app.command()
 def doctor(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """Check the installation: rights, clock, cgroups, exits, the database."""
-    _run_tool("doctor", ["--json"] if as_json else [], _home(home))
+    run_tool("doctor", ["--json"] if as_json else [], home_of(home))
 
 
 @app.command()
@@ -185,7 +192,7 @@ def backup(
     home: HomeOption = None,
 ) -> None:
     """Copy the database now, while the daemon runs or not, and check the copy."""
-    _run_tool("backup", [str(file)] if file is not None else [], _home(home))
+    run_tool("backup", [str(file)] if file is not None else [], home_of(home))
 
 
 @app.command()
@@ -193,7 +200,7 @@ def restore(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="a backup")], home: HomeOption = None
 ) -> None:
     """Put a backup in the database's place (the daemon must be stopped); the replaced one is kept."""
-    _run_tool("restore", [str(file)], _home(home))
+    run_tool("restore", [str(file)], home_of(home))
 
 
 @app.command(
@@ -203,7 +210,7 @@ def restore(
 def sim(words: Annotated[list[str] | None, typer.Argument(metavar="WORKLOAD")] = None) -> None:
     """Run a log of jobs or an invented workload on a simulated machine."""
     after = sys.argv[sys.argv.index("sim") + 1 :]  # as they were written
-    _become("nqspy.sim.command", after)
+    become("nqspy.sim.command", after)
 
 
 @app.command(
@@ -213,8 +220,8 @@ def sim(words: Annotated[list[str] | None, typer.Argument(metavar="WORKLOAD")] =
 def replay(words: Annotated[list[str] | None, typer.Argument(metavar="[FROM..TO]")] = None) -> None:
     """Go through what happened again: as it was, or under other settings, queues or user exits."""
     after = sys.argv[sys.argv.index("replay") + 1 :]  # as they were written
-    home = _chosen["home"]
-    _become("nqspy.sim.replay.command", after if home is None else ["--home", home, *after])
+    home = chosen["home"]
+    become("nqspy.sim.replay.command", after if home is None else ["--home", home, *after])
 
 
 @app.command()

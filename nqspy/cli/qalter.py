@@ -34,7 +34,8 @@ def values_of(found: list[Given], home: "str | None") -> "Values":
     assert isinstance(spec, dict)
     values: Values = {name: spec[name] for name in draft.spec if name != "name_given"}
     _put_parts(values, spec | asked)
-    if any(_selects(given) for given in options):
+    listed = ",".join(given.value for given in options if given.kind == "resources").split(",")
+    if any(piece.strip().partition("=")[0] in _LAYOUTS for piece in listed):
         values.setdefault("ask/memory", None)
         values["ask/consumables"] = [each for each in draft.consumables.items() if each[1]] or None
     else:
@@ -64,12 +65,6 @@ def _put_parts(values: "Values", spec: "dict[str, dict[str, object]]") -> None:
         name, colon, value = note.partition(":")
         notes.setdefault(name, []).append(value if colon else True)
     values |= {f"attributes/{name}": noted for name, noted in notes.items()}
-
-
-def _selects(given: Given) -> bool:
-    return given.kind == "resources" and any(
-        piece.strip().partition("=")[0] in _LAYOUTS for piece in given.value.split(",")
-    )
 
 
 def body(words: list[str]) -> int:

@@ -6,13 +6,11 @@ from nqspy.cli import acts, fast
 from nqspy.cli.acts import signal_number
 from nqspy.cli.fast import DaemonConnection, Failure, Given, Program
 
-_SIGNAL_ROW = ((), "signal", "text", "", "")
 
-
-def _signal_option(word: str) -> "Given | None":
+def _signal(word: str) -> "Given | None":
     """``-9``, ``-TERM``: a signal, where no option of the table fits."""
     number = signal_number(word[1:])
-    return None if number is None else Given(_SIGNAL_ROW, word, str(number))
+    return None if number is None else Given(((), "signal", "text", "", ""), word, str(number))
 
 
 def _how(found: "list[Given]") -> "tuple[bool, int | None]":
@@ -31,11 +29,14 @@ def _how(found: "list[Given]") -> "tuple[bool, int | None]":
 
 def body(words: list[str]) -> int:
     """The command: gives its exit status."""
-    given, found, ids = acts.read("qdel", words, _signal_option, least=0)
+    given, found, ids = acts.read("qdel", words, _signal, least=0)
     force, mails = _how(found)
     home, chosen = given.get("home"), acts.names_more(given, ids)
     if chosen:
-        ids = _chosen(given, ids, home)
+        user = {"user": given["owner"]} if "owner" in given else {}
+        ids, count = acts.choose("qdel", DaemonConnection(home), given, ids, **user)
+        if "yes" not in given:  # on a terminal, where nobody can see how many they are
+            acts.confirm("qdel", count, "deleted")
     elif not ids:
         raise Failure(f"which request? {fast.usage('qdel')}", 2)
     if len(ids) > acts.TOGETHER:
@@ -46,15 +47,6 @@ def body(words: list[str]) -> int:
         signal=int(given["signal"]) if "signal" in given else None, force=dialect != "nqs",
         cascade="cascade" in given, lenient=chosen, history="history" in given,
     )  # fmt: skip
-
-
-def _chosen(given: "dict[str, str]", operands: list[str], home: "str | None") -> list[str]:
-    """The requests that are meant; how many is asked back on a terminal where nobody can see it."""
-    user = {"user": given["owner"]} if "owner" in given else {}
-    ids, count = acts.choose("qdel", DaemonConnection(home), given, operands, **user)
-    if "yes" not in given:
-        acts.confirm("qdel", count, "deleted")
-    return ids
 
 
 main = Program(body, "qdel")

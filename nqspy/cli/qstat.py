@@ -9,7 +9,7 @@ from nqspy.cli.questions import dialect_of, format_of, read_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from nqspy.cli.fast import Given, TextAnswer
+    from nqspy.cli.fast import TextAnswer
 
 _LETTERS = frozenset("airHnsTGM1wxEtJ")
 """Options without a value that the daemon heeds in PBS's forms."""
@@ -28,13 +28,22 @@ def message(words: list[str]) -> "tuple[dict[str, object], str | None]":
     """The question, and the home it goes to. Raises Failure, HelpWanted."""
     given, found, operands = read_options("qstat", words)
     if "why" in given:
-        operands = [_asked_about(found), *operands]
-    flags, dialect = {one.flag for one in found}, dialect_of(given)
+        id = [one.value for one in found if one.target == "why"][-1]
+        if not "0" <= id[:1] <= "9":
+            raise Failure("--why needs the identifier of a request" + f", not {id!r}" * bool(id))
+        operands = [id, *operands]
+    flags, dialect, form = {one.flag for one in found}, dialect_of(given), format_of(given)
+    if form and (other := sorted(flags & _NOT_WITH_FORMAT)):
+        raise Failure(f"conflicting options: -F and {other[0]}", 2)
+    try:
+        width = os.get_terminal_size(1).columns or _USUAL_WIDTH
+    except OSError:
+        width = 0  # no terminal, no limit
     question: dict[str, object] = {
         "cmd": "qstat", "text": _form(given, flags, dialect), "operands": operands,
         "queue": given.get("queue"),
-        "user": given.get("user"), "state": given.get("state"), "tty": os.isatty(1), "width": _width(),
-        "posix": "queues" in given, "letters": _letters(flags, dialect), "format": _format(given, flags),
+        "user": given.get("user"), "state": given.get("state"), "tty": os.isatty(1), "width": width,
+        "posix": "queues" in given, "letters": _letters(flags, dialect), "format": form,
         "delimiter": given.get("delimiter"), "shared": True, "limit": MOST_ENDED,
     }  # fmt: skip
     for flag in ("ended", "history", "json", "mpp", "expand"):
@@ -62,14 +71,6 @@ def _narrow(question: dict[str, object], given: dict[str, str]) -> None:
             question["since"] = parse_since(given["since"], Zone(zone), now)
     except (Wrong, BadValue) as error:
         raise Failure(f"--{name}: {error}", 2) from None
-
-
-def _asked_about(found: "list[Given]") -> str:
-    """What ``--why`` is about: the identifier of a request, which begins with a digit. Raises Failure."""
-    id = [one.value for one in found if one.target == "why"][-1]
-    if not "0" <= id[:1] <= "9":
-        raise Failure("--why needs the identifier of a request" + f", not {id!r}" * bool(id))
-    return id
 
 
 def _form(given: dict[str, str], flags: set[str], dialect: str) -> str:
@@ -108,21 +109,6 @@ def _letters(flags: set[str], dialect: str) -> str:
     if "-f" in flags:
         letters.append("f")
     return "".join(sorted(letters))
-
-
-def _format(given: dict[str, str], flags: set[str]) -> "str | None":
-    form = format_of(given)
-    if form and (other := sorted(flags & _NOT_WITH_FORMAT)):
-        raise Failure(f"conflicting options: -F and {other[0]}", 2)
-    return form
-
-
-def _width() -> int:
-    """Columns of the terminal; 0: no terminal, no limit."""
-    try:
-        return os.get_terminal_size(1).columns or _USUAL_WIDTH
-    except OSError:
-        return 0
 
 
 def body(words: list[str]) -> int:

@@ -1,79 +1,78 @@
-"""Options that few submissions have: how each reads its value. Only loaded when one is given."""
+"""Options that few submissions have, PBS's ``-W name=value,...`` among them (pbs-clients.md 3 and 7): how
+each reads its value. Only loaded when one is given."""
 
 from nqspy.cli.fast import Given
 from nqspy.cli.sheet import RequestSheet
-from nqspy.cli.words import AFTER_WORDS
+from nqspy.cli.words import AFTER_WORDS, split_list
+from nqspy.model import keys
 from nqspy.model.amounts import Wrong, parse_count, parse_number
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _STREAMS = (("o", "stdout"), ("e", "stderr"))
 
+DEPEND = {"after": "start", "afterok": "ok", "afternotok": "fail", "afterany": "any"}
+"""PBS's types of dependency that are offered, and ours; Slurm has the same and one more."""
 
-def _nothing(draft: RequestSheet, given: Given) -> None:
-    """What is always so: ``-f`` asks qsub not to go on in the background."""
+_WISHES = ("depend", "block", "umask", "max_run_subjobs")
+NOT_OFFERED = {
+    "group_list": "a request runs with the group of its submitter; say newgrp first",
+    "sandbox": "a request starts in the home folder, or where -d says",
+    "stagein": "files are not copied; let the script fetch them",
+    "stageout": "files are not copied; let the script bring them away",
+    "run_count": "the count of runs cannot be set",
+    "interactive": "say -I on the command line",
+}
+"""Attributes of ``-W`` that PBS knows and this does not, and what to do instead."""
 
 
-def _refused(draft: RequestSheet, given: Given) -> None:
-    raise Wrong(f"{given.target} is not offered here; leave {given.flag} out")
+def take(draft: RequestSheet, given: Given) -> None:
+    """Reads one option. Raises Wrong."""
+    kind, value = given.kind, given.value
+    if kind in ("refused", "refused_value"):
+        raise Wrong(f"{given.target} is not offered here; leave {given.flag} out")
+    if kind == "folder" or (kind == "deletion" and value):
+        from nqspy.cli.paths import start_folder
 
-
-def _deletion(draft: RequestSheet, given: Given) -> None:
-    """``-d``: in PBS a folder; in NQS, without one, the script is deleted."""
-    if given.value:
-        _folder(draft, given)
-    elif draft.dialect == "pbs":
-        raise Wrong("it needs the folder to start in")
-    else:
+        draft.spec["start_in"] = start_folder(draft.workdir, value)
+    elif kind == "deletion":  # in PBS a folder; in NQS, without one, the script is deleted
+        if draft.dialect == "pbs":
+            raise Wrong("it needs the folder to start in")
         draft.delete_script = True
+    elif kind == "nice":
+        draft.ask["nice"] = parse_number(value, 0, 39)
+    elif kind == "keep":
+        if not value or value.strip("oedn") or ("n" in value and len(value) > 1):
+            raise Wrong(f"{value!r} is none of n or letters of o, e, d")
+        way = "direct" if "d" in value else "keep"
+        draft.output |= {f"{way}_{stream}": True for letter, stream in _STREAMS if letter in value}
+    elif kind == "removal":  # what is removed at the end is delivered nowhere; until then `qcat` shows it
+        if not value or value.strip("oe"):
+            raise Wrong(f"{value!r} is no letters of o, e")
+        draft.output |= {stream: "/dev/null" for letter, stream in _STREAMS if letter in value}
+        draft.notes.append(f"remove:{value}")
+    elif kind == "mail_letters":
+        if "j" in value and not value.strip("abej"):
+            raise Wrong(f"{value!r}: mail for each index of an array (j) is not offered; leave the j out")
+        if not value or value.strip("aben") or ("n" in value and value.strip("n")):
+            raise Wrong(f"{value!r} is none of n or letters of a, b, e")
+        draft.mail |= {"abort": "a" in value, "begin": "b" in value, "end": "e" in value}
+    elif kind == "checkpoint":
+        _checkpoint(draft, value)
+    elif kind == "prefix_or_note":  # what PBS directives begin with has been used for finding them
+        if draft.dialect != "pbs" and value[:1] not in ("#", ""):
+            draft.notes.append(f"compartment:{value}")
+    elif kind == "after":
+        id, colon, word = value.partition(":")
+        if not id or (colon and word not in AFTER_WORDS):
+            way = "write it like 17, 17:ok, 17:any, 17:fail, 17:start, 17[]:each"
+            raise Wrong(f"{value!r} is no dependency; {way}")
+        draft.notes.append(f"after:{id}:{word or 'ok'}")
+    elif kind == "wishes":
+        _take_wishes(draft, given)
+    else:
+        assert kind == "nothing"  # what is always so: -f asks qsub not to go on in the background
 
 
-def _folder(draft: RequestSheet, given: Given) -> None:
-    """The folder the job starts in."""
-    from nqspy.cli.paths import start_folder
-
-    draft.spec["start_in"] = start_folder(draft.workdir, given.value)
-
-
-def _nice(draft: RequestSheet, given: Given) -> None:
-    draft.ask["nice"] = parse_number(given.value, 0, 39)
-
-
-def _keep(draft: RequestSheet, given: Given) -> None:
-    value = given.value
-    if not value or value.strip("oedn") or ("n" in value and len(value) > 1):
-        raise Wrong(f"{value!r} is none of n or letters of o, e, d")
-    way = "direct" if "d" in value else "keep"
-    for letter, stream in _STREAMS:
-        if letter in value:
-            draft.output[f"{way}_{stream}"] = True
-
-
-def _removal(draft: RequestSheet, given: Given) -> None:
-    """``-R``: what is removed at the end is delivered nowhere; until then `qcat` shows it."""
-    value = given.value
-    if not value or value.strip("oe"):
-        raise Wrong(f"{value!r} is no letters of o, e")
-    for letter, stream in _STREAMS:
-        if letter in value:
-            draft.output[stream] = "/dev/null"
-    draft.notes.append(f"remove:{value}")
-
-
-def _mail_letters(draft: RequestSheet, given: Given) -> None:
-    value = given.value
-    if "j" in value and not value.strip("abej"):
-        raise Wrong(f"{value!r}: mail for each index of an array (j) is not offered; leave the j out")
-    if not value or value.strip("aben") or ("n" in value and value.strip("n")):
-        raise Wrong(f"{value!r} is none of n or letters of a, b, e")
-    for letter, name in (("a", "abort"), ("b", "begin"), ("e", "end")):
-        draft.mail[name] = letter in value
-
-
-def _checkpoint(draft: RequestSheet, given: Given) -> None:
-    value = given.value
+def _checkpoint(draft: RequestSheet, value: str) -> None:
     if value == "wd":
         raise Wrong(
             "'wd' is no checkpoint interval; if Grid Engine's -cwd is meant: a request starts in its "
@@ -88,30 +87,53 @@ def _checkpoint(draft: RequestSheet, given: Given) -> None:
     draft.notes.append(f"checkpoint:{value}")
 
 
-def _prefix_or_note(draft: RequestSheet, given: Given) -> None:
-    """``-C``: what PBS directives begin with has been used for finding them."""
-    if draft.dialect != "pbs" and given.value[:1] not in ("#", ""):
-        draft.notes.append(f"compartment:{given.value}")
+def _take_wishes(draft: RequestSheet, given: Given) -> None:
+    """One ``-W``; among directives the first value of an attribute stands, else the last."""
+    for name, value in _attributes(given.value):
+        if given.place and name in draft.wished:
+            continue
+        if name == "depend":
+            _depend(draft, value)
+        elif name == "block":
+            if value.lower() not in ("true", "false", "t", "f", "y", "n", "1", "0"):
+                raise Wrong(f"block={value} is neither true nor false")
+            draft.block = value.lower() in ("true", "t", "y", "1")
+        elif name == "umask":
+            if value.strip("01234567") or int(value, 8) > 0o777:
+                raise Wrong(f"umask={value} is no umask; write it in octal, like 022")
+            draft.spec["umask"] = int(value, 8)
+        elif name == "max_run_subjobs":
+            draft.array_limit = parse_number(value, 0, keys.MOST_INDICES)
+        elif name in NOT_OFFERED:
+            raise Wrong(f"{name} is not offered here: {NOT_OFFERED[name]}")
+        else:
+            raise Wrong(f"there is no attribute {name}; known are {', '.join(_WISHES)}")
+        draft.wished.add(name)
 
 
-def _after(draft: RequestSheet, given: Given) -> None:
-    id, colon, word = given.value.partition(":")
-    if not id or (colon and word not in AFTER_WORDS):
-        raise Wrong(
-            f"{given.value!r} is no dependency; write it like 17, 17:ok, 17:any, 17:fail, 17:start, 17[]:each"
-        )
-    draft.notes.append(f"after:{id}:{word or 'ok'}")
+def _attributes(text: str) -> list[tuple[str, str]]:
+    """Name and value of each; a piece without ``=`` goes on with the value before it."""
+    found: list[tuple[str, str]] = []
+    for piece in split_list(text):
+        name, equals, value = piece.strip().partition("=")
+        if equals and name:
+            found.append((name.strip(), value.strip("'\" ")))
+        elif found and piece.strip():
+            found[-1] = (found[-1][0], f"{found[-1][1]},{piece.strip()}")
+        else:
+            raise Wrong(f"{piece!r} is no NAME=VALUE, such as block=true")
+    if not all(value for _, value in found):
+        raise Wrong("an attribute has no value; write it like depend=afterok:17")
+    return found
 
 
-def _wishes(draft: RequestSheet, given: Given) -> None:
-    from nqspy.cli.wishes import take
-
-    take(draft, given)
-
-
-TAKE: "dict[str, Callable[[RequestSheet, Given], None]]" = {
-    "nothing": _nothing, "refused": _refused, "refused_value": _refused, "deletion": _deletion,
-    "folder": _folder, "nice": _nice, "keep": _keep, "removal": _removal, "mail_letters": _mail_letters,
-    "checkpoint": _checkpoint, "prefix_or_note": _prefix_or_note, "after": _after, "wishes": _wishes,
-}  # fmt: skip
-"""Kind of option -> its reader."""
+def _depend(draft: RequestSheet, value: str) -> None:
+    draft.depends.clear()
+    for each in value.split(","):
+        kind, *ids = each.strip().split(":")
+        if kind.startswith(("before", "on")) and kind not in DEPEND:
+            way = "hand in the request that goes first, and the other with depend=afterok:ID"
+            raise Wrong(f"depend={each}: {kind} is not offered here; {way}")
+        if kind not in DEPEND or not ids or not all(ids):
+            raise Wrong(f"depend={each} is no dependency; write it like afterok:17, afterany:17:18")
+        draft.depends += [f"after:{id.partition('@')[0]}:{DEPEND[kind]}" for id in ids]

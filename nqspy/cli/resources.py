@@ -92,12 +92,8 @@ def read_list(text: str, by: object = None) -> list[Listed]:
         elif not equals or not value:
             behind = f" (behind {last.name}={last.text})" if last is not None else ""
             raise Wrong(f"{piece.strip()!r}{behind} is no resource; write it like walltime=1:00:00,mem=1.5gb")
-        found.append(Listed(name, _unquoted(value), text, by))
+        found.append(Listed(name, value.removeprefix("=").strip(), text, by))
     return found
-
-
-def _unquoted(value: str) -> str:
-    return value.removeprefix("=").strip()
 
 
 def target(listed: Listed) -> str:
@@ -117,7 +113,11 @@ def read_needs(listed: Listed) -> list[str]:
 def resolve(listed: dict[str, Listed]) -> Resources:
     """What all of them come to together, but for the layout (`chunks`). Raises WrongResource."""
     found = Resources()
-    _mixing(listed)
+    new = "select" if "select" in listed else "place"
+    mixed = [listed[name] for name in _OF_A_CHUNK if name in listed] if new in listed else []
+    for each in mixed:
+        way = "write it into the chunks, like select=2:ncpus=4:mem=1gb"
+        raise blamed(Wrong(f"{each.name}= cannot be used with {new}=; {way}"), each)
     for each in listed.values():
         try:
             _one(each, found)
@@ -129,44 +129,32 @@ def resolve(listed: dict[str, Listed]) -> Resources:
     return found
 
 
-def _mixing(listed: dict[str, Listed]) -> None:
-    new = "select" if "select" in listed else "place"
-    if new not in listed:
-        return
-    for name in _OF_A_CHUNK:
-        if name in listed:
-            way = "write it into the chunks, like select=2:ncpus=4:mem=1gb"
-            error = WrongResource(name, f"{name}= cannot be used with {new}=; {way}")
-            raise blamed(error, listed[name])
-
-
 def _one(each: Listed, found: Resources) -> None:
-    name = each.name
-    if name == "speedup" or (name in LIMITS and _several(each, LIMITS[name][0])):
+    name, text = each.name, each.text
+    where, read = LIMITS.get(name, ("", parse_count))
+    several = where in _MOLDED and (text[:1] == "(" or (where == "pes" and "-" in text[1:]))
+    if name == "speedup" or several:
         _mold(each, found)
-    elif name in LIMITS:
-        where, read = LIMITS[name]
-        value = _least(name, read(each.text))
+    elif where:
+        value = read(text)
+        if where == "pes" and value < 1:
+            raise Wrong(f"{name} must be at least 1")
+        if name == "nproc" and value in (0, 1):
+            raise Wrong(f"nproc must be at least 2: the shell of a request and what it runs, not {value}")
         if where == "pes":
             value = max(value, found.asked.get("pes", 0))
         if name not in ("vmem", "pvmem") or where not in found.asked:  # of both mem and vmem mem counts
             found.asked[where] = value
         if each.warning:
             if 0 <= value < read(each.warning):
-                raise Wrong(f"a warning at {each.warning} lies above the limit of {each.text}")
+                raise Wrong(f"a warning at {each.warning} lies above the limit of {text}")
             found.notes.append(f"warning:{name}:{read(each.warning)}")
     elif name == "nice":
-        found.asked["nice"] = parse_number(each.text, 0, 19)
+        found.asked["nice"] = parse_number(text, 0, 19)
     elif name in NOTED:
-        note(each, name, each.text, found)
+        note(each, name, text, found)
     elif name not in LAYOUT:
-        consumable(each, name, each.text, found)
-
-
-def _several(each: Listed, where: str) -> bool:
-    """Whether it names more than one number of PEs, or a wall time for each of them."""
-    text = each.text
-    return where in _MOLDED and (text[:1] == "(" or (where == "pes" and "-" in text[1:]))
+        consumable(each, name, text, found)
 
 
 def _mold(each: Listed, found: Resources) -> None:
@@ -209,14 +197,6 @@ def consumable(each: Listed, name: str, value: str, found: Resources, times: int
     where = "" if each.name == name else f" in {each.name}={each.text}"
     known = f"{' '.join(_KNOWN)}, and the site's consumables by number"
     raise WrongResource(name, f"unknown resource {name}{where}; known are {known}", unknown=True)
-
-
-def _least(name: str, value: int) -> int:
-    if LIMITS[name][0] == "pes" and value < 1:
-        raise Wrong(f"{name} must be at least 1")
-    if name == "nproc" and value in (0, 1):
-        raise Wrong(f"nproc must be at least 2: the shell of a request and what it runs, not {value}")
-    return value
 
 
 def parse_array(text: str) -> dict[str, object]:

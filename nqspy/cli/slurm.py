@@ -5,7 +5,7 @@ What is asked of nodes, tasks and CPUs is worked out once all is read (`finish`)
 request of 2 nodes with 3 tasks each of 4 CPUs has 24 PEs.
 """
 
-from nqspy.cli import wishes
+from nqspy.cli import rare
 from nqspy.cli.fast import Failure, Given
 from nqspy.cli.resources import Listed, parse_array
 from nqspy.cli.sheet import RequestSheet
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 CLOCK = {"fika": "15:00", "teatime": "16:00"}
-DEPEND = {**wishes.DEPEND, "aftercorr": "each"}
+DEPEND = {**rare.DEPEND, "aftercorr": "each"}
 _MAIL = {
     "NONE": (), "BEGIN": ("begin",), "END": ("end",), "FAIL": ("abort",), "REQUEUE": ("rerun",),
     "ALL": ("begin", "end", "abort", "rerun"),
@@ -43,11 +43,50 @@ class SlurmSheet:
 
 def take(sheet: RequestSheet, given: Given) -> None:
     """Reads one option. Raises Wrong."""
+    target, value = given.target, given.value
     if given.kind[:13] == "slurm_refused":
-        raise Wrong(f"it is not offered: {REFUSED[given.target]}")
+        raise Wrong(f"it is not offered: {REFUSED[target]}")
     said = _said(sheet)
-    said.by[given.target] = given
-    _READ[given.target](sheet, said, given.value)
+    said.by[target] = given
+    if target in ("tasks", "cpus", "tasks_per_node"):
+        said.numbers[target] = _count(value)
+    elif target == "time":
+        sheet.ask["wall"] = parse_time(value)
+    elif target in ("memory", "memory_per_cpu"):
+        said.memory = (target, parse_memory(value))
+    elif target == "account":
+        if not value:
+            raise Wrong("it needs a value")
+        sheet.spec["account"] = value
+    elif target == "queue":
+        if "," in value:
+            raise Wrong(f"{value!r}: one queue is named here; a pipe queue chooses among several")
+        sheet.spec["queue"] = value
+    elif target == "output":
+        said.stdout = marks(value)
+    elif target == "error":
+        said.stderr = marks(value)
+    elif target == "folder":
+        from nqspy.cli.paths import start_folder
+
+        said.folder = start_folder(sheet.workdir, value)
+    elif target == "array":
+        said.array = True
+        sheet.spec["array"] = parse_array(value)
+    elif target == "export":
+        said.export = split_variables(value)
+    elif target == "nice":  # Slurm's puts a request back; here its priority among the owner's own does
+        sheet.spec["priority"] = -amounts.parse_number(value or "100", -1023, 1024)
+    elif target == "wrap":
+        sheet.wrapped = value
+    elif target == "input":
+        if value not in ("/dev/null", "none"):
+            raise Wrong("standard input of a request is empty; let the script read the file")
+    elif target == "open_mode":
+        if value not in ("t", "truncate"):
+            raise Wrong(f"{value!r} is not offered: files of output are replaced (truncate)")
+    else:
+        _READ[target](sheet, said, value)
 
 
 def _said(sheet: RequestSheet) -> SlurmSheet:
@@ -107,13 +146,6 @@ def _count(text: str) -> int:
 # ------------------------------------------------------------------------------------------------ readers
 
 
-def _number(name: str) -> "Callable[[RequestSheet, SlurmSheet, str], None]":
-    def read(_sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
-        said.numbers[name] = _count(value)
-
-    return read
-
-
 def _nodes(_sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
     """``N`` or ``MIN-MAX``: the smaller number is what it needs."""
     least, dash, most = value.partition("-")
@@ -122,44 +154,11 @@ def _nodes(_sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
         raise Wrong(f"{value!r}: the greater number of nodes comes last")
 
 
-def _time(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
-    sheet.ask["wall"] = parse_time(value)
-
-
-def _memory(way: str) -> "Callable[[RequestSheet, SlurmSheet, str], None]":
-    def read(_sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
-        said.memory = (way, parse_memory(value))
-
-    return read
-
-
-def _put(name: str) -> "Callable[[RequestSheet, SlurmSheet, str], None]":
-    def read(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
-        if not value:
-            raise Wrong("it needs a value")
-        sheet.spec[name] = value
-
-    return read
-
-
 def _name(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
     name = "".join(["_" if char in " /" else char for char in value])
     if not name.isprintable() or not 1 <= len(name.encode("utf-8", "surrogateescape")) <= 230:
         raise Wrong(f"{value!r} is no name of up to 230 bytes")
     sheet.spec["name"], sheet.spec["name_given"] = name, True
-
-
-def _queue(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
-    if "," in value:
-        raise Wrong(f"{value!r}: one queue is named here; a pipe queue chooses among several")
-    sheet.spec["queue"] = value
-
-
-def _stream(name: str) -> "Callable[[RequestSheet, SlurmSheet, str], None]":
-    def read(_sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
-        setattr(said, name, marks(value))
-
-    return read
 
 
 def marks(path: str) -> str:
@@ -182,17 +181,6 @@ def marks(path: str) -> str:
             raise Wrong(f"%{letter} in {path!r} is not offered; there are %j %A %a %x %u %N %%")
         at += 2
     return "".join(pieces)
-
-
-def _folder(sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
-    from nqspy.cli.paths import start_folder
-
-    said.folder = start_folder(sheet.workdir, value)
-
-
-def _array(sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
-    said.array = True
-    sheet.spec["array"] = parse_array(value)
 
 
 def _depend(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
@@ -240,29 +228,6 @@ def _mail_type(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
     sheet.mail |= chosen
 
 
-def _export(_sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
-    said.export = split_variables(value)
-
-
-def _nice(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
-    """Slurm's niceness puts a request back; ours does so by its priority among the owner's own."""
-    sheet.spec["priority"] = -amounts.parse_number(value or "100", -1023, 1024)
-
-
-def _wrap(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
-    sheet.wrapped = value
-
-
-def _input(_sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
-    if value not in ("/dev/null", "none"):
-        raise Wrong("standard input of a request is empty; let the script read the file")
-
-
-def _open_mode(_sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
-    if value not in ("t", "truncate"):
-        raise Wrong(f"{value!r} is not offered: files of output are replaced (truncate)")
-
-
 def _gpus(sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
     """``N`` or ``TYPE:N``: of a type none are known apart."""
     kind, colon, number = value.rpartition(":")
@@ -283,13 +248,8 @@ def _gres(_sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
 
 
 _READ: "dict[str, Callable[[RequestSheet, SlurmSheet, str], None]]" = {
-    "name": _name, "time": _time, "tasks": _number("tasks"), "cpus": _number("cpus"), "nodes": _nodes,
-    "tasks_per_node": _number("tasks_per_node"), "memory": _memory("memory"), "queue": _queue,
-    "memory_per_cpu": _memory("per_cpu"), "account": _put("account"), "output": _stream("stdout"),
-    "error": _stream("stderr"), "folder": _folder, "array": _array, "depend": _depend, "begin": _begin,
-    "mail_type": _mail_type, "export": _export, "nice": _nice,
-    "wrap": _wrap, "input": _input,
-    "open_mode": _open_mode, "gpus": _gpus, "gres": _gres,
+    "name": _name, "nodes": _nodes, "depend": _depend, "begin": _begin, "mail_type": _mail_type,
+    "gpus": _gpus, "gres": _gres,
 }  # fmt: skip
 
 
@@ -298,23 +258,21 @@ _READ: "dict[str, Callable[[RequestSheet, SlurmSheet, str], None]]" = {
 
 def finish(sheet: RequestSheet) -> None:
     """Works out what all options come to together. Raises Failure naming the option."""
+    from nqspy.cli.paths import output_path
+
     said = _said(sheet)
     _lay_out(sheet, said)
     folder = said.folder or sheet.workdir
     sheet.spec["start_in"] = folder
     name = said.stdout or ("slurm-%s_%a.out" if said.array else "slurm-%s.out")
-    _deliver(sheet, "stdout", folder, name)
+    sheet.output["stdout"] = output_path(folder, name)
     if said.stderr:
-        _deliver(sheet, "stderr", folder, said.stderr)
+        sheet.output["stderr"] = output_path(folder, said.stderr)
     else:
         sheet.output["join"] = True
-    _take_along(sheet, said)
-
-
-def _deliver(sheet: RequestSheet, stream: str, folder: str, path: str) -> None:
-    from nqspy.cli.paths import output_path
-
-    sheet.output[stream] = output_path(folder, path)
+    # --export: ALL, NONE, NIL, names and values; without ALL only what is named
+    sheet.exports = "ALL" in said.export
+    sheet.variables[:] = [word for word in said.export if word and word not in ("ALL", "NONE", "NIL")]
 
 
 def _lay_out(sheet: RequestSheet, said: SlurmSheet) -> None:
@@ -331,15 +289,9 @@ def _lay_out(sheet: RequestSheet, said: SlurmSheet) -> None:
         sheet.spec["layout"] |= {"threads": number["cpus"]}  # type: ignore[operator]
     if said.memory is not None:
         way, size = said.memory
-        sheet.ask["memory"] = size * (pes if way == "per_cpu" else nodes)
+        sheet.ask["memory"] = size * (pes if way == "memory_per_cpu" else nodes)
     for name, units in number.items():
         if name == "gpus" or name.startswith("unit "):
             said_of = said.by["gpus" if "gpus" in said.by and name == "gpus" else "gres"]
             unit = name.removeprefix("unit ")
             sheet.listed[unit] = Listed(unit, str(units), f"{unit}={units}", said_of)
-
-
-def _take_along(sheet: RequestSheet, said: SlurmSheet) -> None:
-    """``--export``: ``ALL``, ``NONE``, ``NIL``, names and values; without ``ALL`` only what is named."""
-    sheet.exports = "ALL" in said.export
-    sheet.variables[:] = [word for word in said.export if word and word not in ("ALL", "NONE", "NIL")]

@@ -29,17 +29,13 @@ def meaning(lines: list[str]) -> str:
             options, _ = parser.parse(split(line))
         except (Failure, Wrong):
             continue
-        found += [said for given in options if (said := _said(given))]
+        for given in options:
+            if given.target in _OURS:
+                between = "=" if given.flag[:2] == "--" and given.value else " "
+                said = f"{given.flag}{between}{given.value}".rstrip()
+                found.append(f"{said} is {_OURS[given.target].format(_value(given))}".rstrip())
     more = [f"and {len(found) - MOST} more"] if len(found) > MOST else []
     return ", ".join([*found[:MOST], *more])
-
-
-def _said(given: Given) -> str:
-    ours = _OURS.get(given.target)
-    if ours is None:
-        return ""
-    between = "=" if given.flag[:2] == "--" and given.value else " "
-    return f"{given.flag}{between}{given.value}".rstrip() + f" is {ours.format(_value(given))}".rstrip()
 
 
 def _value(given: Given) -> str:

@@ -24,7 +24,7 @@ def body(words: list[str]) -> int:
 
 def _about(program: str, words: list[str]) -> int:
     if words[:1] == ["--version"]:
-        from nqspy.cli.asked import answer
+        from nqspy.cli.help import answer
 
         return answer(program, words)
     fast.write(1, usage().encode())

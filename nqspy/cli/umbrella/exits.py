@@ -1,13 +1,20 @@
 """``nqspy exits``: what is loaded, what it answered, and candidate files."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from nqspy.cli.umbrella.asking import ask, show
-from nqspy.cli.umbrella.rooms import HomeOption, JsonOption, become, home_of, run_tool, with_home
+from nqspy.cli.umbrella.asking import (
+    HomeOption,
+    JsonOption,
+    ask,
+    become,
+    home_of,
+    run_tool,
+    show,
+    with_home,
+)  # fmt: skip
 from nqspy.report.time_text import short, zone_of
 
 exits = typer.Typer(no_args_is_help=True, help="User exits: what is loaded, a candidate file, their answers.")
@@ -16,11 +23,11 @@ exits = typer.Typer(no_args_is_help=True, help="User exits: what is loaded, a ca
 @exits.command("list")
 def exits_list(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """What is loaded, how often it was called, how long it took."""
-    show(ask(home_of(home), "exits_list"), as_json, _exits_text)
-
-
-def _exits_text(data: dict[str, Any]) -> str:
-    return "".join(_exit_text(each) for each in data["exits"]) or "no user exits are loaded\n"
+    show(
+        ask(home_of(home), "exits_list"),
+        as_json,
+        lambda data: "".join(map(_exit_text, data["exits"])) or "no user exits are loaded\n",
+    )
 
 
 def _exit_text(each: dict[str, Any]) -> str:
@@ -36,12 +43,9 @@ def _exit_text(each: dict[str, Any]) -> str:
         f"  {figures}",
     ]
     settings = each.get("settings") or {}
-    lines += [f"  {name} = {_value(value)}" for name, value in settings.items()]
+    for name, value in settings.items():
+        lines.append(f"  {name} = {value.get('value', '') if isinstance(value, dict) else value}")
     return "".join(f"{line}\n" for line in lines if line)
-
-
-def _value(setting: Any) -> str:
-    return str(setting.get("value", "") if isinstance(setting, dict) else setting)
 
 
 @exits.command("trace")
@@ -63,16 +67,12 @@ def _trace_text(data: dict[str, Any], zone: Any) -> str:
     lines = [f"{data['id']}:"]
     for each in rows:
         said = f"failed: {each['error']}" if each["error"] else each["answer"] or "the standard rules"
-        said += _of_another(each.get("alike") or (), each.get("within") or ())
+        alike, within = each.get("alike"), each.get("within")
+        reached = [f"alike in {', '.join(alike)}"] if alike else []
+        reached += [f"by its {' and '.join(within)}"] if within else []
+        said += f" (of another request, {', '.join(reached)})" if reached else ""
         lines.append(f"  {short(zone.text(each['at']))}  {each['exit']}.{each['hook']}: {said}")
     return "\n".join(lines) + "\n"
-
-
-def _of_another(alike: Sequence[str], within: Sequence[str]) -> str:
-    """Of a refusal that reaches a request from another one: by what."""
-    reached = [f"alike in {', '.join(alike)}"] if alike else []
-    reached += [f"by its {' and '.join(within)}"] if within else []
-    return f" (of another request, {', '.join(reached)})" if reached else ""
 
 
 @exits.command("check")

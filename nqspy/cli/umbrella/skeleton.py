@@ -48,8 +48,10 @@ def _text(which: str, name: str) -> str:
 def _write(texts: dict[Path, str]) -> None:
     written: list[Path] = []
     try:
-        for path, text in texts.items():
-            with open(path, "x", encoding="utf-8", opener=_private) as file:
+        for path, text in texts.items():  # nobody else may write it: the daemon loads no such file
+            with open(
+                path, "x", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o644)
+            ) as file:
                 written.append(path)
                 file.write(text)
     except OSError as error:
@@ -61,8 +63,3 @@ def _write(texts: dict[Path, str]) -> None:
             else f"cannot be written: {error.strerror}"
         )
         fail(f"{path} {why}; nothing was written")
-
-
-def _private(path: str, flags: int) -> int:
-    """Nobody else may write it, whatever the umask: the daemon loads no file that others may."""
-    return os.open(path, flags, 0o644)
