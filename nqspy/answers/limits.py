@@ -4,7 +4,7 @@ from typing import Any
 
 from nqspy.answers.serving import Serving
 from nqspy.model.errors import Refusal
-from nqspy.qmgr.limit_flags import limit_flags
+from nqspy.qmgr.show import limit_flags
 from nqspy.rpc import messages
 from nqspy.rpc import server as rpc
 

@@ -11,7 +11,7 @@ import time
 from _json import encode_basestring_ascii, scanstring
 
 from nqspy.cli.spec import SUMMARIES, TABLES, WITHOUT_VALUE
-from nqspy.rpc.home import resolve_home, socket_path, speak_utf8, with_short_path
+from nqspy.rpc.home import connect, resolve_home, socket_path, speak_utf8
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -187,7 +187,10 @@ def dump(value: object) -> str:
     holds undecodable bytes (a file name that is no UTF-8)."""
     if isinstance(value, str):
         if not value.isascii():
-            _check_text(value)
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                raise Failure(f"{value!a} is no UTF-8 text; rename it") from None
         return encode_basestring_ascii(value)
     if value is None or value is True or value is False:
         return {None: "null", True: "true", False: "false"}[value]
@@ -198,13 +201,6 @@ def dump(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return "[" + ",".join([dump(one) for one in value]) + "]"
     raise TypeError(f"no JSON for {value!r}")
-
-
-def _check_text(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise Failure(f"{text!a} is no UTF-8 text; rename it") from None
 
 
 class TextAnswer:
@@ -311,10 +307,8 @@ class DaemonConnection:
             moment = ANSWER_TIME.to_bytes(8, sys.byteorder) + bytes(8)  # struct timeval
             connection.setsockopt(_socket.SOL_SOCKET, _socket.SO_RCVTIMEO, moment)
             connection.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, moment)
-        folder = -1
         try:
-            name, folder = with_short_path(socket_path(self.home))
-            connection.connect(name)
+            connect(connection, socket_path(self.home))
             peer = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
             self.pid = int.from_bytes(peer[:4], sys.byteorder)  # struct ucred
         except OSError as error:
@@ -324,9 +318,6 @@ class DaemonConnection:
             silent = isinstance(error, BlockingIOError)
             text = f"cannot reach {socket_path(self.home)}: {error.strerror}"
             raise Failure(self._silent() if silent else text) from None
-        finally:
-            if folder >= 0:
-                os.close(folder)
         return connection
 
     def _silent(self) -> str:

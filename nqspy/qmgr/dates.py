@@ -29,7 +29,8 @@ def parse_date(text: str, now_ms: int, zone: str) -> int:
     local = _zone(zone)
     now = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone(local)
     try:
-        return _milliseconds(_whole(text, local, now) or _Words(text, local, now).moment())
+        moment = _whole(text, local, now) or _Words(text, local, now).moment()
+        return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
     except (ValueError, OverflowError, BadValue) as error:
         detail = f" ({error})" if isinstance(error, BadValue) and str(error) else ""
         raise BadValue(
@@ -51,10 +52,6 @@ def settled(values: dict[str, Any], now_ms: int, zone: str) -> dict[str, Any]:
     """What ``modify`` changes, its date made an instant. Raises BadValue."""
     date = values.get("eligible")
     return values | {"eligible": parse_date(date, now_ms, zone)} if isinstance(date, str) else values
-
-
-def _milliseconds(moment: datetime) -> int:
-    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
 
 
 def _zone(name: str) -> tzinfo:

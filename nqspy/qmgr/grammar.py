@@ -260,10 +260,10 @@ _REQUESTS = (
             ("abort", "ends requests, running ones too"),
         )
     ),
-    Form("MOVe Request", "=(ID, ...) QUEUE", "move_request", "moves waiting requests into another queue",
+    Form("MOVe Request", "=(ID, ...) QUEUE", "move", "moves waiting requests into another queue",
          "submitter"),
-    Form("MOVe Queue", "QUEUE QUEUE", "move_queue", "moves all waiting requests of one queue into another",
-         "operator"),
+    Form("MOVe Queue", "QUEUE QUEUE", "move", "moves all waiting requests of one queue into another",
+         "operator", option="queue"),
     Form("MODify Request", f"ID ... {_ATTRIBUTES}", "modify",
          "changes what waiting requests ask for, and the queue they wait in", "submitter"),
     Form("schedule Request", "ID ... first|next|now|system", "schedule",
@@ -324,13 +324,12 @@ NAMED = ("queue", "complex", "groups", *(each.many for each, _ in registry.liste
 """Objects of ``show`` of which some can be named."""
 
 
-def _show(spelling: str, doc: str) -> Form:
-    what = spelling.lower().removeprefix("long ")
-    usage = "[--next TIME]" if what in AHEAD else "[NAME ...]" if what in NAMED else ""
-    return Form(f"SHOw {spelling}", usage, "show", doc, "any", option=what)
-
-
-_SHOW = tuple(_show(spelling, doc) for spelling, doc in SHOWS.items())
+_SHOW = tuple(
+    Form(f"SHOw {spelling}", "[--next TIME]" if what in AHEAD else "[NAME ...]" if what in NAMED else "",
+         "show", doc, "any", option=what)
+    for spelling, doc in SHOWS.items()
+    for what in (spelling.lower().removeprefix("long "),)
+)  # fmt: skip
 
 FORMS: tuple[Form, ...] = (
     *_CREATE, *_DELETE, *_SET, *_list_forms(), *_attribute_forms(), *_GATES, *_REQUESTS, *_DAEMON, *_SHOW,

@@ -23,12 +23,13 @@ def help_text(words: Sequence[str] = ()) -> str:
     full = _in_full(words)
     forms = [form for form in FORMS if form.words[: len(full)] == full]
     if not words:
-        return _verbs()
+        head = "Commands (capitals suffice, or any unique beginning); help COMMAND tells more:"
+        return "\n".join([head, *(f"  {spelling:<10} {doc}" for spelling, doc in VERBS.values())])
     if not forms:
         return f"there is no command {' '.join(words)}; help lists all"
     lines = [f"{forms[0].words[0]}: {VERBS[forms[0].words[0]][1]}", ""]
     for form in forms:
-        lines += _form_lines(form)
+        lines += [f"  {form.spelling} {form.usage}".rstrip(), f"      {form.doc} ({_WHO[form.who]})"]
     if len(forms) == 1:
         lines += _attribute_lines(forms[0])
     return "\n".join(lines)
@@ -44,16 +45,6 @@ def _in_full(words: Sequence[str]) -> tuple[str, ...]:
         found.append(candidates[0].means)
         node = node.below[candidates[0].means]
     return tuple(found)
-
-
-def _verbs() -> str:
-    rows = [f"  {spelling:<10} {doc}" for spelling, doc in VERBS.values()]
-    head = "Commands (capitals suffice, or any unique beginning); help COMMAND tells more:"
-    return "\n".join([head, *rows])
-
-
-def _form_lines(form: Form) -> list[str]:
-    return [f"  {form.spelling} {form.usage}".rstrip(), f"      {form.doc} ({_WHO[form.who]})"]
 
 
 def _attribute_lines(form: Form) -> list[str]:

@@ -48,7 +48,8 @@ class ParseError(NqspyError):
     def __init__(
         self, problem: str, place: Token, expected: Sequence[str] = (), row: str = "", source: str = ""
     ) -> None:
-        problem = _short(problem)
+        half = _WINDOW // 2
+        problem = problem if len(problem) <= _WINDOW else f"{problem[:half]} ... {problem[-half:]}"
         super().__init__(problem)
         self.problem = problem
         self.line = place.line
@@ -73,11 +74,6 @@ class ParseError(NqspyError):
 
 _WINDOW = 1_000
 """Characters of a line that an error shows, and of a problem that it tells."""
-
-
-def _short(text: str) -> str:
-    half = _WINDOW // 2
-    return text if len(text) <= _WINDOW else f"{text[:half]} ... {text[-half:]}"
 
 
 def unexpected(token: Token, expected: Sequence[str], row: str) -> ParseError:

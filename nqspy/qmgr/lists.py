@@ -58,7 +58,7 @@ def _role(cursor: Cursor, token: Any, op: str) -> str:
 
 def gate(value: bool, cursor: Cursor, form: Form) -> Command:
     """``enable|disable|start|stop queue NAME|all`` and ``enable|disable exit NAME``."""
-    if form.kind == "queue" and cursor.peek().text.lower() == "all" and not cursor.peek().quoted:
+    if form.kind == "queue" and values.is_word(cursor.peek(), "all"):
         cursor.keyword(keywords("all"))
         return configure(Change("set", f"queue/*/{form.option}", value))
     names: list[str] = []

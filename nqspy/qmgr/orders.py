@@ -54,16 +54,13 @@ def on_requests(cursor: Cursor, form: Form) -> commands.Command:
     return made[form.option]
 
 
-def move_request(cursor: Cursor, form: Form) -> commands.Command:
-    """``move request = (ID, ...) QUEUE``."""
+def move(cursor: Cursor, form: Form) -> commands.Command:
+    """``move request = (ID, ...) QUEUE`` and ``move queue FROM TO``."""
+    if form.option == "queue":
+        source = object_name(cursor, "queue")
+        return commands.MoveRequests((), object_name(cursor, "queue"), source)
     ids = request_ids(cursor)
     return commands.MoveRequests(ids, object_name(cursor, "queue"))
-
-
-def move_queue(cursor: Cursor, form: Form) -> commands.Command:
-    """``move queue FROM TO``."""
-    source = object_name(cursor, "queue")
-    return commands.MoveRequests((), object_name(cursor, "queue"), source)
 
 
 def modify(cursor: Cursor, form: Form) -> commands.Command:
@@ -88,15 +85,21 @@ def _asked(cursor: Cursor, info: Declared) -> Any:
         return values.read(cursor, info)
     cursor.skip("=")
     if info.unit == "amounts":
-        return _units_asked(cursor, info)
+        if values.is_word(cursor.peek(), "none"):
+            cursor.word(values.what(info))
+            return []
+        pairs = (text.partition("=") for text in values.read_amounts(cursor, values.what(info)))
+        return [(name, int(count)) for name, _, count in pairs]
     start = cursor.peek()
     tokens = cursor.words(values.what(info))
     if info.unit == "names":
-        return _names_asked([token.text for token in tokens])
+        texts = [token.text for token in tokens]  # (nfs, licence) or nfs+licence
+        nothing = [text.lower() for text in texts] == ["none"]
+        return [] if nothing else list(dict.fromkeys(name for text in texts for name in text.split("+")))
     if len(tokens) != 1:
         raise cursor.bad(f"{info.name} takes one value here, not {len(tokens)}", start)
     [token] = tokens
-    if not token.quoted and token.text.lower() == "none" and info.name not in ("name", "pe_limit", "queue"):
+    if values.is_word(token, "none") and info.name not in ("name", "pe_limit", "queue"):
         return None
     if info.name == "eligible":
         return _date_asked(cursor, token)
@@ -117,23 +120,6 @@ def _date_asked(cursor: Cursor, token: Token) -> Any:
     except BadValue as error:
         raise cursor.bad(str(error), token) from None
     return found if is_absolute(token.text) else token.text
-
-
-def _units_asked(cursor: Cursor, info: Declared) -> list[tuple[str, int]]:
-    """How many units of which consumables; ``none`` is no consumable."""
-    token = cursor.peek()
-    if not token.quoted and token.text.lower() == "none":
-        cursor.word(values.what(info))
-        return []
-    pairs = (text.partition("=") for text in values.read_amounts(cursor, values.what(info)))
-    return [(name, int(count)) for name, _, count in pairs]
-
-
-def _names_asked(texts: list[str]) -> list[str]:
-    """The names of ``(nfs, licence)`` and ``nfs+licence``; ``none`` is no name."""
-    if [text.lower() for text in texts] == ["none"]:
-        return []
-    return list(dict.fromkeys(name for text in texts for name in text.split("+")))
 
 
 def schedule(cursor: Cursor, form: Form) -> commands.Command:
@@ -266,7 +252,7 @@ def client(cursor: Cursor, form: Form) -> ClientWord:
 
 
 RULES: dict[str, Rule] = {
-    "on_requests": on_requests, "move_request": move_request, "move_queue": move_queue, "modify": modify,
+    "on_requests": on_requests, "move": move, "modify": modify,
     "schedule": schedule, "abort_queue": abort_queue, "purge_queue": purge_queue,
     "correct_usage": correct_usage, "reload": reload,
     "switch_shift": switch_shift, "shutdown": shutdown, "show": show, "snap": snap, "client": client,

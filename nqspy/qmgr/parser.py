@@ -63,7 +63,9 @@ def read_text(text: str, source: str = "") -> Iterator[Parsed]:
     """The same, command by command: what is long can be read in slices."""
     try:
         for parsed in _parse_all(each_line(text)):
-            yield _from(parsed, source)
+            if source and isinstance(parsed.command, Configure):
+                parsed = replace(parsed, command=replace(parsed.command, source=source))
+            yield parsed
     except ParseError as error:
         error.source = source
         raise
@@ -101,7 +103,10 @@ def _parse(logical: Logical) -> tuple[Form, Order]:
 
 
 def _form(cursor: Cursor) -> Form:
-    _check_absent(cursor)
+    words = (cursor.peek().text.lower(), cursor.peek(1).text.lower())
+    if words in ABSENT:
+        said = f"'{' '.join(words)}' is not needed here: {ABSENT[words]}; leave the line out"
+        raise cursor.bad(said, cursor.peek())
     node = TREE
     while node.below:
         if node.form is not None and (cursor.done() or cursor.may_be(node.keywords) is None):
@@ -109,13 +114,6 @@ def _form(cursor: Cursor) -> Form:
         node = node.below[cursor.keyword(node.keywords)]
     assert node.form is not None
     return node.form
-
-
-def _check_absent(cursor: Cursor) -> None:
-    words = (cursor.peek().text.lower(), cursor.peek(1).text.lower())
-    if words in ABSENT:
-        why = ABSENT[words]
-        raise cursor.bad(f"'{' '.join(words)}' is not needed here: {why}; leave the line out", cursor.peek())
 
 
 def _up_to_cursor(text: str) -> Logical:
@@ -177,9 +175,3 @@ def _is_end(logical: Logical) -> bool:
 def _define_needs_lines(logical: Logical) -> ParseError:
     problem = "'define shift' needs its commands on the lines that follow, and 'end' on a line of its own"
     return Cursor(logical).bad(problem, logical.tokens[0])
-
-
-def _from(parsed: Parsed, source: str) -> Parsed:
-    if source and isinstance(parsed.command, Configure):
-        return replace(parsed, command=replace(parsed.command, source=source))
-    return parsed

@@ -6,7 +6,7 @@ from typing import Any
 from nqspy.model import registry, tree
 from nqspy.model.machine import ExitSettings
 from nqspy.model.people import Group
-from nqspy.model.queues import Defaults, Queue, is_heeded
+from nqspy.model.queues import Queue, is_heeded
 from nqspy.model.shifts import Shift
 from nqspy.model.site import Settings
 from nqspy.model.tree import declared
@@ -26,17 +26,19 @@ def print_settings(settings: Settings) -> str:
     Objects come before what names them: those of features, queues, then destinations, complexes, groups
     (parents first), the default queue, exits, and shifts last.
     """
+    managers = [f"{user}:{role}" for user, role in settings.managers.items()]
+    defaults = ((words, getattr(settings.default, name)) for name, words in _DEFAULT_QUEUES.items())
     sections = (
         ("server and machine", _singles(settings)),
-        ("people", _managers(settings.managers)),
+        ("people", [f"set managers = {write_names(managers)}"] if managers else []),
         *(
             (kind.many, [_created(kind.head, one, kind.standing) for one in kind.all(settings).values()])
             for kind, _ in registry.listed()
         ),
         ("queues", _queues(settings.queues.values())),
         ("complexes", (_created("complex", one) for one in settings.complexes.values())),
-        ("groups", (_group(one) for one in _parents_first(settings.groups))),
-        ("default queue", _default_queues(settings.default)),
+        ("groups", (_created("group", one) for one in _parents_first(settings.groups))),
+        ("default queue", (f"set default {words} {quote(queue)}" for words, queue in defaults if queue)),
         ("exits", _exits(settings.exits.values())),
         ("shifts", (_shift(one) for one in settings.shifts.values())),
     )
@@ -61,7 +63,8 @@ def _singles(settings: Settings) -> Iterator[str]:
     for name, value in server.items():
         yield f"set timezone {value}" if name == "timezone" else f"set server {name}={value}"
     if strategy is not None:
-        yield _strategy(settings.server.shell_strategy)
+        word, sign, path = settings.server.shell_strategy.partition("=")
+        yield f"set shell_strategy {word}" + (f"=({quote(path)})" if sign else "")
     mail = written(tree.changed(settings.mail))
     if mail:
         yield f"set mail {_joined(mail)}"
@@ -78,23 +81,6 @@ def _singles(settings: Settings) -> Iterator[str]:
             yield f"set {kind.head} {state}{_joined(values)}".rstrip()
     for factor, _, weight in tree.changed(settings.sched_factor):
         yield f"set sched_factor {factor} {weight}"
-
-
-def _strategy(strategy: str) -> str:
-    word, sign, path = strategy.partition("=")
-    return f"set shell_strategy {word}" + (f"=({quote(path)})" if sign else "")
-
-
-def _default_queues(default: Defaults) -> Iterator[str]:
-    for name, words in _DEFAULT_QUEUES.items():
-        queue = getattr(default, name)
-        if queue is not None:
-            yield f"set default {words} {quote(queue)}"
-
-
-def _managers(managers: dict[str, str]) -> Iterator[str]:
-    if managers:
-        yield f"set managers = {write_names([f'{user}:{role}' for user, role in managers.items()])}"
 
 
 # ---------------------------------------------------------------- objects with names
@@ -128,14 +114,9 @@ def _queue(queue: Queue) -> Iterator[str]:
     for listed in ("users", "groups"):
         if listed in values:
             yield f"set {listed} = {values[listed]} {name}"
-    yield from _branches(name, values)
-
-
-def _branches(name: str, values: dict[str, str]) -> Iterator[str]:
     for branch in BRANCHES:
-        below = {
-            path.removeprefix(f"{branch}/"): v for path, v in values.items() if path.startswith(f"{branch}/")
-        }
+        start = f"{branch}/"
+        below = {path.removeprefix(start): v for path, v in values.items() if path.startswith(start)}
         if below and branch == "sched_factor":
             yield f"set queue {name} sched_factor {_joined(below, ' ')}"
         elif below:
@@ -144,12 +125,8 @@ def _branches(name: str, values: dict[str, str]) -> Iterator[str]:
 
 def _created(head: str, one: Any, standing: str = "") -> str:
     verb = "set" if one.name == standing else "create"
-    return f"{verb} {head} {quote(one.name)} {_joined(written(tree.changed(one)))}".rstrip()
-
-
-def _group(group: Group) -> str:
-    values = written(tree.changed(group)) | {"share": str(group.share)}
-    return f"create group {quote(group.name)} {_joined(values)}"
+    values = written(tree.changed(one)) | ({"share": str(one.share)} if head == "group" else {})
+    return f"{verb} {head} {quote(one.name)} {_joined(values)}".rstrip()
 
 
 def _parents_first(groups: dict[str, Group]) -> list[Group]:

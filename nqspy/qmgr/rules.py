@@ -66,7 +66,9 @@ def read_pairs(cursor: Cursor, kind: str) -> list[Pair]:
     words = keywords_of(kind)
     if kind == "queue" and cursor.may_be(words) is None and cursor.may_be(IGNORED):
         cursor.keyword(IGNORED)
-        return _ignore(cursor)
+        cursor.skip("=")
+        cursor.words("a program and its arguments")
+        return []
     name = cursor.keyword(words)
     if name == "queued_limit":
         return _queued_limit(cursor, kind)
@@ -80,23 +82,12 @@ def read_pairs(cursor: Cursor, kind: str) -> list[Pair]:
 def _queued_limit(cursor: Cursor, kind: str) -> list[Pair]:
     """``queued_limit=N``, ``queued_limit user=N`` for each user, or both: ``queued_limit=N user=M``."""
     known, found = settings_of(kind), list[Pair]()
-    if not _is_user(cursor):
+    if not values.is_word(cursor.peek(), "user"):
         found.append(("queued_limit", values.read(cursor, known["queued_limit"])))
-    if _is_user(cursor):
+    if values.is_word(cursor.peek(), "user"):
         cursor.word("user")
         found.append(("user_queued_limit", values.read(cursor, known["user_queued_limit"])))
     return found
-
-
-def _is_user(cursor: Cursor) -> bool:
-    token = cursor.peek()
-    return token.kind == "word" and token.text.lower() == "user" and not token.quoted
-
-
-def _ignore(cursor: Cursor) -> list[Pair]:
-    cursor.skip("=")
-    cursor.words("a program and its arguments")
-    return []
 
 
 def _branch_pairs(cursor: Cursor, branch: str) -> list[Pair]:
@@ -165,14 +156,9 @@ def create(cursor: Cursor, form: Form) -> Command:
 def define_shift(cursor: Cursor, form: Form) -> Command:
     """The head ``define shift NAME when=(...) spill=... now``; the parser adds the lines."""
     name = _new_name(cursor, "shift")
-    given = {"when": _when(cursor)} | dict(_shift_pairs(cursor))
-    return configure(Change("create", f"shift/{name}", given | {"lines": [], "commands": []}))
-
-
-def _when(cursor: Cursor) -> list[str]:
     cursor.keyword(keywords("when"))
-    found: list[str] = values.read(cursor, settings_of("shift")["when"])
-    return found
+    given = {"when": values.read(cursor, settings_of("shift")["when"])} | dict(_shift_pairs(cursor))
+    return configure(Change("create", f"shift/{name}", given | {"lines": [], "commands": []}))
 
 
 def _shift_pairs(cursor: Cursor) -> list[Pair]:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from nqspy.model import people, registry, units
-from nqspy.model.machine import WAYS, Found, Mail, torus_of
+from nqspy.model.machine import WAYS, Found, torus_of
 from nqspy.model.queues import Queue, RunningLimits, Weights, is_heeded
 from nqspy.model.registry import SettingsObject
 from nqspy.model.site import Settings
-from nqspy.model.texts import folded, pairs, table
+from nqspy.model.texts import folded, pairs, short, table
 from nqspy.model.tree import changed, declared, get, items
-from nqspy.qmgr import show_owed, show_shifts
+from nqspy.qmgr import show_shifts
 from nqspy.qmgr.values import write, written
 
 Counts = Mapping[str, Mapping[str, int]]
@@ -56,7 +56,13 @@ def show_sched_factor(settings: Settings) -> str:
 
 def _weights(whom: str, weights: Weights) -> str:
     rows = [f"  {title:<22}{factor:<8}{getattr(weights, factor):>6}" for factor, title in _FACTORS]
-    said = [f"  {bound(weights)}", *show_owed.beats(weights)]
+    said = [f"  {bound(weights)}"]
+    if weights.share and weights.time:
+        bounds = 4 * weights.time / weights.share
+        said.append(
+            "  share_rule deficit: the share factor beats the time term once what two departments are "
+            f"owed (K)\n  differs by {bounds:.3g} b, b being what all PEs do in the mean time of a run"
+        )
     return "\n".join([f"Job Initiation Weighting Factors {whom}", *rows, *map(folded, said)])
 
 
@@ -82,7 +88,11 @@ def bound(weights: Weights) -> str:
 
 def show_parameters(settings: Settings) -> str:
     """Defaults, the installation's habits, global limits and weighting factors."""
-    server, default = settings.server, settings.default
+    server, default, mail = settings.server, settings.default, settings.mail
+    way = next((f"{name} {value}" for name in WAYS if (value := getattr(mail, name))), "none")
+    if way.startswith("smtp ") and mail.tls != "none":
+        way += f" ({mail.tls}{f', as {mail.user}' if mail.user else ''})"
+    way += f" from {mail.sender}" if mail.sender else ""
     rows = [
         ("Default queue", _value(default, "queue")),
         ("Default priority", _value(default, "priority")),
@@ -94,7 +104,7 @@ def show_parameters(settings: Settings) -> str:
         ("Size of a script", _value(server, "script_limit")),
         ("Scripts kept for a user", _value(server, "user_spool")),
         ("Shell strategy", server.shell_strategy),
-        ("Mail by", _mail(settings.mail)),
+        ("Mail by", way),
         ("Mails to a person in an hour", _value(settings.mail, "limit")),
         ("Lost requests", server.lost_request),
         ("Second outputs of one path", server.output_clash),
@@ -116,14 +126,6 @@ def show_parameters(settings: Settings) -> str:
     ]
     body = _titled("Parameters", pairs(rows))
     return "\n\n".join([body, show_global(settings), show_sched_factor(settings)])
-
-
-def _mail(mail: Mail) -> str:
-    ways = ((name, getattr(mail, name)) for name in WAYS)
-    way = next((f"{name} {value}" for name, value in ways if value), "none")
-    if way.startswith("smtp ") and mail.tls != "none":
-        way += f" ({mail.tls}{f', as {mail.user}' if mail.user else ''})"
-    return f"{way} from {mail.sender}" if mail.sender else way
 
 
 def show_feature(settings: Settings, kind: SettingsObject[Any], rows: Sequence[tuple[str, str]] = ()) -> str:
@@ -230,22 +232,19 @@ def show_queue(
 ) -> str:
     """Queues with their state words and how many requests they hold; ``long``: all their settings."""
     chosen = _chosen(settings.queues, names)
-    parts = [
-        _queue(queue, long, (counts or {}).get(queue.name, {}), settings.server.name or host)
-        for queue in chosen
-    ]
+    parts = []
+    for queue in chosen:
+        mine = (counts or {}).get(queue.name, {})
+        states = queue_state(queue, mine.get("running", 0) + mine.get("suspended", 0))
+        counted = " ".join(f"{mine.get(state, 0)} {word};" for state, word in _COUNTED)
+        head = _head(queue, f"{queue.name}@{settings.server.name or host}", states)
+        parts.append("\n".join([head, f"  {counted}", *_details(queue, long)]))
     return "\n\n".join(parts) if parts else "no queues"
 
 
 def _queue_settings(queue: Queue) -> str:
     states = (_enabled(queue), "STARTED" if queue.started else "STOPPED")
     return "\n".join([_head(queue, queue.name, states), *_details(queue, long=True)])
-
-
-def _queue(queue: Queue, long: bool, counts: Mapping[str, int], host: str) -> str:
-    states = queue_state(queue, counts.get("running", 0) + counts.get("suspended", 0))
-    counted = " ".join(f"{counts.get(state, 0)} {word};" for state, word in _COUNTED)
-    return "\n".join([_head(queue, f"{queue.name}@{host}", states), f"  {counted}", *_details(queue, long)])
 
 
 def _head(queue: Queue, name: str, states: tuple[str, str]) -> str:
@@ -304,6 +303,45 @@ def limits_supported() -> str:
     return table(("LIMIT", "UNIT", "ENFORCED BY"), [*ENFORCED, *running])
 
 
+_FLAGS = (
+    ("Per-process core file size", "-lc", "per_process corefile_limit"),
+    ("Per-process data segment size", "-ld", "per_process data_limit"),
+    ("Per-process permanent file size", "-lf", "per_process permfile_limit"),
+    ("Per-request permanent file size", "-lF", "per_process permfile_limit"),
+    ("Per-process memory size", "-lm", "per_process memory_limit"),
+    ("Per-request memory size", "-lM", "per_request memory_limit"),
+    ("Nice value", "-ln", "nice"),
+    ("PEs", "-lP", "per_request pe_limit"),
+    ("Per-process quick file size", "-lq", ""),
+    ("Per-request quick file size", "-lQ", ""),
+    ("Per-process stack size", "-ls", "per_process stack_limit"),
+    ("Per-process CPU time", "-lt", "per_process cpu_limit"),
+    ("Per-request CPU time", "-lT", "per_request cpu_limit"),
+    ("Tape drives", "-lU", ""),
+    ("Per-process temporary file size", "-lv", "per_process permfile_limit"),
+    ("Per-request temporary file size", "-lV", "per_process permfile_limit"),
+    ("Per-process working set size", "-lw", ""),
+    ("Per-request wall-clock time", "-l walltime=", "per_request wall_limit"),
+    ("Processes of a request", "-l nproc=", "per_request process_limit"),
+)
+"""What is limited, the option, and the setting (`show.ENFORCED`) that is kept; "": it is only noted."""
+_FOR_ALL = ("-lF", "-lV")
+"""Limits of a request that are kept for each of its processes."""
+
+
+def limit_flags(strategy: str, verbose: bool) -> str:
+    """The list, and how the shell of a request is chosen (``strategy``); ``verbose``: how each is kept, else
+    a note about those that are not, or not whole."""
+    how = {path: text for path, _, text in ENFORCED}
+    rows = []
+    for label, flag, path in _FLAGS:
+        note = "" if path else "Not run-time enforceable"
+        note = "Enforced per-process" if flag in _FOR_ALL else note
+        note = f"{note}{'; ' * bool(note)}{how[path]}" if verbose and path else note
+        rows.append(f"  {label:<34}{flag:<13}{note}".rstrip())
+    return "\n".join([*rows, "", f"  Shell strategy: {strategy}"]) + "\n"
+
+
 # ---------------------------------------------------------------- rows of the daemon
 
 
@@ -323,7 +361,30 @@ def show_shares(rows: Sequence[Mapping[str, Any]]) -> str:
     head = "PE S" if any(row.get("charge") == "pe_wall" for row in rows) else "CPU S"
     text = table(("GROUP", "SHARE", "ENTITLED", "USED", head), shown) if shown else "no groups"
     owed = [row for row in rows if row.get("entitled") is not None or row.get("works")]
-    return f"{text}\n\n{show_owed.accounts(owed)}" if owed else text
+    return f"{text}\n\n{_accounts(owed)}" if owed else text
+
+
+_QUOTA = (("entitled", "{:.1f} %"), ("got", "{:.1f} %"), ("deviation", "{:+.1f}"))
+
+
+def _accounts(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What groups were entitled to and got, as parts of what all were charged, and the accounts behind it."""
+    since = f"since {short(rows[0]['since'])}" if rows[0]["since"] else "so far"
+    shown = [
+        (
+            row["group"],
+            "yes" if row["works"] else "no",
+            *("-" if row["entitled"] is None else form.format(100 * row[name]) for name, form in _QUOTA),
+            "-" if row["target"] is None else f"{100 * row['target']:.1f} %",
+            f"{row['present_s']:+.0f}",
+            f"{row['past_s']:+.0f}",
+            f"{row['stock']:.3f}",
+        )
+        for row in rows
+    ]
+    heads = ("GROUP", "WORK", "ENTITLED", "GOT", "POINTS", "TARGET", "OWED S", "PAST S", "STOCK")
+    little = "too little use to tell, " if rows[0]["little_use"] else ""
+    return f"share_rule {rows[0]['rule']}; {little}{since}:\n{table(heads, shown)}"
 
 
 def show_exits(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -336,17 +397,12 @@ def show_exits(rows: Sequence[Mapping[str, Any]]) -> str:
         if row.get("doc"):
             parts.append(f"  {str(row['doc']).splitlines()[0]}")
         settings = row.get("settings") or {}
-        parts += [f"  {name} = {_shown(value)}" for name, value in settings.items()]
+        for name, value in settings.items():
+            doc = f"    # {value['doc']}" if isinstance(value, dict) and value.get("doc") else ""
+            parts.append(f"  {name} = {value.get('value') if isinstance(value, dict) else value}{doc}")
         parts += [f"  left out: {row['left_out']}"] if row.get("left_out") else []
         parts.append(f"  called {row.get('calls', 0)} times, {row.get('failures', 0)} failures")
     return "\n".join(parts) if parts else "no exits"
-
-
-def _shown(value: Any) -> str:
-    if not isinstance(value, dict):
-        return str(value)
-    doc = f"    # {value['doc']}" if value.get("doc") else ""
-    return f"{value.get('value')}{doc}"
 
 
 def show_listed(
@@ -372,6 +428,10 @@ def show_listed(
 
 def show_all(settings: Settings) -> str:
     """All settings, and nothing but settings: the same after ``snap`` into a new home."""
+    exits = []
+    for one in settings.exits.values():
+        values = "".join(f" {name}={value}" for name, value in one.values.items())
+        exits.append(f"  {one.name} {'enabled' if one.enabled else 'disabled'} budget={one.budget}ms{values}")
     parts = [
         show_parameters(settings),
         show_machine(settings),
@@ -381,19 +441,11 @@ def show_all(settings: Settings) -> str:
         _titled("Complexes", show_complex(settings)),
         _titled("Groups", show_groups(settings)),
         *(_titled(words.title, show_listed(settings, kind)) for kind, words in registry.listed()),
-        _titled("Exits", _exit_settings(settings)),
+        _titled("Exits", "\n".join(exits) or "  no exit has settings of its own"),
         show_shifts.show_calendar(settings),
         _titled("Shifts", show_shifts.shift_settings(settings)),
     ]
     return "\n\n".join(parts)
-
-
-def _exit_settings(settings: Settings) -> str:
-    lines = []
-    for one in settings.exits.values():
-        values = "".join(f" {name}={value}" for name, value in one.values.items())
-        lines.append(f"  {one.name} {'enabled' if one.enabled else 'disabled'} budget={one.budget}ms{values}")
-    return "\n".join(lines) or "  no exit has settings of its own"
 
 
 _BY_SETTINGS: dict[str, Callable[[Settings, Sequence[str]], str]] = {

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from nqspy.model.shifts import Calendar, Shift
+from nqspy.model.shifts import Calendar
 from nqspy.model.site import Settings
 from nqspy.model.texts import pairs, short
 from nqspy.model.tree import changed, items
@@ -39,14 +39,10 @@ def _shifts(settings: Settings, current: str | None = None) -> list[str]:
     lines = []
     for shift in settings.shifts.values():
         mark = "*" if shift.name == current else " "
-        lines += [f"{mark} {_shift_head(shift)}", *(f"      {line}" for line in shift.lines)]
+        spill = f", spill={shift.spill}" if shift.spill != "leave" else ""
+        times = ", ".join(f'"{cron}"' for cron in shift.when)
+        lines += [f"{mark} {shift.name}: {times}{spill}", *(f"      {line}" for line in shift.lines)]
     return lines
-
-
-def _shift_head(shift: Shift) -> str:
-    spill = f", spill={shift.spill}" if shift.spill != "leave" else ""
-    times = ", ".join(f'"{cron}"' for cron in shift.when)
-    return f"{shift.name}: {times}{spill}"
 
 
 def show_calendar(settings: Settings, coming: Rows = ()) -> str:

@@ -52,11 +52,16 @@ def read(cursor: Cursor, info: Declared) -> Any:
     """The value that comes next, after an optional ``=``. Raises ParseError."""
     given = cursor.skip("=")
     if info.unit == "flag":
-        return _read_flag(cursor, given)
+        if not given and cursor.may_be(FLAGS) is None:
+            return True  # the bare word, as in "create batch_queue night pipeonly"
+        return cursor.keyword(FLAGS) == "on"
     if info.unit == "names":
         return _read_words(cursor, info) if info.words else cursor.names(what(info))
     if info.unit == "amounts":
-        return [] if _is_nothing(cursor, info) else read_amounts(cursor, what(info))
+        if is_word(cursor.peek(), *NOTHING):
+            cursor.word(what(info))
+            return []
+        return read_amounts(cursor, what(info))
     if info.unit == "crons":
         return [read_cron(cursor, token) for token in cursor.words(what(info))]
     [value] = read_several(cursor, info, 1)
@@ -82,11 +87,9 @@ def _read_words(cursor: Cursor, info: Declared) -> list[str] | None:
     return list(dict.fromkeys(found))
 
 
-def _is_nothing(cursor: Cursor, info: Declared) -> bool:
-    """Read a word such as ``none`` if it comes next; True if it does."""
-    token = cursor.peek()
-    nothing = not token.quoted and token.text.lower() in NOTHING
-    return nothing and bool(cursor.word(what(info)))
+def is_word(token: Token, *words: str) -> bool:
+    """True for one of these words, in any case and without quotes."""
+    return token.kind == "word" and not token.quoted and token.text.lower() in words
 
 
 def read_amounts(cursor: Cursor, what: str) -> list[str]:
@@ -119,12 +122,9 @@ def read_several(cursor: Cursor, info: Declared, most: int) -> list[Any]:
     start = cursor.peek()
     tokens = cursor.words(what(info))
     if not 0 < len(tokens) <= most:
-        raise cursor.bad(f"{info.name} takes {_amount(most)} here, not {len(tokens)}", start)
+        amount = "one value" if most == 1 else f"one to {most} values"
+        raise cursor.bad(f"{info.name} takes {amount} here, not {len(tokens)}", start)
     return [convert(cursor, info, token) for token in tokens]
-
-
-def _amount(most: int) -> str:
-    return "one value" if most == 1 else f"one to {most} values"
 
 
 def convert(cursor: Cursor, info: Declared, token: Token) -> Any:
@@ -138,16 +138,17 @@ def convert(cursor: Cursor, info: Declared, token: Token) -> Any:
         value = _parse(info, token.text)
         check_value(info, value)
     except BadValue as error:
-        raise cursor.bad(_in_words_of(info, str(error)), token) from None
+        text = str(error)
+        if (
+            forms := text.removesuffix(" or unlimited")
+        ) != text:  # the setting has a word of its own, or none
+            text = (
+                f"{forms} or {info.nothing_written}"
+                if info.can_be_none
+                else " or ".join(forms.rsplit(", ", 1))
+            )
+        raise cursor.bad(text, token) from None
     return value
-
-
-def _in_words_of(info: Declared, text: str) -> str:
-    """What is wrong with a value, naming no word for none but that of the setting, if it has one."""
-    forms = text.removesuffix(" or unlimited")
-    if forms == text:
-        return text
-    return f"{forms} or {info.nothing_written}" if info.can_be_none else " or ".join(forms.rsplit(", ", 1))
 
 
 def _parse(info: Declared, text: str) -> Any:
@@ -158,20 +159,10 @@ def _parse(info: Declared, text: str) -> Any:
     if (info.low or 0) < 0 and text[:1] == "-" and text[1:].isdigit():
         return -units.parse_count(text[1:])
     reader = {"time": units.parse_time, "size": units.parse_size}.get(info.unit)
-    value = reader(text) if reader is not None else units.parse_count(text, _whole_number(info))
+    wanted = f"whole number from {info.low or 0} " + ("upward" if info.high is None else f"to {info.high}")
+    wanted += f" or {info.nothing_written}" if info.can_be_none else ""
+    value = reader(text) if reader is not None else units.parse_count(text, wanted)
     return None if value == units.UNLIMITED else value
-
-
-def _whole_number(info: Declared) -> str:
-    """Which numbers may be given, and the word for none."""
-    text = f"whole number from {info.low or 0} " + ("upward" if info.high is None else f"to {info.high}")
-    return f"{text} or {info.nothing_written}" if info.can_be_none else text
-
-
-def _read_flag(cursor: Cursor, given: bool) -> bool:
-    if not given and cursor.may_be(FLAGS) is None:
-        return True  # the bare word, as in "create batch_queue night pipeonly"
-    return cursor.keyword(FLAGS) == "on"
 
 
 def read_cron(cursor: Cursor, token: Token) -> str:

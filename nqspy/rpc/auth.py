@@ -40,42 +40,28 @@ class Callers:
         until, known = self._known.get(key, (0.0, None))
         if known is not None and self._now() <= until:
             return known
-        found = self._named(*key)
+        names = dict.fromkeys(_name(lambda n: grp.getgrgid(n).gr_name, number) for number in (gid, *key[2]))
+        user = _name(lambda n: pwd.getpwuid(n).pw_name, uid)
+        found = Caller(user, uid, gid, tuple(names), uid in (0, self._owner))
         if found.user == str(uid):
             return known or found  # the database does not answer: the former name holds
         whole = not any(name.isdigit() for name in found.groups)
         self._known[key] = self._now() + (_KNOWN if whole else _GUESSED), found
         return found
 
-    def _named(self, uid: int, gid: int, groups: tuple[int, ...]) -> Caller:
-        names = dict.fromkeys(_name(_group_name, number) for number in (gid, *groups))
-        trusted = uid in (0, self._owner)
-        return Caller(_name(_user_name, uid), uid, gid, tuple(names), trusted)
-
 
 def _peer_groups(connection: socket.socket, uid: int, gid: int) -> tuple[int, ...]:
     """Numbers of the peer's supplementary groups."""
     try:
         raw = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERGROUPS, _MOST_GROUP_BYTES)
-    except OSError:
-        return _listed_groups(uid, gid)
-    return tuple(struct.unpack(f"{len(raw) // 4}I", raw))
-
-
-def _listed_groups(uid: int, gid: int) -> tuple[int, ...]:
+        return tuple(struct.unpack(f"{len(raw) // 4}I", raw))
+    except OSError:  # too many
+        pass
     try:
         entry = pwd.getpwuid(uid)
         return tuple({*os.getgrouplist(entry.pw_name, entry.pw_gid), gid})
     except (KeyError, OSError):
         return ()
-
-
-def _user_name(uid: int) -> str:
-    return pwd.getpwuid(uid).pw_name
-
-
-def _group_name(gid: int) -> str:
-    return grp.getgrgid(gid).gr_name
 
 
 def _name(look_up: Callable[[int], str], number: int) -> str:

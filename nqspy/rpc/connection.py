@@ -1,14 +1,13 @@
 """One connection of the client library: sends a message, waits for its answer, repeats it where it may."""
 
 import json
-import os
 import select
 import socket
 import time
 from typing import Any
 
 from nqspy.model.errors import BadValue, Refusal, Unreachable
-from nqspy.rpc.home import STOPPED, nobody_there, socket_path, standing, with_short_path
+from nqspy.rpc.home import STOPPED, connect, nobody_there, socket_path, standing
 from nqspy.rpc.submission import need
 from nqspy.rpc.wire import VERSION
 
@@ -47,7 +46,9 @@ class Connection:
                     raise
             except Unreachable as error:
                 silent = isinstance(error.__cause__, TimeoutError)
-                if not repeat or silent or waited >= PATIENCE or self._is_stopped(error):
+                missed = isinstance(error.__cause__, (FileNotFoundError, ConnectionRefusedError))
+                stopped = missed and not self._patient and standing(self.home) == STOPPED
+                if not repeat or silent or waited >= PATIENCE or stopped:
                     raise
             time.sleep(pause)
             waited += pause
@@ -59,11 +60,6 @@ class Connection:
             self._socket.close()
         self._socket, self._buffer = None, b""
 
-    def _is_stopped(self, error: Unreachable) -> bool:
-        """Nobody listens because the daemon was stopped or never started: it is not restarting."""
-        missed = isinstance(error.__cause__, (FileNotFoundError, ConnectionRefusedError))
-        return missed and not self._patient and standing(self.home) == STOPPED
-
     def _once(self, message: dict[str, Any]) -> Any:
         self._number += 1
         try:
@@ -74,25 +70,29 @@ class Connection:
             answer = self._exchange(line)
         except (TimeoutError, OSError, EOFError, ValueError) as error:
             self.close()
-            raise Unreachable(self._sentence(error)) from error
+            said = f"the nqsd in {self.home} gave no answer ({error or type(error).__name__})"
+            if isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
+                said = nobody_there(self.home)
+            elif isinstance(error, PermissionError):
+                said = f"no access to {socket_path(self.home)}"
+            raise Unreachable(said) from error
         if answer["ok"]:
             return answer.get("result", answer.get("out"))
         if answer["id"] is None:
             self.close()  # it was about the connection, which the daemon closes then
-        raise Refusal.told(answer.get("error") or _of_text(answer))
-
-    def _sentence(self, error: Exception) -> str:
-        if isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
-            return nobody_there(self.home)
-        if isinstance(error, PermissionError):
-            return f"no access to {socket_path(self.home)}"
-        return f"the nqsd in {self.home} gave no answer ({error or type(error).__name__})"
+        if "error" in answer:
+            raise Refusal.told(answer["error"])
+        text, status = answer["err"].rstrip("\n"), answer["exit"]  # the text form
+        said = text or f"it ended with status {status}"
+        raise Refusal.told({"text": said, "code": "refused", "status": status})
 
     def _exchange(self, line: bytes) -> dict[str, Any]:
         if self._socket is not None and _is_closed(self._socket):
             self.close()
         if self._socket is None:
-            self._socket = _connected(self.home, self._timeout)
+            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self._socket.settimeout(self._timeout)
+            connect(self._socket, socket_path(self.home))
         try:
             self._socket.sendall(line)
         except (BrokenPipeError, ConnectionResetError):
@@ -113,12 +113,6 @@ class Connection:
         return line
 
 
-def _of_text(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return the error of an answer in text form, which has an exit status and lines for stderr."""
-    text, status = answer["err"].rstrip("\n"), answer["exit"]
-    return {"text": text or f"it ended with status {status}", "code": "refused", "status": status}
-
-
 def _is_closed(connection: socket.socket) -> bool:
     """Whether the daemon has hung up on a connection that asked nothing for long."""
     poll = select.poll()
@@ -127,19 +121,3 @@ def _is_closed(connection: socket.socket) -> bool:
         return bool(poll.poll(0)) and not connection.recv(1, socket.MSG_PEEK)
     except OSError:
         return True
-
-
-def _connected(home: str, timeout: float | None) -> socket.socket:
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        connection.settimeout(timeout)
-        name, folder = with_short_path(socket_path(home))
-        try:
-            connection.connect(name)
-        finally:
-            if folder >= 0:
-                os.close(folder)
-    except OSError:
-        connection.close()
-        raise
-    return connection

@@ -7,6 +7,10 @@ import os
 import sys
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _socket import socket
+
 SOCKET = "nqsd.sock"
 PID_FILE = "nqsd.pid"
 SYSTEM_HOME = "/var/spool/nqspy"
@@ -93,6 +97,16 @@ def socket_path(home: str) -> str:
 def pid_path(home: str) -> str:
     """Path of the file whose first word is the daemon's pid."""
     return os.path.join(home, PID_FILE)
+
+
+def connect(connection: "socket", path: str) -> None:
+    """Connect a socket to one whose path may be too long for a socket address. Raises OSError."""
+    name, folder = with_short_path(path)
+    try:
+        connection.connect(name)
+    finally:
+        if folder >= 0:
+            os.close(folder)
 
 
 def with_short_path(path: str) -> tuple[str, int]:

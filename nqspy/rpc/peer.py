@@ -145,7 +145,9 @@ class ServedConnection(asyncio.Protocol):
         while self._arrived and not self.gone and not self._is_full():
             line = self._arrived.popleft()
             if line is None:
-                self._too_big()
+                most = self._server.limits
+                said = f"a message may have at most {most.message} bytes, a submission {most.submission}"
+                self._dismiss(said, "too_big")
             else:
                 self._kept -= len(line)
                 self._ask(line)
@@ -161,12 +163,6 @@ class ServedConnection(asyncio.Protocol):
     def _hold(self, size: int) -> bool:
         more, self._held = size - self._held, size
         return self._server.shares.hold(person(self.caller), more)
-
-    def _too_big(self) -> None:
-        limits = self._server.limits
-        self._dismiss(
-            f"a message may have at most {limits.message} bytes, a submission {limits.submission}", "too_big"
-        )
 
     def _ask(self, line: bytes) -> None:
         try:
@@ -200,18 +196,12 @@ class ServedConnection(asyncio.Protocol):
 
     # ------------------------------------------------------------ going out
 
-    def answer(self, answers: Sequence[bytes]) -> None:
-        """Writes answers; cuts the client off when it reads none of them."""
-        self._answer(len(answers), answers)
-
-    def answer_alike(self, head: bytes, rest: memoryview) -> None:
-        """Writes one answer of which others get the ``rest`` too."""
-        self._answer(1, (head, rest))
-
-    def _answer(self, count: int, parts: Sequence[bytes | memoryview]) -> None:
+    def answer(self, parts: Sequence[bytes | memoryview], count: int | None = None) -> None:
+        """Writes answers, or ``count`` in parts of which others get some too; cuts the client off when it
+        reads none of them."""
         if self.gone:
             return
-        self._pending -= count
+        self._pending -= len(parts) if count is None else count
         if not self._pending:
             self._waiting(False)
         self._heard = self._server.time()

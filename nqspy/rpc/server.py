@@ -340,7 +340,7 @@ class RpcServer:
     def _deliver_alike(self, handles: Sequence[Handle], data: bytes) -> None:
         rest = memoryview(data)[data.index(b",") :]
         for handle in handles:
-            handle._connection.answer_alike(b'{"id":%d' % handle.id, rest)
+            handle._connection.answer((b'{"id":%d' % handle.id, rest), 1)
 
     def _stop(self) -> None:
         self._loop.remove_reader(self._socket.fileno())

@@ -3,7 +3,7 @@
 import math
 import os
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypedDict, cast
@@ -120,14 +120,20 @@ def submission(
     named = options.get("after", ())
     named = [named] if isinstance(named, str) else named
     after = [f"after:{one if ':' in one else one + ':ok'}" for one in named]
-    spec: dict[str, Any] = {path: value for path, value in _values(options) if "/" not in path}
-    spec |= {
+    values: dict[str, Any] = {}
+    for option in (_DECLARED[name] for name in options if name in _DECLARED):
+        convert = _CONVERT.get(option.unit, lambda value: value)
+        values[option.path] = convert(options[option.python])  # type: ignore[literal-required]
+    here = folder.replace("%", "%%")  # a folder's own name holds no marks
+    paths = (("stdout", options.get("stdout")), ("stderr", options.get("stderr")))
+    output = {name: os.path.join(here, path) for name, path in paths if path is not None}
+    spec = {path: value for path, value in values.items() if "/" not in path} | {
         "owner": "", "uid": 0, "script": "", "environment": "", "queue": options.get("queue", ""),
         "name": options.get("name", default_name), "name_given": "name" in options, "workdir": folder,
-        "ask": _ask(options), "output": _output(options, folder), "args": list(args),
-        "host": socket.gethostname(), "umask": _umask(),
-        "attributes": [*options.get("attributes", ()), *after], "mold": _mold(options),
-        "array": _array(options.get("array")),
+        "ask": {path[4:]: value for path, value in values.items() if path.startswith("ask/")},
+        "output": {**output, "join": options.get("join", False)}, "args": list(args),
+        "host": socket.gethostname(), "umask": _umask(), "attributes": [*options.get("attributes", ()), *after],
+        "mold": _mold(options), "array": _array(options.get("array")),
         "script_name": default_name if default_name != "STDIN" else None,
     }  # fmt: skip
     environment = _environment(options.get("environment", {}), folder)
@@ -195,26 +201,6 @@ def _mold(options: Options) -> dict[str, Any] | None:
         "speedup": None if curve is None else {"parallelism": curve[0], "sigma": curve[1]},
     }
     return mold if any(mold.values()) else None
-
-
-def _values(options: Options) -> Iterator[tuple[str, Any]]:
-    """Yield the declared options, by path, as `Spec` has them."""
-    for name, value in options.items():
-        option = _DECLARED.get(name)
-        if option is not None:
-            convert = _CONVERT.get(option.unit)
-            yield option.path, value if convert is None else convert(value)
-
-
-def _ask(options: Options) -> dict[str, Any]:
-    return {path.removeprefix("ask/"): value for path, value in _values(options) if path.startswith("ask/")}
-
-
-def _output(options: Options, folder: str) -> dict[str, Any]:
-    paths = {"stdout": options.get("stdout"), "stderr": options.get("stderr")}
-    here = folder.replace("%", "%%")  # a folder's own name holds no marks
-    found = {name: os.path.join(here, path) for name, path in paths.items() if path is not None}
-    return {**found, "join": options.get("join", False)}
 
 
 def _script(script: str | bytes | os.PathLike[str]) -> tuple[str, str]:

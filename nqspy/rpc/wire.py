@@ -163,7 +163,7 @@ def read_message(line: bytes, usual: int = MAX_LINE) -> dict[str, Any]:
     try:
         message = _decoded(line, usual)
     except (ValueError, RecursionError) as error:
-        raise WireError(f"not a JSON message: {_one_line(error)}", "malformed") from None
+        raise WireError(f"not a JSON message: {' '.join(str(error).split())[:200]}", "malformed") from None
     if not isinstance(message, dict):
         raise WireError('a message is a JSON object such as {"v":1,"id":1,"cmd":"ping"}', "malformed")
     number = message.get("id")
@@ -182,10 +182,6 @@ def read_message(line: bytes, usual: int = MAX_LINE) -> dict[str, Any]:
             f'"cmd" must be the name of a command, not {_shown(message.get("cmd"))}', "malformed", id
         )
     return message
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200]
 
 
 def _shown(value: object) -> str:

@@ -8,6 +8,7 @@ import resource
 import signal
 import socket
 import time
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -215,7 +216,7 @@ def test_root_and_the_owner_keep_their_share_without_a_name():
 
 def test_a_user_who_is_renamed_has_the_new_name_within_an_hour(monkeypatch):
     names, now = ["old"], [0.0]
-    monkeypatch.setattr(auth, "_user_name", lambda uid: names[0])
+    monkeypatch.setattr("pwd.getpwuid", lambda uid: SimpleNamespace(pw_name=names[0]))
     callers = auth.Callers(0, lambda: now[0])
     here, there = socket.socketpair()
     with here, there:
@@ -229,8 +230,8 @@ def test_a_user_who_is_renamed_has_the_new_name_within_an_hour(monkeypatch):
 
 def test_names_that_are_missing_for_a_while_replace_none_that_are_known(monkeypatch):
     names, groups, now = ["anne"], ["staff"], [0.0]
-    monkeypatch.setattr(auth, "_user_name", lambda uid: names[0])
-    monkeypatch.setattr(auth, "_group_name", lambda gid: groups[0] or str(gid))
+    monkeypatch.setattr("pwd.getpwuid", lambda uid: SimpleNamespace(pw_name=names[0]))
+    monkeypatch.setattr("grp.getgrgid", lambda gid: SimpleNamespace(gr_name=groups[0] or str(gid)))
     callers = auth.Callers(-1, lambda: now[0])
     here, there = socket.socketpair()
     with here, there:
