@@ -132,8 +132,8 @@ def submission(
         "name": options.get("name", default_name), "name_given": "name" in options, "workdir": folder,
         "ask": {path[4:]: value for path, value in values.items() if path.startswith("ask/")},
         "output": {**output, "join": options.get("join", False)}, "args": list(args),
-        "host": socket.gethostname(), "umask": _umask(), "attributes": [*options.get("attributes", ()), *after],
-        "mold": _mold(options), "array": _array(options.get("array")),
+        "host": socket.gethostname(), "umask": _umask(), "mold": _mold(options),
+        "attributes": [*options.get("attributes", ()), *after], "array": _array(options.get("array")),
         "script_name": default_name if default_name != "STDIN" else None,
     }  # fmt: skip
     environment = _environment(options.get("environment", {}), folder)

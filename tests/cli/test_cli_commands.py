@@ -40,32 +40,26 @@ def in_a_process(line: str, home: Path, **more: str) -> "subprocess.CompletedPro
     )
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "qsub -q night -lT 600 -lM 32mw -x -l pes=3 job.sh",
-        "qsub --list d.list",
-        "qsub -J 1-100000 job.sh",
-        "qsub -J 1-9:2,12%3 job.sh",
-        "qsub --array 1-10 job.sh",
-        "qstat",
-        "qstat -f -F json 17",
-        "qselect -s Q",
-        "pbsnodes -a",
-        "qdel 17",
-        "qhold 17",
-        "qrls 17",
-        "qmove night 17",
-        "qcat 17",
-        "qalter -l walltime=1:00:00 -N x 17",
-        "qrerun 17",
-        "qsig -s USR1 17",
-        "qmsg hello 17",
-        "qorder 17 18",
-        "qlimit",
-        "qping",
-    ],
-)
+FAST = """\
+qsub -q night -lT 600 -lM 32mw -x -l pes=3 job.sh
+qsub --list d.list
+qsub -J 1-100000 job.sh
+qsub -J 1-9:2,12%3 job.sh
+qsub --array 1-10 job.sh
+qstat
+qstat -f -F json 17
+qselect -s Q
+pbsnodes -a
+qdel 17
+qhold 17
+qmove night 17
+qcat 17
+qalter -l walltime=1:00:00 -N x 17
+qsig -s USR1 17
+qlimit"""
+
+
+@pytest.mark.parametrize("line", FAST.splitlines())
 def test_a_fast_start_imports_nothing_heavy(desk, line):
     Path("job.sh").write_text("#!/bin/sh\n#QSUB -r NAME -eo\ntrue\n")
     Path("d.list").write_text("-q night job.sh 'a b'\n")
@@ -94,10 +88,7 @@ def test_a_fast_start_imports_nothing_heavy(desk, line):
         ("qstat -B", {"text": "server"}),
         ("qstat --json --state held --queue night --ended", {"text": "json", "state": "held", "ended": True}),
         ("qstat --why 17 --json", {"text": "why", "operands": ["17"], "json": True}),
-        (
-            "qdel 17 18.ymp",
-            {"cmd": "delete", "ids": ["17", "18.ymp"], "force": True, "kill": False, "signal": None},
-        ),
+        ("qdel 17 8.a", {"cmd": "delete", "ids": ["17", "8.a"], "force": True, "kill": False, "signal": None}),
         ("qdel -k -u anne 17", {"kill": True, "owner": "anne"}),
         ("qdel -9 17", {"signal": 9}),
         ("qdel -SIGUSR1 17", {"signal": 10}),
@@ -118,10 +109,7 @@ def test_a_fast_start_imports_nothing_heavy(desk, line):
         ("qsig -s usr1 17 18", {"cmd": "signal", "signal": 10, "ids": ["17", "18"]}),
         ("qsig -s suspend 17", {"cmd": "suspend", "resume": False}),
         ("qsig -s resume 17", {"cmd": "suspend", "resume": True}),
-        (
-            "qmsg hello 17 18",
-            {"cmd": "message", "message": "hello", "streams": ["stderr"], "ids": ["17", "18"]},
-        ),
+        ("qmsg hi 17 18", {"cmd": "message", "message": "hi", "streams": ["stderr"], "ids": ["17", "18"]}),
         ("qmsg -EO hello 17", {"cmd": "message", "streams": ["stdout", "stderr"]}),
         ("qmsg -o hello 17", {"cmd": "message", "streams": ["stdout"]}),
         ("qorder 17 18", {"cmd": "exchange", "ids": ["17", "18"]}),
@@ -129,8 +117,29 @@ def test_a_fast_start_imports_nothing_heavy(desk, line):
         ("qping ymp", {"cmd": "limits", "text": "qping", "hosts": ["ymp"]}),
         ("qrls 17 18", {"cmd": "release", "ids": ["17", "18"]}),
         ("qmove night@ymp 17", {"cmd": "move", "queue": "night", "ids": ["17"]}),
+        ("qstat -a -u anne night", {"text": "alternate", "letters": "a", "user": "anne", "operands": ["night"]}),
+        ("qstat --user anne", {"text": "table", "letters": "", "user": "anne"}),
+        ("qstat --dialect nqs -a -u anne", {"text": "table", "user": "anne"}),
+        ("qstat -i -w @ymp", {"text": "alternate", "letters": "iw", "operands": ["@ymp"]}),
+        ("qstat -ns1", {"text": "alternate", "letters": "1ns"}),
+        ("qstat -xfFjson 17", {"text": "full", "format": "json", "letters": "fx", "operands": ["17"]}),
+        ("qstat -f -F dsv -D ; 17", {"text": "full", "format": "dsv", "delimiter": ";"}),
+        ("qstat -f -1 batch", {"text": "full", "letters": "1f", "operands": ["batch"]}),
+        ("qstat -f -u anne", {"text": "full", "user": "anne"}),
+        ("qstat -F json -E 3 1", {"text": "full", "format": "json", "letters": "E"}),
+        ("qstat -t --json", {"text": "json", "expand": True}),
+        ("qstat -Q -f", {"text": "queues", "posix": True, "letters": "f"}),
+        ("qstat -Bf -F json", {"text": "server", "letters": "f", "format": "json"}),
+        ("qstat -q batch", {"text": "queue_limits", "operands": ["batch"]}),
+        ("qstat --dialect pbs -p", {"text": "table", "letters": "p"}),
+        ("qselect -s QR -l mem.ge.1gb -x", {"criteria": [["s", "QR"], ["l", "mem.ge.1gb"]], "letters": "x"}),
+        ("qselect -ts.gt.1200 -p.gt.5 -q@a", {"criteria": [["t", "s.gt.1200"], ["p", ".gt.5"], ["q", "@a"]]}),
+        ("pbsnodes -a", {"cmd": "pbsnodes", "operands": [], "format": None, "letters": ""}),
+        ("pbsnodes -aF json", {"format": "json"}),
+        ("pbsnodes -v ymp", {"operands": ["ymp"]}),
+        ("pbsnodes -l", {"letters": "l"}),
     ],
-)
+)  # fmt: skip
 def test_messages(desk, screen, line, expected):
     status, out, err = screen.run(line)
     assert (status, err) == (0, "")
@@ -141,12 +150,7 @@ def test_messages(desk, screen, line, expected):
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [
-        (["--why", ""], ""),
-        (["--why="], ""),
-        (["--why", "--json", "64"], ", not '--json'"),
-        (["--why", "abc"], ", not 'abc'"),
-    ],
+    [(["--why="], ""), (["--why", "--json", "64"], ", not '--json'"), (["--why", "abc"], ", not 'abc'")],
 )
 def test_why_is_about_a_request_and_nothing_else(desk, screen, words, said):
     expected = f"qstat: --why needs the identifier of a request{said}\n"
@@ -247,27 +251,31 @@ def test_a_checkpoint_is_refused_whatever_is_asked_for(desk, screen):
         ("qcat -e -o 17", "qcat: -o and -e: choose one stream"),
         ("qstat --strange", "qstat: unknown option --strange"),
         ("qstat -Y", "qstat: unknown option -Y"),
+        ("qstat -a -r", "qstat: conflicting options: -a and -r"),
+        ("qstat -Q -B", "qstat: conflicting options: -Q and -B"),
+        ("qstat -1", "qstat: conflicting options: -1"),
+        ("qstat -f -F xml", "qstat: -F: there is no format 'xml'; formats: json, dsv, default"),
+        ("qstat -f -F json -w", "qstat: conflicting options: -F and -w"),
+        ("qstat -f -D ;", "qstat: -D goes with -F dsv"),
+        ("qstat --dialect vms", "qstat: there is no dialect 'vms' of this command"),
+        ("qselect -Y", "qselect: unknown option -Y"),
+        ("qselect 17", "qselect: what is '17'? usage: qselect"),
+        ("pbsnodes -Y", "pbsnodes: unknown option -Y"),
+        ("pbsnodes", "pbsnodes: which host? usage: pbsnodes"),
+        ("pbsnodes -o ymp", "pbsnodes: -o is not offered here"),
     ],
 )
-def test_wrong_calls_are_one_line(desk, screen, line, text):
+def test_wrong_calls_are_one_line_and_status_2_of_those_that_programs_read(desk, screen, line, text):
     status, out, err = screen.run(line)
-    assert status > 0
-    assert out == ""
+    assert status == 2 if line.startswith(("qstat", "qselect", "pbsnodes")) else status > 0
+    assert (out, err.count("\n")) == ("", 1)
     assert err.startswith(text)
-    assert err.count("\n") == 1
+    assert not desk.messages
 
 
 @pytest.mark.parametrize(
     ("text", "number"),
-    [
-        ("9", 9),
-        ("TERM", 15),
-        ("sigkill", 9),
-        ("0", None),
-        ("_SETMASK", None),
-        ("NOSUCH", None),
-        ("9999", None),
-    ],
+    [("9", 9), ("TERM", 15), ("sigkill", 9), *((word, None) for word in ("0", "_SETMASK", "NOSUCH", "9999"))],
 )
 def test_signal_names(text, number):
     assert signal_number(text) == number
@@ -301,11 +309,7 @@ def test_qcat_goes_on_until_nothing_is_left_and_follows_until_the_end(desk, scre
 def test_qmgr_sends_commands_files_and_standard_input(desk, screen, monkeypatch):
     screen.run(["qmgr", "-c", "show all", "-c", "start queue all", "--json"])
     assert desk.messages[-1]["script"] == "show all\nstart queue all\n"
-    assert (desk.messages[-1]["source"], desk.messages[-1]["json"], desk.messages[-1]["atomic"]) == (
-        "-c",
-        True,
-        False,
-    )
+    assert [desk.messages[-1][name] for name in ("source", "json", "atomic")] == ["-c", True, False]
     Path("night.qmgr").write_text("create batch_queue night\n")
     screen.run("qmgr -n night.qmgr")
     assert (desk.messages[-1]["source"], desk.messages[-1]["check"]) == ("night.qmgr", True)
@@ -332,18 +336,9 @@ def test_qmgr_writes_only_files_that_its_commands_named(desk, screen):
 
 def test_a_conversation_sends_blocks_and_continued_lines_as_one(desk, capfd):
     typed = iter(
-        [
-            "show all",
-            "",
-            'define shift day when=("0 8 * * *")',
-            "stop queue night",
-            "end",
-            "set run_limit=4 \\",
-            "  night",
-            "EXIT",
-            "never sent",
-        ]
-    )
+        ["show all", "", 'define shift day when=("0 8 * * *")', "stop queue night", "end",
+         "set run_limit=4 \\", "  night", "EXIT", "never sent"]
+    )  # fmt: skip
     prompts: list[str] = []
 
     def ask(prompt: str) -> str:
@@ -416,3 +411,30 @@ def test_a_home_whose_path_is_too_long_for_a_socket_works(tmp_path, screen, monk
     other = type(desk)(deep).start()
     assert screen.run(f"qstat --home {deep}") == (0, "qstat done\n", "")
     other.stop()
+
+
+def test_who_submits_in_slurms_words_asks_as_others_do(desk, screen, monkeypatch):
+    monkeypatch.setenv("NQSPY_DIALECT", "slurm")
+    assert screen.run("qstat")[0] == 0
+    assert desk.messages[-1]["text"] == "table"
+    monkeypatch.setenv("NQSPY_DIALECT", "vms")
+    assert screen.run("qstat")[0] == 2
+    monkeypatch.delenv("NQSPY_DIALECT")
+    assert screen.run("qstat --dialect slurm")[0] == 2
+
+
+def test_parts_that_came_once_are_put_where_they_belong(desk, screen):
+    shared = [messages.escaped(each) for each in ('"a"\n', "\\", "")]
+    out = [messages.escaped("x"), *map(messages.reference, (0, 1, 0, 2)), messages.escaped("y\n")]
+    desk.answers["qstat"] = lambda id, m: messages.pieces_answer(
+        id, 153, out, "Unknown Job Id 9.ymp\n", shared
+    )
+    assert screen.run("qstat -f") == (153, 'x"a"\n\\"a"\ny\n', "qstat: Unknown Job Id 9.ymp\n")
+
+
+@pytest.mark.parametrize("between", ["\\", "=", "a", "n|", "|=", "\n"])
+@pytest.mark.parametrize("command", ["qstat", "pbsnodes"])
+def test_a_delimiter_that_could_stand_for_something_else_is_refused(desk, screen, command, between):
+    status, out, err = screen.run([command, "-F", "dsv", "-D", between])
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert not desk.messages

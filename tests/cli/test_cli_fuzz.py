@@ -23,51 +23,17 @@ FLAGS = {
     for dialect, table in TABLE_OF.items()
 }
 STARTS = (
-    "#QSUB ",
-    "# QSUB ",
-    "#@$",
-    "#@$-",
-    "#PBS ",
-    "#PBS -l ",
-    "#PBS -W ",
-    "#SBATCH ",
-    "#SBATCH --",
-    "#",
-    ":",
+    "#QSUB ", "# QSUB ", "#@$", "#@$-", "#PBS ", "#PBS -l ", "#PBS -W ", "#SBATCH ", "#SBATCH --", "#", ":",
     "",
-)
+)  # fmt: skip
 ODD = (
-    *("600", "10:00", "1gw", "-1", "9" * 60, "walltime=1:00", "ncpus=", "mem=1tb,", "y", "n", "oe", "(", "="),
-    *("/", "../x", "%s", "\x1b[2J", "\0", "1-5:2%3", "a:b:c", "17:ok", ",", "x" * 3000, "é", '"', "'", "\\"),
-    *(
-        "select=2:ncpus=4:mem=1gb+1",
-        "nodes=2:ppn=3:gpus=1",
-        "place=scatter:shared",
-        "depend=afterok:1:2",
-        "noon",
-    ),
-    *(
-        "block=true",
-        "umask=027",
-        "--time=1-2:3",
-        "--mem=4G",
-        "--dependency=afterok:1",
-        "--export=ALL,A=1",
-        "-n4",
-    ),
-    *(
-        "--array=1-9",
-        "now+2hours",
-        "abe",
-        "job.sh",
-        "--",
-        "-",
-        "--dialect",
-        "--dialect=slurm",
-        "pbs",
-        "slurm",
-    ),
-)
+    "600", "10:00", "1gw", "-1", "9" * 60, "walltime=1:00", "ncpus=", "mem=1tb,", "y", "n", "oe", "(", "=",
+    "/", "../x", "%s", "\x1b[2J", "\0", "1-5:2%3", "a:b:c", "17:ok", ",", "x" * 3000, "é", '"', "'", "\\",
+    "select=2:ncpus=4:mem=1gb+1", "nodes=2:ppn=3:gpus=1", "place=scatter:shared", "depend=afterok:1:2",
+    "noon", "block=true", "umask=027", "--time=1-2:3", "--mem=4G", "--dependency=afterok:1",
+    "--export=ALL,A=1", "-n4", "--array=1-9", "now+2hours", "abe", "job.sh", "--", "-", "--dialect",
+    "--dialect=slurm", "pbs", "slurm",
+)  # fmt: skip
 TEXTS = st.text(st.characters(max_codepoint=255), max_size=10)
 
 
@@ -152,13 +118,13 @@ def _here(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("NQSPY_HOME", os.getcwd())
 
 
-@settings(max_examples=examples(2000))
+@settings(max_examples=examples(600))
 @given(CASES)
 def test_any_script_and_any_options_are_taken_or_refused_in_one_line(case):
     check("qsub", *case)
 
 
-@settings(max_examples=examples(500))
+@settings(max_examples=examples(200))
 @given(scripts_of("slurm"), st.lists(words_of("slurm"), max_size=6), st.booleans())
 def test_so_are_those_of_a_submission_in_the_words_of_slurm(script, words, named):
     check("nqspy submit", "slurm", script, words, named)

@@ -280,6 +280,17 @@ def test_a_list_is_one_submission_in_its_order(desk, screen):
         ("'ok.sh\n", "qsub: x.list line 1: the quote ' at column 1 is not closed"),
         ("ok.sh\nbad.sh\n", "qsub: x.list line 2: bad.sh line 2: -p: 'x'"),
         ("--wait ok.sh\n", "qsub: x.list line 1: --wait belongs on the command line"),
+        ("after:nobody ok.sh\n", "qsub: x.list line 1: after:nobody: no line before this one is named"),
+        (
+            "after:a ok.sh\nname:a ok.sh\n",
+            "qsub: x.list line 1: after:a: no line before this one is named a; line 2",
+        ),
+        ("name:a ok.sh\nafter:a:soon ok.sh\n", "qsub: x.list line 2: after:a:soon is no dependency"),
+        ("after: ok.sh\n", "qsub: x.list line 1: after: is no dependency"),
+        ("name:a name:b ok.sh\n", "qsub: x.list line 1: name:b: a line has one name"),
+        ("name:7up ok.sh\n", "qsub: x.list line 1: name:7up: a name begins with no digit"),
+        ("name: ok.sh\n", "qsub: x.list line 1: name:: a name begins"),
+        ("name:a ok.sh\nafter:a\n", "qsub: x.list line 2: the line names no script"),
     ],
 )
 def test_an_error_in_a_list_names_its_line_and_submits_nothing(desk, screen, text, line):

@@ -255,7 +255,9 @@ def test_needs(text):
     ["waltime=3", "mem", "pes=0", "mem=5x", "", "nodes=0", "nodes=1:gpu=two", "select=", "select=0:ncpus=1",
      "select=1:ncpus=0", "select=2:ncpus", "select=1:foo=two", "select=1:mem=unlimited", "nodes=1:ppn=",
      "nodes=:", "place=somewhere", "select=999999999:ncpus=9999", "procs=0", "walltime=1:2:3:4:5",
-     "mem=1gb,x"],
+     "mem=1gb,x", "pes=16-4", "pes=0-4", "pes=4-x", "pes=()", "pes=(1,,2)", "pes=(1,x)", "pes=1-200000",
+     "pes=(1,2),walltime=(3:00,x)", "pes=1-4,speedup=nan:1", "pes=1-4,speedup=x", "pes=1-4,speedup=4:1:2",
+     "pes=1-4,ncpus=2", "pes=1-4,procs=1-2"],
 )  # fmt: skip
 def test_bad_resources_are_refused(text):
     with pytest.raises(Wrong):

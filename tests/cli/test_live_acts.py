@@ -154,17 +154,6 @@ def test_two_waiting_requests_exchange_their_places(office):
     office.set("start queue batch")
 
 
-def test_releasing_what_is_not_held_is_no_error(office):
-    office.set("stop queue batch")
-    id = office.submit("true")
-    office.run("qrls", id).ok()
-    office.run("qhold", "-h", "uos", id).ok()
-    office.run("qrls", "-h", "so", id).ok()
-    assert office.job(id)["held"] == ["u"]
-    office.run("qdel", id).ok()
-    office.set("start queue batch")
-
-
 def test_a_signal_and_a_rerun_to_those_that_end_at_that_moment_do_no_harm(office):
     for _ in range(15):
         id = office.submit("true")

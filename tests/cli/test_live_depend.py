@@ -3,10 +3,6 @@ restart forgets nothing."""
 
 import json
 
-import pytest
-
-from nqspy.errors import Refusal
-
 LONG = "while [ ! -e {} ]; do sleep 0.02; done"
 
 
@@ -43,15 +39,6 @@ def test_a_request_waits_for_another_and_says_so_everywhere(office):
     assert order.index(first) < order.index(second) < order.index(third)
 
 
-def test_start_is_enough_where_that_is_asked(office):
-    first = office.submit(gate(office, "two"))
-    second = office.submit("true", after=[f"{first}:start"])
-    assert office.ended(second)["exit_status"] == 0
-    assert office.job(first)["state"] == "running"
-    open_gate(office, "two")
-    office.ended(first)
-
-
 def test_what_can_never_be_met_is_held_and_an_operator_releases_it(office):
     first = office.submit("exit 3")
     office.ended(first)
@@ -68,24 +55,6 @@ def test_what_can_never_be_met_is_held_and_an_operator_releases_it(office):
     assert "needed:   the owner must delete it (qdel), or an operator release it" in told
     office.run("qrls", "-h", "s", second).ok()
     assert office.ended(second)["exit_status"] == 0
-
-
-@pytest.mark.parametrize(("policy", "reason"), [("delete", "deleted"), ("run", "exit")])
-def test_the_site_says_what_becomes_of_it(office, policy, reason):
-    office.set(f"set dependency_failed {policy}")
-    first = office.submit("true", held=True)
-    second = office.submit("true", after=[f"{first}:ok"])
-    office.run("qdel", first).ok()
-    assert office.ended(second)["end_reason"] == reason
-    office.set("set dependency_failed hold")
-
-
-def test_what_never_existed_is_refused(office):
-    script = office.write("second.sh", "echo second\n")
-    office.run("qsub", "--after", "4711", str(script)).refused("--after", "Unknown Job Id 4711.")
-    office.run("qsub", "--after", "1:soon", str(script)).refused("--after", "is no dependency")
-    with pytest.raises(Refusal, match="Unknown Job Id 4711"):
-        office.submit("true", after=["4711:any"])
 
 
 def test_a_killed_daemon_forgets_no_dependency(live):

@@ -65,14 +65,12 @@ SHOWS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("what", SHOWS)
-def test_everything_can_be_shown_as_text_and_as_data(rich, what):
-    text = rich.run("qmgr", "-c", f"show {what}").ok()
-    assert text.out.strip()
-    assert not text.err
-    data = rich.run("qmgr", "--json", "-c", f"show {what}").ok().data
-    assert isinstance(data, (dict, list))
-    assert data or what in ("counters",)
+def test_everything_can_be_shown_as_text_and_as_data(rich):
+    shows = [f"show {what}" for what in SHOWS]
+    assert all(rich.client.qmgr(show).strip() for show in shows)
+    words = [word for show in shows for word in ("-c", show)]
+    data = [json.loads(line) for line in rich.run("qmgr", "--json", *words).ok().lines]
+    assert [what for what, each in zip(SHOWS, data, strict=True) if not each] in ([], ["counters"])
 
 
 def test_what_is_shown_names_what_was_set(rich):
@@ -132,18 +130,10 @@ def test_a_file_is_read_whole_before_anything_of_it_is_done(office):
     office.write("broken.qmgr", "create batch early\nset quueue early run_limit=2\n")
     before = office.qmgr("show all").out
     done = office.run("qmgr", "broken.qmgr")
-    assert done.status == 1
-    assert "broken.qmgr, line 2, column 5" in done.err
+    assert (done.status, "broken.qmgr, line 2, column 5" in done.err) == (1, True)
+    assert done.lines == []
+    assert done.err.splitlines()[1].index("quueue") == done.err.splitlines()[2].index("^")
     assert office.qmgr("show all").out == before
-
-
-def test_a_mistyped_word_is_pointed_at(office):
-    done = office.qmgr("set shed_factor share 20")
-    assert done.status == 1
-    message, row, mark = done.err.splitlines()
-    assert "shed_factor" in message
-    assert "sched_factor" in message
-    assert row.index("shed_factor") == mark.index("^")
 
 
 def test_a_plan_says_what_would_change_and_changes_nothing(live):
@@ -208,11 +198,6 @@ def test_nobody_makes_the_daemon_count_switches_for_minutes(live):
     live.qmgr("show shifts --next 366d").refused("there are more than 10,000 switches until then")
     assert live.qmgr("show shifts --next 6d").ok().out.count("  day\n") == 6 * 1440
     live.qmgr("show calendar --next 366d").ok()
-
-
-def test_help_names_the_commands(office):
-    assert "makes a queue" in office.qmgr("help").ok().out
-    assert "run_limit" in office.qmgr("help set queue").ok().out
 
 
 def test_shutdown_ends_the_daemon(live):

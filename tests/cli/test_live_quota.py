@@ -46,25 +46,6 @@ def test_use_corrected_by_hand_is_told_everywhere_and_outlives_a_restart(shop):
     shop.qmgr("set usage of group d9 1h").refused("there is no group d9", "ymp, d1, d2")
 
 
-def test_a_capped_group_holds_no_more_than_its_part(shop):
-    shop.qmgr("set group d1 limit=50%").ok()
-    gate = LONG.format(shop.work / "go")
-    first, second = (shop.submit(gate, account="d1") for _ in range(2))
-    other = shop.submit(gate, account="d2")
-    shop.running(first)
-    shop.running(other)
-    reason = shop.job(second)["reason"]
-    assert (reason["code"], reason["who"]) == ("LIMIT", "group d1")
-    assert "limit 50% of group d1 is 1 of 2 PEs, it holds 1, this asks for 1" in reason["text"]
-    why = shop.run("qstat", "--why", second).ok().out
-    assert "group d1" in why
-    assert "limit=50%" in shop.qmgr("snap").ok().out
-    shop.qmgr("set group d1 limit=unlimited").ok()
-    (shop.work / "go").write_text("")
-    for each in (first, second, other):
-        assert shop.ended(each)["exit_status"] == 0
-
-
 def test_the_quota_report_tells_what_each_got_and_could_have_used(shop):
     gate = LONG.format(shop.work / "go")
     ids = [shop.submit(gate, account=name) for name in ("d1", "d2", "d1")]

@@ -149,15 +149,7 @@ def test_a_file_is_a_small_graph_handed_in_at_once(office):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("after:nobody job.sh", "line 2: after:nobody: no line before this one is named nobody"),
-        ("after:late job.sh", "after:late: no line before this one is named late; line 3 is, and"),
-        ("after:first:soon job.sh", "after:first:soon is no dependency"),
-        ("after: job.sh", "after: is no dependency"),
         ("after:first:each job.sh", "line 2: --after first:each: only an array can wait for an array"),
-        ("name:a name:b job.sh", "name:b: a line has one name, and has name:a already"),
-        ("name:7up job.sh", "name:7up: a name begins with no digit"),
-        ("name: job.sh", "name:: a name begins"),
-        ("after:first", "the line names no script"),
         ("after:4711 job.sh", "line 2: after: Unknown Job Id 4711"),
     ],
 )

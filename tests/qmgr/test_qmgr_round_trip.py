@@ -13,6 +13,7 @@ from nqspy.model.commands import Configure, decode
 from nqspy.model.configure import apply_changes, problems
 from nqspy.model.domains import Domain
 from nqspy.model.health import Probe
+from nqspy.model.ids import DAY
 from nqspy.model.machine import ExitSettings
 from nqspy.model.people import Group
 from nqspy.model.queues import Complex, Queue, is_heeded
@@ -109,10 +110,11 @@ def test_day_has_a_bound_and_night_has_none(shipped):
     assert not shipped.exits["machine_gun"].enabled
 
 
-def test_the_departments_have_the_papers_quotas(shipped):
+def test_the_departments_have_the_papers_quotas_and_backups_are_made_every_day(shipped):
     departments = {g.name: g.share for g in shipped.groups.values() if g.parent == "ymp"}
     assert list(departments.values()) == [29, 24, 16, 15, 4, 10, 1, 1]
     assert shipped.groups["administrators"].share == 20
+    assert (shipped.backup.every, shipped.backup.keep, shipped.history.keep) == (DAY, 7, 90 * DAY)
 
 
 # ---------------------------------------------------------------- files
@@ -181,6 +183,9 @@ def value_of(info: Declared) -> st.SearchStrategy[object]:
         "amounts": st.lists(
             st.tuples(names, st.integers(0, 999)), unique_by=lambda pair: pair[0], max_size=3
         ).map(lambda pairs: tuple(f"{name}={count}" for name, count in pairs)),
+        "percent": st.integers(1_000 * low, 1_000 * min(high, 100)).map(
+            lambda thousandths: thousandths / 1000
+        ),
         "crons": st.lists(st.sampled_from(CRONS), unique=True, min_size=1, max_size=2).map(tuple),
         "name": words,
         "text": words,

@@ -24,7 +24,7 @@ create pipe_queue batch destination=(normal, night)
 create complex prime-time queues=(normal, late) user_limit=2
 create group ymp share=80
 create group d1 parent=ymp share=30
-create group d2 parent=ymp share=10
+create group d2 parent=ymp share=10 limit=12.5%
 add members=(anne, bob) d1
 set managers = (carl:m, dora:o)
 set exit large_memory hmax=115mw
@@ -88,6 +88,7 @@ def test_complexes_groups_and_managers():
     lines = show.show_groups(settings).splitlines()
     assert lines[1].split() == ["ymp", "80", "100.0", "%"]
     assert lines[2].split() == ["d1", "30", "75.0", "%", "anne,", "bob"]
+    assert lines[3].split()[-1] == "12.5%"
     managers = show.show_managers(settings)
     assert "carl            manager" in managers
     assert "dora            operator" in managers
