@@ -1,5 +1,5 @@
-"""Moments, lines and tables as people read them: folded between words only, 80 columns at most unless a caller
-says more."""
+"""Moments, lines and tables as people read them: folded between words only, 80 columns at most unless a
+caller says more."""
 
 from collections.abc import Container, Iterable, Sequence
 from datetime import datetime
