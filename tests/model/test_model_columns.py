@@ -26,20 +26,12 @@ def rows(columns: Columns, numbers: Dictionary) -> set[tuple]:
     for row, each in enumerate(columns.requests()):
         assert each.slot == row
         assert columns.request(row) is each
+        plain = ("seq", "date", "cpu", "memory", "pes", "rank", "priority", "given", "contract", "count")
+        named = dict(numbers.by_column())
         found.add(
             (
-                int(columns.seq[row]),
-                int(columns.date[row]),
-                float(columns.cpu[row]),
-                float(columns.memory[row]),
-                int(columns.pes[row]),
-                numbers.owners.names[columns.owner[row]],
-                numbers.groups.names[columns.group[row]],
-                numbers.names.names[columns.name[row]],
-                numbers.pairs.names[columns.pair[row]],
-                int(columns.rank[row]),
-                numbers.needs.names[columns.needs[row]],
-                int(columns.priority[row]),
+                *(getattr(columns, name)[row].item() for name in plain),
+                *(of.names[getattr(columns, name)[row]] for name, of in named.items()),
             )
         )
     return found
@@ -72,19 +64,10 @@ def expected(each: Request) -> tuple:
     cpu = math.inf if ask.cpu_wanted() in (None, UNLIMITED) else float(ask.cpu_wanted() or 0)
     memory = math.inf if ask.memory_wanted() in (None, UNLIMITED) else float(ask.memory_wanted() or 0)
     return (
-        each.seq,
-        each.date_in_queue,
-        cpu,
-        memory,
-        ask.pes,
-        each.owner,
-        each.group,
-        each.name,
-        f"{each.group}:{each.owner}",
-        each.rank,
-        "+".join(sorted(ask.needs)),
-        each.spec.priority or 0,
-    )
+        each.seq, each.date_in_queue, cpu, memory, ask.pes, each.rank, each.spec.priority or 0,
+        each.spec.name_given, each.spec.contract, 1, each.owner, each.group, each.name,
+        f"{each.group}:{each.owner}", "+".join(sorted(ask.needs)),
+    )  # fmt: skip
 
 
 asks = st.fixed_dictionaries(

@@ -11,7 +11,7 @@ from nqspy.model import events as ev
 from nqspy.model.accounts import RECENT
 from nqspy.model.errors import BrokenSite
 from nqspy.model.ids import DAY, Instant, request_named
-from nqspy.model.requests import Ask, Attempt, Redating, Request, Spec, State, Used
+from nqspy.model.requests import Ask, Attempt, Dependency, Redating, Request, Spec, State, Used
 from nqspy.model.shifts import ShiftState
 from nqspy.model.site import Site
 from nqspy.model.site_checks import check_site
@@ -25,9 +25,7 @@ class Story:
     def __init__(self) -> None:
         self.site, self.now = Site(), T0
         self.tell(ev.MachineFound((0, 1, 2, 3), 1 << 30, "ymp", "Europe/Paris"))
-        self.tell(
-            ev.SettingsChanged((ev.Change("create", "queue/q", {}), ev.Change("create", "queue/r", {})))
-        )
+        self.tell(ev.SettingsChanged(tuple(ev.Change("create", f"queue/{name}", {}) for name in "qr")))
 
     def tell(self, event: ev.Event, later: int = 0) -> None:
         self.now += later
@@ -92,12 +90,8 @@ def test_holds_add_up_and_the_last_release_lets_go(story):
     story.tell(ev.Released((1,), "u", "anne"))
     assert request.state is State.HELD
     story.tell(ev.Released((1,), "o", "olga"))
-    assert (request.state, request.holds, request.hold_text, request.date_in_queue) == (
-        State.QUEUED,
-        "",
-        "",
-        T0,
-    )
+    assert (request.state, request.holds, request.hold_text) == (State.QUEUED, "", "")
+    assert request.date_in_queue == T0
 
 
 def test_a_released_one_still_waits_for_its_date_and_counts_from_it(story):
@@ -155,23 +149,12 @@ def test_events_of_another_attempt_or_of_what_is_gone_change_nothing(story, leni
     request = story.start(story.submit())
     before = structs.replace(request)
     for event in (
-        ev.Started(1, 2, (0,)),
-        ev.Suspended(1, 2, "x"),
-        ev.Resumed(1, 2, "x"),
-        ev.Deleting(1, 2, "x"),
-        ev.Exiting(1, 2),
-        ev.Ended(1, 2, "exit"),
-        ev.Requeued(1, 2, "x"),
-        ev.Deleted(9, "x"),
-        ev.Held((1, 9), "u", "x"),
-        ev.Routed(9, "r", "q"),
-        ev.Moved((1,), "r", "x"),
-        ev.Eligible((1,)),
-        ev.Modified(9, request.spec, "x"),
-        ev.Ranked(9, 1, "x"),
-        ev.Alarm("x", "y"),
+        ev.Started(1, 2, (0,)), ev.Suspended(1, 2, "x"), ev.Resumed(1, 2, "x"), ev.Deleting(1, 2, "x"),
+        ev.Exiting(1, 2), ev.Ended(1, 2, "exit"), ev.Requeued(1, 2, "x"), ev.Deleted(9, "x"),
+        ev.Held((1, 9), "u", "x"), ev.Routed(9, "r", "q"), ev.Moved((1,), "r", "x"), ev.Eligible((1,)),
+        ev.Modified(9, request.spec, "x"), ev.Ranked(9, 1, "x"), ev.Alarm("x", "y"),
         ev.Redated((1,), Instant(3), None, "x"),
-    ):
+    ):  # fmt: skip
         story.tell(event)
     assert story.site.requests[1] == before
     assert story.site.misfits == 11, "those that name a request which is there, in another state or attempt"
@@ -240,15 +223,8 @@ def test_a_requeued_one_waits_as_before_and_pays_for_what_it_used(story):
     story.tell(ev.Deleting(1, 1, "anne", rerun=True))
     assert str(request.ending) == "rerun by anne"
     story.tell(ev.Requeued(1, 1, "rerun by anne", Used(300, 300)))
-    assert (request.state, request.pes, request.started, request.ending, request.used, request.attempts) == (
-        State.QUEUED,
-        (),
-        None,
-        None,
-        Used(),
-        1,
-    )
-    assert request.date_in_queue == T0
+    assert (request.state, request.attempt, request.used) == (State.QUEUED, None, Used())
+    assert (request.attempts, request.date_in_queue) == (1, T0)
     assert story.site.accounts["g:d1"].value == 300
     story.start(request, (1,))
     story.tell(ev.Ended(1, 2, "exit", 0, None, Used(200, 200)))
@@ -274,9 +250,8 @@ def test_shift_machine_exit_and_files_are_noted(story):
     story.tell(ev.LoadedExits((("gun", "abc"),)))
     assert story.site.loaded_exits == {"gun": "abc"}
     assert (story.site.pes(), story.site.name, story.site.timezone) == (4, "ymp", "Europe/Paris")
-    story.tell(
-        ev.SettingsChanged((ev.Change("set", "machine/pes", 7), ev.Change("set", "server/name", "big")))
-    )
+    changes = ev.Change("set", "machine/pes", 7), ev.Change("set", "server/name", "big")
+    story.tell(ev.SettingsChanged(changes))
     assert (story.site.pes(), story.site.id_of(3)) == (7, "3.big")
 
 
@@ -290,11 +265,8 @@ def test_what_was_touched_is_what_the_store_must_write(story):
     story.tell(ev.Ended(1, 1, "exit", 0, None, Used(5, 5)))
     assert (touched.requests, set(touched.ended), touched.accounts) == (set(), {1}, {"g:d1", "u:d1:anne"})
     touched.clear()
-    story.tell(
-        ev.SettingsChanged(
-            (ev.Change("set", "queue/*/enabled", True), ev.Change("set", "global/run_limit", 1))
-        )
-    )
+    changes = ev.Change("set", "queue/*/enabled", True), ev.Change("set", "global/run_limit", 1)
+    story.tell(ev.SettingsChanged(changes))
     assert touched.settings == {"queue/q", "queue/r", "global"}
 
 
@@ -334,3 +306,72 @@ def test_identifiers_with_a_host_name_that_the_machine_had_before_resolve(story)
         assert request_named(f"{seq}.{host}", story.site.names) == seq, host
     assert request_named(f"{seq}.never", story.site.names) is None
     assert story.site.former.count("ymp") == 1
+
+
+def site_with(*after):
+    """Request 1, and request 2 that waits for it by these words; 3 waits for nothing."""
+    site = Site()
+    tell_site(site, ev.SettingsChanged((ev.Change("create", "queue/q", {}),)))
+    for seq, words in ((1, ()), (2, after), (3, ())):
+        waits = tuple(Dependency(1, word) for word in words)
+        spec = Spec("anne", 1, "x", "q", "s", "e", "/home", after=waits)
+        tell_site(site, ev.Submitted(seq, spec, "q", "held" if waits else "queued"))
+    return site
+
+
+def tell_site(site, event):
+    apply(site, ev.Recorded(site.n + 1, Instant(site.n), event))
+    check_site(site)
+
+
+def test_it_is_held_without_a_letter_of_anybody_s_until_all_is_met():
+    site = site_with("ok", "start")
+    request = site.requests[2]
+    assert (request.state, request.holds, request.letters) == (State.HELD, "", "s")
+    assert site.dependants == {1: {2}}
+    tell_site(site, ev.DependencyMet((2, 99), 1, ("start",)))
+    assert (request.state, request.unmet) == (State.HELD, (Dependency(1, "ok"),))
+    tell_site(site, ev.DependencyMet((2,), 7, ("ok",)))
+    assert request.state is State.HELD, "that was another one's end"
+    tell_site(site, ev.DependencyMet((2,), 1, ("ok", "any", "start")))
+    assert (request.state, site.dependants) == (State.QUEUED, {})
+
+
+def test_a_dependency_that_failed_keeps_it_held_until_the_system_s_hold_is_released():
+    site = site_with("ok")
+    request = site.requests[2]
+    tell_site(site, ev.DependencyFailed((2,), 1, ("ok",), "it failed"))
+    assert (request.state, request.never) == (State.HELD, "it failed")
+    tell_site(site, ev.Released((2,), "u", "anne"))
+    assert request.state is State.HELD
+    tell_site(site, ev.Released((2,), "s", "olga"))
+    assert (request.state, request.never, request.unmet, site.dependants) == (State.QUEUED, "", (), {})
+
+
+def test_one_that_is_deleted_waits_for_nobody():
+    site = site_with("ok")
+    tell_site(site, ev.Deleted(2, "anne"))
+    assert site.dependants == {}
+    tell_site(site, ev.DependencyMet((2,), 1, ("ok",)))
+    assert 2 not in site.requests
+
+
+def forget_the_index(site):
+    site.dependants.clear()
+
+
+def wait_for_a_later_one(site):
+    site.requests[2].unmet = (Dependency(3),)
+    site.dependants = {3: {2}}
+
+
+def hopeless_without_cause(site):
+    site.requests[3].never = "for no reason"
+
+
+@pytest.mark.parametrize("broken", [forget_the_index, wait_for_a_later_one, hopeless_without_cause])
+def test_the_check_finds_what_is_broken(broken):
+    site = site_with("ok")
+    broken(site)
+    with pytest.raises(BrokenSite):
+        check_site(site)

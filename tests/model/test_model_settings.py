@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nqspy.engine import lifecycle
 from nqspy.model import configure, registry, tree
 from nqspy.model.configure import apply_changes, copy_of, dump, load, problems
 from nqspy.model.errors import BadValue
-from nqspy.model.events import Change
+from nqspy.model.events import Change, Recorded, SettingsChanged
+from nqspy.model.people import is_address
 from nqspy.model.queues import Complex, Factors, Global, Queue, RunningLimits, Weights
-from nqspy.model.site import Settings
+from nqspy.model.site import Settings, Site
 from nqspy.model.tree import Declared, declared
 from nqspy.model.units import GREATEST
 
@@ -155,45 +157,27 @@ def test_a_copy_can_be_changed_without_changing_it():
     before = dump(settings)
     copy = copy_of(settings)
     assert copy == settings
-    apply_changes(
-        copy,
-        (
-            Change("set", "queue/q/per_request/cpu_limit", 5),
-            Change("set", "queue/q/run_limit", 5),
-            Change("set", "exit/x/a", "2"),
-            Change("add", "managers", ["ben"]),
-            Change("set", "global/run_limit", 3),
-            Change("create", "group/g", {}),
-            Change("set", "sched_factor/share", 9),
-            Change("set", "queue/q/sched_factor/cpu", 9),
-        ),
-    )
+    values = {"queue/q/per_request/cpu_limit": 5, "queue/q/run_limit": 5, "exit/x/a": "2",
+              "global/run_limit": 3, "sched_factor/share": 9, "queue/q/sched_factor/cpu": 9}  # fmt: skip
+    apply_changes(copy, (Change("set", path, value) for path, value in values.items()))
+    apply_changes(copy, (Change("add", "managers", ["ben"]), Change("create", "group/g", {})))
     assert dump(settings) == before
 
 
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        (
-            [Change("create", "queue/p", {"kind": "pipe", "destinations": ["x"]})],
-            "destination x does not exist",
-        ),
+        ([Change("create", "queue/p", {"kind": "pipe", "destinations": ["x"]})], "x does not exist"),
         ([Change("create", "queue/p", {"kind": "pipe", "destinations": ["p"]})], "lead back to it"),
         ([Change("create", "complex/c", {"queues": ["x"]})], "x is no batch queue"),
         ([Change("create", "group/g", {"parent": "g"})], "go in a circle"),
         ([Change("create", "group/g", {"parent": "h"})], "parent h does not exist"),
         ([Change("create", "shift/s", {})], "shift s has no time"),
-        (
-            [
-                Change("create", "shift/s", {"when": ["0 1 * * *"]}),
-                Change("create", "shift/t", {"when": ["0 1 * * *"]}),
-            ],
-            "shift t fires at the same minutes as shift s: 0 1 * * *;"
-            " one of them must fire at another minute",
-        ),
+        ([Change("create", f"shift/{name}", {"when": ["0 1 * * *"]}) for name in "st"],
+         "shift t fires at the same minutes as shift s: 0 1 * * *"),
         ([Change("set", "default/queue", "x")], "default queue x does not exist"),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong_with_a_whole_set(changes, text):
     assert text in "; ".join(problems(settings_with(*changes)))
 
@@ -213,14 +197,9 @@ def test_nothing_is_wrong_with_an_empty_set():
 
 @pytest.mark.parametrize(
     ("weights", "tau"),
-    [
-        ((0, 6, 1, 10), 10 / 3),
-        ((20, 0, 0, 1), None),
-        ((0, 0, 0, 1), 1.0),
-        ((0, 0, 0, 0), None),
-        ((0, 6, 4, 10), None),
-    ],
-)
+    [((0, 6, 1, 10), 10 / 3), ((20, 0, 0, 1), None), ((0, 0, 0, 1), 1.0), ((0, 0, 0, 0), None),
+     ((0, 6, 4, 10), None)],
+)  # fmt: skip
 def test_tau_max_is_the_papers(weights, tau):
     assert Weights(*weights).tau_max() == (pytest.approx(tau) if tau else None)
 
@@ -271,26 +250,19 @@ def some_change(draw) -> Change:
 
 @given(st.lists(some_change(), max_size=12))
 def test_settings_are_the_same_after_rows_and_back(changes):
-    settings = settings_with(
-        *(Change("create", f"{head}/x", {}) for head in NAMED if head != "exit"), *changes
-    )
+    made = (Change("create", f"{head}/x", {}) for head in NAMED if head != "exit")
+    settings = settings_with(*made, *changes)
     rows = json.loads(json.dumps(dump(settings)))
     assert load(rows) == settings
-    assert {path: configure.dump_object(settings, path) for path in configure.object_paths(settings)} == dump(
-        settings
-    )
+    paths = configure.object_paths(settings)
+    assert {path: configure.dump_object(settings, path) for path in paths} == dump(settings)
 
 
 def test_queues_complexes_and_the_whole_site_share_their_limits_in_the_order_that_people_know():
     names = list(declared(RunningLimits))
     assert names[:5] == ["run_limit", "user_limit", "group_limit", "memory_limit", "pe_limit"]
-    assert list(declared(Queue))[: len(names) + 4] == [
-        "priority",
-        "enabled",
-        "started",
-        *names,
-        "queued_limit",
-    ]
+    order = ["priority", "enabled", "started", *names, "queued_limit"]
+    assert list(declared(Queue))[: len(order)] == order
     assert list(declared(Complex)) == ["queues", *names]
     assert list(declared(Global))[: len(names) + 1] == [*names, "queued_limit"]
     for name in names:
@@ -339,3 +311,60 @@ def test_the_words_of_a_setting_are_those_of_the_list_that_declares_them():
         tree.put(Derived("one"), "way", "back")
     assert tree.load(Derived, {"way": "right"}, name="one").way == "right"
     assert tree.load(Derived, {"way": "back"}, name="one").way == "left"
+
+
+ADDRESSES = ("anne", "a.b-c_d", "chief@example.org", "x+y=z@sub.example.org", "anne@ymp")
+OTHERS = (
+    "", "@", "a@", "@b", "a b", "a\nb", "a,b", "-oQ/tmp", "a@b@c", "<a@b>", '"a"@b', "a;b", "|/bin/sh",
+    "|sh@b", "a|b@c", "/etc/passwd", "/tmp/x@b", ".forward", "`id`", "a!b", "a%b@c", "root$", "ä@b",
+    "a" * 255,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", [*ADDRESSES, *OTHERS])
+def test_addresses_are_local_users_or_have_a_domain_and_mean_nothing_else(text):
+    assert is_address(text) == (text in ADDRESSES)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "good"),
+    [
+        ("mail/smtp", "post.example.org", True), ("mail/smtp", "post.example.org:25", True),
+        ("mail/smtp", "[::1]:2525", True), ("mail/smtp", "[::1]", True), ("mail/smtp", "post:0", False),
+        ("mail/smtp", "post:99999", False), ("mail/smtp", ":25", False), ("mail/smtp", "a b", False),
+        ("mail/user", "nqs", False), ("mail/password_file", "/etc/nqs", False),
+        ("mail/sender", "nqs@example.org", True), ("mail/sender", "nqs@example.org\nBcc: eve", False),
+        ("group/d1/mail", ["anne", "chief@example.org"], True), ("group/d1/mail", ["anne", "eve\n"], False),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_meant_is_told(path, value, good):
+    settings = Settings()
+    apply_changes(settings, (Change("create", "group/d1"), Change("set", path, value)))
+    assert problems(settings) == [] if good else len(problems(settings)) == 1
+
+
+def test_the_command_that_older_homes_keep_with_the_server_still_counts():
+    old = {"server": {"name": "ymp", "mail": "/bin/post"}, "managers": {}}
+    settings = load(old)
+    assert settings.mail.command == "/bin/post"
+    assert settings.mail.on
+    assert settings.server.name == "ymp"
+    assert load(dump(settings)).mail.command == "/bin/post"
+    newer = load({**old, "mail": {"command": "/bin/new"}})
+    assert newer.mail.command == "/bin/new"
+
+
+def test_events_of_older_homes_set_the_same_command_and_touch_its_row():
+    site = Site()
+    lifecycle.apply(site, Recorded(1, 1, SettingsChanged((Change("set", "server/mail", "/bin/post"),))))
+    assert site.settings.mail.command == "/bin/post"
+    assert "mail" in site.touched.settings
+
+
+def test_one_way_is_enough_and_none_is_no_mail():
+    settings = Settings()
+    assert not settings.mail.on
+    for way in ("command", "sendmail", "smtp"):
+        settings = Settings()
+        setattr(settings.mail, way, "x")
+        assert settings.mail.on

@@ -1,4 +1,7 @@
-"""Sizes, times, counts and identifiers as people write them."""
+"""Sizes, times, counts, identifiers, moments and paths as people write them."""
+
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -15,6 +18,8 @@ from nqspy.model.ids import (
     rank_of,
     request_named,
 )
+from nqspy.model.output_paths import plain
+from nqspy.model.texts import in_words
 from nqspy.model.units import (
     GREATEST,
     UNLIMITED,
@@ -32,25 +37,12 @@ K = 1024
 @pytest.mark.parametrize(
     ("text", "size"),
     [
-        ("1024", 1024),
-        ("0", 0),
-        ("1b", 1),
-        ("1w", 8),
-        ("1kw", 8 * K),
-        ("115mw", 115 * 8 * K**2),
-        ("32MW", 32 * 8 * K**2),
-        ("600mb", 600 * K**2),
-        ("2gb", 2 * K**3),
-        ("1tb", K**4),
-        ("2.5kb", 2560),
-        ("1k", K),
-        ("0.5w", 4),
-        (" 8mw ", 8 * 8 * K**2),
-        ("23.4mw", 196293428),
-        ("unlimited", UNLIMITED),
+        ("1024", 1024), ("0", 0), ("1b", 1), ("1w", 8), ("1kw", 8 * K), ("115mw", 115 * 8 * K**2),
+        ("32MW", 32 * 8 * K**2), ("600mb", 600 * K**2), ("2gb", 2 * K**3), ("1tb", K**4), ("2.5kb", 2560),
+        ("1k", K), ("0.5w", 4), (" 8mw ", 8 * 8 * K**2), ("23.4mw", 196293428), ("unlimited", UNLIMITED),
         ("Infinity", UNLIMITED),
     ],
-)
+)  # fmt: skip
 def test_sizes_are_bytes_with_words_of_eight(text, size):
     assert parse_size(text) == size
 
@@ -58,24 +50,12 @@ def test_sizes_are_bytes_with_words_of_eight(text, size):
 @pytest.mark.parametrize(
     ("text", "ms"),
     [
-        ("600", 600_000),
-        ("10:00", 600_000),
-        ("1:00:00", 3_600_000),
-        ("1:00:00:00", 86_400_000),
-        ("1.5", 1_500),
-        ("30min", 1_800_000),
-        ("24h", 86_400_000),
-        ("500ms", 500),
-        ("10s", 10_000),
-        ("2 hours", 7_200_000),
-        ("14d", 14 * 86_400_000),
-        ("1 day", 86_400_000),
-        ("0:00.25", 250),
-        ("0.0001", 1),
-        ("5m", 300_000),
-        ("unlimited", UNLIMITED),
+        ("600", 600_000), ("10:00", 600_000), ("1:00:00", 3_600_000), ("1:00:00:00", 86_400_000),
+        ("1.5", 1_500), ("30min", 1_800_000), ("24h", 86_400_000), ("500ms", 500), ("10s", 10_000),
+        ("2 hours", 7_200_000), ("14d", 14 * 86_400_000), ("1 day", 86_400_000), ("0:00.25", 250),
+        ("0.0001", 1), ("5m", 300_000), ("unlimited", UNLIMITED),
     ],
-)
+)  # fmt: skip
 def test_times_are_seconds_or_have_units(text, ms):
     assert parse_time(text) == ms
 
@@ -112,13 +92,8 @@ def test_a_printed_time_is_read_back_exactly(ms):
 
 
 def test_how_values_are_printed():
-    assert [format_time(ms) for ms in (0, 59_000, 600_000, 3_723_000, 1_500)] == [
-        "0",
-        "59",
-        "10:00",
-        "1:02:03",
-        "1.5",
-    ]
+    times = {0: "0", 59_000: "59", 600_000: "10:00", 3_723_000: "1:02:03", 1_500: "1.5"}
+    assert {ms: format_time(ms) for ms in times} == times
     assert [format_size(size) for size in (0, 1, 1536, 8 * 115 * K**2)] == ["0b", "1b", "1536b", "920mb"]
     assert [format_seconds(ms) for ms in (600_000, 1_250, None)] == ["600 s", "1.25 s", "unlimited"]
     assert {format_time(None), format_size(UNLIMITED), format_time(UNLIMITED)} == {"unlimited"}
@@ -174,3 +149,37 @@ def test_indices_stand_beside_their_array_and_requests_in_their_order():
 )
 def test_what_is_no_name_of_an_element_names_nothing(text):
     assert JobRef.parse(text, ("ymp",)) is None
+
+
+MONDAY = datetime(2026, 3, 2, 23, 50, tzinfo=ZoneInfo("Europe/Paris"))  # a Monday
+
+
+@pytest.mark.parametrize(
+    ("days", "said"),
+    [
+        (0, "today 23:50"), (1, "tomorrow 23:50"), (-1, "yesterday 23:50"), (2, "Wed 23:50"),
+        (6, "Sun 23:50"), (7, "2026-03-09 23:50"), (-2, "2026-02-28 23:50"),
+    ],
+)  # fmt: skip
+def test_a_moment_is_said_as_people_do(days, said):
+    assert in_words(MONDAY + timedelta(days=days), MONDAY) == said
+
+
+def test_days_are_those_of_the_calendar_and_a_moment_alone_has_its_date():
+    assert in_words(MONDAY + timedelta(minutes=20), MONDAY) == "tomorrow 00:10"
+    assert in_words(MONDAY) == "2026-03-02 23:50"
+
+
+PATHS = {
+    "/w/out": "/w/out", "/w/./out": "/w/out", "/w//out": "/w/out", "//w/out": "/w/out",
+    "/w/a/../out": "/w/out",
+    "/../w/out": "/w/out", "/w/.out": "/w/.out", "/w/..out": "/w/..out", "/w/out.": "/w/out.",
+    "/w/logs/": "/w/logs/", "/w/logs//": "/w/logs/", "/w/logs/.": "/w/logs/", "/w/logs/..": "/w/",
+    "/w/../": "/", "/": "/", "/dev/./null": "/dev/null", "out": "out", "./out": "out", "a/../out": "out",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_path_is_known_however_it_is_written(path):
+    assert plain(path) == PATHS[path]
+    assert plain(plain(path)) == PATHS[path]

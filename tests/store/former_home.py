@@ -1,4 +1,4 @@
-"""The home that b4ee003 left after a night (`data/make_home.py`), unpacked for a test, and what that
+"""The home that b4ee003 left after a night unpacked for a test, and what that
 version's own commands said of it."""
 
 import json
