@@ -91,7 +91,7 @@ class Backoff:
         return Loss(call.exit, call.hook, call.seq, text, ())
 
     def _rest(self, owner: str, exits: list[str], now: Instant) -> str:
-        """These exits are not asked about this owner's requests for a while; a clause that says so."""
+        """Have these exits not asked about this owner for a while. Return a clause that says so."""
         held = [each for each in self.rests if Mark(each.at).holds(now)]
         self.rests = [each for each in held if each.owner != owner or each.exit not in exits]
         self.rests += [OwnerRest(name, owner, now) for name in exits]
@@ -114,7 +114,7 @@ class Backoff:
         return [owner for _, owner in self._died[call.exit]]
 
     def dump(self) -> dict[str, Any]:
-        """What outlives the daemon, as JSON has it; workers lost at real times since the epoch."""
+        """Return what outlives the daemon, as JSON has it; workers lost at real times since the epoch."""
         shift = time.time() - time.monotonic()
         died = {name: [(at + shift, owner) for at, owner in each] for name, each in self._died.items()}
         spares, rests = [asdict(each) for each in self.spares], [asdict(each) for each in self.rests]
@@ -172,13 +172,13 @@ class Backoff:
 
 
 def _weight(owners: Iterable[str]) -> int:
-    """How many of these lost workers count, DEADLY of each owner's; empty: nobody's, which all do."""
+    """Return how many of these lost workers count, DEADLY of each owner's; empty: nobody's, which all do."""
     counts = Counter(owners)
     return counts.pop("", 0) + sum(min(count, DEADLY) for count in counts.values())
 
 
 def named(call: Call | None, site: Site) -> Call | None:
-    """What was at work when a worker was lost. A number that a request would have got if it had been
+    """Return what was at work when a worker was lost. A number that a request would have got if it had been
     submitted (a look ahead) is nobody's, or another's by now."""
     if call is None or call.seq is None:
         return call

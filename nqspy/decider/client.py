@@ -90,7 +90,7 @@ class DeciderClient:
 
     @property
     def needed(self) -> bool:
-        """Whether there is an exit to run."""
+        """True if there is an exit to run."""
         return any(name not in self.backoff.out for name in names(self.sources))
 
     def ask(self, site: Site, now: Instant, samples: Mapping[Seq, Used]) -> Plan | None:
@@ -266,14 +266,15 @@ class DeciderClient:
 
     @property
     def busy(self) -> bool:
-        """Whether the worker has something to answer, or there is none."""
+        """True if the worker has something to answer, or there is none."""
         self._forget_answered()
         return self.worker is None or bool(self._open)
 
     # ------------------------------------------------------------ what comes back
 
     def take(self, heard: FromWorker) -> Decision | None:
-        """What a worker said, or that it has gone; a plan (or that there will be none) is for the engine."""
+        """Return what a worker said, or that it has gone; a plan (or that there will be none) is for the
+        engine."""
         if heard.process is None:
             return self._nothing() if self._asked is not None and heard.id == self._asked.id else None
         if heard.process is not self.worker:
@@ -391,7 +392,7 @@ class DeciderClient:
         return known is None or known.enabled
 
     def state(self) -> str:
-        """How it stands, in a line."""
+        """Return how it stands, in a line."""
         if not self.needed:
             return "passes run in the daemon: there is no user exit to run"
         who = f" as {self.user[0]}" if self.user is not None else ""

@@ -31,7 +31,7 @@ class DueNotices:
             self._begun[request.seq] = structs.replace(request, slot=-1)
 
     def of(self, happened: Iterable[Recorded], site: Site) -> Iterator[DueNotice]:
-        """Those that starts, ends and shifts among what happened call for, in order."""
+        """Yield those that starts, ends and shifts among what happened call for, in order."""
         for recorded in happened:
             event = recorded.event
             if isinstance(event, Starting):

@@ -28,8 +28,8 @@ Starts = Mapping[Seq, Instant]
 def outlooks(
     client: DeciderClient, now: Instant, between: Between, seqs: tuple[Seq, ...] | None
 ) -> LateOutlooks:
-    """When these requests would start (None: all that wait), each that waits. To be called in the engine's
-    thread."""
+    """Return when these requests would start (None: all that wait), each that waits. To be called in the
+    engine's thread."""
     if not client.needed:
         with no_collector():
             ahead = LookAhead(client.site, now, between, wanted=seqs or ())
@@ -51,8 +51,8 @@ def outlooks(
 def starts(
     client: DeciderClient, now: Instant, between: Between, changes: tuple[Change, ...]
 ) -> Callable[[float], tuple[Starts, Starts]]:
-    """When the waiting requests would probably start, as it is and after these changes. What it gives raises
-    Refusal where nothing can be said."""
+    """Return when the waiting requests would probably start, as it is and after these changes. What it gives
+    raises Refusal where nothing can be said."""
     if not client.needed:
         looks = [LookAhead(client.site, now, between, changes=each) for each in ((), changes)]
 

@@ -65,7 +65,7 @@ def _spec(owner: str) -> Spec:
 
 
 def _run_hooks(source: Source) -> Iterator[str]:
-    """One line for each hook that fails on the sample."""
+    """Yield one line for each hook that fails on the sample."""
     exits, name = SiteExits(source.path.parent, sources=(source,)), source.path.stem
     made, history = made_up_site()
     for hook in exits.listing()[0]["hooks"]:
@@ -131,8 +131,8 @@ class _Trial(Struct, frozen=True):
 
 
 def _problems(source: Source) -> Iterator[str]:
-    """What is wrong with a file: first whether it can be loaded, then what its code says, then what it does
-    on a made-up request."""
+    """Yield what is wrong with a file: first whether it can be loaded, then what its code says, then what it
+    does on a made-up request."""
     module, problems = load_source(source)
     yield from problems
     if module is None:
@@ -144,8 +144,8 @@ def _problems(source: Source) -> Iterator[str]:
 
 
 def problems_of(file: Path) -> list[str]:
-    """What is wrong with a candidate file, one line each; nothing: it can be put among the exits. None of its
-    code runs in this process, nor as root."""
+    """Return what is wrong with a candidate file, one line each; nothing: it can be put among the exits. None
+    of its code runs in this process, nor as root."""
     try:
         work = _Trial(read_file(file))
         box = sandbox.Sandbox(Deciding().memory, True, 64, sandbox.user())

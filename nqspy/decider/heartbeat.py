@@ -46,7 +46,7 @@ class Heartbeat(CallWatch):
 
     @property
     def address(self) -> int:
-        """Where it lies, the same in both processes."""
+        """Return where it lies, the same in both processes."""
         return ctypes.addressof(ctypes.c_char.from_buffer(self._map))
 
     def enter(self, exit: str, hook: str, subject: Subject, owner: str = "") -> None:
@@ -61,7 +61,7 @@ class Heartbeat(CallWatch):
         _HEAD.pack_into(self._map, 0, 0, 0)
 
     def read(self) -> Call | None:
-        """Whose code runs; None: nobody's, or nothing that makes sense."""
+        """Return whose code runs; None: nobody's, or nothing that makes sense."""
         since, length = _HEAD.unpack_from(self._map, 0)
         if since <= 0 or length > _LONGEST:
             return None

@@ -136,7 +136,7 @@ class Loading:
                 self.client.drop("it has gone")
 
     def refusal(self) -> Refusal | None:
-        """Why it cannot count, all or none: one line."""
+        """Return why it cannot count, all or none: one line."""
         problems = self.problems or (self._said.unfit if self._said is not None else [])
         return unloadable(problems) if problems else None
 

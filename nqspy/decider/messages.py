@@ -233,7 +233,7 @@ class OutlooksMade(WorkerMessage, tag="begins"):
     """Of each its instant and the place of its basis, at the latest, then probably."""
 
     def read(self) -> dict[Seq, Outlook]:
-        """The same as the engine has it."""
+        """Return the same as the engine has it."""
         bases = [*self.bases, ("?", ())]
         return {
             seq: Outlook(_foreseen(latest, bases[a % len(bases)]), _foreseen(probably, bases[b % len(bases)]))
@@ -329,12 +329,12 @@ def encode(message: Order | WorkerMessage) -> bytes:
 
 
 def order_of(body: bytes) -> Order:
-    """What the daemon said."""
+    """Return what the daemon said."""
     return _orders.decode(body)
 
 
 def message_of(body: bytes) -> WorkerMessage:
-    """What the worker said. Raises BadWorkerMessage."""
+    """Return what the worker said. Raises BadWorkerMessage."""
     try:
         return _messages.decode(body)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
@@ -353,7 +353,7 @@ def events_in(rows: Sequence[tuple[int, int, str, bytes]]) -> list[ev.Recorded]:
 
 
 def why(answer: WorkerMessage) -> str:
-    """Why an answer is none, in a line."""
+    """Return why an answer is none, in a line."""
     text = (
         answer.text.strip() if isinstance(answer, OrderFailed | OutOfStep) else "it answered something else"
     )

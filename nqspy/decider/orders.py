@@ -76,7 +76,7 @@ class OpenOrders:
 
     @property
     def overdue(self) -> bool:
-        """Whether there is one that nobody waits for any more."""
+        """True if there is one that nobody waits for any more."""
         return any(each.overdue for each in self._open.values())
 
     def age(self) -> float:

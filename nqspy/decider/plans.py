@@ -75,7 +75,7 @@ def _check(reasons: Iterable[Reason]) -> None:
 
 
 def _known(reach: Sequence[Reach]) -> Iterator[Reach]:
-    """Those that name fields which there are. Raises BadWorkerMessage."""
+    """Yield those that name fields which there are. Raises BadWorkerMessage."""
     _check(each.reason for each in reach)
     for each in reach:
         if is_sound(each):
@@ -84,7 +84,7 @@ def _known(reach: Sequence[Reach]) -> Iterator[Reach]:
 
 
 def known_failures(failures: Sequence[ExitFailure], exits: Collection[str]) -> tuple[ExitFailure, ...]:
-    """Those failures that are of exits which are loaded."""
+    """Return those failures that are of exits which are loaded."""
     return tuple(each for each in failures if each.exit in exits)
 
 

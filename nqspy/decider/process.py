@@ -266,7 +266,7 @@ class _Frames:
         self._data = bytearray()
 
     def take(self, data: bytes) -> list[messages.WorkerMessage]:
-        """What is complete now. Raises Nonsense."""
+        """Return what is complete now. Raises Nonsense."""
         self._data += data
         found = []
         while len(self._data) >= 4:

@@ -52,11 +52,11 @@ class ExitRegistry:
         )
 
     def settings_of(self, exit: str) -> ExitSettings:
-        """What is set of an exit."""
+        """Return what is set of an exit."""
         return self._known.get(exit) or ExitSettings(exit)
 
     def has(self, hook: str) -> bool:
-        """Whether any exit that is switched on has that hook."""
+        """True if any exit that is switched on has that hook."""
         return hook in self._active
 
     def of(self, hook: str) -> list[str]:
@@ -81,7 +81,8 @@ class ExitRegistry:
         return [self._rows[name] for name in self.names]
 
     def listing(self, out: Mapping[str, str]) -> list[dict[str, Any]]:
-        """One entry for each exit, as the settings in force have it; ``left_out``: why it is not loaded."""
+        """Return one entry for each exit, as the settings in force have it; ``left_out``: why it is not
+        loaded."""
         return [self._row(self._rows[name], out.get(name)) for name in self.names]
 
     def _row(self, row: dict[str, Any], why: str | None) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class RemoteExits(NoExits):
 
     @property
     def problems(self) -> list[str]:
-        """One line for each file that was left out."""
+        """Return one line for each file that was left out."""
         return self._client.problems
 
     def begin(self, site: Site) -> None:
@@ -46,7 +46,7 @@ class RemoteExits(NoExits):
         self._client.begin(site)
 
     def has(self, hook: str) -> bool:
-        """Whether any exit that is switched on implements that hook."""
+        """True if any exit that is switched on implements that hook."""
         return self._client.registry.has(hook)
 
     def declared(self) -> Mapping[str, Mapping[str, str]]:
@@ -76,7 +76,7 @@ class RemoteExits(NoExits):
         return {source.path.stem: source.text for source in self._client.sources}
 
     def listing(self) -> list[dict[str, Any]]:
-        """One entry for each exit; ``left_out``: why it is not loaded any more."""
+        """Return one entry for each exit; ``left_out``: why it is not loaded any more."""
         return self._client.registry.listing(self._client.backoff.out)
 
     def trace(self, seq: Seq) -> list[dict[str, Any]]:
@@ -94,7 +94,7 @@ class RemoteExits(NoExits):
     # ------------------------------------------------------------ somebody waits
 
     def submit(self, request: RequestView, view: PassView) -> SubmitAnswer | None:
-        """What the exits say of a submission; accepted as it is where they do not say it in time."""
+        """Return what the exits say of a submission; accepted as it is where they do not say it in time."""
         order = messages.AskSubmit(0, 0, view.now, _fields(request))
         silent = messages.SubmitAnswered(0, None, "", None, ())
         found = self._client.query(order, silent, self._wall("submit"))

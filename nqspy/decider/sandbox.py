@@ -209,7 +209,8 @@ class Sandbox(Struct, frozen=True):
 
 
 def user() -> tuple[str, int, int] | None:
-    """As whom exits run; None: as the daemon, which is not root. Raises OSError where there is nobody."""
+    """Return the user as whom exits run; None: as the daemon, which is not root. Raises OSError if there
+    is none."""
     if os.geteuid() != 0:
         return None
     for name in USERS:

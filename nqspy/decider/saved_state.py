@@ -45,7 +45,7 @@ class SavedState:
     # ------------------------------------------------------------ the worker's
 
     def read(self) -> bytes:
-        """What the last worker remembered; empty where there is nothing."""
+        """Return what the last worker remembered; empty where there is nothing."""
         try:
             return (self._home / "exits.memory").read_bytes() if self._home is not None else b""
         except OSError:

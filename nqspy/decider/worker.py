@@ -45,8 +45,8 @@ def part_of(seconds: float) -> Callable[[], float]:
 
 
 def part_of_patience(seconds: float, wall: float) -> Callable[[], float]:
-    """The same where somebody waits: of so many seconds of work, or of ``wall`` seconds that have gone by,
-    whichever part is greater."""
+    """Return the same where somebody waits: of so many seconds of work, or of ``wall`` seconds that have gone
+    by, whichever part is greater."""
     worked, began = part_of(seconds), time.monotonic()
     return lambda: max(worked(), (time.monotonic() - began) / wall)
 
@@ -231,7 +231,7 @@ def _notify(exits: SiteExits, order: messages.GiveNotice) -> tuple[ExitFailure, 
 
 
 def read_only(value: Any) -> Any:
-    """The same data, unchangeable: mappings and tuples all the way down."""
+    """Return the same data, unchangeable: mappings and tuples all the way down."""
     if isinstance(value, dict):
         return MappingProxyType({key: read_only(each) for key, each in value.items()})
     return tuple(map(read_only, value)) if isinstance(value, list | tuple) else value

@@ -54,7 +54,7 @@ class Account:
         return Account(self.value, self.at, list(self.recent), self.entry.copy())
 
     def at_time(self, now: Instant, half_life: int) -> float:
-        """Its value at ``now``: half is forgotten after each half-life."""
+        """Return its value at ``now``: half is forgotten after each half-life."""
         if not self.value or now <= self.at:
             return self.value
         left: float = 2.0 ** (-(now - self.at) / half_life)

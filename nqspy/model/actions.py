@@ -229,5 +229,5 @@ class Plan(Struct, frozen=True):
         return [action.seq for action in self.actions if isinstance(action, Start)]
 
     def reason(self, seq: Seq, queue: str) -> Reason | None:
-        """Why that request waits."""
+        """Return why that request waits."""
         return self.reasons.of(seq, queue)

@@ -75,7 +75,8 @@ class ArrayState(Struct, frozen=True, omit_defaults=True):
 
 
 def counted(spec: ArraySpec | None) -> int:
-    """How many requests one counts for that is handed in so: an array for as many as it has indices."""
+    """Return how many requests one counts for that is handed in so: an array for as many as it has
+    indices."""
     return 1 if spec is None else indices.count(spec.indices)
 
 
@@ -105,7 +106,7 @@ def leave(state: ArrayState, index: int) -> ArrayState:
 
 
 def _without(state: ArrayState, gone: Runs) -> ArrayState:
-    """These have left the array, whatever kept them."""
+    """Return the state after these have left the array, whatever kept them."""
     return _settled(
         state,
         gone,
@@ -125,7 +126,7 @@ def _not_awaiting(
 
 
 def _gathered(held: list[HeldIndices]) -> tuple[HeldIndices, ...]:
-    """The same with those together that are held alike."""
+    """Return the same with those together that are held alike."""
     found: dict[tuple[str, str, str], HeldIndices] = {}
     for each in held:
         alike = each.letters, each.text, each.never
@@ -141,13 +142,13 @@ def begun(state: ArrayState) -> ArrayState:
 
 
 def dropped(state: ArrayState, gone: Runs) -> ArrayState:
-    """These are deleted before they began."""
+    """Return the state after these were deleted before they began."""
     gone = indices.both(state.left, gone)
     return replace(_without(state, gone), dropped=indices.plus(state.dropped, gone))
 
 
 def hold(state: ArrayState, some: Runs, letter: str, text: str, never: str = "") -> ArrayState:
-    """These are held by one letter more."""
+    """Return the state in which these are held by one letter more."""
     some = touched = indices.both(state.left, some)
     held: list[HeldIndices] = []
     for each in state.held:
@@ -162,7 +163,8 @@ def hold(state: ArrayState, some: Runs, letter: str, text: str, never: str = "")
 
 
 def release(state: ArrayState, some: Runs, letters: str) -> ArrayState:
-    """These letters are taken off these; without the system's they wait for no other index any more."""
+    """Return the state after these letters were taken off these; without the system's they wait for no
+    other index any more."""
     held: list[HeldIndices] = []
     for each in state.held:
         both = indices.both(each.indices, some)
@@ -175,12 +177,12 @@ def release(state: ArrayState, some: Runs, letters: str) -> ArrayState:
 
 
 def met(state: ArrayState, array: Seq, some: Runs) -> ArrayState:
-    """What these awaited of their own index of another array has come about."""
+    """Return the state after what these awaited of their own index of another array has come about."""
     return _settled(state, some, awaiting=_not_awaiting(state.awaiting, some, array))
 
 
 def failed(state: ArrayState, array: Seq, some: Runs, text: str) -> ArrayState:
-    """What these await of another array can never come about."""
+    """Return the state after it is known that what these await of another array can never come about."""
     return hold(met(state, array, some), some, "s", text, text)
 
 

@@ -40,7 +40,7 @@ def give(holders: Holders, seq: Seq, pes: Iterable[int]) -> None:
 
 
 def has_slots(holders: Holders, pes: Iterable[int], slots: int) -> bool:
-    """Whether each of these PEs has a slot that nobody holds."""
+    """True if each of these PEs has a slot that nobody holds."""
     return all(len(holders.get(pe, ())) < slots for pe in pes)
 
 
@@ -107,13 +107,13 @@ class Board:
         self.held[pes[inside]] = counts[inside]
 
     def is_of(self, domain: Domain, own: Mask, offline: Collection[int]) -> bool:
-        """Whether that is what it was made of."""
+        """True if that is what it was made of."""
         former, away = self._made_of
         same = former is own or (len(former) == len(own) and bool((former == own).all()))
         return same and away == offline and self.domain == domain
 
     def is_like(self, other: "Board") -> bool:
-        """Whether the same PEs are held, and have room."""
+        """True if the same PEs are held, and have room."""
         alike = np.array_equal(self.held, other.held) and np.array_equal(self._room, other._room)
         return alike and self.free == other.free
 
@@ -135,7 +135,7 @@ class Board:
 
     @property
     def usable(self) -> Mask:
-        """Its PEs that are not offline, as a mask."""
+        """Return its PEs that are not offline, as a mask."""
         return self._own
 
     @property
@@ -163,7 +163,7 @@ class Board:
 
     @property
     def away(self) -> int:
-        """How many of its PEs are offline."""
+        """Return how many of its PEs are offline."""
         return len(self._offline)
 
     def gone(self) -> set[int]:
@@ -171,7 +171,7 @@ class Board:
         return {pe for pe in self._offline if not self.held[pe]}
 
     def overfull(self) -> bool:
-        """Whether a PE has more holders than the domain's depth allows."""
+        """True if a PE has more holders than the domain's depth allows."""
         return bool((self.held[self._own] > self.domain.depth).any())
 
     def take(self, pes: Iterable[int]) -> None:

@@ -19,12 +19,12 @@ class Cause(Struct, frozen=True):
 
     @property
     def is_person(self) -> bool:
-        """Whether somebody typed it."""
+        """True if somebody typed it."""
         return self.kind in ("operator", "owner")
 
     @property
     def is_feature(self) -> bool:
-        """Whether a scheduling feature decided it."""
+        """True if a scheduling feature decided it."""
         return self.kind == "feature"
 
     @property
@@ -34,7 +34,7 @@ class Cause(Struct, frozen=True):
         return _CODES.get(self.kind, "SUSPENDED")
 
     def __str__(self) -> str:
-        """As people read it: ``shift day``, ``probe nfs``, else the name."""
+        """Return the cause as people read it: ``shift day``, ``probe nfs``, else the name."""
         return f"{self.kind} {self.name}" if self.kind in _NAMED else self.name
 
 
@@ -55,8 +55,8 @@ def declare_feature(name: str) -> Cause:
 
 
 def cause_of(text: str) -> Cause:
-    """What events say who have no cause of their own: those of journals from before there were any. A person
-    who is called as a part of nqspy was taken for it then."""
+    """Return what events say who have no cause of their own: those of journals from before there were any. A
+    person who is called as a part of nqspy was taken for it then."""
     kind, _, name = text.partition(" ")
     for each in _NAMED:
         if name and kind == each:
@@ -71,6 +71,6 @@ class Caused(Struct, frozen=True, kw_only=True):
     cause: Cause | None = None
 
     def because(self) -> Cause:
-        """Who or what caused it."""
+        """Return who or what caused it."""
         event: Any = self
         return self.cause or cause_of(event.by if hasattr(event, "by") else event.who)

@@ -35,7 +35,7 @@ class Extremes:
         self.known: dict[str, tuple[float, int]] = {}
 
     def of(self, name: str, values: npt.NDArray[Any]) -> float:
-        """Of a column with these values, at least one."""
+        """Return the extreme of a column with these values, at least one."""
         found = self.known.get(name)
         if found is None:
             value = (values.min() if self._least else values.max()).item()
@@ -74,7 +74,7 @@ def needs_key(names: tuple[str, ...], wanted: Wanted = ()) -> str:
 
 
 def turn_of(request: Request) -> int:
-    """What orders a request among those of one date: its number, or that of another whose place it was
+    """Return what orders a request among those of one date: its number, or that of another whose place it was
     given."""
     return rank_of(place_of(request))
 
@@ -278,21 +278,22 @@ class Columns:
         self._hold([np.concatenate((table, np.zeros_like(table)), axis=1) for table in self._tables])
 
     def by_pair(self) -> Ints:
-        """How many rows each pair (owner in group) has, by its number. To be read before the next change."""
+        """Return how many rows each pair (owner in group) has, by its number. To be read before the next
+        change."""
         if self._counted is None:
             self._counted = np.bincount(self.pair)
         return self._counted
 
     def pairs(self, numbers: Dictionary) -> Pairs:
-        """Those with rows."""
+        """Return those with rows."""
         if self._pairs is None:
             present, names = np.flatnonzero(self.by_pair()), numbers.pairs.names
             self._pairs = pairs_of(present, [names[number] for number in present.tolist()])
         return self._pairs
 
     def pes_by_pair(self) -> Ints:
-        """How many PEs the rows of each pair ask for together, by its number. To be read before the next
-        change."""
+        """Return how many PEs the rows of each pair ask for together, by its number. To be read before the
+        next change."""
         if self._summed is None:
             self._summed = np.bincount(self.pair, self.pes * self.count).astype(np.int64)
         return self._summed
@@ -311,7 +312,7 @@ class Columns:
         return extremes.of(name, getattr(self, name)) if self._length else 0
 
     def copy(self, requests: Mapping[Seq, Request]) -> "Columns":
-        """The same rows, of the requests of these numbers."""
+        """Return the same rows, of the requests of these numbers."""
         made = Columns(0)
         made._hold([table.copy() for table in self._tables])
         made._rows = [requests[seq] for seq in self.seqs()]
@@ -320,7 +321,7 @@ class Columns:
         return made
 
     def later(self, most: int) -> set[Seq]:
-        """Those that are not among the first ``most`` by date and number."""
+        """Return those that are not among the first ``most`` by date and number."""
         order = np.lexsort((self.turn, self.date))
         return set(self.seq[order[most:]].tolist())
 

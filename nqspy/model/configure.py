@@ -225,7 +225,7 @@ class Trial:
 
 
 def is_plain(settings: Settings, change: Change) -> bool:
-    """Whether a change, made on ``settings``, leaves everything right that is right and that it does not
+    """True if a change, made on ``settings``, leaves everything right that is right and that it does not
     touch. What is new is named by nothing else yet."""
     kind, name, path = registry.split(renamed(change.path))
     if kind is None:
@@ -251,7 +251,7 @@ def object_paths(settings: Settings) -> list[str]:
 
 
 def dump_object(settings: Settings, path: str) -> dict[str, Any] | None:
-    """One object's row; None when it does not exist (any more)."""
+    """Return one object's row; None when it does not exist (any more)."""
     if path == "managers":
         return dict(settings.managers)
     kind, name, _ = registry.split(path)
@@ -295,7 +295,7 @@ T = TypeVar("T")
 
 
 def problems(settings: Settings, touched: Collection[str] | None = None) -> list[str]:
-    """What is wrong with a whole set of settings: names that do not exist, circles. Empty when all is
+    """Return what is wrong with a whole set of settings: names that do not exist, circles. Empty when all is
     well.
 
     ``touched``: paths of the objects that have changed since all was well (``queue/night``): then only what

@@ -43,7 +43,7 @@ class Consumable:
 
     @property
     def is_found(self) -> bool:
-        """Whether its units are the devices that are found."""
+        """True if its units are the devices that are found."""
         return self.units == AUTO
 
 
@@ -58,8 +58,8 @@ VENDORS = {
 
 
 def vendor_of(consumable: Consumable, found: Found) -> str | None:
-    """Whose devices its units are: as its variable says, else the one vendor of whom there are any; None
-    where nothing tells."""
+    """Return whose devices its units are: as its variable says, else the one vendor of whom there are any;
+    None where nothing tells."""
     if consumable.env in VENDORS:
         return VENDORS[consumable.env]
     vendors = {device.vendor for device in found.devices}
@@ -67,7 +67,7 @@ def vendor_of(consumable: Consumable, found: Found) -> str | None:
 
 
 def units_of(consumable: Consumable, found: Found) -> tuple[str, ...]:
-    """Its units, in their order, offline ones included."""
+    """Return its units, in their order, offline ones included."""
     if consumable.is_found:
         vendor = vendor_of(consumable, found)
         return tuple(device.unit for device in found.devices if device.vendor == vendor)
@@ -82,17 +82,18 @@ def device_of(consumable: Consumable, unit: str, found: Found) -> Device | None:
 
 
 def resource_of(name: str, unit: str) -> str:
-    """What a unit is called as a resource that is watched."""
+    """Return what a unit is called as a resource that is watched."""
     return f"{name}[{unit}]"
 
 
 def resources_of(consumable: Consumable, found: Found) -> dict[str, str]:
-    """Its units by their names as resources."""
+    """Return its units by their names as resources."""
     return {resource_of(consumable.name, unit): unit for unit in units_of(consumable, found)}
 
 
 def offline_of(consumable: Consumable, found: Found, resources: Mapping[str, ResourceState]) -> list[str]:
-    """Its units that are not given out, in their order: those set offline, and those that are broken."""
+    """Return its units that are not given out, in their order: those set offline, and those that are
+    broken."""
     away = set(consumable.offline)
     for resource, unit in resources_of(consumable, found).items() if resources else ():
         state = resources.get(resource)
@@ -124,7 +125,8 @@ def away_now(
     found: Found,
     resources: Mapping[str, ResourceState],
 ) -> UnitHolders:
-    """Who held each unit that is offline when it went, 0: nobody; ``before``: of those that were already."""
+    """Return who held each unit that is offline when it went, 0: nobody; ``before``: of those that were
+    already."""
     return {
         name: {
             unit: before.get(name, {}).get(unit, held.get(name, {}).get(unit, 0))
@@ -137,8 +139,8 @@ def away_now(
 def wrong(
     holders: Iterable[tuple[Seq, Units, Wanted]], held: UnitHolders, away: UnitHolders
 ) -> Iterator[str]:
-    """What is wrong with who holds what, in words. ``holders``: attempts with their units, and what they
-    asked for; ``away``: who held the units that are offline when they went."""
+    """Yield what is wrong with who holds what, in words. ``holders``: attempts with their units, and what
+    they asked for; ``away``: who held the units that are offline when they went."""
     found: UnitHolders = {}
     for seq, units, wanted in holders:
         counts = {name: len(set(each)) for name, each in units}
@@ -161,6 +163,6 @@ def wanted_key(wanted: Iterable[tuple[str, int]]) -> list[str]:
 
 
 def wanted_in(key: str) -> Mapping[str, int]:
-    """What the words of a key of `columns.needs_key` ask for by the unit."""
+    """Return what the words of a key of `columns.needs_key` ask for by the unit."""
     pairs = (word.partition("=") for word in key.split("+"))
     return {name: int(count) for name, equals, count in pairs if equals}

@@ -33,7 +33,7 @@ def _days(year: int) -> int:
 
 
 def _length(day: date) -> int:
-    """How many days its month has."""
+    """Return how many days its month has."""
     return 31 - (day.replace(day=1) + timedelta(days=31)).day + 1
 
 
@@ -130,7 +130,7 @@ class Cron:
         return found & (kind.last if which == CronSim.LAST else kind.nth[which])
 
     def comes(self) -> bool:
-        """Whether there is any day on which it fires."""
+        """True if there is any day on which it fires."""
         return any(self.days(year) for year in _MODEL.values())
 
     # ------------------------------------------------------------ by the clock on the wall
@@ -227,7 +227,7 @@ def read(text: str) -> Cron:
 
 
 def never(text: str) -> BadValue:
-    """What to say of an expression that no day fits."""
+    """Return what to say of an expression that no day fits."""
     return BadValue(f"{text!r} is a cron time that never comes: no year has such a day")
 
 
@@ -247,7 +247,7 @@ def _read(text: str) -> Cron:
 
 
 def _fits_alone(fields: list[str]) -> bool:
-    """Whether day and month are both well written: what cronsim refuses then is their meeting."""
+    """True if day and month are both well written: what cronsim refuses then is their meeting."""
     minute, hour, day, month, weekday = fields
     try:
         for one, other in ((day, "*"), ("1", month)):

@@ -61,7 +61,7 @@ class Dictionary:
     limit: int = SPARE
 
     def is_full(self) -> bool:
-        """Whether it is time to forget names that no queued request bears."""
+        """True if it is time to forget names that no queued request bears."""
         return len(self.names) > self.limit or len(self.pairs) > self.limit
 
     def copy(self) -> "Dictionary":
@@ -92,7 +92,7 @@ class Pairs(Struct, frozen=True):
 
 
 def pairs_of(numbers: npt.NDArray[np.int64], names: Iterable[str]) -> Pairs:
-    """Of pairs with these numbers and names (``GROUP:OWNER``)."""
+    """Return the pairs with these numbers and names (``GROUP:OWNER``)."""
     keys = [(owner, group) for group, _, owner in (name.partition(":") for name in names)]
     rows: dict[str, dict[str, int]] = {}
     for row, (owner, group) in enumerate(keys):

@@ -53,7 +53,7 @@ class Domain:
 
     @property
     def is_command(self) -> bool:
-        """Whether its requests hold no PEs: they start at once within their limits, and the applications that
+        """True if its requests hold no PEs: they start at once within their limits, and the applications that
         they begin wait for PEs elsewhere."""
         return self.kind == "command"
 
@@ -62,7 +62,7 @@ class Domain:
         return self.features is None or feature in self.features
 
     def held_by(self, asked: int) -> int:
-        """How many PEs a request that asks for so many holds while it runs."""
+        """Return how many PEs a request that asks for so many holds while it runs."""
         return 0 if self.kind == "command" else asked
 
 
@@ -83,7 +83,7 @@ def numbers(ranges: tuple[str, ...]) -> tuple[int, ...]:
 
 
 def spans(pes: Iterable[int]) -> list[str]:
-    """What names these PEs, which come in ascending order: ``["0-3", "8"]``."""
+    """Return what names these PEs, which come in ascending order: ``["0-3", "8"]``."""
     found: list[list[int]] = []
     for pe in pes:
         if found and found[-1][1] == pe - 1:

@@ -37,24 +37,24 @@ class Refusal(NqspyError):
         return REFUSALS[self.kind].sentence.format_map(self.values)
 
     def as_told(self) -> dict[str, Any]:
-        """What programs are told of it."""
+        """Return what programs are told of it."""
         return {"text": str(self), "code": self.code, "status": self.status}
 
     @classmethod
     def told(cls, data: Mapping[str, Any]) -> "Refusal":
-        """One that a daemon told: its text, code and status; of what kind it was is not known here."""
+        """Return one that a daemon told: its text, code and status; of what kind it was is not known here."""
         refusal = cls("refused", said=data["text"])
         refusal.code, refusal.status = data["code"], data["status"]
         return refusal
 
 
 def listed(names: Iterable[str]) -> str:
-    """What there is, as a sentence lists it: ``a, b, c``, or ``none``."""
+    """Return what there is, as a sentence lists it: ``a, b, c``, or ``none``."""
     return ", ".join(names) or "none"
 
 
 def as_refusal(error: NqspyError) -> Refusal:
-    """What whoever asked is told of an error: itself, or that the command was not done."""
+    """Return what whoever asked is told of an error: itself, or that the command was not done."""
     return error if isinstance(error, Refusal) else Refusal("not_done", said=error)
 
 

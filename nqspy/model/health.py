@@ -48,7 +48,8 @@ KINDS = ("command", "tcp", "http", "file")
 
 
 def kind_of(probe: Probe) -> tuple[str, str]:
-    """What a probe tries: one of KINDS, and its value. Raises StopIteration for one that tries nothing."""
+    """Return what a probe tries: one of KINDS, and its value. Raises StopIteration for one that tries
+    nothing."""
     return next((kind, value) for kind in KINDS if (value := getattr(probe, kind)) is not None)
 
 
@@ -64,7 +65,7 @@ def address_of(text: str) -> tuple[str, int] | None:
 
 
 def wrong_of(probe: Probe) -> str | None:
-    """What is wrong with a probe as a whole, in a sentence; None when nothing is."""
+    """Return what is wrong with a probe as a whole, in a sentence; None when nothing is."""
     given = [kind for kind in KINDS if getattr(probe, kind) is not None]
     if len(given) != 1:
         told = f"not {' and '.join(given)}" if given else "it has none"

@@ -40,7 +40,7 @@ class JobRef:
 
     @classmethod
     def of(cls, seq: Seq) -> "JobRef":
-        """The same of a number."""
+        """Return the same of a number."""
         return cls(number_of(seq), index_of(seq), is_array(seq))
 
     @property

@@ -73,7 +73,7 @@ def each(runs: Runs) -> Iterator[int]:
 
 
 def count(runs: Iterable[Run]) -> int:
-    """How many there are."""
+    """Return how many there are."""
     return sum((last - first) // step + 1 for first, last, step in runs)
 
 
@@ -88,7 +88,7 @@ def nth(runs: Runs, number: int) -> int:
 
 
 def has(runs: Runs, index: int) -> bool:
-    """Whether it is one of them."""
+    """True if it is one of them."""
     place = _place(runs, index)
     return place < len(runs) and runs[place][0] <= index and not (index - runs[place][0]) % runs[place][2]
 
@@ -125,7 +125,7 @@ def plus(one: Runs, other: Runs) -> Runs:
 
 
 def minus(one: Runs, other: Runs) -> Runs:
-    """Those of one that are not in the other."""
+    """Return those of one that are not in the other."""
     if not one or not other:
         return one
     begin, end = _place(one, other[0][0]), bisect_right(one, other[-1][1], key=_first)
@@ -135,12 +135,12 @@ def minus(one: Runs, other: Runs) -> Runs:
 
 
 def pieces(one: Runs, other: Runs) -> Iterator[Run]:
-    """The same piece by piece, neighbours not joined: there may be very many."""
+    """Return the same piece by piece, neighbours not joined: there may be very many."""
     return chain.from_iterable(_cut(run, _near(other, run)) for run in one)
 
 
 def both(one: Runs, other: Runs) -> Runs:
-    """Those that are in both."""
+    """Return those that are in both."""
     few, many = (one, other) if len(one) <= len(other) else (other, one)
     found = (_common(run, near) for run in few for near in _near(many, run))
     return tuple(run for run in found if run is not None)
@@ -199,7 +199,7 @@ def _cut(run: Run, by: Runs) -> Iterator[Run]:
 
 
 def _gaps(out: Run, step: int) -> Iterable[Run]:
-    """What a run with this step keeps between the indices that are cut out of it."""
+    """Return what a run with this step keeps between the indices that are cut out of it."""
     first, last, stride = out
     if first == last or stride == step:
         return ()
@@ -225,7 +225,7 @@ def _untangled(runs: list[Run], most: int = MOST_INDICES) -> Runs:
 
 
 def _loose(tangle: list[Run], most: int) -> Iterable[Run]:
-    """The same indices in runs that do not interleave; ``most``: how many may be looked at one by one.
+    """Return the same indices in runs that do not interleave; ``most``: how many may be looked at one by one.
     Raises BadValue."""
     if len(tangle) <= 1:
         return tangle

@@ -21,7 +21,7 @@ def array_key(number: int) -> int:
 
 
 def member(array: int, index: int) -> int:
-    """One index of an array."""
+    """Return one index of an array."""
     return (index + 1) << _NUMBER_BITS | (array & _NUMBERS)
 
 
@@ -31,7 +31,7 @@ def number_of(seq: int) -> int:
 
 
 def is_array(seq: int) -> bool:
-    """Whether it is a whole array."""
+    """True if it is a whole array."""
     return seq >> _NUMBER_BITS == _WHOLE
 
 
@@ -47,7 +47,7 @@ def array_of(seq: int) -> int | None:
 
 
 def rank_of(seq: int) -> int:
-    """What puts requests in the order of their numbers, an array behind those of its indices that are
+    """Return what puts requests in the order of their numbers, an array behind those of its indices that are
     requests of their own."""
     return (seq & _NUMBERS) << _CODE_BITS | seq >> _NUMBER_BITS
 

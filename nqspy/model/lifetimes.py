@@ -69,7 +69,7 @@ class Lifetimes:
     wider: dict[Kind, tuple[Lived, ...]] = field(default_factory=dict, compare=False)
 
     def add(self, key: Key, run: Lived, n: int) -> Iterator[Key]:
-        """One more ended, by event ``n``; gives the keys that have changed or are forgotten."""
+        """Yield one more ended, by event ``n``; gives the keys that have changed or are forgotten."""
         if self.closed:
             return
         former = self.known.pop(key, None)
@@ -106,7 +106,7 @@ class Lifetimes:
                 yield runs
 
     def of_owner(self, key: Key) -> Sequence[Sequence[Lived]]:
-        """The same without those of everybody."""
+        """Return the same without those of everybody."""
         return tuple(self.kinds(key))[:-1]
 
     def latest(self) -> Sequence[Lived]:
@@ -119,7 +119,7 @@ class Lifetimes:
 
     @classmethod
     def of(cls, known: Mapping[Key, Lifetime]) -> "Lifetimes":
-        """What was kept, in any order."""
+        """Return what was kept, in any order."""
         made = cls(dict(sorted(known.items(), key=lambda each: each[1].last)))
         for key, lifetime in made.known.items():
             made._widen(key, lifetime.runs[-RECENT:])
@@ -132,14 +132,14 @@ def _wider(key: Key) -> tuple[Kind, ...]:
 
 
 def key_of(request: Request) -> Key:
-    """Whom a request is like."""
+    """Return whom a request is like."""
     spec = request.spec
     return spec.owner, spec.name, spec.ask.pes
 
 
 def run_of(event: ev.Ended, limit: int | None, guess: int | None = None) -> Lived | None:
-    """What an end tells of how long one with that wall limit and best guess (ms; None: none) ran; None:
-    nothing."""
+    """Return what an end tells of how long one with that wall limit and best guess (ms; None: none) ran;
+    None: nothing."""
     crashed = event.end_reason == "signal" and event.exit_signal in _CRASHES
     if event.end_reason not in _SAYS and not crashed:
         return None
@@ -148,7 +148,7 @@ def run_of(event: ev.Ended, limit: int | None, guess: int | None = None) -> Live
 
 
 def _part(wall: int, of: int | None, most: int) -> int:
-    """How many thousandths, rounded up, 1 at least; 0: of nothing."""
+    """Return how many thousandths, rounded up, 1 at least; 0: of nothing."""
     return min(most, max(1, -(-wall * WHOLE // of))) if of and of > 0 else 0
 
 
@@ -164,11 +164,11 @@ def with_move(moves: Sequence[MeasuredMove], pes: int, took: int) -> tuple[Measu
 
 
 def mean_move(moves: Sequence[MeasuredMove]) -> float | None:
-    """How long a move took for each PE, on the average (ms); None: there was none."""
+    """Return how long a move took for each PE, on the average (ms); None: there was none."""
     pes = sum(pes for pes, _ in moves)
     return sum(took for _, took in moves) / pes if pes else None
 
 
 def slowest_move(moves: Sequence[MeasuredMove]) -> float | None:
-    """The same of the one that took longest for its PEs."""
+    """Return the same of the one that took longest for its PEs."""
     return max((took / pes for pes, took in moves if pes), default=None)

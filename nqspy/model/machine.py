@@ -65,8 +65,8 @@ class Found(Struct, frozen=True):
     devices: tuple[Device, ...] = ()
 
     def seen(self, now: "Found", busy: bool) -> "Found":
-        """What is known once the executor has found ``now``: while requests run (``busy``) a PE keeps its
-        number and its CPU, one whose CPU is gone is offline, new CPUs become further PEs."""
+        """Return what is known once the executor has found ``now``: while requests run (``busy``) a PE keeps
+        its number and its CPU, one whose CPU is gone is offline, new CPUs become further PEs."""
         if not busy:
             return now
         cpus = (*self.cpus, *(cpu for cpu in now.cpus if cpu not in self.cpus))
@@ -154,7 +154,7 @@ class Mail:
 
     @property
     def on(self) -> bool:
-        """Whether there is any way."""
+        """True if there is any way."""
         return any(getattr(self, way) for way in WAYS)
 
 
@@ -179,7 +179,7 @@ class ExitSettings:
 
 
 def set_offline(machine: Machine, pes: int) -> tuple[int, ...]:
-    """Those of so many PEs that are set offline."""
+    """Return those of so many PEs that are set offline."""
     return tuple(pe for pe in numbers(machine.offline) if pe < pes) if machine.offline else ()
 
 
@@ -210,7 +210,7 @@ class Torus(Struct, frozen=True):
 
     @property
     def pes(self) -> int:
-        """How many there are."""
+        """Return how many there are."""
         return self.x * self.y * self.z
 
     @property
@@ -219,7 +219,7 @@ class Torus(Struct, frozen=True):
         return self.x // self.per_node, self.y, self.z
 
     def at(self, pe: int) -> Coordinate:
-        """Where a PE lies. Its node is at the same y and z, and at ``x // per_node``."""
+        """Return where a PE lies. Its node is at the same y and z, and at ``x // per_node``."""
         return pe % self.x, pe // self.x % self.y, pe // (self.x * self.y)
 
     def __str__(self) -> str:
@@ -250,7 +250,7 @@ def base_in(torus: Torus, pes: Collection[int]) -> tuple[int, Coordinate] | None
 
 
 def base_of(pes: Collection[int], torus: Torus | None) -> str | None:
-    """The same for people, ``64 (0,0,1)``; None also where no shape is said."""
+    """Return the same for people, ``64 (0,0,1)``; None also where no shape is said."""
     found = None if torus is None else base_in(torus, pes)
     return None if found is None else f"{found[0]} ({written(found[1])})"
 

@@ -49,8 +49,8 @@ def attempt_mark(id: str, attempt: int) -> str:
 
 
 def suffix(seq: Seq) -> str:
-    """What stands behind the letter of a default name: ``17``, of an index of an array ``17.3``, of a whole
-    array ``17.^array_index^``."""
+    """Return what stands behind the letter of a default name: ``17``, of an index of an array ``17.3``, of a
+    whole array ``17.^array_index^``."""
     index = _index(seq)
     return f"{number_of(seq)}.{index}" if index else str(number_of(seq))
 
@@ -66,7 +66,8 @@ def default_name(seq: Seq, spec: Spec, letter: str) -> str:
 
 
 def default_path(seq: Seq, spec: Spec, letter: str, keep: bool) -> str:
-    """Where an output goes by default: where its request was submitted, or (kept) in its owner's home."""
+    """Return where an output goes by default: where its request was submitted, or (kept) in its owner's
+    home."""
     return f"{f'~{spec.owner}' if keep else spec.workdir}/{default_name(seq, spec, letter)}"
 
 

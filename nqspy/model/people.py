@@ -68,7 +68,7 @@ class Caller(Struct, frozen=True):
 
 
 def lets_in(users: Collection[str], groups: Collection[str], who: str, memberships: Collection[str]) -> bool:
-    """Whether lists of users and Unix groups let somebody in, a member of these groups: where they name
+    """True if lists of users and Unix groups let somebody in, a member of these groups: where they name
     nobody, everybody."""
     return not (users or groups) or who in users or not set(groups).isdisjoint(memberships)
 
@@ -133,7 +133,8 @@ def entitled_now(groups: Mapping[str, Group], active: Collection[str]) -> dict[s
 
 
 def without_share(groups: Mapping[str, Group], names: Iterable[str]) -> frozenset[str]:
-    """Those of these groups that are entitled to nothing: unknown, of share 0, or below such a group."""
+    """Return those of these groups that are entitled to nothing: unknown, of share 0, or below such a
+    group."""
     known = groups if DEFAULT_GROUP in groups else with_default(groups)
     return frozenset(name for name in names if not _has_share(known, name))
 
@@ -174,8 +175,8 @@ def lineage(groups: Mapping[str, Group], name: str) -> list[str]:
 
 
 def capped_pes(limit: float, pes: int) -> int:
-    """How many of the machine's ``pes`` a group with that ``limit`` (percent) may hold: whole PEs, rounded
-    up."""
+    """Return how many of the machine's ``pes`` a group with that ``limit`` (percent) may hold: whole PEs,
+    rounded up."""
     return ceil(round(limit * pes / 100, 9))
 
 

@@ -30,7 +30,7 @@ class Promise(Action):
 
 
 def made(site: Site, feature: str) -> Mapping[str, Any]:
-    """What a feature has promised, by key."""
+    """Return what a feature has promised, by key."""
     return site.promises.get(feature, {})
 
 
@@ -52,7 +52,7 @@ def plain(value: Any) -> Any:
 
 
 def fits(site: Site, promise: Promise) -> bool:
-    """Whether there is room for it."""
+    """True if there is room for it."""
     kept = made(site, promise.by)
     size = len(msgspec.json.encode((promise.key, promise.value)))
     return size <= LONGEST and (promise.value is None or promise.key in kept or len(kept) < MOST)

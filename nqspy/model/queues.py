@@ -27,7 +27,7 @@ class Factors:
     time: int | None = setting("count", None, "weight of the time in queue", nothing="default")
 
     def over(self, default: "Factors") -> "Weights":
-        """These weights, with the site's where none is set."""
+        """Return these weights, with the site's where none is set."""
         return Weights(
             *[
                 own if own is not None else base or 0

@@ -69,7 +69,7 @@ _UNITS: dict[str, Callable[[Any], str]] = {"size": format_size, "time": format_t
 
 
 def _writer(spec: str | None) -> Callable[[Any], str]:
-    """What writes a value as a gap wants it (None: the end of a sentence is no gap)."""
+    """Return what writes a value as a gap wants it (None: the end of a sentence is no gap)."""
     if spec is None:
         return lambda value: ""
     if "*" not in spec and "|" not in spec:
@@ -120,7 +120,7 @@ class Reason(Struct, frozen=True):
 
     @property
     def code(self) -> ReasonCode:
-        """What kind of thing it is that keeps the request back."""
+        """Return what kind of thing it is that keeps the request back."""
         return KINDS[self.kind].code
 
     @property
@@ -131,11 +131,11 @@ class Reason(Struct, frozen=True):
 
     @property
     def needed(self) -> str:
-        """What must happen so that it holds no more."""
+        """Return what must happen so that it holds no more."""
         return KINDS[self.kind].needed or NEEDED[self.code]
 
     def matches(self, **fields: object) -> bool:
-        """Whether every field named has the value given (for tests: irrelevant fields do not break them)."""
+        """True if every field named has the value given (for tests: irrelevant fields do not break them)."""
         return all(getattr(self, name) == value for name, value in fields.items())
 
 
@@ -177,7 +177,7 @@ def told(code: str, who: str, text: str, until: Instant | None = None) -> Reason
 
 
 def are_sound(reasons: Iterable[Reason]) -> bool:
-    """Whether such kinds exist, and their sentences can be made of such values: a worker may say anything."""
+    """True if such kinds exist, and their sentences can be made of such values: a worker may say anything."""
     return all(_is_sound(*shape) for shape in {(each.kind, *map(type, each.values)) for each in reasons})
 
 

@@ -113,7 +113,7 @@ class SettingsObject(Struct, Generic[T], frozen=True):
 
     @property
     def known(self) -> Mapping[str, Declared]:
-        """Its settings by their paths below it."""
+        """Return its settings by their paths below it."""
         return tree.declared(self.kind)
 
     def one(self, settings: Settings) -> T:
@@ -264,12 +264,12 @@ def named() -> list[SettingsObject[Any]]:
 
 
 def switched() -> list[tuple[SettingsObject[Any], Words]]:
-    """What features declare of which there is one, with the words for it."""
+    """Return what features declare of which there is one, with the words for it."""
     return [(each, each.words) for each in singles() if each.words is not None]
 
 
 def listed() -> list[tuple[SettingsObject[Any], Words]]:
-    """What features declare of which there are many, with the words for it."""
+    """Return what features declare of which there are many, with the words for it."""
     return [(each, each.words) for each in named() if each.words is not None]
 
 

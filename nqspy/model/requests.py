@@ -254,7 +254,7 @@ class Pause(Struct, frozen=True):
 
     @property
     def preempted(self) -> bool:
-        """Whether a scheduling feature had it give way."""
+        """True if a scheduling feature had it give way."""
         return self.cause.is_feature
 
 
@@ -415,17 +415,17 @@ class Request(Struct):
 
     @property
     def started(self) -> Instant | None:
-        """When its attempt was started."""
+        """Return when its attempt was started."""
         return self.attempt.started if self.attempt is not None else None
 
     @property
     def used(self) -> Used:
-        """What its attempt used, as far as it was charged."""
+        """Return what its attempt used, as far as it was charged."""
         return self.attempt.used if self.attempt is not None else NOT_USED
 
     def used_until(self, now: Instant, sample: Used | None = None) -> Used:
-        """What its attempt has used by ``now``: what was told last (``sample``, if anything since it was
-        charged), and the wall time since, which stands still while it is suspended."""
+        """Return what its attempt has used by ``now``: what was told last (``sample``, if anything since it
+        was charged), and the wall time since, which stands still while it is suspended."""
         used, run = self.used if sample is None else sample, self.attempt
         if run is None or run.starting or self.state is State.EXITING:
             return used
@@ -433,17 +433,17 @@ class Request(Struct):
 
     @property
     def pause(self) -> Pause | None:
-        """Its suspension, while it is suspended."""
+        """Return its suspension, while it is suspended."""
         return self.attempt.pause if self.attempt is not None else None
 
     @property
     def ending(self) -> EndOrder | None:
-        """Who asked for the end of its attempt."""
+        """Return who asked for the end of its attempt."""
         return self.attempt.ending if self.attempt is not None else None
 
     @property
     def pes_released(self) -> bool:
-        """Whether it is suspended and others may have its PEs."""
+        """True if it is suspended and others may have its PEs."""
         run = self.attempt
         return run is not None and run.pause is not None and run.pause.pes_released
 
@@ -454,16 +454,16 @@ class Request(Struct):
 
     @property
     def weight(self) -> int:
-        """How many requests it stands for: of an array as many as have not begun."""
+        """Return how many requests it stands for: of an array as many as have not begun."""
         return 1 if self.array is None else indices.count(self.array.left)
 
     @property
     def multiplicity(self) -> int:
-        """How many of it could start: of an array the indices that are ready."""
+        """Return how many of it could start: of an array the indices that are ready."""
         return 1 if self.array is None else indices.count(self.array.ready)
 
     def awaits(self) -> set[Seq]:
-        """Whom it waits for; an array also those whose indices its own await."""
+        """Return whom it waits for; an array also those whose indices its own await."""
         awaiting = () if self.array is None else self.array.awaiting
         return {each.seq for each in self.unmet} | {seq for seq, _ in awaiting}
 
@@ -488,5 +488,5 @@ class Request(Struct):
 
     @property
     def name(self) -> str:
-        """Its request name."""
+        """Return its request name."""
         return self.spec.name

@@ -27,7 +27,7 @@ class Speedup(Struct, frozen=True):
     sigma: float = 0.0
 
     def on(self, pes: int) -> float:
-        """How many times as fast it runs on so many PEs (1 at least) as on one; never more than A."""
+        """Return how many times as fast it runs on so many PEs (1 at least) as on one; never more than A."""
         n, a, sigma = pes, self.parallelism, self.sigma
         if sigma > 1:  # the model's high variance
             return a if n >= a + a * sigma - sigma else n * a * (sigma + 1) / (sigma * (n + a - 1) + a)
@@ -58,9 +58,9 @@ class Mold(Struct, frozen=True):
         return self.walls[self.sizes.index(pes)] if self.walls else self.base
 
     def expected_on(self, pes: int, wall: int | None) -> int | None:
-        """How long (ms) it is expected to run on one of its sizes, where ``wall`` is the limit in force: that
-        long; where it said nothing of its times, as if its work were divided evenly, the least size needing
-        the whole limit. None: nobody knows."""
+        """Return how long (ms) it is expected to run on one of its sizes, where ``wall`` is the limit in
+        force: that long; where it said nothing of its times, as if its work were divided evenly, the least
+        size needing the whole limit. None: nobody knows."""
         if wall is None or self.walls:
             return wall
         return -(-wall * self.sizes[0] // pes)

@@ -20,7 +20,7 @@ class Leaving(Struct, frozen=True):
     rest: bool | None
 
     def stops(self, queue: str) -> bool:
-        """Whether that queue is left stopped."""
+        """True if that queue is left stopped."""
         return self.named.get(queue, self.rest) is False
 
 
@@ -45,7 +45,7 @@ class Shift:
         return (change for each in self.commands for change in each.get("changes", ()))
 
     def leaving(self) -> Leaving:
-        """How its commands leave the queues: to be asked for many of them."""
+        """Return how its commands leave the queues: to be asked for many of them."""
         named: dict[str, bool] = {}
         rest: bool | None = None
         for change in self.changes():
@@ -73,11 +73,11 @@ class Shift:
         return found
 
     def stops(self, queue: str) -> bool:
-        """Whether its commands leave that queue stopped."""
+        """True if its commands leave that queue stopped."""
         return self.leaving().stops(queue)
 
     def starts(self, queue: str) -> bool:
-        """Whether its commands leave that queue started."""
+        """True if its commands leave that queue started."""
         leaving = self.leaving()
         return leaving.named.get(queue, leaving.rest) is True
 

@@ -187,7 +187,7 @@ class Site:
         return [account for each in domains if (account := of(account_key(each, key))) is not None]
 
     def past_of(self, domain: str) -> DomainPast:
-        """What was in a domain."""
+        """Return what was in a domain."""
         if domain not in self.past:
             self.past[domain] = DomainPast()
         return self.past[domain]
@@ -212,7 +212,7 @@ class Site:
         return full_id(seq, self.name)
 
     def pes(self) -> int:
-        """How many PEs there are."""
+        """Return how many PEs there are."""
         return len(self.found.cpus) if (pes := self.settings.machine.pes) is None else pes
 
     def domains(self) -> list[str]:
@@ -220,7 +220,7 @@ class Site:
         return names(self.settings.domains)
 
     def is_divided(self) -> bool:
-        """Whether there is a domain besides ``application``."""
+        """True if there is a domain besides ``application``."""
         domains = self.settings.domains
         return bool(domains) and len(domains) > (APPLICATION in domains)
 
@@ -236,7 +236,7 @@ class Site:
         return self.domain(APPLICATION if found is None else found.domain)
 
     def held_by(self, request: Request) -> int:
-        """How many PEs a request holds while it runs, and is charged for."""
+        """Return how many PEs a request holds while it runs, and is charged for."""
         return self.domain_of(request.queue).held_by(request.spec.ask.pes)
 
     def domains_by_queue(self) -> dict[str, str]:
@@ -256,7 +256,7 @@ class Site:
         return kept.copy()
 
     def board_anew(self, domain: str = APPLICATION) -> Board:
-        """The same, by a look at who holds what."""
+        """Return the same, by a look at who holds what."""
         found = self.domain(domain)
         return Board(found, self.pes_of(found), self.holders, self.offline())
 
@@ -356,7 +356,7 @@ class Site:
         return born(array, seq) if found is None and array is not None and is_in(array, seq) else found
 
     def named(self, seq: Seq) -> Seq:
-        """What an identifier means: a bare number that is no request's is an array's."""
+        """Return what an identifier means: a bare number that is no request's is an array's."""
         return seq if seq in self.requests or (array := array_key(seq)) not in self.requests else array
 
     def next_date(self) -> Instant | None:
@@ -401,7 +401,7 @@ class Site:
 
 
 def _is_linked(request: Request) -> bool:
-    """Whether it has to do with others: waits for some, names files, or is of an array."""
+    """True if it has to do with others: waits for some, names files, or is of an array."""
     output = request.spec.output
     files_named = output.stdout is not None or output.stderr is not None
     of_array = request.array is not None or array_of(request.seq) is not None

@@ -18,7 +18,7 @@ from nqspy.model.shapes import Layout, Mold, reckoned, wall_by_speedup
 
 
 def on_size(spec: Spec, pes: int) -> Spec:
-    """The same asking for that size, and its time; one that is not moldable as it is."""
+    """Return the same asking for that size, and its time; one that is not moldable as it is."""
     mold = spec.mold
     if mold is None or pes not in mold.sizes:
         return spec
@@ -26,8 +26,8 @@ def on_size(spec: Spec, pes: int) -> Spec:
 
 
 def while_waiting(spec: Spec) -> Spec:
-    """The same asking for the least of its sizes and the shortest of its times; one that is not moldable as
-    it is."""
+    """Return the same asking for the least of its sizes and the shortest of its times; one that is not
+    moldable as it is."""
     mold = spec.mold
     if mold is None:
         return spec
@@ -104,13 +104,13 @@ class Shared:
         self._parts: dict[Any, Any] = {}
 
     def one(self, value: T) -> T:
-        """One object for equal values."""
+        """Return one object for equal values."""
         found: T = self._parts.setdefault(value, value)
         return found
 
     def spec(self, spec: Spec) -> Spec:
-        """The same specification, its parts shared. It must be fresh: nobody else has it yet, so that equal
-        parts put into it change nothing but memory."""
+        """Return the same specification, its parts shared. It must be fresh: nobody else has it yet, so that
+        equal parts put into it change nothing but memory."""
         share, values = self._parts.setdefault, _values(spec)
         for name, value in compress(zip(_NAMES, values), map(is_not, values, _DEFAULTS)):  # noqa: B905
             if (known := share(value, value)) is not value:

@@ -70,7 +70,7 @@ def submitted(event: ev.Submitted, at: Instant) -> Request:
 
 
 def is_in(array: Request | None, seq: Seq) -> bool:
-    """Whether that index is in an array still, so that it can become a request of its own."""
+    """True if that index is in an array still, so that it can become a request of its own."""
     index = index_of(seq)
     there = array is not None and array.array is not None and index is not None
     return there and indices.has(array.array.left, index)  # type: ignore[union-attr, arg-type]
@@ -105,7 +105,7 @@ def part(array: Request, seq: Seq, at: Instant) -> None:
 
 
 def fits(request: Request, event: ev.Event) -> bool:
-    """Whether the event can have happened to the request as it is."""
+    """True if the event can have happened to the request as it is."""
     kind = type(event)
     number = event.attempt if kind in _OF_ATTEMPTS else None  # type: ignore[attr-defined]
     if request.array is not None:

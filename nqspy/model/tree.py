@@ -55,7 +55,7 @@ class Declared:
 
     @property
     def can_be_none(self) -> bool:
-        """Whether the setting may have no value: unlimited, automatic or none."""
+        """True if the setting may have no value: unlimited, automatic or none."""
         boundless = self.unit in ("count", "time", "size", "percent") and self.low is None
         return self.default is None or bool(self.nothing) or boundless
 
@@ -176,7 +176,7 @@ def check_value(info: Declared, value: Any) -> None:
 
 
 def is_amount(text: str) -> bool:
-    """Whether a text is like ``gpu=2``."""
+    """True if a text is like ``gpu=2``."""
     name, _, number = text.partition("=")
     return bool(name) and number.isascii() and number.isdigit() and int(number) <= GREATEST
 
@@ -218,7 +218,7 @@ def items(node: Any) -> Iterator[tuple[str, Declared, Any]]:
 
 
 def changed(node: Any) -> Iterator[tuple[str, Declared, Any]]:
-    """Those of them that differ from their defaults."""
+    """Return those of them that differ from their defaults."""
     return (each for each in items(node) if each[2] != each[1].default)
 
 

@@ -89,7 +89,7 @@ def blob_line(row: Row) -> str:
 
 
 def blob_of(line: bytes) -> bytes:
-    """What a blob's line holds."""
+    """Return what a blob's line holds."""
     found = json.loads(line)
     return blob_body(base64.b64decode(found["body"]), found["codec"])
 
@@ -141,7 +141,7 @@ def read(path: Path) -> list[bytes]:
 
 
 def check(path: Path, archive: Archive) -> str | None:
-    """What is wrong with a file, None when it is as it was written."""
+    """Return what is wrong with a file, None when it is as it was written."""
     digest, count = hashlib.sha256(), 0
     try:
         for line in read(path):

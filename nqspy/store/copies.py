@@ -61,8 +61,8 @@ def listed(path: Path) -> list[Copy]:
 
 
 def by_age(path: Path) -> list[Copy]:
-    """The same in the order in which they were written, oldest first: names tell the site's clock, which may
-    have been far off."""
+    """Return the same in the order in which they were written, oldest first: names tell the site's clock,
+    which may have been far off."""
     written = []
     for copy in listed(path):
         with suppress(OSError):  # gone meanwhile
@@ -71,8 +71,8 @@ def by_age(path: Path) -> list[Copy]:
 
 
 def problem(file: Path) -> str | None:
-    """What is wrong with a database file that nobody writes, by ``integrity_check``; None when it is good.
-    The log of one that was not closed properly is part of it."""
+    """Return what is wrong with a database file that nobody writes, by ``integrity_check``; None when it is
+    good. The log of one that was not closed properly is part of it."""
     try:
         if file.stat().st_size == 0:
             return "it is empty"
@@ -185,7 +185,7 @@ def back_up(
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """One at a time: the daemon and ``nqspy backup`` may both want to."""
+    """Hold the lock of the backups: the daemon and ``nqspy backup`` may both want to make one."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

@@ -19,7 +19,7 @@ class DamagedStore(StoreError):
 
 
 def advice(path: Path) -> str:
-    """What to do without the database at ``path``, in one sentence."""
+    """Return what to do without the database at ``path``, in one sentence."""
     good = copies.newest_good(path)
     if good is not None:
         return f"Restore the newest good backup: nqspy restore {good} --home {path.parent}"
@@ -55,7 +55,7 @@ _PLAIN = {
 
 
 def plain(error: Exception) -> str:
-    """What went wrong, for people: a full disk, a lock, an I/O error; else the error's own words."""
+    """Return what went wrong, for people: a full disk, a lock, an I/O error; else the error's own words."""
     error = cause(error)
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
@@ -67,12 +67,12 @@ def plain(error: Exception) -> str:
 
 
 def is_damage(error: Exception) -> bool:
-    """Whether SQLite says that the file itself is wrong (and not that it is locked, full or away)."""
+    """True if SQLite says that the file itself is wrong (and not that it is locked, full or away)."""
     return code(cause(error)).startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB"))
 
 
 def is_locked(error: Exception) -> bool:
-    """Whether another program keeps the database locked."""
+    """True if another program keeps the database locked."""
     return code(cause(error)).startswith("SQLITE_BUSY")
 
 

@@ -29,7 +29,7 @@ def live(body: str) -> str:
 
 
 def attempts(body: str) -> int:
-    """How many attempts there were, from a column ``live``. Raises msgspec.DecodeError."""
+    """Return how many attempts there were, from a column ``live``. Raises msgspec.DecodeError."""
     return int(msgspec.json.decode(live(body)).get("attempts", 0))
 
 

@@ -40,7 +40,7 @@ Position = tuple[int, int]
 
 
 def fetch_from(db: peewee.SqliteDatabase, path: Path) -> Fetch:
-    """What runs a peewee query on ``db`` and gives its rows as tuples; it raises StoreError."""
+    """Return what runs a peewee query on ``db`` and gives its rows as tuples; it raises StoreError."""
 
     def fetch(query: Any) -> list[rows.Row]:
         try:
@@ -146,8 +146,8 @@ class EventHistory:
             after = found[-1][0]
 
     def oldest(self, since: Instant) -> Instant | None:
-        """When the oldest of the requests was submitted that had not ended before ``since``; None: there are
-        none."""
+        """Return when the oldest of the requests was submitted that had not ended before ``since``; None:
+        there are none."""
         there = _R.ended.is_null() | (_R.ended >= since)
         found = [self._fetch(_R.select(peewee.fn.MIN(_R.submitted)).where(there))[0][0]]
         for one in self.files_of("requests", _A.until >= since):
@@ -250,7 +250,7 @@ class EventHistory:
         raise KeyError(digest)
 
     def blobs(self, digests: Collection[str]) -> dict[str, bytes]:
-        """Those scripts and environments that are in the database, not those in files."""
+        """Return those scripts and environments that are in the database, not those in files."""
         query = BlobRow.select(BlobRow.digest, BlobRow.body, BlobRow.codec).where(
             BlobRow.digest.in_(list(digests))
         )
@@ -297,7 +297,7 @@ class _Wanted:
         return query.where((_R.ended <= ended) & ((_R.ended < ended) | (_R.seq < seq)))
 
     def fits(self, row: rows.Row) -> bool:
-        """Whether a row from a file is among them."""
+        """True if a row from a file is among them."""
         return (
             (self.queue is None or row[2] == self.queue)
             and (self.owner is None or row[8] == self.owner)

@@ -172,7 +172,7 @@ class SqliteJournal(EventHistory):
             self.reserve.fill()
 
     def _makes_do(self, error: Exception, batch: Batch, tries: int) -> bool:
-        """Whether a commit that failed for lack of room is worth another try: first with the log begun anew,
+        """True if a commit that failed for lack of room is worth another try: first with the log begun anew,
         which needs no room for what comes next, then with more and more of the reserve."""
         if self.reserve is None or not self.reserve.lacks_room(error) or not self.reserve.needed():
             return False
@@ -307,7 +307,7 @@ class SqliteJournal(EventHistory):
         return int(self._asked(lambda: self._keeping.total(self._connection, owner)))
 
     def keeps(self, owner: str, digest: str) -> bool:
-        """Whether that is among them. Raises StoreError."""
+        """True if that is among them. Raises StoreError."""
         return bool(self._asked(lambda: self._keeping.has(self._connection, owner, digest)))
 
     def _asked(self, look: Callable[[], Any]) -> Any:
@@ -327,7 +327,7 @@ class SqliteJournal(EventHistory):
         return self._capacity
 
     def low(self) -> bool:
-        """Whether the disk has room for nothing but what makes room."""
+        """True if the disk has room for nothing but what makes room."""
         try:
             return self.reserve is not None and self.reserve.low()
         except OSError:

@@ -45,7 +45,7 @@ def pairs_of(spec: Spec) -> tuple[Pair, Pair]:
 
 
 def text_of(seq: Seq, spec: Spec) -> Pair:
-    """What stands for the text of a request itself: an array and its indices have one."""
+    """Return what stands for the text of a request itself: an array and its indices have one."""
     return spec.owner, f"{TEXT}{number_of(seq)}"
 
 
@@ -92,13 +92,13 @@ class Keeping:
         return self._totals.get(owner, 0)
 
     def has(self, connection: sqlite3.Connection, owner: str, digest: str) -> bool:
-        """Whether that is among it. Raises sqlite3.Error."""
+        """True if that is among it. Raises sqlite3.Error."""
         return connection.execute(_ONE, (owner, digest)).fetchone() is not None
 
     # ------------------------------------------------------------ a commit
 
     def step(self, events: Iterable[Recorded], site: Site) -> CommitStep:
-        """What these events, and the requests that ended by them, change."""
+        """Return what these events, and the requests that ended by them, change."""
         step = CommitStep()
         for recorded in events:
             if isinstance(recorded.event, Submitted):

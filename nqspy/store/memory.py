@@ -101,7 +101,7 @@ class MemoryJournal:
         return self._blobs[digest]
 
     def ended(self, seqs: Sequence[Seq]) -> Iterator[EndedRow]:
-        """Those of these requests that have ended, in the order given."""
+        """Return those of these requests that have ended, in the order given."""
         return (self._ended[seq] for seq in seqs if seq in self._ended)
 
     def events(

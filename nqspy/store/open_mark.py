@@ -69,6 +69,6 @@ def missing(path: Path) -> int:
 
 
 def told(count: int) -> str:
-    """What to say of so many events that are missing."""
+    """Return what to say of so many events that are missing."""
     events = "1 event that was" if count == 1 else f"{count:,} events that were"
     return f"{events} committed before the last crash are gone: nqs.db-wal was damaged or removed"

@@ -72,7 +72,8 @@ class Reader(EventHistory):
         return found
 
     def settings(self, path: str) -> Any:
-        """One object of the settings there is one of, by its path (``backup``), as it was last committed."""
+        """Return one object of the settings there is one of, by its path (``backup``), as it was last
+        committed."""
         found = self._fetch(SettingsRow.select(SettingsRow.value).where(SettingsRow.path == path))
         values = rows.decoded(found[0][0]) if found else {}
         kind = registry.object_of(path)
@@ -87,7 +88,7 @@ class Reader(EventHistory):
                 raise StoreError(f"{self.path} cannot be read: {plain(error)}") from error
 
     def problems(self) -> list[str]:
-        """What SQLite's ``integrity_check`` finds wrong; nothing when the file is sound."""
+        """Return what SQLite's ``integrity_check`` finds wrong; nothing when the file is sound."""
         with self._lock:
             found = schema.connection(self._db).execute("PRAGMA integrity_check(5)").fetchall()
         return [str(row[0]) for row in found if row[0] != "ok"]
@@ -97,7 +98,7 @@ class Reader(EventHistory):
         return [one for kind in ("events", "requests", "blobs") for one in self.files_of(kind)]
 
     def damaged_archives(self) -> list[str]:
-        """What is wrong with those files, each read whole."""
+        """Return what is wrong with those files, each read whole."""
         folder = places.history(self.path)
         found = (archive.check(folder / one.name, one) for one in self.archives())
         return [text for text in found if text is not None]

@@ -80,11 +80,11 @@ class Reserve:
                 tries += 1
 
     def lacks_room(self, error: BaseException) -> bool:
-        """Whether something failed for lack of room; SQLite calls that an I/O error at times."""
+        """True if something failed for lack of room; SQLite calls that an I/O error at times."""
         return is_full(error) or (_is_io(error) and self.needed())
 
     def needed(self) -> bool:
-        """Whether there is less free than it has: what failed for lack of room did not fail by chance."""
+        """True if there is less free than it has: what failed for lack of room did not fail by chance."""
         try:
             return free(self._path.parent) < self.size
         except OSError:
@@ -133,7 +133,7 @@ class Reserve:
         self._fine = None
 
     def low(self) -> bool:
-        """Whether there is no room for more than what makes room: the disk is full, or the reserve is used
+        """True if there is no room for more than what makes room: the disk is full, or the reserve is used
         up. While there is room it is looked at once in a while, not for each submission."""
         now = self._clock()
         if self._fine is None or not 0 <= now - self._fine < LOOK:
@@ -172,7 +172,7 @@ def _size_on(disk: os.statvfs_result) -> int:
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether something failed for lack of room."""
+    """True if something failed for lack of room."""
     found = _first(error)
     if isinstance(found, OSError):
         return found.errno in (errno.ENOSPC, errno.EDQUOT)
@@ -184,7 +184,7 @@ def _is_io(error: BaseException) -> bool:
 
 
 def _first(error: BaseException | None) -> BaseException | None:
-    """What SQLite or the system said, however often it was wrapped since."""
+    """Return what SQLite or the system said, however often it was wrapped since."""
     while error is not None and not isinstance(error, sqlite3.Error | OSError):
         error = error.__cause__ or error.__context__
     return error

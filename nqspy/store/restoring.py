@@ -38,7 +38,7 @@ class RestoredBackup(msgspec.Struct):
 
 
 def note_of(path: Path) -> Path:
-    """Where the note for the next start lies."""
+    """Return where the note for the next start lies."""
     return path.with_name(path.name + ".restored")
 
 

@@ -49,7 +49,7 @@ _NEEDED = dataclasses.MISSING
 
 
 def _defaults(cls: Any) -> dict[str, Any]:
-    """Its fields with their defaults, `_NEEDED` where there is none."""
+    """Return its fields with their defaults, `_NEEDED` where there is none."""
     if dataclasses.is_dataclass(cls):
         return {f.name: f.default for f in dataclasses.fields(cls)}
     found = msgspec.structs.fields(cls)
@@ -232,7 +232,7 @@ def ended_rows(events: list[ev.Recorded], site: Site) -> list[Row]:
 
 
 def key_rows(events: list[ev.Recorded]) -> list[Row]:
-    """One row for each key submitted under, with the numbers of all its requests."""
+    """Return one row for each key submitted under, with the numbers of all its requests."""
     found: dict[tuple[str, str], tuple[str, list[Seq]]] = {}
     for recorded in events:
         event = recorded.event
@@ -264,7 +264,7 @@ def blob_row(digest: str, body: bytes) -> Row:
 
 
 def blob_body(body: bytes, codec: str) -> bytes:
-    """What a row of ``blobs`` holds. Raises zlib.error when it is damaged."""
+    """Return what a row of ``blobs`` holds. Raises zlib.error when it is damaged."""
     return zlib.decompress(body) if codec == "zlib" else bytes(body)
 
 
@@ -295,7 +295,7 @@ class SharedSpecs:
         return found
 
     def text(self, value: str) -> str:
-        """One object for equal texts."""
+        """Return one object for equal texts."""
         return self._shared.one(value)
 
 
