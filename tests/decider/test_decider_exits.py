@@ -1,6 +1,5 @@
 """User exits under a running daemon: dropped in, broken, endless."""
 
-from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -84,83 +83,6 @@ def test_a_broken_file_or_a_folder_that_is_gone_leaves_the_old_set_in_force(make
     assert "no exits loaded" in live.qmgr("reload exits").ok().out
 
 
-ENDLESS = """\
-from nqspy.userexit import refuse, userexit
-
-
-@userexit
-def jobselect(request):
-    if request.name.startswith("poison"):
-        while True:
-            pass
-    return refuse("gate closed") if request.name == "gated" else None
-"""
-
-
-def test_an_endless_exit_delays_a_pass_by_its_budget_and_stops_nothing(make_live):
-    live = make_live().site(ONE_QUEUE, {"endless": ENDLESS}).start()
-    live.accepts_trouble = True  # the exit's own traceback
-    live.set("set exit endless budget=100ms", "stop queue batch")
-    poison = live.submit("true", name="poison")
-    others = [live.submit("true") for _ in range(3)]
-    live.set("start queue batch")
-    begun = datetime.now()
-    for id in others:
-        assert live.ended(id)["exit_status"] == 0
-    assert datetime.now() - begun < timedelta(seconds=5)
-    [alarm] = live.events("alarm")
-    assert "endless" in alarm["who"]
-    assert poison in alarm["text"]
-    assert "endless" in live.log
-    reason = live.job(poison)["reason"]
-    assert (reason["code"], reason["who"]) == ("EXIT", "endless")
-    gated, last = live.submit("true", name="gated"), live.submit("true")
-    assert live.ended(last)["exit_status"] == 0
-    live.waits(gated, "gate closed")  # the exit is asked again in later passes
-
-
-def test_five_poisonous_requests_of_one_owner_let_nothing_past_the_exit(make_live):
-    live = make_live().site(ONE_QUEUE, {"endless": ENDLESS}).start()
-    live.accepts_trouble = True
-    live.set("set exit endless budget=20ms")
-    poison = []
-    for n in range(5):
-        poison.append(live.submit("true", name=f"poison{n}"))
-        until(lambda: len(live.events("alarm")) == len(poison), "an alarm")
-    gated = live.submit("true", name="gated")
-    for id in (gated, *poison):
-        live.until(
-            id, lambda job: "in a row; it is asked about theirs again at" in str(job["reason"]), "wait"
-        )
-    assert not live.events("exit_off")
-    [alarm] = [each for each in live.events("alarm") if "five requests of" in each["text"]]
-    assert alarm["text"].startswith("exit endless failed on five requests of ")
-    assert len(live.events("alarm")) == 5
-    for id in poison:
-        live.client.delete(id)
-    live.set("set exit endless budget=30ms")
-    live.until(gated, lambda job: "gate closed" in str(job["reason"]), "be asked about again")
-
-
-def test_submit_exits_change_and_refuse_what_comes(make_live):
-    code = """\
-from nqspy.userexit import changes, refuse, userexit
-
-
-@userexit
-def submit(request):
-    if request.name == "bad":
-        return refuse("no bad names")
-    return changes(queue="other") if request.name == "sideways" else None
-"""
-    live = (
-        make_live().site(ONE_QUEUE + "create batch_queue other\nenable queue other\n", {"door": code}).start()
-    )
-    live.run("qsub", "-N", "bad", stdin="true\n").refused("no bad names", "door")
-    assert live.job(live.submit("true", name="sideways"))["queue"] == "other"
-    assert live.job(live.submit("true", name="plain"))["queue"] == "batch"
-
-
 TELLING = """\
 from nqspy.userexit import userexit
 
@@ -204,6 +126,7 @@ CHANGES = {
     "lost": lambda request, now: changes(group="nowhere"),
     "shelled": lambda request, now: changes(shell="sh"),
     "astray": lambda request, now: changes(queue="nope"),
+    "sideways": lambda request, now: changes(queue="other"),
     "many": lambda request, now: changes(attributes=["a\\nb"]),
     "read": lambda request, now: refuse(f"{len(request.script)} {request.script[-7:]!r}"),
 }
@@ -218,12 +141,13 @@ def submit(request, view, now):
 @pytest.fixture
 def changing(make_live):
     live = make_live().site(ONE_QUEUE, {"changing": CHANGING}).start()
-    live.set("set queue batch per_request memory_limit=1gb")
+    live.set("set queue batch per_request memory_limit=1gb", "create batch_queue other", "enable queue other")
     return live
 
 
 def test_a_submit_exit_changes_date_hold_limits_attributes_and_output(changing):
     live = changing
+    assert live.job(live.submit("true", name="sideways"))["queue"] == "other"
     assert live.job(live.submit("true", name="later"))["state"] == "waiting"
     kept = live.job(live.submit("true", name="kept"))
     assert kept["state"] == "held"
@@ -246,7 +170,7 @@ def test_a_submit_exit_changes_date_hold_limits_attributes_and_output(changing):
         ("lost", "there is no group nowhere; groups: none (as changed by exit changing)"),
         ("many", "is no word"),
         ("shelled", "'sh' is no shell; give its whole path, such as /bin/sh (as changed by exit changing)"),
-        ("astray", "Unknown queue nope; queues: batch (as changed by exit changing)"),
+        ("astray", "Unknown queue nope; queues: batch, other (as changed by exit changing)"),
     ],
 )
 def test_what_it_changes_is_checked_as_at_submission(changing, name, said):
@@ -260,34 +184,6 @@ def test_a_submit_exit_sees_the_beginning_of_a_script(changing):
     with pytest.raises(Exception, match=r".") as refused:
         changing.submit("#" * 300_000, name="read")
     assert str(refused.value) == "65536 '#######' (exit changing)"
-
-
-KEEPS = """
-from nqspy.userexit import refuse, userexit
-
-@userexit
-def jobselect(request, view):
-    if request.name == "late":
-        raise ValueError(request.name)
-    if request.name == "greedy" and not view.running(name="gate"):
-        return refuse("not without a gate")
-"""
-
-
-def test_nobody_gets_past_a_rule_by_having_an_exit_fail(make_live):
-    strict = KEEPS.replace('"late"', '"never"')
-    settings = ONE_QUEUE.replace("pes=2", "pes=4")
-    live = make_live().site(settings, exits={"a": KEEPS, "b": strict.replace("greedy", "other")}).start()
-    live.accepts_trouble = True
-    live.set("stop queue batch")
-    late = live.submit("true", name="late")
-    kept = [live.submit("true", name=name) for name in ("greedy", "other")]
-    last = live.submit("true", name="fine")
-    live.set("start queue batch")
-    live.ended(last)
-    assert "failed on this request: ValueError: late" in live.why(late)["reason"]["text"]
-    assert [live.job(id)["state"] for id in kept] == ["queued", "queued"]
-    assert [live.why(id)["reason"]["text"] for id in kept] == ["not without a gate"] * 2
 
 
 MANY = """

@@ -1,4 +1,6 @@
-"""`exits check` finds what is wrong with a candidate before a request meets it."""
+"""`exits check` finds what is wrong with a candidate before a request meets it, in a process of its own."""
+
+import os
 
 import pytest
 from daemon.live import Live
@@ -155,3 +157,41 @@ def test_the_command_names_every_problem_one_a_line(tmp_path):
     first, second = done.err.splitlines()
     assert "mine.py, line 7: a request has no foo" in first
     assert "mine.py, line 8: the view has no bar" in second
+
+
+NOTHING_WRONG = "from nqspy.userexit import userexit\n\n@userexit\ndef jobselect(request):\n    return None\n"
+
+
+@pytest.fixture
+def nqspy(tmp_path):
+    live = Live(tmp_path / "home", tmp_path / "work").site()
+    return lambda *words: live.run("nqspy", *words)
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("import ctypes\nctypes.string_at(0)\n", "loading it ended its process: it was ended by SIGSEGV"),
+        ("import os\nos._exit(3)\n", "loading it ended its process: it ended with status 3"),
+        ("import os\nos.fork()\n", "line 2: BlockingIOError"),
+        ("x = bytearray(20 << 30)\n", "line 1: MemoryError"),
+    ],
+)
+def test_what_a_candidate_does_while_it_is_loaded_is_told_in_a_line(nqspy, tmp_path, code, said):
+    (tmp_path / "wild.py").write_text(code + NOTHING_WRONG)
+    done = nqspy("exits", "check", str(tmp_path / "wild.py")).refused(said)
+    assert len(done.err.splitlines()) == 1
+
+
+@pytest.mark.privileged
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: others have nothing to give up")
+@pytest.mark.parametrize("words", [("exits", "check"), ("doctor",)])
+def test_nothing_of_a_candidate_runs_as_root_or_writes_a_file(nqspy, tmp_path, open_folder, words):
+    file = tmp_path / "home" / "exits" / "tells.py"
+    told = open_folder / "uid"
+    code = "import os\nassert os.getuid() != 0\nopen(os.devnull, 'w').write('x')\ntry:\n"
+    file.write_text(f"{code}    open({str(told)!r}, 'w')\nexcept OSError:\n    pass\n{NOTHING_WRONG}")
+    done = nqspy(*words, *([str(file)] if words[0] == "exits" else []))
+    assert "tells.py" in done.out
+    assert "Error" not in done.out
+    assert not told.exists()

@@ -129,20 +129,6 @@ def test_one_owner_alone_has_no_exit_left_out_and_waits_instead(make, end):
 
 @ROOT_ONLY
 @pytest.mark.privileged
-def test_losses_on_requests_of_two_owners_leave_it_out(make):
-    live = make({"rule": RULE})
-    bad = live.submit("true", name="bad")
-    anne(live, "die")
-    until(lambda: live.losses() == 1, "the first loss")
-    goes_on(live, bad)
-    live.submit("true", name="die")
-    assert live.ended(bad)["exit_status"] == 0
-    [off] = live.events("exit_off")
-    assert "second time within an hour" in off["text"]
-
-
-@ROOT_ONLY
-@pytest.mark.privileged
 def test_who_ends_it_by_submitting_is_answered_by_the_stock_rule_and_others_by_the_exit(make):
     live = make({"door": DOOR})
     for lost in (1, 2):

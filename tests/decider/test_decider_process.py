@@ -42,19 +42,10 @@ def once(wild):
 
 HANGS = ("total", "deaf", "arrays")
 DIES = ("leave", "crash")
-FAILS = {
-    "loop": "ran beyond its budget",
-    "catastrophe": "ran beyond its budget",
-    "sorting": "ran beyond its budget",
-    "sleep": "of wall time",
-    "stubborn": "ran beyond its budget",
-    "deep": "RecursionError",
-    "huge": "MemoryError",
-    "hoard": "",
-    "system_exit": "SystemExit",
-    "threads": "start new thread",
-    "nonsense": "jobselect answers None",
-}
+FAILS = dict.fromkeys(("loop", "catastrophe", "sorting", "stubborn"), "ran beyond its budget") | {
+    "sleep": "of wall time", "deep": "RecursionError", "huge": "MemoryError", "hoard": "",
+    "system_exit": "SystemExit", "threads": "start new thread", "nonsense": "jobselect answers None",
+}  # fmt: skip
 
 
 @pytest.mark.slow
@@ -233,10 +224,8 @@ def test_the_process_has_neither_sockets_nor_the_database_nor_a_way_to_begin_ano
     assert all(name == "/dev/null" or name.startswith("pipe:") for name in held), held
     maps = Path(f"/proc/{pid}/maps").read_text()
     assert "nqs.db" not in maps
-    limits = Path(f"/proc/{pid}/limits").read_text()
-    assert [line.split()[2:4] for line in limits.splitlines() if line.startswith("Max processes")] == [
-        ["0", "0"]
-    ]
+    limits = Path(f"/proc/{pid}/limits").read_text().splitlines()
+    assert [line.split()[2:4] for line in limits if line.startswith("Max processes")] == [["0", "0"]]
 
 
 REACHING = """\
@@ -393,9 +382,8 @@ def test_looks_ahead_and_displays_are_answered_by_the_process(make_wild):
     wild.write("more.qmgr", "set queue batch run_limit=4\n")
     planned = wild.run("qmgr", "plan", "more.qmgr").ok().out
     assert f"{kept} would start earlier" in planned
-    [row] = [
-        each for each in wild.client.call("exits_trace", request=gated)["trace"] if each["exit"] == "wild"
-    ]
+    trace = wild.client.call("exits_trace", request=gated)["trace"]
+    [row] = [each for each in trace if each["exit"] == "wild"]
     assert row["answer"] == "refuse('gate closed')"
     assert wild.job(wild.submit("true", name="sideways", queue="door"))["queue"] == "second"
     assert wild.job(wild.submit("true", name="ahead", queue="door"))["queue"] == "first"
