@@ -159,7 +159,7 @@ KINDS: dict[str, ReasonKind] = {}
 
 
 def reason_kinds(code: ReasonCode, needed: str = "", /, **sentences: str) -> tuple[ReasonKind, ...]:
-    """Declares kinds of one code: names, sentences (`reason_texts.Sentence`). ``needed``: what must happen,
+    """Declares kinds of one code: names, sentences (`Sentence`). ``needed``: what must happen,
     empty where the code says it."""
     assert KINDS.keys().isdisjoint(sentences), sentences
     made = {name: ReasonKind(name, code, Sentence(said), needed) for name, said in sentences.items()}

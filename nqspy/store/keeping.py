@@ -1,4 +1,4 @@
-"""Who keeps how much, by owner: scripts, environments and large specifications (`model.text_size`), of
+"""Who keeps how much, by owner: scripts, environments and large specifications (`specs.text_size`), of
 requests that wait, run or have ended.
 
 A row of ``kept`` for each owner and blob, and for each request whose specification is large. The blobs of
