@@ -43,7 +43,12 @@ def scan(script: str, source: str, dialect: str, prefix: str) -> tuple[str, list
         if spoken and kind != spoken:
             raise Failure(f"{source} line {number}: NQS and PBS directives in one script; keep one kind")
         spoken = kind
-        words = _words(text, f"{source} line {number}")
+        if len(text) > LONGEST_LINE:
+            raise Failure(f"{source} line {number}: a directive line may have at most 1 MiB")
+        try:
+            words = split(text)
+        except Wrong as error:
+            raise Failure(f"{source} line {number}: {error}") from None
         if not words and kind == "nqs":
             break
         found.append(Directive(words, number))
@@ -58,7 +63,9 @@ def _comment_block(script: str, prefix: str = "") -> "tuple[list[tuple[int, str]
     while at < length:
         begin, end = at, script.find("\n", at)
         end = length if end < 0 else end
-        line = _text(script[at : min(end, at + LONGEST_LINE + 1)].rstrip("\r"))
+        line = script[at : min(end, at + LONGEST_LINE + 1)].rstrip("\r")
+        if not line.isascii():  # UTF-8; other bytes stay what they are
+            line = line.encode("latin-1").decode("utf-8", "surrogateescape")
         at, number = end + 1, number + 1
         start = line.lstrip(_BLANKS)
         if lines and lines[-1][1].endswith("\\"):
@@ -68,11 +75,6 @@ def _comment_block(script: str, prefix: str = "") -> "tuple[list[tuple[int, str]
         elif start and not (number == 1 and start[0] == ":"):
             return lines, begin
     return lines, length
-
-
-def _text(line: str) -> str:
-    """A line of a script, which is read as UTF-8; other bytes stay what they are."""
-    return line if line.isascii() else line.encode("latin-1").decode("utf-8", "surrogateescape")
 
 
 def _kind(line: str, dialect: str, prefix: str) -> tuple[str, str]:
@@ -93,15 +95,6 @@ def _kind(line: str, dialect: str, prefix: str) -> tuple[str, str]:
     return "", ""
 
 
-def _words(text: str, place: str) -> list[str]:
-    if len(text) > LONGEST_LINE:
-        raise Failure(f"{place}: a directive line may have at most 1 MiB")
-    try:
-        return split(text)
-    except Wrong as error:
-        raise Failure(f"{place}: {error}") from None
-
-
 _FOREIGN = {"#SBATCH": "Slurm", "#BSUB": "LSF", "#$": "Grid Engine", "#COBALT": "Cobalt"}
 """First words of directives that other systems read."""
 
@@ -119,20 +112,16 @@ def foreign(script: str, source: str, dialect: str) -> list[str]:
             found.setdefault(word, (number, []))[1].append(rest)
     said = []
     for word, (number, lines) in found.items():
-        what = f"{word} lines are {known[word]}'s directives and are not read"
-        said.append(f"{source} line {number}: {what}{_way(word, lines)}")
+        way = "; qsub reads them" if word in _OURS else "; write #QSUB or #PBS"
+        if word == "#SBATCH":
+            from nqspy.cli.slurm_words import meaning
+
+            means = f" ({meant})" if (meant := meaning(lines)) else ""
+            way = f"{means}; qsub --dialect slurm reads them, or write #QSUB or #PBS"
+        said.append(
+            f"{source} line {number}: {word} lines are {known[word]}'s directives and are not read{way}"
+        )
     return said
-
-
-def _way(word: str, lines: list[str]) -> str:
-    if word in _OURS:
-        return "; qsub reads them"
-    if word != "#SBATCH":
-        return "; write #QSUB or #PBS"
-    from nqspy.cli.slurm_words import meaning
-
-    said = meaning(lines)
-    return f"{f' ({said})' if said else ''}; qsub --dialect slurm reads them, or write #QSUB or #PBS"
 
 
 def overlooked(script: str, source: str, dialect: str, prefix: str) -> list[str]:
@@ -173,7 +162,14 @@ def read_script(file: str, what: str = "script", notes: "list[str] | None" = Non
     changed is added to ``notes``. Raises Failure when it cannot be read or is too long."""
     named = file if file not in ("", "-") else "standard input"
     try:
-        data = _read(0) if file in ("", "-") else _read_file(file)
+        if file in ("", "-"):
+            data = _read(0)
+        else:
+            descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                data = _read(descriptor)
+            finally:
+                os.close(descriptor)
     except OSError as error:
         raise Failure(f"{named}: cannot read the {what}: {error.strerror}") from None
     except ValueError:  # a NUL character, out of a list
@@ -190,14 +186,6 @@ def read_script(file: str, what: str = "script", notes: "list[str] | None" = Non
         if notes is not None:
             notes += [f"{named}: {each}" for each in said]
     return data.decode("latin-1")
-
-
-def _read_file(file: str) -> bytes:
-    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return _read(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _read(descriptor: int) -> bytes:

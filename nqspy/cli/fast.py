@@ -210,20 +210,16 @@ class TextAnswer:
 
     def __init__(self, line: str) -> None:
         at = line.find(',"exit":')
-        if at < 0:
-            self._no_text_form(line)
+        if at < 0:  # an error of the counter itself, which did not get as far as our wish for text
+            at = line.find('"text":"')
+            self.status, self.out, self.rest = 1, "", ""
+            self.err = scanstring(line, at + 8, True)[0] if at >= 0 else f"strange answer: {line[:200]}"
             return
         end = line.find(",", at + 8)
         self.status = int(line[at + 8 : end])
         self.out, end = scanstring(line, end + 8, True)
         self.err, end = scanstring(line, end + 8, True)
         self.rest = line[end:]
-
-    def _no_text_form(self, line: str) -> None:
-        """An error of the counter itself: it did not get as far as our wish for text."""
-        at = line.find('"text":"')
-        self.status, self.out, self.rest = 1, "", ""
-        self.err = scanstring(line, at + 8, True)[0] if at >= 0 else f"strange answer: {line[:200]}"
 
     def text(self, name: str) -> str:
         """A text that stands behind the text form, empty where there is none."""
@@ -327,27 +323,23 @@ class DaemonConnection:
 def _exchange(connection: "_socket.socket", line: bytes) -> str:
     """Sends the line, reads the one that answers it, and hangs up. Raises _Broken."""
     try:
-        return _talk(connection, line).decode()
+        try:
+            connection.sendall(line)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # turned away before all was said: the reason can still be read
+        parts: list[bytes] = []
+        while not parts or parts[-1][-1:] != b"\n":
+            piece = connection.recv(1 << 18)
+            if not piece:
+                raise _Broken("closed")
+            parts.append(piece)
+        return b"".join(parts).decode()
     except BlockingIOError:
         raise _Broken(*_SILENT) from None
     except OSError:
         raise _Broken("reset") from None
     finally:
         connection.close()
-
-
-def _talk(connection: "_socket.socket", line: bytes) -> bytes:
-    try:
-        connection.sendall(line)
-    except (BrokenPipeError, ConnectionResetError):
-        pass  # turned away before all was said: the reason can still be read
-    parts: list[bytes] = []
-    while not parts or parts[-1][-1:] != b"\n":
-        piece = connection.recv(1 << 18)
-        if not piece:
-            raise _Broken("closed")
-        parts.append(piece)
-    return b"".join(parts)
 
 
 # ------------------------------------------------------------------------------------------------ output
@@ -375,11 +367,11 @@ def show(command: str, answer: TextAnswer) -> int:
 def complain(command: str, text: str) -> None:
     """Lines for stderr; each begins with the command's name."""
     start = command + ": "
-    lines = [line if line.startswith(start) else start + line for line in _plain(text).splitlines()]
+    lines = [line if line.startswith(start) else start + line for line in plain(text).splitlines()]
     write(2, "".join(line + "\n" for line in lines).encode("utf-8", "backslashreplace"))
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """The text with its control characters made visible."""
     if text.replace("\n", "").replace("\t", "").isprintable():
         return text

@@ -5,15 +5,14 @@ this command carries keys and output, tells the size of the window, and passes s
 status of the session's shell.
 """
 
+import _socket
 import contextlib
 import fcntl
 import os
 import select
-import shutil
 import signal
 import socket
 import sys
-import tempfile
 import termios
 import threading
 import tty
@@ -59,23 +58,10 @@ def make(item: dict[str, object], words: list[str], place: str) -> None:
         item["environment"] = f"{item['environment']}\0TERM={os.environ['TERM']}"
 
 
-@contextlib.contextmanager
-def door() -> Iterator[socket.socket]:
-    """A socket in a folder of one's own, where the job comes."""
-    folder = tempfile.mkdtemp(prefix="nqspy-I.")
-    with socket.socket(socket.AF_UNIX) as listener:
-        try:
-            listener.bind(f"{folder}/s")
-            listener.listen(1)
-            yield listener
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
 class Session:
     """One session, from the submission to its end."""
 
-    def __init__(self, daemon: DaemonConnection, id: str, listener: socket.socket) -> None:
+    def __init__(self, daemon: DaemonConnection, id: str, listener: "_socket.socket") -> None:
         self._daemon, self._id, self._listener = daemon, id, listener
         self._status: int | None = None
         self._failure: Failure | None = None
@@ -118,7 +104,8 @@ class Session:
         door = self._listener.fileno()
         if door not in select.select([door, self._over], [], [])[0]:
             return False
-        self._link, _ = self._listener.accept()
+        fd, _ = self._listener._accept()  # type: ignore[attr-defined]
+        self._link = socket.socket(fileno=fd)
         _, fds, _, _ = socket.recv_fds(self._link, 1, 1)
         if not fds:
             return False

@@ -97,10 +97,16 @@ def _time(given: "Given | None") -> "int | None":
 def body(words: "list[str]") -> int:
     """The command: gives its exit status."""
     options = MpprunOptions(words)
-    _check_program(options.words[0])
+    name = options.words[0]
+    folders = [""] if "/" in name else os.environ.get("PATH", os.defpath).split(":")
+    found = [path for path in (os.path.join(folder, name) for folder in folders) if os.path.isfile(path)]
+    if not found:  # its PEs would be waited for in vain
+        raise Failure(f"there is no program {name}" + ("" if "/" in name else " on PATH"))
+    if not any(os.access(path, os.X_OK) for path in found):
+        raise Failure(f"{found[0]} cannot be executed")
     own = os.environ.get("NQSPY_PES", "") if "QSUB_REQID" in os.environ else ""
     if own:
-        _run_here(options, _number(own))
+        _run_here(options, own)
     from nqspy.cli import application
 
     daemon = DaemonConnection(options.home)
@@ -108,32 +114,26 @@ def body(words: "list[str]") -> int:
         return application.Application(daemon, door, options.words, options.wanted()).hold()
 
 
-def _check_program(name: str) -> None:
-    """Raises Failure for a program that there is not: its PEs would be waited for in vain."""
-    folders = [""] if "/" in name else os.environ.get("PATH", os.defpath).split(":")
-    found = [path for path in (os.path.join(folder, name) for folder in folders) if os.path.isfile(path)]
-    if not found:
-        raise Failure(f"there is no program {name}" + ("" if "/" in name else " on PATH"))
-    if not any(os.access(path, os.X_OK) for path in found):
-        raise Failure(f"{found[0]} cannot be executed")
-
-
-def _number(pes: str) -> int:
-    """How many PEs ``4-7,9`` names. Raises Failure: the variable is its caller's to change."""
-    spans = [part.partition("-") for part in pes.split(",")]
+def _run_here(options: MpprunOptions, own: str) -> "NoReturn":
+    """Becomes the program, on the PEs of the request, like ``4-7,9``: it holds them already, and waits for
+    none. Raises Failure."""
+    spans = [part.partition("-") for part in own.split(",")]
     try:
-        return sum([int(high or low) - int(low) + 1 for low, _, high in spans])
+        pes = sum([int(high or low) - int(low) + 1 for low, _, high in spans])
     except ValueError:
-        raise Failure(f"NQSPY_PES is {pes!r}, which names no PEs; leave it as the request has it") from None
-
-
-def _run_here(options: MpprunOptions, pes: int) -> "NoReturn":
-    """Becomes the program, on the PEs of the request: it holds them already, and waits for none."""
-    _say_what_counts_not(options)
+        raise Failure(f"NQSPY_PES is {own!r}, which names no PEs; leave it as the request has it") from None
+    around = os.environ["QSUB_REQID"]
+    if options.units:
+        said = f"-l: ask for units with request {around} itself, which has PEs; no daemon is asked here"
+        raise Failure(said)
+    flags = [options.given[name].flag for name in _OF_WAITING if name in options.given]
+    if flags:
+        flag, means = ", ".join(flags), "mean" if len(flags) > 1 else "means"
+        fast.complain("mpprun", f"{flag} {means} nothing here: the program runs on PEs of request {around}")
     if options.sizes:
         fitting = [size for size in options.sizes if size <= pes]
         if not fitting:
-            around, said = os.environ["QSUB_REQID"], options.given["pes"].value
+            said = options.given["pes"].value
             raise Failure(f"-n {said}: request {around} has {pes} PEs, and its programs run on those")
         os.environ["NCPUS"] = str(fitting[-1])
         if "NQSPY_UNITS" not in os.environ:  # torchrun has a process for each GPU
@@ -147,20 +147,6 @@ def _run_here(options: MpprunOptions, pes: int) -> "NoReturn":
         os.execvp(words[0], words)  # noqa: S606 - no shell is meant
     except OSError as error:
         raise Failure(f"cannot run {words[0]}: {error.strerror}") from None
-
-
-def _say_what_counts_not(options: MpprunOptions) -> None:
-    """On PEs that are held already nothing is waited for: a line about what was said of waiting. Raises
-    Failure where units are asked for, which would not be there."""
-    around = os.environ["QSUB_REQID"]
-    if options.units:
-        raise Failure(
-            f"-l: ask for units with request {around} itself, which has PEs; no daemon is asked here"
-        )
-    flags = [options.given[name].flag for name in _OF_WAITING if name in options.given]
-    if flags:
-        flag, means = ", ".join(flags), "mean" if len(flags) > 1 else "means"
-        fast.complain("mpprun", f"{flag} {means} nothing here: the program runs on PEs of request {around}")
 
 
 _OF_WAITING = ("job_class", "debug", "best_guess", "contract")

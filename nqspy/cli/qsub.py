@@ -240,6 +240,7 @@ def hand_in(options: QsubOptions) -> int:
 def hold_session(options: QsubOptions, daemon: DaemonConnection, writer: Writer) -> int:
     """``-I``: a session at this terminal; a script gives its directives only."""
     from nqspy.cli import interactive
+    from nqspy.cli.application import Door
 
     named = [given.value for given in options.request if given.kind == "user"]
     interactive.check(options.own, named[0] if named else None)
@@ -248,14 +249,14 @@ def hold_session(options: QsubOptions, daemon: DaemonConnection, writer: Writer)
     item = writer.item(file, [], []) if file else writer.command("", [])
     if "silent" not in options.own:
         _warn(options.program, writer, None)
-    with interactive.door() as listener:
-        interactive.make(item, words, str(listener.getsockname()))
+    with Door() as door:
+        interactive.make(item, words, door.place)
         key = own_key(options)
         message = {"cmd": "submit", "text": "id", "items": [item], "key": key, "dry_run": False}
         answer = daemon.call(message, keyed=True, repeat=True)
         if answer.status:
             return refused(answer, options, writer)
-        return interactive.Session(daemon, answer.out.strip(), listener).hold()
+        return interactive.Session(daemon, answer.out.strip(), door.listener).hold()
 
 
 def own_key(options: QsubOptions) -> str:
@@ -297,7 +298,9 @@ def submit(
         terminal = os.isatty(2)
         _warn(options.program, writer, answer if terminal else None)
         if terminal and form == "id" and not dry_run:
-            _say(answer.out.split())
+            ids = answer.out.split()
+            many = f"{len(ids)} requests submitted" if len(ids) != 1 else f"Request {ids[0]} submitted"
+            fast.write(2, f"{many}. `qstat` shows where it stands.\n".encode())
     if dry_run:
         return 0
     _delete(writer.delete)
@@ -324,12 +327,6 @@ def _warn(program: str, writer: Writer, answer: fast.TextAnswer | None) -> None:
     theirs = answer.text("warnings").splitlines() if answer else []
     for each in (*mine[:MOST_WARNINGS], *more, *theirs):
         fast.complain(f"{program}: warning", each)
-
-
-def _say(ids: list[str]) -> None:
-    """The sentence on a terminal."""
-    many = f"{len(ids)} requests submitted" if len(ids) != 1 else f"Request {ids[0]} submitted"
-    fast.write(2, f"{many}. `qstat` shows where it stands.\n".encode())
 
 
 def wait(daemon: DaemonConnection, answer: fast.TextAnswer, form: str) -> int:

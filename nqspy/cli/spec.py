@@ -12,8 +12,7 @@ Row = tuple[tuple[str, ...], str, str, str, str]
 Table = tuple[Row, ...]
 
 WITHOUT_VALUE = (
-    "on", "off", "note", "export", "deletion", "nothing", "refused", "slurm_optional",
-    "slurm_refused_on",
+    "on", "off", "note", "export", "deletion", "nothing", "refused", "slurm_optional", "slurm_refused_on",
 )  # fmt: skip
 """Kinds of options that take no value. (``deletion`` takes one where a folder follows: PBS's ``-d PATH``.)"""
 
@@ -61,13 +60,7 @@ QSTAT: Table = (
     (("--state",), "state", "text", "STATE", "only in this state: queued, running, held, ..."),
     (("--ended",), "ended", "on", "", "only those that have ended"),
     (("--limit",), "limit", "text", "N", "of what has ended the last N (1000), or unlimited"),
-    (
-        ("--since",),
-        "since",
-        "text",
-        "T",
-        "only what ended since: 2026-03-02T21:00, 21:00, 9h (before now)",
-    ),
+    (("--since",), "since", "text", "T", "only what ended since: 2026-03-02T21:00, 21:00, 9h (before now)"),
     (("--why",), "why", "text", "ID", "why a request waits, or what ended it"),
     (("--eta",), "eta", "on", "", "when those that wait start: at the latest, and probably"),
     (("--graph",), "graph", "on", "", "which requests wait for which, as a tree"),
@@ -127,11 +120,7 @@ QDEL: Table = (
 QHOLD: Table = (
     (("-h",), "letters", "text", "LETTERS", "holds: u (user), o (operator), s (system); n: none"), HOME, HELP,
 )  # fmt: skip
-QRLS: Table = QHOLD
-QMOVE: Table = (HOME, HELP)
-
-FORCE: Row = (("-W",), "how", "text", "force", "force: kill at once")
-QRERUN: Table = (FORCE, HOME, HELP)
+QRERUN: Table = ((("-W",), "how", "text", "force", "force: kill at once"), HOME, HELP)
 QSIG: Table = (
     (("-s",), "signal", "text", "SIGNAL", "name or number (TERM), 0: only look; suspend, resume"), HOME, HELP,
 )  # fmt: skip
@@ -150,31 +139,18 @@ QWAIT: Table = (
     HOME,
     HELP,
 )
-QORDER: Table = (HOME, HELP)
-QCHKPNT: Table = (HOME, HELP)
 QLIMIT: Table = ((("-v",), "verbose", "on", "", "how each is kept, in a sentence"), HOME, HELP)
-QPING: Table = (HOME, HELP)
 
 QCAT: Table = (
     (("-o",), "stdout", "on", "", "standard output (default)"),
     (("-e",), "stderr", "on", "", "standard error"),
     (("-f",), "follow", "on", "", "go on until the request has ended"),
-    (
-        ("--attempt",),
-        "attempt",
-        "text",
-        "N",
-        "what attempt N of a request that ran again has written",
-    ),
+    (("--attempt",), "attempt", "text", "N", "what attempt N of a request that ran again has written"),
     HOME,
     HELP,
 )
 
-GANGPARMS: Table = (
-    (("--json",), "json", "on", "", "data instead of text"),
-    HOME,
-    HELP,
-)
+GANGPARMS: Table = ((("--json",), "json", "on", "", "data instead of text"), HOME, HELP)
 
 MPPRUN: Table = (
     (("-n",), "pes", "sizes", "PES", "PEs that it runs on (1); several will do: MIN-MAX, or A,B,C"),
@@ -193,23 +169,16 @@ QMGR: Table = (
     (("-c",), "commands", "text", "CMD", "run this command; repeatable"),
     (("-n",), "check", "on", "", "parse and verify only"),
     (("--atomic",), "atomic", "on", "", "all commands or none"),
-    (
-        ("--replay",),
-        "replay",
-        "text",
-        "TIME",
-        "verify, plan: what FILE would have changed in the last 7d, say; no: not",
-    ),
+    (("--replay",), "replay", "text", "TIME",
+     "verify, plan: what FILE would have changed in the last 7d, say; no: not"),
     (("--json",), "json", "on", "", "show as JSON"),
     HOME,
     HELP,
-)
+)  # fmt: skip
 
 SUMMARIES = {
-    "qsub": (
-        "[OPTIONS] [SCRIPT [ARGS]...]",
-        "Submit a request: a script, else standard input; behind -- a command.",
-    ),
+    "qsub": ("[OPTIONS] [SCRIPT [ARGS]...]",
+             "Submit a request: a script, else standard input; behind -- a command."),
     "qstat": ("[OPTIONS] [ID|QUEUE]...", "Show requests, queues and why requests wait."),
     "qdel": ("[OPTIONS] [-SIGNAL] [ID|FROM-TO|PATTERN]...", "Delete requests, or send them a signal."),
     "qhold": ("[OPTIONS] ID...", "Hold waiting requests."),
@@ -229,16 +198,14 @@ SUMMARIES = {
     "mpprun": ("[OPTIONS] PROGRAM [ARGS]...", "Run a parallel program on PEs, when its turn comes."),
     "qselect": ("[OPTIONS]", "List the requests that satisfy all that is asked for, an identifier a line."),
     "pbsnodes": ("[OPTIONS] [NODE]...", "Show the host that runs requests."),
-    "qmgr": (
-        "[OPTIONS] [verify|plan|apply] [FILE]",
-        "Show and change the installation; without a file, ask for commands.",
-    ),
-}
+    "qmgr": ("[OPTIONS] [verify|plan|apply] [FILE]",
+             "Show and change the installation; without a file, ask for commands."),
+}  # fmt: skip
 """How each command is called, and what it does in a sentence."""
 
 TABLES = {
-    "qstat": QSTAT, "qdel": QDEL, "qhold": QHOLD, "qrls": QRLS, "qmove": QMOVE, "qcat": QCAT,
+    "qstat": QSTAT, "qdel": QDEL, "qhold": QHOLD, "qrls": QHOLD, "qmove": (HOME, HELP), "qcat": QCAT,
     "qmgr": QMGR, "qrerun": QRERUN, "qsig": QSIG, "qmsg": QMSG, "qwait": QWAIT,
-    "qorder": QORDER, "qchkpnt": QCHKPNT, "qlimit": QLIMIT, "qping": QPING,
+    "qorder": (HOME, HELP), "qchkpnt": (HOME, HELP), "qlimit": QLIMIT, "qping": (HOME, HELP),
     "qselect": QSELECT, "pbsnodes": PBSNODES, "mpprun": MPPRUN, "gangparms": GANGPARMS,
 }  # fmt: skip

@@ -139,5 +139,5 @@ def test_any_script_and_any_options_many_times(case):
 
 @given(st.text())
 def test_what_is_complained_of_reaches_no_terminal_raw(text):
-    shown = fast._plain(text)
+    shown = fast.plain(text)
     assert all(c in "\n\t" or c.isprintable() for c in shown)
