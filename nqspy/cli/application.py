@@ -67,7 +67,7 @@ class Door:
 
 
 class Application:
-    """One application, from its submission to its end. ``words``: the program and its arguments; ``wanted``:
+    """An application, from its submission to its end. ``words``: the program and its arguments; ``wanted``:
     what was said of it, by fields of `model.requests.Spec`."""
 
     def __init__(
@@ -250,7 +250,7 @@ def _nothing(number: int, frame: object) -> None:
 
 
 def began() -> int:
-    """When this process began, in ticks since boot (proc(5)): with its number it is nobody else."""
+    """Start of this process, in ticks since boot (proc(5)): with its number it is no other process."""
     with open("/proc/self/stat", encoding="latin-1") as file:
         return int(file.read().rpartition(")")[2].split()[_BEGAN])
 

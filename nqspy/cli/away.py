@@ -1,4 +1,4 @@
-"""What a command does when nobody answers: waits for a daemon that is restarting, or says that there is none.
+"""Waiting for a daemon that does not answer because it restarts, or saying that there is none.
 Only loaded then."""
 
 import os
@@ -18,21 +18,21 @@ class Away:
         self._told = False
 
     def verdict(self, reached: bool, over: bool) -> str:
-        """Why nothing comes of it; empty where waiting is of use. ``reached``: the message may have been
+        """The reason to give up; empty where waiting is of use. ``reached``: the message may have been
         taken; ``over``: it was waited for long enough."""
         stands = standing(self._home)
         return self._sentence(stands, reached) if over or not self._may_return(stands, reached) else ""
 
     def word(self, waited: float) -> str:
-        """What a person is told, once, after ``waited`` seconds of waiting; else empty."""
+        """The line that a person reads, once, after ``waited`` seconds of waiting; else empty."""
         if waited <= FIRST_WORD or self._told or not os.isatty(2):
             return ""
         self._told = True
         return waiting_for(self._home)
 
     def _may_return(self, stands: str, reached: bool) -> bool:
-        """What was not sent yet may always be sent later, what was only where that does no harm; to a daemon
-        that was stopped nobody comes back but who waits for an end."""
+        """True if the message may still be answered. One that was not sent yet may be sent later, a sent one
+        only where that does no harm. After a stop only a command that waits for an end goes on."""
         if reached and not self._safe:
             return False
         if stands == STOPPED:

@@ -1,4 +1,4 @@
-"""How PEs are laid out by PBS's words: ``select=2:ncpus=4:mpiprocs=2``, ``nodes=2:ppn=4``, ``place=``
+"""The layout of PEs in PBS's words: ``select=2:ncpus=4:mpiprocs=2``, ``nodes=2:ppn=4``, ``place=``
 (pbs-clients.md 5). Only loaded when one of them is given."""
 
 from nqspy.cli.resources import LAYOUT, Listed, Resources, blamed, consumable, note
@@ -9,7 +9,7 @@ _MOST = 10**9
 
 
 class Chunk:
-    """One chunk of a list: how many times, and what each has. ``ranks``: MPI processes."""
+    """A chunk of a list: how many times, and what each has. ``ranks``: MPI processes."""
 
     def __init__(self) -> None:
         self.count = 1

@@ -26,7 +26,7 @@ _READ = {"time": amounts.parse_time, "size": amounts.parse_size, "count": amount
 
 
 class SubmissionDraft(RequestSheet):
-    """One request. Options are applied in order: what comes later overrides, except that lists add up.
+    """A request that is written. Options are applied in order: later ones override, except that lists add up.
 
     ``dialect`` "nqs", "pbs" or "" (undecided: the value's form decides); ``date`` reads the value of ``-a``;
     ``short_name``: default names are NQS's; ``warnings``: what is read and yet not done.
@@ -50,7 +50,7 @@ class SubmissionDraft(RequestSheet):
                 raise self._failure(given, error) from None
 
     def _failure(self, given: Given, error: Wrong) -> Failure:
-        """What is wrong with an option, in the words of the dialect."""
+        """The failure for a wrong option, in the words of the dialect."""
         if self.dialect == "pbs":
             from nqspy.cli.posix import failure
 
@@ -174,7 +174,7 @@ class SubmissionDraft(RequestSheet):
                 self.listed[each.name] = each
 
     def _resolve(self) -> None:
-        """What was listed by ``-l``, all together."""
+        """Work out all that was listed by ``-l`` together. Raises Failure."""
         try:
             found = resolve(self.listed)
             if any(name in self.listed for name in LAYOUT):
@@ -319,7 +319,7 @@ def default_name(file: str, short: bool) -> str:
 
 
 class Surroundings:
-    """What a submission takes along from the process that submits. ``terminal``: somebody reads warnings."""
+    """The process that submits, as a submission takes it along. ``terminal``: a person reads warnings."""
 
     def __init__(self) -> None:
         self.workdir = _workdir()

@@ -1,4 +1,4 @@
-"""What every user command needs at start, and no more: parser, connection, output.
+"""Parser, connection and output: all that every user command needs at start, and no more.
 
 Imports only what the interpreter has loaded already, and `_socket` and `_json`, which are C (importing `re`,
 `json`, `socket` or `argparse` would cost more than a whole submission).
@@ -50,7 +50,7 @@ class HelpWanted(Exception):
 
 
 class Given:
-    """One option as it was given: its row of the table, the flag as written, its value ("" without);
+    """An option as it was given: its row of the table, the flag as written, its value ("" without);
     ``place`` begins messages about it where it did not stand on the command line."""
 
     __slots__ = ("flag", "kind", "place", "target", "value")
@@ -98,7 +98,7 @@ class Parser:
         return found, operands
 
     def known(self, words: "list[str]") -> "list[str]":
-        """Those of these words that would be options."""
+        """Return the words that would be options."""
         return [word for word in words if word.partition("=")[0] in self._rows]
 
     def _options(
@@ -421,5 +421,5 @@ class Program:
 
 
 def usage(command: str) -> str:
-    """How a command is called."""
+    """The line that says how a command is called."""
     return f"usage: {command} {SUMMARIES[command][0]}"

@@ -1,4 +1,4 @@
-"""What a command is asked about itself: its version, its help, completions. Only loaded then.
+"""Version, help and completions of a command. Only loaded when it is asked for them.
 
 Help and completions come from Typer commands made from the tables of `spec`.
 """

@@ -59,7 +59,7 @@ def make(item: dict[str, object], words: list[str], place: str) -> None:
 
 
 class Session:
-    """One session, from the submission to its end."""
+    """A session, from the submission to its end."""
 
     def __init__(self, daemon: DaemonConnection, id: str, listener: "_socket.socket") -> None:
         self._daemon, self._id, self._listener = daemon, id, listener
@@ -180,8 +180,8 @@ class Session:
                 return None  # its first process has ended, and all that was written has been shown
 
     def _await_its_end(self) -> None:
-        """Nobody has the job's terminal open any more. It stays there until its first process has ended: that
-        would be hung up on, if it closes what it has before it leaves, as `cat` does."""
+        """Keep the job's terminal, which no process has open any more, until its first process has ended: a
+        process that closes its files before it leaves, as `cat` does, would be hung up on."""
         while self._link.fileno() not in (
             found := _ready({self._link.fileno(): select.POLLIN, 0: select.POLLIN})
         ):
@@ -198,7 +198,7 @@ def _ready(wanted: dict[int, int]) -> dict[int, int]:
 
 
 def _read(source: int) -> bytes:
-    """What there is to read, empty where nothing more comes."""
+    """Read a piece, empty where nothing more comes."""
     try:
         return os.read(source, 65536)
     except OSError:
@@ -206,7 +206,7 @@ def _read(source: int) -> bytes:
 
 
 def _written(target: int, data: bytes) -> int:
-    """How much of it was taken at once; whether the other end is gone, its output tells."""
+    """Number of bytes that were taken at once. If the other end is gone, its output tells so."""
     try:
         return os.write(target, data)
     except BlockingIOError:
@@ -216,7 +216,7 @@ def _written(target: int, data: bytes) -> int:
 
 
 def _pass_on(source: int, target: int) -> bool:
-    """One piece from one to the other; false where nothing more comes, or goes."""
+    """Copy a piece from one to the other; false where nothing more comes, or goes."""
     data = _read(source)
     view = memoryview(data)
     try:

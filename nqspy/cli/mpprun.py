@@ -43,7 +43,7 @@ class MpprunOptions:
         self.job_class = "benchmark" if "debug" in given else named
 
     def wanted(self) -> "dict[str, object]":
-        """What it says of an application, by fields of `model.requests.Spec`."""
+        """Wishes for an application, by fields of `model.requests.Spec`."""
         said = {"wall": self.wall, "best_guess": self.best_guess, "consumables": self.units or None}
         ask: dict[str, object] = {name: value for name, value in said.items() if value is not None}
         if len(self.sizes) > 1:

@@ -1,5 +1,5 @@
-"""What a file of qmgr's would have changed in the past, told behind ``verify`` and ``plan``: ``nqspy replay``
-as a process of its own, beside the daemon."""
+"""Changes that a file of qmgr's would have made in the past, told behind ``verify`` and ``plan``: ``nqspy
+replay`` as a process of its own, beside the daemon."""
 
 import os
 import subprocess
@@ -58,7 +58,7 @@ class PastUnderFile:
 
 
 def _said(line: str) -> str:
-    """What went wrong, without who said so: it is not who was called."""
+    """The problem without the name of the command that told it, which the user did not call."""
     return line.removeprefix("nqspy: ")
 
 

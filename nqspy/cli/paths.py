@@ -45,7 +45,7 @@ def check_shell(path: str, place: str) -> None:
 
 
 def objection(path: str) -> str:
-    """Why nothing can be written to a path of `output_path` as things are; empty when it can be."""
+    """The reason why a path of `output_path` cannot be written as things are; empty when it can be."""
     folder = os.path.dirname(path)
     known = _plain(folder)
     if not known:
@@ -66,7 +66,7 @@ def objection(path: str) -> str:
 
 
 def _file_objection(file: str, folder: os.stat_result, stays: str) -> str:
-    """What keeps a file that is there from being written (the rules of `executors.places`)."""
+    """The reason why an existing file cannot be written (the rules of `executors.places`)."""
     seen, me = os.lstat(file), os.geteuid()
     if stat.S_ISCHR(seen.st_mode) and seen.st_uid == 0:
         return ""

@@ -1,4 +1,4 @@
-"""What is wrong with a submission, in the words and statuses of PBS (pbs-clients.md 1 and 3). Only loaded
+"""Errors of a submission in the words and statuses of PBS (pbs-clients.md 1 and 3). Only loaded
 when something is."""
 
 from nqspy.cli.fast import Failure, Given

@@ -58,7 +58,7 @@ class Manager:
         return 0
 
     def _is_file(self) -> bool:
-        """Whether the commands stand in a file, on standard input too: what is typed or piped is live."""
+        """True if the commands stand in a file, on standard input too: what is typed or piped is live."""
         if self.commands:
             return False
         if self.operands and self.operands[-1] != "-":
@@ -169,7 +169,7 @@ def converse(manager: Manager, ask: "Callable[[str], str | None]") -> int:
 
 
 def unfinished(lines: list[str]) -> bool:
-    """Whether more lines belong to what was typed: a backslash at the end, or a block without its ``end``."""
+    """True if more lines belong to what was typed: a backslash at the end, or a block without its ``end``."""
     from nqspy.qmgr.parser import opens_block
 
     if lines[-1].rstrip().endswith("\\"):
@@ -198,7 +198,7 @@ class Terminal:
         readline.parse_and_bind("tab: complete")
 
     def ask(self, prompt: str) -> "str | None":
-        """One line; None at the end of input."""
+        """Read a line; None at the end of input."""
         try:
             return input(prompt)
         except EOFError:

@@ -54,7 +54,7 @@ class QsubOptions:
             raise
 
     def parser_of(self, dialect: str) -> Parser:
-        """What reads options of this dialect; "" of NQS's and PBS's."""
+        """The parser for options of this dialect; "" for those of NQS and PBS."""
         if dialect not in self._parsers:
             if dialect == "slurm":
                 from nqspy.cli import slurm_options
@@ -66,7 +66,7 @@ class QsubOptions:
         return self._parsers[dialect]
 
     def _is_command(self, words: list[str], found: list[Given]) -> bool:
-        """Whether a command stands behind ``--`` (PBS); a file that cannot be executed is a script."""
+        """True if a command stands behind ``--`` (PBS); a file that cannot be executed is a script."""
         before = len(words) - len(self.operands) - 1
         if not self.operands or self.dialect == "nqs" or before < 0 or words[before] != "--":
             return False
@@ -76,7 +76,7 @@ class QsubOptions:
         return bool(self.dialect) or not os.path.isfile(file) or os.access(file, os.X_OK)
 
     def _prefix(self) -> str:
-        """What directives begin with, but for NQS's. ``-C`` names it, unless it can only be a compartment."""
+        """The beginning of directives, except NQS's. ``-C`` names it, unless it can only be a compartment."""
         if self.dialect == "slurm":
             return "#SBATCH"
         chosen = [given.value for given in self.request if given.kind == "prefix_or_note"]
@@ -86,7 +86,7 @@ class QsubOptions:
 
 
 def _hint(words: list[str], dialect: str) -> bool:
-    """Whether a command line may name this dialect: what it names is known once it is read."""
+    """True if a command line may name this dialect: what it names is known once it is read."""
     return f"--dialect={dialect}" in words or ("--dialect" in words and dialect in words)
 
 
@@ -183,7 +183,7 @@ class Writer:
         return found
 
     def _own_of_directive(self, options: list[Given]) -> None:
-        """Of what concerns the command, a script may ask for silence; Slurm's for two things more."""
+        """Take options of the command from a script: silence, and of Slurm's two more. Raises Failure."""
         allowed = ("silent", "wait", "dry_run") if self._options.dialect == "slurm" else ("silent",)
         for given in options:
             if given.target in allowed:
@@ -260,7 +260,7 @@ def hold_session(options: QsubOptions, daemon: DaemonConnection, writer: Writer)
 
 
 def own_key(options: QsubOptions) -> str:
-    """What makes a repetition of this submission safe."""
+    """The key that makes a repetition of this submission safe."""
     return options.own.get("key") or f"qsub-{os.getpid()}-{os.urandom(16).hex()}"
 
 

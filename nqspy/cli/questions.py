@@ -10,7 +10,7 @@ _CHANGING = ("-o", "-r", "-C", "-c", "-d", "-R")
 
 
 def read_options(command: str, words: "list[str]") -> "tuple[dict[str, str], list[Given], list[str]]":
-    """As `fast.read_options`, but misuse ends with status 2 as PBS's does. Raises Failure, HelpWanted."""
+    """Read options, with status 2 for misuse as PBS has it. Raises Failure, HelpWanted."""
     try:
         return fast.read_options(command, words)
     except Failure as failure:

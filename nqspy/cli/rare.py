@@ -88,7 +88,7 @@ def _checkpoint(draft: RequestSheet, value: str) -> None:
 
 
 def _take_wishes(draft: RequestSheet, given: Given) -> None:
-    """One ``-W``; among directives the first value of an attribute stands, else the last."""
+    """Read one ``-W``; among directives the first value of an attribute stands, else the last."""
     for name, value in _attributes(given.value):
         if given.place and name in draft.wished:
             continue

@@ -54,7 +54,7 @@ def blamed(error: Wrong, each: "Listed") -> WrongResource:
 
 
 class Listed:
-    """One resource as it was listed: its value, behind a comma the value to warn at, and the whole list.
+    """A resource as it was listed: its value, behind a comma the value to warn at, and the whole list.
     ``by``: the option it stood in."""
 
     __slots__ = ("by", "name", "text", "warning", "whole")
@@ -65,7 +65,7 @@ class Listed:
 
 
 class Resources:
-    """What the resources listed for a request come to: ``asked`` by target, units of ``consumables`` by name,
+    """The sum of the resources listed for a request: ``asked`` by target, units of ``consumables`` by name,
     ``notes`` for its attributes, its ``layout``, its ``mold`` where it may run on several numbers of PEs, and
     what is asked for and not given."""
 
@@ -97,7 +97,7 @@ def read_list(text: str, by: object = None) -> list[Listed]:
 
 
 def target(listed: Listed) -> str:
-    """What a resource asks for; several names may mean the same."""
+    """The limit that a resource asks for; several names may mean the same."""
     return LIMITS[listed.name][0] if listed.name in LIMITS else listed.name
 
 
@@ -111,7 +111,7 @@ def read_needs(listed: Listed) -> list[str]:
 
 
 def resolve(listed: dict[str, Listed]) -> Resources:
-    """What all of them come to together, but for the layout (`chunks`). Raises WrongResource."""
+    """The sum of all of them, without the layout (`chunks`). Raises WrongResource."""
     found = Resources()
     new = "select" if "select" in listed else "place"
     mixed = [listed[name] for name in _OF_A_CHUNK if name in listed] if new in listed else []
@@ -187,8 +187,8 @@ def note(each: Listed, name: str, value: str, found: Resources) -> None:
 
 
 def consumable(each: Listed, name: str, value: str, found: Resources, times: int = 1) -> None:
-    """What no word of ours names: ``value`` units of a consumable, for each of ``times`` chunks; the daemon
-    knows which there are."""
+    """Add a word that nqspy does not know: ``value`` units of a consumable, for each of ``times`` chunks. The
+    daemon knows which there are."""
     if value.isascii() and value.isdigit() and not taken(name):
         found.consumables[name] = found.consumables.get(name, 0) + times * parse_count(value)
         return

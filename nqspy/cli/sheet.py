@@ -1,4 +1,4 @@
-"""What has been said of one request so far; `draft` fills it and makes the message of it."""
+"""A request as far as options have described it; `draft` fills it and makes the message of it."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ _MOST = 10**6
 
 
 class SlurmSheet:
-    """What Slurm's options have said of one request, before it is worked out."""
+    """A request as far as Slurm's options have described it, before it is worked out."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
@@ -196,7 +196,7 @@ def _depend(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
 
 
 def _ours(id: str, kind: str) -> str:
-    """What was printed at a submission (``17.ymp``, ``17[].ymp``), its number, an index as ``17_3`` or
+    """The identifier of a submission (``17.ymp``, ``17[].ymp``), its number, an index as ``17_3`` or
     ``17[3]``; an array whose indices are awaited one by one is ``17[]``. Empty for anything else."""
     name, dot, host = id.partition(".")
     bare = name.removesuffix("]").replace("[", "_", 1) if name.endswith("]") else name

@@ -1,4 +1,4 @@
-"""What Slurm's directives mean in the words of PBS, for who hands in such a script without the dialect. Only
+"""The meaning of Slurm's directives in the words of PBS, for a script submitted without the dialect. Only
 loaded then."""
 
 from nqspy.cli.fast import Failure, Given, Parser

@@ -32,7 +32,7 @@ def _about(program: str, words: list[str]) -> int:
 
 
 def usage() -> str:
-    """What ``--help`` prints: the options that are not refused."""
+    """The text of ``--help``: the options that are not refused."""
     lines = [
         f"usage: {PROGRAM} [OPTIONS] SCRIPT [ARGS]...",
         f"       {PROGRAM} [OPTIONS] -- COMMAND [ARGS]...",

@@ -17,7 +17,7 @@ class Keyword(Struct, frozen=True):
 
     @classmethod
     def spelt(cls, spelling: str, means: str = "") -> "Keyword":
-        """From the manual's spelling: the capitals of ``PER_Request`` are what must be written at least."""
+        """Make a keyword from the manual's spelling: the capitals of ``PER_Request`` suffice."""
         capitals = [place for place, char in enumerate(spelling, 1) if char.isupper()]
         name = spelling.lower()
         return cls(name, max(capitals, default=len(name)), means or name)
@@ -56,11 +56,11 @@ class Cursor:
         return self.tokens[min(self.at + ahead, len(self.tokens) - 1)]
 
     def left(self) -> int:
-        """How many tokens are left."""
+        """Number of tokens that remain."""
         return len(self.tokens) - 1 - self.at
 
     def done(self) -> bool:
-        """Whether the command is over."""
+        """True at the end of the command."""
         return self.peek().kind == "end"
 
     def skip(self, sign: str) -> bool:

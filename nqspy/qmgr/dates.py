@@ -40,7 +40,7 @@ def parse_date(text: str, now_ms: int, zone: str) -> int:
 
 
 def is_absolute(text: str) -> bool:
-    """Whether a date means the same instant wherever and whenever it is read: RFC 3339 with its zone."""
+    """True if a date means the same instant wherever and whenever it is read: RFC 3339 with its zone."""
     try:
         moment = _whole(text, UTC, datetime.fromtimestamp(0, UTC))
         return moment is not None and datetime.fromisoformat(text).tzinfo is not None
@@ -49,7 +49,7 @@ def is_absolute(text: str) -> bool:
 
 
 def settled(values: dict[str, Any], now_ms: int, zone: str) -> dict[str, Any]:
-    """What ``modify`` changes, its date made an instant. Raises BadValue."""
+    """Return the changes of ``modify`` with the date as an instant. Raises BadValue."""
     date = values.get("eligible")
     return values | {"eligible": parse_date(date, now_ms, zone)} if isinstance(date, str) else values
 
@@ -77,7 +77,7 @@ def _whole(text: str, zone: tzinfo, now: datetime) -> datetime | None:
 
 
 class _Words:
-    """What the words of a date-time have said so far."""
+    """A date-time as far as its words have been read."""
 
     def __init__(self, text: str, zone: tzinfo, now: datetime) -> None:
         self._zone, self._now = zone, now

@@ -18,7 +18,7 @@ Who = Literal["owner", "manager", "operator", "submitter", "any"]
 
 
 class Form(Struct, frozen=True):
-    """One form of a command. ``kind`` is the object of the settings it is about, ``option`` a detail for the
+    """A form of a command. ``kind`` is the object of the settings it is about, ``option`` a detail for the
     rule."""
 
     spelling: str
@@ -31,7 +31,7 @@ class Form(Struct, frozen=True):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Its keywords."""
+        """The keywords of the form."""
         return tuple(self.spelling.lower().split())
 
 

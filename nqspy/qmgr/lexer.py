@@ -92,7 +92,7 @@ def unexpected(token: Token, expected: Sequence[str], row: str) -> ParseError:
 
 
 class Row(Struct, frozen=True):
-    """One line of text, read: its tokens, its text without comment and ``\\``, and whether the next line
+    """A line of text, read: its tokens, its text without comment and ``\\``, and whether the next line
     continues it."""
 
     tokens: tuple[Token, ...]
@@ -164,7 +164,7 @@ def _quoted(text: str, line: int, start: int) -> tuple[Token, int]:
 
 
 class Logical(Struct, frozen=True):
-    """One command as written, perhaps over several lines: tokens with an ``end`` behind them, its text in
+    """A command as written, perhaps over several lines: tokens with an ``end`` behind them, its text in
     one line, and the lines by number."""
 
     tokens: tuple[Token, ...]
@@ -180,7 +180,7 @@ def logical_lines(text: str, first: int = 1) -> list[Logical]:
 
 
 def each_line(text: str, first: int = 1) -> Iterator[Logical]:
-    """The same, one by one."""
+    """Yield the commands of a text one by one. Raises ParseError."""
     tokens: list[Token] = []
     texts: list[str] = []
     rows: dict[int, str] = {}

@@ -23,7 +23,7 @@ _SECONDS = Declared("time", 60_000, "seconds until KILL", low=0, name="the time"
 
 
 def request_ids(cursor: Cursor) -> tuple[str, ...]:
-    """One or more identifiers, with or without parentheses and commas."""
+    """Read identifiers, with or without parentheses and commas."""
     cursor.skip("=")
     found: list[str] = []
     while not found or (_starts_id(cursor.peek()) or cursor.peek().kind in ("(", ",")):

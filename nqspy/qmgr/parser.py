@@ -60,7 +60,7 @@ def parse_text(text: str, source: str = "") -> list[Parsed]:
 
 
 def read_text(text: str, source: str = "") -> Iterator[Parsed]:
-    """The same, command by command: what is long can be read in slices."""
+    """Yield the commands one by one, so that a long text can be read in slices."""
     try:
         for parsed in _parse_all(each_line(text)):
             if source and isinstance(parsed.command, Configure):
@@ -84,7 +84,7 @@ def completions(text_before_cursor: str) -> list[str]:
 
 
 def opens_block(text: str) -> bool:
-    """Whether this line is a ``define shift``, so that the lines up to ``end`` belong to it."""
+    """True if this line is a ``define shift``, so that the lines up to ``end`` belong to it."""
     try:
         return any(_parse(logical)[0].rule == "define_shift" for logical in logical_lines(text))
     except ParseError:

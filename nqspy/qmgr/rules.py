@@ -62,7 +62,7 @@ def _new_name(cursor: Cursor, kind: str) -> str:
 
 
 def read_pairs(cursor: Cursor, kind: str) -> list[Pair]:
-    """One attribute with its value: (path below the object, value), several for a limit with its warning."""
+    """Read an attribute with its value: (path below the object, value), two for a limit with its warning."""
     words = keywords_of(kind)
     if kind == "queue" and cursor.may_be(words) is None and cursor.may_be(IGNORED):
         cursor.keyword(IGNORED)
@@ -230,7 +230,7 @@ def set_single(cursor: Cursor, form: Form) -> Command:
 
 
 def set_one(cursor: Cursor, form: Form) -> Command:
-    """One setting that has a keyword of its own: ``set grace 10``."""
+    """Read a setting that has a keyword of its own: ``set grace 10``."""
     value = values.read(cursor, settings_of(form.kind)[form.option])
     return configure(Change("set", f"{form.kind}/{form.option}", value))
 

@@ -265,7 +265,7 @@ _ALWAYS = ("age_from", "per_request/process_limit")
 
 
 def _told(queue: Queue) -> list[tuple[str, str]]:
-    """What ``show long queue`` tells: the limits always, most other settings where they differ."""
+    """Settings that ``show long queue`` tells: the limits always, most other settings where they differ."""
     head = ("enabled", "started", "priority", "destinations")
     always = (*_limits(), *_ALWAYS)
     return [
@@ -368,7 +368,7 @@ _QUOTA = (("entitled", "{:.1f} %"), ("got", "{:.1f} %"), ("deviation", "{:+.1f}"
 
 
 def _accounts(rows: Sequence[Mapping[str, Any]]) -> str:
-    """What groups were entitled to and got, as parts of what all were charged, and the accounts behind it."""
+    """Entitlement and use of groups, as parts of what all were charged, and the accounts behind it."""
     since = f"since {short(rows[0]['since'])}" if rows[0]["since"] else "so far"
     shown = [
         (

@@ -40,7 +40,7 @@ _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 
 
 def what(info: Declared) -> str:
-    """What a value of this setting looks like, for an error."""
+    """The form of a value of this setting, for an error."""
     if info.words:
         several = f"{info.nothing_written} or a list of" if info.unit == "names" else "one of"
         return f"{several} {', '.join(info.words)}"
@@ -116,7 +116,7 @@ def read_amounts(cursor: Cursor, what: str) -> list[str]:
 
 
 def read_several(cursor: Cursor, info: Declared, most: int) -> list[Any]:
-    """One value, or up to ``most`` in parentheses, all of the same setting."""
+    """Read one value, or up to ``most`` in parentheses, all of the same setting."""
     if info.words:
         return [cursor.keyword(keywords(*info.words))]
     start = cursor.peek()

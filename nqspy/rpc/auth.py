@@ -1,4 +1,4 @@
-"""Who asks: the peer of a Unix socket as the kernel names it, at the moment it connected."""
+"""The caller: the peer of a Unix socket as the kernel names it, at the moment it connected."""
 
 import grp
 import os

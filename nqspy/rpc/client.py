@@ -32,7 +32,7 @@ class ClientRequest:
 
     @property
     def state(self) -> str:
-        """Its state word as of now (asks the daemon)."""
+        """The state word now (asks the daemon)."""
         state: str = self.refresh()["state"]
         return state
 
@@ -42,7 +42,7 @@ class ClientRequest:
         return self.data
 
     def wait(self, timeout: float | None = None) -> Mapping[str, Any]:
-        """Its data once it has ended, see `Client.wait`."""
+        """Return the data once the request has ended, see `Client.wait`."""
         self.data = self._client.wait(self.id, timeout)
         return self.data
 

@@ -1,4 +1,4 @@
-"""One connection of the client library: sends a message, waits for its answer, repeats it where it may."""
+"""A connection of the client library: sends a message, waits for its answer, repeats it where it may."""
 
 import json
 import select
@@ -114,7 +114,7 @@ class Connection:
 
 
 def _is_closed(connection: socket.socket) -> bool:
-    """Whether the daemon has hung up on a connection that asked nothing for long."""
+    """True if the daemon has hung up on a connection that asked nothing for long."""
     poll = select.poll()
     poll.register(connection, select.POLLIN)
     try:

@@ -59,7 +59,7 @@ RETURN = 1.0
 
 
 def standing(home: str) -> str:
-    """How the daemon of a home stands that does not answer: `STOPPED` (or never started), `UP`: it is
+    """State of a home's daemon that does not answer: `STOPPED` (or never started), `UP`: it is
     starting, ending, or was stopped a moment ago; `LOST`: it was killed, and may be started again."""
     import fcntl  # only now: there is nobody to talk to
 
@@ -85,7 +85,7 @@ def not_yet(home: str) -> str:
 
 
 def waiting_for(home: str) -> str:
-    """What a command says that waits for it."""
+    """The line of a command that waits for the daemon."""
     return f"the nqsd in {home} is away; waiting for it to come back"
 
 

@@ -1,5 +1,5 @@
-"""What one client, one user and all together may take of the counter: nobody can make the daemon slow, large
-or deaf for others. What is beyond a limit is refused in one line (manual/wire.md has the table)."""
+"""Limits of one client, one user and all together at the counter, so that no client makes the daemon slow,
+large or deaf for others. What is beyond a limit is refused in one line (manual/wire.md has the table)."""
 
 import resource
 
@@ -74,12 +74,12 @@ NAMELESS = -1
 
 
 def person(caller: Caller) -> int:
-    """Whose share a caller takes from."""
+    """The user number whose share a caller takes from."""
     return NAMELESS if caller.nameless else caller.uid
 
 
 class ConnectionShares:
-    """Who takes how much: connections, and bytes of messages that are still coming in."""
+    """Shares that users take: connections, and bytes of messages that are still coming in."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -91,12 +91,12 @@ class ConnectionShares:
         self.all_bytes = 0
 
     def full(self, caller: Caller) -> bool:
-        """Whether there are as many connections in all as a caller may share in."""
+        """True if there are as many connections in all as a caller may share in."""
         limits = self._limits
         return self.all_connections >= limits.connections + (limits.spare if caller.trusted else 0)
 
     def refusal(self, caller: Caller) -> str | None:
-        """Why one more connection of a caller is turned away; None: it is welcome."""
+        """The reason to turn away one more connection of a caller; None: it is let in."""
         limits = self._limits
         if self.full(caller):
             return f"this nqsd is busy: it has {self.all_connections} connections; try again in a moment"
@@ -112,13 +112,13 @@ class ConnectionShares:
         return None
 
     def enter(self, uid: int, nameless: bool = False) -> None:
-        """One more connection."""
+        """Count one more connection."""
         self.nameless += nameless
         self.all_connections += 1
         self.connections[uid] = self.connections.get(uid, 0) + 1
 
     def leave(self, uid: int, nameless: bool = False) -> None:
-        """One less."""
+        """Count one connection less."""
         self.nameless -= nameless
         self.all_connections -= 1
         left = self.connections[uid] - 1
@@ -128,7 +128,7 @@ class ConnectionShares:
             del self.connections[uid]
 
     def wait(self, uid: int, more: int) -> None:
-        """One more connection (-1: one less) on which a user waits for requests to end."""
+        """Count one more connection (-1: one less) on which a user waits for requests to end."""
         self.waiting[uid] = self.waiting.get(uid, 0) + more
         if not self.waiting[uid]:
             del self.waiting[uid]

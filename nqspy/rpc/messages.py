@@ -71,7 +71,7 @@ def pieces_answer(
 
 
 def reference(number: int) -> bytes:
-    """What stands for a shared part; no text has such a character in it (`plain`)."""
+    """The mark that stands for a shared part; no text has such a character in it (`plain`)."""
     return b"\\u0001%d\\u0001" % number
 
 

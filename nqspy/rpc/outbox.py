@@ -1,5 +1,5 @@
-"""What one client is still to get. An answer that many get is kept once: a list of requests for hundreds of
-clients would else be copied for each."""
+"""Answers that a client has not read yet. An answer that many get is kept once: a list of requests for
+hundreds of clients would else be copied for each."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ class Outbox:
         self.size = 0
 
     def add(self, answer: bytes | memoryview) -> None:
-        """One more answer, or a part of one."""
+        """Add an answer, or a part of one."""
         if answer:
             self._answers.append(memoryview(answer))
             self.size += len(answer)
@@ -37,12 +37,12 @@ class Outbox:
         return first if len(small) == 1 else b"".join(small)
 
     def clear(self) -> None:
-        """Nobody will read it."""
+        """Drop all answers: no client will read them."""
         self._answers.clear()
         self.size = 0
 
     def kept(self) -> Iterable[tuple[int, int]]:
-        """What it keeps in memory: of each answer an identity, and the bytes of all of it."""
+        """Memory that it keeps: of each answer an identity, and the bytes of all of it."""
         for answer in self._answers:
             with memoryview(answer.obj) as whole:
                 yield id(answer.obj), len(whole)

@@ -1,4 +1,4 @@
-"""One client at the counter: its bytes become messages, its answers bytes; slow, silent and greedy ones are
+"""A client at the counter: its bytes become messages, its answers bytes; slow, silent and greedy ones are
 shown out. All of it lives in the server's thread."""
 
 import asyncio
@@ -18,7 +18,7 @@ _PROGRESS = 65_536
 
 
 class Handle:
-    """Where an answer goes: one request of one connection. ``id`` is the number the client gave it."""
+    """The place that an answer goes to: a request of a connection. ``id`` is the client's number for it."""
 
     __slots__ = ("_connection", "id")
 
@@ -28,12 +28,12 @@ class Handle:
 
     @property
     def gone(self) -> bool:
-        """Whether the client has hung up: nobody will read the answer."""
+        """True if the client has hung up and will not read the answer."""
         return self._connection.gone
 
     @property
     def stuck(self) -> bool:
-        """Whether the client does not read the answers it has got."""
+        """True if the client does not read its answers."""
         return self._connection.stuck_since is not None
 
     def deliver(self, answers: Sequence[bytes]) -> None:
@@ -42,12 +42,12 @@ class Handle:
 
     @property
     def place(self) -> object:
-        """The same for all requests of one connection."""
+        """The connection, equal for all its requests."""
         return self._connection
 
 
 class Asked(Struct, frozen=True):
-    """One request as it came from the wire: where to answer, who asks, the decoded message, and how many
+    """A request as it came from the wire: where to answer, who asks, the decoded message, and how many
     bytes it had."""
 
     handle: Handle
@@ -57,7 +57,7 @@ class Asked(Struct, frozen=True):
 
 
 class Counter(Protocol):
-    """What a connection needs of the server it belongs to."""
+    """The server, as far as its connections need it."""
 
     limits: Limits
     shares: ConnectionShares
@@ -74,14 +74,14 @@ class Counter(Protocol):
         """Bytes of answers that a user's clients have not read."""
 
     def delays(self, connection: "ServedConnection") -> bool:
-        """Whether a client is to wait because too much of its user's lies before the engine."""
+        """True if a client must wait because too many messages of its user wait for the engine."""
 
     def refuses(self, caller: Caller) -> bool:
-        """Whether a message is turned away because the engine has been behind for long."""
+        """True if a message is turned away because the engine has been behind for long."""
 
 
 class ServedConnection(asyncio.Protocol):
-    """One client; several requests may be under way at once. ``stuck_since``: when it stopped reading."""
+    """A client; several requests may be under way at once. ``stuck_since``: when it stopped reading."""
 
     def __init__(self, server: Counter, caller: Caller) -> None:
         self._server = server
@@ -106,7 +106,7 @@ class ServedConnection(asyncio.Protocol):
         self.gone = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """From now on it is served."""
+        """Begin to serve it."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self.gone = False
@@ -183,13 +183,13 @@ class ServedConnection(asyncio.Protocol):
         self._refusals.append(messages.error_answer(id, text, code))
 
     def _dismiss(self, text: str, code: str) -> None:
-        """One answer, and the connection is closed."""
+        """Send one answer and close the connection."""
         if not self.gone:
             self.outbox.add(messages.error_answer(None, text, code))
             self.finish()
 
     def eof_received(self) -> bool:
-        """It sends no more: the answers that are due may still come."""
+        """Note that it sends no more: the answers that are due may still come."""
         if (self._pending or self._arrived) and not self.gone:
             self._half_open = self._server.time()
         return self._half_open is not None
@@ -235,7 +235,7 @@ class ServedConnection(asyncio.Protocol):
         return self.outbox.size + self.buffered()
 
     def buffered(self) -> int:
-        """Those of them that are the transport's, and its alone."""
+        """Unread bytes that the transport alone keeps."""
         return self._transport.get_write_buffer_size()
 
     def pause_writing(self) -> None:
@@ -246,7 +246,7 @@ class ServedConnection(asyncio.Protocol):
         self._throttle()
 
     def resume_writing(self) -> None:
-        """It reads again."""
+        """Go on writing: it reads again."""
         self._full = False
         self._write_on()
         if not self._full:

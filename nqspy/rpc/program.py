@@ -1,4 +1,4 @@
-"""What is wrong with the words of a command that Typer reads: one line and status 2, as with all commands.
+"""Errors in the words of a command that Typer reads: one line and status 2, as with all commands.
 Where its output cannot be written: one line and status 1."""
 
 import errno

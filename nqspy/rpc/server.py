@@ -262,7 +262,7 @@ class RpcServer:
         self._loop.call_later(self.limits.sweep, self._sweep)
 
     def _bind_again(self) -> None:
-        """Somebody has removed the socket: nobody new can come in. Who is connected notices nothing."""
+        """Make a removed socket again, so that new clients come in. Connected clients notice nothing."""
         try:
             fresh = self._bind()
         except OSError as error:
@@ -281,8 +281,8 @@ class RpcServer:
     # ------------------------------------------------------------ when the engine is behind
 
     def delays(self, connection: ServedConnection) -> bool:
-        """Whether a client is to wait because too much of its user's lies before the engine; it is read from
-        again once half of that is done, or once he is told that we are busy."""
+        """True if a client must wait because too many messages of its user wait for the engine. It is read
+        from again once half of them are done, or once it is told that the daemon is busy."""
         if not self._is_ahead(connection.caller, 1.0) or self._is_busy():
             return False
         self._delayed.add(connection)
@@ -290,15 +290,15 @@ class RpcServer:
         return True
 
     def refuses(self, caller: Caller) -> bool:
-        """Whether a message is turned away because the engine has been behind for long. Root's and the home
+        """True if a message is turned away because the engine has been behind for long. Root's and the home
         owner's get through, twice as many."""
         if not (self._is_ahead(caller, 1.0) and self._is_busy()):
             return False
         return not caller.trusted or self._is_behind(2.0)
 
     def _is_ahead(self, caller: Caller, part: float) -> bool:
-        """Whether a user has more waiting than one may have, which is less while all have too much: nobody is
-        kept out by what others ask."""
+        """True if a user has more waiting than a user may have, which is less while all have too much: a user
+        is not kept out by the messages of others."""
         limits, behind = self.limits, self._is_behind(1.0)
         if behind and self._full_since is None:
             self._full_since = self.time()
@@ -360,7 +360,7 @@ class RpcServer:
 
 
 def _turn_away(client: socket.socket, text: str, code: str) -> None:
-    """One line, as far as the client's buffer takes it, and the end."""
+    """Send one line, as far as the client's buffer takes it, and close."""
     with client, contextlib.suppress(OSError):
         client.setblocking(False)
         client.send(messages.error_answer(None, text, code))

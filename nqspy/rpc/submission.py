@@ -21,7 +21,7 @@ Name = str | os.PathLike[str]
 
 
 class Options(TypedDict, total=False):
-    """What may be said of a submission; everything may be left out.
+    """Options of a submission; all may be left out.
 
     Times in seconds or as text, sizes in bytes or as text. ``wall``: when it may be ended; ``best_guess``:
     how long it will run. ``eligible``: not before (with a zone);
@@ -220,7 +220,7 @@ def _script(script: str | bytes | os.PathLike[str]) -> tuple[str, str]:
 
 
 def _names_file(text: str) -> bool:
-    """Whether a text is a path rather than a script. Raises Refusal for what looks like a mistyped path."""
+    """True if a text is a path rather than a script. Raises Refusal for what looks like a mistyped path."""
     if "\n" in text:
         return False
     if os.path.isfile(text):

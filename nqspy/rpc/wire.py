@@ -57,7 +57,7 @@ class Lines:
 
     @property
     def begun(self) -> bool:
-        """Whether a line has begun and not ended."""
+        """True if a line has begun and not ended."""
         return bool(self._line) or self._skipping
 
     def feed(self, data: bytes) -> list[bytes | None]:
@@ -114,7 +114,7 @@ _STRING = re.compile(rb'"(?:[^"\\]+|\\.)*+"?', re.DOTALL)
 
 
 def _decoded(line: bytes, usual: int) -> Any:
-    """What a line says. Objects may take 26 times the bytes they are written in: of a long submission
+    """Decode a line. Objects may take 26 times the bytes they are written in: of a long submission
     ``items`` stays a `msgspec.Raw`, other long messages hold so many values at most."""
     if len(line) <= SMALL:
         return _DECODER.decode(line)
@@ -151,7 +151,7 @@ def _values(line: bytes) -> int:
 
 
 def strings(data: bytes) -> int:
-    """How many texts JSON holds, names of fields included."""
+    """Number of texts that JSON holds, names of fields included."""
     if b"\\\\" in data:
         data = data.replace(b"\\\\", b"")
     return (data.count(b'"') - data.count(b'\\"')) // 2

@@ -106,7 +106,7 @@ def _as_list(table: str) -> Iterator[str]:
 
 
 def _show(text: str) -> None:
-    """By the person's pager (``PAGER``, else less), which ends by itself where all fits the screen."""
+    """Show a text by the person's pager (``PAGER``, else less), which ends where all fits the screen."""
     pager = shlex.split(os.environ.get("PAGER", "less"))
     usable = sys.stdin.isatty() and os.environ.get("TERM", "dumb") != "dumb"
     if not pager or not usable or shutil.which(pager[0]) is None:
