@@ -72,13 +72,6 @@ def test_the_statuses_are_those_of_pbs_and_each_failure_has_its_line(office, gat
     assert office.run("qdel", waiting).status == 35
 
 
-def test_a_lowered_wall_time_ends_a_running_request(office):
-    id = office.submit("while :; do sleep 0.02; done", wall="1:00:00")
-    office.running(id)
-    office.run("qalter", "-l", "walltime=1", id).ok()
-    assert office.ended(id)["end_reason"] == "wall_limit"
-
-
 def test_a_changed_wall_time_holds_though_the_daemon_is_killed_before_and_after(live):
     id = live.submit("while :; do sleep 0.02; done", wall="1:00:00")
     live.running(id)

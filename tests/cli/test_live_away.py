@@ -32,13 +32,6 @@ def test_after_a_stop_that_is_said_at_once(stopped, words):
     assert time.monotonic() - began < AT_ONCE
 
 
-def test_the_library_says_so_too(stopped):
-    began = time.monotonic()
-    with pytest.raises(Exception, match="no nqsd answers"):
-        stopped.submit("true")
-    assert time.monotonic() - began < AT_ONCE
-
-
 def test_every_command_waits_for_a_daemon_that_has_the_home_and_loads(stopped):
     """Its lock stands for it here; when that goes without a daemon, the wait is over."""
     live = stopped

@@ -50,13 +50,6 @@ def test_the_times_of_each_size_are_its_wall_limits_and_why_names_them(four: Liv
     assert "Resource_List.ncpus = 2" in full
 
 
-def test_a_speedup_makes_the_times(four: Live) -> None:
-    ended = four.ended(four.qsub("true\n", "-l", "pes=(1,2,4),speedup=2:0,walltime=40:00"))
-    assert ended["requested"]["walls_s"] == [2400.0, 1200.0, 1200.0]
-    assert ended["requested"]["pes"] == 2, "4 are no faster"
-    assert ended["requested"]["speedup"] == {"parallelism": 2.0, "sigma": 0.0}
-
-
 def test_one_that_waits_for_a_sooner_end_says_so_and_its_promise_outlasts_the_daemon(four: Live) -> None:
     four.set("set queue batch order=fcfs reserve=1")
     held(four, 3)

@@ -24,13 +24,6 @@ def test_names_are_filled_in(office, wish):
     assert office.text(f"e-{name}") == "bad\n"
 
 
-def test_qstat_tells_the_name_while_it_waits(office):
-    id = office.qsub("true\n", "-h", "-o", "out.$PBS_JOBID.log")
-    assert office.job(id)["output"] == str(office.work / f"out.{id}.log")
-    assert f"/out.{id}.log" in office.run("qstat", "-f", id).ok().out.replace("\n\t", "")
-    office.run("qdel", id).ok()
-
-
 def test_a_folder_whose_name_looks_like_a_mark_is_left_alone(office):
     folder = office.work / "50%used"
     folder.mkdir()
@@ -186,11 +179,3 @@ def test_a_shell_that_cannot_work_is_refused(office, tmp_path):
         office.run("qsub", "-S", shell, stdin="true\n").refused("-S", shell)
     office.write("bad.sh", "#QSUB -s /no/such/shell\n")
     office.run("qsub", "bad.sh").refused("bad.sh line 1", "-s")
-
-
-def test_a_terminal_shows_no_warning_where_all_is_well(office):
-    where = Path("/dev/null")
-    done = at_a_terminal(office, "qsub", "-h", "-o", "fine.log", "-e", str(where), stdin="true\n")
-    assert "warning" not in done.err
-    assert "submitted" in done.err
-    office.run("qdel", done.out.strip()).ok()

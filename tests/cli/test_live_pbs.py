@@ -14,11 +14,6 @@ def hand_in(office, head, *words, body="true\n", **more):
     return office.run("qsub", "-S", "/bin/sh", *words, "pbs.sh", **more)
 
 
-def test_waiting_for_the_end_gives_its_status(office):
-    done = hand_in(office, "#PBS -W block=true", body="exit 9\n")
-    assert (done.status, len(done.lines), done.err) == (9, 1, "")
-
-
 def test_waiting_for_one_that_is_deleted_before_it_ran_gives_three(office):
     office.write("held.sh", "#PBS -h -W block=true -S /bin/sh\n")
     with office.spawn("qsub", "held.sh") as waiting:
@@ -214,9 +209,3 @@ def test_an_interpreter_that_is_not_there_is_told_in_the_error_file(office):
     job = office.ended(office.run("qsub", "none.sh").ok().lines[0])
     assert job["exit_status"] == 127
     assert "/no/such/program" in office.text(f"none.e{job['seq']}")
-
-
-def test_a_command_runs_with_its_arguments(office):
-    id = office.run("qsub", "-S", "/bin/sh", "-N", "cmd", "--", "printf", "%s|\\n", "a b", "").ok().lines[0]
-    job = office.ended(id)
-    assert (job["exit_status"], office.text(f"cmd.o{job['seq']}")) == (0, "a b|\n|\n")

@@ -177,21 +177,6 @@ def test_a_shift_of_a_file_is_in_force_at_once_and_one_that_is_typed_is_not(live
     until(lambda: current() == ["three", "four", "five"], "the shift that is typed with now")
 
 
-def test_requests_are_steered_by_qmgr_too(office):
-    office.set("stop queue batch")
-    first, second = (office.submit("true") for _ in range(2))
-    office.qmgr(f"hold request {first}").ok()
-    assert office.job(first)["state"] == "held"
-    office.qmgr(f"release request {first}", f"schedule request {second} first").ok()
-    assert (office.job(second)["position"], office.job(first)["position"]) == (1, 2)
-    office.qmgr(f"modify request {first} cpu_limit=77").ok()
-    assert office.job(first)["requested"]["cpu_s"] == 77
-    office.qmgr(f"delete request {first}").ok()
-    office.qmgr("delete request 4711").refused("4711")
-    office.set("start queue batch")
-    office.ended(second)
-
-
 def test_nobody_makes_the_daemon_count_switches_for_minutes(live):
     live.qmgr('define shift day when=("* * * * *")\nend').ok()
     assert "too far ahead; at most 366d" in live.qmgr("show shifts --next 2000000000d").err

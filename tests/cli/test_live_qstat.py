@@ -268,15 +268,3 @@ def test_the_tables_for_people(desk):
     assert "night" in desk.run("qstat", "-l").ok().out
     assert "night" in desk.run("qstat", "-Q").ok().out
     assert night.partition(".")[2][:10] in desk.run("qstat", "-B").ok().out
-
-
-def test_nobody_waits_and_the_table_is_empty(desk):
-    assert desk.run("qstat").ok().out == ""
-    assert desk.run("qstat", "--json").ok().data == []
-
-
-def test_a_pipe_queue_routes_by_what_is_asked(desk):
-    desk.set("set per_request cpu_limit=60 batch")
-    short = desk.submit("true", queue="route", cpu=30, held=True)
-    long = desk.submit("true", queue="route", cpu=90, held=True)
-    assert [desk.job(id)["queue"] for id in (short, long)] == ["batch", "night"]

@@ -5,11 +5,11 @@ import os
 import resource
 import socket
 import threading
-import time
 from collections import Counter
 
 import pytest
 from msgspec.structs import replace
+from rpc.conftest import until
 
 from nqspy.model.people import Caller
 from nqspy.rpc import messages
@@ -20,15 +20,6 @@ QUICK = Limits(idle_time=0.2, message_time=0.3, unread_time=0.3, half_open_time=
 ANNE = Caller("anne", 1001)
 BEN = Caller("ben", 1002)
 OWNER = Caller("owner", 1000, trusted=True)
-
-
-def until(condition, what, patience=120.0):
-    end = time.monotonic() + patience
-    while time.monotonic() < end:
-        if condition():
-            return
-        time.sleep(0.01)
-    pytest.fail(f"in vain: {what}")
 
 
 def descriptors():

@@ -1,23 +1,16 @@
 """What waits for slow readers: kept once for all who get it, given whole and in order, with a bound."""
 
 import threading
-import time
 
 from hypothesis import given
 from hypothesis import strategies as st
+from rpc.conftest import until
 
 from nqspy.rpc import messages
 from nqspy.rpc.limits import Limits
 from nqspy.rpc.outbox import PIECE, Outbox
 
 LONG = 1_500_000
-
-
-def until(true, what):
-    deadline = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.005)
 
 
 @given(st.lists(st.sampled_from([0, 1, 200, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE + 7]), max_size=8))
