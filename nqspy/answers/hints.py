@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from nqspy.core import over_asking
+from nqspy.core import runtime
 from nqspy.model.endings import End
 from nqspy.model.site import Site
 
@@ -21,4 +21,4 @@ def _hint(site: Site, each: dict[str, Any]) -> str:
         return ""
     limit = None if asked["wall_s"] is None else round(asked["wall_s"] * 1000)
     key = each["owner"], each["name"], asked["pes"]
-    return over_asking.hint(site.settings, site.lifetimes, key, limit)
+    return runtime.hint_on_wall(site.settings, site.lifetimes, key, limit)

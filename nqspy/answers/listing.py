@@ -14,7 +14,7 @@ from nqspy.answers.pbs_choosing import Limit
 from nqspy.answers.serving import Serving
 from nqspy.answers.slow import Work
 from nqspy.answers.visibility import Visibility, promise_for
-from nqspy.core import promises_times
+from nqspy.core import guarantees_times
 from nqspy.core.classes import class_in
 from nqspy.decider.estimates import PATIENCE, outlooks
 from nqspy.engine.explain import Places, causes, chain, reasons_of
@@ -428,7 +428,7 @@ def _reservation(serving: Serving, seq: Seq, sight: Visibility) -> dict[str, Any
         return None
     going = tuple(seq for seq in request.reservation.by if seq in serving.engine.site.started)
     kept = promise_for(replace(request.reservation, by=going), set(sight.known(going)))
-    sure = promises_times(serving.engine.site, request.queue)
+    sure = guarantees_times(serving.engine.site, request.queue)
     return json_objects.reservation_object(kept, sure, Lister(serving, sight).place)
 
 

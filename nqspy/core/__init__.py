@@ -6,7 +6,7 @@ from nqspy.core.gate.gate import NOW, Gate, never, refusal_of
 from nqspy.core.gate.running import GroupLimit, RunLimit
 from nqspy.core.order.places import Place, QueueOrder, standing
 from nqspy.core.preemption import health, swap
-from nqspy.core.timeline.lengths import promises_times
+from nqspy.core.timeline.lengths import guarantees_times
 
 __all__ = [
     "NOW",
@@ -15,10 +15,10 @@ __all__ = [
     "Place",
     "QueueOrder",
     "RunLimit",
+    "guarantees_times",
     "health",
     "move_rank",
     "never",
-    "promises_times",
     "refusal_of",
     "resume",
     "standing",

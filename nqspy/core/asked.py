@@ -1,9 +1,15 @@
-"""Limits of a queue for one request, and the number of PEs."""
+"""The requests that a queue and its domain take: the limits of the queue for one request, the number of PEs,
+and the rules of the domain (size, user, Unix group, account, batch or interactive).
 
-from collections.abc import Callable, Iterator
+These rules apply wherever a request enters a queue, so a pipe queue passes it on to the first destination
+with a domain that takes it. A request that is in a queue already stays there when these settings change.
+"""
 
-from nqspy.core.entry import misfit
+from collections.abc import Callable, Collection, Iterator
+
 from nqspy.core.placement.placements import PLACEMENTS, size_of
+from nqspy.model.domains import Domain
+from nqspy.model.people import lets_in
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Ask, Spec, finite
@@ -82,3 +88,54 @@ def _asked(ask: Ask) -> Iterator[tuple[str, int | None]]:
     if ask.memory is None:
         yield "per_request/memory_limit", ask.memory_process
     yield from ask.others
+
+
+# ---------------------------------------------------------------- domains
+
+
+def turned_away(domain: Domain, owner: str, groups: Collection[str]) -> str | None:
+    """Return why a domain takes no requests of a user, member of these Unix groups; None: it may."""
+    if lets_in(domain.users, domain.groups, owner, groups):
+        return None
+    return f"domain {domain.name} takes no requests of {owner}: {'; '.join(_people(domain))}"
+
+
+def misfit(domain: Domain, spec: Spec) -> str | None:
+    """Return why a domain does not take a request, whatever its owner; None: it does."""
+    if not domain.smallest <= spec.ask.pes <= (domain.largest or spec.ask.pes):
+        return f"domain {domain.name} takes {_sizes(domain)}, not of {spec.ask.pes}"
+    if domain.accounts and not {spec.group, spec.account} & {*domain.accounts}:
+        asked = spec.account or spec.group
+        return f"domain {domain.name} takes requests of accounts {', '.join(domain.accounts)}, not of {asked}"
+    # A person waits at a terminal for a session of `qsub -I`, or an application begun outside of requests.
+    at_terminal = "interactive:true" in spec.attributes or (spec.caller is not None and not spec.within)
+    kind = "interactive" if at_terminal else "batch"
+    if domain.takes not in ("all", kind):
+        return f"domain {domain.name} takes {domain.takes} requests, this is {_A[kind]} one"
+    return None
+
+
+_A = {"interactive": "an interactive", "batch": "a batch"}
+
+
+def rules(domain: Domain) -> str:
+    """Return the rules of a domain in words: ``batch requests of 16 to 256 PEs; users anne, ben``."""
+    kind = "" if domain.takes == "all" else f"{domain.takes} "
+    bounded = domain.smallest > 1 or domain.largest is not None
+    parts = [f"{kind}{_sizes(domain) if bounded else 'requests'}", *_people(domain)]
+    if domain.accounts:
+        parts.append(f"accounts {', '.join(domain.accounts)}")
+    return "; ".join(parts) if kind or bounded or len(parts) > 1 else "all requests"
+
+
+def _sizes(domain: Domain) -> str:
+    least, most = domain.smallest, domain.largest
+    if most is None:
+        return f"requests of {least} PEs and more"
+    return f"requests of {f'{least} to ' if least < most else ''}{most} PE{'s' if most > 1 else ''}"
+
+
+def _people(domain: Domain) -> Iterator[str]:
+    for word, named in (("users", domain.users), ("Unix groups", domain.groups)):
+        if named:
+            yield f"{word} {', '.join(named)}"

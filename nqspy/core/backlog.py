@@ -29,14 +29,14 @@ class Backlog:
         """Return the time (ms) that all PEs of its domain need for the requests of earlier dates."""
         site, domain = self._site, self._site.domain_of(request.queue)
         if domain.name not in self._known:
-            self._known[domain.name] = self._lay_out(domain.name)
+            self._known[domain.name] = self._work_ahead(domain.name)
         dates, turns, work = self._known[domain.name]
         first, last = np.searchsorted(dates, [request.date_in_queue, request.date_in_queue + 1]).tolist()
         place = first + int(np.searchsorted(turns[first:last], turn_of(request)))
         pes = max(1, int(site.pes_of(domain).sum()) * domain.depth)
         return round((self._running.get(domain.name, 0) + float(work[place])) / pes)
 
-    def _lay_out(self, domain: str) -> tuple[Ints, Ints, Floats]:
+    def _work_ahead(self, domain: str) -> tuple[Ints, Ints, Floats]:
         """Return dates and turns in order, and the work (PE ms) ahead of each, and behind the last."""
         site, none = self._site, np.empty(0, np.int64)
         dates, turns, works = [none], [none], [np.empty(0)]

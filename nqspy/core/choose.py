@@ -7,9 +7,8 @@ while a queue has a next row:            suspended requests, class queues, then 
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from nqspy.core import domains
+from nqspy.core import domains, sight
 from nqspy.core.draft import Draft
 from nqspy.core.explain import STOPPED, Explanation
 from nqspy.core.fallback.offers import Offers
@@ -33,25 +32,17 @@ NAME = "select"
 """The name of the feature in plans and journals."""
 
 
-class Stamp(NamedTuple):
-    """Changes that may give a queue without a next row one again: how often requests of other queues gave up
-    a later reservation; where a blocker lets no other pass, also the starts and changes of the pass."""
-
-    given_up: int = 0
-    proposals: int = 0
-
-
 class QueuePass:
     """A queue in a pass. ``blocked``: candidates that were examined and did not start, by row; True: a
     reservation that is given up may let it start. ``open``: it may have a next row; ``held``: an exit closed
-    it for this pass; ``stamp``: when no row was left; ``opened``: how often other queues had given up a
-    later reservation when its first row was asked for."""
+    it for this pass; ``stamp``: `Chooser._stamp` when no row was left; ``opened``: how often other queues had
+    given up a later reservation when its first row was asked for."""
 
     def __init__(self, candidates: Candidates, policy: Skip, rows: Iterator[int]) -> None:
         self.queue = candidates.queue
         self.candidates, self.policy, self.rows = candidates, policy, rows
         self.blocked: dict[int, tuple[Request, bool]] = {}
-        self.open, self.held, self.stamp = True, False, Stamp()
+        self.open, self.held, self.stamp = True, False, (0, 0)
         self.opened: int | None = None
 
 
@@ -64,7 +55,7 @@ class Chooser:
         gate.reserved.look_after()
         self._offers = Offers(draft, gate)
         self._explanation = Explanation(draft, gate, self._offers)
-        self._queues = [self._begin(*each) for each in served(draft, gate, self._open())]
+        self._queues = [QueuePass(*each, self._rows_of(*each)) for each in served(draft, gate, self._open())]
 
     def _open(self) -> Iterator[Queue]:
         """Yield the queues that may start something, by priority; close the others."""
@@ -79,9 +70,6 @@ class Chooser:
                 self._draft.closing[queue.name] = shut
             else:
                 yield queue
-
-    def _begin(self, candidates: Candidates, policy: Skip) -> QueuePass:
-        return QueuePass(candidates, policy, self._rows_of(candidates, policy))
 
     def _rows_of(self, candidates: Candidates, policy: Skip) -> Iterator[int]:
         """Yield the rows to examine: with `jobselect` exits all, as these may force a start."""
@@ -98,7 +86,14 @@ class Chooser:
         self._serve_urgent()
         while (step := self._next_step()) is not None:
             self._examine(*step)
-        self.gate.reserved.go_on = any(map(self._must_reserve_again, self._queues))
+        reserved, forced = self.gate.reserved, any(choice.forced for choice in self._draft.chosen)
+        # Other queues have given up something since this pass examined the reservations of a queue, or a
+        # forced start may hold what is reserved: the next pass examines them again.
+        reserved.go_on = any(
+            (forced or each.opened not in (None, reserved.opened_beside(each.queue.name)))
+            and reserved.count(each.queue.name) > 0
+            for each in self._queues
+        )
         self._explanation.freed = self._offers.asking and any(map(self._could_go_on, self._queues))
         for each in self._queues:
             self._explanation.close(each.candidates, each.policy)
@@ -133,10 +128,12 @@ class Chooser:
                 each.open, each.stamp = False, self._stamp(each)
         return None
 
-    def _stamp(self, each: QueuePass) -> Stamp:
-        """Return the changes so far that count for a queue."""
+    def _stamp(self, each: QueuePass) -> tuple[int, int]:
+        """Return the changes so far that may give a queue without a next row one again: how often requests of
+        other queues gave up a later reservation; where a blocker lets no other pass, also the starts and
+        changes of the pass."""
         proposals = self._draft.proposals if each.policy.blocker is not None else 0
-        return Stamp(self.gate.reserved.opened_beside(each.queue.name), proposals)
+        return self.gate.reserved.opened_beside(each.queue.name), proposals
 
     def _eligible(self, each: QueuePass) -> list[Request]:
         """Return the blocked candidates that could start by now. Starts may change that behind a blocker, and
@@ -168,13 +165,6 @@ class Chooser:
         chosen = each.policy.reopen(self._eligible(each))
         return bool(chosen) or (chosen is not None and each.policy.any_startable(each.candidates))
 
-    def _must_reserve_again(self, each: QueuePass) -> bool:
-        """Return True if the next pass must examine the reservations of a queue: other queues have given up
-        something since this pass did, or a forced start may hold what is reserved."""
-        reserved, name = self.gate.reserved, each.queue.name
-        is_moved = each.opened not in (None, reserved.opened_beside(name))
-        return (is_moved or any(choice.forced for choice in self._draft.chosen)) and reserved.count(name) > 0
-
     # ------------------------------------------------------------ one candidate
 
     def _examine(self, each: QueuePass, row: int) -> None:
@@ -197,7 +187,8 @@ class Chooser:
             why = self._waits_for_better_size(each.policy, candidate, fit.ask)
         if fit.ask is not None and why is None:
             if candidate.state is State.SUSPENDED:
-                return self._resume(each, candidate)
+                each.policy.resume(candidate, each.policy.place(candidate))
+                return self.gate.resume(candidate)
             return self._start(each, row, candidate, fit, forced)
         assert why is not None
         each.blocked[row] = candidate, why.code is ReasonCode.RESERVED or candidate.spec.mold is not None
@@ -226,18 +217,13 @@ class Chooser:
         self.gate.add(starts, candidate, forced)
         choice.reserving = self.gate.reserved.made_before_start()
         each.policy.started(choice)
-        changed = self._offers.elected(choice, starts)
+        changed = sight.elected(draft, choice, starts)
         if starts is not candidate and draft.left_of(candidate):
             each.candidates.put_back([row], next_index=True)
         for other in self._queues:
             if any(one.queue in other.candidates.names for one in changed):
                 other.candidates.sort_again()
             other.candidates.refresh()
-
-    def _resume(self, each: QueuePass, candidate: Request) -> None:
-        """Let a suspended candidate go on."""
-        each.policy.resume(candidate, each.policy.place(candidate))
-        self.gate.resume(candidate)
 
     # ------------------------------------------------------------ the result
 
@@ -246,12 +232,12 @@ class Chooser:
         start may rest comes before that start: the re-check goes from action to action."""
         reserved = self.gate.reserved
         for choice in self._draft.chosen:
-            seq = choice.request.seq
-            bounds = reserved.hole_of(seq), reserved.is_passing(seq)
+            request, seq = choice.request, choice.request.seq
             if choice.reserving is not None:
                 yield choice.reserving
-            more = choice.request.attempts + 1, choice.pes, choice.forced, choice.units, *bounds
-            yield Start(seq, *more, choice.lacked, choice.cleared, by=NAME)
+            more = request.attempts + 1, choice.pes, choice.forced, choice.units
+            bounds = reserved.until.get(seq), seq in reserved.passing
+            yield Start(seq, *more, *bounds, choice.lacked, choice.cleared, by=NAME)
             yield from choice.follow
         if (made := reserved.made()) is not None:
             yield made

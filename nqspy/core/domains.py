@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import combinations
 from typing import Any
 
-from nqspy.core.entry import rules
+from nqspy.core.asked import rules
 from nqspy.model.board import pes_of
 from nqspy.model.domains import APPLICATION, GREATEST, Domain, home_of, names, numbers, spans
 from nqspy.model.errors import BadValue, Refusal

@@ -1,4 +1,4 @@
-"""The working copy of one pass: the proposals so far. `sight` shows it to user exits.
+"""The working copy of one pass: the proposals so far. `sight` shows them to user exits.
 
 Nothing else in a pass is mutable; the site is only read. Every feature sees the proposals of earlier ones.
 """
@@ -11,7 +11,6 @@ from typing import Any
 
 from nqspy.core.consumables import UnitBoard
 from nqspy.core.gate.room import Room
-from nqspy.core.sight import Seen, SiteView
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Reserving, Resume, Suspend
 from nqspy.model.board import Board
 from nqspy.model.cause import Cause
@@ -28,7 +27,7 @@ from nqspy.model.shapes import Lacked
 from nqspy.model.site import Site
 from nqspy.model.transitions import born
 from nqspy.ports import Answer, Exits, PassView, RequestView
-from nqspy.shares import FairShare, Stock
+from nqspy.shares import FairShare
 
 (_MOVED,) = reason_kinds(ReasonCode.HELD, moved="it is moved to queue {queue}")
 
@@ -55,9 +54,10 @@ class Draft:
     - ``chosen``: starts in order; ``started``: their requests; ``starting``: their numbers.
     - ``reasons``: of single requests so far; ``closing``: of queues, for their other requests; ``reach``: of
       requests that the refusal of another reaches.
-    - ``offered``: candidates offered to jobselect, by queue; ``sights``: requests as exits see them.
+    - ``offered``: candidates offered to jobselect, by queue; ``sights``: requests as exits see
+      them, by `sight.seen`; ``view``: the pass as exits see it, by `sight.view_of`.
     - ``short_domains``: domains in which some request waits only for PEs.
-    - ``resumed``: suspended requests that go on.
+    - ``resumed``: suspended requests that go on; ``leaving``: numbers of running ones that give way.
     - ``shut``: why queues start nothing in this pass, by name; ``barred``: why no queue does.
     - ``startable``: returns the work of a domain that could start when the pass began (None: as the last pass
       reported it).
@@ -66,14 +66,6 @@ class Draft:
     - ``proposals``: number of starts and changes of waiting requests so far.
     - ``acting``: the feature that acts, if a domain may leave it out.
     """
-
-    # More attributes than instances can share in one table of names.
-    __slots__ = (
-        "__dict__", "__weakref__", "_dates", "_gone", "_leaving", "_ledgers",
-        "_taken", "acting", "after", "asked", "barred", "before", "chosen", "closing", "exits", "now",
-        "offered", "priorities", "proposals", "reach", "reasons", "resumed", "rooms", "rounds", "samples",
-        "short_domains", "shut", "sights", "site", "startable", "started", "starting",
-    )  # fmt: skip
 
     def __init__(self, site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]) -> None:
         self.site, self.now, self.exits, self.samples = site, now, exits, samples
@@ -86,7 +78,8 @@ class Draft:
         self.closing: dict[str, Reason] = {}
         self.reach: list[Reach] = []
         self.offered: defaultdict[str, list[tuple[RequestView, Answer | None]]] = defaultdict(list)
-        self.sights: dict[Seq, Seen] = {}
+        self.sights: dict[Seq, Any] = {}
+        self.view: PassView | None = None
         self.short_domains: set[str] = set()
         self.resumed: list[Request] = []
         self.shut: dict[str, Reason] = {}
@@ -101,7 +94,7 @@ class Draft:
         self._gone: dict[str, list[int]] = {}
         self.starting: set[Seq] = set()
         self._taken: dict[Seq, int] = {}  # indices started, by array
-        self._leaving: set[Seq] = set()
+        self.leaving: set[Seq] = set()
 
     def board(self, queue: str) -> Board:
         """Return the PEs of a queue's domain with their holders, starts of this pass included."""
@@ -124,10 +117,6 @@ class Draft:
             self._ledgers[domain] = self._make_ledger(domain)
         return self._ledgers[domain]
 
-    def stocks_of(self, domain: str) -> Stock:
-        """Return the stock share terms in a domain."""
-        return self.ledger_of(domain).stocks
-
     def _make_ledger(self, domain: str | None) -> FairShare:
         return FairShare(self.site, self.now, self.samples, self.started, self.startable, domain)
 
@@ -135,11 +124,6 @@ class Draft:
     def units(self) -> UnitBoard:
         """Free units of consumables; starts of this pass have taken theirs."""
         return UnitBoard(self.site)
-
-    @cached_property
-    def view(self) -> PassView:
-        """This draft as exits see it."""
-        return SiteView(self)
 
     @cached_property
     def awaiting(self) -> dict[str, list[Request]]:
@@ -158,7 +142,7 @@ class Draft:
         """
         self.sights.clear()
         self.offered.clear()
-        self.__dict__.pop("view", None)
+        self.view = None
 
     # ------------------------------------------------------------ proposals
 
@@ -247,16 +231,11 @@ class Draft:
 
     # ------------------------------------------------------------ running requests give way and return
 
-    @property
-    def leaving(self) -> set[Seq]:
-        """Numbers of running requests that a feature of this pass makes give way."""
-        return self._leaving
-
     def running(self) -> list[Request]:
         """Return the requests that the acting feature may make give way, in the order of their starts: they
         run, and were not asked to end."""
         going = (r for r in self._listing(self.site.started) if r.state is State.RUNNING and not r.ending)
-        return sorted((r for r in going if r.seq not in self._leaving), key=_by_start)
+        return sorted((r for r in going if r.seq not in self.leaving), key=_by_start)
 
     def parked(self) -> list[Request]:
         """Return the suspended requests that released their PEs and that the acting feature may hold, in the
@@ -289,17 +268,17 @@ class Draft:
         moved out if it is ``leaving``. ``by``: the feature that proposes it, if not the one that acts."""
         action = Suspend(request.seq, request.attempts, cause, text, parked, page_out, leaving, by=by)
         self.before.append(action)
-        self._leaving.add(request.seq)
+        self.leaving.add(request.seq)
         if parked:
             self.board(request.queue).give(request.pes)
 
     def requeue(self, request: Request, cause: Cause, text: str) -> None:
         """Propose to end a running request, which then waits again; its PEs are free after it has ended."""
         self.before.append(Requeue(request.seq, request.attempts, cause, text))
-        self._leaving.add(request.seq)
+        self.leaving.add(request.seq)
 
-    def promise(self, key: str, value: Any, by: str = "") -> None:
-        """Propose a fact that a feature keeps across passes (None: to delete it); see `promises`."""
+    def keep_fact(self, key: str, value: Any, by: str = "") -> None:
+        """Propose a fact that a feature keeps across passes (None: to delete it); see `model.promises`."""
         self.before.append(Promise(key, plain(value), by=by))
 
     def keep_suspended(self, request: Request, reason: Reason) -> None:
@@ -312,11 +291,7 @@ class Draft:
         self.before.append(Resume(request.seq, request.attempts, cause, moved, by=by))
         self.resumed.append(request)
         if request.pes_released:
-            self.take(request, pes or request.pes)
-
-    def take(self, request: Request, pes: Iterable[int]) -> None:
-        """Take these PEs from the board for a request: no other gets them in this pass."""
-        self.board(request.queue).take(pes)
+            self.rooms.take(request.queue, pes or request.pes)
 
     # ------------------------------------------------------------ waiting requests after the proposals
 

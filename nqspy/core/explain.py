@@ -5,8 +5,8 @@ from msgspec.structs import replace
 from nqspy.core.draft import Draft
 from nqspy.core.fallback.offers import Offers
 from nqspy.core.fallback.policy import Skip
-from nqspy.core.gate.broken import Width
 from nqspy.core.gate.gate import Gate, Which
+from nqspy.core.gate.room import Width
 from nqspy.core.order.candidates import Candidates
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Seq
@@ -85,7 +85,11 @@ class Explanation:
     def finish(self) -> None:
         """Word all reasons."""
         draft, offers = self._draft, self._offers
-        waiting = {seq: each for seq, each in self._blocked.items() if self._waits(each[0])}
+        waiting = {
+            seq: each
+            for seq, each in self._blocked.items()
+            if seq in draft.reasons and each[0].slot not in draft.gone(each[0].queue)
+        }
         for seq, (request, forced, proposals) in waiting.items():
             if proposals != draft.proposals and draft.reasons[seq].code in _CHANGING:
                 reason = self._gate.limit(request, forced) or self._gate.room.refuses(request)
@@ -103,10 +107,6 @@ class Explanation:
         for candidates in self._by_class:
             if (ended := self._line_closed(candidates) or self._bounded(candidates)) is not None:
                 draft.closing = dict.fromkeys(candidates.names, ended) | draft.closing
-
-    def _waits(self, request: Request) -> bool:
-        gone = request.seq in self._draft.starting or request.slot in self._draft.gone(request.queue)
-        return not gone and request.seq in self._draft.reasons
 
     def _say_short(self, blocked: list[Request]) -> None:
         """Note the domains in which a request is refused by room and by no limit."""
@@ -138,8 +138,10 @@ class Explanation:
 
     def _bounded(self, candidates: Candidates) -> Reason | None:
         """Return the reason of candidates that were not offered, as a pass offers no more."""
-        most = self._draft.site.settings.global_.offers_per_pass
-        return BOUNDED("global", most) if self._offers.is_cut(candidates.queue.name) else None
+        walk = self._offers.walks.get(candidates.queue.name)
+        if walk is None or not walk.cut:
+            return None
+        return BOUNDED("global", self._draft.site.settings.global_.offers_per_pass)
 
     def _closing(self, candidates: Candidates, policy: Skip) -> Reason | None:
         """Return the reason of the queue's other candidates: that of the one in front."""

@@ -21,10 +21,6 @@ def says_nothing(site: Site, request: Request) -> Reason | None:
     return None
 
 
-def _proposes_nothing(draft: Draft, now: Instant) -> Instant | None:
-    return None
-
-
 class Feature(Struct, frozen=True):
     """The functions of a feature.
 
@@ -40,7 +36,7 @@ class Feature(Struct, frozen=True):
     """
 
     name: str
-    act: Callable[[Draft, Instant], Instant | None] = _proposes_nothing
+    act: Callable[[Draft, Instant], Instant | None] = lambda draft, now: None
     settings: tuple[SettingsObject[Any], ...] = ()
     verify: Callable[[Settings, Site], list[str]] = lambda settings, site: []
     stands: Callable[[Site, Action], bool] = lambda site, action: False

@@ -90,7 +90,11 @@ def _explain(site: Site, request: Request, reasons: Reasons, gate: Gate) -> Reas
             return _RETRIED("system", retry.text, until=until)
         return _WAITS_FOR_DATE("owner", until=until)
     if request.state is State.SUSPENDED:
-        return reasons.own.get(request.seq) or features.keeping(site, request) or _suspended(request)
+        reason, pause = reasons.own.get(request.seq) or features.keeping(site, request), request.pause
+        if reason is None and pause is not None:
+            who = str(pause.cause)
+            reason = told(pause.cause.code, who, pause.text or f"it was suspended by {who}")
+        return reason
     if request.state is State.RUNNING:
         return features.outlook(site, request, goes_since(request))
     if request.state is not State.QUEUED:
@@ -166,13 +170,6 @@ def waiting_indices(site: Site, array: Request) -> Iterator[Request]:
     """Yield the indices of an array that wait as requests of their own."""
     own = (site.requests[seq] for seq in site.members.get(array.seq, ()))
     return (each for each in own if each.state in (State.QUEUED, State.HELD, State.WAITING))
-
-
-def _suspended(request: Request) -> Reason | None:
-    pause = request.pause
-    if pause is None:
-        return None
-    return told(pause.cause.code, str(pause.cause), pause.text or f"it was suspended by {pause.cause}")
 
 
 _HOLDERS = {"u": "owner", "o": "operator", "s": "system"}

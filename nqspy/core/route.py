@@ -16,21 +16,22 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nqspy.core import sight
+from nqspy.core.asked import turned_away
 from nqspy.core.draft import Draft
-from nqspy.core.entry import turned_away
 from nqspy.core.explain import STOPPED
 from nqspy.core.feature import Feature
 from nqspy.core.gate.gate import refusal_of
 from nqspy.model.actions import Action, Move
+from nqspy.model.arrays import counted
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant
 from nqspy.model.people import lets_in
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import ReasonCode, reason_kinds
-from nqspy.model.requests import Request, Spec
+from nqspy.model.requests import Request, Spec, State
 from nqspy.model.site import RequestCounts, Settings, Site
 from nqspy.model.units import UNLIMITED
-from nqspy.ports import Exits, PassView, RequestView
+from nqspy.ports import Exits, PassView, RequestView, SubmitAnswer
 
 _ITS_TURN, _NOT_NOW = reason_kinds(
     ReasonCode.LATER,
@@ -172,6 +173,45 @@ def as_routed(spec: Spec, default_cpu: int | None) -> Spec:
     return replace(spec, ask=replace(spec.ask, cpu=UNLIMITED if default_cpu is None else default_cpu))
 
 
+# ---------------------------------------------------------------- at submission
+
+
+def destination(
+    site: Site,
+    spec: Spec,
+    pipe: Queue,
+    exits: Exits,
+    groups: Collection[str],
+    now: Instant,
+    coming: RequestCounts | None = None,
+) -> tuple[str | None, list[Objection]]:
+    """Return the queue to which a pipe queue passes a submission now, else None, and the objections of the
+    destinations. ``groups``: Unix groups of the caller."""
+    number = counted(spec.array)
+    if not exits.has("route"):
+        return Routes(site, coming=coming).find(spec, pipe, groups, number=number)
+    request, draft = _arriving(site, spec, pipe.name, exits, now)
+    view = sight.SiteView(draft)  # the draft's own view would be a circle
+    return Routes(site, exits, view, coming).find(spec, pipe, groups, sight.seen(request, draft), number)
+
+
+def ask_submit(
+    site: Site, spec: Spec, exits: Exits, now: Instant, script: bytes = b""
+) -> SubmitAnswer | None:
+    """Return the answer of the submit exits; None: there are none, or they have no answer."""
+    if not exits.has("submit"):
+        return None
+    request, draft = _arriving(site, spec, spec.queue, exits, now)
+    return exits.submit(sight.handed(request, draft, script), sight.SiteView(draft))
+
+
+def _arriving(site: Site, spec: Spec, queue: str, exits: Exits, now: Instant) -> tuple[Request, Draft]:
+    exits.begin(site)
+    draft = Draft(site, now, exits, {})
+    spec = spec if spec.queue == queue else replace(spec, queue=queue)
+    return Request(site.next_seq, spec, queue, State.ARRIVING, now, now), draft
+
+
 # ---------------------------------------------------------------- the feature
 
 
@@ -192,7 +232,7 @@ def act(draft: Draft, now: Instant) -> Instant | None:
     pipes = [(queue, columns) for queue, columns in draft.waiting if queue.kind == "pipe"]
     if not pipes:
         return None
-    routes, again = Routes(draft.site, draft.exits, draft.view), None
+    routes, again = Routes(draft.site, draft.exits, sight.view_of(draft)), None
     for pipe, columns in pipes:
         if not pipe.started:
             draft.closing[pipe.name] = STOPPED(f"queue {pipe.name}")

@@ -12,8 +12,8 @@ from math import isqrt
 import numpy as np
 
 from nqspy.model.columns import Floats
-from nqspy.model.ids import Instant
-from nqspy.model.lifetimes import ENOUGH, WHOLE, Lifetimes, key_of
+from nqspy.model.ids import MINUTE, Instant
+from nqspy.model.lifetimes import ENOUGH, RECENT, WHOLE, Key, Lifetimes, key_of
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Ask, Request, finite
 from nqspy.model.settings import Settings, first_finite
@@ -21,6 +21,7 @@ from nqspy.model.settings import cpu_limit as cpu_limit
 from nqspy.model.settings import cpu_of as cpu_of
 from nqspy.model.settings import planned_wall as planned_wall
 from nqspy.model.settings import wall_limit as wall_limit
+from nqspy.model.units import format_time
 
 LAST = 3
 """Number of the last runs from which the next run time is expected. (Measured: manual page `runtimes`.)"""
@@ -146,3 +147,34 @@ def part_used(past: Lifetimes) -> float:
     """Return the mean part of their wall limits that the requests that ended last used; 1: none is known."""
     parts = [each.part for each in past.latest() if each.part]
     return sum(parts) / len(parts) / WHOLE if parts else 1.0
+
+
+# ---------------------------------------------------------------- more wall time than needed
+
+HINTED = 10 * MINUTE
+"""Least wall limit (ms) for which there is a hint."""
+SPARE = 1_500
+"""Recommended wall limit in thousandths of the longest run."""
+
+
+def hint_on_wall(settings: Settings, past: Lifetimes, key: Key, limit: int | None) -> str:
+    """Return the hint to the owner of a request of that key with far more wall limit (ms; None or less than
+    0: none) than it needs: with less it may start earlier.
+
+    Empty unless the limit is at least `Server.limit_hint` times the longest of the last runs like it.
+    """
+    times, known = settings.server.limit_hint, past.known.get(key)
+    if times is None or known is None or limit is None or limit < HINTED:
+        return ""
+    walls = [run.wall for run in known.runs[-RECENT:]]
+    longest = max(walls)
+    if longest * times > limit:
+        return ""
+    ran = f"the last {len(walls)} like it ran" if len(walls) > 1 else "the one like it ran"
+    seconds = -(-max(longest, 1) // 1000)
+    used = f"{seconds} s" if seconds < 60 else format_time(seconds * 1000)
+    enough = -(-longest * SPARE // WHOLE // MINUTE) * MINUTE or MINUTE
+    return (
+        f"{ran} {used} at most, of a wall limit of {format_time(limit)}: with"
+        f" {format_time(enough)} instead (-l walltime=) it may start earlier"
+    )

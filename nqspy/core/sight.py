@@ -1,51 +1,23 @@
 """Read-only views of a pass for user exits: requests, selections of requests, the site."""
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, NoReturn, Protocol, cast
+from typing import Any, NoReturn, cast
 
 import numpy as np
 from msgspec import Struct
 
+from nqspy.core.draft import Choice, Draft
 from nqspy.model.columns import Columns, Ints
-from nqspy.model.ids import Instant, Seq, array_of, index_of
+from nqspy.model.ids import Seq, array_of, index_of
 from nqspy.model.machine import Machine
 from nqspy.model.options import OPTIONS
 from nqspy.model.requests import STARTED, Request, State
 from nqspy.model.site import Site
-from nqspy.model.specs import shown_part
-from nqspy.ports import Answer, RequestView, Selection
-from nqspy.shares import FairShare, Stock
-
-
-class Proposal(Protocol):
-    """The part of a draft that the views read (`core.draft.Draft`)."""
-
-    site: Site
-    now: Instant
-    offered: defaultdict[str, list[tuple[RequestView, Answer | None]]]
-    sights: dict[Seq, "Seen"]
-    starting: set[Seq]
-
-    @property
-    def ledger(self) -> FairShare: ...
-    @property
-    def awaiting(self) -> Mapping[str, list[Request]]: ...
-    @property
-    def started(self) -> Sequence[Request]: ...
-    @property
-    def asked(self) -> str: ...
-    @property
-    def proposals(self) -> int: ...
-    def stocks_of(self, domain: str) -> Stock: ...
-    def dates(self, queue: str) -> Ints: ...
-    def gone(self, queue: str) -> list[int]: ...
-    def date_of(self, request: Request) -> Instant: ...
-    def left_of(self, request: Request) -> int: ...
+from nqspy.ports import Answer, PassView, RequestView, Selection
 
 
 def _array(seen: "Seen") -> str | None:
@@ -135,7 +107,7 @@ class Seen(SeenFields, Struct, dict=True, eq=False):
     """
 
     _request: Request
-    _draft: Proposal
+    _draft: Draft
 
     @staticmethod
     def _lacks(name: str) -> str:
@@ -156,7 +128,7 @@ class Seen(SeenFields, Struct, dict=True, eq=False):
         return f"<request {self._draft.site.id_of(request.seq)} {request.name} of {request.owner}>"
 
 
-def seen(request: Request, draft: Proposal) -> RequestView:
+def seen(request: Request, draft: Draft) -> RequestView:
     """Return the view of a request for exits in this pass."""
     sights, seq = draft.sights, request.seq
     view = sights.get(seq)
@@ -178,7 +150,7 @@ class Handed(Seen, eq=False):
         return self._bytes[:SEEN_SCRIPT].decode("utf-8", "replace")
 
 
-def handed(request: Request, draft: Proposal, script: bytes) -> RequestView:
+def handed(request: Request, draft: Draft, script: bytes) -> RequestView:
     """Return the view of an arriving request for submit exits."""
     return cast(RequestView, Handed(request, draft, script))
 
@@ -189,7 +161,7 @@ class Waiting:
 
     __slots__ = ("_asked", "_draft", "_found")
 
-    def __init__(self, draft: Proposal, asked: Mapping[str, str]) -> None:
+    def __init__(self, draft: Draft, asked: Mapping[str, str]) -> None:
         self._draft, self._asked = draft, asked
         self._found: list[tuple[Columns, Ints]] | None = None
 
@@ -298,7 +270,7 @@ class ReadOnly:
 class SiteView:
     """Read-only view of the site for exits in this pass (`ports.PassView`), with its decisions so far."""
 
-    def __init__(self, draft: Proposal) -> None:
+    def __init__(self, draft: Draft) -> None:
         self._draft = draft
         self.now = draft.now
         self.shift = draft.site.shift.current
@@ -385,4 +357,18 @@ class SiteView:
     def stock_shrpri(self, owner: str | None, group: str) -> float:
         """Return the value of the stock share rule for a user in a group, or for a group."""
         draft = self._draft
-        return draft.stocks_of(draft.asked).value(owner, group)
+        return draft.ledger_of(draft.asked).stocks.value(owner, group)
+
+
+def view_of(draft: Draft) -> PassView:
+    """Return the view of a pass for exits."""
+    if draft.view is None:
+        draft.view = SiteView(draft)
+    return draft.view
+
+
+def elected(draft: Draft, choice: Choice, starts: Request) -> list[Request]:
+    """Ask the elected exits about a start; return the waiting requests that changed by it."""
+    if not draft.exits.has("elected"):
+        return []
+    return draft.follow(choice, draft.exits.elected(seen(starts, draft), view_of(draft)))

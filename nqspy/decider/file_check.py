@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from nqspy.core.draft import Draft
-from nqspy.core.sight import FIELDS, HANDED, handed, seen
+from nqspy.core.sight import FIELDS, HANDED, handed, seen, view_of
 from nqspy.decider import messages, sandbox
 from nqspy.decider.client import LOAD
 from nqspy.decider.process import WorkerPipes, WorkerProcess
@@ -83,15 +83,15 @@ def _decide(exits: SiteExits, made: Site, hook: str) -> Iterator[str]:
 
 def _submit(exits: SiteExits, made: Site, draft: Draft) -> None:
     request = Request(made.next_seq, _spec("anne"), "batch", State.ARRIVING, NOW, NOW)
-    exits.submit(handed(request, draft, SCRIPT), draft.view)
+    exits.submit(handed(request, draft, SCRIPT), view_of(draft))
 
 
 _DECIDE: dict[str, Any] = {
-    "jobselect": lambda exits, made, draft: exits.jobselect(seen(made.requests[2], draft), draft.view),
-    "elected": lambda exits, made, draft: exits.elected(seen(made.requests[2], draft), draft.view),
-    "shrpri": lambda exits, made, draft: exits.shrpri("anne", "d1", draft.view),
+    "jobselect": lambda exits, made, draft: exits.jobselect(seen(made.requests[2], draft), view_of(draft)),
+    "elected": lambda exits, made, draft: exits.elected(seen(made.requests[2], draft), view_of(draft)),
+    "shrpri": lambda exits, made, draft: exits.shrpri("anne", "d1", view_of(draft)),
     "route": lambda exits, made, draft: exits.route(
-        seen(made.requests[2], draft), ("express", "night"), draft.view
+        seen(made.requests[2], draft), ("express", "night"), view_of(draft)
     ),
     "submit": _submit,
 }

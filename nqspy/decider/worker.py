@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from nqspy.core.draft import Draft
 from nqspy.core.passes import run_pass
+from nqspy.core.sight import view_of
 from nqspy.decider import messages, plans
 from nqspy.decider.process import WorkerPipes
 from nqspy.engine import lifecycle
@@ -156,7 +157,7 @@ class Worker:
         return Draft(self._site, now, self._exits, dict(samples))
 
     def _submit(self, order: messages.AskSubmit) -> messages.WorkerMessage:
-        view = self._draft(order.now).view
+        view = view_of(self._draft(order.now))
         answer = self._exits.submit(SentRequest(order.request), view)
         fields = None if answer is None else dict(answer.changes)
         refusal, who = (answer.refusal, answer.who) if answer is not None else (None, "")
@@ -164,7 +165,7 @@ class Worker:
         return messages.SubmitAnswered(order.id, refusal, who, fields, failures, self._exits.stamp, listing)
 
     def _route(self, order: messages.AskRoute) -> messages.WorkerMessage:
-        view = self._draft(order.now).view
+        view = view_of(self._draft(order.now))
         found = self._exits.route(SentRequest(order.request), order.destinations, view)
         failures, listing = self._failed()
         return messages.RouteAnswered(order.id, tuple(found), failures, self._exits.stamp, listing)
@@ -174,7 +175,7 @@ class Worker:
         return failures, self._exits.listing() if failures else []
 
     def _shares(self, order: messages.AskShares) -> messages.WorkerMessage:
-        view = self._draft(order.now, order.samples).view
+        view = view_of(self._draft(order.now, order.samples))
         with self._exits.rehearsal(order.now):
             values = self._exits.shrpris(order.pairs, view)
         return messages.SharesAnswered(order.id, values)

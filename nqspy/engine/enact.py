@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
-from nqspy.core import promises_times
+from nqspy.core import guarantees_times
 from nqspy.engine.passed_over import Kept
 from nqspy.model import events as ev
 from nqspy.model.actions import (
@@ -61,7 +61,7 @@ def _missed(site: Site, start: Start, now: Instant) -> ev.Reserved | None:
     told = request.reservation
     if told is None or told.at is None or told.late or now <= told.at + MOMENT:
         return None
-    sure = promises_times(site, request.queue)
+    sure = guarantees_times(site, request.queue)
     return ev.Reserved({request.seq: replace(told, late=MISSED)}) if sure else None
 
 

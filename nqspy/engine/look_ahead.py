@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nqspy.core import features, promises_times
+from nqspy.core import features, guarantees_times
 from nqspy.core.backlog import Backlog
 from nqspy.core.runtime import expected_wall, planned_wall, wall_limit
 from nqspy.engine import timetable
@@ -163,7 +163,7 @@ class LookAhead:
     def _promised(self, request: Request) -> Instant | None:
         """The start that it is promised, if that can be kept; where chances are taken it is told one only."""
         queue = self._site.settings.queues.get(request.queue)
-        sure = queue is not None and queue.started and promises_times(self._site, request.queue)
+        sure = queue is not None and queue.started and guarantees_times(self._site, request.queue)
         kept = request.reservation if sure else None
         at = None if kept is None or kept.late else kept.at
         return None if at is None or at < self._now else at
@@ -226,7 +226,7 @@ class LookAhead:
         """That chances are taken beside those of a queue, by its name: what comes of them nobody knows."""
         site, taking = self._site, dict[str, str]()
         for name, queue in site.settings.queues.items():
-            if queue.kind == "batch" and not promises_times(site, name):
+            if queue.kind == "batch" and not guarantees_times(site, name):
                 taking.setdefault(site.domain_of(name).name, name)
         return {
             name: CHANCES.format(queue=taking[domain])

@@ -42,7 +42,7 @@ class Recheck:
     def _gate_of_now(self) -> Gate:
         self.__dict__.pop("_ledger", None)
         gate = Gate(self._site, self._now, lambda: self._ledger)
-        gate.reserved.lay_out()
+        gate.reserved.build_timeline()
         return gate
 
     @cached_property

@@ -4,7 +4,8 @@ import pytest
 from core.harness import spec_of
 from msgspec.structs import replace
 
-from nqspy.core import entry, route
+from nqspy.core import asked as entry
+from nqspy.core import route
 from nqspy.model.domains import Domain
 from nqspy.model.events import Change
 

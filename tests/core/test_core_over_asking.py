@@ -2,7 +2,7 @@
 
 import pytest
 
-from nqspy.core.over_asking import hint
+from nqspy.core.runtime import hint_on_wall as hint
 from nqspy.model.lifetimes import Lifetimes, Lived
 from nqspy.model.settings import Settings
 from nqspy.model.units import parse_time

@@ -72,7 +72,7 @@ def test_a_pe_that_the_machine_no_longer_has_is_neither_freed_nor_taken(three):
     assert draft.board("night").free == 0
     draft.suspend(three.request(2), cause_of("shift day"), "", parked=True)
     assert (draft.board("night").free, draft.board("night").open().tolist()) == (0, [])
-    draft.take(three.request(1), [1, 5])
+    draft.rooms.take(three.request(1).queue, [1, 5])
     assert draft.board("night").free == 0
 
 

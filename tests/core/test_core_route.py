@@ -4,7 +4,7 @@ from core.harness import spec_of
 
 from nqspy.core import route
 from nqspy.core.features import verify
-from nqspy.core.limits_of_submission import ask_submit, destination
+from nqspy.core.route import ask_submit, destination
 from nqspy.ports import SubmitAnswer
 
 

@@ -8,6 +8,7 @@ from core.harness import START
 
 from nqspy.core.draft import Draft
 from nqspy.core.order.shares import shrpris
+from nqspy.core.sight import view_of
 from nqspy.model.ids import HOUR
 from nqspy.model.requests import Used
 from nqspy.shares import FairShare, entitlements
@@ -328,10 +329,10 @@ def test_the_view_tells_use_with_what_this_pass_committed(house):
     departments(house).machine(pes=4).queue("night")
     seq = house.submit("anne group=d1 cpu=600")[0]
     draft = Draft(house.site, house.now, house.door, {})
-    assert draft.view.usage(group="d1") == 0
+    assert view_of(draft).usage(group="d1") == 0
     draft.choose(house.request(seq))
-    assert draft.view.usage(group="d1") == 1
-    assert draft.view.now == START
+    assert view_of(draft).usage(group="d1") == 1
+    assert view_of(draft).now == START
 
 
 def test_the_shares_of_a_long_line_stop_being_asked_for(house, monkeypatch):

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from msgspec.structs import replace
 
 from nqspy.core import alike, sight
-from nqspy.core.draft import Choice, Draft
+from nqspy.core.draft import Draft
 from nqspy.core.fallback.policy import Skip
 from nqspy.core.gate.gate import Gate
 from nqspy.core.order.candidates import Candidates
@@ -100,20 +100,19 @@ class Reached:
 class Offers:
     """The offers of one pass. ``asking``: there is an exit to ask; ``forces``: it may force starts;
     ``reach``: how far refusals reach; ``due``: when the first refusal that named an instant holds no more;
-    ``assumed``: domains in which a request is taken to wait for PEs alone, as the first few offers were
-    refused."""
+    ``walks``: by queue; ``assumed``: domains in which a request is taken to wait for PEs alone, as the first
+    few offers were refused."""
 
     def __init__(self, draft: Draft, gate: Gate) -> None:
         self._draft, self._gate, self._exits = draft, gate, draft.exits
         self.asking = draft.exits.has("jobselect")
         self.forces = self.asking and draft.exits.forces()
-        self._electing = draft.exits.has("elected")
         self.reach: list[Reach | None] = []
         self.due: Instant | None = None
         self.assumed: set[str] = set()
         self._rounds = draft.exits.rounds(draft.site) if self.asking else {}
         self._offers_left = draft.site.settings.global_.offers_per_pass
-        self._walks: dict[str, Walk] = {}
+        self.walks: dict[str, Walk] = {}
         self._refused: list[Refusal] = []
         self._reasons: dict[tuple[str, str, str, Instant | None], Reason] = {}
 
@@ -122,21 +121,22 @@ class Offers:
     def begin(self, candidates: Candidates, queues: int) -> None:
         """Give a queue its part of the offers that are left to so many ``queues``."""
         queue = candidates.queue.name
-        if self.asking and queue not in self._walks:
+        if self.asking and queue not in self.walks:
             part = -(-self._offers_left // queues)
             self._offers_left -= part
             before = self._rounds[queue].refused if queue in self._rounds else {}
             now = self._draft.now
             before = {seq: each for seq, each in before.items() if each.holds(now)}
-            self._walks[queue] = Walk(candidates.names, part, before)
+            self.walks[queue] = Walk(candidates.names, part, before)
 
     def next_rows(self, candidates: Candidates, policy: Skip) -> Iterator[int]:
         """Yield all rows in order, held by limits or not, until nothing more of the queue can start."""
-        walk = self._walks[candidates.queue.name]
+        walk = self.walks[candidates.queue.name]
         rows = policy.all_rows(candidates, walk.most + 1)
         version: object = None
         while not walk.cut and policy.blocker is None:
-            if version != (now := self._version(candidates)):
+            is_short = self._draft.is_short(candidates.queue.name)
+            if version != (now := (self._draft.proposals, candidates.changes, is_short)):
                 if self._is_closed(policy) or self._is_over(candidates, policy):
                     break
                 version = now
@@ -175,9 +175,6 @@ class Offers:
         """Return True if a limit holds the whole queue, and no exit may force a start past it."""
         return not self.forces and policy.closed
 
-    def _version(self, candidates: Candidates) -> tuple[int, int, bool]:
-        return self._draft.proposals, candidates.changes, self._draft.is_short(candidates.queue.name)
-
     def _is_over(self, candidates: Candidates, policy: Skip) -> bool:
         """Return True if nothing more of a queue can start, nor have a start or a block of PEs reserved."""
         if policy.may_reserve(candidates):
@@ -186,10 +183,6 @@ class Offers:
             name = candidates.queue.name
             return self._draft.is_short(name) and not candidates.any_within(self._draft.room(name))
         return not policy.any_startable(candidates)
-
-    def is_cut(self, queue: str) -> bool:
-        """Return True if a queue was not offered to its end."""
-        return queue in self._walks and self._walks[queue].cut
 
     # ------------------------------------------------------------ asking
 
@@ -205,7 +198,7 @@ class Offers:
 
     def _ask(self, request: Request, seen: RequestView) -> Answer | None:
         self._draft.asked = self._draft.board(request.queue).domain.name
-        return self._exits.jobselect(seen, self._draft.view)
+        return self._exits.jobselect(seen, sight.view_of(self._draft))
 
     def refuse(self, candidates: Candidates, request: Request, answer: Answer) -> bool:
         """Note a refusal, and pass over the rows that it reaches. Return True if it closes the queue."""
@@ -230,13 +223,6 @@ class Offers:
                 at = max(answer.until, Instant(self._draft.now + SOON))
                 self.due = at if self.due is None else min(self.due, at)
         return self._reasons[key]
-
-    def elected(self, choice: Choice, starts: Request) -> list[Request]:
-        """Ask the elected exits about a start; return the waiting requests that changed by it."""
-        if not self._electing:
-            return []
-        draft = self._draft
-        return draft.follow(choice, draft.exits.elected(sight.seen(starts, draft), draft.view))
 
     # ------------------------------------------------------------ the end of the pass
 
@@ -280,7 +266,7 @@ class Offers:
         if not self.asking:
             return False
         rounds, site, again = dict[str, OfferRound](), self._draft.site, False
-        for name, walk in self._walks.items():
+        for name, walk in self.walks.items():
             since = self._rounds[name].since if name in self._rounds else site.changed
             if walk.cut:
                 refused = (each[:2] for each in self._refused)

@@ -11,19 +11,21 @@ from nqspy.core.fallback.reserve import ReserveStarts
 from nqspy.core.fallback.resume import HoldPEs
 from nqspy.core.gate.gate import Gate
 from nqspy.core.order.candidates import Candidates
-from nqspy.core.order.jobs import ClassCandidates, class_queues
-from nqspy.core.order.returning import ReturningCandidates, returning
+from nqspy.core.order.jobs import ClassCandidates, ReturningCandidates, class_queues, returning
 from nqspy.model.queues import Queue
 from nqspy.model.tree import set_words
 
 FILES = (
-    "block",
-    "reserve",
+    "reserve",  # none, limit, probable, contract
 )
-"""Files of this folder that declare a ``POLICY``."""
+"""Files of this folder that declare ``POLICIES``."""
 
-_LISTED: tuple[type[Skip], ...] = tuple(import_module(f"nqspy.core.fallback.{name}").POLICY for name in FILES)
-POLICIES: Mapping[str, type[Skip]] = {word: policy for policy in _LISTED for word in policy.words}
+POLICIES: Mapping[str, type[Skip]] = {
+    word: policy
+    for name in FILES
+    for policy in import_module(f"nqspy.core.fallback.{name}").POLICIES
+    for word in policy.words
+}
 set_words(Queue, "backfill", {word: policy.words[word] for word, policy in POLICIES.items()})
 
 

@@ -8,7 +8,7 @@ least. A job that would delay a reserved start of another queue waits. Only one 
 does not: the block is held against all. Where the seed is silent processors.md 4 decides: a job that limits
 hold is no bumper, and a job of a class that does not wait bumps none of equal class.
 
-The block is a promise (`model.promises`), so that a restart finds it.
+The block is a fact that is kept across passes (`model.promises`), so that a restart finds it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,14 +29,14 @@ from nqspy.core.classes import (
     undisturbed_until,
 )
 from nqspy.core.draft import Choice, Draft
-from nqspy.core.fallback.clearing import Tenant, can_be_cleared, cheapest, on_block, tenant
+from nqspy.core.fallback.clearing import can_be_cleared, cheapest, on_block, tenant
 from nqspy.core.fallback.policy import Skip
 from nqspy.core.feature import Feature
 from nqspy.core.gate.classes import ClassLimit, JobLimit, LargeLimit
 from nqspy.core.gate.gate import Gate
 from nqspy.core.order.candidates import Candidates
 from nqspy.core.order.jobs import ClassCandidates, WaitingJob
-from nqspy.core.placement.nearest import nearest
+from nqspy.core.placement.placements import nearest
 from nqspy.core.variants.sizes import sizes_of
 from nqspy.model import promises
 from nqspy.model.actions import Action, Resume, Suspend
@@ -68,13 +68,22 @@ class Preempt(Skip):
         self._draft, self._site, self._jobs = draft, gate.site, jobs
         self._domain = gate.room.board(jobs.queue.name).domain
         self._placement, self._table = nearest(self._domain), ClassTable(gate.site.settings)
-        self._holders, self._new = list(self._loaded()), set[Seq]()
+        leaving = (each for each in self._site.paused.values() if is_bumped(each) and not each.pes_released)
+        # Jobs that run and may be bumped, then those that are moving out.
+        holders = chain(draft.running(), leaving)
+        self._holders, self._new = [each for each in holders if each.queue in jobs.names], set[Seq]()
         self._class_limit = ClassLimit(gate.site)
         self._limits = (self._class_limit, JobLimit(gate.site), LargeLimit(gate.site))
-        for limit, holder in product(self._limits, [*self._holders, *self._ending()]):
+        # Limits of classes count the jobs that were asked to end and still hold their PEs; none is bumped.
+        ending = [
+            each
+            for each in self._site.started.values()
+            if each.ending and each.state is State.RUNNING and each.queue in jobs.names
+        ]
+        for limit, holder in product(self._limits, [*self._holders, *ending]):
             limit.add(holder)
-        self._promised = promises.made(gate.site, NAME).get(self._domain.name)
-        self._cleared_for = None if self._promised is None else self._promised["seq"]
+        self._former = promises.made(gate.site, NAME).get(self._domain.name)
+        self._cleared_for = None if self._former is None else self._former["seq"]
         self._stage: Literal["scheduled", "bumpers", "all"] = "scheduled"
         self._scheduled = set[int]()
         self._forced, self._refused = set[Seq](), dict[Seq, Reason]()
@@ -86,18 +95,6 @@ class Preempt(Skip):
     def _board(self) -> Board:
         """The board, without the block that is being cleared."""
         return self.gate.room.board(self.queue.name)
-
-    def _loaded(self) -> Iterator[Request]:
-        """Yield the jobs that run and may be bumped, then those that are moving out."""
-        leaving = (each for each in self._site.paused.values() if is_bumped(each) and not each.pes_released)
-        holders = chain(self._draft.running(), leaving)
-        return (each for each in holders if each.queue in self._jobs.names)
-
-    def _ending(self) -> Iterator[Request]:
-        """Yield the jobs that were asked to end and still hold their PEs. Limits of classes count them, and
-        no job bumps them."""
-        ending = (each for each in self._site.started.values() if each.ending)
-        return (each for each in ending if each.state is State.RUNNING and each.queue in self._jobs.names)
 
     # ------------------------------------------------------------ the rows to examine
 
@@ -122,7 +119,7 @@ class Preempt(Skip):
         of a higher class."""
         jobs, rows = self._jobs.jobs, list(self._jobs.jobs)
         first = next(filter(self._is_bumper, rows), None)
-        former = None if self._promised is None else self._promised["seq"]
+        former = None if self._former is None else self._former["seq"]
         if first is None:
             return
         rank = jobs[first].kind.priority
@@ -192,7 +189,10 @@ class Preempt(Skip):
         reason = self.gate.limit(ask, forced) or self._class_refuses(ask)
         returns = ask.state is State.SUSPENDED
         if reason is None and ask.spec.ask.pes > self._placement.room(self._board):
-            reason = _gave_way(ask) if returns else self.gate.room.lack(ask.queue, ask)
+            if returns:
+                reason = told(ReasonCode.NO_PES, NAME, ask.pause.text if ask.pause is not None else "")
+            else:
+                reason = self.gate.room.lack(ask.queue, ask)
         if reason or forced or returns or ask.seq == self._cleared_for:
             return reason
         return self.gate.reserved.delaying(ask)
@@ -257,10 +257,13 @@ class Preempt(Skip):
     def _block_for(self, least: Request) -> tuple[int, ...] | None:
         """Return the block that is cleared for a bumper: the former one if it can still be cleared, else the
         cheapest; None: there is none, or limits of classes refuse the bumper all the same."""
-        tenants = [self._tenant(holder, least) for holder in self._holders]
+        tenants, now, by_limit = [], self._draft.now, self._class_limit
+        for holder in self._holders:
+            gives = len(holder.pes) if by_limit.makes_room(holder, least) else 0
+            tenants.append(tenant(holder, least, self._table, now, gives, self._leaves(holder)))
         count, found = least.spec.ask.pes, None
-        if self._promised is not None and self._promised["seq"] == least.seq:
-            found = numbers(tuple(self._promised["pes"]))
+        if self._former is not None and self._former["seq"] == least.seq:
+            found = numbers(tuple(self._former["pes"]))
         if found is None or len(found) != count or not can_be_cleared(self._board, tenants, found):
             short = self._class_limit.excess(least)
             found = cheapest(self._board, tenants, count, self._placement.in_a_row, short)
@@ -272,11 +275,6 @@ class Preempt(Skip):
     def _leaves(self, holder: Request) -> bool:
         """True if a holder leaves its PEs already, or an earlier feature has it do so."""
         return holder.state is not State.RUNNING or holder.seq in self._draft.leaving
-
-    def _tenant(self, holder: Request, bumper: Request) -> Tenant:
-        """Return a holder as a bumper sees it."""
-        gives = len(holder.pes) if self._class_limit.makes_room(holder, bumper) else 0
-        return tenant(holder, bumper, self._table, self._draft.now, gives, self._leaves(holder))
 
     def _clear(self, bumper: WaitingJob, holders: Sequence[Request]) -> None:
         """Preempt a holder after its do-not-disturb time, and note when that of the others is over. While
@@ -298,11 +296,11 @@ class Preempt(Skip):
     # ------------------------------------------------------------ the end of the pass
 
     def finish(self) -> None:
-        """Promise the block, word the reasons of the jobs that wait, and say when they want another pass."""
+        """Keep the block as a fact, word the reasons of the jobs that wait, and set ``wake_at``."""
         draft, bumper = self._draft, self._bumper
-        promised = None if bumper is None else {"seq": bumper.request.seq, "pes": spans(self._block)}
-        if promised != self._promised:
-            draft.promise(self._domain.name, promised, by=NAME)
+        block = None if bumper is None else {"seq": bumper.request.seq, "pes": spans(self._block)}
+        if block != self._former:
+            draft.keep_fact(self._domain.name, block, by=NAME)
         waiting = self._jobs.unserved()
         for job in waiting:
             if (before := self._refused.get(seq := job.request.seq)) is not None:
@@ -319,11 +317,6 @@ class Preempt(Skip):
                 draft.closing.setdefault(queue.name, _BY_CLASS(f"queue {queue.name}"))
         self._dues += [due for job in waiting if (due := job.due()) is not None and due > draft.now]
         self.wake_at = min(self._dues, default=None)
-
-
-def _gave_way(job: Request) -> Reason:
-    """Return why a job that was bumped is not back."""
-    return told(ReasonCode.NO_PES, NAME, job.pause.text if job.pause is not None else "")
 
 
 # ---------------------------------------------------------------- the feature
@@ -380,10 +373,10 @@ def move_rank(site: Site, seq: Seq) -> int:
         return 0
     if request.pause is None:
         return 2 * table.of(request).priority + 1
-    promised = promises.made(site, NAME).get(site.domain_of(request.queue).name)
-    if not promised or set(request.pes).isdisjoint(numbers(tuple(promised["pes"]))):
+    block = promises.made(site, NAME).get(site.domain_of(request.queue).name)
+    if not block or set(request.pes).isdisjoint(numbers(tuple(block["pes"]))):
         return 0
-    bumper = site.requests.get(promised["seq"])
+    bumper = site.requests.get(block["seq"])
     return 0 if bumper is None else 2 * table.of(bumper).priority + 2
 
 

@@ -76,7 +76,7 @@ class HoldPEs(Skip):
         """Hold the free PEs for a candidate, unless it can never resume."""
         self._draft.keep_suspended(candidate, reason)
         if reason.code is not ReasonCode.NEVER:
-            self._draft.take(candidate, self.place(candidate))
+            self.gate.room.take(candidate.queue, self.place(candidate))
 
     def reopen(self, eligible: list[Request]) -> None:
         """Return None: each is examined once."""

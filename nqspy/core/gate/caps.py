@@ -134,14 +134,10 @@ class Caps(Rule):
         held = self._held[cap.group]
         values = cap.percent, cap.pes, self._site.pes(), held, asked
         if asked > cap.pes:
-            return (_NOT_NOW if self._is_raised(cap, asked) else _NEVER)(cap.who, *values)
+            by_shifts = values_by_shifts(self._site.settings.shifts.values(), f"group/{cap.group}/limit")
+            is_raised = any(each is None or asked <= capped_pes(each, self._site.pes()) for each in by_shifts)
+            return (_NOT_NOW if is_raised else _NEVER)(cap.who, *values)
         return _SHORT(cap.who, *values, held + asked - cap.pes)
-
-    def _is_raised(self, cap: Cap, asked: int) -> bool:
-        """True if a shift lets the group hold so many PEs."""
-        pes, shifts = self._site.pes(), self._site.settings.shifts.values()
-        raised = values_by_shifts(shifts, f"group/{cap.group}/limit")
-        return any(percent is None or asked <= capped_pes(percent, pes) for percent in raised)
 
     def _of_use(self, cap: Cap) -> Reason:
         used, until = _seconds(self._ledger.use(cap.group)), self._opens(cap)

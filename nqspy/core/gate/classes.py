@@ -1,15 +1,11 @@
 """Limits of job classes in one domain: PEs of the loaded jobs of a class, of all large jobs, and of one job
 (seed 000, "Job Scheduling Parameters")."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable
 
-import numpy as np
-
-from nqspy.core.classes import ClassTable, JobClass
-from nqspy.core.gate.rule import Mask, Rule
-from nqspy.model.columns import Columns
+from nqspy.core.classes import ClassTable
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
@@ -26,10 +22,8 @@ from nqspy.model.site import Site
 )
 
 
-class _ClassRule(Rule):
-    """A limit on PEs that counts the loaded jobs of one domain by class."""
-
-    shared = holds_forced = True
+class _ClassRule(ABC):
+    """A limit on PEs that counts the loaded jobs of one domain by class; no rule of the gate."""
 
     def __init__(self, site: Site) -> None:
         self._table = ClassTable(site.settings)
@@ -57,14 +51,13 @@ class _ClassRule(Rule):
         for holder in without:
             if self.counts(holder):
                 loaded[self._table.name(holder)] -= _pes(holder)
-        return self._judge(request, loaded)
-
-    def mask(self, queue: str, columns: Columns, *, ever: bool = False) -> Mask | None:
-        loaded = Counter[str]() if ever else self._loaded
-        rows = np.array([self._judge(job, loaded) is not None for job in columns.requests()], dtype=bool)
-        return rows if rows.any() else None
+        (who, most), pes = self.bound(request), _pes(request)
+        if most is None or (held := self.held(request, loaded)) + pes <= most:
+            return None
+        return _ABOVE(who, most, pes) if pes > most else _REACHED(who, most, held)
 
     def add(self, request: Request) -> None:
+        """Count a job as loaded from now on."""
         if self.counts(request):
             self._loaded[self._table.name(request)] += _pes(request)
 
@@ -73,12 +66,6 @@ class _ClassRule(Rule):
         if self.counts(job):
             left = sum(_pes(each) for each in holders if self.makes_room(each, job))
             self._loaded[self._table.name(job)] += max(0, _pes(job) - left)
-
-    def _judge(self, job: Request, loaded: Counter[str]) -> Reason | None:
-        who, most = self.bound(job)
-        if most is None or (held := self.held(job, loaded)) + _pes(job) <= most:
-            return None
-        return _ABOVE(who, most, _pes(job)) if _pes(job) > most else _REACHED(who, most, held)
 
 
 class ClassLimit(_ClassRule):
@@ -121,16 +108,16 @@ class LargeLimit(_ClassRule):
         return self._table.is_large(_pes(job))
 
     def held(self, job: Request, loaded: Counter[str]) -> int:
-        kind, named = self._table.of(job), self._table.named
-        return sum(pes for name, pes in loaded.items() if not _will_give_way(named(name), kind))
+        kind, held = self._table.of(job), 0
+        for name, pes in loaded.items():
+            lower = self._table.named(name)
+            bumps = kind.wait is not None and lower.preempted and lower.do_not_disturb is not None
+            if not (bumps and lower.priority < kind.priority):
+                held += pes
+        return held
 
     def makes_room(self, holder: Request, job: Request) -> bool:
         return self.counts(holder) and self._table.of(holder).priority == self._table.of(job).priority
-
-
-def _will_give_way(lower: JobClass, kind: JobClass) -> bool:
-    bumps = kind.wait is not None and lower.preempted and lower.do_not_disturb is not None
-    return bumps and lower.priority < kind.priority
 
 
 def _pes(job: Request) -> int:

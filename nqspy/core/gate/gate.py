@@ -6,14 +6,12 @@ from weakref import proxy
 
 from nqspy.core.asked import violation
 from nqspy.core.gate.arrays import ArrayLimit
-from nqspy.core.gate.broken import Health, Width
 from nqspy.core.gate.caps import Caps
-from nqspy.core.gate.drain import Drain
-from nqspy.core.gate.in_shifts import TOGETHER, judged
 from nqspy.core.gate.limits import ScopeLimits
 from nqspy.core.gate.reserved import Reservations
-from nqspy.core.gate.room import Room
+from nqspy.core.gate.room import Health, Room, Width
 from nqspy.core.gate.rule import IN_A_SHIFT, LESS, RAISED, CountLimit, Mask, Rule, any_of, gravest
+from nqspy.core.gate.shifts import TOGETHER, Drain, judged
 from nqspy.core.gate.units import FreeUnits
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant

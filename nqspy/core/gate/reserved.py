@@ -1,6 +1,6 @@
 """The rule `reserved`: a request may not delay a start that is reserved for another (time-ahead.md 1).
 
-What runs and what is reserved is laid out over time when it is first needed (`timeline.layout`). The pass
+What runs and what is reserved is put on a timeline when it is first needed (`timeline.timeline`). The pass
 adds its starts, and the reservations that it makes, moves or takes back; the action `Reserving` holds these.
 """
 
@@ -15,19 +15,19 @@ from nqspy.core.gate.rule import Claim, Mask, Rule
 from nqspy.core.gate.standing import StandingReservations
 from nqspy.core.placement.placements import size_of
 from nqspy.core.runtime import planned_walls
-from nqspy.core.timeline.layout import TimeLayout
 from nqspy.core.timeline.lengths import (
+    guarantees_times,
     hole_wanted,
     length_of,
     passing_walls,
     probable_length,
-    promises_times,
 )
 from nqspy.core.timeline.profile import FOREVER, Amount, Claims
 from nqspy.core.timeline.spans import spare_of
+from nqspy.core.timeline.timeline import Timeline
 from nqspy.core.variants import sizes as mold
 from nqspy.model.actions import Reserving, Start
-from nqspy.model.columns import Columns, Floats
+from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import MOMENT, Request, Reservation
@@ -47,35 +47,36 @@ _NEVER = "as things are it can never start"
 
 class Reservations(StandingReservations):
     """The reservations of one pass. ``early``: a request has started before its reserved time; ``leaving``:
-    requests that give way in the pass, ``returning``: suspended requests that it resumes."""
+    requests that give way in the pass, ``returning``: suspended requests that it resumes. ``passing``: the
+    requests started past a reservation without a time; ``until``: when those that fill a hole are ended."""
 
     def __init__(self, site: Site, now: Instant, rules: Rules) -> None:
         super().__init__(site, now)
         self._rules = rules
         self._started: list[Request] = []
-        self._laid_out: TimeLayout | None = None
+        self._known_timeline: Timeline | None = None
         self._kept_free: list[tuple[Request, int]] = []
         self._holes: dict[Seq, Instant] = {}
-        self._until: dict[Seq, Instant] = {}
-        self._passing: set[Seq] = set()
+        self.until: dict[Seq, Instant] = {}
+        self.passing: set[Seq] = set()
         self.early = False
         self.leaving: set[Seq] = set()
         self.returning: set[Seq] = set()
 
     @property
-    def _layout(self) -> TimeLayout:
-        """The layout of what is held and kept over time."""
-        if self._laid_out is None:
+    def _timeline(self) -> Timeline:
+        """What is held and kept over time."""
+        if self._known_timeline is None:
             parts = self._started, self.leaving, self.returning
-            self._laid_out = TimeLayout(self._site, self._now, self._claims_of, *parts)
+            self._known_timeline = Timeline(self._site, self._now, self._claims_of, *parts)
             for kept in self._kept_free:
-                self._laid_out.keep_free(*kept)
-        return self._laid_out
+                self._known_timeline.keep_free(*kept)
+        return self._known_timeline
 
     @property
     def resting(self) -> Collection[Seq]:
-        """Running requests that give way, as far as the layout counts what they hold as free."""
-        return self.leaving if self._laid_out is None else self._laid_out.leaving
+        """Running requests that give way, as far as the timeline counts what they hold as free."""
+        return self.leaving if self._known_timeline is None else self._known_timeline.leaving
 
     def _claims_of(self, request: Request, resting: bool) -> Iterator[Claim]:
         """Yield what the rules count of a request; ``resting``: of a suspended one."""
@@ -83,10 +84,10 @@ class Reservations(StandingReservations):
             if rule.counts_suspended or not resting:
                 yield from rule.claims(request)
 
-    def lay_out(self) -> None:
-        """Lay out at once what runs and what is reserved, as the site is about to change."""
+    def build_timeline(self) -> None:
+        """Build the timeline at once, as the site is about to change."""
         if self._site.reserved:
-            self._layout  # noqa: B018 - made by being asked for
+            self._timeline  # noqa: B018 - made by being asked for
 
     @property
     def is_moving(self) -> bool:
@@ -95,34 +96,34 @@ class Reservations(StandingReservations):
 
     def opened_beside(self, queue: str) -> int:
         """Return how often requests of other queues have given up a later reservation."""
-        if self._laid_out is None:
+        if self._known_timeline is None:
             return 0
-        return self._laid_out.opened.total() - self._laid_out.opened[queue]
+        return self._known_timeline.opened.total() - self._known_timeline.opened[queue]
 
     # ------------------------------------------------------------ which requests delay a reservation
 
     def _is_kept(self) -> bool:
         """True if something is kept for a reservation."""
-        return bool(self._site.reserved or (self._laid_out is not None and self._laid_out.kept))
+        return bool(self._site.reserved or (self._known_timeline is not None and self._known_timeline.kept))
 
     def delaying(self, request: Request) -> Reason | None:
         """Return the reservation that a request would delay; None: it delays none, or it lacks PEs in any
         case."""
         if not self._is_kept():
             return None
-        layout, domain = self._layout, self._site.domain_of(request.queue).name
-        if self._site.held_by(request) > layout.spans.idle.get(domain, 0):
+        timeline, domain = self._timeline, self._site.domain_of(request.queue).name
+        if self._site.held_by(request) > timeline.spans.idle.get(domain, 0):
             return None
         claims = self._wanted(request)
-        own = layout.spans.lift(request.seq)
+        own = timeline.spans.lift(request.seq)
         self._holes.pop(request.seq, None)
-        fits = layout.fits(request, claims, self.reservation_of(request)) or self._passes(request, claims)
+        fits = timeline.fits(request, claims, self.reservation_of(request)) or self._passes(request, claims)
         if own is not None:
-            layout.spans.keep(request.seq, own)
+            timeline.spans.keep(request.seq, own)
         return None if fits else self._reason(request, claims)
 
     def _reason(self, request: Request, claims: Claims) -> Reason | None:
-        first = self._layout.spans.first(request.seq, claims)
+        first = self._timeline.spans.first(request.seq, claims)
         if first is None:
             return None
         at, seq = first
@@ -137,12 +138,12 @@ class Reservations(StandingReservations):
         was reserved beside all reservations that are older."""
         reservation = self.reservation_of(request)
         is_due = reservation is not None and reservation.at is not None and reservation.at <= self._now
-        return self._layout.claims(request, not is_due and self._passes_untimed(request))
+        return self._timeline.claims(request, not is_due and self._passes_untimed(request))
 
     def _passes_untimed(self, request: Request) -> bool:
         """True if its start passes an older reservation without a time."""
         reservation = self.reservation_of(request)
-        return self._layout.spans.is_untimed_before(
+        return self._timeline.spans.is_untimed_before(
             None if reservation is None else (reservation.turn, request.seq)
         )
 
@@ -153,48 +154,46 @@ class Reservations(StandingReservations):
         if not self._is_kept():
             return None
         pes = "pes", self._site.domain_of(queue).name
-        if not self._layout.profile.has(pes):
+        if not self._timeline.profile.has(pes):
             return None
         rows = self._too_wide(queue, columns, pes)
         if own := self.rows(queue):
             rows[own] = not self.is_moving
-            rows[self.due_rows(queue)] = False
+            rows[[each.slot for each in self._all_due if each.queue == queue and each.slot >= 0]] = False
         return rows
 
     def _too_wide(self, queue: str, columns: Columns, pes: Amount) -> Mask:
         """Return the rows that ask for more PEs than are free for as long as they run."""
-        profile, amounts = self._layout.profile, [pes]
-        if self._layout.spans.has_untimed and profile.has(spare_of(pes)):
+        profile, amounts = self._timeline.profile, [pes]
+        if self._timeline.spans.has_untimed and profile.has(spare_of(pes)):
             amounts.append(spare_of(pes))
         rows: Mask = columns.pes > min(profile.free(each, self._now) for each in amounts)
         unsure = np.flatnonzero(~rows & (columns.pes > min(map(profile.least, amounts))))
         if len(unsure):
-            ends = self._now + self._walls(queue, columns, pes)[unsure]
+            if self._timeline.spans.has_untimed:
+                walls = planned_walls(self._site.settings, queue, columns.wall)
+            else:
+                walls = passing_walls(self._site, queue, columns, lambda: self._may_take_chances([pes]))
+            ends = self._now + walls[unsure]
             least = np.minimum.reduce([profile.least_until(each, ends) for each in amounts])
             rows[unsure] = columns.pes[unsure] > least
         return rows
-
-    def _walls(self, queue: str, columns: Columns, pes: Amount) -> Floats:
-        """Return how long the rows of a queue must find room at least."""
-        if self._layout.spans.has_untimed:
-            return planned_walls(self._site.settings, queue, columns.wall)
-        return passing_walls(self._site, queue, columns, lambda: self._may_take_chances([pes]))
 
     # ------------------------------------------------------------ by chance, by contract
 
     def _passes(self, request: Request, claims: Claims) -> bool:
         """True if it may start although its wall limit runs into a reservation."""
         queue = self._site.settings.queues.get(request.queue)
-        if self._layout.spans.has_untimed or queue is None:
+        if self._timeline.spans.has_untimed or queue is None:
             return False
         length = length_of(self._site, request)
         probable = probable_length(self._site, queue, request, length)
         if probable is not None:
-            return self._layout.profile.fits(claims, probable) and self._may_take_chances(claims)
+            return self._timeline.profile.fits(claims, probable) and self._may_take_chances(claims)
         wanted = hole_wanted(queue, request, length)
         if wanted is None:
             return False
-        end = self._layout.until(request, claims)
+        end = self._timeline.until(request, claims)
         if end >= FOREVER or end - self._now < wanted:
             return False
         self._holes[request.seq] = Instant(end)
@@ -202,14 +201,14 @@ class Reservations(StandingReservations):
 
     def _may_take_chances(self, amounts: Collection[object]) -> bool:
         """True if all that is kept of these amounts is kept for times that are not promised."""
-        kept = self._layout.kept.items()
+        kept = self._timeline.kept.items()
         found = ((seq, held.begin) for seq, held in kept if not held.claims.keys().isdisjoint(amounts))
         return not any(self._is_firm(self._site.requests[seq], begin) for seq, begin in found)
 
     def _is_firm(self, request: Request, begin: int) -> bool:
         """True if no request may take a chance at the cost of this one: its queue promises times, it could
         start now, or its time is not known or over. So it does not starve."""
-        if promises_times(self._site, request.queue) or begin in (self._now, FOREVER):
+        if guarantees_times(self._site, request.queue) or begin in (self._now, FOREVER):
             return True
         reservation = self.reservation_of(request)
         is_late = reservation is not None and bool(reservation.late)
@@ -222,25 +221,17 @@ class Reservations(StandingReservations):
         fits = hole is None or (action.until is not None and action.until <= hole)
         return fits and (action.passing or not self._passes_untimed(request))
 
-    def is_passing(self, seq: Seq) -> bool:
-        """True if a request that this pass starts passes a reservation without a time."""
-        return seq in self._passing
-
-    def hole_of(self, seq: Seq) -> Instant | None:
-        """Return when a request that this pass starts is ended as its hole ends; None: it fills no hole."""
-        return self._until.get(seq)
-
     # ------------------------------------------------------------ making and keeping reservations
 
     def reserve(self, request: Request) -> None:
         """Reserve the earliest start for a request, unless the reservation that it has is no later."""
-        layout, former = self._layout, None if request.seq in self._begun else request.reservation
-        layout.spans.lift(request.seq)
+        timeline, former = self._timeline, None if request.seq in self._begun else request.reservation
+        timeline.spans.lift(request.seq)
         pes = 0
         if request.spec.mold is not None:
             request = self._on_best_size(request, former)
             pes = request.spec.ask.pes
-        if not layout.profile.ever(layout.claims(request)):
+        if not timeline.profile.ever(timeline.claims(request)):
             return self.drop(request, _NEVER)
         at = self._earliest(request, former)
         is_same = former is not None and former.pes == pes
@@ -250,9 +241,9 @@ class Reservations(StandingReservations):
             return None
         turn = self._next_turn() if former is None else former.turn
         if former is None or former.at != at or not is_same:
-            self._change(request, Reservation(at, layout.awaited(at), turn=turn, pes=pes))
-            layout.opened[request.queue] += former is not None
-        return layout.put(request, at, turn)
+            self._change(request, Reservation(at, timeline.awaited(at), turn=turn, pes=pes))
+            timeline.opened[request.queue] += former is not None
+        return timeline.put(request, at, turn)
 
     def _on_best_size(self, request: Request, former: Reservation | None) -> Request:
         """Return a moldable request on the size on which it ends soonest and starts no later than reserved;
@@ -274,7 +265,7 @@ class Reservations(StandingReservations):
 
     def soonest(self, request: Request) -> tuple[Request, int] | None:
         """Return the size on which a moldable request ends soonest, and its start, no later than reserved."""
-        spans = self._layout.spans
+        spans = self._timeline.spans
         own = spans.lift(request.seq)
         found = self._soonest(request, self.reservation_of(request))
         if own is not None:
@@ -284,29 +275,26 @@ class Reservations(StandingReservations):
     def _earliest(self, request: Request, former: Reservation | None) -> Instant | None:
         """Return the first start that is possible; None: its time is unknown. A request that passes an older
         reservation without a time moves to an earlier start only if enough is spare."""
-        layout, at = self._layout, None if former is None else former.at
+        timeline, at = self._timeline, None if former is None else former.at
         passing = self._passes_untimed(request)
-        found = layout.earliest(request, layout.claims(request, passing), former)
+        found = timeline.earliest(request, timeline.claims(request, passing), former)
         if passing and at is not None and (found is None or found > at):
-            found = layout.earliest(request, layout.claims(request), former)
+            found = timeline.earliest(request, timeline.claims(request), former)
             found = None if found is None else max(found, at)
         return None if found is None else Instant(found)
 
     def _keep(self, request: Request, former: Reservation, at: Instant | None) -> None:
         """Keep a reservation. If it cannot be kept, keep room for the first start that is possible, and note
         the cause."""
-        if self._may_still_be_kept(request, former):
-            return self._layout.put(request, former.at, former.turn)
+        is_ahead = former.at is not None and former.at > self._now and not former.late
+        if is_ahead and not guarantees_times(self._site, request.queue):
+            # The requests that started past it by chance may still end in time.
+            return self._timeline.put(request, former.at, former.turn)
         reserved = former.at if former.at is not None else self._now
         is_late = at is None or max(at, self._now) > reserved + MOMENT
         if is_late and at != former.at and not former.late:
-            self._change(request, replace(former, late=self._layout.cause_of_delay(former.at)))
-        return self._layout.put(request, at, former.turn)
-
-    def _may_still_be_kept(self, request: Request, former: Reservation) -> bool:
-        """True if the requests that started past it by chance may still end in time."""
-        is_ahead = former.at is not None and former.at > self._now and not former.late
-        return is_ahead and not promises_times(self._site, request.queue)
+            self._change(request, replace(former, late=self._timeline.cause_of_delay(former.at)))
+        return self._timeline.put(request, at, former.turn)
 
     def _is_stopped_by(self, request: Request, start: int | None) -> bool:
         """True if a shift will have stopped its queue by that start: when it starts then is unknown."""
@@ -331,7 +319,7 @@ class Reservations(StandingReservations):
 
     def drop(self, request: Request, cause: str) -> None:
         """Take back the reservation of a request."""
-        self._layout.give_up(request)
+        self._timeline.give_up(request)
         if request.reservation is not None:
             self._change(request, None, cause)
             self._gave_up = True
@@ -350,7 +338,7 @@ class Reservations(StandingReservations):
                 elif broken and (why := resource_health.keeping(site, request)) is not None:
                     self.drop(request, why.text)
         self._gave_up = False  # this pass has not examined the others yet
-        for name in {request.queue for request in self._all_due()} & site.settings.queues.keys():
+        for name in {request.queue for request in self._all_due} & site.settings.queues.keys():
             if not site.settings.queues[name].started:
                 self.note_late(name, f"queue {name} is stopped")
 
@@ -367,35 +355,35 @@ class Reservations(StandingReservations):
         hole = None if forced else self._holes.get(request.seq, self._holes.get(of.seq))
         former = of.reservation
         self.early = self.early or (former is not None and (former.at is None or former.at > self._now))
-        if self._laid_out is None and not self._site.reserved:
+        if self._known_timeline is None and not self._site.reserved:
             self._started.append(request)
             return
         if passing := self._passes_untimed(of):
-            self._passing.add(request.seq)
-        self._layout.give_up(of)
+            self.passing.add(request.seq)
+        self._timeline.give_up(of)
         self._begin(of)
         end = self._now + length_of(self._site, request)
         if hole is not None:
-            self._until[request.seq] = hole
+            self.until[request.seq] = hole
             end = min(end, hole)
-        layout = self._layout
-        fits = layout.profile.fits(layout.claims(request), end - self._now)
-        layout.take(request, end, passing)
+        timeline = self._timeline
+        fits = timeline.profile.fits(timeline.claims(request), end - self._now)
+        timeline.take(request, end, passing)
         if not fits:  # it is forced, or a block was cleared for it: others may have to be kept elsewhere
-            kept = [self._site.requests[seq] for seq in layout.kept]
-            layout.place_over(replace(each, reservation=self.reservation_of(each)) for each in kept)
+            kept = [self._site.requests[seq] for seq in timeline.kept]
+            timeline.place_over(replace(each, reservation=self.reservation_of(each)) for each in kept)
 
     def resume(self, request: Request) -> None:
         """Note that a suspended request goes on."""
         self.returning.add(request.seq)
-        if self._laid_out is not None and request.pes_released:
-            self._laid_out.resume(request)
+        if self._known_timeline is not None and request.pes_released:
+            self._known_timeline.resume(request)
 
     def keep_free(self, candidate: Request, pes: int) -> None:
         """Note that so many PEs, free or about to be, are kept for a candidate that waits for more."""
         self._kept_free.append((candidate, pes))
-        if self._laid_out is not None:
-            self._laid_out.keep_free(candidate, pes)
+        if self._known_timeline is not None:
+            self._known_timeline.keep_free(candidate, pes)
 
     def made_before_start(self) -> Reserving | None:
         """Return the changes so far as an action, if the next start may rest on one that left something."""

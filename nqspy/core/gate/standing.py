@@ -1,8 +1,9 @@
 """Reservations of a site, as a pass begins and with the changes that the pass makes."""
 
 from collections import Counter
+from functools import cached_property
 
-from nqspy.core.timeline.layout import time_of, turn_of
+from nqspy.core.timeline.timeline import time_of, turn_of
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import MOMENT, Request, Reservation
 from nqspy.model.site import Site
@@ -16,8 +17,6 @@ class StandingReservations:
     def __init__(self, site: Site, now: Instant) -> None:
         self._site, self._now = site, now
         self._begun: set[Seq] = set()
-        self._by_queue: dict[str, list[Request]] | None = None
-        self._due: list[Request] | None = None
         self._last_turn: int | None = None
         self._more = Counter[str]()
         self._gave_up = self.go_on = False
@@ -53,15 +52,13 @@ class StandingReservations:
 
     # ------------------------------------------------------------ as the pass begins
 
-    @property
+    @cached_property
     def _as_found(self) -> dict[str, list[Request]]:
         """Requests of each queue that have a reservation as the pass begins."""
-        if self._by_queue is None:
-            self._by_queue = {}
-            for seq in self._site.reserved:
-                request = self._site.requests[seq]
-                self._by_queue.setdefault(request.queue, []).append(request)
-        return self._by_queue
+        by_queue: dict[str, list[Request]] = {}
+        for request in map(self._site.requests.__getitem__, self._site.reserved):
+            by_queue.setdefault(request.queue, []).append(request)
+        return by_queue
 
     def rows(self, queue: str) -> list[int]:
         """Return the rows of a queue's columns that have a reservation as the pass begins."""
@@ -72,20 +69,15 @@ class StandingReservations:
         begun = self._begun
         return [r.slot for r in self._as_found.get(queue, ()) if r.slot >= 0 and r.seq not in begun]
 
+    @cached_property
     def _all_due(self) -> list[Request]:
-        """Return the requests with a reserved time that has come as the pass begins, the earliest first."""
-        if self._due is None:
-            requests = map(self._site.requests.__getitem__, self._site.reserved)
-            self._due = sorted((each for each in requests if time_of(each) <= self._now), key=time_of)
-        return self._due
-
-    def due_rows(self, queue: str) -> list[int]:
-        """Return the rows of those of one queue."""
-        return [each.slot for each in self._all_due() if each.queue == queue and each.slot >= 0]
+        """Requests with a reserved time that has come as the pass begins, the earliest first."""
+        requests = map(self._site.requests.__getitem__, self._site.reserved)
+        return sorted((each for each in requests if time_of(each) <= self._now), key=time_of)
 
     def due(self, queue: str) -> list[Request]:
         """Return those of one queue that have not used their reservation: an array uses it with one index."""
-        return [r for r in self._all_due() if r.queue == queue and r.slot >= 0 and r.seq not in self._begun]
+        return [r for r in self._all_due if r.queue == queue and r.slot >= 0 and r.seq not in self._begun]
 
     def is_due(self, request: Request) -> bool:
         """True if the time has come that was reserved as the pass began, and it has not been used."""

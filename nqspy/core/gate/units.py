@@ -181,14 +181,10 @@ class UnitLimit(ScopeLimit):
         word, of = f"{'global ' * everywhere}{unit}{self.word}", None if everywhere else self._who
         if asked <= most:
             return _LIMITED(self._who, word, most, of, left, name, asked)
-        kind = _TOO_MANY_NOW if self._is_raised(unit, asked) else _TOO_MANY_LIMITED
+        by_shifts = values_by_shifts(self._site.settings.shifts.values(), path_of(self._who, self.setting))
+        is_raised = any(asked <= amounts(given or ()).get(unit, asked) for given in by_shifts)
+        kind = _TOO_MANY_NOW if is_raised else _TOO_MANY_LIMITED
         return kind(self._who, word, most, of, asked)
-
-    def _is_raised(self, unit: str, asked: int) -> bool:
-        """True if a shift lets so many units of a consumable be held."""
-        shifts = self._site.settings.shifts.values()
-        raised = values_by_shifts(shifts, path_of(self._who, self.setting))
-        return any(allow(given, [(unit, asked)]) for given in raised)
 
 
 class UserUnitLimit(UnitLimit):
@@ -204,12 +200,6 @@ class GroupUnitLimit(UnitLimit):
 
 
 LIMITS = (UnitLimit, UserUnitLimit, GroupUnitLimit)
-
-
-def allow(given: Iterable[str] | None, asked: Iterable[tuple[str, int]]) -> bool:
-    """True if limits ``("gpu=2", "matlab=1")`` (None: no limits) allow a request for so many units."""
-    most = amounts(given or ())
-    return all(count <= most.get(name, count) for name, count in asked)
 
 
 def amounts(given: Iterable[str]) -> dict[str, int]:

@@ -12,13 +12,10 @@ from nqspy.core import alike
 from nqspy.core.draft import Draft
 from nqspy.core.gate.gate import Gate, Which
 from nqspy.core.gate.rule import Mask
-from nqspy.core.order import firsts
-from nqspy.core.order.firsts import NEVER
-from nqspy.core.order.order import CandidateOrder
+from nqspy.core.order.order import CandidateOrder, Sjf
 from nqspy.core.order.orders import ORDERS
 from nqspy.core.order.own_priority import behind_their_own
 from nqspy.core.order.shares import Shares
-from nqspy.core.order.sjf import Sjf
 from nqspy.model.columns import Columns, Floats, Ints, turn_of
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reach
@@ -26,6 +23,10 @@ from nqspy.model.requests import Request
 
 LAST = np.iinfo(np.int64).max
 """A date after all others."""
+NEVER = float("-inf")
+"""The score of a removed row."""
+_SAMPLE = 16
+"""Sampling stride for estimating the cut-off score."""
 NEXT = 2
 """Rank of ``schedule request next``: ahead of all others, under the limits. 1 is *first* (of its queue)."""
 
@@ -197,7 +198,7 @@ class Candidates:
     def _first(self, rows: Ints) -> int:
         for key in (self._dates, self._turn, self.columns.seq):
             if len(rows) > 1:
-                rows = firsts.least(rows, key)
+                rows = _least(rows, key)
         return rows.item()
 
     def in_order(self, rows: Sequence[int] | None = None, most: int | None = None) -> list[int]:
@@ -208,7 +209,7 @@ class Candidates:
         if rows is not None:
             those = np.array(sorted(rows), dtype=np.int64)
         else:
-            guess = None if most is None else firsts.guess(np.where(self._left, score, NEVER), most)
+            guess = None if most is None else _guess(np.where(self._left, score, NEVER), most)
             those = (self._left if guess is None else self._left & (score >= guess)).nonzero()[0]
             if guess is not None and len(those) < (most or 0):
                 those = self._left.nonzero()[0]
@@ -268,3 +269,20 @@ class Candidates:
     def ahead(self) -> int:
         """The number of examined rows that wait still."""
         return self.examined - sum(each.request.queue == self.queue.name for each in self._draft.chosen)
+
+
+def _guess(score: Floats, most: int) -> float | None:
+    """Return a score that by a sample somewhat more than ``most`` rows reach; None: there are too few
+    rows."""
+    sample = score[::_SAMPLE]
+    rank = 2 * most // _SAMPLE + _SAMPLE
+    if rank >= len(sample):
+        return None
+    return max(float(np.partition(sample, len(sample) - rank)[len(sample) - rank]), -1.0)
+
+
+def _least(rows: Ints, key: Floats | Ints) -> Ints:
+    """Return the rows of these that have the least value."""
+    values = key[rows]
+    equal: Ints = rows[values == values.item(values.argmin())]
+    return equal

@@ -8,15 +8,11 @@ from nqspy.model.queues import Queue
 from nqspy.model.tree import set_words
 
 FILES = (
-    "priority",
-    "fcfs",
-    "sjf",
-    "by_class",
+    "order",  # priority, fcfs, sjf, class
 )
-"""Files of this folder that declare an ``ORDER``."""
+"""Files of this folder that declare ``ORDERS``."""
 
-_LISTED: tuple[type[CandidateOrder], ...] = tuple(
-    import_module(f"nqspy.core.order.{name}").ORDER for name in FILES
-)
-ORDERS: Mapping[str, type[CandidateOrder]] = {order.word: order for order in _LISTED}
-set_words(Queue, "order", {word: order.means for word, order in ORDERS.items()})
+ORDERS: Mapping[str, type[CandidateOrder]] = {
+    each.word: each for name in FILES for each in import_module(f"nqspy.core.order.{name}").ORDERS
+}
+set_words(Queue, "order", {word: each.means for word, each in ORDERS.items()})

@@ -12,7 +12,7 @@ from nqspy.core.order.candidates import NEXT, Candidates
 from nqspy.core.order.factors import FactorTerms
 from nqspy.core.order.shares import Shares
 from nqspy.core.startable import gate_of
-from nqspy.core.timeline.layout import time_of, turn_of
+from nqspy.core.timeline.timeline import time_of, turn_of
 from nqspy.model.columns import Floats, Ints
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Request, Used
@@ -170,7 +170,7 @@ class _Run:
         self._gate.count(request)
         line.refresh()
         if self._electing:
-            changed = draft.follow(choice, draft.exits.elected(sight.seen(request, draft), draft.view))
+            changed = sight.elected(draft, choice, request)
             if any(each.queue == line.queue.name for each in changed):
                 line.sort_again()
             self._redated += len(changed)

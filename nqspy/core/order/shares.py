@@ -14,6 +14,7 @@ import numpy as np
 
 from nqspy.core.draft import Draft
 from nqspy.core.gate.rule import Mask
+from nqspy.core.sight import view_of
 from nqspy.model.columns import Columns, Floats, Ints
 from nqspy.shares import Many, balance_of
 
@@ -33,9 +34,9 @@ def shrpris(draft: Draft, domain: str, pairs: Sequence[tuple[str, str]]) -> list
 def _ask(draft: Draft, domain: str, pairs: Sequence[tuple[str, str]]) -> list[float]:
     draft.asked = domain
     if not draft.exits.has("shrpri"):
-        stocks = draft.stocks_of(domain)
+        stocks = draft.ledger_of(domain).stocks
         return [stocks.value(*pair) for pair in pairs]
-    answers = draft.exits.shrpris(pairs, draft.view)
+    answers = draft.exits.shrpris(pairs, view_of(draft))
     if _are_sound(answers):  # as nearly always
         return answers
     # Many answers are equal: those of a group, or those of no exit at all.
@@ -45,7 +46,7 @@ def _ask(draft: Draft, domain: str, pairs: Sequence[tuple[str, str]]) -> list[fl
     }
     if len(sound) == len(different):
         return list(map(sound.__getitem__, answers))
-    stocks = draft.stocks_of(domain)
+    stocks = draft.ledger_of(domain).stocks
     return [
         sound[value] if value in sound else stocks.value(*pair)
         for pair, value in zip(pairs, answers, strict=True)
@@ -70,7 +71,8 @@ class Shares:
         self._present, self._keys = self._pairs.numbers, self._pairs.keys
         self._values: Floats | None = None
         self._of = 0
-        self._stock = None if draft.exits.has("shrpri") else Many(draft.stocks_of(self._domain), self._pairs)
+        stocks = None if draft.exits.has("shrpri") else draft.ledger_of(self._domain).stocks
+        self._stock = None if stocks is None else Many(stocks, self._pairs)
         self.frozen = False
         self._counts = self._waiting.copy()
         self._blocked: Mask | None = None

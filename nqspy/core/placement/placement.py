@@ -1,10 +1,12 @@
-"""A placement: which of a domain's free PEs a request gets (``set domain D placement=...``)."""
+"""The placements: which of a domain's free PEs a request gets (``set domain D placement=...``)."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
-from nqspy.model.board import Board
+import numpy as np
+
+from nqspy.model.board import Board, blocks
 
 
 class Placement(ABC):
@@ -29,3 +31,72 @@ class Placement(ABC):
     def again(self, board: Board, count: int, own: Sequence[int]) -> Sequence[int]:
         """Return up to ``count`` PEs for a request that had so many before, its ``own`` open ones first."""
         return [*own, *(pe for pe in board.open().tolist() if pe not in own)][:count]
+
+
+class Lowest(Placement):
+    """The PEs with the lowest numbers."""
+
+    word, means = "lowest", "the lowest numbers"
+
+    def pick(self, board: Board, count: int) -> tuple[int, ...]:
+        return board.lowest(count)
+
+
+class Contiguous(Placement):
+    """The beginning of the smallest block that is large enough, so that large blocks stay whole; of equal
+    ones the first."""
+
+    word, means = "contiguous", "numbers without a gap, from the smallest block that has enough"
+    in_a_row = True
+
+    def room(self, board: Board) -> int:
+        """Return the size of the largest block."""
+        return int(blocks(board.open())[1].max(initial=0))
+
+    def pick(self, board: Board, count: int) -> tuple[int, ...]:
+        first, sizes = blocks(board.open())
+        best = int(np.where(sizes < count, np.iinfo(np.int64).max, sizes).argmin())
+        return tuple(range(int(first[best]), int(first[best]) + count))
+
+    def again(self, board: Board, count: int, own: Sequence[int]) -> Sequence[int]:
+        """Return its own PEs if all are open, else another block; if there is none, its own that are open."""
+        return own if len(own) == count or self.room(board) < count else self.pick(board, count)
+
+
+class FirstBlock(Contiguous):
+    """The beginning of the first block that is large enough: nearest to PE 0."""
+
+    def pick(self, board: Board, count: int) -> tuple[int, ...]:
+        first, sizes = blocks(board.open())
+        begin = int(first[int((sizes >= count).argmax())])
+        return tuple(range(begin, begin + count))
+
+
+class MostPacked(Placement):
+    """PEs with the most holders, as far as the depth of the domain allows, then those of the smallest blocks,
+    so that large blocks stay whole."""
+
+    word, means = "most_packed", "those that most requests hold already, then those of the smallest blocks"
+
+    def pick(self, board: Board, count: int) -> tuple[int, ...]:
+        pes = board.open()
+        sizes = blocks(pes)[1]
+        order = np.lexsort((pes, np.repeat(sizes, sizes), -board.held[pes]))
+        return tuple(sorted(pes[order[:count]].tolist()))
+
+
+class Nothing(Placement):
+    """No PEs: in a command domain requests hold none, and each may ask for as many as the machine has."""
+
+    def room(self, board: Board) -> int:
+        """Return how many PEs the machine has."""
+        return len(board.held)
+
+    def pick(self, board: Board, count: int) -> tuple[int, ...]:
+        return ()
+
+    def again(self, board: Board, count: int, own: Sequence[int]) -> Sequence[int]:
+        return ()
+
+
+PLACEMENTS = (Lowest(), Contiguous(), MostPacked())

@@ -3,31 +3,33 @@
 from collections.abc import Mapping
 from importlib import import_module
 
-from nqspy.core.placement.nothing import Nothing
-from nqspy.core.placement.placement import Placement
+from nqspy.core.placement.placement import FirstBlock, Lowest, Nothing, Placement
 from nqspy.model.board import blocks
 from nqspy.model.domains import Domain
 from nqspy.model.site import Site
 from nqspy.model.tree import set_words
 
 FILES = (
-    "lowest",
-    "contiguous",
-    "most_packed",
+    "placement",  # lowest, contiguous, most_packed
 )
-"""Files of this folder that declare a ``PLACEMENT``."""
+"""Files of this folder that declare ``PLACEMENTS``."""
 
-_LISTED: tuple[Placement, ...] = tuple(
-    import_module(f"nqspy.core.placement.{name}").PLACEMENT for name in FILES
-)
-PLACEMENTS: Mapping[str, Placement] = {placement.word: placement for placement in _LISTED}
-_NOTHING = Nothing()
-set_words(Domain, "placement", {placement.word: placement.means for placement in _LISTED})
+PLACEMENTS: Mapping[str, Placement] = {
+    each.word: each for name in FILES for each in import_module(f"nqspy.core.placement.{name}").PLACEMENTS
+}
+set_words(Domain, "placement", {word: each.means for word, each in PLACEMENTS.items()})
+_NOTHING, _FIRST_BLOCK, _LOWEST = Nothing(), FirstBlock(), Lowest()
 
 
 def placement_of(domain: Domain) -> Placement:
     """Return the placement of a domain's requests."""
     return _NOTHING if domain.is_command else PLACEMENTS[domain.placement]
+
+
+def nearest(domain: Domain) -> Placement:
+    """Return the placement of jobs that are scheduled by class (seed 000): nearest to PE 0, in a row where
+    that of the domain's other requests is."""
+    return _FIRST_BLOCK if PLACEMENTS[domain.placement].in_a_row else _LOWEST
 
 
 def size_of(site: Site, queue: str) -> int:

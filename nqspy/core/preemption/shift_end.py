@@ -1,7 +1,7 @@
 """Spill: a request that runs in a queue that the shift in force has stopped is suspended or requeued, as the
 shift is set (``set shift day spill=...``). It goes on when the queue is started again.
 
-``drain``, which holds requests before the shift, is a rule of the gate (`gate.drain`).
+``drain``, which holds requests before the shift, is a rule of the gate (`gate.shifts`).
 """
 
 from nqspy.core.draft import Draft

@@ -63,7 +63,7 @@ def _stop_of(site: Site, request: Request) -> UpcomingStop | None:
 # ---------------------------------------------------------------- past a reservation
 
 
-def promises_times(site: Site, queue: str) -> bool:
+def guarantees_times(site: Site, queue: str) -> bool:
     """True if the times that a queue reserves are kept by all; with ``probable`` they are not sure."""
     found = site.settings.queues.get(queue)
     return found is None or found.backfill != "probable"

@@ -3,7 +3,7 @@
 A pass may go on with the spans of an earlier pass (`Site.memos`): nothing but submissions has happened since,
 and nothing that they hold has begun or ended.
 
-A reservation without a time waits for something that has no known end. Its claims are not laid out over time:
+A reservation without a time waits for something that has no known end. Its claims are not spread over time:
 whenever that ends, they must be free. *Spare* is an amount of its own in the profile: what they would leave
 if everything without a known end had ended. Each request that passes such a reservation, or has a time
 reserved behind it, holds spare amounts for as long as it runs. So all of these together leave enough. A
@@ -153,4 +153,4 @@ def _shifts(site: Site) -> tuple[object, object]:
     return dict(site.upcoming_stops), dict(site.closings)
 
 
-_NAME = "layout"
+_NAME = "timeline"

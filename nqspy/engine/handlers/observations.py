@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from nqspy.core import over_asking
+from nqspy.core import runtime
 from nqspy.engine.handlers import strays
 from nqspy.engine.handlers.context import Transaction
 from nqspy.model import events as ev
@@ -184,7 +184,7 @@ def _hint(tx: Transaction, request: Request, ending: Ending) -> str:
     if not _end(ending).ok:
         return ""
     site, limit = tx.site, finite(request.spec.ask.wall)
-    said = over_asking.hint(site.settings, site.lifetimes, key_of(request), limit)
+    said = runtime.hint_on_wall(site.settings, site.lifetimes, key_of(request), limit)
     return f". Of its wall limit: {said}" if said else ""
 
 

@@ -8,8 +8,8 @@ from nqspy.core import Gate, refusal_of
 from nqspy.core.asked import too_wide
 from nqspy.core.classes import CLASSES, objection, too_large
 from nqspy.core.consumables import check_wanted
-from nqspy.core.limits_of_submission import destination
 from nqspy.core.resource_health import check_needs
+from nqspy.core.route import destination
 from nqspy.model import indices
 from nqspy.model.arrays import ArraySpec
 from nqspy.model.errors import BadValue, Refusal

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from nqspy.core.consumables import resolved
-from nqspy.core.limits_of_submission import ask_submit
+from nqspy.core.route import ask_submit
 from nqspy.engine.handlers import depend
 from nqspy.engine.handlers.advice import advice
 from nqspy.engine.handlers.changed import by_exit, changed

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from nqspy.core.limits_of_submission import ask_submit
+from nqspy.core.route import ask_submit
 from nqspy.engine.handlers.changed import changed
 from nqspy.engine.handlers.spec import check_limits, routed
 from nqspy.model import events as ev

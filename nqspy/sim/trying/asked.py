@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from msgspec import Struct, field
 
 from nqspy.core.draft import Draft
-from nqspy.core.limits_of_submission import ask_submit, destination
-from nqspy.core.sight import seen
+from nqspy.core.route import ask_submit, destination
+from nqspy.core.sight import seen, view_of
 from nqspy.engine.look_ahead import Spent
 from nqspy.model.ids import Seq
 from nqspy.model.requests import STARTED, Request, Spec
@@ -57,7 +57,7 @@ def _selected(
             if spent() >= 1:
                 return
             request = seen(twin.requests[seq], draft)
-            answer = exits.jobselect(request, draft.view)
+            answer = exits.jobselect(request, view_of(draft))
             draft.offered[queue].append((request, answer))
             yield seq, RULES if answer is None else _said(answer)
             if exits.failures():

@@ -1,4 +1,4 @@
-"""Running requests and reservations, laid out over time for one pass (time-ahead.md 1).
+"""Running requests and reservations, on a timeline for one pass (time-ahead.md 1).
 
 Each request is expected to run as long as it may (`runtime.planned_wall`). A request that runs without a wall
 limit has no known end: a reservation behind it has no time (`spans`). A request in a queue that a shift has
@@ -38,7 +38,7 @@ def time_of(request: Request) -> int:
     return FOREVER if kept is None or kept.at is None else kept.at
 
 
-class TimeLayout:
+class Timeline:
     """Amounts that a site holds and keeps over time; the pass adds its starts and reservations. Requests of a
     command domain hold no PEs, so no PEs of that domain are counted.
 
@@ -70,7 +70,7 @@ class TimeLayout:
     # ------------------------------------------------------------ as the pass begins
 
     def _fill(self, started: Sequence[Request]) -> int:
-        """Lay out what runs and what is reserved; return the instant until which that holds."""
+        """Put on the timeline what runs and what is reserved; return the instant until which that holds."""
         site, now = self._site, self._now
         domains = [name for name in site.domains() if not site.domain(name).is_command]
         slots: Claims = {("pes", name): site.board(name).slots() for name in domains}
@@ -224,19 +224,16 @@ class TimeLayout:
 
     def fits(self, request: Request, claims: Claims, kept: Reservation | None) -> bool:
         """True if a request with these claims may run from now on; ``kept``: the reservation that it has."""
-        length = self._room_for(request, kept)
+        length = length_of(self._site, request)
+        late = 0 if kept is None or kept.at is None else self._now - kept.at
+        if 0 < late <= self._moment and length < FOREVER:
+            # Room was reserved from a moment ago on, so a reservation at the end of that does not delay it.
+            length = max(1, length - late)
         if not self.profile.fits(claims, length):
             return False
         if not is_suspended(self._site, request, self._now, self._now + length):
             return True
         return self.profile.fits(self._kept_on(request, claims), FOREVER)
-
-    def _room_for(self, request: Request, kept: Reservation | None) -> int:
-        """Return how long a request must find room. If its time came a moment ago, room was reserved
-        from then on, so a reservation at the end of that does not delay it."""
-        length = length_of(self._site, request)
-        late = 0 if kept is None or kept.at is None else self._now - kept.at
-        return max(1, length - late) if 0 < late <= self._moment and length < FOREVER else length
 
     def _a_moment_late(self, claims: Claims, length: int, at: int) -> int | None:
         """Return the first start that is at most a moment later than reserved. There is room up to the end
@@ -272,7 +269,7 @@ class TimeLayout:
 
     def place_over(self, requests: Iterable[Request]) -> None:
         """Keep room anew for those of these requests with a reserved time that has come or cannot be kept,
-        each from the first start that is possible. They have no other place in the layout."""
+        each from the first start that is possible. They have no other place in the timeline."""
         over = sorted(filter(self._is_over, requests), key=_due_first)
         for request in over:
             self.spans.lift(request.seq)

@@ -1,20 +1,29 @@
-"""Limits with the values that shifts give them: a request above a limit waits for a shift only if a shift
-lets it start with all its limits together."""
+"""Shifts at the gate. A request above a limit waits for a shift only if a shift lets it start with all its
+limits together. A shift that stops a queue may want nothing to run by then (``spill=drain``)."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
 from typing import Any
 
+import numpy as np
 from msgspec import Struct
 
 from nqspy.core.gate.limits import LIMITS, scopes_of
-from nqspy.core.gate.rule import IN_A_SHIFT, ScopeLimit, is_set, path_of
+from nqspy.core.gate.rule import IN_A_SHIFT, INFINITE, Mask, Rule, ScopeLimit, is_set, path_of
+from nqspy.core.runtime import wall_limit
+from nqspy.model.columns import Columns
+from nqspy.model.ids import Instant
 from nqspy.model.people import capped_pes, lineage
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
-from nqspy.model.requests import Request
+from nqspy.model.requests import Ask, Request
 from nqspy.model.site import Site
 
+(_TOO_LONG,) = reason_kinds(
+    ReasonCode.SHIFT,
+    too_long="its wall limit of {asked:time} goes beyond {clock}, when {who} stops queue {queue}; "
+    "it may start after that, or with a shorter limit",
+)
 TOGETHER = "one shift must raise all limits that it exceeds, or it must ask for less"
 """Remedy if shifts raise limits of a request, and none of them lets it start."""
 (_NOT_TOGETHER,) = reason_kinds(
@@ -79,3 +88,27 @@ def _allows(limit: type[ScopeLimit], site: Site, who: str, request: Request, val
     """True if a limit with this value lets a request start when nothing runs."""
     rule = limit.of(site, who, value) if is_set(value) else None
     return rule is None or rule.refuses(request) is None
+
+
+class Drain(Rule):
+    """The time that is left before a queue is stopped; a request without any wall limit is let through."""
+
+    holds_forced = counts_suspended = True  # what has begun may go on
+
+    def __init__(self, site: Site, queue: str, now: Instant) -> None:
+        self._site, self._queue, self._closing = site, queue, site.upcoming_stops[queue]
+        self._left = self._closing.at - now
+
+    def refuses(self, request: Request) -> Reason | None:
+        asked, closing = wall_limit(self._site.settings, request.queue, request.spec.ask), self._closing
+        if asked is None or asked <= self._left:
+            return None
+        return _TOO_LONG(f"shift {closing.shift}", asked, closing.clock, self._queue, until=closing.at)
+
+    def mask(self, queue: str, columns: Columns, *, ever: bool = False) -> Mask | None:
+        if columns.most("wall") <= self._left:
+            return None
+        default = wall_limit(self._site.settings, queue, Ask())
+        walls = np.where(columns.wall == INFINITE, -INFINITE if default is None else default, columns.wall)
+        above: Mask = walls > self._left
+        return above
