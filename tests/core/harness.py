@@ -26,7 +26,8 @@ from nqspy.engine.enact import decided, enact
 from nqspy.engine.lifecycle import apply
 from nqspy.model import actions as ac
 from nqspy.model import events as ev
-from nqspy.model.ids import Instant, Seq
+from nqspy.model.arrays import ArraySpec
+from nqspy.model.ids import Instant, Seq, array_key
 from nqspy.model.queues import Complex, Queue
 from nqspy.model.reasons import Reason
 from nqspy.model.requests import Ask, Request, Spec, Used
@@ -246,21 +247,40 @@ class House:
             seqs.append(seq)
         return seqs
 
+    def array(self, line: str, last: int, queue: str | None = None) -> Seq:
+        """Submit an array of the indices 1 to ``last``, each as this line says."""
+        owner, *words = shlex.split(line)
+        where = queue or self._last_queue
+        spec = spec_of(owner, **dict(word.split("=", 1) for word in words))
+        array = Seq(array_key(self.site.next_seq))
+        made = replace(spec, queue=where, array=ArraySpec(((1, last, 1),)))
+        self._event(ev.Submitted(array, made, where, "queued"))
+        return array
+
+    def run(self, *lines: str, **more: Any) -> list[Seq]:
+        """Submit requests, and go through a pass."""
+        seqs = self.submit(*lines, **more)
+        self.go()
+        return seqs
+
     def request(self, seq: Seq) -> Request:
         """A request that has not ended."""
         return self.site.requests[seq]
 
-    def hold(self, *seqs: Seq) -> None:
+    def hold(self, *seqs: Seq) -> "House":
         """Holds waiting requests."""
         self._event(ev.Held(seqs, "u", "anne"))
+        return self
 
-    def release(self, *seqs: Seq) -> None:
+    def release(self, *seqs: Seq) -> "House":
         """Takes holds off."""
         self._event(ev.Released(seqs, "u", "anne"))
+        return self
 
-    def schedule(self, seq: Seq, word: str) -> None:
+    def schedule(self, seq: Seq, word: str) -> "House":
         """``schedule request``: system, next, first, now."""
         self._event(ev.Ranked(seq, ("system", "first", "next", "now").index(word), "op"))
+        return self
 
     # ------------------------------------------------------------ passes
 
@@ -298,10 +318,11 @@ class House:
         check_site(self.site)
         return told
 
-    def moved_out(self, seq: Seq) -> None:
+    def moved_out(self, seq: Seq) -> "House":
         """One that was bumped has left its PEs."""
         self._event(ev.MovedOut(seq, self.request(seq).attempts))
-        check_site(self.site)
+        self.site.check()
+        return self
 
     def job_class(self, name: str, **settings: Any) -> "House":
         """A job class."""
@@ -316,12 +337,13 @@ class House:
         """A pass, and what it decided happens."""
         return self.apply(self.run_pass())
 
-    def end(self, seq: Seq, cpu: str = "0", wall: str = "0") -> None:
+    def end(self, seq: Seq, cpu: str = "0", wall: str = "0") -> "House":
         """A running request ends, having used that much."""
         used = Used(parse_time(cpu), parse_time(wall))
         self.samples.pop(seq, None)
         self._event(ev.Ended(seq, self.request(seq).attempts, "exit", 0, used=used))
-        check_site(self.site)
+        self.site.check()
+        return self
 
     def uses(self, seq: Seq, cpu: str) -> None:
         """A running request has used that much so far."""

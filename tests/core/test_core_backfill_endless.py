@@ -11,11 +11,8 @@ from nqspy.model.reasons import ReasonCode
 @pytest.fixture
 def endless(house):
     """Eight PEs, four of which are held by one without a wall limit; ben waits for six of them."""
-    house.machine(pes=8).queue("night", order="fcfs", reserve=1)
-    house.submit("anne pes=4")
-    house.go()
-    house.submit("ben pes=6 wall=5:00")
-    house.go()
+    house.machine(pes=8).queue("night", order="fcfs", reserve=1).run("anne pes=4")
+    house.run("ben pes=6 wall=5:00")
     assert house.request(Seq(2)).reservation.at is None
     return house
 
@@ -39,8 +36,7 @@ def test_those_that_pass_at_once_hold_no_more_either(endless):
 def test_when_one_that_passed_has_ended_the_next_one_may(endless):
     first, second = endless.submit("cleo pes=2 wall=10:00", "dora pes=2 wall=1:00")
     assert endless.go().starts == [first]
-    endless.later(minutes=10)
-    endless.end(first)
+    endless.later(minutes=10).end(first)
     assert endless.go().starts == [second]
 
 
@@ -61,11 +57,9 @@ def test_a_time_that_is_promised_behind_it_is_one_for_what_is_spare(endless):
     first, second = endless.submit("cleo pes=2 wall=10:00", "dora pes=2 wall=5:00")
     assert endless.go().starts == [first]
     assert promised(endless, second) == 10
-    (third,) = endless.submit("eva pes=1 wall=10:00")
-    endless.go()
+    (third,) = endless.run("eva pes=1 wall=10:00")
     assert promised(endless, third) == 15
-    endless.later(minutes=10)
-    endless.end(first)
+    endless.later(minutes=10).end(first)
     assert endless.go().starts == [second]
     endless.end(Seq(1))
     assert endless.go().starts == [Seq(2)]
@@ -81,10 +75,8 @@ def test_who_is_forced_past_it_counts_too(endless):
 def test_units_that_it_needs_are_kept_so_too(house):
     house.machine(pes=8).queue("night", order="fcfs", reserve=1)
     house.change(ev.Change("create", "consumable/gpu", {"units": ("0", "1", "2", "3")}))
-    house.submit("anne gpu=2")
-    house.go()
-    house.submit("ben gpu=3 wall=5:00")
-    house.go()
+    house.run("anne gpu=2")
+    house.run("ben gpu=3 wall=5:00")
     narrow = house.submit(*["cleo gpu=1 wall=10:00"] * 2)
     (none,) = house.submit("dora pes=2 wall=10:00")
     assert house.go().starts == [narrow[0], none]

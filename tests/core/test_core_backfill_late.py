@@ -1,24 +1,19 @@
 """A start that came too late for its promise: room is kept for it beside what others were promised."""
 
 import pytest
-from core.harness import promised, spec_of
-from msgspec.structs import replace
+from core.harness import promised
 
 from nqspy.model import events as ev
-from nqspy.model.arrays import ArraySpec
-from nqspy.model.ids import Seq, array_key, member
+from nqspy.model.ids import member
 
 
 def test_one_whose_start_an_operator_made_late_makes_no_other_start_late(house):
     house.change(ev.Change("create", "consumable/gpu", {"units": ("0",)}))
     house.machine(pes=6).queue("night", order="fcfs", reserve=None)
-    short, drawing = house.submit("anne pes=3 wall=5:00", "anne gpu=1 wall=16:00")
-    house.go()
-    late, sure = house.submit("ben pes=5 wall=11:00", "cleo pes=5 gpu=1 wall=11:00")
-    house.go()
+    short, drawing = house.run("anne pes=3 wall=5:00", "anne gpu=1 wall=16:00")
+    late, sure = house.run("ben pes=5 wall=11:00", "cleo pes=5 gpu=1 wall=11:00")
     assert (promised(house, late), promised(house, sure)) == (5, 16)
-    house.later(minutes=1)
-    (forced,) = house.submit("dora wall=17:00")
+    (forced,) = house.later(minutes=1).submit("dora wall=17:00")
     house.schedule(forced, "now")
     assert house.go().starts == [forced]
     house.later(minutes=4).end(short)
@@ -33,8 +28,7 @@ def test_one_whose_start_an_operator_made_late_makes_no_other_start_late(house):
 @pytest.mark.parametrize("wall", ["wall=5:00", ""])
 def test_the_moments_that_starting_takes_put_nobody_behind_those_promised_a_start_after_him(house, wall):
     house.machine(pes=1).queue("night", order="fcfs", reserve=None)
-    line = house.submit(*["anne wall=5:00"] * 3, f"anne {wall}")
-    house.go()
+    line = house.run(*["anne wall=5:00"] * 3, f"anne {wall}")
     running, *line = line
     assert [promised(house, each) for each in line] == [5, 10, 15]
     for first in line:  # each runs to its limit, and that counts from a moment after its start
@@ -49,16 +43,14 @@ def test_the_moments_that_starting_takes_put_nobody_behind_those_promised_a_star
 @pytest.mark.parametrize(("late", "first"), [(9_000, 2), (12_000, 3)])
 def test_one_that_takes_its_grace_time_to_end_delays_who_waits_for_it_by_no_more(house, late, first):
     house.machine(pes=1).queue("night", order="fcfs", reserve=None)
-    running, *_ = house.submit(*["anne wall=5:00"] * 3)
-    house.go()
+    running, *_ = house.run(*["anne wall=5:00"] * 3)
     house.later(late, minutes=5).end(running)
     assert house.go().starts == [first]
 
 
 def test_one_that_goes_on_beyond_its_limit_is_told_as_the_cause_as_soon_as_the_moment_is_over(house):
     house.machine(pes=1).queue("night", order="fcfs", reserve=1)
-    _, waiting = house.submit(*["anne wall=5:00"] * 2)
-    house.go()
+    _, waiting = house.run(*["anne wall=5:00"] * 2)
     house.later(minutes=5).go()
     assert not house.request(waiting).reservation.late
     assert house.plan.wake_at == house.now + 1_001
@@ -69,8 +61,7 @@ def test_one_that_goes_on_beyond_its_limit_is_told_as_the_cause_as_soon_as_the_m
 
 def test_whoever_is_late_because_of_those_before_him_is_told_who_they_are(house):
     house.machine(pes=1).queue("night", order="fcfs", reserve=None)
-    running, *_ = house.submit(*["anne wall=5:00"] * 4)
-    house.go()
+    running, *_ = house.run(*["anne wall=5:00"] * 4)
     house.later(2_000, minutes=5).end(running)
     assert house.go().starts == [2]
     assert house.request(3).reservation.late == "what it needs is held by 2.ymp"
@@ -80,27 +71,17 @@ def test_whoever_is_late_because_of_those_before_him_is_told_who_they_are(house)
 def test_a_hole_a_moment_too_short_before_ones_time_is_no_room_at_that_time(house):
     house.machine(pes=6).queue("wide", order="fcfs", reserve=0, priority=5)
     house.queue("night", order="fcfs", reserve=None, pe_limit=4, priority=1)
-    house.submit("anne pes=4 wall=3:23 queue=night", "cleo pes=6 wall=9:13 queue=wide")
-    house.go()
-    house.later(minutes=5).submit("ben sizes=1,4 walls=5:00,1:00 queue=night")
-    house.go()
-    house.later(minutes=3).submit("anne sizes=1,4 walls=11:00,6:00 queue=night")
-    house.go()
-    house.later(minutes=1)
-    (unlimited,) = house.submit("anne p=5 queue=night")
-    house.go()
-    house.later(seconds=13).end(2)
-    house.go()
-    house.later(seconds=107)
-    house.submit("anne sizes=2,4 walls=7:00,1:00 queue=night")
-    house.go()
+    house.run("anne pes=4 wall=3:23 queue=night", "cleo pes=6 wall=9:13 queue=wide")
+    house.later(minutes=5).run("ben sizes=1,4 walls=5:00,1:00 queue=night")
+    house.later(minutes=3).run("anne sizes=1,4 walls=11:00,6:00 queue=night")
+    (unlimited,) = house.later(minutes=1).run("anne p=5 queue=night")
+    house.later(seconds=13).end(2).go()
+    house.later(seconds=107).run("anne sizes=2,4 walls=7:00,1:00 queue=night")
     told = promised(house, unlimited)
-    house.later(seconds=96).end(1)
-    house.go()
+    house.later(seconds=96).end(1).go()
     house.later(seconds=1).end(3)
     assert house.go().starts == [4]
-    house.later(seconds=287).end(4)
-    house.go()
+    house.later(seconds=287).end(4).go()
     kept = house.request(unlimited).reservation
     assert kept is None or (promised(house, unlimited) <= told and not kept.late)
 
@@ -110,11 +91,8 @@ def test_the_next_index_of_an_array_is_not_late_by_the_reservation_of_the_index_
     house.change(ev.Change("create", "consumable/gpu", {"units": ("0",)}))
     house.machine(pes=3).queue("night", order="fcfs", reserve=None)
     house.submit("anne wall=60:00", "anne wall=10:00")
-    spec = replace(spec_of("ben", gpu="1", wall="5:00"), queue="night", array=ArraySpec(((1, 3, 1),)))
-    array = Seq(array_key(house.site.next_seq))
-    house._event(ev.Submitted(array, spec, "night", "queued"))
-    (wide,) = house.submit("cleo pes=2 wall=5:00")
-    house.go()
+    array = house.array("ben gpu=1 wall=5:00", 3)
+    (wide,) = house.run("cleo pes=2 wall=5:00")
     house.go()
     assert promised(house, wide) == 10
     house.at(10).end(member(array, 1))
@@ -125,16 +103,12 @@ def test_the_next_index_of_an_array_is_not_late_by_the_reservation_of_the_index_
 
 def test_a_reservation_that_is_known_to_be_late_wakes_no_pass(house):
     house.machine(pes=3).queue("night", order="fcfs", reserve=1)
-    running, wide = house.submit("anne pes=2 wall=10:00", "ben pes=3 wall=5:00")
-    house.go()
+    running, wide = house.run("anne pes=2 wall=10:00", "ben pes=3 wall=5:00")
     (forced,) = house.submit("cleo wall=unlimited")
-    house.schedule(forced, "now")
-    house.go()
-    house.later(ms=100, minutes=10).end(running)
-    house.go()
+    house.schedule(forced, "now").go()
+    house.later(ms=100, minutes=10).end(running).go()
     assert house.request(wide).reservation.late
-    house.set("queue/night/reserve", 2)
-    house.later(ms=500).go()
+    house.set("queue/night/reserve", 2).later(ms=500).go()
     assert house.plan.wake_at is None
 
 
@@ -143,11 +117,9 @@ def test_a_start_that_takes_a_moment_leaves_no_pe_idle_beside_a_reservation(hous
     """The end that is expected moves by that moment: what is reserved for it does not keep others away."""
     house.machine(pes=8).queue("night", order="fcfs", reserve=1)
     house.takes = takes
-    _, wide = house.submit("anne pes=4 wall=20:00", "ben pes=6 wall=10:00")
-    house.go()
+    _, wide = house.run("anne pes=4 wall=20:00", "ben pes=6 wall=10:00")
     assert promised(house, wide) == 20
-    house.later(minutes=1)
-    (spare,) = house.submit("cleo pes=2 wall=30:00")
+    (spare,) = house.later(minutes=1).submit("cleo pes=2 wall=30:00")
     assert house.go().starts == [spare]
     assert bool(house.request(wide).reservation.late) is (takes > 1_000)
 
@@ -155,8 +127,7 @@ def test_a_start_that_takes_a_moment_leaves_no_pe_idle_beside_a_reservation(hous
 def test_each_reserved_start_is_kept_beside_the_moments_that_starting_takes(house):
     house.machine(pes=8).queue("night", order="fcfs", reserve=None)
     house.takes = 90
-    line = house.submit("anne pes=8 wall=3:00")
-    house.go()
+    line = house.run("anne pes=8 wall=3:00")
     line += house.submit(
         "ben pes=4 wall=20:00", "cleo pes=4 wall=8:00", "dora pes=2 wall=30:00", "eve pes=6 wall=10:00"
     )
@@ -170,10 +141,8 @@ def test_each_reserved_start_is_kept_beside_the_moments_that_starting_takes(hous
 
 def test_a_forced_start_that_takes_reserved_pes_tells_so_at_once(house):
     house.machine(pes=8).queue("night", order="fcfs", reserve=None)
-    _, wide = house.submit("anne pes=6 wall=20:00", "ben pes=8 wall=10:00")
-    house.go()
-    house.later(minutes=1)
-    (forced,) = house.submit("cleo pes=2 wall=40:00")
+    _, wide = house.run("anne pes=6 wall=20:00", "ben pes=8 wall=10:00")
+    (forced,) = house.later(minutes=1).submit("cleo pes=2 wall=40:00")
     house.schedule(forced, "now")
     assert house.go().starts == [forced]
     assert house.plan.wake_at == house.now + 1
@@ -185,8 +154,7 @@ def test_a_forced_start_that_takes_reserved_pes_tells_so_at_once(house):
 def test_a_suspended_request_that_a_start_keeps_from_going_on_returns_before_what_is_reserved_then(house):
     house.machine(pes=3).probe("nfs", "ok", running="suspend")
     house.queue("front", order="fcfs", priority=1).queue("night", order="fcfs", reserve=None)
-    house.submit("anne pes=2 wall=10:00 needs=nfs", "anne wall=60:00")
-    house.go()
+    house.run("anne pes=2 wall=10:00 needs=nfs", "anne wall=60:00")
     house.submit("dora pes=3 wall=1:00")
     house.probe("nfs", "broken").go()
     (first,) = house.submit("ben wall=20:00", queue="front")
@@ -198,46 +166,33 @@ def test_a_suspended_request_that_a_start_keeps_from_going_on_returns_before_wha
 
 def test_a_forced_start_does_not_put_the_first_late_request_behind_the_next(house):
     house.machine(pes=6).queue("night", order="fcfs", reserve=None)
-    (running,) = house.submit("anne pes=6 wall=5:00")
-    house.go()
-    first, _ = house.submit("ben pes=2 wall=20:00", "ben pes=3 wall=20:00")
-    house.go()
+    (running,) = house.run("anne pes=6 wall=5:00")
+    first, _ = house.run("ben pes=2 wall=20:00", "ben pes=3 wall=20:00")
     house.later(seconds=2, minutes=5).go()
-    house.later(minutes=2).end(running)
-    (forced,) = house.submit("cleo pes=2 wall=60:00")
+    (forced,) = house.later(minutes=2).end(running).submit("cleo pes=2 wall=60:00")
     house.schedule(forced, "now")
     assert house.go().starts == [forced, first]
 
 
 def test_reservations_that_stay_when_a_queue_makes_no_more_are_told_as_late(house):
     house.machine(pes=2).queue("night", order="fcfs", reserve=1)
-    first, wide = house.submit("anne wall=10:00", "ben pes=2 wall=10:00")
-    house.go()
-    house.set("queue/night/reserve", 0)
-    house.later(minutes=1)
-    (forced,) = house.submit("cleo wall=15:00")
+    first, wide = house.run("anne wall=10:00", "ben pes=2 wall=10:00")
+    (forced,) = house.set("queue/night/reserve", 0).later(minutes=1).submit("cleo wall=15:00")
     house.schedule(forced, "now")
     assert house.go().starts == [forced]
     house.later(1).go()
     assert house.request(wide).reservation.late
-    house.later(minutes=9).end(first)
-    house.later(minutes=6).end(forced)
+    house.later(minutes=9).end(first).later(minutes=6).end(forced)
     assert house.go().starts == [wide]
 
 
 def test_one_that_is_late_for_a_block_that_is_cleared_has_that_as_the_cause(gang):
     gang.queue("night", order="fcfs", reserve=1, priority=9)
-    gang.submit("anne class=production pes=4 wall=7200 queue=apps")
-    gang.go()
-    (first,) = gang.submit("ben pes=4 wall=10:00")
-    gang.go()
-    (waiting,) = gang.submit("cleo pes=4 wall=10:00")
-    gang.go()
+    gang.run("anne class=production pes=4 wall=7200 queue=apps")
+    (first,) = gang.run("ben pes=4 wall=10:00")
+    (waiting,) = gang.run("cleo pes=4 wall=10:00")
     assert gang.request(waiting).reservation.at == gang.now + 600_000
-    gang.later(minutes=9)
-    (bumper,) = gang.submit("dora class=interactive pes=8 wall=60:00 queue=apps")
-    gang.go()
-    gang.end(first)
-    gang.later(minutes=2).go()
+    (bumper,) = gang.later(minutes=9).run("dora class=interactive pes=8 wall=60:00 queue=apps")
+    gang.end(first).later(minutes=2).go()
     late = gang.request(waiting).reservation.late
     assert late == f"PEs are kept free for {bumper}.ymp"

@@ -24,39 +24,30 @@ def house() -> House:
 
 
 def test_memory_of_one_that_will_be_suspended_is_promised_to_nobody(house):
-    house.submit("anne pes=8 mem=50mb wall=10:00", queue="night")
-    house.go()
-    little, much = house.submit("ben pes=8 mem=50mb wall=5:00", "cleo mem=60mb wall=5:00", queue="day")
-    house.go()
+    house.run("anne pes=8 mem=50mb wall=10:00", queue="night")
+    little, much = house.run("ben pes=8 mem=50mb wall=5:00", "cleo mem=60mb wall=5:00", queue="day")
     assert promised(house, little) == 4, "she gives her PEs back then"
     assert house.request(much).reservation.at is None
 
 
 def test_one_whose_run_ends_before_the_shift_gives_back_its_memory_then(house):
-    house.submit("anne mem=50mb wall=4:00", queue="night")
-    house.go()
-    (much,) = house.submit("cleo mem=60mb wall=5:00", queue="day")
-    house.go()
+    house.run("anne mem=50mb wall=4:00", queue="night")
+    (much,) = house.run("cleo mem=60mb wall=5:00", queue="day")
     assert promised(house, much) == 4
 
 
 def test_memory_of_one_that_was_promised_a_start_and_will_be_suspended_is_promised_to_nobody(house):
-    house.submit("dora pes=8 wall=2:00 mem=1mb", queue="day")
-    house.go()
-    (night,) = house.submit("anne pes=8 mem=50mb wall=10:00", queue="night")
-    house.go()
+    house.run("dora pes=8 wall=2:00 mem=1mb", queue="day")
+    (night,) = house.run("anne pes=8 mem=50mb wall=10:00", queue="night")
     assert promised(house, night) == 2
-    (much,) = house.submit("cleo mem=60mb wall=5:00", queue="day")
-    house.go()
+    (much,) = house.run("cleo mem=60mb wall=5:00", queue="day")
     assert house.request(much).reservation.at is None
 
 
 def test_units_and_memory_of_one_that_is_suspended_are_promised_to_nobody_while_its_queue_is_stopped(house):
     house.change(ev.Change("create", "consumable/gpu", {"units": ("0",)}))
-    (night,) = house.submit("anne gpu=1 mem=50mb wall=10:00", queue="night")
-    house.go()
-    house.at(seconds=240)
-    house.site.upcoming_stops.clear()
+    (night,) = house.run("anne gpu=1 mem=50mb wall=10:00", queue="night")
+    house.at(seconds=240).site.upcoming_stops.clear()
     house.site.closings.clear()
     house.set("queue/night/started", False)
     house._event(ev.Suspended(night, 1, "shift day", True, "the night is over"))
@@ -68,10 +59,8 @@ def test_units_and_memory_of_one_that_is_suspended_are_promised_to_nobody_while_
 
 
 def test_nobody_starts_who_will_be_suspended_with_memory_that_is_promised_for_after_that(house):
-    house.submit("dora pes=7 wall=6:00 mem=10mb", queue="day")
-    house.go()
-    (wide,) = house.submit("ben pes=8 mem=60mb wall=5:00", queue="day")
-    house.go()
+    house.run("dora pes=7 wall=6:00 mem=10mb", queue="day")
+    (wide,) = house.run("ben pes=8 mem=60mb wall=5:00", queue="day")
     assert promised(house, wide) == 6
     long, short = house.submit("anne mem=50mb wall=5:00", "anne mem=50mb wall=4:00", queue="night")
     assert house.go().starts == [short], "she ends before the shift, and so before his start"
@@ -80,10 +69,8 @@ def test_nobody_starts_who_will_be_suspended_with_memory_that_is_promised_for_af
 
 def test_a_contract_fills_no_hole_in_which_a_shift_would_suspend_it_with_what_others_are_to_have(house):
     house.set("queue/night/backfill", "contract").set("queue/night/shortest_hole", MINUTE)
-    house.submit("dora pes=7 wall=6:00 mem=10mb", queue="day")
-    house.go()
-    (wide,) = house.submit("ben pes=8 mem=60mb wall=5:00", queue="day")
-    house.go()
+    house.run("dora pes=7 wall=6:00 mem=10mb", queue="day")
+    (wide,) = house.run("ben pes=8 mem=60mb wall=5:00", queue="day")
     _, small = house.submit("anne mem=50mb wall=9:00 contract=1", "anne mem=1mb wall=9:00 contract=1",
                                 queue="night")  # fmt: skip
     assert house.go().starts == [small]

@@ -26,8 +26,7 @@ def capped(house, limit=25, pes=8):
 def has_used(house, group, part):
     """The group has used that part of what its cap allows."""
     whole = 0.25 * 8 * HALF / log(2)
-    seq = house.submit(f"anne group={group}")[0]
-    house.go()
+    seq = house.run(f"anne group={group}")[0]
     house.end(seq, cpu=str(round(part * whole / 1000)))
 
 
@@ -37,8 +36,7 @@ def has_used(house, group, part):
 def test_idle_departments_leave_their_part_to_their_siblings_at_two_levels(house):
     house.machine(pes=1).queue("night")
     house.group("ymp", 60).group("t3d", 30).group("default", 10)
-    house.group("d1", 3, "ymp").group("d2", 1, "ymp")
-    house.submit("anne group=d2", "ben group=t3d")
+    house.group("d1", 3, "ymp").group("d2", 1, "ymp").submit("anne group=d2", "ben group=t3d")
     share = books(house).share
     assert (share(group="d2"), share(group="t3d")) == pytest.approx((2 / 3, 1 / 3))
     assert share(group="ymp") == pytest.approx(2 / 3)
@@ -49,8 +47,7 @@ def test_idle_departments_leave_their_part_to_their_siblings_at_two_levels(house
 
 def test_running_work_counts_and_held_work_does_not(house):
     house.machine(pes=1).queue("night").group("d1", 1).group("d2", 1).group("default", 0)
-    running = house.submit("anne group=d1")[0]
-    house.go()
+    running = house.run("anne group=d1")[0]
     held = house.submit("ben group=d2")[0]
     house.hold(held)
     assert books(house).share(group="d1") == 1
@@ -99,8 +96,7 @@ def test_a_part_of_a_pe_counts_as_a_whole_one_and_0_lets_nothing_start(house):
     capped(house, limit=1)
     one, two = house.submit("anne group=d3", "anne group=d3")
     assert house.go().starts == [one]
-    house.set("group/d3/limit", 0)
-    house.end(one)
+    house.set("group/d3/limit", 0).end(one)
     assert house.go().starts == []
     house.set("group/d3/limit", None)
     assert house.go().starts == [two]
@@ -108,10 +104,8 @@ def test_a_part_of_a_pe_counts_as_a_whole_one_and_0_lets_nothing_start(house):
 
 def test_a_cap_of_0_over_what_runs_leaves_the_accounts_whole(house):
     capped(house)
-    running = house.submit("anne group=d3", "ben group=d1")
-    house.go()
-    house.set("group/d3/limit", 0)
-    house.later(minutes=5).submit("cleo group=d1")
+    running = house.run("anne group=d3", "ben group=d1")
+    house.set("group/d3/limit", 0).later(minutes=5).submit("cleo group=d1")
     assert house.go().starts
     assert balance_of(house.site).groups.targets(balance_of(house.site).terms) == {"d1": 1, "d3": 0}
     house.later(minutes=5).end(running[0], wall="10:00")
@@ -126,8 +120,7 @@ def test_a_cap_holds_for_all_groups_below_it_together(house):
     told = house.run_pass()
     assert told.starts == []
     assert told.reason(third).who == "group ymp"
-    reasons = explain(house.site, [third, fourth], told.plan.reasons)
-    assert reasons[fourth].who == "group d2"
+    assert explain(house.site, [third, fourth], told.plan.reasons)[fourth].who == "group d2"
 
 
 def test_one_that_asks_for_more_than_the_cap_is_told_so_and_smaller_ones_pass_it(house):

@@ -15,11 +15,8 @@ from nqspy.ports import Answer
 @pytest.fixture
 def reserved(gang):
     """Half of the machine is busy for an hour; then a request of another queue is to have all of it."""
-    gang.queue("night", reserve=1, order="fcfs")
-    gang.submit("anne pes=4 wall=3600")
-    gang.go()
-    gang.submit("ben pes=8 wall=600")
-    gang.go()
+    gang.queue("night", reserve=1, order="fcfs").run("anne pes=4 wall=3600")
+    gang.run("ben pes=8 wall=600")
     return gang
 
 
@@ -41,10 +38,8 @@ def test_a_forced_job_and_one_scheduled_now_pass_reserved_starts(reserved):
 
 
 def test_a_job_with_several_sizes_is_loaded_on_one_that_delays_no_start(gang):
-    gang.queue("night", reserve=1).submit("anne pes=4 wall=3600")
-    gang.go()
-    gang.submit("ben pes=6 wall=600")
-    gang.go()
+    gang.queue("night", reserve=1).run("anne pes=4 wall=3600")
+    gang.run("ben pes=6 wall=600")
     job = gang.submit("cleo class=standby sizes=2,4 wall=7200", queue="apps")[0]
     assert len(gang.go().pes(job)) == 2
 
@@ -59,11 +54,8 @@ def test_a_job_with_a_contract_fills_the_hole_before_a_reserved_start(reserved):
 @pytest.fixture
 def cleared(gang):
     """PEs are cleared for an interactive job that would delay the reserved start of another queue."""
-    gang.queue("night", reserve=1, order="fcfs").submit("anne class=standby pes=6 wall=600 queue=apps")
-    gang.go()
-    gang.later(seconds=30)
-    wide = gang.submit("ben pes=8 wall=600")[0]
-    gang.go()
+    gang.queue("night", reserve=1, order="fcfs").run("anne class=standby pes=6 wall=600 queue=apps")
+    wide = gang.later(seconds=30).run("ben pes=8 wall=600")[0]
     gang.wide, gang.bumper = wide, gang.submit("cleo class=interactive pes=4 wall=7200", queue="apps")[0]
     (gang.victim,) = suspended(gang.go())
     gang.moved_out(gang.victim)
@@ -84,11 +76,8 @@ def test_the_recheck_lets_only_a_job_with_a_cleared_block_delay_a_reserved_start
 
 
 def test_a_class_queue_looks_again_when_a_reserved_start_moves_to_an_earlier_time(gang):
-    gang.queue("night", reserve=1, order="fcfs")
-    first = gang.submit("anne pes=4 wall=3600")[0]
-    gang.go()
-    gang.submit("ben pes=8 wall=600")
-    gang.go()
+    first = gang.queue("night", reserve=1, order="fcfs").run("anne pes=4 wall=3600")[0]
+    gang.run("ben pes=8 wall=600")
     job = gang.submit("cleo class=standby pes=2 wall=7200", queue="apps")[0]
     assert gang.go().starts == []
     gang.end(first)
@@ -109,10 +98,8 @@ def test_jobs_are_offered_in_the_order_of_their_classes_with_their_queue(gang):
 
 
 def test_a_refused_job_waits_for_the_reason_of_the_exit_and_bumps_no_other(gang):
-    gang.submit("anne class=standby pes=8")
-    gang.go()
-    gang.later(hours=1)
-    bumper = gang.submit("ben class=interactive pes=4")[0]
+    gang.run("anne class=standby pes=8")
+    bumper = gang.later(hours=1).submit("ben class=interactive pes=4")[0]
     gang.exits(may_force=False, jobselect=lambda request, view: refuse())
     told = gang.go()
     assert suspended(told) == []
@@ -121,10 +108,8 @@ def test_a_refused_job_waits_for_the_reason_of_the_exit_and_bumps_no_other(gang)
 
 
 def test_a_block_is_let_go_when_an_exit_refuses_its_bumper(gang):
-    gang.submit("anne class=benchmark pes=4", "ben class=standby pes=4")
-    gang.go()
-    bumper = gang.submit("ben class=interactive pes=4")[0]
-    gang.go()
+    gang.run("anne class=benchmark pes=4", "ben class=standby pes=4")
+    bumper = gang.run("ben class=interactive pes=4")[0]
     assert made(gang.site, "bumper")["application"]["seq"] == bumper
     gang.exits(may_force=False, jobselect=lambda request, view: refuse())
     gang.go()
@@ -132,19 +117,16 @@ def test_a_block_is_let_go_when_an_exit_refuses_its_bumper(gang):
 
 
 def test_each_job_is_offered_once_in_a_pass(gang):
-    gang.submit("anne class=benchmark pes=8")
-    gang.go()
+    gang.run("anne class=benchmark pes=8")
     gang.later(hours=1)
     jobs = gang.submit("ben class=interactive pes=2", "cleo class=interactive pes=2", "dora class=standby")
-    gang.schedule(jobs[2], "first")
-    exits = gang.exits(jobselect=lambda request, view: None)
+    exits = gang.schedule(jobs[2], "first").exits(jobselect=lambda request, view: None)
     assert gang.go().starts == []
     assert sorted(exits.called("jobselect")) == sorted({*exits.called("jobselect")})
 
 
 def test_offers_stop_when_no_job_can_be_loaded_and_none_may_bump(gang):
-    gang.submit("anne class=benchmark pes=8")
-    gang.go()
+    gang.run("anne class=benchmark pes=8")
     jobs = gang.submit(*["ben class=standby pes=2"] * 50)
     exits = gang.exits(may_force=False, jobselect=lambda request, view: None)
     told = gang.go()
@@ -154,8 +136,7 @@ def test_offers_stop_when_no_job_can_be_loaded_and_none_may_bump(gang):
 
 
 def test_a_bumper_is_offered_where_no_pe_is_free(gang):
-    victim = gang.submit("anne class=standby pes=8")[0]
-    gang.go()
+    victim = gang.run("anne class=standby pes=8")[0]
     gang.later(hours=1)
     bumper = gang.submit("ben class=interactive pes=2", "cleo class=standby pes=2")[0]
     exits = gang.exits(may_force=False, jobselect=lambda request, view: None)
@@ -172,8 +153,7 @@ def test_a_job_that_gave_way_goes_on_without_being_offered(cleared):
 
 
 def test_a_job_that_gave_way_goes_on_behind_a_line_that_an_exit_holds(cleared):
-    cleared.end(cleared.go().starts[0])
-    cleared.submit("dora class=interactive pes=1", queue="apps")
+    cleared.end(cleared.go().starts[0]).submit("dora class=interactive pes=1", queue="apps")
     cleared.exits(jobselect=lambda request, view: hold_line())
     assert cleared.go().starts == []
     assert not cleared.request(cleared.victim).pes_released
@@ -197,8 +177,7 @@ def test_an_exit_that_holds_the_line_closes_all_class_queues_of_the_domain(gang)
 
 
 def test_a_refusal_reaches_the_jobs_of_its_queue_that_are_alike(gang):
-    gang.queue("more", order="class")
-    anne = gang.submit(*["anne"] * 3, queue="apps")
+    anne = gang.queue("more", order="class").submit(*["anne"] * 3, queue="apps")
     others = gang.submit("ben queue=apps", "anne queue=more")
 
     def jobselect(request, view):
@@ -211,8 +190,7 @@ def test_a_refusal_reaches_the_jobs_of_its_queue_that_are_alike(gang):
 
 
 def test_offers_beyond_those_of_a_pass_are_left_to_the_next(gang):
-    gang.limit(offers_per_pass=2)
-    jobs = gang.submit(*["anne class=standby"] * 3)
+    jobs = gang.limit(offers_per_pass=2).submit(*["anne class=standby"] * 3)
     exits = gang.exits(may_force=False, jobselect=lambda request, view: refuse())
     gang.go()
     assert exits.called("jobselect") == jobs[:2]
@@ -223,8 +201,7 @@ def test_redated_jobs_take_their_new_place_at_once(gang):
     first = gang.submit("anne pes=8")[0]
     second = gang.later(seconds=1).submit("anne pes=4")[0]
     third = gang.later(seconds=1).submit("ben pes=4")[0]
-    gang.set("queue/apps/user_limit", 2)
-    gang.hold(first)
+    gang.set("queue/apps/user_limit", 2).hold(first)
     early = gang.later(seconds=1).submit("cleo class=interactive pes=4")[0]
 
     def elected(request, view):
@@ -237,9 +214,7 @@ def test_redated_jobs_take_their_new_place_at_once(gang):
 
 
 def test_no_block_is_cleared_for_a_job_that_has_not_waited(gang):
-    gang.set("class/standby/wait", 7_200_000)
-    gang.submit("anne class=benchmark pes=8")
-    gang.go()
+    gang.set("class/standby/wait", 7_200_000).run("anne class=benchmark pes=8")
     gang.submit("ben class=standby pes=2")
     gang.exits(may_force=False, jobselect=lambda request, view: None)
     gang.go()
@@ -250,11 +225,8 @@ def test_no_block_is_cleared_for_a_job_that_has_not_waited(gang):
 
 
 def test_a_job_that_gave_way_comes_back_under_the_limits(gang):
-    gang.set("queue/apps/user_limit", 1)
-    victim = gang.submit("anne class=standby pes=8", queue="apps")[0]
-    gang.go()
-    gang.later(hours=1)
-    bumper = gang.submit("ben class=interactive pes=8")[0]
+    victim = gang.set("queue/apps/user_limit", 1).run("anne class=standby pes=8", queue="apps")[0]
+    bumper = gang.later(hours=1).submit("ben class=interactive pes=8")[0]
     assert suspended(gang.go()) == [victim]
     gang.moved_out(victim)
     assert gang.go().starts == [bumper]
@@ -263,6 +235,5 @@ def test_a_job_that_gave_way_comes_back_under_the_limits(gang):
     assert gang.go().starts == [other]
     assert gang.request(victim).pes_released
     assert gang.why(victim).code == "LIMIT"
-    gang.end(other)
-    gang.go()
+    gang.end(other).go()
     assert not gang.request(victim).pes_released

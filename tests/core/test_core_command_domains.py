@@ -18,26 +18,21 @@ def front(house):
 
 def test_requests_hold_no_pes_and_take_none_from_others(front):
     wide, more = front.submit("anne pes=4", "ben pes=3")
-    told = front.go()
-    assert told.starts == [wide, more]
+    assert front.go().starts == [wide, more]
     assert front.request(wide).pes == front.request(more).pes == ()
-    front.queue("batch")
-    other = front.submit("cleo pes=4")[0]
+    other = front.queue("batch").submit("cleo pes=4")[0]
     assert front.go().pes(other) == (0, 1, 2, 3)
 
 
 def test_there_are_so_many_at_a_time(front):
-    front.set("domain/front/requests", 2)
-    first, second, third = front.submit("anne", "anne", "anne")
+    first, second, third = front.set("domain/front/requests", 2).submit("anne", "anne", "anne")
     assert front.go().starts == [first, second]
     front.end(first)
     assert front.go().starts == [third]
 
 
 def test_who_stands_behind_one_that_lets_nobody_pass_is_told_so_and_of_no_pes(front):
-    front.queue("line", domain="front", order="fcfs", backfill="none", pe_limit=4)
-    front.submit("anne pes=3")
-    front.go()
+    front.queue("line", domain="front", order="fcfs", backfill="none", pe_limit=4).run("anne pes=3")
     first, behind = front.submit("ben pes=4", "cleo pes=1")
     assert front.go().starts == []
     assert "PE limit 4 of queue line" in front.why(first).text
@@ -46,8 +41,7 @@ def test_who_stands_behind_one_that_lets_nobody_pass_is_told_so_and_of_no_pes(fr
 
 def test_a_start_that_is_promised_elsewhere_keeps_none_of_them_back(front):
     front.queue("batch", reserve=1)
-    _, waits = front.submit("anne pes=4 wall=1:00:00", "ben pes=4 wall=1:00:00")
-    front.go()
+    _, waits = front.run("anne pes=4 wall=1:00:00", "ben pes=4 wall=1:00:00")
     assert promised(front, waits) == 60
     [script] = front.submit("cleo pes=4 wall=2:00:00 queue=front")
     assert front.go().starts == [script]
@@ -72,7 +66,6 @@ def test_no_pes_are_spare_for_one_that_passes_a_start_without_a_time():
 def test_units_are_given_to_requests_of_a_command_domain_too(house):
     house.machine(pes=2).change(Change("create", "domain/talk", {"kind": "command", "requests": 2}))
     house.change(Change("create", "consumable/gpu", {"units": ("g0",)}))
-    house.queue("talk", domain="talk")
-    first = house.submit("anne pes=1 gpu=1", "ben pes=1 gpu=1")[0]
+    first = house.queue("talk", domain="talk").submit("anne pes=1 gpu=1", "ben pes=1 gpu=1")[0]
     assert house.go().starts == [first]
     assert house.site.units == {"gpu": {"g0": first}}

@@ -25,19 +25,15 @@ def units(house, seq):
 
 
 def test_each_gets_units_of_its_own_and_gives_them_back_at_its_end(lab):
-    a, b = lab.submit("anne gpu=2", "ben gpu=1")
-    lab.go()
+    a, b = lab.run("anne gpu=2", "ben gpu=1")
     assert (units(lab, a), units(lab, b)) == ({"gpu": ["0", "1"]}, {"gpu": ["2"]})
     assert lab.site.units == {"gpu": {"0": a, "1": a, "2": b}}
-    lab.end(a)
-    (c,) = lab.submit("cleo gpu=2")
-    lab.go()
+    (c,) = lab.end(a).run("cleo gpu=2")
     assert units(lab, c) == {"gpu": ["0", "1"]}
 
 
 def test_one_that_lacks_units_is_passed_over_and_told_who_holds_them(lab):
-    a, b = lab.submit("anne gpu=3", "ben")
-    lab.go()
+    a, b = lab.run("anne gpu=3", "ben")
     waits, fits, other = lab.submit("cleo gpu=2", "dora gpu=1", "emma")
     told = lab.run_pass()
     assert told.starts == [fits, other]
@@ -48,22 +44,18 @@ def test_one_that_lacks_units_is_passed_over_and_told_who_holds_them(lab):
 
 
 def test_units_that_are_offline_are_given_to_nobody_and_their_holder_goes_on(lab):
-    (a,) = lab.submit("anne gpu=2")
-    lab.go()
-    lab.set("consumable/gpu/offline", ("1", "2"))
-    b, c = lab.submit("ben gpu=1", "cleo gpu=1")
+    (a,) = lab.run("anne gpu=2")
+    b, c = lab.set("consumable/gpu/offline", ("1", "2")).submit("ben gpu=1", "cleo gpu=1")
     told = lab.go()
     assert units(lab, a) == {"gpu": ["0", "1"]}
     assert units(lab, b) == {"gpu": ["3"]}
     assert (
         told.reason(c).text == f"it asks for 1 gpu, 0 of 4 are free; held by {a}.ymp, {b}.ymp; offline: 1, 2"
     )
-    lab.end(a)
-    lab.go()
+    lab.end(a).go()
     assert units(lab, c) == {"gpu": ["0"]}
     (wide,) = lab.submit("dora gpu=3")
-    told = lab.run_pass()
-    assert told.reason(wide).matches(kind="units_offline", values=(3, "gpu", 4, 2, "1, 2"))
+    assert lab.run_pass().reason(wide).matches(kind="units_offline", values=(3, "gpu", 4, 2, "1, 2"))
 
 
 def test_more_than_there_are_can_never_start(lab):
@@ -74,23 +66,19 @@ def test_more_than_there_are_can_never_start(lab):
 
 @pytest.mark.parametrize("word", ["now", "first", "next"])
 def test_no_operator_gives_a_unit_twice(lab, word):
-    lab.submit("anne gpu=4")
-    lab.go()
+    lab.run("anne gpu=4")
     (seq,) = lab.submit("ben gpu=1")
-    lab.schedule(seq, word)
-    told = lab.run_pass()
+    told = lab.schedule(seq, word).run_pass()
     assert told.starts == []
     assert told.reason(seq).code is ReasonCode.NO_UNITS
 
 
 def test_round_robin_goes_on_behind_the_last_unit_given(house):
     make(house.machine(pes=8), "gpu", count=4, policy="round_robin").queue("batch")
-    first = house.submit("anne gpu=1", "ben gpu=2")
-    house.go()
+    first = house.run("anne gpu=1", "ben gpu=2")
     for seq in first:
         house.end(seq)
-    (third,) = house.submit("cleo gpu=2")
-    house.go()
+    (third,) = house.run("cleo gpu=2")
     assert units(house, third) == {"gpu": ["3", "0"]}
 
 
@@ -101,8 +89,7 @@ def test_the_nearest_units_are_those_of_the_pes_node(house):
     )
     house._event(MachineFound((0, 1, 2, 3), 0, "ymp", devices=devices))
     make(house, "gpu", units=("auto",), policy="nearest", env="CUDA_VISIBLE_DEVICES").queue("batch")
-    far, near, both = house.submit("anne pes=2", "ben pes=1 gpu=1", "cleo pes=1 gpu=2")
-    house.go()
+    far, near, both = house.run("anne pes=2", "ben pes=1 gpu=1", "cleo pes=1 gpu=2")
     assert house.request(near).pes == (2,)
     assert units(house, near) == {"gpu": ["2"]}
     assert units(house, both) == {"gpu": ["0", "3"]}
@@ -120,8 +107,7 @@ def test_auto_units_are_those_of_one_vendor(house):
 
 
 def test_a_suspended_request_keeps_its_units_even_where_others_have_its_pes(lab):
-    (a,) = lab.submit("anne gpu=3")
-    lab.go()
+    (a,) = lab.run("anne gpu=3")
     lab._event(Suspended(a, 1, "swap", True, "memory is short"))
     (b,) = lab.submit("ben gpu=2")
     told = lab.run_pass()
@@ -131,12 +117,10 @@ def test_a_suspended_request_keeps_its_units_even_where_others_have_its_pes(lab)
 
 
 def test_units_are_free_once_the_processes_have_ended_and_told_of_still(lab):
-    (a,) = lab.submit("anne gpu=4")
-    lab.go()
+    (a,) = lab.run("anne gpu=4")
     lab._event(Exiting(a, 1))
     assert units(lab, a) == {"gpu": ["0", "1", "2", "3"]}
-    (b,) = lab.submit("ben gpu=4")
-    lab.go()
+    (b,) = lab.run("ben gpu=4")
     assert lab.site.units["gpu"] == dict.fromkeys("0123", b)
     lab.end(a)
     assert lab.site.units["gpu"] == dict.fromkeys("0123", b)
@@ -146,32 +130,26 @@ def test_units_are_free_once_the_processes_have_ended_and_told_of_still(lab):
 
 
 def test_limits_on_units_of_a_queue_a_user_and_a_group(lab):
-    lab.set("queue/batch/consumable_limit", ("gpu=3",))
-    a, b = lab.submit("anne gpu=2", "ben gpu=2")
+    a, b = lab.set("queue/batch/consumable_limit", ("gpu=3",)).submit("anne gpu=2", "ben gpu=2")
     told = lab.go()
     assert a in lab.site.started
     assert told.reason(b).matches(kind="units_limited", values=("gpu", 3, "queue batch", 1, "", 2))
-    lab.set("queue/batch/consumable_limit", ())
-    lab.set("global/consumable_user_limit", ("gpu=2",))
+    lab.set("queue/batch/consumable_limit", ()).set("global/consumable_user_limit", ("gpu=2",))
     c, d = lab.submit("anne gpu=1", "cleo")
     told = lab.go()
     assert {b, d} <= set(lab.site.started)
     assert told.reason(c).matches(kind="units_limited", values=("global gpu user", 2, None, 0, "anne", 1))
-    lab.end(b)
-    lab.set("global/consumable_user_limit", ())
-    lab.set("queue/batch/consumable_group_limit", ("gpu=2",))
-    told = lab.go()
+    lab.end(b).set("global/consumable_user_limit", ())
+    told = lab.set("queue/batch/consumable_group_limit", ("gpu=2",)).go()
     assert told.reason(c).matches(
         kind="units_limited", values=("gpu group", 2, "queue batch", 0, "default", 1)
     )
-    (e,) = lab.submit("emma gpu=1 group=d1")
-    lab.go()
+    (e,) = lab.run("emma gpu=1 group=d1")
     assert e in lab.site.started
 
 
 def test_what_a_limit_never_allows_says_so(lab):
-    lab.set("queue/batch/consumable_limit", ("gpu=1",))
-    (seq,) = lab.submit("anne gpu=2")
+    (seq,) = lab.set("queue/batch/consumable_limit", ("gpu=1",)).submit("anne gpu=2")
     told = lab.run_pass()
     text = "gpu limit 1 of queue batch leaves 1 even when nothing runs, it asks for 2"
     assert told.reason(seq).matches(code=ReasonCode.NEVER, text=text)

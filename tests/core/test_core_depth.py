@@ -7,10 +7,8 @@ from nqspy.model.site_checks import check_site
 
 
 def test_a_pe_with_two_slots_has_two_holders_and_no_third(house):
-    house.machine(pes=1).queue("night")
-    house.set("domain/application/depth", 2)
-    first, second, third = house.submit("anne", "ben", "cleo")
-    house.go()
+    house.machine(pes=1).queue("night").set("domain/application/depth", 2)
+    first, second, third = house.run("anne", "ben", "cleo")
     assert [house.request(seq).pes for seq in (first, second, third)] == [(0,), (0,), ()]
     assert house.site.holders == {0: (first, second)}
     check_site(house.site)
@@ -21,20 +19,16 @@ def test_a_pe_with_two_slots_has_two_holders_and_no_third(house):
 
 
 def test_a_slot_is_free_when_its_holder_has_ended(house):
-    house.machine(pes=2).queue("night")
-    house.set("domain/application/depth", 2)
-    wide, narrow, more = house.submit("anne pes=2", "ben", "cleo")
-    house.go()
+    house.machine(pes=2).queue("night").set("domain/application/depth", 2)
+    wide, narrow, more = house.run("anne pes=2", "ben", "cleo")
     assert house.site.holders == {0: (wide, narrow), 1: (wide, more)}
-    house.end(wide)
-    check_site(house.site)
+    house.end(wide).site.check()
     assert house.site.holders == {0: (narrow,), 1: (more,)}
 
 
 def test_a_depth_that_is_set_again_holds_at_once(house):
     house.machine(pes=2).queue("batch").set("domain/application/placement", "lowest")
-    house.set("domain/application/depth", 2)
-    first, second = house.submit("anne pes=2", "ben pes=2")
+    first, second = house.set("domain/application/depth", 2).submit("anne pes=2", "ben pes=2")
     house.set("domain/application/depth", 1)
     assert house.go().starts == [first]
     house.set("domain/application/depth", 2)

@@ -12,10 +12,8 @@ from nqspy.shares import ALL, FairShare, balance_of, correct_use, terms_of
 def two(house):
     """Two PEs each in application (queue night) and in wide (queue day), shared 3 to 1 by d1 and d2."""
     house.machine(pes=4).change(Change("create", "domain/wide", {"pes": ("2-3",)}))
-    house.queue("day", domain="wide", share=1, time=0)
-    house.queue("night", share=1, time=0)
-    house.group("d1", 3).group("d2", 1)
-    house.set("usage/charge", "pe_wall")
+    house.queue("day", domain="wide", share=1, time=0).queue("night", share=1, time=0)
+    house.group("d1", 3).group("d2", 1).set("usage/charge", "pe_wall")
     return house
 
 
@@ -26,8 +24,7 @@ def entitled(house, domain):
 
 def test_who_has_no_work_in_a_domain_is_entitled_to_nothing_there(two):
     two.submit("anne group=d1", "anne group=d1", "ben group=d2", "ben group=d2", queue="night")
-    two.submit("ben group=d2", "ben group=d2", queue="day")
-    two.go()
+    two.run("ben group=d2", "ben group=d2", queue="day")
     assert entitled(two, "application") == {"d1": 0.75, "d2": 0.25}
     assert entitled(two, "wide") == {"d2": 1.0}
     assert set(two.site.accounts) >= {"g:d1", "g:d2", "wide/g:d2"}
@@ -35,10 +32,8 @@ def test_who_has_no_work_in_a_domain_is_entitled_to_nothing_there(two):
 
 
 def test_what_was_got_in_one_domain_is_owed_in_that_one_only(two):
-    running = two.submit("anne group=d1", "anne group=d1", queue="day")
-    two.go()
-    waiting = two.submit("anne group=d1", "ben group=d2", "ben group=d2", queue="day")
-    two.go()
+    running = two.run("anne group=d1", "anne group=d1", queue="day")
+    waiting = two.run("anne group=d1", "ben group=d2", "ben group=d2", queue="day")
     two.later(hours=3)
     for seq in running:
         two.end(seq, wall="3:00:00")
@@ -56,13 +51,10 @@ def test_what_was_got_in_one_domain_is_owed_in_that_one_only(two):
 def test_reports_add_up_what_was_used_in_all_domains(two):
     day, night = *two.submit("anne group=d1", queue="day"), *two.submit("anne group=d1", queue="night")
     two.go()
-    two.later(hours=1)
-    two.end(day, wall="1:00:00")
-    two.end(night, wall="1:00:00")
+    two.later(hours=1).end(day, wall="1:00:00").end(night, wall="1:00:00")
     use = {key: account.value for key, account in two.site.accounts.items() if "g:d1" in key}
     assert sorted(use) == ["g:d1", "wide/g:d1"]
-    whole = FairShare(two.site, two.now, {})
-    assert whole.use("d1") == pytest.approx(sum(use.values()))
+    assert FairShare(two.site, two.now, {}).use("d1") == pytest.approx(sum(use.values()))
     assert FairShare(two.site, two.now, {}, domain="wide").use("d1") == pytest.approx(use["wide/g:d1"])
     assert two.site.use_of("d1", two.now) == pytest.approx(sum(use.values()))
 
@@ -70,9 +62,7 @@ def test_reports_add_up_what_was_used_in_all_domains(two):
 def test_a_correction_by_hand_scales_all_domains(two):
     day, night = *two.submit("anne group=d1", queue="day"), *two.submit("anne group=d1", queue="night")
     two.go()
-    two.later(hours=1)
-    two.end(day, wall="1:00:00")
-    two.end(night, wall="0:30:00")
+    two.later(hours=1).end(day, wall="1:00:00").end(night, wall="0:30:00")
     before = {key: account.value for key, account in two.site.accounts.items() if "g:d1" in key}
     two.site.touched.accounts.clear()
     correct_use(two.site, "d1", HOUR, two.now)
@@ -83,8 +73,7 @@ def test_a_correction_by_hand_scales_all_domains(two):
 
 
 def test_caps_span_domains(two):
-    two.set("group/d1/limit", 50.0)
-    two.submit("anne group=d1", "anne group=d1", queue="day")
+    two.set("group/d1/limit", 50.0).submit("anne group=d1", "anne group=d1", queue="day")
     third = two.submit("anne group=d1", queue="night")
     told = two.run_pass()
     assert third[0] not in told.starts
@@ -99,10 +88,8 @@ def test_an_exit_that_scales_the_stock_value_gets_that_of_the_queues_domain(two)
         asked.append((group, round(value, 3)))
         return value
 
-    running = two.submit("anne group=d1", "anne group=d1", queue="day")
-    two.go()
-    two.submit("anne group=d1", "ben group=d2", queue="day")
-    two.go()
+    running = two.run("anne group=d1", "anne group=d1", queue="day")
+    two.run("anne group=d1", "ben group=d2", queue="day")
     two.later(hours=3)
     for seq in running:
         two.end(seq, wall="3:00:00")
@@ -117,13 +104,9 @@ def test_an_exit_that_scales_the_stock_value_gets_that_of_the_queues_domain(two)
 
 
 def test_a_domain_that_goes_leaves_its_use_to_be_counted(two):
-    (day,) = two.submit("anne group=d1", queue="day")
-    two.go()
-    two.later(hours=1)
-    two.end(day, wall="1:00:00")
-    before = two.site.use_of("d1", two.now)
-    two.set("queue/day/domain", "application").change(Change("delete", "domain/wide"))
-    check_site(two.site)
+    (day,) = two.run("anne group=d1", queue="day")
+    before = two.later(hours=1).end(day, wall="1:00:00").site.use_of("d1", two.now)
+    two.set("queue/day/domain", "application").change(Change("delete", "domain/wide")).site.check()
     assert two.site.use_of("d1", two.now) == before
     assert two.site.shared() == ["application", "wide"]
     assert terms_of(two.site).pes == 4
@@ -131,15 +114,12 @@ def test_a_domain_that_goes_leaves_its_use_to_be_counted(two):
 
 def test_a_cap_is_a_part_of_the_machine_for_entitlements_too(two):
     """Half of the machine is all of the domain: it cuts nobody's entitlement there."""
-    two.set("group/d1/limit", 50.0)
-    two.submit(*["anne group=d1"] * 2, *["ben group=d2"] * 2, queue="day")
-    two.go()
+    two.set("group/d1/limit", 50.0).run(*["anne group=d1"] * 2, *["ben group=d2"] * 2, queue="day")
     assert entitled(two, "wide") == {"d1": 0.75, "d2": 0.25}
 
 
 def test_with_more_slots_than_pes_nobody_is_entitled_to_more_than_it_could_use(two):
     """A domain of two PEs with two slots each: one with work for two slots is entitled to half."""
     two.set("domain/wide/depth", 2).set("group/d1/share", 9)
-    two.submit(*["anne group=d1"] * 2, *["ben group=d2"] * 6, queue="day")
-    two.go()
+    two.run(*["anne group=d1"] * 2, *["ben group=d2"] * 6, queue="day")
     assert entitled(two, "wide") == {"d1": 0.5, "d2": 0.5}

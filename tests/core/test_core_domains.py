@@ -10,17 +10,14 @@ from nqspy.model.site_checks import check_site
 @pytest.fixture
 def two(house):
     """Eight PEs, of which 5 to 7 are the domain ``wide``'s; queue night has application's, day has wide's."""
-    house.machine(pes=8)
-    house.change(Change("create", "domain/wide", {"pes": ("5-7",)}))
-    house.queue("day", domain="wide", priority=2)
-    house.queue("night", priority=1)
+    house.machine(pes=8).change(Change("create", "domain/wide", {"pes": ("5-7",)}))
+    house.queue("day", domain="wide", priority=2).queue("night", priority=1)
     return house
 
 
 def test_each_queue_gets_pes_of_its_own_domain(two):
     a, b = two.submit("anne pes=2", "ben pes=2", queue="night")
-    c, d = two.submit("cleo", "dora pes=2", queue="day")
-    two.go()
+    c, d = two.run("cleo", "dora pes=2", queue="day")
     assert [two.request(seq).pes for seq in (a, b, c, d)] == [(0, 1), (2, 3), (5,), (6, 7)]
     check_site(two.site)
 
@@ -46,8 +43,7 @@ def test_more_pes_than_its_domain_has_never_start_and_both_numbers_are_said(two)
 
 
 def test_limits_span_domains(two):
-    two.complex("both", "day", "night", user_limit=2)
-    two.limit(run_limit=3)
+    two.complex("both", "day", "night", user_limit=2).limit(run_limit=3)
     first = two.submit("anne", "anne", "anne", queue="night")
     second = two.submit("anne", "ben", "cleo", queue="day")
     started = two.run_pass().starts
@@ -57,21 +53,16 @@ def test_limits_span_domains(two):
 
 
 def test_without_a_second_domain_nobody_hears_of_domains(house):
-    house.machine(pes=2).queue("night")
-    house.submit("anne pes=2", "ben")
+    house.machine(pes=2).queue("night").submit("anne pes=2", "ben")
     told = house.run_pass()
     assert told.reason(2).matches(kind="no_pe_free", values=(1, 2, None, None))
     assert told.reason(2).who == "machine"
 
 
 def test_a_block_without_a_gap_is_waited_for(house):
-    house.machine(pes=6).queue("night")
-    house.set("domain/application/placement", "contiguous")
-    a, b, c = house.submit("anne pes=2", "ben pes=2", "cleo pes=2")
-    house.go()
-    house.end(a)
-    house.end(c)
-    (wide, small) = house.submit("dora pes=3", "emma pes=2")
+    house.machine(pes=6).queue("night").set("domain/application/placement", "contiguous")
+    a, b, c = house.run("anne pes=2", "ben pes=2", "cleo pes=2")
+    (wide, small) = house.end(a).end(c).submit("dora pes=3", "emma pes=2")
     told = house.go()
     assert house.request(b).pes == (2, 3)
     assert house.request(small).pes == (0, 1)
@@ -80,13 +71,9 @@ def test_a_block_without_a_gap_is_waited_for(house):
 
 
 def test_a_block_is_named_where_free_pes_would_suffice_without(house):
-    house.machine(pes=5).queue("night")
-    house.set("domain/application/placement", "contiguous")
-    a, b, c = house.submit("anne pes=2", "ben", "cleo pes=2")
-    house.go()
-    house.end(a)
-    house.end(c)
-    (wide,) = house.submit("dora pes=3")
+    house.machine(pes=5).queue("night").set("domain/application/placement", "contiguous")
+    a, b, c = house.run("anne pes=2", "ben", "cleo pes=2")
+    (wide,) = house.end(a).end(c).submit("dora pes=3")
     assert house.request(b).pes == (2,)
     told = house.run_pass()
     text = "it asks for 3 PEs, 4 of 5 PEs are free, 2 of them in one block"
@@ -95,12 +82,9 @@ def test_a_block_is_named_where_free_pes_would_suffice_without(house):
 
 
 def test_what_is_parked_comes_back_in_its_own_domain(two):
-    (seq,) = two.submit("anne pes=2", queue="day")
-    two.go()
+    (seq,) = two.run("anne pes=2", queue="day")
     two._event(Suspended(seq, 1, "probe nfs", True, "nfs is away"))
-    two.change(Change("set", "domain/wide/pes", ("4", "6-7")))
-    check_site(two.site)
-    two.submit("ben pes=4", queue="night")
-    two.go()
-    check_site(two.site)
+    two.change(Change("set", "domain/wide/pes", ("4", "6-7"))).site.check()
+    two.run("ben pes=4", queue="night")
+    two.site.check()
     assert two.request(seq).pes == (6, 4) or two.request(seq).pes == (4, 6)

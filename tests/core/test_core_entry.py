@@ -78,8 +78,7 @@ def goes_to(house, owner="anne", groups=(), **asked):
 @pytest.fixture
 def three(house):
     """16 PEs: a pipe queue before a queue for each of the domains small, staff and application."""
-    house.machine(pes=16)
-    house.change(Change("create", "domain/small", {"pes": ("0-3",), "largest": 2}))
+    house.machine(pes=16).change(Change("create", "domain/small", {"pes": ("0-3",), "largest": 2}))
     staff = {"pes": ("4-7",), "groups": ("staff",), "takes": "batch"}
     house.change(Change("create", "domain/staff", staff))
     house.queue("s", domain="small").queue("t", domain="staff").queue("rest")
@@ -99,14 +98,10 @@ def test_a_pipe_queue_passes_on_to_the_first_whose_domain_takes_it(three):
 
 
 def test_one_of_several_sizes_gets_only_those_that_its_domain_takes(house):
-    house.machine(pes=8)
-    house.change(Change("create", "domain/wide", {"pes": ("2-7",), "smallest": 4}))
-    house.queue("q", domain="wide")
-    (first,) = house.submit("ben pes=4", queue="q")
-    (seq,) = house.submit("anne sizes=2,4,6 walls=50:00,40:00,30:00", queue="q")
-    house.go()
+    house.machine(pes=8).change(Change("create", "domain/wide", {"pes": ("2-7",), "smallest": 4}))
+    (first,) = house.queue("q", domain="wide").submit("ben pes=4", queue="q")
+    (seq,) = house.run("anne sizes=2,4,6 walls=50:00,40:00,30:00", queue="q")
     assert house.request(first).pes == (2, 3, 4, 5)
     assert not house.request(seq).pes, "two PEs are free, and fewer than four are never asked for"
-    house.end(first)
-    house.go()
+    house.end(first).go()
     assert len(house.request(seq).pes) == 6

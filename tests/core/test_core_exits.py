@@ -15,8 +15,7 @@ def test_each_candidate_is_offered_best_first(house):
 
 
 def test_a_refusal_keeps_one_request_back_and_names_the_exit(house):
-    house.machine(pes=3).queue("night")
-    anne, ben = house.submit("anne", "ben")
+    anne, ben = house.machine(pes=3).queue("night").submit("anne", "ben")
     house.exits(jobselect=lambda request, view: refuse("it is Friday") if request.owner == "anne" else None)
     told = house.run_pass()
     assert told.starts == [ben]
@@ -50,8 +49,7 @@ def test_force_passes_no_stopped_queue_no_hold_no_pe_limit_and_makes_no_pes(hous
     house.machine(pes=2).queue("stopped", started=False).queue("night").queue("mpp", pe_limit=1)
     house.submit("anne", queue="stopped")
     held = house.submit("anne", queue="night")[0]
-    house.hold(held)
-    wide, giant = house.submit("anne pes=2", "anne pes=3", queue="mpp")
+    wide, giant = house.hold(held).submit("anne pes=2", "anne pes=3", queue="mpp")
     first, second = house.submit("ben pes=2", "cleo", queue="night")
     exits = house.exits(jobselect=lambda request, view: force())
     told = house.run_pass()
@@ -63,8 +61,7 @@ def test_force_passes_no_stopped_queue_no_hold_no_pe_limit_and_makes_no_pes(hous
 
 
 def test_without_a_jobselect_exit_nobody_that_limits_keep_back_is_looked_at(house):
-    house.machine(pes=9).queue("night", user_limit=1)
-    seqs = house.submit(*["anne"] * 50)
+    seqs = house.machine(pes=9).queue("night", user_limit=1).submit(*["anne"] * 50)
     told = house.run_pass()
     assert told.starts == seqs[:1]
     assert len(told.plan.reasons.own) == 1
@@ -89,9 +86,7 @@ def test_every_queue_gets_its_part_of_the_offers(house):
 
 
 def test_on_a_full_machine_offers_go_on_until_one_waits_only_for_a_pe(house):
-    house.machine(pes=1).queue("night")
-    house.submit("anne")
-    house.go()
+    house.machine(pes=1).queue("night").run("anne")
     seqs = house.submit("anne", "anne", "ben", "cleo")
     exits = house.exits(jobselect=lambda request, view: refuse() if request.owner == "anne" else None)
     told = house.run_pass()
@@ -103,16 +98,13 @@ def test_on_a_full_machine_offers_go_on_until_one_waits_only_for_a_pe(house):
 
 
 def test_schedule_now_does_not_pass_an_exits_refusal(house):
-    house.machine(pes=2).queue("night")
-    anne = house.submit("anne")[0]
-    house.schedule(anne, "now")
-    house.exits(jobselect=lambda request, view: refuse())
+    anne = house.machine(pes=2).queue("night").submit("anne")[0]
+    house.schedule(anne, "now").exits(jobselect=lambda request, view: refuse())
     assert house.run_pass().starts == []
 
 
 def test_an_exit_sees_what_was_offered_ahead_and_what_was_answered(house):
-    house.machine(pes=9).queue("night")
-    a, b, c = house.submit("anne", "ben", "cleo")
+    a, b, c = house.machine(pes=9).queue("night").submit("anne", "ben", "cleo")
     seen = {}
 
     def jobselect(request, view):
@@ -125,9 +117,7 @@ def test_an_exit_sees_what_was_offered_ahead_and_what_was_answered(house):
 
 
 def test_running_and_waiting_follow_the_pass(house):
-    house.machine(pes=9).queue("night").queue("day")
-    house.submit("zoe", queue="day")
-    house.go()
+    house.machine(pes=9).queue("night").queue("day").run("zoe", queue="day")
     house.submit("anne", "ben", "anne name=x", queue="night")
     counts = []
 
@@ -163,8 +153,7 @@ def test_a_selection_is_in_the_order_of_dates_whatever_the_rows(house):
 
 def test_requests_are_chosen_by_all_words_together(house):
     house.machine(pes=2).queue("night").queue("day")
-    running = house.submit("anne group=d2 name=x", queue="day")
-    house.go()
+    running = house.run("anne group=d2 name=x", queue="day")
     mine = house.submit("anne group=d1 name=x", "anne group=d1", queue="night")
     house.submit("ben group=d1 name=x", "anne group=d2 name=x", queue="night")
     house.submit("ben group=d2 name=x", queue="day")
@@ -221,8 +210,7 @@ def machine_gun(request, view):
 
 
 def test_a_burst_counts_as_submitted_one_after_another(house):
-    house.machine(pes=3).queue("normal", time=1)
-    burst = house.submit(*["anne"] * 4)
+    burst = house.machine(pes=3).queue("normal", time=1).submit(*["anne"] * 4)
     ben = house.later(seconds=1).submit("ben")[0]
     cleo = house.later(seconds=1).submit("cleo")[0]
     house.later(seconds=1).exits(elected=machine_gun)
@@ -252,8 +240,7 @@ def test_a_redating_is_seen_by_later_queues_and_exits(house):
 
 
 def test_other_actions_of_elected_follow_their_start(house):
-    house.machine(pes=3).queue("night")
-    anne, ben, cleo = house.submit("anne", "ben", "cleo")
+    anne, ben, cleo = house.machine(pes=3).queue("night").submit("anne", "ben", "cleo")
 
     def elected(request, view):
         if request.seq != anne:
@@ -268,9 +255,7 @@ def test_other_actions_of_elected_follow_their_start(house):
 
 
 def test_the_plan_carries_what_it_saw(house):
-    house.machine(pes=2).queue("night")
-    anne = house.submit("anne")[0]
-    house.go()
+    anne = house.machine(pes=2).queue("night").run("anne")[0]
     house.uses(anne, "3")
     plan = house.run_pass().plan
     assert plan.as_of == house.site.n

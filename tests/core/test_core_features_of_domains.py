@@ -24,8 +24,7 @@ def both() -> House:
     house = House().machine(pes=4)
     house.change(ev.Change("create", "domain/wide", {"pes": ["2-3"]}))
     house.queue("day").queue("night", domain="wide")
-    house.submit("anne queue=day wall=9:00:00", "ben queue=night wall=9:00:00")
-    house.go()
+    house.run("anne queue=day wall=9:00:00", "ben queue=night wall=9:00:00")
     return house.later(hours=1)
 
 
@@ -57,8 +56,7 @@ def test_a_domain_lists_what_may_give_way_and_nothing_that_starts_requests(both)
     ("listed", "leaves"), [(None, 2), (["swap"], 2), (["health", "shift_end"], 1), ([], 1)]
 )
 def test_without_swap_the_requests_of_a_domain_run_on_while_memory_is_short(both, listed, leaves):
-    both.set("domain/wide/features", listed)
-    both.submit("cleo queue=night")
+    both.set("domain/wide/features", listed).submit("cleo queue=night")
     memory(both, "high", 91, 20, 60)
     assert gives_way(both) == [leaves]
     assert both.run_pass().starts == []
@@ -96,8 +94,7 @@ def test_a_suspended_request_goes_on_once_its_domain_lists_the_feature_no_more(b
     both.go()
     assert both.run_pass().actions == ()
     assert both.why(2).code is ReasonCode.SHIFT
-    both.set("domain/wide/features", [])
-    told = both.go()
+    told = both.set("domain/wide/features", []).go()
     assert [each.seq for each in told.actions] == [2]
     assert both.request(1).pause is not None
     assert both.request(2).pause is None
@@ -122,8 +119,7 @@ def test_without_health_what_runs_goes_on_and_what_waits_still_waits(both, runni
     )
     both.submit("cleo queue=night")
     assert gives_way(both) == [1, 2]
-    both.set("domain/wide/features", ["swap", "shift_end"])
-    told = both.run_pass()
+    told = both.set("domain/wide/features", ["swap", "shift_end"]).run_pass()
     assert [(type(each), each.seq) for each in told.actions] == [(kind, 1)]
     assert told.starts == []
     assert told.reason(3).code is ReasonCode.RESOURCE

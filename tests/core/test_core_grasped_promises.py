@@ -14,15 +14,13 @@ MINUTE = 60_000
 def easy(house):
     """Eight PEs, six of which are held for ten minutes; one that wants all of them is promised a start."""
     house.machine(pes=8).queue("night", order="fcfs", reserve=1, priority=9).queue("other")
-    house.submit("anne pes=6 wall=10:00", "ben pes=8 wall=5:00", queue="night")
-    house.go()
+    house.run("anne pes=6 wall=10:00", "ben pes=8 wall=5:00", queue="night")
     assert promised(house, 2) == 10
     return house
 
 
 def test_who_asks_for_more_than_a_smaller_machine_has_loses_its_promise_and_blocks_nobody(easy):
-    easy.machine(pes=7)
-    (long,) = easy.submit("cleo pes=1 wall=11:00", queue="other")
+    (long,) = easy.machine(pes=7).submit("cleo pes=1 wall=11:00", queue="other")
     assert easy.go().starts == [long]
     assert promised(easy, 2) is None
     [told] = [each.event.causes for each in easy.events if getattr(each.event, "causes", None)]
@@ -31,46 +29,35 @@ def test_who_asks_for_more_than_a_smaller_machine_has_loses_its_promise_and_bloc
 
 
 def test_for_those_of_a_stopped_queue_nothing_is_kept_and_their_promise_stands(easy):
-    easy.set("queue/night/started", False)
-    (long,) = easy.submit("cleo pes=2 wall=11:00", queue="other")
+    (long,) = easy.set("queue/night/started", False).submit("cleo pes=2 wall=11:00", queue="other")
     assert easy.go().starts == [long]
     assert promised(easy, 2) == 10
-    easy.set("queue/night/started", True)
-    (longer,) = easy.submit("dora pes=1 wall=30:00", queue="other")
+    (longer,) = easy.set("queue/night/started", True).submit("dora pes=1 wall=30:00", queue="other")
     assert easy.go().starts == []
-    easy.later(minutes=10)
-    easy.end(1)
+    easy.later(minutes=10).end(1)
     assert easy.go().starts == []
     assert easy.request(2).reservation.late == "what it needs is held by 3.ymp"
     assert easy.why(longer).code is ReasonCode.RESERVED
 
 
 def test_a_queue_that_is_stopped_when_a_promise_is_due_is_told_as_the_cause(easy):
-    easy.set("queue/night/started", False)
-    told = easy.go()
-    assert told.plan.wake_at == Instant(START + 10 * MINUTE)
-    easy.later(minutes=10)
-    easy.end(1)
+    assert easy.set("queue/night/started", False).go().plan.wake_at == Instant(START + 10 * MINUTE)
+    easy.later(minutes=10).end(1)
     assert easy.go().starts == []
     assert easy.request(2).reservation.late == "queue night is stopped"
-    easy.later(minutes=60)
-    easy.set("queue/night/started", True)
+    easy.later(minutes=60).set("queue/night/started", True)
     assert easy.go().starts == [2]
 
 
 @pytest.mark.parametrize("limited", ["queue/night/run_limit", "complex/both/run_limit"])
 def test_a_lower_limit_that_closes_its_queue_is_told_when_the_promise_is_due(house, limited):
     house.machine(pes=8).queue("night", order="fcfs", reserve=1).complex("both", "night")
-    house.submit("anne pes=4 wall=10:00", "cleo pes=2 wall=30:00", "ben pes=6 wall=5:00", queue="night")
-    house.go()
+    house.run("anne pes=4 wall=10:00", "cleo pes=2 wall=30:00", "ben pes=6 wall=5:00", queue="night")
     assert promised(house, 3) == 10
-    house.set(limited, 1)
-    house.later(minutes=10)
-    house.end(1)
+    house.set(limited, 1).later(minutes=10).end(1)
     assert house.go().starts == []
     assert house.request(3).reservation.late == "what it needs is held by 2.ymp"
-    house.later(minutes=20)
-    house.end(2)
+    house.later(minutes=20).end(2)
     assert house.go().starts == [3]
 
 
@@ -83,7 +70,6 @@ def test_other_rules_for_those_who_come_change_nothing_for_who_was_promised_a_st
     (long,) = easy.submit("cleo pes=2 wall=11:00", queue="other")
     assert easy.go().starts == []
     assert easy.why(long).code is ReasonCode.RESERVED
-    easy.later(minutes=10)
-    easy.end(1)
+    easy.later(minutes=10).end(1)
     assert easy.go().starts == [2]
     assert promised(easy, 2) is None

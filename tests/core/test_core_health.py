@@ -91,11 +91,9 @@ def test_only_the_requests_that_need_it_wait_and_others_overtake_them():
 def test_no_place_in_the_line_helps(word):
     site = house().probe("licence", "broken").probe("nfs", "broken")
     own, queue, plain = site.submit("anne queue=day needs=licence", "anne queue=night", "ben queue=day")
-    site.schedule(own, word)
-    site.schedule(queue, word)
+    site.schedule(own, word).schedule(queue, word)
     assert site.go().starts == [plain]
-    place = site.standing("day").of(site.request(own))
-    assert place.position == 1, "alone in the line now"
+    assert site.standing("day").of(site.request(own)).position == 1, "alone in the line now"
 
 
 def test_a_force_of_an_exit_does_not_help_and_is_not_asked_for():
@@ -109,8 +107,7 @@ def test_a_force_of_an_exit_does_not_help_and_is_not_asked_for():
 
 def test_those_kept_back_do_not_count_for_the_share_of_others():
     site = house().group("d1", 1).group("d2", 99)
-    site.queue("shared", share=10)
-    site.probe("licence", "broken")
+    site.queue("shared", share=10).probe("licence", "broken")
     mine, _ = site.submit("anne group=d1 queue=shared", "ben group=d2 needs=licence queue=shared")
     alone = site.standing("shared").of(site.request(mine)).share
     assert alone == 1.0
@@ -125,8 +122,7 @@ def test_a_hundred_thousand_that_wait_for_it_cost_a_pass_next_to_nothing():
     [free] = site.submit("ben queue=day")
     site.exits(jobselect=lambda request, view: None)
     began = process_time()
-    told = site.run_pass()
-    assert told.starts == [free]
+    assert site.run_pass().starts == [free]
     assert process_time() - began < 1.0
 
 
@@ -135,18 +131,15 @@ def test_a_hundred_thousand_that_wait_for_it_cost_a_pass_next_to_nothing():
 
 def test_running_ones_go_on_where_the_probe_says_hold():
     site = house(running="hold")
-    site.submit("anne queue=night")
-    site.go()
+    site.run("anne queue=night")
     site.probe("nfs", "broken")
     assert site.go().actions == ()
 
 
 def test_running_ones_are_parked_and_their_pes_go_to_others_until_it_is_well():
     site = house(running="suspend").machine(pes=1)
-    [night] = site.submit("anne queue=night")
-    site.go()
-    site.probe("nfs", "broken", "no answer")
-    [day] = site.submit("ben queue=day")
+    [night] = site.run("anne queue=night")
+    [day] = site.probe("nfs", "broken", "no answer").submit("ben queue=day")
     told = site.run_pass()
     assert [type(each) for each in told.actions] == [Suspend, Start]
     assert told.actions[0] == Suspend(
@@ -155,8 +148,7 @@ def test_running_ones_are_parked_and_their_pes_go_to_others_until_it_is_well():
     site.apply(told)
     told = site.go()
     assert told.reason(night).text.endswith("it goes on when probe nfs is well again")
-    site.probe("nfs", "ok")
-    told = site.go()
+    told = site.probe("nfs", "ok").go()
     assert told.actions == (), "its PE is another's now"
     assert told.reason(night).code is ReasonCode.NO_PES
     site.end(day)
@@ -182,8 +174,7 @@ def test_those_that_may_be_run_again_are_queued_and_the_others_go_on():
 )  # fmt: skip
 def test_of_several_broken_ones_the_strongest_wish_counts(of, action):
     site = house(running=of[0]).set("probe/licence/running", of[1])
-    [both] = site.submit("anne queue=night needs=licence")
-    site.go()
+    [both] = site.run("anne queue=night needs=licence")
     site.probe("nfs", "broken").probe("licence", "broken")
     found = wish(site.site, site.request(both))
     assert (found.action if found else None) == action
@@ -191,12 +182,9 @@ def test_of_several_broken_ones_the_strongest_wish_counts(of, action):
 
 def test_what_is_parked_already_is_queued_again_when_that_is_the_stronger_wish():
     site = house(running="suspend").set("probe/licence/running", "requeue")
-    [both] = site.submit("anne queue=night needs=licence")
-    site.go()
-    site.probe("nfs", "broken")
-    site.go()
-    site.probe("licence", "broken")
-    told = site.go()
+    [both] = site.run("anne queue=night needs=licence")
+    site.probe("nfs", "broken").go()
+    told = site.probe("licence", "broken").go()
     assert [type(each) for each in told.actions] == [Requeue]
     assert site.request(both).state.value == "queued"
 

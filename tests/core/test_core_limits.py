@@ -17,8 +17,7 @@ def test_each_setting_of_a_limit_has_its_rule():
 
 
 def test_the_run_limit_of_a_queue(house):
-    house.machine(pes=8).queue("night", run_limit=2)
-    seqs = house.submit("anne", "ben", "cleo", "dora")
+    seqs = house.machine(pes=8).queue("night", run_limit=2).submit("anne", "ben", "cleo", "dora")
     told = house.go()
     assert told.starts == seqs[:2]
     assert told.reason(seqs[3]).matches(code="LIMIT", who="queue night")
@@ -31,8 +30,7 @@ def test_the_run_limit_of_a_queue(house):
 def test_one_that_waits_for_pes_is_told_how_many_it_asks_for_and_how_many_wait_ahead_of_it(house):
     house.machine(pes=12).queue("night")
     first, second, third = house.submit("anne pes=3", "ben pes=12", "cleo pes=10")
-    told = house.go()
-    assert told.starts == [first]
+    assert house.go().starts == [first]
     assert house.why(second).matches(kind="few_pes_free", values=(12, 9, 12, None, None, None))
     assert house.why(third).matches(
         code="NO_PES", who="machine", text="it asks for 10 PEs, 9 of 12 PEs are free; 1 ahead of it"
@@ -59,8 +57,7 @@ def test_the_group_limit_lets_other_groups_pass(house):
 
 @pytest.mark.parametrize("limit", ["run", "user", "group"])
 def test_a_limit_of_nothing_says_so(house, limit):
-    house.machine(pes=8).queue("night", **{f"{limit}_limit": 0})
-    [seq] = house.submit("anne")
+    [seq] = house.machine(pes=8).queue("night", **{f"{limit}_limit": 0}).submit("anne")
     told = house.run_pass()
     assert told.starts == []
     assert told.reason(seq).text == f"{limit} limit 0 of queue night lets nothing run"
@@ -112,8 +109,7 @@ def test_complexes_and_the_whole_site_have_the_same_limits(house, limit):
     told = house.run_pass()
     assert told.starts == [first]
     assert told.reason(second).matches(code="LIMIT", who="complex prime-time")
-    house.set(f"complex/prime-time/{limit}", None).limit(**{limit: 1})
-    told = house.run_pass()
+    told = house.set(f"complex/prime-time/{limit}", None).limit(**{limit: 1}).run_pass()
     assert told.starts == [first]
     assert told.reason(second).matches(code="LIMIT", who="global")
     house.limit(**{limit: None})
@@ -121,21 +117,17 @@ def test_complexes_and_the_whole_site_have_the_same_limits(house, limit):
 
 
 def test_a_limit_of_nothing_lets_nothing_start(house):
-    house.machine(pes=8).queue("night", user_limit=0)
-    anne = house.submit("anne")[0]
+    anne = house.machine(pes=8).queue("night", user_limit=0).submit("anne")[0]
     told = house.run_pass()
     assert told.starts == []
     assert told.reason(anne).matches(code="LIMIT")
 
 
 def test_pes_are_the_lowest_free_numbers(house):
-    house.machine(pes=6).queue("mpp")
-    a, b, c = house.submit("anne pes=2", "ben pes=1", "cleo pes=3")
+    a, b, c = house.machine(pes=6).queue("mpp").submit("anne pes=2", "ben pes=1", "cleo pes=3")
     told = house.go()
     assert [told.pes(seq) for seq in (a, b, c)] == [(0, 1), (2,), (3, 4, 5)]
-    house.end(a)
-    house.end(c)
-    d, e = house.submit("dora pes=3", "emil pes=1")
+    d, e = house.end(a).end(c).submit("dora pes=3", "emil pes=1")
     told = house.go()
     assert [told.pes(seq) for seq in (d, e)] == [(0, 1, 3), (4,)]
 
@@ -160,8 +152,7 @@ def test_requests_that_fit_no_gap_do_not_stop_the_search(house):
 
 
 def test_more_pes_than_the_machine_has_is_never(house):
-    house.machine(pes=4).queue("mpp")
-    giant, small = house.submit("anne pes=5", "ben")
+    giant, small = house.machine(pes=4).queue("mpp").submit("anne pes=5", "ben")
     told = house.run_pass()
     assert told.starts == [small]
     assert told.reason(giant).matches(code="NEVER", text="5 PEs are more than the machine's 4")
@@ -169,9 +160,7 @@ def test_more_pes_than_the_machine_has_is_never(house):
 
 
 def test_a_full_machine_says_who_waits_for_a_pe(house):
-    house.machine(pes=1).queue("night", user_limit=1)
-    first, mine, ben = house.submit("anne", "anne", "ben")
-    house.go()
+    first, mine, ben = house.machine(pes=1).queue("night", user_limit=1).run("anne", "anne", "ben")
     told = house.run_pass()
     assert told.short_of_pes
     assert told.reason(ben).matches(code="NO_PES", text="it asks for 1 PE, none of 1 PEs is free")
@@ -181,18 +170,14 @@ def test_a_full_machine_says_who_waits_for_a_pe(house):
 
 
 def test_where_limits_keep_all_back_nobody_is_short_of_pes(house):
-    house.machine(pes=1).queue("night", user_limit=1)
-    house.submit("anne", "anne")
-    house.go()
+    house.machine(pes=1).queue("night", user_limit=1).run("anne", "anne")
     assert not house.run_pass().short_of_pes
 
 
 def test_suspended_requests_keep_their_pes_and_count_against_limits(house):
     from nqspy.model.events import Suspended
 
-    house.machine(pes=2).queue("night", run_limit=1)
-    anne, ben = house.submit("anne", "ben")
-    house.go()
+    anne, ben = house.machine(pes=2).queue("night", run_limit=1).run("anne", "ben")
     house._event(Suspended(anne, 1, "op"))
     told = house.run_pass()
     assert told.starts == []
@@ -200,8 +185,7 @@ def test_suspended_requests_keep_their_pes_and_count_against_limits(house):
 
 
 def test_a_held_request_is_explained(house):
-    house.queue("night")
-    anne = house.submit("anne")[0]
+    anne = house.queue("night").submit("anne")[0]
     house.hold(anne)
     why = explain(house.site, [anne, 99], house.run_pass().plan.reasons)
     assert why[anne].matches(code="HELD", who="owner", text="held by anne")
@@ -241,8 +225,7 @@ def test_what_a_request_may_ask_for(house, asked, text):
 
 
 def test_a_queue_without_limits_takes_anything_that_the_machine_has(house):
-    house.machine(pes=8).queue("free")
-    queue = house.site.settings.queues["free"]
+    queue = house.machine(pes=8).queue("free").site.settings.queues["free"]
     assert violation(house.site, spec_of("anne", cpu="unlimited", mem="9tb"), queue) is None
     assert "more than the machine's 8" in (violation(house.site, spec_of("anne", pes="9"), queue) or "")
 
@@ -258,9 +241,7 @@ def test_a_giant_says_nothing_about_those_behind_it(house):
 
 
 def test_a_queue_that_limits_close_names_the_oldest_kept_back(house):
-    house.machine(pes=4).queue("night", user_limit=1)
-    house.submit("anne")
-    house.go()
+    house.machine(pes=4).queue("night", user_limit=1).run("anne")
     seqs = house.submit("anne", "anne")
     told = house.run_pass()
     text = "user limit 1 of queue night is reached for anne"
@@ -269,10 +250,7 @@ def test_a_queue_that_limits_close_names_the_oldest_kept_back(house):
 
 
 def test_one_that_asks_for_no_memory_starts_while_a_memory_limit_is_exceeded(house):
-    house.machine(pes=3).queue("night", memory_limit="100mb")
-    house.submit("anne mem=90mb")
-    house.go()
-    house.set("queue/night/memory_limit", 1 << 20)
-    none, some = house.submit("ben", "cleo mem=1kb")
+    house.machine(pes=3).queue("night", memory_limit="100mb").run("anne mem=90mb")
+    none, some = house.set("queue/night/memory_limit", 1 << 20).submit("ben", "cleo mem=1kb")
     assert house.go().starts == [none]
     assert house.why(some).code == "LIMIT"

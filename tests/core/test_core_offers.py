@@ -17,9 +17,7 @@ def alike(*fields, text="not now"):
 
 
 def test_without_a_free_pe_one_offer_tells_that_somebody_waits_only_for_one(house):
-    house.machine(pes=1).queue("night")
-    house.submit("anne")
-    house.go()
+    house.machine(pes=1).queue("night").run("anne")
     seqs = house.submit(*["ben"] * 50)
     exits = house.exits(may_force=False, jobselect=lambda request, view: None)
     told = house.run_pass()
@@ -29,8 +27,7 @@ def test_without_a_free_pe_one_offer_tells_that_somebody_waits_only_for_one(hous
 
 
 def test_offers_stop_with_the_last_that_can_start(house):
-    house.machine(pes=3).queue("night")
-    narrow = house.submit("anne", "ben")
+    narrow = house.machine(pes=3).queue("night").submit("anne", "ben")
     wide = house.submit(*["cleo pes=2"] * 30)
     exits = house.exits(may_force=False, jobselect=lambda request, view: None)
     told = house.run_pass()
@@ -41,8 +38,7 @@ def test_offers_stop_with_the_last_that_can_start(house):
 
 
 def test_those_that_limits_keep_back_are_not_offered_once_nobody_else_can_start(house):
-    house.machine(pes=9).queue("night", user_limit=1)
-    seqs = house.submit(*["anne"] * 40, "ben")
+    seqs = house.machine(pes=9).queue("night", user_limit=1).submit(*["anne"] * 40, "ben")
     exits = house.exits(may_force=False, jobselect=lambda request, view: None)
     told = house.run_pass()
     assert told.starts == [seqs[0], seqs[-1]]
@@ -55,8 +51,7 @@ def test_those_that_limits_keep_back_are_not_offered_once_nobody_else_can_start(
 
 
 def test_an_exit_that_may_force_is_offered_all(house):
-    house.machine(pes=9).queue("night", user_limit=1)
-    seqs = house.submit(*["anne"] * 40)
+    seqs = house.machine(pes=9).queue("night", user_limit=1).submit(*["anne"] * 40)
     exits = house.exits(may_force=True, jobselect=lambda request, view: None)
     house.run_pass()
     assert exits.called("jobselect") == seqs
@@ -76,9 +71,7 @@ def test_the_same_starts_whether_it_might_force_or_not(house):
 
 
 def test_three_thousand_of_one_name_behind_a_running_one_are_passed_over_as_one(house):
-    house.machine(pes=9).queue("night").group("d1", 10)
-    house.submit("anne group=d1 name=x")
-    house.go()
+    house.machine(pes=9).queue("night").group("d1", 10).run("anne group=d1 name=x")
     same = house.submit(*["anne group=d1 name=x"] * 3000)
     others = house.submit("anne name=x", "ben group=d1 name=x", "anne group=d1 name=y")
 
@@ -97,18 +90,15 @@ def test_three_thousand_of_one_name_behind_a_running_one_are_passed_over_as_one(
 
 
 def test_a_reach_of_no_fields_is_the_whole_queue_and_no_other(house):
-    house.machine(pes=9).queue("a", priority=9).queue("b")
-    first = house.submit(*["anne"] * 5, queue="a")
+    first = house.machine(pes=9).queue("a", priority=9).queue("b").submit(*["anne"] * 5, queue="a")
     other = house.submit("ben", queue="b")
     exits = house.exits(may_force=False, jobselect=lambda r, v: alike() if r.queue == "a" else None)
-    told = house.run_pass()
-    assert told.starts == other
+    assert house.run_pass().starts == other
     assert set(exits.called("jobselect")) == {first[0], *other}
 
 
 def test_a_name_that_was_not_given_is_not_alike(house):
-    house.machine(pes=9).queue("night")
-    given, default = house.submit("anne name=STDIN", "anne")
+    given, default = house.machine(pes=9).queue("night").submit("anne name=STDIN", "anne")
     house.exits(may_force=False, jobselect=lambda r, v: alike("name") if r.seq == given else None)
     assert house.run_pass().starts == [default]
 
@@ -180,9 +170,7 @@ def test_whom_a_later_answer_does_not_reach_were_passed_over_for_the_former_one(
 
 
 def test_a_wide_one_that_was_passed_over_is_told_what_is_free_after_the_pass(house):
-    house.machine(pes=3).queue("night")
-    house.submit("zoe")
-    house.go()
+    house.machine(pes=3).queue("night").run("zoe")
     wide, ben, cleo = house.submit("anne pes=3", "ben", "cleo")
     house.exits(may_force=False, jobselect=lambda request, view: None)
     assert house.go().starts == [ben, cleo]
@@ -197,18 +185,13 @@ def test_a_text_made_before_a_later_start_of_the_same_pass_is_made_again(house):
         jobselect=lambda r, view: refuse(f"{len(view.running())} are running") if r.owner == "ben" else None,
     )
     house.site.requests[small].rank = 0
-    told = house.go()
-    assert told.starts == [wide]
-    house.end(wide)
-    big = house.submit("cleo pes=3")[0]
+    assert house.go().starts == [wide]
+    big = house.end(wide).submit("cleo pes=3")[0]
     house.schedule(big, "first")
-    told = house.go()
-    assert told.starts == [big]
-    house.end(big)
-    last = house.submit("dora pes=2")[0]
+    assert house.go().starts == [big]
+    last = house.end(big).submit("dora pes=2")[0]
     house.schedule(last, "first")
-    told = house.go()
-    assert told.starts == [last, small]
+    assert house.go().starts == [last, small]
     assert house.why(ben).text in ("2 are running", "it asks for 1 PE, none of 3 PEs is free")
     assert house.why(anne).matches(kind="no_pe_free", values=(1, 3, None, None))
 
@@ -248,8 +231,7 @@ def test_whom_the_bounds_of_such_a_refusal_reach_is_not_asked_again(house):
 
 
 def test_a_refusal_that_later_starts_of_the_pass_make_void_is_looked_at_again_at_once(house):
-    house.machine(pes=5).queue("night")
-    ben, anne = house.submit("ben", "anne")
+    ben, anne = house.machine(pes=5).queue("night").submit("ben", "anne")
     house.exits(
         may_force=False,
         jobselect=lambda r, view: refuse("alone") if r.seq == ben and not view.running() else None,
@@ -266,8 +248,7 @@ def test_a_refusal_that_later_starts_of_the_pass_make_void_is_looked_at_again_at
 def test_no_request_has_the_limit_of_another_owner_as_its_reason(house, may_force):
     """Ben's wide request waits for PEs until a request of his starts from the other queue."""
     house.machine(pes=4).queue("day", priority=20).queue("night", priority=10)
-    house.complex("both", "day", "night", user_limit=1)
-    house.submit("anne queue=night")
+    house.complex("both", "day", "night", user_limit=1).submit("anne queue=night")
     house.exits(may_force, jobselect=lambda request, view: None)
     house.go()
     wide, ben, anne, cleo = house.submit(
@@ -283,13 +264,9 @@ def test_no_request_has_the_limit_of_another_owner_as_its_reason(house, may_forc
 @pytest.fixture
 def promised(house):
     """One PE, held for five minutes; then a request has it, by its reservation."""
-    house.machine(pes=1).queue("night", order="sjf", reserve=1)
-    running = house.submit("anne wall=5:00")[0]
-    house.go()
-    house.first = house.submit("ben wall=10:00")[0]
-    house.go()
-    house.shorter = house.submit("cleo wall=6:00")[0]
-    house.go()
+    running = house.machine(pes=1).queue("night", order="sjf", reserve=1).run("anne wall=5:00")[0]
+    house.first = house.run("ben wall=10:00")[0]
+    house.shorter = house.run("cleo wall=6:00")[0]
     house.later(minutes=5).end(running)
     return house
 

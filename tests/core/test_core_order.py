@@ -7,8 +7,7 @@ from nqspy.model.requests import State
 
 
 def test_with_time_alone_the_line_is_first_come_first_served(house):
-    house.machine(pes=1).queue("night")
-    anne = house.submit("anne")[0]
+    anne = house.machine(pes=1).queue("night").submit("anne")[0]
     ben, cleo = house.later(seconds=5).submit("ben", "cleo")
     house.later(seconds=5)
     assert house.standing().line() == [anne, ben, cleo]
@@ -25,8 +24,7 @@ def test_at_the_instant_of_submission_nobody_has_waited_and_the_lower_number_goe
 
 
 def test_the_factors_are_the_papers(house):
-    house.queue("normal", cpu=6, memory=1, time=10)
-    anne = house.submit("anne cpu=600 mem=32mw")[0]
+    anne = house.queue("normal", cpu=6, memory=1, time=10).submit("anne cpu=600 mem=32mw")[0]
     ben = house.later(seconds=60).submit("ben cpu=60 mem=8mw")[0]
     standing = house.later(seconds=40).standing()
     first, second = (standing.of(house.request(seq)) for seq in (anne, ben))
@@ -51,21 +49,18 @@ def test_a_request_without_a_limit_counts_as_its_queues_limit_else_as_the_larges
 
 
 def test_a_factor_whose_divisor_is_nothing_is_nothing_for_all(house):
-    house.queue("night", share=0, cpu=3, memory=2, time=1)
-    house.submit("anne", "ben mem=unlimited")
+    house.queue("night", share=0, cpu=3, memory=2, time=1).submit("anne", "ben mem=unlimited")
     assert house.standing().total.tolist() == [0, 0]
 
 
 def test_a_date_in_the_future_counts_as_no_wait(house):
-    house.queue("night")
-    anne = house.later(hours=1).submit("anne")[0]
+    anne = house.queue("night").later(hours=1).submit("anne")[0]
     house.at(0)
     assert house.standing().of(house.request(anne)).time == 0
 
 
 def test_held_requests_count_for_nothing(house):
-    house.queue("normal", cpu=1)
-    large, small = house.submit("anne cpu=1:00:00", "ben cpu=10:00")
+    large, small = house.queue("normal", cpu=1).submit("anne cpu=1:00:00", "ben cpu=10:00")
     house.hold(large)
     assert house.standing().of(house.request(small)).cpu == 0
     with pytest.raises(KeyError):
@@ -74,11 +69,9 @@ def test_held_requests_count_for_nothing(house):
 
 
 def test_ties_go_to_the_earlier_date_then_to_the_lower_number(house):
-    house.machine(pes=4).queue("night", cpu=1)
-    anne, ben = house.submit("anne cpu=60", "ben cpu=60")
+    anne, ben = house.machine(pes=4).queue("night", cpu=1).submit("anne cpu=60", "ben cpu=60")
     cleo, dora = house.later(seconds=1).submit("cleo cpu=60", "dora cpu=60")
-    house.hold(anne)
-    house.release(anne)
+    house.hold(anne).release(anne)
     assert house.run_pass().starts == [anne, ben, cleo, dora]
 
 
@@ -92,9 +85,7 @@ def test_schedule_request_next_is_ahead_in_its_queue_and_first_ahead_of_everythi
     house.machine(pes=5).queue("low", priority=1).queue("high", priority=9)
     low, lower, lowest = house.submit("anne", "ben", "cleo", queue="low")
     high, higher = house.later(seconds=1).submit("anne", "ben", queue="high")
-    house.schedule(lowest, "next")
-    house.schedule(lower, "first")
-    house.schedule(higher, "first")
+    house.schedule(lowest, "next").schedule(lower, "first").schedule(higher, "first")
     assert house.run_pass().starts == [lowest, higher, high, lower, low]
     assert house.standing("low").line() == [lowest, lower, low]
 
@@ -103,20 +94,16 @@ def test_schedule_request_now_starts_in_spite_of_limits_but_not_without_pes(hous
     house.machine(pes=3).queue("night", run_limit=1, user_limit=1)
     anne, other, third = house.submit("anne", "anne", "anne pes=2")
     assert house.go().starts == [anne]
-    house.schedule(other, "now")
-    told = house.run_pass()
+    told = house.schedule(other, "now").run_pass()
     assert told.starts == [other]
     assert told.actions[0].forced
-    house.schedule(third, "now")
-    house.machine(pes=2)
+    house.schedule(third, "now").machine(pes=2)
     assert third not in house.run_pass().starts
 
 
 def test_a_stopped_queue_starts_nothing_and_still_has_a_line(house):
-    house.machine(pes=4).queue("night", started=False)
-    anne, ben = house.submit("anne", "ben")
-    house.schedule(ben, "now")
-    told = house.run_pass()
+    anne, ben = house.machine(pes=4).queue("night", started=False).submit("anne", "ben")
+    told = house.schedule(ben, "now").run_pass()
     assert told.starts == []
     assert told.reason(anne).matches(code="STOPPED", who="queue night")
     assert house.standing().line() == [ben, anne]
@@ -129,8 +116,7 @@ def test_positions_are_the_order_in_which_one_pass_then_starts_them(house):
         line = f"u{i % 7} group=d{i % 3 + 1} cpu={60 + 37 * i % 400} mem={1 + i * 13 % 9}mw"
         house.later(seconds=i % 4).submit(line)
     standing = house.later(minutes=1).standing()
-    house.set("queue/night/started", True)
-    starts = house.run_pass().starts
+    starts = house.set("queue/night/started", True).run_pass().starts
     assert len(starts) == 21
     assert standing.line()[:21] == starts
 
@@ -145,8 +131,7 @@ def test_positions_foresee_what_elected_exits_do(house):
 
     burst = house.submit("anne", "anne", "anne")
     ben = house.later(seconds=1).submit("ben")[0]
-    house.later(seconds=1)
-    house.exits(elected=behind)
+    house.later(seconds=1).exits(elected=behind)
     assert house.standing().line() == [burst[0], ben, *burst[1:]]
     assert house.run_pass().starts == [burst[0], ben, *burst[1:]]
 
@@ -185,12 +170,10 @@ def test_the_bound_holds_against_the_longest_waiter_and_between_no_others(house)
     longest = house.submit("anne cpu=600 mem=32mw")[0]
     second = house.at(288).submit("ben cpu=600 mem=32mw")[0]
     small = house.at(590).submit("cleo cpu=1 mem=1b")[0]
-    line = house.at(600).standing("normal").line()
-    assert line == [longest, small, second]
+    assert house.at(600).standing("normal").line() == [longest, small, second]
     assert house.site.settings.weights("normal").tau_max() == pytest.approx(10 / 3)
 
 
 def test_a_queue_that_is_scheduled_by_class_has_places_by_priority(house):
-    house.machine(pes=1).queue("apps", order="class", time=1)
-    first, second = house.submit("anne", "ben")
+    first, second = house.machine(pes=1).queue("apps", order="class", time=1).submit("anne", "ben")
     assert house.standing("apps").line() == [first, second]

@@ -12,8 +12,7 @@ from nqspy.model.requests import Ask, Request, Spec, State
 
 
 def test_a_higher_priority_goes_first_among_the_same_owners(house):
-    house.machine(pes=1).queue("night")
-    low = house.submit("anne p=-5")[0]
+    low = house.machine(pes=1).queue("night").submit("anne p=-5")[0]
     plain, high = house.later(seconds=5).submit("anne", "anne p=10")
     house.later(seconds=5)
     assert house.standing().line() == [high, plain, low]
@@ -23,8 +22,7 @@ def test_a_higher_priority_goes_first_among_the_same_owners(house):
 
 
 def test_others_keep_their_places_and_nobody_gains_on_them(house):
-    house.machine(pes=1).queue("night")
-    mine = house.submit("anne")[0]
+    mine = house.machine(pes=1).queue("night").submit("anne")[0]
     ben = house.later(seconds=5).submit("ben p=-1000")[0]
     urgent = house.later(seconds=5).submit("anne p=1000")[0]
     house.later(seconds=5)
@@ -46,30 +44,25 @@ def test_who_stands_behind_his_owners_better_one_already_is_not_put_back(house):
 
 
 def test_shares_count_as_before(house):
-    house.machine(pes=1).queue("night", share=20, time=1)
-    old, new = house.submit("anne p=1", "anne p=2")
+    old, new = house.machine(pes=1).queue("night", share=20, time=1).submit("anne p=1", "anne p=2")
     assert house.standing().line() == [new, old]
 
 
 def test_an_operators_word_counts_more(house):
-    house.machine(pes=1).queue("night")
-    low, high = house.submit("anne p=1", "anne p=2")
+    low, high = house.machine(pes=1).queue("night").submit("anne p=1", "anne p=2")
     house.schedule(low, "next")
     assert house.standing().line() == [low, high]
 
 
 def test_what_cannot_start_does_not_keep_its_owners_others_back(house):
-    house.machine(pes=2).queue("night")
-    big, small = house.submit("anne pes=3 p=9", "anne pes=1")
+    big, small = house.machine(pes=2).queue("night").submit("anne pes=3 p=9", "anne pes=1")
     assert house.go().starts == [small]
     assert big
 
 
 @pytest.mark.parametrize("order", [{"order": "fcfs"}, {"time": 0}, {"time": 1}, {"order": "sjf"}], ids=str)
 def test_who_is_put_back_behind_one_that_cannot_start_stays_before_those_who_came_later(house, order):
-    house.machine(pes=2).queue("night", **order)
-    runs = house.submit("cleo", "cleo")
-    house.go()
+    runs = house.machine(pes=2).queue("night", **order).run("cleo", "cleo")
     low = house.later(minutes=1).submit("anne wall=10:00")[0]
     wide = house.later(minutes=1).submit("anne p=3 pes=2 wall=10:00")[0]
     ben = house.later(minutes=1).submit("ben wall=11:00")[0]

@@ -15,8 +15,7 @@ def probable(house):
     """Eight PEs, six of which are held for ten minutes; queue night tells one its start, and takes chances of
     ninety in a hundred."""
     house.machine(pes=8).queue("night", order="fcfs", reserve=1, backfill="probable")
-    house.submit("anne pes=6 wall=10:00")
-    house.go()
+    house.run("anne pes=6 wall=10:00")
     return house
 
 
@@ -33,8 +32,7 @@ def lived(*parts, n=1):
 
 def contracted(house, **settings):
     house.machine(pes=8).queue("night", order="fcfs", reserve=1, backfill="contract", **settings)
-    house.submit("anne pes=6 wall=10:00")
-    house.go()
+    house.run("anne pes=6 wall=10:00")
     return house
 
 
@@ -75,10 +73,8 @@ def test_one_without_a_wall_limit_takes_no_chances(probable):
 
 def test_it_waits_for_its_luck_and_starts_in_time_where_it_has_some(probable):
     learn(probable, *[100] * 9)
-    wide, long = probable.submit("ben pes=8 wall=5:00", "cleo pes=2 wall=60:00 name=job")
-    probable.go()
-    probable.at(5 * 60).end(long)
-    probable.go()
+    wide, long = probable.run("ben pes=8 wall=5:00", "cleo pes=2 wall=60:00 name=job")
+    probable.at(5 * 60).end(long).go()
     assert probable.request(wide).reservation == ev_reservation(probable, wide, late="")
     probable.at(10 * 60).end(1)
     assert probable.go().starts == [wide]
@@ -92,14 +88,12 @@ def ev_reservation(house, seq, late):
 
 def test_where_it_has_none_it_is_told_why_and_nobody_takes_chances_any_more(probable):
     learn(probable, *[100] * 9)
-    wide, long = probable.submit("ben pes=8 wall=5:00", "cleo pes=2 wall=60:00 name=job")
-    probable.go()
+    wide, long = probable.run("ben pes=8 wall=5:00", "cleo pes=2 wall=60:00 name=job")
     probable.at(10 * 60).end(1)
     again, short = probable.submit("cleo pes=2 wall=60:00 name=job", "dora pes=2 wall=50:00")
     assert probable.go().starts == [short], "by its wall limit it ends before cleo's first does"
     ev_reservation(probable, wide, late=f"what it needs is held by {long}.ymp")
-    probable.at(60 * 60).end(short)
-    probable.end(long)
+    probable.at(60 * 60).end(short).end(long)
     assert probable.go().starts == [wide]
     assert probable.request(again).started is None
 
@@ -107,8 +101,7 @@ def test_where_it_has_none_it_is_told_why_and_nobody_takes_chances_any_more(prob
 def test_beside_one_that_was_promised_a_time_nobody_takes_chances(probable):
     probable.queue("sure", order="fcfs", reserve=1)
     learn(probable, *[100] * 9)
-    (wide,) = probable.submit("ben pes=8 wall=5:00", queue="sure")
-    probable.go()
+    (wide,) = probable.run("ben pes=8 wall=5:00", queue="sure")
     probable.submit("cleo pes=2 wall=60:00 name=job", queue="night")
     assert probable.go().starts == []
     probable.at(10 * 60).end(1)
@@ -197,15 +190,13 @@ def test_one_with_a_contract_fills_a_hole_and_is_told_its_end(house):
     assert house.go().starts == [filling]
     assert house.request(filling).run.until == START + 10 * MINUTE
     assert house.why(plain).code.value in ("RESERVED", "NO_PES")
-    house.at(10 * 60).end(1)
-    house._event(ev.Ended(filling, 1, "contract", used=Used(0, 10 * MINUTE)))
+    house.at(10 * 60).end(1)._event(ev.Ended(filling, 1, "contract", used=Used(0, 10 * MINUTE)))
     assert house.go().starts == [wide]
 
 
 def test_a_hole_that_is_too_short_is_not_filled(house):
     contracted(house, shortest_hole=8 * MINUTE)
-    house.submit("ben pes=8 wall=5:00")
-    house.go()
+    house.run("ben pes=8 wall=5:00")
     house.at(3 * 60)
     filling, brief = house.submit("dora pes=2 wall=60:00 contract=yes", "eve pes=2 wall=6:00 contract=yes")
     assert house.go().starts == [brief]
@@ -228,18 +219,14 @@ def test_where_it_delays_nobody_it_runs_as_long_as_it_may(house):
 
 def test_nobody_fills_a_hole_whose_end_nobody_knows(house):
     house.machine(pes=8).queue("night", order="fcfs", reserve=1, backfill="contract")
-    house.submit("anne pes=6")
-    house.go()
+    house.run("anne pes=6")
     house.submit("ben pes=8 wall=5:00", "dora pes=2 wall=60:00 contract=yes")
     assert house.go().starts == []
 
 
 def test_whoever_was_promised_a_start_is_told_what_keeps_him_back_after_others_have_passed(house):
-    house.machine(pes=8).queue("night", order="fcfs", reserve=1)
-    house.submit("anne pes=6 wall=20:00")
-    house.go()
-    (wide,) = house.submit("ben pes=8 wall=30:00")
-    house.go()
+    house.machine(pes=8).queue("night", order="fcfs", reserve=1).run("anne pes=6 wall=20:00")
+    (wide,) = house.run("ben pes=8 wall=30:00")
     (short,) = house.submit("cleo wall=10:00")
     assert house.go().starts == [short]
     assert house.why(wide).matches(kind="few_pes_free", values=(8, 1, 8, None, None, None))

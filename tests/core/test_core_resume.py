@@ -26,9 +26,7 @@ def draft_of(house) -> Draft:
 @pytest.fixture
 def three(house):
     """Two PEs, and three requests of which two run."""
-    house.machine(pes=2).queue("night")
-    house.submit("anne", "ben", "cleo")
-    house.go()
+    house.machine(pes=2).queue("night").run("anne", "ben", "cleo")
     return house
 
 
@@ -116,9 +114,7 @@ def test_one_whose_pe_others_have_goes_on_on_the_one_that_comes_free(three):
 
 
 def test_one_that_finds_its_own_pes_free_goes_on_on_those(house):
-    house.machine(pes=4).queue("night")
-    house.submit("anne", "ben pes=2")
-    house.go()
+    house.machine(pes=4).queue("night").run("anne", "ben pes=2")
     park(house, 2)
     house._event(ev.Ended(1, 1, "exit", 0))
     assert house.go().actions == (Resume(2, 1, cause_of("scheduler")),)
@@ -126,9 +122,7 @@ def test_one_that_finds_its_own_pes_free_goes_on_on_those(house):
 
 
 def test_one_that_comes_back_keeps_of_its_pes_what_is_free(house):
-    house.machine(pes=4).queue("night")
-    house.submit("anne pes=2")
-    house.go()
+    house.machine(pes=4).queue("night").run("anne pes=2")
     park(house, 1)
     house.submit("ben")
     house._event(ev.Starting(2, 1, (0,)))
@@ -136,9 +130,7 @@ def test_one_that_comes_back_keeps_of_its_pes_what_is_free(house):
 
 
 def test_while_too_few_are_free_they_are_kept_for_it_so_that_it_cannot_starve(house):
-    house.machine(pes=4).queue("night")
-    house.submit("anne pes=3")
-    house.go()
+    house.machine(pes=4).queue("night").run("anne pes=3")
     park(house, 1)
     house.submit("ben", "cleo", "dora")
     house._event(ev.Starting(2, 1, (0,)))
@@ -152,12 +144,9 @@ def test_while_too_few_are_free_they_are_kept_for_it_so_that_it_cannot_starve(ho
 
 
 def test_two_that_had_the_same_pe_come_back_in_the_order_of_their_starts(house):
-    house.machine(pes=1).queue("night")
-    house.submit("anne", "ben")
-    house.go()
+    house.machine(pes=1).queue("night").run("anne", "ben")
     park(house, 1)
-    house.later(seconds=5)
-    house._event(ev.Starting(2, 1, (0,)))
+    house.later(seconds=5)._event(ev.Starting(2, 1, (0,)))
     park(house, 2)
     told = house.go()
     assert told.actions == (Resume(1, 1, cause_of("scheduler")),)
@@ -165,9 +154,7 @@ def test_two_that_had_the_same_pe_come_back_in_the_order_of_their_starts(house):
 
 
 def test_a_user_limit_counts_a_request_that_comes_back(house):
-    house.machine(pes=3).queue("night", user_limit=1)
-    house.submit("anne", "anne", "ben")
-    house.go()
+    house.machine(pes=3).queue("night", user_limit=1).run("anne", "anne", "ben")
     park(house, 1)
     told = house.run_pass()
     assert told.actions == (Resume(1, 1, cause_of("scheduler")),)
@@ -176,15 +163,13 @@ def test_a_user_limit_counts_a_request_that_comes_back(house):
 
 def test_while_it_is_parked_it_counts_against_no_limit_but_memory(house):
     house.machine(pes=3).queue("night", user_limit=1, run_limit=1, memory_limit="10mw")
-    house.submit("anne mem=6mw", "anne mem=4mw", "anne mem=1mw")
-    house.go()
+    house.run("anne mem=6mw", "anne mem=4mw", "anne mem=1mw")
     park(house, 1)
     house._event(ev.Deleting(1, 1, "anne"))  # it stays, and does not come back
     assert house.go().starts == [2]
     house._event(ev.Ended(2, 1, "exit", 0))
     house.submit("ben mem=5mw")
-    told = house.run_pass()
-    assert told.starts == [3]
+    assert house.run_pass().starts == [3]
 
 
 def test_a_request_that_an_operator_suspended_keeps_its_pes_and_stays(three):
@@ -197,9 +182,7 @@ def test_a_request_that_an_operator_suspended_keeps_its_pes_and_stays(three):
 
 def parked_for_a_short_one(house, more=""):
     """Two PEs: anne's hour gave way after ten minutes, to ben's twenty minutes."""
-    house.machine(pes=2).queue("night", reserve=1)
-    anne = house.submit(f"anne pes=2 wall=1:00:00 {more}")[0]
-    house.go()
+    anne = house.machine(pes=2).queue("night", reserve=1).run(f"anne pes=2 wall=1:00:00 {more}")[0]
     house.later(minutes=10)
     park(house, anne)
     ben = house.submit("ben pes=2 wall=20:00")[0]
@@ -209,14 +192,11 @@ def parked_for_a_short_one(house, more=""):
 
 def test_a_start_is_promised_behind_the_return_of_one_that_stands_still(house):
     anne, ben = parked_for_a_short_one(house)
-    cleo = house.submit("cleo pes=2 wall=5:00")[0]
-    house.go()
+    cleo = house.run("cleo pes=2 wall=5:00")[0]
     assert promised(house, cleo) == 10 + 20 + 50
-    house.later(minutes=20)
-    house.end(ben)
+    house.later(minutes=20).end(ben)
     assert house.go().actions == (Resume(anne, 1, cause_of("scheduler")),)
-    house.later(minutes=50)
-    house.end(anne)
+    house.later(minutes=50).end(anne)
     assert house.go().starts == [cleo], "to the minute"
     assert house.request(cleo).state is State.RUNNING
 
@@ -224,16 +204,13 @@ def test_a_start_is_promised_behind_the_return_of_one_that_stands_still(house):
 def test_what_it_did_not_give_back_is_its_own_until_it_has_come_back_and_ended(house):
     house.change(ev.Change("create", "consumable/gpu", {"units": ("g0",)}))
     anne, _ = parked_for_a_short_one(house, "gpu=1")
-    cleo = house.submit("cleo pes=1 gpu=1 wall=5:00")[0]
-    house.go()
+    cleo = house.run("cleo pes=1 gpu=1 wall=5:00")[0]
     assert promised(house, cleo) == 10 + 20 + 50
     assert house.request(anne).units == (("gpu", ("g0",)),)
 
 
 def test_nothing_is_kept_for_one_of_a_stopped_queue(house):
     parked_for_a_short_one(house)
-    house.set("queue/night/started", False)
-    house.queue("day", reserve=1)
-    cleo = house.submit("cleo pes=2 wall=5:00")[0]
-    house.go()
+    house.set("queue/night/started", False).queue("day", reserve=1)
+    cleo = house.run("cleo pes=2 wall=5:00")[0]
     assert promised(house, cleo) == 10 + 20

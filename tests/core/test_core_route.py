@@ -56,11 +56,9 @@ def test_disabled_and_restricted_destinations_are_passed_over(house):
 
 def test_a_loadonly_queue_holds_no_more_than_its_run_limit(house):
     day(house).set("queue/express/loadonly", True).set("queue/express/run_limit", 2)
-    house.set("queue/batch/started", False)
-    seqs = house.submit(*["anne cpu=10"] * 4, queue="batch")
+    seqs = house.set("queue/batch/started", False).submit(*["anne cpu=10"] * 4, queue="batch")
     assert house.run_pass().reason(seqs[0]).matches(code="STOPPED", who="queue batch")
-    house.set("queue/batch/started", True)
-    told = house.go()
+    told = house.set("queue/batch/started", True).go()
     assert told.moves() == dict(zip(seqs, ["express", "express", "normal", "normal"], strict=True))
     assert told.starts == []
     assert house.go().starts == [*seqs[:2], *seqs[2:]]
@@ -69,8 +67,7 @@ def test_a_loadonly_queue_holds_no_more_than_its_run_limit(house):
 def test_what_no_destination_takes_waits_and_says_why(house):
     day(house).set("queue/batch/destinations", ["express", "normal"])
     later, never = house.submit("anne cpu=20", "anne cpu=1:00:00", queue="batch")
-    house.set("queue/express/enabled", False).set("queue/normal/enabled", False)
-    told = house.run_pass()
+    told = house.set("queue/express/enabled", False).set("queue/normal/enabled", False).run_pass()
     assert told.moves() == {}
     assert told.reason(later).matches(code="LATER", who="queue batch")
     assert told.reason(never).matches(code="NEVER", who="queue batch")

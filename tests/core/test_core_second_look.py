@@ -19,8 +19,7 @@ def two(house) -> House:
 
 def waits(house: House, running: str, *waiting: str) -> list[int]:
     """Starts one, and has others wait behind it."""
-    house.submit(running)
-    house.go()
+    house.run(running)
     seqs = house.submit(*waiting)
     assert house.go().starts == []
     return seqs
@@ -54,8 +53,7 @@ def test_so_does_one_in_front_who_has_a_promise_himself(two):
     two.set("queue/front/reserve", None)
     waits(two, "anne gpu=1 wall=20:00")
     first, second = waits(two, "anne pes=4 wall=5:00", "anne pes=2 wall=3:00", "anne pes=3 wall=1:00")
-    (third,) = two.submit("ben pes=2 gpu=1 wall=5:00", queue="front")
-    two.go()
+    (third,) = two.run("ben pes=2 gpu=1 wall=5:00", queue="front")
     assert [promised(two, seq) for seq in (first, second, third)] == [5, 5, 20]
     after_a_minute(two, 1, 2)
     assert two.go().starts == [first, third]
@@ -63,10 +61,8 @@ def test_so_does_one_in_front_who_has_a_promise_himself(two):
 
 
 def test_a_promise_that_only_moves_leaves_something_too(two):
-    two.submit("anne pes=3 wall=4:00", "anne gpu=1 wall=9:00", "anne matlab=1 wall=9:00")
-    two.go()
-    moves, stays = two.submit("anne pes=3 gpu=1 wall=2:00", "anne pes=2 matlab=1 wall=2:00")
-    two.go()
+    two.run("anne pes=3 wall=4:00", "anne gpu=1 wall=9:00", "anne matlab=1 wall=9:00")
+    moves, stays = two.run("anne pes=3 gpu=1 wall=2:00", "anne pes=2 matlab=1 wall=2:00")
     (long,) = two.submit("ben pes=2 wall=20:00", queue="front")
     assert two.go().starts == []
     assert [promised(two, seq) for seq in (moves, stays)] == [9, 9]
@@ -76,10 +72,8 @@ def test_a_promise_that_only_moves_leaves_something_too(two):
 
 
 def test_who_stands_behind_one_that_it_leaves_nothing_has_his_turn_all_the_same(two):
-    two.submit("anne pes=3 wall=4:00", "anne gpu=1 wall=9:00", "anne matlab=1 wall=9:00")
-    two.go()
-    two.submit("anne pes=3 gpu=1 wall=2:00", "anne pes=2 matlab=1 wall=2:00")
-    two.go()
+    two.run("anne pes=3 wall=4:00", "anne gpu=1 wall=9:00", "anne matlab=1 wall=9:00")
+    two.run("anne pes=3 gpu=1 wall=2:00", "anne pes=2 matlab=1 wall=2:00")
     drawing, long = two.submit("ben pes=2 gpu=1 wall=20:00", "ben pes=2 wall=20:00", queue="front")
     assert two.go().starts == []
     after_a_minute(two, 2)
@@ -109,10 +103,8 @@ def test_where_exits_are_asked_the_next_pass_comes_at_once(two):
 
 
 def test_in_a_queue_promises_are_gone_through_once_in_its_order(two):
-    two.submit("anne gpu=1 wall=12:00", "anne pes=3 wall=5:00", "anne pes=2 wall=5:00")
-    two.go()
-    long, wide, short = two.submit("anne pes=2 gpu=1 wall=7:00", "anne pes=4 wall=3:00", "anne wall=2:00")
-    two.go()
+    two.run("anne gpu=1 wall=12:00", "anne pes=3 wall=5:00", "anne pes=2 wall=5:00")
+    long, wide, short = two.run("anne pes=2 gpu=1 wall=7:00", "anne pes=4 wall=3:00", "anne wall=2:00")
     assert [promised(two, seq) for seq in (long, wide, short)] == [12, 5, 5]
     after_a_minute(two, 1, 3)
     assert two.go().starts == [short], "conservative backfilling: one sweep, all other promises in place"
@@ -122,8 +114,7 @@ def test_in_a_queue_promises_are_gone_through_once_in_its_order(two):
 def test_who_comes_to_a_limit_of_his_own_by_a_start_of_another_queue_lets_others_pass(house):
     house.machine(pes=6).limit(user_limit=2)
     house.queue("strict", order="fcfs", backfill="none", priority=1).queue("other", order="fcfs")
-    house.submit("cleo", "ben pes=2", queue="other")
-    house.go()
+    house.run("cleo", "ben pes=2", queue="other")
     wide, narrow = house.submit("ben pes=6", "anne", queue="strict")
     (second,) = house.submit("ben", queue="other")
     assert house.go().starts == [second, narrow]
@@ -145,12 +136,9 @@ def test_a_reservation_moves_at_once_that_one_of_another_queue_has_left_room_for
     two.change(ev.Change("create", "consumable/barrier", {"units": ("0",)}))
     two.set("queue/front/reserve", None)
     two.submit("anne pes=3 wall=4:00", "anne gpu=1 wall=9:00", "anne matlab=1 wall=9:00")
-    two.submit("anne barrier=1 wall=7:00")
-    two.go()
-    two.submit("anne pes=3 gpu=1 wall=2:00", "anne pes=2 matlab=1 wall=2:00")
-    two.go()
-    (long,) = two.submit("ben pes=2 barrier=1 wall=20:00", queue="front")
-    two.go()
+    two.run("anne barrier=1 wall=7:00")
+    two.run("anne pes=3 gpu=1 wall=2:00", "anne pes=2 matlab=1 wall=2:00")
+    (long,) = two.run("ben pes=2 barrier=1 wall=20:00", queue="front")
     assert promised(two, long) == 11
     after_a_minute(two, 2)
     assert two.go().starts == []
@@ -162,8 +150,7 @@ def test_a_start_is_possible_at_once_that_waited_for_a_reservation_without_a_tim
     house.machine(pes=4).queue("behind", order="fcfs", reserve=1)
     house.queue("front", priority=1, order="fcfs", reserve=None)
     waits(house, "anne pes=3")
-    (first,) = house.submit("cleo pes=2 wall=5:00", queue="behind")
-    house.go()
+    (first,) = house.run("cleo pes=2 wall=5:00", queue="behind")
     wide, short = house.submit("ben pes=4 wall=20:00", "ben wall=1:00", queue="front")
     assert house.go().starts == []
     after_a_minute(house, 1)
@@ -175,11 +162,9 @@ def test_a_start_is_possible_at_once_that_waited_for_a_reservation_without_a_tim
 
 def test_one_examined_before_has_the_reservation_that_a_start_has_used(house):
     house.machine(pes=3).queue("night", order="fcfs", reserve=1)
-    first, second = house.submit("anne pes=3 wall=10:00", "ben wall=5:00")
-    house.go()
+    first, second = house.run("anne pes=3 wall=10:00", "ben wall=5:00")
     wide, long = house.submit("cleo pes=3 wall=15:00", "dora wall=60:00")
-    house.schedule(wide, "next")
-    house.go()
+    house.schedule(wide, "next").go()
     house.later(minutes=10).end(first)
     assert house.go().starts == [second]
     assert promised(house, wide) == 15

@@ -29,9 +29,7 @@ def ledger(house, **samples):
 
 def used(house, group, cpu, owner="anne"):
     """A request of that group has run and used so much."""
-    house.machine(pes=1)
-    seq = house.submit(f"{owner} group={group}")[0]
-    house.go()
+    seq = house.machine(pes=1).run(f"{owner} group={group}")[0]
     house.end(seq, cpu=cpu)
 
 
@@ -130,9 +128,7 @@ def test_a_running_request_debits_what_it_used_and_what_it_is_expected_to_use(ho
     house.machine(pes=2).queue("night")
     for cpu in ("10:00", "20:00"):
         used(house, "d1", cpu)
-    house.later(hours=24 * 1000)
-    running = house.submit("anne group=d1")[0]
-    house.go()
+    running = house.later(hours=24 * 1000).run("anne group=d1")[0]
     assert ledger(house).total == pytest.approx(15 * 60_000)
     house.uses(running, "5:00")
     assert ledger(house).total == pytest.approx(15 * 60_000)
@@ -163,8 +159,7 @@ def test_without_a_past_a_request_is_expected_to_use_what_it_asks_for_else_a_min
 
 def test_pe_time_can_be_charged_instead_of_cpu_time(house):
     house.machine(pes=4).queue("mpp", max_wall="1:00:00").set("usage/charge", "pe_wall")
-    seq = house.submit("anne pes=4")[0]
-    house.go()
+    seq = house.run("anne pes=4")[0]
     assert ledger(house).total == pytest.approx(4 * HOUR)
     house.samples[seq] = Used(cpu=5, wall=2 * HOUR)
     assert ledger(house).total == pytest.approx(8 * HOUR)
@@ -209,8 +204,7 @@ def test_a_department_that_used_much_waits_for_the_others(house):
     house.exits(shrpri=by_group)
     used(house, "d1", "50:00")
     used(house, "d2", "1:00")
-    house.machine(pes=1)
-    greedy, modest = house.submit("anne group=d1", "ben group=d2")
+    greedy, modest = house.machine(pes=1).submit("anne group=d1", "ben group=d2")
     assert house.go().starts == [modest]
     assert greedy not in house.go().starts
 
@@ -239,22 +233,19 @@ def test_a_department_that_cannot_start_does_not_flatten_the_others(house):
     house.machine(pes=3).queue("night", share=20, time=1, group_limit=1)
     values = {"d1": 2.0, "d2": 0.5, "d3": 0.25}
     house.exits(shrpri=lambda owner, group, view: values[group])
-    first = house.submit("anne group=d1")[0]
-    house.go()
+    first = house.run("anne group=d1")[0]
     blocked, second, third = house.submit("anne group=d1", "ben group=d2", "cleo group=d3")
     standing = house.standing()
     assert [standing.of(house.request(seq)).share for seq in (blocked, second, third)] == [1, 1, 0.5]
     assert house.run_pass().starts == [second, third]
-    house.end(first)
-    standing = house.standing()
+    standing = house.end(first).standing()
     assert [standing.of(house.request(seq)).share for seq in (blocked, second, third)] == [1, 0.25, 0.125]
 
 
 def test_where_everything_is_kept_back_shares_are_still_told(house):
     house.machine(pes=1).queue("night", share=20, time=1, run_limit=1, user_limit=1)
     house.exits(shrpri=lambda owner, group, view: 0.5)
-    house.submit("anne")
-    house.go()
+    house.run("anne")
     second = house.submit("anne")[0]
     assert house.standing().of(house.request(second)).share == 1
 
@@ -300,8 +291,7 @@ def test_a_group_of_share_0_comes_after_everybody_with_a_share_however_long_it_w
     house.group("d1", 60).group("idle", 0).group("below", 5, "idle").group("default", 1)
     house.machine(pes=2).queue("night", share=20, time=1)
     free, below, nobody = house.submit("anne group=idle", "ben group=below", "ben group=ghost")
-    house.later(hours=90)
-    others = house.submit(*["dora group=d1"] * 20, "cleo group=default")
+    others = house.later(hours=90).submit(*["dora group=d1"] * 20, "cleo group=default")
     assert house.standing().line() == [*others[:1], others[-1], *others[1:-1], free, below, nobody]
     started = house.go().starts
     assert not {free, below, nobody} & set(started)

@@ -29,8 +29,7 @@ def day(house, spill: str, *commands: str):
     changes = tuple(Change("set", path, value) for path, value in (_pair(each) for each in commands))
     lines = [cm.encode(cm.Configure(changes))]
     house.change(Change("create", "shift/day", {"when": ["30 8 * * *"], "spill": spill, "commands": lines}))
-    house.change(*changes)
-    house._event(ev.ShiftChanged("day", "night", house.now))
+    house.change(*changes)._event(ev.ShiftChanged("day", "night", house.now))
 
 
 def _pair(text: str) -> tuple[str, bool]:
@@ -88,8 +87,7 @@ def test_the_minutes_count_as_time_goes_by(house):
     house.machine(pes=1).queue("night")
     closes(house, 8)
     house.submit("anne wall=2:00:00", "ben wall=1:00:00")
-    house.later(hours=6, ms=1)
-    told = house.run_pass()
+    told = house.later(hours=6, ms=1).run_pass()
     assert told.starts == [2]
     assert told.reason(1).code is ReasonCode.SHIFT
 
@@ -140,8 +138,7 @@ def test_explain_agrees_with_the_pass_on_every_request(house):
 
 def test_what_runs_in_the_stopped_queue_is_suspended_and_its_pes_are_used(house):
     house.machine(pes=2).queue("night", priority=10).queue("batch")
-    house.submit("anne queue=night", "ben queue=batch", "cleo queue=batch")
-    house.go()
+    house.run("anne queue=night", "ben queue=batch", "cleo queue=batch")
     day(house, "suspend", "stop night")
     told = house.go()
     text = "shift day stopped queue night; it goes on when the queue is started again"
@@ -156,9 +153,7 @@ def test_what_runs_in_the_stopped_queue_is_suspended_and_its_pes_are_used(house)
 
 
 def test_it_goes_on_when_the_queue_is_started_whatever_the_shift(house):
-    house.machine(pes=1).queue("night")
-    house.submit("anne")
-    house.go()
+    house.machine(pes=1).queue("night").run("anne")
     day(house, "suspend", "stop night")
     house.go()
     house.set("shift/day/spill", "leave")
@@ -170,52 +165,40 @@ def test_it_goes_on_when_the_queue_is_started_whatever_the_shift(house):
 
 
 def test_requeue_ends_what_may_run_again_and_leaves_the_rest(house):
-    house.machine(pes=2).queue("night")
-    house.submit("anne", "ben")
+    house.machine(pes=2).queue("night").submit("anne", "ben")
     force_setattr(house.request(2).spec, "rerunnable", False)
     house.go()
     day(house, "requeue", "stop night")
-    told = house.go()
-    assert told.actions == (Requeue(1, 1, cause_of("shift day"), "shift day stopped queue night"),)
+    assert house.go().actions == (Requeue(1, 1, cause_of("shift day"), "shift day stopped queue night"),)
     assert house.go().actions == ()
 
 
 @pytest.mark.parametrize("kind", ["leave", "drain"])
 def test_leave_and_drain_do_nothing_to_what_runs(house, kind):
-    house.machine(pes=1).queue("night")
-    house.submit("anne")
-    house.go()
+    house.machine(pes=1).queue("night").run("anne")
     day(house, kind, "stop night")
     assert house.go().actions == ()
 
 
 def test_a_queue_that_somebody_else_stopped_goes_on(house):
-    house.machine(pes=2).queue("night").queue("batch")
-    house.submit("anne queue=night", "ben queue=batch")
-    house.go()
+    house.machine(pes=2).queue("night").queue("batch").run("anne queue=night", "ben queue=batch")
     day(house, "suspend", "stop night")
     house.set("queue/night/started", True).set("queue/batch/started", False)
     assert house.go().actions == ()
 
 
 def test_what_an_operator_lets_go_on_is_left_alone_until_the_shift_comes_again(house):
-    house.machine(pes=1).queue("night")
-    house.submit("anne")
-    house.go()
+    house.machine(pes=1).queue("night").run("anne")
     day(house, "suspend", "stop night")
     house.go()
-    house.later(seconds=5)
-    house._event(ev.Resumed(1, 1, "olga"))
+    house.later(seconds=5)._event(ev.Resumed(1, 1, "olga"))
     assert house.go().actions == ()
-    house.later(hours=24)
-    house._event(ev.ShiftChanged("day", "night", house.now))
+    house.later(hours=24)._event(ev.ShiftChanged("day", "night", house.now))
     assert [type(action) for action in house.go().actions] == [Suspend]
 
 
 def test_a_request_that_the_scheduler_resumed_gives_way_when_its_queue_stops_again(house):
-    house.machine(pes=1).queue("night")
-    house.submit("anne")
-    house.go()
+    house.machine(pes=1).queue("night").run("anne")
     day(house, "suspend", "stop night")
     house.go()
     house.later(seconds=5).set("queue/night/started", True)
@@ -225,9 +208,7 @@ def test_a_request_that_the_scheduler_resumed_gives_way_when_its_queue_stops_aga
 
 
 def test_one_that_another_feature_parked_does_not_come_back_into_a_stopped_queue(house):
-    house.machine(pes=1).queue("night")
-    house.submit("anne")
-    house.go()
+    house.machine(pes=1).queue("night").run("anne")
     house._event(ev.Suspended(1, 1, "probe nfs", True, "nfs is away"))
     day(house, "suspend", "stop night")
     told = house.run_pass()

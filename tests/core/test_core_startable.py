@@ -39,8 +39,7 @@ def test_what_asks_for_more_than_its_cap_leaves_is_no_work_and_is_told_so(house)
 
 def test_a_cap_above_that_is_too_narrow_is_named_before_one_that_is_full(house):
     two(house).group("d7", 1, "d6").set("group/d6/limit", 25).set("group/d7/limit", 50)
-    house.set("queue/aux/memory_limit", 1)
-    wide = house.submit("dora group=d7 pes=3 mem=1mw")[0]
+    wide = house.set("queue/aux/memory_limit", 1).submit("dora group=d7 pes=3 mem=1mw")[0]
     assert works(house) == {"d1"}
     house.run_pass()
     assert house.why(wide).matches(code=ReasonCode.NEVER, who="group d6")
@@ -74,8 +73,7 @@ def test_what_asks_for_more_than_a_limit_is_no_work(house, limit, value, asks):
 
 def test_who_waits_for_a_run_limit_that_others_reach_has_work(house):
     two(house, run_limit=1)
-    house.submit("anne group=d1")
-    house.go()
+    house.run("anne group=d1")
     house.submit("dora group=d6")
     assert works(house) == {"d6"}
 

@@ -50,8 +50,7 @@ def two_pass_by(house: House) -> tuple[int, int, int]:
     first, second, third = (house.later(minutes=1).submit("anne")[0] for _ in range(3))
     for seq in (first, second, third):
         house.go()
-        house.later(minutes=1)
-        house.end(seq)
+        house.later(minutes=1).end(seq)
     assert found(house.events) == []
     return first, second, third
 
@@ -111,26 +110,21 @@ def test_a_start_beyond_each_limit(house):
 
 def test_a_start_above_the_cap_of_a_group_counts_the_groups_below_it(house):
     house.machine(pes=4).queue("night").group("ymp", 1).group("d1", 1, "ymp").group("d2", 1, "ymp")
-    house.submit("anne group=d1", "ben group=d2", "ben group=d2")
-    house.go()
+    house.run("anne group=d1", "ben group=d2", "ben group=d2")
     capped = ev.Recorded(0, house.now, ev.SettingsChanged((ev.Change("set", "group/ymp/limit", 50.0),)))
     [(seq, text)] = found([*house.events[:6], capped, *house.events[6:]])
     assert (seq, text) == (3, "it was started, and cap 2 of group ymp left too little")
 
 
 def test_a_start_of_what_was_held_dated_or_waited_for_others(house):
-    house.machine(pes=1).queue("night")
-    (seq,) = house.submit("anne")
-    house.go()
+    (seq,) = house.machine(pes=1).queue("night").run("anne")
     for state, words in (("held", "it was held, or waited for others"), ("waiting", "its date had not come")):
         events = altered(house.events, submission(seq), state=state)
         assert found(events) == [(seq, f"it was started, and {words}")]
 
 
 def test_a_start_from_a_queue_that_was_stopped(house):
-    house.machine(pes=1).queue("night")
-    (seq,) = house.submit("anne")
-    house.go()
+    (seq,) = house.machine(pes=1).queue("night").run("anne")
     stop = ev.Recorded(0, house.now, ev.SettingsChanged((ev.Change("set", "queue/night/started", False),)))
     assert found([*house.events[:4], stop, *house.events[4:]]) == [
         (seq, "it was started, and queue night was stopped")
@@ -140,8 +134,7 @@ def test_a_start_from_a_queue_that_was_stopped(house):
 def test_pes_that_another_one_holds_and_those_of_another_domain(house):
     house.machine(pes=4).queue("night")
     house.change(ev.Change("create", "domain/wide", {"pes": ("2-3",)}))
-    one, two = house.submit("anne", "ben")
-    house.go()
+    one, two = house.run("anne", "ben")
     assert found(house.events) == []
     for pes in ((0,), (3,), (1, 1), ()):
         assert found(altered(house.events, start(two), pes=pes)) == [
@@ -154,13 +147,9 @@ def test_pes_that_another_one_holds_and_those_of_another_domain(house):
     ("placement", "given"), [("lowest", (1, 3)), ("contiguous", (3, 4)), ("most_packed", (1, 3))]
 )
 def test_other_pes_than_the_placement_gives(house, placement, given):
-    house.machine(pes=8).queue("night")
-    one, two, three = house.submit("anne", "anne", "anne")
-    house.go()
-    house.end(two)
-    house.change(ev.Change("create", "domain/application", {"placement": placement}))
-    (seq,) = house.submit("anne pes=2")
-    house.go()
+    one, two, three = house.machine(pes=8).queue("night").run("anne", "anne", "anne")
+    house.end(two).change(ev.Change("create", "domain/application", {"placement": placement}))
+    (seq,) = house.run("anne pes=2")
     assert house.request(seq).pes == given
     assert found(house.events) == []
     assert found(altered(house.events, start(seq), pes=(5, 6))) == [
@@ -186,8 +175,7 @@ def test_a_start_that_was_dropped_as_the_plan_came_had_taken_its_pes_and_limits(
 def test_a_unit_that_another_one_has(house):
     house.machine(pes=4).queue("night")
     house.change(ev.Change("create", "consumable/gpu", {"units": ("0", "1")}))
-    one, two = house.submit("anne gpu=1", "ben gpu=1")
-    house.go()
+    one, two = house.run("anne gpu=1", "ben gpu=1")
     assert found(house.events) == []
     wrong = "it got other units than it asked for, or some that another one had"
     assert found(altered(house.events, start(two), units=(("gpu", ("0",)),))) == [(two, wrong)]
@@ -196,9 +184,7 @@ def test_a_unit_that_another_one_has(house):
 
 
 def test_a_start_that_needs_what_is_broken(house):
-    house.machine(pes=1).probe("nfs").queue("night")
-    (seq,) = house.submit("anne needs=nfs")
-    house.go()
+    (seq,) = house.machine(pes=1).probe("nfs").queue("night").run("anne needs=nfs")
     assert found(house.events) == []
     broken = ev.Recorded(0, house.now, ev.ResourceChanged("nfs", "broken"))
     place = next(i for i, each in enumerate(house.events) if isinstance(each.event, ev.Decided))
@@ -209,11 +195,8 @@ def test_a_start_that_needs_what_is_broken(house):
 
 
 def test_a_start_that_would_hold_what_is_kept_for_a_promised_one(house):
-    house.machine(pes=2).queue("night", order="fcfs", reserve=1)
-    house.submit("anne wall=10:00")
-    house.go()
-    wide, short = house.submit("ben pes=2 wall=5:00", "cleo wall=9:00")
-    house.go()
+    house.machine(pes=2).queue("night", order="fcfs", reserve=1).run("anne wall=10:00")
+    wide, short = house.run("ben pes=2 wall=5:00", "cleo wall=9:00")
     assert house.request(short).started is not None
     assert found(house.events) == []
     longer = next(each.event for each in house.events if submission(short)(each.event)).spec
@@ -225,11 +208,8 @@ def test_a_start_that_would_hold_what_is_kept_for_a_promised_one(house):
 
 
 def test_who_passes_where_nobody_may(house):
-    house.machine(pes=2).queue("night", order="fcfs")
-    house.submit("anne wall=10:00")
-    house.go()
-    wide, short = house.submit("ben pes=2 wall=5:00", "cleo wall=9:00")
-    house.go()
+    house.machine(pes=2).queue("night", order="fcfs").run("anne wall=10:00")
+    wide, short = house.run("ben pes=2 wall=5:00", "cleo wall=9:00")
     assert found(house.events) == [], "first fit"
     none = ev.SettingsChanged((ev.Change("set", "queue/night/backfill", "none"),))
     strict = ev.Recorded(0, house.events[0].at, none)
@@ -240,21 +220,16 @@ def test_who_passes_where_nobody_may(house):
 
 
 def test_one_of_several_sizes_stands_where_its_shortest_time_puts_it(house):
-    house.machine(pes=4).queue("night", order="sjf")
-    house.submit("anne pes=3 wall=1:00:00")
-    house.go()
-    molded, fixed = house.submit("ben sizes=1,4 walls=40:00,5:00", "cleo wall=20:00")
-    house.go()
+    house.machine(pes=4).queue("night", order="sjf").run("anne pes=3 wall=1:00:00")
+    molded, fixed = house.run("ben sizes=1,4 walls=40:00,5:00", "cleo wall=20:00")
     assert (house.request(molded).pes, house.request(fixed).started) == ((3,), None)
     assert found(house.events) == []
 
 
 def test_the_shortest_is_tried_first_where_no_start_is_promised(house):
     house.machine(pes=2).queue("night", order="fcfs", backfill_order="shortest")
-    house.submit("anne wall=1:00:00")
-    house.go()
-    wide, long, short = house.submit("ben pes=2 wall=5:00", "cleo wall=40:00", "dora wall=1:00")
-    house.go()
+    house.run("anne wall=1:00:00")
+    wide, long, short = house.run("ben pes=2 wall=5:00", "cleo wall=40:00", "dora wall=1:00")
     assert house.request(short).started is not None
     assert house.request(long).started is None
     assert found(house.events) == []
@@ -264,8 +239,7 @@ def test_the_shortest_is_tried_first_where_no_start_is_promised(house):
 def test_a_queue_of_higher_priority_comes_first(house):
     house.machine(pes=1).queue("day", priority=1).queue("night", priority=9)
     (late,) = house.submit("anne", queue="day")
-    (first,) = house.submit("ben", queue="night")
-    house.go()
+    (first,) = house.run("ben", queue="night")
     assert house.request(first).started is not None
     lower = altered(
         house.events,
@@ -292,9 +266,7 @@ def test_the_weights_of_priority_decide(house):
 
 
 def test_an_owners_own_order_and_an_operators_word(house):
-    house.machine(pes=1).queue("night")
-    low, high = house.submit("anne", "anne p=5")
-    house.go()
+    low, high = house.machine(pes=1).queue("night").run("anne", "anne p=5")
     assert found(house.events) == []
     plain = next(each.event for each in house.events if submission(low)(each.event)).spec
     events = altered(house.events, submission(low), spec=replace(plain, priority=9))
@@ -336,13 +308,11 @@ def test_a_night_in_which_no_pass_came(house):
 def test_what_exits_decided_is_taken_from_the_journal_and_counted(house):
     house.machine(pes=2).queue("night", user_limit=1)
     house.exits(jobselect=lambda r, view: {"ben": refuse(), "cleo": force()}.get(r.owner))
-    house.submit("anne", "ben", "cleo")
-    house.go()
+    house.run("anne", "ben", "cleo")
     verdict = judged(house.events)
     assert verdict.differences == []
     assert dict(verdict.partly) == {}, "no PE is free: nobody could have started instead"
-    house.end(1)
-    house.go()
+    house.end(1).go()
     verdict = judged(house.events)
     assert verdict.partly == {"an exit had a say in what starts (jobselect)": 1}
     assert (verdict.passes, verdict.whole) == (2, 1)
@@ -370,7 +340,6 @@ def test_a_simulated_week_of_the_shipped_site_has_no_difference():
 
 def test_whom_his_own_limit_keeps_back_bars_nobody_whatever_else_he_lacks():
     house = House().machine(pes=6).queue("front", order="fcfs", backfill="none", user_limit=1)
-    house.submit("anne", "anne", "anne pes=6", "ben")
-    house.go()
+    house.run("anne", "anne", "anne pes=6", "ben")
     assert {request.owner for request in house.site.started.values()} == {"anne", "ben"}
     assert Shadow(Site(host="ymp"), pause=None).take_all(house.events).differences == []

@@ -31,13 +31,10 @@ def after_a_minute(house: House, *ended: int) -> None:
 
 def test_who_gains_by_a_start_that_comes_early_in_another_queue_must_have_his_turn(units):
     units.queue("front", priority=1, order="fcfs").queue("behind", order="fcfs", reserve=None)
-    units.submit("anne gpu=3 wall=5:00", "anne pes=5 wall=5:00")
-    units.go()
-    units.submit("anne pes=2 wall=3:00", "anne pes=4 gpu=1 wall=1:00")
-    units.go()
+    units.run("anne gpu=3 wall=5:00", "anne pes=5 wall=5:00")
+    units.run("anne pes=2 wall=3:00", "anne pes=4 gpu=1 wall=1:00")
     after_a_minute(units, 2)
-    (narrow,) = units.submit("ben wall=5:00", queue="front")
-    units.go()
+    (narrow,) = units.run("ben wall=5:00", queue="front")
     assert found(units.events) == []
     left = [each for each in units.events if getattr(each.event, "seq", 0) != narrow or _is_submission(each)]
     assert found(left) == [(narrow, LEFT)]
@@ -60,10 +57,8 @@ def _is_submission(recorded: ev.Recorded) -> bool:
 
 def test_nobody_gains_in_his_own_queue_by_what_comes_early_after_his_turn(units):
     units.queue("night", order="fcfs", reserve=None)
-    units.submit("anne gpu=3 wall=12:00", "anne pes=3 wall=5:00", "anne pes=2 wall=5:00")
-    units.go()
-    long, _, short = units.submit("anne pes=2 gpu=1 wall=7:00", "anne pes=4 wall=3:00", "anne wall=2:00")
-    units.go()
+    units.run("anne gpu=3 wall=12:00", "anne pes=3 wall=5:00", "anne pes=2 wall=5:00")
+    long, _, short = units.run("anne pes=2 gpu=1 wall=7:00", "anne pes=4 wall=3:00", "anne wall=2:00")
     after_a_minute(units, 1, 3)
     assert units.go().starts == [short]
     assert promised(units, long) == 7, "promises are gone through once, in order"
@@ -72,10 +67,8 @@ def test_nobody_gains_in_his_own_queue_by_what_comes_early_after_his_turn(units)
 
 def test_where_nobody_passes_a_promise_bars_those_that_were_promised_a_later_start(units):
     units.queue("night", order="fcfs", backfill="none", reserve=None, user_limit=1)
-    units.submit("anne gpu=2 wall=10:00", "ben gpu=1 wall=10:00")
-    units.go()
-    first, second = units.submit("ben pes=4 gpu=2 wall=1:00", "cleo pes=5 gpu=1 wall=3:00")
-    units.go()
+    units.run("anne gpu=2 wall=10:00", "ben gpu=1 wall=10:00")
+    first, second = units.run("ben pes=4 gpu=2 wall=1:00", "cleo pes=5 gpu=1 wall=3:00")
     assert [promised(units, seq) for seq in (first, second)] == [10, 11]
     after_a_minute(units, 2)
     assert units.go().starts == [], "the second would have ended long before the first is to start"
@@ -86,14 +79,11 @@ def test_where_nobody_passes_a_promise_bars_those_that_were_promised_a_later_sta
 
 @pytest.mark.parametrize("order", ["fcfs", "sjf"])
 def test_those_whom_one_instant_and_their_owners_word_put_behind_one_are_not_told_from_others(units, order):
-    units.queue("night", order=order)
-    units.submit("anne pes=5 wall=2:00", "anne gpu=3 wall=9:00")
-    units.go()
+    units.queue("night", order=order).run("anne pes=5 wall=2:00", "anne gpu=3 wall=9:00")
     units.submit(
         "anne pes=5 wall=2:00", "anne p=1 gpu=1 wall=2:00", "anne pes=5 wall=2:00", "cleo pes=5 wall=2:00"
     )
-    units.later(minutes=2).end(1)
-    units.go()
+    units.later(minutes=2).end(1).go()
     assert found(units.events) == []
 
 
@@ -109,9 +99,7 @@ def test_whom_his_word_puts_back_behind_a_moldable_one_stands_there_by_its_time_
 
 
 def test_where_nobody_passes_one_that_waits_for_another_size_may_be_in_front(units):
-    units.queue("night", order="fcfs", backfill="none", reserve=1)
-    units.submit("anne pes=3 wall=1:00")
-    units.go()
+    units.queue("night", order="fcfs", backfill="none", reserve=1).run("anne pes=3 wall=1:00")
     moldable, behind = units.submit("anne sizes=1,4 walls=3:00,1:00", "ben wall=1:00")
     assert units.go().starts == [], "on four PEs it ends sooner, and nobody passes it"
     after_a_minute(units, 1)
@@ -121,8 +109,7 @@ def test_where_nobody_passes_one_that_waits_for_another_size_may_be_in_front(uni
 
 def test_one_that_could_never_start_on_a_size_that_its_queue_takes_stands_in_front_of_nobody(units):
     units.queue("night", order="fcfs", backfill="none", max_wall="5:00").limit(pe_limit=5)
-    units.submit("anne pes=4 wall=1:00")
-    units.go()
+    units.run("anne pes=4 wall=1:00")
     _, narrow = units.submit("anne sizes=2,6 walls=9:00,1:00", "ben wall=1:00")
     assert units.go().starts == [narrow]
     assert found(units.events) == []
@@ -132,8 +119,7 @@ def test_where_nobody_passes_one_kept_back_by_a_promise_without_a_time_may_be_in
     units.change(ev.Change("create", "domain/wide", {"pes": ("4-5",)}))
     units.queue("strict", order="fcfs", backfill="none").set("queue/strict/domain", "wide")
     units.queue("low", order="fcfs", reserve=1)
-    units.submit("ben pes=3", "cleo pes=4 gpu=1 wall=9:00", queue="low")
-    units.go()
+    units.run("ben pes=3", "cleo pes=4 gpu=1 wall=9:00", queue="low")
     units.submit("anne gpu=3 wall=9:00", "ben wall=9:00", queue="strict")
     assert units.go().starts == [], "the first waits for what is kept, and nobody passes it"
     assert found(units.events) == []

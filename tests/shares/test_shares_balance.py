@@ -35,6 +35,7 @@ class Books:
     def later(self, span):
         self.now = Instant(self.now + span)
         self.balance.advance(self.now, ["d1", "d2"])
+        return self
 
     def __getitem__(self, group):
         return self.entries[f"g:{group}"]
@@ -86,8 +87,7 @@ def test_an_absence_of_a_moment_is_none():
     books.later(10 * MINUTE)
     owed = books["d1"].present
     books.ready("d1", 0)
-    books.later(50)
-    books.ready("d1", 8)
+    books.later(50).ready("d1", 8)
     assert books["d1"].present == owed
 
 
@@ -136,8 +136,7 @@ def test_a_bound_that_shrinks_counts_at_once():
     for group in ("d1", "d2"):
         books.ready(group, 8)
     books.run("d2", 8)
-    books.later(HOUR)
-    books.balance.change("d2", "anne", -8 * PE, -8)
+    books.later(HOUR).balance.change("d2", "anne", -8 * PE, -8)
     books.balance.terms = Terms(8, DAY, 0.0, MINUTE)
     books.run("d1", 8)
     books.later(MINUTE)
@@ -163,10 +162,8 @@ def test_who_is_back_within_a_minute_lies_within_the_bound_that_holds_then():
     books.ready("d1", 8)
     books.ready("d2", 8)
     books.run("d2", 8)
-    books.later(HOUR)
-    books.ready("d1", 0)
+    books.later(HOUR).ready("d1", 0)
     shorter = Terms(8, DAY, 0.2, MINUTE)
     books.balance.tune(shorter, {"d1": Group("d1", share=3), "d2": Group("d2", share=1)})
-    books.later(10_000)
-    books.ready("d1", 8)
+    books.later(10_000).ready("d1", 8)
     assert books["d1"].present == shorter.bound

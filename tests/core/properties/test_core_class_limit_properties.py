@@ -1,14 +1,12 @@
-"""Limits of job classes: masks and reasons say the same, and jobs that give way count no more."""
+"""Limits of job classes: jobs that give way count no more."""
 
 from core.harness import House
-from core.properties.test_core_limit_properties import masked
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nqspy.core.gate.classes import ClassLimit, JobLimit, LargeLimit
 
-RULES = (ClassLimit, JobLimit, LargeLimit)
 PES = 8
 MOST = st.none() | st.integers(1, PES)
 CLASS = st.fixed_dictionaries(
@@ -45,15 +43,9 @@ def counting(kind, site, holders):
 
 @settings(max_examples=examples(100))
 @given(houses(), st.integers(0, PES))
-def test_a_class_limit_masks_the_jobs_that_it_refuses_and_forgets_those_that_give_way(house, staying):
-    site, columns = house.site, house.site.columns("apps")
-    holders = list(site.started.values())
-    for kind in RULES:
-        rule, empty = counting(kind, site, holders), kind(site)
-        stay = counting(kind, site, holders[:staying])
-        refused = {job.seq for job in columns.requests() if rule.refuses(job)}
-        assert masked(rule.mask("apps", columns), columns) == refused
-        never = {job.seq for job in columns.requests() if empty.refuses(job)}
-        assert masked(rule.mask("apps", columns, ever=True), columns) == never
-        for job in columns.requests():
+def test_a_class_limit_forgets_the_jobs_that_give_way(house, staying):
+    site, holders = house.site, list(house.site.started.values())
+    for kind in (ClassLimit, JobLimit, LargeLimit):
+        rule, stay = counting(kind, site, holders), counting(kind, site, holders[:staying])
+        for job in site.columns("apps").requests():
             assert rule.refuses(job, holders[staying:]) == stay.refuses(job)

@@ -64,14 +64,9 @@ def test_a_pass_with_the_spans_of_an_earlier_pass_decides_as_one_that_makes_them
 
 def test_a_request_that_runs_beyond_its_limit_is_not_expected_to_have_ended():
     house = House().machine(pes=2)
-    house.queue("easy", order="fcfs", reserve=1)
-    house.submit("anne pes=2 wall=1:00", "ben pes=2 wall=1:00")
-    house.go()
-    (first,) = house.submit("cleo wall=5:00")
-    house.go()
+    house.queue("easy", order="fcfs", reserve=1).run("anne pes=2 wall=1:00", "ben pes=2 wall=1:00")
+    (first,) = house.run("cleo wall=5:00")
     assert house.request(first).reservation is None
-    house.later(minutes=2)
-    house.submit("cleo wall=5:00")
-    told = house.go()
-    assert told.starts == []
+    house.later(minutes=2).submit("cleo wall=5:00")
+    assert house.go().starts == []
     assert house.site.requests[2].reservation.late

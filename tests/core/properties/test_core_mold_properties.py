@@ -96,11 +96,9 @@ def waiting(sizes: dict[int, int]) -> tuple[Site, Request]:
 def test_where_nothing_is_promised_it_starts_on_the_fastest_size_that_is_free(taken, sizes):
     house = House().machine(pes=8).queue("night", order="fcfs")
     if taken:
-        house.submit(f"ben pes={taken} wall=9:00")
-        house.go()
+        house.run(f"ben pes={taken} wall=9:00")
     walls = ",".join(f"{wall}:00" for wall in sizes.values())
-    (anne,) = house.submit(f"anne sizes={','.join(map(str, sizes))} walls={walls}")
-    house.go()
+    (anne,) = house.run(f"anne sizes={','.join(map(str, sizes))} walls={walls}")
     fits = [(wall, pes) for pes, wall in sizes.items() if pes <= 8 - taken]
     assert len(house.request(anne).pes) == (min(fits)[1] if fits else 0)
 

@@ -245,8 +245,7 @@ def test_the_longest_waiting_is_overtaken_only_within_tau_max(others, more, aske
     house.exits(shrpri=lambda owner, group, view: float(len(owner)))
     for cpu, memory, seconds in asked:
         house.later(seconds=seconds).submit(f"{'a' * (cpu % 5 + 1)} cpu={cpu} mem={memory}mw")
-    house.later(seconds=5)
-    standing = house.standing()
+    standing = house.later(seconds=5).standing()
     old = min(house.site.requests.values(), key=lambda request: request.date_in_queue)
     for new in house.site.requests.values():
         if house.now - old.date_in_queue > tau * (house.now - new.date_in_queue) * (1 + 1e-9):

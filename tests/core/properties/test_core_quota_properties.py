@@ -73,8 +73,7 @@ def test_no_cap_is_ever_exceeded(night, ends):
         house.apply(told)
         check_held(house)
         if house.site.started:
-            house.later(seconds=seconds)
-            house.end(min(house.site.started), cpu=str(cpu))
+            house.later(seconds=seconds).end(min(house.site.started), cpu=str(cpu))
 
 
 @few
