@@ -1,7 +1,7 @@
 """Domains: their settings, the checks of their PEs, and their display."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from itertools import combinations
 from typing import Any
 
@@ -10,7 +10,7 @@ from nqspy.model.board import pes_of
 from nqspy.model.domains import APPLICATION, GREATEST, Domain, home_of, names, numbers, spans
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.events import Change
-from nqspy.model.machine import Torus, base_of, torus_of
+from nqspy.model.machine import base_of, torus_of
 from nqspy.model.registry import ALL, SettingsObject, Words, brought, declare, split
 from nqspy.model.settings import Settings
 from nqspy.model.site import Site
@@ -194,11 +194,6 @@ def _holders(site: Site, pes: Iterable[int]) -> list[dict[str, Any]]:
     ]
 
 
-def _holder_line(holder: Mapping[str, Any], torus: Torus | None) -> str:
-    base = base_of(holder["pes"], torus)
-    return f"  PEs {ranges(holder['pes'])} held by {holder['id']}{'' if base is None else f', base {base}'}"
-
-
 def ranges(pes: Iterable[int]) -> str:
     """Return PE numbers in ascending order as people write them: ``0-3, 8``."""
     return ", ".join(spans(pes)) or "none"
@@ -220,8 +215,11 @@ def text(site: Site, chosen: Collection[str] = ()) -> str:
             f"  placement={row['placement']} depth={row['depth']}{bound}",
             f"  takes {rules(site.domain(row['name']))}",
             *listed,
-            *(_holder_line(each, torus) for each in row["holders"][:_SHOWN]),
         ]
+        for holder in row["holders"][:_SHOWN]:
+            base = base_of(holder["pes"], torus)
+            base_text = "" if base is None else f", base {base}"
+            lines.append(f"  PEs {ranges(holder['pes'])} held by {holder['id']}{base_text}")
         if more := row["holders"][_SHOWN:]:
             lines.append(f"  and {len(more)} holders more: qmgr --json")
     return "\n".join(lines)

@@ -40,13 +40,14 @@ def gate_of(draft: Draft, *, run_limits: bool = True) -> Gate:
     gate = Gate(
         draft.site, draft.now, lambda: _draft_of(weak).ledger, room=draft.rooms, run_limits=run_limits
     )
-    draft.startable = lambda domain: _by_gate(_draft_of(weak), gate, domain)
+
+    def by_gate(domain: str) -> Pairs:
+        """Return what could start by the gate of the pass; by another where it counts what does not start."""
+        draft = _draft_of(weak)
+        return startable(draft, _counting_chosen(draft) if gate.keeps else gate, domain)
+
+    draft.startable = by_gate
     return gate
-
-
-def _by_gate(draft: Draft, gate: Gate, domain: str) -> Pairs:
-    """Return what could start by the gate of a pass; by another where it counts what does not start."""
-    return startable(draft, _counting_chosen(draft) if gate.keeps else gate, domain)
 
 
 def _counting_chosen(draft: Draft) -> Gate:
@@ -107,18 +108,15 @@ def changes(draft: Draft) -> tuple[tuple[str, int], ...]:
     changed: list[tuple[str, int]] = []
     for domain in site.shared():
         before = balance_of(site, domain).startable()
-        now = _after_pass(draft, domain) if waits or any(before.values()) else {}
+        now: Pairs = {}
+        if waits or any(before.values()):
+            # By the gate of the pass, unless the pass resumes requests.
+            by_pass = None if draft.resumed else draft.startable
+            now = by_pass(domain) if by_pass else startable(draft, _counting_chosen(draft), domain)
         differing = sorted({name for name, _ in now.items() ^ before.items()})
         reported = [name for name in differing if name in now or before[name]]
         changed += [(account_key(domain, name), now.get(name, 0)) for name in reported]
     return tuple(changed)
-
-
-def _after_pass(draft: Draft, domain: str) -> Pairs:
-    """Return the startable PEs after this pass: by its own gate, unless the pass resumes requests."""
-    if draft.startable is not None and not draft.resumed:
-        return draft.startable(domain)
-    return startable(draft, _counting_chosen(draft), domain)
 
 
 def _of_queue(draft: Draft, gate: Gate, queue: Queue, columns: Columns) -> Ints:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from nqspy.model.decay import remaining
 from nqspy.model.ids import Instant
 
 
@@ -57,13 +58,12 @@ class Account:
         """Return its value at ``now``: half is forgotten after each half-life."""
         if not self.value or now <= self.at:
             return self.value
-        left: float = 2.0 ** (-(now - self.at) / half_life)
-        return self.value * left
+        return self.value * remaining(now - self.at, half_life)
 
     def add(self, more: float, at: Instant, half_life: int) -> None:
         """So much more was used by then."""
         if at > self.at:
-            self.value *= 2.0 ** (-(at - self.at) / half_life)
+            self.value *= remaining(at - self.at, half_life)
             self.at = at
         self.value += more
 

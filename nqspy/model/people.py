@@ -3,11 +3,12 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from math import ceil, log
+from math import ceil
 from typing import Literal
 
 from msgspec import Struct
 
+from nqspy.model.decay import lasting_use
 from nqspy.model.tree import setting
 
 Role = Literal["manager", "operator", "user"]
@@ -181,6 +182,6 @@ def capped_pes(limit: float, pes: int) -> int:
 
 
 def capped_use(limit: float, pes: int, half_life: int) -> float:
-    """Decayed use (ms) that a group with that ``limit`` (percent) may have: its part of what ``pes`` busy PEs
-    come to in the same measure, ``pes x half_life / ln 2`` (the sum of a use of 1 ms each ms, decayed)."""
-    return limit / 100 * pes * half_life / log(2)
+    """Return the decayed use (ms) that a group with that ``limit`` (percent) may have: its part of that of
+    ``pes`` PEs that are always busy."""
+    return lasting_use(limit / 100 * pes, half_life)

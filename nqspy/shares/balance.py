@@ -1,6 +1,6 @@
-"""What groups, and users inside a group, are owed: the two accounts of the deficit rule, exactly as
-semantics.md 1 defines them ("The deficit rule, exactly"). The scheduler, ``show shares`` and the reports all
-use this; nothing here decides.
+"""Accounts of what groups, and users inside a group, are owed: the two accounts of the deficit rule, exactly
+as semantics.md 1 defines them ("The deficit rule, exactly"). The scheduler, ``show shares`` and the reports
+all use them; nothing here decides.
 
 *W*, who has work: a group with a request that runs, or with a queued one that could start. Runs and ends are
 events; what could start the last pass says (`events.Decided.ready`, only what changed: the number of PEs for
@@ -21,71 +21,83 @@ the PEs that the group holds; it only moves on with events of that group.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 
-from nqspy.model.accounts import Account, Entry, account_of
+from nqspy.model.accounts import Entry, account_of
 from nqspy.model.domains import APPLICATION, account_key
 from nqspy.model.ids import Instant
 from nqspy.model.people import Group
 from nqspy.model.requests import State
 from nqspy.model.site import Site
 from nqspy.shares.division import Division, alike
-from nqspy.shares.level import UNKNOWN_RUN, Level, Terms
+from nqspy.shares.level import UNKNOWN_RUN, Divide, Level, Terms
 
 
-@dataclass(slots=True)
 class Balance:
-    """The accounts of a site (or of a report that follows its events). ``find`` gives the entry of an
-    account's key (``g:GROUP``, ``u:GROUP:USER``), made where there is none, ``peek`` one that is there;
-    ``changed``: keys whose entries changed, until whoever keeps them has taken note."""
+    """The accounts of a domain, built from the stored accounts and from what runs. ``terms``: in force;
+    ``groups``: the level of the groups; ``changed``: keys of accounts that changed, until the charge notes
+    them as touched."""
 
-    find: Callable[[str], Entry]
-    peek: Callable[[str], Entry | None]
-    terms: Terms = field(default_factory=Terms)
-    changed: set[str] = field(default_factory=set)
-    _division: Division = field(default_factory=lambda: Division({}, 1))
-    _users: dict[str, Level] = field(default_factory=dict)
-    _ready: dict[str, int] = field(default_factory=dict)
-    groups: Level = field(init=False)
+    def __init__(self, site: Site, domain: str) -> None:
+        self._accounts, self._domain = site.accounts, domain
+        self.changed: set[str] = set()
+        self._users: dict[str, Level] = {}
+        self._ready: dict[str, int] = {}
+        self.groups = self._level("g:", self._parts, cuts=True)
+        self.groups.spent = site.past[domain].spent if domain in site.past else 0.0
+        self.tune(terms_of(site, domain), site.settings.groups)
+        known = [((*key.split(":", 2), "")[:3], account.entry) for key, account in site.accounts_in(domain)]
+        # The clock of each level stands where the accounts of its members in W do.
+        latest = {self.groups: Instant(0)}
+        for (kind, group, _), entry in known:
+            level = self.groups if kind == "g" else self.users(group)
+            at = entry.asof if entry.away is None else Instant(0)
+            latest[level] = max(latest.get(level, Instant(0)), at)
+        for level, at in latest.items():
+            level.at = at or site.at
+        for (kind, group, owner), entry in known:
+            if kind == "u" and entry.ready:
+                self.change(group, owner, ready=entry.ready)
+                self._ready[f"{group}:{owner}"] = entry.ready
+        for request in site.started.values():
+            if request.state is State.RUNNING and site.domain_of(request.queue).name == domain:
+                self.change(request.group, request.owner, request.run.rate, request.spec.ask.pes)
+        self.changed.clear()
 
-    def __post_init__(self) -> None:
-        self.groups = Level(
-            lambda name: self.find(f"g:{name}"),
-            lambda name: self.peek(f"g:{name}"),
-            self._divide,
-            cuts=True,
-            key="g:",
-        )
-        self.groups.spent = 0.0
+    def _level(self, key: str, divide: Divide, cuts: bool = False) -> Level:
+        """Return a level; ``key``: the beginning of the keys of its accounts."""
 
-    def _divide(self, wanted: Mapping[str, int]) -> dict[str, float]:
-        return self._division.parts(wanted)
+        def peek(name: str) -> Entry | None:
+            account = self._accounts.get(account_key(self._domain, key + name))
+            return None if account is None else account.entry
+
+        return Level(lambda name: self._entry(key + name), peek, divide, cuts, key)
+
+    def _parts(self, wanted: Mapping[str, int]) -> dict[str, float]:
+        return self._division.parts(wanted)  # by the shares in force
+
+    def _entry(self, key: str) -> Entry:
+        return account_of(self._accounts, account_key(self._domain, key)).entry
 
     @property
     def is_bare(self) -> Callable[[str], bool]:
-        """Tells whether a group has no share, until the shares change."""
+        """Function that returns True for a group without a share, until the shares change."""
         return self._division.is_bare
 
     def users(self, group: str) -> Level:
-        """The level of a group's users."""
+        """Return the level of a group's users."""
         level = self._users.get(group)
         if level is None:
-            level = Level(
-                lambda name: self.find(f"u:{group}:{name}"),
-                lambda name: self.peek(f"u:{group}:{name}"),
-                lambda wanted: self._alike(group, wanted),
-                key=f"u:{group}:",
-            )
+
+            def divide(wanted: Mapping[str, int]) -> dict[str, float]:
+                work = self.groups.work.get(group)
+                return alike(wanted, max(1, work.pes if work is not None else 1))
+
+            level = self._users[group] = self._level(f"u:{group}:", divide)
             level.at = self.groups.at
-            self._users[group] = level
         return level
 
-    def _alike(self, group: str, wanted: Mapping[str, int]) -> dict[str, float]:
-        work = self.groups.work.get(group)
-        return alike(wanted, max(1, work.pes if work is not None else 1))
-
     def tune(self, terms: Terms, groups: Mapping[str, Group]) -> None:
-        """Other terms, other shares: from the instant on to which time has passed."""
+        """Apply other terms and shares, from the instant on to which time has passed."""
         self.terms, self._division = terms, Division(groups, terms.pes, terms.machine or None)
         for level in (self.groups, *self._users.values()):
             level.forget()
@@ -93,7 +105,7 @@ class Balance:
     # ------------------------------------------------------------ what happens
 
     def advance(self, at: Instant, groups: Iterable[str] = ()) -> None:
-        """Lets time pass for the groups, and for the users of these."""
+        """Let time pass for the groups, and for the users of these."""
         if self.groups.advance(at, self.terms):
             self.changed.update(self.groups.keys())
         for group in groups:
@@ -106,7 +118,7 @@ class Balance:
         return list(self._users)
 
     def recharge(self, group: str, owner: str, rate: int) -> None:
-        """What an owner in a group is charged changes by so much (thousandths of a PE); time has passed
+        """Change the rate at which an owner in a group is charged (thousandths of a PE); time has passed
         before."""
         groups, users = self.groups, self.users(group)
         if group in groups.members() and owner in users.members():  # they stay in W
@@ -116,7 +128,7 @@ class Balance:
             self.change(group, owner, rate)
 
     def change(self, group: str, owner: str, rate: int = 0, pes: int = 0, ready: int = 0) -> None:
-        """What an owner in a group does changes by so much; time has passed before."""
+        """Change the work of an owner in a group by so much; time has passed before."""
         terms, users = self.terms, self.users(group)
         self.groups.change_one(group, rate, pes, ready, terms)
         users.change_one(owner, rate, pes, ready, terms)
@@ -129,23 +141,18 @@ class Balance:
         for pair, pes in pairs:
             group, _, owner = pair.partition(":")
             self._ready[pair] = pes
-            entry = self.peek(f"u:{pair}")
-            before = entry.ready if entry is not None else 0
+            account = self._accounts.get(account_key(self._domain, f"u:{pair}"))
+            before = 0 if account is None else account.entry.ready
             if pes != before:
-                self.find(f"u:{pair}").ready = pes
+                self._entry(f"u:{pair}").ready = pes
                 self.change(group, owner, ready=pes - before)
 
-    def restore(self, group: str, owner: str, pes: int) -> None:
-        """What a pass had said before a restart."""
-        self.change(group, owner, ready=pes)
-        self._ready[f"{group}:{owner}"] = pes
-
     def startable(self) -> Mapping[str, int]:
-        """What a pass said last: PEs by ``GROUP:USER``; who is left out has none."""
+        """Return what a pass found startable last: PEs by ``GROUP:USER``; others have none."""
         return self._ready
 
     def charge(self, at: Instant, amounts: Mapping[str, Mapping[str, float]]) -> None:
-        """Lets time pass, in which so much more was used than was counted, by group and owner."""
+        """Let time pass, in which so much more was used than was counted, by group and owner."""
         terms, changed, known = self.terms, self.changed, self._users
         of_groups = {group: sum(of_users.values()) for group, of_users in amounts.items()}
         changed.update(self.groups.charge(at, of_groups, terms))
@@ -153,21 +160,20 @@ class Balance:
             changed.update((known.get(group) or self.users(group)).charge(at, of_users, terms))
 
     def begin_period(self, keys: Iterable[str]) -> None:
-        """Another shift is in force: what each was entitled to and got is counted anew; time has passed
+        """Count anew what each was entitled to and got, as another shift is in force; time has passed
         before."""
         for key in keys:
-            entry = self.find(key)
+            entry = self._entry(key)
             if entry.whole:
                 entry.entitled = entry.got = entry.whole = 0.0
                 self.changed.add(key)
 
 
 def balance_of(site: Site, domain: str = APPLICATION) -> Balance:
-    """Return what groups and users are owed in a domain, built from the accounts and what runs when it is
-    first asked for."""
+    """Return what groups and users are owed in a domain, made when it is first asked for."""
     balance: Balance | None = site.balances.get(domain)
     if balance is None:
-        balance = site.balances[domain] = _made(site, domain)
+        balance = site.balances[domain] = Balance(site, domain)
     return balance
 
 
@@ -183,40 +189,3 @@ def terms_of(site: Site, domain: str = APPLICATION) -> Terms:
 def division_of(site: Site, domain: str = APPLICATION) -> Division:
     """Return how the PEs of a domain are divided by the shares in force."""
     return Division(site.settings.groups, terms_of(site, domain).pes, site.pes())
-
-
-def _made(site: Site, domain: str) -> Balance:
-    accounts, known = site.accounts, list(site.accounts_in(domain))
-
-    def peek(key: str) -> Entry | None:
-        account = accounts.get(account_key(domain, key))
-        return account.entry if account is not None else None
-
-    def find(key: str) -> Entry:
-        return account_of(accounts, account_key(domain, key)).entry
-
-    made = Balance(find, peek)
-    made.tune(terms_of(site, domain), site.settings.groups)
-    _set_clocks(site, made, known)
-    made.groups.spent = site.past[domain].spent if domain in site.past else 0.0
-    for key, account in known:
-        kind, group, owner = (*key.split(":", 2), "")[:3]
-        if kind == "u" and account.entry.ready:
-            made.restore(group, owner, account.entry.ready)
-    for request in site.started.values():
-        if request.state is State.RUNNING and site.domain_of(request.queue).name == domain:
-            made.change(request.group, request.owner, request.run.rate, request.spec.ask.pes)
-    made.changed.clear()
-    return made
-
-
-def _set_clocks(site: Site, balance: Balance, accounts: Iterable[tuple[str, Account]]) -> None:
-    """Each level's clock stands where the accounts of those in W do."""
-    latest = {balance.groups: Instant(0)}
-    for key, account in accounts:
-        kind, group, _ = (*key.split(":", 2), "")[:3]
-        level = balance.groups if kind == "g" else balance.users(group)
-        at = account.entry.asof if account.entry.away is None else Instant(0)
-        latest[level] = max(latest.get(level, Instant(0)), at)
-    for level, at in latest.items():
-        level.at = at or site.at

@@ -20,47 +20,28 @@ from nqspy.shares.rules import RULES
 _RUNNING = State.RUNNING  # asked of each sample: to look up a member costs as much as the rest
 
 MEASURABLE = 1_000
-"""Over so long a time (ms) the rate at which an attempt uses CPU time is measured."""
+"""Least time (ms) over which the rate at which an attempt uses CPU time is measured."""
 
 
 def amount(used: Used, charge: str, request: Request, held_by: Callable[[Request], int]) -> int:
-    """What is charged for that use by a request (`Usage.charge`), ms of CPU or of PE time; ``held_by`` knows
-    how many PEs it holds."""
+    """Return what is charged for a use by a request (`Usage.charge`), ms of CPU or of PE time; ``held_by``
+    returns the number of PEs that it holds."""
     return used.cpu if charge == "cpu" else used.wall * held_by(request)
 
 
 def uncharged(attempt: Attempt, at: Instant) -> int:
-    """How long ago (ms) an attempt was last charged; 0 for one that never was."""
+    """Return how long ago (ms) an attempt was last charged; 0 for one that never was."""
     last = attempt.charged_at
     return at - last if last is not None and last < at else 0
 
 
 def counted(request: Request, at: Instant, span: int | None = None) -> float:
-    """What a running attempt counts as having used (ms) since it was last charged, a ``span`` (`uncharged`,
-    if that is known) ago."""
+    """Return the use (ms) that a running attempt is taken to have had since it was last charged, a ``span``
+    (`uncharged`, if that is known) ago."""
     run = request.attempt
     if run is None or request.state is not _RUNNING:
         return 0.0
     return run.rate * (uncharged(run, at) if span is None else span) / PE
-
-
-def begun(request: Request, pes: int, at: Instant) -> Attempt:
-    """Its attempt, which begins or goes on: it is charged from now on, until more is known as if it kept the
-    ``pes`` that it holds busy."""
-    run = request.run
-    return structs.replace(run, rate=run.rate or pes * PE, charged_at=at)
-
-
-def charged(request: Request, used: Used, more: int, at: Instant, span: int, charge: str) -> Attempt:
-    """Its attempt, which has ``used`` so much, now that ``more`` (ms) is charged, a ``span`` (`uncharged`)
-    after it was last; where CPU time is charged, at the rate measured by that."""
-    former = request.attempt
-    assert former is not None
-    rate = former.rate
-    if span >= MEASURABLE and charge == "cpu" and request.state is _RUNNING:
-        rate = round(more * PE / span) if more > 0 else 0
-    last = at if span or former.charged_at is None else former.charged_at
-    return structs.replace(former, used=used, charged=former.charged + more, charged_at=last, rate=rate)
 
 
 # ---------------------------------------------------------------- events
@@ -109,9 +90,14 @@ def _book(site: Site, domain: str, booked: Sequence[_Booked], at: Instant) -> No
     for request, used, more, _, span in booked:
         site.touched.requests.add(request.seq)
         former, spec = request.run, request.spec
-        request.attempt = made = charged(request, used, more, at, span, measure)
-        if made.rate != former.rate:
-            balance.recharge(spec.group, spec.owner, made.rate - former.rate)
+        rate = former.rate
+        if span >= MEASURABLE and measure == "cpu" and request.state is _RUNNING:
+            rate = round(more * PE / span) if more > 0 else 0
+        last = at if span or former.charged_at is None else former.charged_at
+        so_far = former.charged + more
+        request.attempt = structs.replace(former, used=used, charged=so_far, charged_at=last, rate=rate)
+        if rate != former.rate:
+            balance.recharge(spec.group, spec.owner, rate - former.rate)
 
 
 def _note(site: Site, domain: str) -> None:
@@ -134,12 +120,13 @@ def advance_all(site: Site, at: Instant) -> None:
 
 
 def begin(site: Site, request: Request, at: Instant) -> None:
-    """Charge an attempt from now on, until more is known as if it kept its PEs busy: it begins or goes on. To
-    be called before its state says so."""
+    """Charge an attempt that begins or goes on: from now on, as if it kept its PEs busy until more is known.
+    To be called before its state says so."""
     domain, spec = _domain(site, request), request.spec
     _advance(site, domain, at, (spec.group,))
-    request.attempt = made = begun(request, site.held_by(request), at)
-    balance_of(site, domain).change(spec.group, spec.owner, made.rate, spec.ask.pes)
+    rate = request.run.rate or site.held_by(request) * PE
+    request.attempt = structs.replace(request.run, rate=rate, charged_at=at)
+    balance_of(site, domain).change(spec.group, spec.owner, rate, spec.ask.pes)
     _note(site, domain)
 
 
@@ -182,7 +169,7 @@ def ready(site: Site, pairs: Iterable[tuple[str, int]], at: Instant) -> None:
 
 
 def remember(site: Site, request: Request, used: Used) -> None:
-    """Keep what a request used in all: the next of its group are expected to use about as much."""
+    """Keep the use of an ended request: the next ones of its group are expected to use about as much."""
     domain = _domain(site, request)
     key = account_key(domain, f"g:{request.spec.group}")
     recent, runs = account_of(site.accounts, key).recent, site.past_of(domain).runs
@@ -207,7 +194,7 @@ def correct_use(site: Site, group: str, value: int, at: Instant) -> None:
 
 
 def tune(site: Site) -> None:
-    """Other terms and shares hold from now on."""
+    """Apply other terms and shares from now on."""
     for domain in site.shared():
         balance = balance_of(site, domain)
         balance.tune(terms_of(site, domain), site.settings.groups)

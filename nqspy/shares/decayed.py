@@ -5,10 +5,10 @@ the entitlement e of `division`, U the decayed use with committed use. The value
 from collections.abc import Iterable, Sequence
 
 from nqspy.model.accounts import account_of
+from nqspy.model.decay import remaining_of_even
 from nqspy.model.domains import account_keys
 from nqspy.model.ids import Instant
 from nqspy.model.site import Site
-from nqspy.shares.level import faded
 from nqspy.shares.rule import LEAST, Charge, ShareRule
 
 
@@ -24,7 +24,7 @@ class Decayed(ShareRule):
         accounts, half_life = site.accounts, site.settings.usage.half_life
         for use in uses:
             if use.more:
-                more = use.more * faded(use.span, half_life)
+                more = use.more * remaining_of_even(use.span, half_life)
                 keys = account_keys(domain, use.group, use.owner)
                 site.touched.accounts.update(keys)
                 for key in keys:

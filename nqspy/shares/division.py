@@ -1,5 +1,5 @@
-"""Fair division of the machine at one instant: what each group would hold if the PEs went by share to those
-that have work, and to none more than its work and its cap can use. The scheduler's entitlement and the
+"""Fair division of the machine at one instant: the PEs that each group would hold if they went by share to
+groups with work, and to none more than its work and its cap can use. The scheduler's entitlement and the
 reports' are this one (semantics.md 1)."""
 
 from collections.abc import Mapping
@@ -8,18 +8,18 @@ from operator import itemgetter
 from nqspy.model.people import Group, capped_pes, with_default, without_share
 
 KEPT = 1_000
-"""Divisions that are remembered: few come, again and again."""
+"""Divisions kept at most: few come, again and again."""
 
 ROUNDING = 1e-9
-"""Of so many PEs nothing is left: they come of sums of parts."""
+"""PEs that count as none: they come of sums of parts."""
 
 
 class Division:
-    """Divides ``pes`` PEs along the share tree; what one cannot use goes to its siblings by weight, then to
-    those of its parent. A group without a share (`without_share`) has no right to any part of its parent's
-    either: it gets what all others leave, those without a share alike. Requests of its own that a group with
-    groups below it has stand beside these with weight 1. Caps are parts of the ``machine``'s PEs, of which
-    these may be a domain's."""
+    """Division of ``pes`` PEs along the share tree; what a group cannot use goes to its siblings by weight,
+    then to those of its parent. A group without a share (`without_share`) has no right to any part of its
+    parent's either: it gets what all others leave, those without a share alike. Requests of its own that a
+    group with groups below it has stand beside these with weight 1. Caps are parts of the ``machine``'s PEs,
+    of which these may be a domain's."""
 
     def __init__(self, groups: Mapping[str, Group], pes: int, machine: int | None = None) -> None:
         self._groups, self._pes = with_default(groups), pes
@@ -32,17 +32,17 @@ class Division:
             self._below.setdefault(parent, []).append(name)
 
     def of(self, wanted: Mapping[str, int]) -> dict[str, float]:
-        """PEs that each group with work would hold, groups below it included, and under ``""`` all of them;
-        ``wanted``: PEs that a group's own requests could use."""
+        """Return the PEs that each group with work would hold, groups below it included, and under ``""`` all
+        of them; ``wanted``: PEs that a group's own requests could use."""
         return self._look(wanted)[0]
 
     def parts(self, wanted: Mapping[str, int]) -> dict[str, float]:
-        """The entitlement e_g of each group with requests of its own: its part of what is given to all of
-        them; they sum to 1."""
+        """Return the entitlement e_g of each group with requests of its own: its part of what is given to all
+        of them; they sum to 1."""
         return self._look(wanted)[1]
 
     def is_bare(self, name: str) -> bool:
-        """Whether a group has no share (`without_share`)."""
+        """True if a group has no share (`without_share`)."""
         found = self._bare.get(name)
         if found is None:
             found = self._bare[name] = bool(without_share(self._groups, (name,)))
@@ -70,7 +70,10 @@ class Division:
         for those in (False, True):
             theirs = {name: pes for name, pes in wanted.items() if (name in bare) is those}
             if theirs:
-                self._share_among(theirs, left, found, own, those)
+                needs: dict[str, int] = {}
+                for name in self._below.get(None, ()):
+                    self._need(name, theirs, needs)
+                self._share_out(None, left, theirs, needs, found, own, those)
                 left = self._pes - self._given(found)
                 left = left if left > ROUNDING else 0.0
         found[""] = self._given(found)
@@ -81,19 +84,6 @@ class Division:
 
     def _given(self, found: Mapping[str, float]) -> float:
         return sum(found.get(name, 0.0) for name in self._below.get(None, ()))
-
-    def _share_among(
-        self,
-        wanted: Mapping[str, int],
-        pes: float,
-        found: dict[str, float],
-        own: dict[str, float],
-        alike: bool,
-    ) -> None:
-        needs: dict[str, int] = {}
-        for name in self._below.get(None, ()):
-            self._need(name, wanted, needs)
-        self._share_out(None, pes, wanted, needs, found, own, alike)
 
     def _most(self, name: str) -> int:
         limit = self._groups[name].limit
@@ -122,7 +112,12 @@ class Division:
         most = {name: min(float(needs[name]), self._most(name) - found.get(name, 0.0)) for name in names}
         if parent is not None and wanted.get(parent):
             weights[""], most[""] = 1, float(wanted[parent])
-        for name, part in _by_share(weights, most, pes).items():
+        # Those with a share come first; the others have what is left, alike.
+        parts = fill({name: weight for name, weight in weights.items() if weight}, most, pes)
+        rest = {name: 1 for name, weight in weights.items() if not weight}
+        if rest:
+            parts |= fill(rest, most, pes - sum(parts.values()))
+        for name, part in parts.items():
             if name == "":
                 own[str(parent)] = part
                 continue
@@ -134,15 +129,8 @@ class Division:
                 own[name] = part
 
 
-def _by_share(weights: Mapping[str, int], needs: Mapping[str, float], pes: float) -> dict[str, float]:
-    """Those with a share first; the others have what is left, alike."""
-    first = fill({name: weight for name, weight in weights.items() if weight}, needs, pes)
-    rest = {name: 1 for name, weight in weights.items() if not weight}
-    return first | (fill(rest, needs, pes - sum(first.values())) if rest else {})
-
-
 def fill(weights: Mapping[str, int], needs: Mapping[str, float], amount: float) -> dict[str, float]:
-    """Divides an amount by weight so that none gets more than it needs, and what it leaves goes to the others
+    """Divide an amount by weight so that none gets more than it needs, and what it leaves goes to the others
     by weight."""
     found: dict[str, float] = {}
     total = sum(weights.values())
@@ -154,7 +142,7 @@ def fill(weights: Mapping[str, int], needs: Mapping[str, float], amount: float) 
 
 
 def alike(needs: Mapping[str, int], amount: float) -> dict[str, float]:
-    """The same inside a group: its users weigh alike. Parts of the whole that sum to 1."""
+    """Divide an amount inside a group: its users weigh alike. Return parts of the whole that sum to 1."""
     found, left = dict[str, float](), len(needs)
     for name, need in sorted(needs.items(), key=itemgetter(1)):  # `fill` with weights of 1
         part = (amount if amount > 0.0 else 0.0) / left

@@ -17,6 +17,7 @@ from math import fsum
 from weakref import proxy
 
 from nqspy.model import people
+from nqspy.model.decay import remaining_of_even
 from nqspy.model.domains import APPLICATION
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.people import Group
@@ -24,8 +25,7 @@ from nqspy.model.requests import Attempt, Request, State, Used
 from nqspy.model.settings import cpu_limit, wall_limit
 from nqspy.model.site import Site
 from nqspy.shares.charging import amount, counted, uncharged
-from nqspy.shares.level import faded
-from nqspy.shares.rule import ALL
+from nqspy.shares.rule import ALL, Committed
 from nqspy.shares.standings import Stock
 
 EXPECTED_MS = 60_000
@@ -41,12 +41,8 @@ def entitlements(groups: Mapping[str, Group]) -> dict[str, float]:
 
 
 Booked = tuple[str, str, Attempt | None, float, float]
-"""Of a running or started request: group, owner, the charged attempt (None: it has none yet), use since the
+"""Group and owner of a running or started request, the charged attempt (None: it has none yet), use since the
 charge, and use still expected."""
-
-
-Booking = tuple[str, str, float]
-"""Group, owner, amount."""
 
 
 class Totals:
@@ -76,8 +72,8 @@ class Totals:
                 group, _, owner = rest.partition(":")
                 self._add_user(group, owner, value)
 
-    def book(self, bookings: Iterable[Booking]) -> None:
-        """Add use that the accounts do not hold yet."""
+    def book(self, bookings: Iterable[tuple[str, str, float]]) -> None:
+        """Add use that the accounts do not hold yet: group, owner, amount."""
         for group, owner, more in bookings:
             self._add_group(group, more)
             for name in people.lineage(self._tree, group):
@@ -95,26 +91,6 @@ class Totals:
         self.pairs[key] = self.pairs.get(key, 0.0) + more
         self.levels[key] = self.levels.get(key, 0.0) + more
         self.owners[owner] = self.owners.get(owner, 0.0) + more
-
-
-class Committed:
-    """Committed use at a level: ``whole`` and, in ``each``, by name."""
-
-    __slots__ = ("each", "whole")
-
-    def __init__(self, booked: Iterable[Booked] = ()) -> None:
-        """``booked``: committed so far, of groups."""
-        whole = 0.0
-        each: dict[str, float] = {}
-        for name, _, _, _, more in booked:
-            each[name] = each.get(name, 0.0) + more
-            whole += more
-        self.whole, self.each = whole, each
-
-    def add(self, name: str, more: float) -> None:
-        """Add committed use of a group or user."""
-        self.each[name] = self.each.get(name, 0.0) + more
-        self.whole += more
 
 
 class FairShare:
@@ -146,7 +122,7 @@ class FairShare:
         self._sums: Totals | None = None
         self._booked: list[Booked] = []
         self._summed = 0  # number of bookings in the totals
-        self._means: dict[str, float | None] = {}
+        self._means: dict[str | None, float | None] = {}
         shared = site.shared() if domain is None else [domain]
         self._only = shared[0] if len(shared) == 1 else None  # the only domain, if there is one
         self._by_cpu = site.settings.usage.charge == "cpu"
@@ -194,12 +170,16 @@ class FairShare:
             mean = expected if limit is None else limit
         return mean if limit is None or mean <= limit else limit
 
-    def _mean(self, group: str) -> float | None:
-        """Return the mean use of the last ended requests of a group, else of all groups; None: none ended."""
-        accounts = self._site.own_accounts(group, self._only)
-        recent = [value for account in accounts for value in account.recent]
-        mean = self._means[group] = sum(recent) / len(recent) if recent else self._mean_of_all
-        return mean
+    def _mean(self, group: str | None) -> float | None:
+        """Return the mean use of the last ended requests of a group, else of all groups (``group`` None);
+        None: none ended."""
+        if group not in self._means:
+            every = self._site.accounts_in(self.domain) if group is None else ()
+            own = [] if group is None else self._site.own_accounts(group, self._only)
+            recent = [value for account in (*own, *(each for _, each in every)) for value in account.recent]
+            known = None if recent or group is None else self._mean(None)
+            self._means[group] = sum(recent) / len(recent) if recent else known
+        return self._means[group]
 
     def _book_running(self, started: Iterable[Request]) -> None:
         """Book the use of running requests since their charge, and their use still expected."""
@@ -256,21 +236,13 @@ class FairShare:
         if self._sums is None:
             self._sums = Totals(self._site, self.now, self.domain)
         new, self._summed = self._booked[self._summed :], len(self._booked)
-        self._sums.book(
-            (group, owner, self._faded(run, more) + left) for group, owner, run, more, left in new
-        )
+        half_life, bookings = self._site.settings.usage.half_life, list[tuple[str, str, float]]()
+        for group, owner, run, more, left in new:
+            if run is not None and more > 0:
+                left += more * remaining_of_even(uncharged(run, self.now), half_life)
+            bookings.append((group, owner, left))
+        self._sums.book(bookings)
         return self._sums
-
-    def _faded(self, run: Attempt | None, more: float) -> float:
-        if run is None or more <= 0:
-            return 0.0
-        return more * faded(uncharged(run, self.now), self._site.settings.usage.half_life)
-
-    @cached_property
-    def _mean_of_all(self) -> float | None:
-        accounts = self._site.accounts_in(self.domain)
-        recent = [value for _, account in accounts for value in account.recent]
-        return sum(recent) / len(recent) if recent else None
 
     # ------------------------------------------------------------ entitlement
 
@@ -282,7 +254,7 @@ class FairShare:
                 return 1.0
             return fsum(self.share(each, owner) for each, user in self._active if user == owner)
         entitled = self._entitled.get(group, 0.0)
-        return entitled if owner is None else entitled / max(1, self._active_users.get(group, 0))
+        return entitled if owner is None else entitled / max(1, self._active_users[group])
 
     # ------------------------------------------------------------ the share term
 
@@ -302,7 +274,9 @@ class FairShare:
         added to the returned object."""
         if level == ALL:
             if self._groups is None:
-                self._groups = Committed(self._booked)
+                self._groups = Committed()
+                for group, _, _, _, left in self._booked:
+                    self._groups.add(group, left)
             return self._groups
         if self._users is None:
             self._users = defaultdict(Committed)
@@ -330,5 +304,5 @@ class FairShare:
         return self._busy | {key for key, used in self._totals.pairs.items() if used >= ACTIVE_MS}
 
     @cached_property
-    def _active_users(self) -> Mapping[str, int]:
+    def _active_users(self) -> Counter[str]:
         return Counter(group for group, _ in self._active)

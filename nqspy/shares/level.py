@@ -7,14 +7,14 @@ What is done for all who have work is done many times a second of a busy site, s
 # ruff: noqa: B905 - what stands in `_Rows` is as long by its making; ``strict`` takes as long as three rounds
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
-from math import ceil, expm1, log
+from math import ceil
 from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import force_setattr, replace
 
 from nqspy.model.accounts import Entry
+from nqspy.model.decay import remaining, remaining_of_even
 from nqspy.model.ids import HOUR, MINUTE, Instant
 
 PE = 1000
@@ -32,7 +32,7 @@ PIECES = 200
 """A long time is computed in pieces: of that length, at most so many."""
 
 GRACE = MINUTE
-"""Who leaves W and is back before that time had not left."""
+"""A member that leaves W and is back before that time had not left."""
 
 KEPT = 0.06
 """A group that is back before all others together were charged b meanwhile (the whole site was idle, a shift
@@ -41,7 +41,7 @@ of nights drift by a point, with much of it the evenings pay for the mornings at
 
 
 class Terms(msgspec.Struct, frozen=True):
-    """What the rule depends on: PEs, half-life (ms), ``payback`` p (a fraction), ``run``: mean run time of
+    """Terms of the rule: PEs, half-life (ms), ``payback`` p (a fraction), ``run``: mean run time of
     the last requests that ended (ms), ``machine``: PEs of all domains (0: these)."""
 
     pes: int = 1
@@ -60,35 +60,21 @@ class Terms(msgspec.Struct, frozen=True):
         force_setattr(self, "hour", float(pes * HOUR))
 
     def clipped(self, present: float) -> float:
-        """Within b."""
+        """Return S within b."""
         return min(max(present, -self.bound), self.bound)
 
 
-@lru_cache(256)  # what ran over one span is told of at one instant
-def faded(span: float, half_life: int) -> float:
-    """What is left at the end of a span of a use that was 1 in all and even over it: less the longer it
-    took (the integral of 2^(-t/h) over the span, divided by the span)."""
-    x = span / half_life * log(2)
-    return -expm1(-x) / x if x > 1e-6 else 1.0
-
-
 class Work(msgspec.Struct):
-    """What one of a level does: charged at ``rate`` (thousandths of a PE), running on ``pes`` PEs, startable
-    on ``ready`` more."""
+    """Work of a member: charged at ``rate`` (thousandths of a PE), running on ``pes`` PEs, startable on
+    ``ready`` more."""
 
     rate: int = 0
     pes: int = 0
     ready: int = 0
 
-    def add(self, more: "Work") -> None:
-        """Both together."""
-        self.rate += more.rate
-        self.pes += more.pes
-        self.ready += more.ready
-
 
 class Standing(NamedTuple):
-    """Of each member of a level: e, a and S."""
+    """e, a and S of each member of a level."""
 
     parts: dict[str, float]
     targets: dict[str, float]
@@ -108,20 +94,24 @@ class _Rows(msgspec.Struct, frozen=True):
 
 
 _Held = tuple[_Rows, list[float]]
-"""Who was in W in the time that passed last, with the entitlements and targets of then."""
+"""Members of W in the time that passed last, with the entitlements and targets of then."""
+
+
+Divide = Callable[[Mapping[str, int]], dict[str, float]]
+"""Function that returns the entitlements of members that want so many PEs."""
 
 
 class Level:
-    """Those who share: the groups, or the users of one group. ``find`` gives the entry of a name, made where
-    there is none, ``peek`` only one that is there, ``key`` what stands before names in keys of accounts;
-    ``divide`` the entitlements of those who want so many PEs; ``cuts``: nobody's wish counts there for more
-    than all PEs. ``spent``: what all were charged while time passed, ever (the groups' level only)."""
+    """Members that share: the groups, or the users of one group. ``find`` returns the entry of a name, made
+    where there is none, ``peek`` only one that is there; ``key``: the beginning of the keys of accounts.
+    ``divide`` returns the entitlements of members that want so many PEs; ``cuts``: no wish counts there for
+    more than all PEs. ``spent``: use charged to all while time passed, ever (the groups' level only)."""
 
     def __init__(
         self,
         find: Callable[[str], Entry],
         peek: Callable[[str], Entry | None],
-        divide: Callable[[Mapping[str, int]], dict[str, float]],
+        divide: Divide,
         cuts: bool = False,
         key: str = "",
     ) -> None:
@@ -137,11 +127,11 @@ class Level:
         self._within: float | None = None
 
     def members(self) -> Mapping[str, Entry]:
-        """Who is in W, in the order of names."""
+        """Return the members of W, in the order of names."""
         return self._entries
 
     def keys(self) -> Sequence[str]:
-        """Keys of their accounts."""
+        """Return the keys of their accounts."""
         return self._side_by_side().keys
 
     def _side_by_side(self) -> _Rows:
@@ -175,7 +165,7 @@ class Level:
     # ------------------------------------------------------------ what holds
 
     def parts(self) -> dict[str, float]:
-        """e: the entitlement of each member, of the whole."""
+        """Return e: the entitlement of each member, of the whole."""
         return self._side_by_side().parts
 
     def targets(self, terms: Terms, left: float = 1.0) -> dict[str, float]:
@@ -199,7 +189,7 @@ class Level:
 
     def standing(self, terms: Terms, to: Instant | None = None) -> Standing:
         """Return how the members stand; ``to``: at a later instant, if nothing is charged until then."""
-        left = 1.0 if to is None or to <= self.at else 2.0 ** (-(to - self.at) / terms.half_life)
+        left = 1.0 if to is None or to <= self.at else remaining(to - self.at, terms.half_life)
         present = {name: terms.clipped(entry.present) for name, entry in self._entries.items()}
         return Standing(self.parts(), self.targets(terms, left), present)
 
@@ -227,7 +217,7 @@ class Level:
             self.spent += rate * span / PE
         pieces = 1 if span <= PIECE or alone or not rate else min(PIECES, ceil(span / PIECE))
         piece = span / pieces if pieces > 1 else span
-        left, spread = 2.0 ** (-piece / terms.half_life), faded(piece, terms.half_life)
+        left, spread = remaining(piece, terms.half_life), remaining_of_even(piece, terms.half_life)
         for n in range(pieces):
             used = [rate * piece / PE for rate in rates]
             targets = self._bent(rows, terms) if n else targets
@@ -236,7 +226,7 @@ class Level:
         return rows.keys
 
     def _clip(self, terms: Terms) -> None:
-        """S stays within b also when that has become less: an end changes the mean run."""
+        """Bring S within b, which may have become less: an end changes the mean run."""
         most = terms.bound
         within, self._within = self._within, most
         if within is not None and within <= most:
@@ -289,18 +279,18 @@ class Level:
     # ------------------------------------------------------------ who has work
 
     def change(self, more: Mapping[str, Work], terms: Terms) -> None:
-        """What these do changes by so much, from the instant on to which time has passed."""
+        """Change the work of members by so much, from the instant on to which time has passed."""
         coming = [name for name, of in more.items() if self._add(name, of.rate, of.pes, of.ready, terms)]
         if coming:
             self._enter(coming, terms)
 
     def change_one(self, name: str, rate: int, pes: int, ready: int, terms: Terms) -> None:
-        """The same of one."""
+        """Change the work of one member."""
         if self._add(name, rate, pes, ready, terms):
             self._enter((name,), terms)
 
     def _add(self, name: str, rate: int, pes: int, ready: int, terms: Terms) -> bool:
-        """The same of one, but for its entering W: answers whether it does."""
+        """Change the work of one member. Return True if it enters W by that; the caller lets it."""
         work = self.work.get(name)
         if work is None:
             work = self.work[name] = Work()
@@ -323,7 +313,7 @@ class Level:
         return wanted > 0 and name not in self._entries
 
     def _present(self, entry: Entry, mean: float, terms: Terms) -> float:
-        """S of one that enters W."""
+        """Return S of a member that enters W."""
         if entry.away and self.at - entry.away < GRACE:
             return terms.clipped(entry.present)
         missed = None if self.spent is None else self.spent - entry.left
@@ -345,5 +335,5 @@ class Level:
         self._entries, self._rows = dict(sorted(found.items())), None
 
     def forget(self) -> None:
-        """What divides the whole has changed."""
+        """Forget the entitlements: what divides the whole has changed."""
         self._rows = None

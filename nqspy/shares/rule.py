@@ -7,7 +7,7 @@ the same rule among the users of the group.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, NamedTuple, Protocol
 
 from nqspy.model.ids import Instant
@@ -35,13 +35,16 @@ class Charge(NamedTuple):
     span: int
 
 
-class Sums(Protocol):
-    """Committed use at a level so far: in all, and of each."""
+class Committed:
+    """Committed use at a level: ``whole`` and, in ``each``, by name."""
 
-    @property
-    def whole(self) -> float: ...
-    @property
-    def each(self) -> Mapping[str, float]: ...
+    def __init__(self) -> None:
+        self.whole, self.each = 0.0, dict[str, float]()
+
+    def add(self, name: str, more: float) -> None:
+        """Add committed use of a group or user."""
+        self.each[name] = self.each.get(name, 0.0) + more
+        self.whole += more
 
 
 class Uses(Protocol):
@@ -55,7 +58,7 @@ class Uses(Protocol):
     def uncounted(self) -> Sequence[tuple[str, str, float]]:
         """Group, owner, and the reported use of a running request since its charge minus the estimate."""
 
-    def committed_at(self, level: str) -> "Sums":
+    def committed_at(self, level: str) -> Committed:
         """Return the committed use; later starts are added to the returned object."""
 
     def used_by(self, level: str, name: str) -> float:

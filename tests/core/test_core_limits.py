@@ -27,61 +27,69 @@ def test_the_run_limit_of_a_queue(house):
     assert house.go().starts == [seqs[2]]
 
 
-def test_one_that_waits_for_pes_is_told_how_many_it_asks_for_and_how_many_wait_ahead_of_it(house):
-    house.machine(pes=12).queue("night")
-    first, second, third = house.submit("anne pes=3", "ben pes=12", "cleo pes=10")
-    assert house.go().starts == [first]
-    assert house.why(second).matches(kind="few_pes_free", values=(12, 9, 12, None, None, None))
-    assert house.why(third).matches(
-        code="NO_PES", who="machine", text="it asks for 10 PEs, 9 of 12 PEs are free; 1 ahead of it"
-    )
+def reached(kind, most, name):
+    """A limit of queue night that is reached."""
+    return {"code": "LIMIT", "who": "queue night", "kind": "limit_reached",
+            "values": (kind, most, "queue night", name)}  # fmt: skip
 
 
-def test_the_user_limit_lets_others_pass(house):
-    house.machine(pes=8).queue("night", user_limit=1)
-    first, second, ben = house.submit("anne", "anne", "ben")
-    told = house.run_pass()
-    assert told.starts == [first, ben]
-    assert told.reason(second).matches(
-        code="LIMIT", who="queue night", text="user limit 1 of queue night is reached for anne"
-    )
+USER = reached("user", 1, "anne")
+MW = 8 << 20
+LIMITED = {
+    "the user limit lets others pass": ({"user_limit": 1}, "anne, anne, ben", [1, 3], {2: USER}),
+    "all that it holds have it as their reason": (
+        {"user_limit": 1}, "anne, anne, anne", [1], {2: USER, 3: USER}
+    ),
+    "the group limit lets other groups pass": (
+        {"group_limit": 1}, "anne group=d1, ben group=d1, cleo group=d2", [1, 3],
+        {2: reached("group", 1, "d1")},
+    ),
+    "a limit of nothing": (
+        {"user_limit": 0}, "anne", [], {1: {"kind": "limit_shut", "values": ("user", 0, "queue night")}}
+    ),
+    "a run limit of nothing": (
+        {"run_limit": 0}, "anne", [], {1: {"kind": "limit_shut", "values": ("run", 0, "queue night")}}
+    ),
+    "memory counts as requested, and small requests pass large ones": (
+        {"memory_limit": "115mw", "max_memory": "100mw"}, "anne mem=90mw, ben mem=90mw, cleo mem=4mw", [1, 3],
+        {2: {"code": "LIMIT", "kind": "memory_short",
+             "values": ("memory", 115 * MW, "queue night", 21 * MW, 90 * MW)}},
+    ),
+    "the PE limit": (
+        {"pe_limit": 4}, "anne pes=3, ben pes=2, cleo", [1, 3],
+        {2: {"kind": "pes_short", "values": ("PE", 4, "queue night", 0, 2)}},
+    ),
+    "no end helps one that asks for more than a limit": (
+        {"pe_limit": 4, "memory_limit": "10mw", "max_memory": "100mw"},
+        "anne pes=2 mem=1mw, ben pes=6 mem=1mw, cleo mem=20mw", [1],
+        {2: {"kind": "too_wide", "values": ("PE", 4, "queue night", 6)},
+         3: {"kind": "too_large", "values": ("memory", 10 * MW, "queue night", 20 * MW)}},
+    ),
+    "what does not fit is passed over": (
+        {}, "anne pes=7, ben pes=2, ben pes=8, cleo", [1, 4],
+        {2: {"kind": "no_pe_free", "values": (2, 8, None, None)}, 3: {"kind": "no_pe_free"}},
+    ),
+    "a want of PEs says what is free and how many wait ahead": (
+        {}, "anne pes=3, ben pes=8, cleo pes=6", [1],
+        {2: {"kind": "few_pes_free", "values": (8, 5, 8, None, None, None)},
+         3: {"code": "NO_PES", "who": "machine", "values": (6, 5, 8, None, None, None), "ahead": 1}},
+    ),
+    "more PEs than the machine has, which says nothing about those behind": (
+        {"user_limit": 1}, "ben pes=9, anne, anne", [2],
+        {1: {"code": "NEVER", "kind": "above_machine", "values": (9, 8)}, 3: USER},
+    ),
+}  # fmt: skip
 
 
-def test_the_group_limit_lets_other_groups_pass(house):
-    house.machine(pes=8).queue("night", group_limit=1)
-    first, second, other = house.submit("anne group=d1", "ben group=d1", "cleo group=d2")
-    told = house.run_pass()
-    assert told.starts == [first, other]
-    assert told.reason(second).matches(kind="limit_reached", values=("group", 1, "queue night", "d1"))
-
-
-@pytest.mark.parametrize("limit", ["run", "user", "group"])
-def test_a_limit_of_nothing_says_so(house, limit):
-    [seq] = house.machine(pes=8).queue("night", **{f"{limit}_limit": 0}).submit("anne")
-    told = house.run_pass()
-    assert told.starts == []
-    assert told.reason(seq).text == f"{limit} limit 0 of queue night lets nothing run"
-
-
-def test_a_request_larger_than_a_limit_is_told_that_no_end_helps(house):
-    house.machine(pes=8).queue("mpp", pe_limit=4, memory_limit="10mw", max_memory="100mw")
-    small, wide, large = house.submit("anne pes=2 mem=1mw", "ben pes=6 mem=1mw", "cleo mem=20mw")
-    told = house.run_pass()
-    assert small in told.starts
-    assert told.reason(wide).matches(kind="too_wide", values=("PE", 4, "queue mpp", 6))
-    text = "memory limit 80mb of queue mpp leaves 80mb even when nothing runs, it counts 160mb"
-    assert explain(house.site, [large], told.plan.reasons)[large].text == text
-
-
-def test_memory_is_counted_as_requested_and_small_requests_pass_large_ones(house):
-    house.machine(pes=8).queue("night", memory_limit="115mw", max_memory="100mw")
-    big, huge, small = house.submit("anne mem=90mw", "ben mem=90mw", "cleo mem=4mw")
-    told = house.run_pass()
-    assert told.starts == [big, small]
-    assert told.reason(huge).matches(code="LIMIT", who="queue night")
-    assert told.reason(huge).matches(
-        kind="memory_short", values=("memory", 964689920, "queue night", 176160768, 754974720)
-    )
+@pytest.mark.parametrize("case", LIMITED)
+def test_limits_and_pes_of_a_queue(house, case):
+    limits, lines, starts, reasons = LIMITED[case]
+    house.machine(pes=8).queue("night", **limits).submit(*lines.split(", "))
+    told = house.go()
+    assert told.starts == starts
+    assert told.short_of_pes is any(house.why(seq).code == "NO_PES" for seq in reasons)
+    for seq, reason in reasons.items():
+        assert house.why(seq).matches(**reason)
 
 
 def test_a_request_without_a_memory_limit_counts_as_its_queues_limit(house):
@@ -90,14 +98,6 @@ def test_a_request_without_a_memory_limit_counts_as_its_queues_limit(house):
     assert house.run_pass().starts == [first]
     house.set("queue/limited/per_request/memory_limit", None)
     assert house.run_pass().starts == [first, second]
-
-
-def test_the_pe_limit(house):
-    house.machine(pes=8).queue("mpp", pe_limit=4)
-    three, two, one = house.submit("anne pes=3", "ben pes=2", "cleo pes=1")
-    told = house.run_pass()
-    assert told.starts == [three, one]
-    assert told.reason(two).matches(kind="pes_short", values=("PE", 4, "queue mpp", 0, 2))
 
 
 @pytest.mark.parametrize(
@@ -116,13 +116,6 @@ def test_complexes_and_the_whole_site_have_the_same_limits(house, limit):
     assert house.run_pass().starts == [first, second]
 
 
-def test_a_limit_of_nothing_lets_nothing_start(house):
-    anne = house.machine(pes=8).queue("night", user_limit=0).submit("anne")[0]
-    told = house.run_pass()
-    assert told.starts == []
-    assert told.reason(anne).matches(code="LIMIT")
-
-
 def test_pes_are_the_lowest_free_numbers(house):
     a, b, c = house.machine(pes=6).queue("mpp").submit("anne pes=2", "ben pes=1", "cleo pes=3")
     told = house.go()
@@ -130,33 +123,6 @@ def test_pes_are_the_lowest_free_numbers(house):
     d, e = house.end(a).end(c).submit("dora pes=3", "emil pes=1")
     told = house.go()
     assert [told.pes(seq) for seq in (d, e)] == [(0, 1, 3), (4,)]
-
-
-def test_what_does_not_fit_is_passed_over(house):
-    house.machine(pes=4).queue("mpp")
-    wide, wider, narrow = house.submit("anne pes=3", "ben pes=4", "cleo pes=1")
-    told = house.go()
-    assert told.starts == [wide, narrow]
-    assert told.short_of_pes
-    assert told.reason(wider).matches(code="NO_PES", text="it asks for 4 PEs, none of 4 PEs is free")
-
-
-def test_requests_that_fit_no_gap_do_not_stop_the_search(house):
-    house.machine(pes=3).queue("mpp")
-    assert house.submit("anne pes=2")
-    house.go()
-    waiting = house.submit(*["ben pes=2"] * 3, "cleo pes=1")
-    told = house.run_pass()
-    assert told.starts == [waiting[3]]
-    assert told.short_of_pes
-
-
-def test_more_pes_than_the_machine_has_is_never(house):
-    giant, small = house.machine(pes=4).queue("mpp").submit("anne pes=5", "ben")
-    told = house.run_pass()
-    assert told.starts == [small]
-    assert told.reason(giant).matches(code="NEVER", text="5 PEs are more than the machine's 4")
-    assert not told.short_of_pes
 
 
 def test_a_full_machine_says_who_waits_for_a_pe(house):
@@ -167,11 +133,6 @@ def test_a_full_machine_says_who_waits_for_a_pe(house):
     why = explain(house.site, [first, mine, ben], told.plan.reasons)
     assert why[mine].matches(code="LIMIT", who="queue night")
     assert first not in why
-
-
-def test_where_limits_keep_all_back_nobody_is_short_of_pes(house):
-    house.machine(pes=1).queue("night", user_limit=1).run("anne", "anne")
-    assert not house.run_pass().short_of_pes
 
 
 def test_suspended_requests_keep_their_pes_and_count_against_limits(house):
@@ -228,25 +189,6 @@ def test_a_queue_without_limits_takes_anything_that_the_machine_has(house):
     queue = house.machine(pes=8).queue("free").site.settings.queues["free"]
     assert violation(house.site, spec_of("anne", cpu="unlimited", mem="9tb"), queue) is None
     assert "more than the machine's 8" in (violation(house.site, spec_of("anne", pes="9"), queue) or "")
-
-
-def test_a_giant_says_nothing_about_those_behind_it(house):
-    house.machine(pes=4).queue("mpp", user_limit=1)
-    giant, first, second = house.submit("ben pes=5", "anne", "anne")
-    told = house.run_pass()
-    assert told.starts == [first]
-    assert told.reason(giant).matches(code="NEVER")
-    assert told.reason(second).matches(code="LIMIT")
-    assert house.standing().line() == [first, second, giant]
-
-
-def test_a_queue_that_limits_close_names_the_oldest_kept_back(house):
-    house.machine(pes=4).queue("night", user_limit=1).run("anne")
-    seqs = house.submit("anne", "anne")
-    told = house.run_pass()
-    text = "user limit 1 of queue night is reached for anne"
-    assert told.reason(seqs[0]).matches(code="LIMIT", text=text)
-    assert told.reason(seqs[1]).matches(code="LIMIT", text=text)
 
 
 def test_one_that_asks_for_no_memory_starts_while_a_memory_limit_is_exceeded(house):

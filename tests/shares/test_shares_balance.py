@@ -4,11 +4,12 @@ from math import exp, log
 
 import pytest
 
-from nqspy.model.accounts import Entry
+from nqspy.model.decay import remaining_of_even
 from nqspy.model.ids import DAY, HOUR, MINUTE, Instant
 from nqspy.model.people import Group
+from nqspy.model.site import Site
 from nqspy.shares.balance import Balance
-from nqspy.shares.level import PE, Terms, faded
+from nqspy.shares.level import PE, Terms
 
 T0 = Instant(1_000_000_000)
 
@@ -17,8 +18,8 @@ class Books:
     """A balance over entries of its own; ``d1`` has three times the share of ``d2``."""
 
     def __init__(self, **shares):
-        self.entries = {}
-        self.balance = Balance(lambda key: self.entries.setdefault(key, Entry()), self.entries.get)
+        self.site = Site(host="ymp")
+        self.balance = Balance(self.site, "application")
         groups = {name: Group(name, share=share) for name, share in (shares or {"d1": 3, "d2": 1}).items()}
         groups["default"] = Group("default", share=0)
         self.balance.tune(Terms(8, DAY, 0.2, 10 * MINUTE), groups)
@@ -38,7 +39,7 @@ class Books:
         return self
 
     def __getitem__(self, group):
-        return self.entries[f"g:{group}"]
+        return self.site.accounts[f"g:{group}"].entry
 
 
 def test_what_one_gets_too_little_it_is_owed():
@@ -127,7 +128,7 @@ def test_many_steps_or_one_give_the_same_to_a_hundredth():
 def test_what_was_used_evenly_counts_as_the_decayed_integral(span):
     steps = 10_000
     whole = sum(exp(-log(2) * (span * (n + 0.5) / steps) / DAY) for n in range(steps)) / steps
-    assert faded(span, DAY) == pytest.approx(whole, rel=1e-5)
+    assert remaining_of_even(span, DAY) == pytest.approx(whole, rel=1e-5)
 
 
 def test_a_bound_that_shrinks_counts_at_once():
@@ -152,7 +153,7 @@ def test_a_wish_beyond_all_pes_counts_inside_a_group_that_still_runs_on_more():
         books.balance.advance(books.now, ("d1",))
         books.balance.ready([("d1:bob", startable)])
         books.later(10 * MINUTE)
-    bob, anne = books.entries["u:d1:bob"], books.entries["u:d1:anne"]
+    bob, anne = (books.site.accounts[f"u:d1:{name}"].entry for name in ("bob", "anne"))
     assert bob.entitled == pytest.approx((10 + 5) * 10 * MINUTE), "half of 20 PEs, then the 5 that he can use"
     assert anne.entitled == pytest.approx((10 + 15) * 10 * MINUTE)
 

@@ -10,12 +10,13 @@ A forced request passes both.
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from math import ceil, log2
+from math import ceil
 
 from msgspec import Struct
 
 from nqspy.core.gate.rule import IN_A_SHIFT, INFINITE, LESS, Claim, Mask, Rule, gravest, table
 from nqspy.model.columns import Columns
+from nqspy.model.decay import span_to
 from nqspy.model.ids import Instant
 from nqspy.model.people import capped_pes, capped_use, lineage
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
@@ -154,8 +155,8 @@ class Caps(Rule):
         lasting, use = self._ledger.lasting(cap.group), self._ledger.use(cap.group)
         if use < cap.use or lasting >= cap.use:
             return None
-        half_lives = log2((use - lasting) / (cap.use - lasting))
-        return Instant(self._ledger.now + ceil(half_lives * self._site.settings.usage.half_life) + 1)
+        span = span_to((use - lasting) / (cap.use - lasting), self._site.settings.usage.half_life)
+        return Instant(self._ledger.now + ceil(span) + 1)
 
 
 def _caps(site: Site) -> dict[str, Cap]:

@@ -114,10 +114,13 @@ class Reservations(StandingReservations):
         timeline, domain = self._timeline, self._site.domain_of(request.queue).name
         if self._site.held_by(request) > timeline.spans.idle.get(domain, 0):
             return None
-        claims = self._wanted(request)
+        own_start = self.reservation_of(request)
+        is_due = own_start is not None and own_start.at is not None and own_start.at <= self._now
+        # Spare amounts must be free too, unless its time has come: that was reserved beside all older ones.
+        claims = timeline.claims(request, not is_due and self._passes_untimed(request))
         own = timeline.spans.lift(request.seq)
         self._holes.pop(request.seq, None)
-        fits = timeline.fits(request, claims, self.reservation_of(request)) or self._passes(request, claims)
+        fits = timeline.fits(request, claims, own_start) or self._passes(request, claims)
         if own is not None:
             timeline.spans.keep(request.seq, own)
         return None if fits else self._reason(request, claims)
@@ -132,13 +135,6 @@ class Reservations(StandingReservations):
         if length >= FOREVER:
             return _ENDLESS("scheduler", id, until=until)
         return _DELAYS("scheduler", length, id, until=until)
-
-    def _wanted(self, request: Request) -> Claims:
-        """Return what must be free for a request: spare amounts too, unless its reserved time has come. That
-        was reserved beside all reservations that are older."""
-        reservation = self.reservation_of(request)
-        is_due = reservation is not None and reservation.at is not None and reservation.at <= self._now
-        return self._timeline.claims(request, not is_due and self._passes_untimed(request))
 
     def _passes_untimed(self, request: Request) -> bool:
         """True if its start passes an older reservation without a time."""

@@ -196,9 +196,11 @@ class Candidates:
         return self._first((dates == dates.item(dates.argmin())).nonzero()[0])
 
     def _first(self, rows: Ints) -> int:
+        """Return the first of these rows by date, turn and sequence number."""
         for key in (self._dates, self._turn, self.columns.seq):
             if len(rows) > 1:
-                rows = _least(rows, key)
+                values = key[rows]
+                rows = rows[values == values.item(values.argmin())]
         return rows.item()
 
     def in_order(self, rows: Sequence[int] | None = None, most: int | None = None) -> list[int]:
@@ -279,10 +281,3 @@ def _guess(score: Floats, most: int) -> float | None:
     if rank >= len(sample):
         return None
     return max(float(np.partition(sample, len(sample) - rank)[len(sample) - rank]), -1.0)
-
-
-def _least(rows: Ints, key: Floats | Ints) -> Ints:
-    """Return the rows of these that have the least value."""
-    values = key[rows]
-    equal: Ints = rows[values == values.item(values.argmin())]
-    return equal

@@ -103,20 +103,15 @@ def standing(
     time, cpu, memory = terms.time(columns.date), terms.cpu(), terms.memory()
     total = weights.share * share + weights.cpu * cpu + weights.memory * memory + weights.time * time
     seq = columns.seq.copy()
-    position = _positions(line, _Run(draft, line, gate, frozenset(refused)), simulate)
-    return QueueOrder(now, seq, total, share, cpu, memory, time, position)
-
-
-def _positions(line: Candidates, run: "_Run", simulate: int) -> Ints:
     plain = line.in_order()
-    first = run.rows(plain, simulate)
+    first = _Run(draft, line, gate, frozenset(refused)).rows(plain, simulate)
     placed = set(first)
     order = first + [row for row in plain if row not in placed]
-    position = np.zeros(len(line.columns), dtype=np.int64)
+    position = np.zeros(len(columns), dtype=np.int64)
     position[order] = np.arange(1, len(order) + 1)
     never = np.flatnonzero(position == 0)
     position[never] = np.arange(len(order) + 1, len(position) + 1)
-    return position
+    return QueueOrder(now, seq, total, share, cpu, memory, time, position)
 
 
 class _Run:

@@ -118,15 +118,12 @@ def _status(site: Site, stamp: Stamp) -> Status:
             for r in gave
         ],
     }
-    last = f"{known.level} ({_now(known)}) since {at}" if at else "not measured yet"
-    return Status(data, [("memory", last), *((site.id_of(r.seq), _history(r)) for r in gave)])
-
-
-def _history(request: Request) -> str:
-    times = request.run.preempted_times
-    often = "once" if times == 1 else f"{times} times"
-    held = words(request.run.preempted_bytes)
-    return f"gave way {often} ({held}), is {'away' if gave_way(request) else 'back'}"
+    lines = [("memory", f"{known.level} ({_now(known)}) since {at}" if at else "not measured yet")]
+    for r in gave:
+        often = "once" if r.run.preempted_times == 1 else f"{r.run.preempted_times} times"
+        state = "away" if gave_way(r) else "back"
+        lines.append((site.id_of(r.seq), f"gave way {often} ({words(r.run.preempted_bytes)}), is {state}"))
+    return Status(data, lines)
 
 
 CONTROL = declare(
