@@ -1,4 +1,4 @@
-"""Who starts past a promise though its wall limit reaches into it: by chance, or by a contract."""
+"""Starts past a reservation by chance, though the wall limit reaches into it; what is learnt of past runs."""
 
 import pytest
 from core.harness import START
@@ -28,12 +28,6 @@ def learn(house, *parts, owner="cleo", name="job", pes=2):
 def lived(*parts, n=1):
     """Ends of requests of ten minutes."""
     return Lifetime(tuple(Lived(part * 600, part) for part in parts), n)
-
-
-def contracted(house, **settings):
-    house.machine(pes=8).queue("night", order="fcfs", reserve=1, backfill="contract", **settings)
-    house.run("anne pes=6 wall=10:00")
-    return house
 
 
 # ---------------------------------------------------------------- by chance
@@ -177,56 +171,3 @@ def test_those_alike_are_looked_for_in_ever_wider_kinds():
     closed = known.copy(closed=True)
     assert list(closed.add(("anne", "sweep", 1), Lived(60, 0), 10)) == []
     assert closed.latest() == known.latest()
-
-
-# ---------------------------------------------------------------- by contract
-
-
-def test_one_with_a_contract_fills_a_hole_and_is_told_its_end(house):
-    contracted(house)
-    wide, plain, filling = house.submit(
-        "ben pes=8 wall=5:00", "cleo pes=1 wall=60:00", "dora pes=2 wall=60:00 contract=yes"
-    )
-    assert house.go().starts == [filling]
-    assert house.request(filling).run.until == START + 10 * MINUTE
-    assert house.why(plain).code.value in ("RESERVED", "NO_PES")
-    house.at(10 * 60).end(1)._event(ev.Ended(filling, 1, "contract", used=Used(0, 10 * MINUTE)))
-    assert house.go().starts == [wide]
-
-
-def test_a_hole_that_is_too_short_is_not_filled(house):
-    contracted(house, shortest_hole=8 * MINUTE)
-    house.run("ben pes=8 wall=5:00")
-    house.at(3 * 60)
-    filling, brief = house.submit("dora pes=2 wall=60:00 contract=yes", "eve pes=2 wall=6:00 contract=yes")
-    assert house.go().starts == [brief]
-    assert house.request(brief).run.until is None
-    assert house.why(filling).code.value in ("RESERVED", "NO_PES")
-
-
-def test_elsewhere_a_contract_means_nothing(probable):
-    _, filling = probable.submit("ben pes=8 wall=5:00", "dora pes=2 wall=60:00 contract=yes")
-    assert probable.go().starts == []
-    assert probable.request(filling).started is None
-
-
-def test_where_it_delays_nobody_it_runs_as_long_as_it_may(house):
-    contracted(house)
-    (filling,) = house.submit("dora pes=2 wall=60:00 contract=yes")
-    assert house.go().starts == [filling]
-    assert house.request(filling).run.until is None
-
-
-def test_nobody_fills_a_hole_whose_end_nobody_knows(house):
-    house.machine(pes=8).queue("night", order="fcfs", reserve=1, backfill="contract")
-    house.run("anne pes=6")
-    house.submit("ben pes=8 wall=5:00", "dora pes=2 wall=60:00 contract=yes")
-    assert house.go().starts == []
-
-
-def test_whoever_was_promised_a_start_is_told_what_keeps_him_back_after_others_have_passed(house):
-    house.machine(pes=8).queue("night", order="fcfs", reserve=1).run("anne pes=6 wall=20:00")
-    (wide,) = house.run("ben pes=8 wall=30:00")
-    (short,) = house.submit("cleo wall=10:00")
-    assert house.go().starts == [short]
-    assert house.why(wide).matches(kind="few_pes_free", values=(8, 1, 8, None, None, None))

@@ -255,14 +255,3 @@ def test_a_gap_that_stands_twice_is_given_once():
 )
 def test_what_makes_no_sentence_is_not_sound(kind, values):
     assert not are_sound([Reason(kind, "anybody", values)])
-
-
-def test_a_request_that_would_delay_a_start_lacks_pes_once_that_start_came(house):
-    house.machine(pes=2).queue("night", order="fcfs", reserve=1, priority=10)
-    anne = house.queue("late", priority=20).submit("anne pes=1 wall=10:00", queue="night")[0]
-    wide = house.run("ben pes=2 wall=10:00", queue="night")[0]
-    cleo = house.run("cleo pes=1 wall=1:00:00", queue="late")[0]
-    assert house.why(cleo).code is ReasonCode.RESERVED
-    house.later(minutes=10).end(anne)
-    assert house.go().starts == [wide]
-    assert house.why(cleo).code is ReasonCode.NO_PES

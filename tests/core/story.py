@@ -1,0 +1,193 @@
+"""Stories of reservations in a few words: requests come and end, and each pass is looked at.
+
+    machine 8; queue night order=fcfs reserve=1; run anne pes=6 wall=10:00
+    submit ben pes=8 wall=5:00, cleo pes=2 wall=11:00; starts -; reserved ben 10; why cleo RESERVED
+
+A request has the name of its owner; the second one of anne is ``anne2``, an index of an array ``anne[1]``.
+Each verb is a method of `Story`. Times are minutes from the beginning, or ``10s``, ``5ms``.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from core.harness import START, House
+
+from nqspy.model import events as ev
+from nqspy.model.ids import Instant, Seq, array_of, index_of, member
+from nqspy.model.shifts import UpcomingStop
+
+WORDS = {"all": None, "on": True, "off": False, "-": None}
+
+
+def value(text: str) -> Any:
+    """Return the value of a word: a number, a list ``(a,b)``, a word of `WORDS`, else the text."""
+    if text.startswith("("):
+        return tuple(filter(None, text[1:-1].split(",")))
+    return int(text) if text.isdigit() else WORDS.get(text, text)
+
+
+def pairs(words: Iterable[str]) -> dict[str, Any]:
+    """Return settings by name."""
+    return {name: value(text) for name, text in (word.split("=", 1) for word in words)}
+
+
+def ms(text: str) -> int:
+    """Return a time in ms."""
+    number, unit = re.fullmatch(r"([\d.]+)(ms|s|)", text).groups()
+    return round(float(number) * {"ms": 1, "s": 1000, "": 60_000}[unit])
+
+
+class Story:
+    """A story on a house; ``seqs``: the requests by name."""
+
+    def __init__(self, house: House) -> None:
+        self.house, self.seqs = house, dict[str, Seq]()
+
+    def play(self, text: str) -> None:
+        """Take the steps of a story."""
+        for step in filter(None, map(str.strip, re.split(r"[;\n]", text))):
+            verb, _, rest = step.partition(" ")
+            words = re.split(r",\s+", rest) if verb in ("submit", "run") else rest.split()
+            try:
+                getattr(self, verb)(*words)
+            except AssertionError as error:
+                raise AssertionError(f"{step!r}: {error}") from error
+
+    def __getitem__(self, name: str) -> Seq:
+        array, _, index = name.partition("[")
+        return member(self.seqs[array], int(index[:-1])) if index else self.seqs[name]
+
+    def _names(self, seqs: Iterable[Seq]) -> list[str]:
+        known = {seq: name for name, seq in self.seqs.items()}
+        arrays = ((seq, array_of(seq)) for seq in seqs)
+        return [known[seq] if array is None else f"{known[array]}[{index_of(seq)}]" for seq, array in arrays]
+
+    # ------------------------------------------------------------ the site
+
+    def machine(self, pes: str) -> None:
+        self.house.machine(int(pes))
+
+    def queue(self, name: str, *settings: str) -> None:
+        self.house.queue(name, **pairs(settings))
+
+    def set(self, path: str, text: str) -> None:
+        self.house.set(path, value(text))
+
+    def create(self, path: str, *settings: str) -> None:
+        self.house.change(ev.Change("create", path, pairs(settings)))
+
+    def limit(self, *settings: str) -> None:
+        self.house.limit(**pairs(settings))
+
+    def probe(self, name: str, state: str, *settings: str) -> None:
+        self.house.probe(name, state, **pairs(settings))
+
+    def takes(self, time: str) -> None:
+        self.house.takes = int(time)
+
+    def asks(self, may_force: str = "") -> None:
+        """Have a jobselect exit that leaves all to the standard rules."""
+        self.house.exits(bool(may_force), jobselect=lambda request, view: None)
+
+    def stops(self, queue: str, at: str, spill: str) -> None:
+        """Announce that shift day stops a queue."""
+        stop = UpcomingStop(Instant(START + ms(at)), "day", spill, "06:00")
+        self.house.site.upcoming_stops[queue] = stop
+
+    def closes(self, queue: str, at: str) -> None:
+        self.house.site.closings[queue] = Instant(START + ms(at))
+
+    def opens(self) -> None:
+        self.house.site.upcoming_stops.clear()
+        self.house.site.closings.clear()
+
+    # ------------------------------------------------------------ requests and time
+
+    def submit(self, *lines: str) -> None:
+        for line in lines:
+            owner = line.split()[0]
+            count = sum(re.fullmatch(rf"{owner}\d*", name) is not None for name in self.seqs)
+            (self.seqs[f"{owner}{count + 1}" if count else owner],) = self.house.submit(line)
+
+    def run(self, *lines: str) -> None:
+        self.submit(*lines)
+        self.house.go()
+
+    def array(self, owner: str, last: str, *words: str) -> None:
+        self.seqs[owner] = self.house.array(" ".join((owner, *words)), int(last))
+
+    def end(self, *names: str) -> None:
+        for name in names:
+            self.house.end(self[name])
+
+    def schedule(self, name: str, word: str) -> None:
+        self.house.schedule(self[name], word)
+
+    def suspend(self, name: str) -> None:
+        """Suspend a request as shift day does."""
+        attempts = self.house.request(self[name]).attempts
+        self.house._event(ev.Suspended(self[name], attempts, "shift day", True, "the night is over"))
+
+    def later(self, time: str) -> None:
+        self.house.later(ms(time))
+
+    def at(self, time: str) -> None:
+        self.house.at(ms(time) / 1000)
+
+    # ------------------------------------------------------------ passes, and what is so after them
+
+    def go(self) -> None:
+        self.house.go()
+
+    def starts(self, *names: str) -> None:
+        """Run a pass, which starts these requests."""
+        assert self._names(self.house.go().starts) == [name for name in names if name != "-"]
+
+    def next(self, *names: str) -> None:
+        """Run a pass that comes at once, and after which no other comes at once."""
+        self.wake("+1")
+        self.later("1ms")
+        self.starts(*names)
+        assert self.house.plan.wake_at != self.house.now + 1
+        assert self.house.site.swept == self.house.site.freed
+
+    def wake(self, time: str) -> None:
+        """Check when the next pass comes; ``+1``: ms from now."""
+        due = self.house.now + int(time) if time[0] == "+" else None if time == "-" else START + ms(time)
+        assert self.house.plan.wake_at == due
+
+    def reserved(self, *words: str) -> None:
+        """Check reserved starts; ``-``: there is none, ``?``: its time is unknown."""
+        for name, time in zip(words[::2], words[1::2], strict=True):
+            kept = self.house.request(self[name]).reservation
+            found = "-" if kept is None else "?" if kept.at is None else (kept.at - START) / 60_000
+            assert found == (time if time in "-?" else pytest.approx(ms(time) / 60_000, abs=0.001)), name
+
+    def late(self, name: str, *words: str) -> None:
+        """Check that a reservation is late (``no``: that it is not), for this cause."""
+        late = self.house.request(self[name]).reservation.late
+        assert (late == " ".join(words[1:])) if words[:1] == ("=",) else bool(late) is (not words), late
+
+    def by(self, name: str, *others: str) -> None:
+        """Check which requests must end before a reserved start."""
+        assert self._names(self.house.request(self[name]).reservation.by) == list(others)
+
+    def ends(self, name: str, time: str) -> None:
+        """Check when a request that fills a hole is ended."""
+        assert self.house.request(self[name]).run.until == (None if time == "-" else START + ms(time))
+
+    def why(self, name: str, word: str, *words: str) -> None:
+        """Check the code of a reason, or its kind and values; ``until=``, ``ahead=``, ``who=``."""
+        reason = self.house.why(self[name])
+        more = pairs([each for each in words if "=" in each])
+        if "until" in more:
+            more["until"] = START + ms(str(more["until"]))
+        if values := tuple(value(each) for each in words if "=" not in each):
+            more["values"] = values
+        assert reason.matches(**{"code" if word.isupper() else "kind": word}, **more), reason
+
+    def line(self, queue: str, *names: str) -> None:
+        """Check the order of a queue as `qstat` shows it."""
+        assert self._names(self.house.standing(queue).line()) == list(names)
