@@ -15,6 +15,9 @@ import pytest
 from core.harness import START, House
 
 from nqspy.model import events as ev
+from nqspy.model import promises
+from nqspy.model.actions import Resume, Suspend
+from nqspy.model.domains import numbers
 from nqspy.model.ids import Instant, Seq, array_of, index_of, member
 from nqspy.model.shifts import UpcomingStop
 
@@ -145,6 +148,10 @@ class Story:
         """Run a pass, which starts these requests."""
         assert self._names(self.house.go().starts) == [name for name in names if name != "-"]
 
+    def picks(self, *names: str) -> None:
+        """Check what a pass would start; nothing changes."""
+        assert self._names(self.house.run_pass().starts) == list(names)
+
     def next(self, *names: str) -> None:
         """Run a pass that comes at once, and after which no other comes at once."""
         self.wake("+1")
@@ -187,6 +194,55 @@ class Story:
         if values := tuple(value(each) for each in words if "=" not in each):
             more["values"] = values
         assert reason.matches(**{"code" if word.isupper() else "kind": word}, **more), reason
+
+    def gives(self, *names: str) -> None:
+        """Check which requests the last pass makes give way."""
+        given = [action.seq for action in self.house.plan.actions if isinstance(action, Suspend)]
+        assert self._names(given) == [name for name in names if name != "-"]
+
+    def returns(self, name: str, pes: str = "") -> None:
+        """Check which request the last pass resumes; ``pes``: on other PEs than before."""
+        resumed = {action.seq: action.pes for action in self.house.plan.actions if isinstance(action, Resume)}
+        assert resumed == ({} if name == "-" else {self[name]: numbers((pes,)) if pes else ()})
+
+    def moved(self, name: str) -> None:
+        """Let a request that gave way leave its PEs."""
+        self.house.moved_out(self[name])
+
+    def block(self, name: str, pes: str = "") -> None:
+        """Check the block that is cleared, and for which request; ``-``: none is."""
+        block = promises.made(self.house.site, "bumper").get("application")
+        assert (block is None) is (name == "-"), block
+        assert block is None or block["seq"] == self[name], block
+        assert not pes or block["pes"] == [pes], block
+
+    def pes(self, name: str, pes: str) -> None:
+        """Check the PEs of a request."""
+        assert self.house.request(self[name]).pes == tuple(numbers((pes,)))
+
+    def size(self, name: str, pes: str, minutes: str) -> None:
+        """Check the size on which a moldable request runs."""
+        request = self.house.request(self[name])
+        assert (len(request.pes), request.spec.ask.pes) == (int(pes), int(pes))
+        assert request.spec.ask.wall == ms(minutes)
+
+    def sized(self, name: str, pes: str) -> None:
+        """Check the size that is reserved for a moldable request."""
+        assert self.house.request(self[name]).reservation.pes == int(pes)
+
+    def lacked(self, name: str, *sizes: str) -> None:
+        """Check which sizes were refused at the start, and why."""
+        lacked = [f"{pes}:{code}" for pes, code in self.house.request(self[name]).run.lacked]
+        assert lacked == list(sizes)
+
+    def units(self, name: str, *units: str) -> None:
+        """Check the units of a request."""
+        held = [f"{kind}={','.join(each)}" for kind, each in self.house.request(self[name]).units]
+        assert held == list(units)
+
+    def delete(self, name: str) -> None:
+        """Ask a running request to end."""
+        self.house._event(ev.Deleting(self[name], 1, "anne"))
 
     def line(self, queue: str, *names: str) -> None:
         """Check the order of a queue as `qstat` shows it."""

@@ -108,15 +108,3 @@ def test_a_hole_a_moment_too_short_before_ones_time_is_no_room_at_that_time(hous
     house.later(seconds=287).end(4).go()
     kept = house.request(unlimited).reservation
     assert kept is None or (promised(house, unlimited) <= told and not kept.late)
-
-
-def test_one_that_is_late_for_a_block_that_is_cleared_has_that_as_the_cause(gang):
-    gang.queue("night", order="fcfs", reserve=1, priority=9)
-    gang.run("anne class=production pes=4 wall=7200 queue=apps")
-    (first,) = gang.run("ben pes=4 wall=10:00")
-    (waiting,) = gang.run("cleo pes=4 wall=10:00")
-    assert gang.request(waiting).reservation.at == gang.now + 600_000
-    (bumper,) = gang.later(minutes=9).run("dora class=interactive pes=8 wall=60:00 queue=apps")
-    gang.end(first).later(minutes=2).go()
-    late = gang.request(waiting).reservation.late
-    assert late == f"PEs are kept free for {bumper}.ymp"

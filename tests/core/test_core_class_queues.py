@@ -2,12 +2,19 @@
 
 import pytest
 from core.harness import force, hold_line, refuse
-from core.test_core_bumper import suspended
 
+from nqspy.core.fallback.preempt import move_rank
 from nqspy.engine.recheck import Recheck
-from nqspy.model.actions import Redate, Start
+from nqspy.model.actions import Redate, Start, Suspend
 from nqspy.model.promises import made
+from nqspy.model.requests import State
 from nqspy.ports import Answer
+
+
+def suspended(told):
+    """Return the requests that a pass makes give way."""
+    return [action.seq for action in told.actions if isinstance(action, Suspend)]
+
 
 # ---------------------------------------------------------------- reserved starts of other queues
 
@@ -20,35 +27,12 @@ def reserved(gang):
     return gang
 
 
-def test_a_job_that_would_delay_a_reserved_start_waits(reserved):
-    long, short = reserved.submit(
-        "cleo class=interactive pes=2 wall=7200", "cleo class=standby pes=2 wall=600", queue="apps"
-    )
-    assert reserved.go().starts == [short]
-    assert reserved.why(long).code == "RESERVED"
-    assert made(reserved.site, "bumper") == {}
-
-
 def test_a_forced_job_and_one_scheduled_now_pass_reserved_starts(reserved):
     forced, now, other = reserved.submit(*["cleo class=standby pes=1 wall=7200"] * 3, queue="apps")
     reserved.schedule(now, "now")
     reserved.exits(jobselect=lambda request, view: force() if request.seq == forced else None)
     assert set(reserved.go().starts) == {forced, now}
     assert reserved.why(other).code == "RESERVED"
-
-
-def test_a_job_with_several_sizes_is_loaded_on_one_that_delays_no_start(gang):
-    gang.queue("night", reserve=1).run("anne pes=4 wall=3600")
-    gang.run("ben pes=6 wall=600")
-    job = gang.submit("cleo class=standby sizes=2,4 wall=7200", queue="apps")[0]
-    assert len(gang.go().pes(job)) == 2
-
-
-def test_a_job_with_a_contract_fills_the_hole_before_a_reserved_start(reserved):
-    reserved.set("queue/apps/backfill", "contract")
-    reserved.submit("cleo class=standby pes=2 wall=7200 contract=on", queue="apps")
-    (start,) = (action for action in reserved.run_pass().actions if isinstance(action, Start))
-    assert start.until == reserved.now + 3_600_000
 
 
 @pytest.fixture
@@ -73,16 +57,6 @@ def test_the_recheck_lets_only_a_job_with_a_cleared_block_delay_a_reserved_start
     for is_cleared in (True, False):
         action = Start(start.seq, start.attempt, start.pes, cleared=is_cleared, by="select")
         assert Recheck(cleared.site, (), cleared.now, {}).stands(action) is is_cleared
-
-
-def test_a_class_queue_looks_again_when_a_reserved_start_moves_to_an_earlier_time(gang):
-    first = gang.queue("night", reserve=1, order="fcfs").run("anne pes=4 wall=3600")[0]
-    gang.run("ben pes=8 wall=600")
-    job = gang.submit("cleo class=standby pes=2 wall=7200", queue="apps")[0]
-    assert gang.go().starts == []
-    gang.end(first)
-    assert len(gang.go().starts) == 1
-    assert gang.why(job).code == "NO_PES"
 
 
 # ---------------------------------------------------------------- jobselect
@@ -213,27 +187,13 @@ def test_redated_jobs_take_their_new_place_at_once(gang):
     assert gang.go().starts == [early, third]
 
 
-def test_no_block_is_cleared_for_a_job_that_has_not_waited(gang):
-    gang.set("class/standby/wait", 7_200_000).run("anne class=benchmark pes=8")
-    gang.submit("ben class=standby pes=2")
-    gang.exits(may_force=False, jobselect=lambda request, view: None)
-    gang.go()
-    assert made(gang.site, "bumper") == {}
+# ---------------------------------------------------------------- moves
 
 
-# ---------------------------------------------------------------- jobs that come back
-
-
-def test_a_job_that_gave_way_comes_back_under_the_limits(gang):
-    victim = gang.set("queue/apps/user_limit", 1).run("anne class=standby pes=8", queue="apps")[0]
-    bumper = gang.later(hours=1).submit("ben class=interactive pes=8")[0]
-    assert suspended(gang.go()) == [victim]
-    gang.moved_out(victim)
-    assert gang.go().starts == [bumper]
-    other = gang.submit("anne class=interactive pes=1")[0]
-    gang.end(bumper)
-    assert gang.go().starts == [other]
-    assert gang.request(victim).pes_released
-    assert gang.why(victim).code == "LIMIT"
-    gang.end(other).go()
-    assert not gang.request(victim).pes_released
+def test_what_a_bumper_waits_for_is_moved_first_then_what_comes_back(gang):
+    cleared, other = gang.run("anne class=production pes=4", "ben class=standby pes=4")
+    gang.later(hours=1).run("cleo class=interactive pes=8")
+    leaving = next(seq for seq in (cleared, other) if gang.request(seq).state is State.SUSPENDED)
+    staying = other if leaving == cleared else cleared
+    assert move_rank(gang.site, leaving) > move_rank(gang.site, staying) > 0
+    assert move_rank(gang.site, 999) == 0

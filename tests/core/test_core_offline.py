@@ -1,13 +1,10 @@
 """PEs that an operator has set offline: nobody is given them, whoever holds one keeps it."""
 
 import pytest
-from core.test_core_bumper import suspended
 
 from nqspy.core.domains import rows
 from nqspy.core.domains import text as shown
 from nqspy.model.events import Change, Suspended
-from nqspy.model.promises import made
-from nqspy.model.site_checks import check_site
 
 
 @pytest.fixture
@@ -66,40 +63,3 @@ def test_what_gave_its_pes_away_does_not_come_back_on_one(two):
     two.set("machine/offline", ()).go()
     assert not two.request(seq).pes_released
     assert two.request(seq).pes == (0, 1, 2, 3, 4)
-
-
-def test_nobody_is_bumped_for_a_block_with_one(gang):
-    gang.set("machine/offline", ("1",))
-    large, small = gang.run("anne class=standby pes=4", "ben class=standby pes=2")
-    assert (gang.request(large).pes, gang.request(small).pes) == ((2, 3, 4, 5), (6, 7))
-    (bumper,) = gang.later(seconds=20).submit("cleo class=interactive pes=4")
-    assert suspended(gang.go()) == [large]
-    assert made(gang.site, "bumper")["application"] == {"seq": bumper, "pes": ["2-5"]}
-    gang.moved_out(large).go()
-    assert gang.request(bumper).pes == (2, 3, 4, 5)
-
-
-def test_a_block_of_which_one_goes_offline_is_reserved_no_more(gang):
-    gang.run("anne class=standby pes=4", "ben class=standby pes=4")
-    (bumper,) = gang.run("cleo class=interactive pes=4")
-    assert made(gang.site, "bumper")["application"] == {"seq": bumper, "pes": ["0-3"]}
-    gang.set("machine/offline", ("2",)).go()
-    assert made(gang.site, "bumper")["application"] == {"seq": bumper, "pes": ["4-7"]}
-
-
-def test_a_held_pe_that_is_set_offline_is_not_missing_twice_later(house):
-    house.machine(pes=3).queue("night", order="fcfs", reserve=1)
-    anne = house.run("anne pes=2 wall=20:00")[0]
-    wide = house.set("machine/offline", ("0",)).run("ben pes=2 wall=10:00")[0]
-    short = house.submit("cleo pes=1 wall=1:00")[0]
-    assert house.go().starts == [short]
-    assert house.request(wide).reservation.at == house.request(anne).started + 1_200_000
-
-
-def test_a_held_unit_that_is_set_offline_is_not_missing_twice_later(house):
-    house.machine(pes=3).queue("night", order="fcfs", reserve=1)
-    house.change(Change("create", "consumable/gpu", {"units": ("g0", "g1")}))
-    house.run("anne pes=1 wall=20:00 gpu=1")
-    house.set("consumable/gpu/offline", ("g0",)).run("ben pes=3 wall=10:00")
-    short = house.submit("cleo pes=1 wall=1:00 gpu=1")[0]
-    assert house.go().starts == [short]

@@ -144,6 +144,12 @@ KEEPING = {
         run ben pes=5 gpu=1 wall=60:00, cleo pes=4 matlab=1 wall=20:00; reserved ben 30 cleo 10
         set consumable/matlab/units (); later 1; end anne anne2; starts -; reserved cleo -; wake +1
         later 1ms; starts ben; wake -""",
+    "a held PE that is offline is not missing twice later": """machine 3; queue night order=fcfs reserve=1
+        run anne pes=2 wall=20:00; set machine/offline (0); run ben pes=2 wall=10:00; submit cleo wall=1:00
+        starts cleo; reserved ben 20""",
+    "a held unit that is offline is not missing twice later": """machine 3; queue night order=fcfs reserve=1
+        create consumable/gpu units=(g0,g1); run anne wall=20:00 gpu=1; set consumable/gpu/offline (g0)
+        run ben pes=3 wall=10:00; submit cleo wall=1:00 gpu=1; starts cleo""",
     "it names a request of the same pass that it waits for": """machine 6; queue night order=fcfs reserve=1
         run anne pes=5 wall=1:00; submit ben pes=4 wall=10:00, cleo pes=4 wall=1:00; later 1; end anne
         starts ben; by cleo ben""",
