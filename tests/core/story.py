@@ -28,7 +28,8 @@ def value(text: str) -> Any:
     """Return the value of a word: a number, a list ``(a,b)``, a word of `WORDS`, else the text."""
     if text.startswith("("):
         return tuple(filter(None, text[1:-1].split(",")))
-    return int(text) if text.isdigit() else WORDS.get(text, text)
+    number = re.fullmatch(r"\d+(\.\d+)?", text)
+    return WORDS.get(text, text) if number is None else float(text) if number[1] else int(text)
 
 
 def pairs(words: Iterable[str]) -> dict[str, Any]:
@@ -128,10 +129,20 @@ class Story:
     def schedule(self, name: str, word: str) -> None:
         self.house.schedule(self[name], word)
 
-    def suspend(self, name: str) -> None:
-        """Suspend a request as shift day does."""
-        attempts = self.house.request(self[name]).attempts
-        self.house._event(ev.Suspended(self[name], attempts, "shift day", True, "the night is over"))
+    def hold(self, name: str) -> None:
+        self.house.hold(self[name])
+
+    def release(self, name: str) -> None:
+        self.house.release(self[name])
+
+    def suspend(self, name: str, *cause: str) -> None:
+        """Suspend a request as shift day does, or another cause."""
+        attempts, why = self.house.request(self[name]).attempts, " ".join(cause) or "shift day"
+        self.house._event(ev.Suspended(self[name], attempts, why, True, "the night is over"))
+
+    def begins(self, name: str, pes: str) -> None:
+        """Start a request on these PEs without a pass."""
+        self.house._event(ev.Starting(self[name], 1, tuple(numbers((pes,)))))
 
     def later(self, time: str) -> None:
         self.house.later(ms(time))

@@ -4,8 +4,8 @@ from math import log
 
 import pytest
 from core.harness import force
+from core.story import Story
 
-from nqspy.core.passes import explain
 from nqspy.model.ids import HOUR
 from nqspy.model.reasons import ReasonCode
 from nqspy.shares import FairShare, balance_of
@@ -77,29 +77,30 @@ def test_what_the_exit_sees_is_what_the_group_is_entitled_to_now(house):
 # ---------------------------------------------------------------- PEs held
 
 
-def test_a_capped_group_never_holds_more_than_its_part(house):
-    capped(house)
-    mine = house.submit(*["anne group=d3"] * 3)
-    others = house.submit(*["ben group=d1"] * 3)
-    told = house.go()
-    assert told.starts == [*mine[:2], *others]
-    reason = told.reason(mine[2])
-    assert reason.matches(code=ReasonCode.LIMIT, who="group d3")
-    assert reason.text.startswith(
-        "limit 25% of group d3 is 2 of 8 PEs, it holds 2, this asks for 1: 1 must become free"
-    )
-    house.end(mine[0])
-    assert house.go().starts == [mine[2]]
+CAPPED = "machine 8; queue night; create group/d1 share=1; create group/d3 share=1 limit="
+STORIES = {
+    "a group never holds more than its part": f"""{CAPPED}25
+        submit anne group=d3, anne group=d3, anne group=d3, ben group=d1, ben group=d1, ben group=d1
+        starts anne anne2 ben ben2 ben3; why anne3 cap_short 25 2 8 2 1 1; end anne; starts anne3""",
+    "a part of a PE counts as one, and 0 lets nothing start": f"""{CAPPED}1
+        submit anne group=d3, anne group=d3; starts anne; set group/d3/limit 0; end anne; starts -
+        set group/d3/limit -; starts anne2""",
+    "it holds for all groups below together": """machine 8; queue night; create group/ymp share=1 limit=50
+        create group/d1 share=1 parent=ymp; create group/d2 share=1 parent=ymp limit=12.5
+        submit anne group=d1 pes=3, ben group=d2; starts anne ben
+        submit anne group=d1, ben group=d2; starts -
+        why anne2 cap_short 50 4 8 4 1 1; why ben2 cap_short 12.5 1 8 1 1 1""",
+    "smaller requests pass one above it": f"""{CAPPED}25; submit anne group=d3 pes=3, anne group=d3
+        starts anne2; why anne cap_never 25 2 8 1 3""",
+    "those that it holds come last": f"{CAPPED}0; submit anne group=d3, ben group=d1; line night ben anne",
+    "a whole queue that it holds": f"""{CAPPED}0; submit anne group=d3, anne group=d3, anne group=d3
+        starts -; why anne cap_never; why anne3 cap_never""",
+}  # fmt: skip
 
 
-def test_a_part_of_a_pe_counts_as_a_whole_one_and_0_lets_nothing_start(house):
-    capped(house, limit=1)
-    one, two = house.submit("anne group=d3", "anne group=d3")
-    assert house.go().starts == [one]
-    house.set("group/d3/limit", 0).end(one)
-    assert house.go().starts == []
-    house.set("group/d3/limit", None)
-    assert house.go().starts == [two]
+@pytest.mark.parametrize("title", STORIES)
+def test_caps(house, title):
+    Story(house).play(STORIES[title])
 
 
 def test_a_cap_of_0_over_what_runs_leaves_the_accounts_whole(house):
@@ -109,26 +110,6 @@ def test_a_cap_of_0_over_what_runs_leaves_the_accounts_whole(house):
     assert house.go().starts
     assert balance_of(house.site).groups.targets(balance_of(house.site).terms) == {"d1": 1, "d3": 0}
     house.later(minutes=5).end(running[0], wall="10:00")
-
-
-def test_a_cap_holds_for_all_groups_below_it_together(house):
-    house.machine(pes=8).queue("night").group("ymp", 1).group("d1", 1, "ymp").group("d2", 1, "ymp")
-    house.set("group/ymp/limit", 50).set("group/d2/limit", 12.5)
-    first, second = house.submit("anne group=d1 pes=3", "ben group=d2")
-    assert house.go().starts == [first, second]
-    third, fourth = house.submit("anne group=d1", "ben group=d2")
-    told = house.run_pass()
-    assert told.starts == []
-    assert told.reason(third).who == "group ymp"
-    assert explain(house.site, [third, fourth], told.plan.reasons)[fourth].who == "group d2"
-
-
-def test_one_that_asks_for_more_than_the_cap_is_told_so_and_smaller_ones_pass_it(house):
-    capped(house)
-    wide, small = house.submit("anne group=d3 pes=3", "anne group=d3")
-    told = house.go()
-    assert told.starts == [small]
-    assert "cannot start under this limit" in told.reason(wide).text
 
 
 def test_force_goes_past_a_cap_as_past_a_run_limit(house):
@@ -174,16 +155,3 @@ def test_what_runs_and_what_this_pass_starts_counts_as_used(house):
     assert told.plan.wake_at is None, "only the end of what runs can help"
     house.end(one, cpu="1")
     assert house.go().starts == [three]
-
-
-def test_places_in_the_line_put_what_a_cap_keeps_back_behind(house):
-    capped(house, limit=0)
-    kept, free = house.submit("anne group=d3", "ben group=d1")
-    assert house.standing().line() == [free, kept]
-
-
-def test_a_line_that_is_capped_as_a_whole_says_why(house):
-    capped(house, limit=0)
-    seqs = house.submit(*["anne group=d3"] * 30)
-    told = house.run_pass()
-    assert {told.reason(seq).who for seq in seqs} == {"group d3"}

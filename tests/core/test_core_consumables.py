@@ -1,6 +1,7 @@
 """Consumables in a pass: units are given by name, held like PEs, and waited for."""
 
 import pytest
+from core.story import Story
 
 from nqspy.core import consumables
 from nqspy.model.events import Change, Exiting, MachineFound, Requeued, Suspended
@@ -24,12 +25,29 @@ def units(house, seq):
     return {name: list(each) for name, each in house.request(seq).units}
 
 
-def test_each_gets_units_of_its_own_and_gives_them_back_at_its_end(lab):
-    a, b = lab.run("anne gpu=2", "ben gpu=1")
-    assert (units(lab, a), units(lab, b)) == ({"gpu": ["0", "1"]}, {"gpu": ["2"]})
-    assert lab.site.units == {"gpu": {"0": a, "1": a, "2": b}}
-    (c,) = lab.end(a).run("cleo gpu=2")
-    assert units(lab, c) == {"gpu": ["0", "1"]}
+LAB = "machine 8; create consumable/gpu units=(0,1,2,3); queue batch"
+STORIES = {
+    "each has units of its own until its end": f"""{LAB}; run anne gpu=2, ben gpu=1; units anne gpu=0,1
+        units ben gpu=2; end anne; run cleo gpu=2; units cleo gpu=0,1""",
+    "more than there are": f"{LAB}; submit anne gpu=5; starts -; why anne above_units 5 gpu 4",
+    "round robin goes on behind the last unit": """machine 8
+        create consumable/gpu count=4 policy=round_robin; queue batch; run anne gpu=1, ben gpu=2
+        end anne ben; run cleo gpu=2; units cleo gpu=3,0""",
+    "more than a limit ever allows": f"""{LAB}; set queue/batch/consumable_limit (gpu=1); submit anne gpu=2
+        starts -; why anne units_above_limit""",
+    "two consumables together or none": f"""{LAB}; create consumable/matlab count=1
+        submit anne gpu=1 matlab=1, ben gpu=1 matlab=1; starts anne; units anne gpu=0 matlab=0
+        why ben few_units_free""",
+} | {
+    f"no operator gives a unit twice: {word}": f"""{LAB}; run anne gpu=4; submit ben gpu=1
+        schedule ben {word}; starts -; why ben NO_UNITS"""
+    for word in ("now", "first", "next")
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("title", STORIES)
+def test_units(house, title):
+    Story(house).play(STORIES[title])
 
 
 def test_one_that_lacks_units_is_passed_over_and_told_who_holds_them(lab):
@@ -56,30 +74,6 @@ def test_units_that_are_offline_are_given_to_nobody_and_their_holder_goes_on(lab
     assert units(lab, c) == {"gpu": ["0"]}
     (wide,) = lab.submit("dora gpu=3")
     assert lab.run_pass().reason(wide).matches(kind="units_offline", values=(3, "gpu", 4, 2, "1, 2"))
-
-
-def test_more_than_there_are_can_never_start(lab):
-    (seq,) = lab.submit("anne gpu=5")
-    told = lab.run_pass()
-    assert told.reason(seq).matches(code=ReasonCode.NEVER, text="5 gpu are more than the 4 there are")
-
-
-@pytest.mark.parametrize("word", ["now", "first", "next"])
-def test_no_operator_gives_a_unit_twice(lab, word):
-    lab.run("anne gpu=4")
-    (seq,) = lab.submit("ben gpu=1")
-    told = lab.schedule(seq, word).run_pass()
-    assert told.starts == []
-    assert told.reason(seq).code is ReasonCode.NO_UNITS
-
-
-def test_round_robin_goes_on_behind_the_last_unit_given(house):
-    make(house.machine(pes=8), "gpu", count=4, policy="round_robin").queue("batch")
-    first = house.run("anne gpu=1", "ben gpu=2")
-    for seq in first:
-        house.end(seq)
-    (third,) = house.run("cleo gpu=2")
-    assert units(house, third) == {"gpu": ["3", "0"]}
 
 
 def test_the_nearest_units_are_those_of_the_pes_node(house):
@@ -146,22 +140,6 @@ def test_limits_on_units_of_a_queue_a_user_and_a_group(lab):
     )
     (e,) = lab.run("emma gpu=1 group=d1")
     assert e in lab.site.started
-
-
-def test_what_a_limit_never_allows_says_so(lab):
-    (seq,) = lab.set("queue/batch/consumable_limit", ("gpu=1",)).submit("anne gpu=2")
-    told = lab.run_pass()
-    text = "gpu limit 1 of queue batch leaves 1 even when nothing runs, it asks for 2"
-    assert told.reason(seq).matches(code=ReasonCode.NEVER, text=text)
-
-
-def test_two_consumables_are_given_together_or_not_at_all(lab):
-    make(lab, "matlab", count=1)
-    a, b = lab.submit("anne gpu=1 matlab=1", "ben gpu=1 matlab=1")
-    told = lab.go()
-    assert units(lab, a) == {"gpu": ["0"], "matlab": ["0"]}
-    assert told.reason(b).text == f"it asks for 1 matlab, 0 of 1 are free; held by {a}.ymp"
-    assert lab.site.units["gpu"] == {"0": a}
 
 
 def test_exits_see_what_is_asked_for(lab):

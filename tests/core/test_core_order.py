@@ -1,26 +1,61 @@
-"""Whose request is next: the formula, ties, ranks, queues; and what qstat says of it."""
+"""The order of requests: the formula, ties, ranks, queues, `qsub -p`; and what qstat says of it."""
 
+import numpy as np
 import pytest
-from core.harness import START, force, hold_line, refuse
+from core.story import Story
+from hypothesis import given
+from hypothesis import strategies as st
 
-from nqspy.model.requests import State
+from nqspy.core.order.own_priority import behind_their_own
+from nqspy.model.columns import Columns, Dictionary
+from nqspy.model.requests import Ask, Request, Spec, State
+
+STORIES = {
+    "first come, first served": """machine 1; queue night; submit anne; later 5s; submit ben, cleo; later 5s
+        line night anne ben cleo; starts anne; end anne; starts ben; end ben; starts cleo""",
+    "at the instant of submission the lower number goes first": """machine 3
+        queue night share=0 cpu=0 memory=0 time=0; starts -; submit cleo, anne, ben; starts cleo anne ben""",
+    "ties go to the earlier date, then to the lower number": """machine 4; queue night cpu=1
+        submit anne cpu=60, ben cpu=60; later 1s; submit cleo cpu=60, dora cpu=60; hold anne; release anne
+        starts anne ben cleo dora""",
+    "queues by priority, then by name": """machine 3; queue low priority=1; queue b priority=9
+        queue a priority=9; submit anne queue=low, ben queue=b, cleo queue=a; starts cleo ben anne""",
+    "next is ahead of all queues, first in its own": """machine 5; queue low priority=1; queue high priority=9
+        submit anne queue=low, ben queue=low, cleo queue=low; later 1s; submit dora, emil
+        schedule cleo next; schedule ben first; schedule emil first; picks cleo emil dora ben anne
+        line low cleo ben anne""",
+    "a stopped queue starts nothing and has an order": """machine 4; queue night started=off
+        submit anne, ben; schedule ben now; starts -; why anne STOPPED; line night ben anne""",
+    "one that waited 10 s overtakes one of 5.2 min, not one of 10 min": """machine 1
+        queue normal cpu=6 memory=1 time=10; submit anne cpu=600 mem=32mw; at 288s
+        submit ben cpu=600 mem=32mw; at 590s; submit cleo cpu=1 mem=1b; at 600s; line normal anne cleo ben""",
+    "by class without classes": """machine 1; queue apps order=class time=1; submit anne, ben
+        line apps anne ben""",
+    "a higher -p goes first among those of its owner": """machine 1; queue night; submit anne p=-5; later 5s
+        submit anne, anne p=10; later 5s; line night anne3 anne2 anne; starts anne3; end anne3; starts anne2
+        end anne2; starts anne""",
+    "others keep their places": """machine 1; queue night; submit anne; later 5s; submit ben p=-1000; later 5s
+        submit anne p=1000; later 5s; line night ben anne2 anne""",
+    "ties of one instant": """machine 1; queue night share=0 cpu=0 memory=0 time=0
+        submit anne, anne p=1, ben; line night anne2 ben anne; starts anne2""",
+    "one behind a better one of its owner already": """machine 1; queue night order=fcfs
+        submit anne, anne p=-3, cleo; later 1; line night anne anne2 cleo""",
+    "with shares": "machine 1; queue night share=20 time=1; submit anne p=1, anne p=2; line night anne2 anne",
+    "an operator's word counts more": """machine 1; queue night; submit anne p=1, anne p=2
+        schedule anne next; line night anne anne2""",
+    "one that cannot start holds no other": """machine 2; queue night; submit anne pes=3 p=9, anne
+        starts anne2""",
+} | {
+    f"behind one that cannot start, before those that came later: {order}": f"""machine 2; queue night {order}
+        run cleo, cleo; later 1; submit anne wall=10:00; later 1; submit anne p=3 pes=2 wall=10:00; later 1
+        submit ben wall=11:00; later 1; line night anne2 anne ben; end cleo; starts anne"""
+    for order in ("order=fcfs", "time=0", "time=1", "order=sjf")
+}  # fmt: skip
 
 
-def test_with_time_alone_the_line_is_first_come_first_served(house):
-    anne = house.machine(pes=1).queue("night").submit("anne")[0]
-    ben, cleo = house.later(seconds=5).submit("ben", "cleo")
-    house.later(seconds=5)
-    assert house.standing().line() == [anne, ben, cleo]
-    for first in (anne, ben, cleo):
-        assert house.go().starts == [first]
-        house.end(first)
-
-
-def test_at_the_instant_of_submission_nobody_has_waited_and_the_lower_number_goes_first(house):
-    house.machine(pes=3).queue("night", share=0, cpu=0, memory=0, time=0)
-    assert house.go().starts == []
-    seqs = house.submit("cleo", "anne", "ben")
-    assert house.run_pass().starts == seqs
+@pytest.mark.parametrize("title", STORIES)
+def test_orders(house, title):
+    Story(house).play(STORIES[title])
 
 
 def test_the_factors_are_the_papers(house):
@@ -68,28 +103,6 @@ def test_held_requests_count_for_nothing(house):
     assert house.run_pass().starts == [small]
 
 
-def test_ties_go_to_the_earlier_date_then_to_the_lower_number(house):
-    anne, ben = house.machine(pes=4).queue("night", cpu=1).submit("anne cpu=60", "ben cpu=60")
-    cleo, dora = house.later(seconds=1).submit("cleo cpu=60", "dora cpu=60")
-    house.hold(anne).release(anne)
-    assert house.run_pass().starts == [anne, ben, cleo, dora]
-
-
-def test_queues_of_higher_priority_are_served_first_then_by_name(house):
-    house.machine(pes=3).queue("low", priority=1).queue("b", priority=9).queue("a", priority=9)
-    low, b, a = house.submit("anne queue=low", "anne queue=b", "anne queue=a")
-    assert house.run_pass().starts == [a, b, low]
-
-
-def test_schedule_request_next_is_ahead_in_its_queue_and_first_ahead_of_everything(house):
-    house.machine(pes=5).queue("low", priority=1).queue("high", priority=9)
-    low, lower, lowest = house.submit("anne", "ben", "cleo", queue="low")
-    high, higher = house.later(seconds=1).submit("anne", "ben", queue="high")
-    house.schedule(lowest, "next").schedule(lower, "first").schedule(higher, "first")
-    assert house.run_pass().starts == [lowest, higher, high, lower, low]
-    assert house.standing("low").line() == [lowest, lower, low]
-
-
 def test_schedule_request_now_starts_in_spite_of_limits_but_not_without_pes(house):
     house.machine(pes=3).queue("night", run_limit=1, user_limit=1)
     anne, other, third = house.submit("anne", "anne", "anne pes=2")
@@ -99,14 +112,6 @@ def test_schedule_request_now_starts_in_spite_of_limits_but_not_without_pes(hous
     assert told.actions[0].forced
     house.schedule(third, "now").machine(pes=2)
     assert third not in house.run_pass().starts
-
-
-def test_a_stopped_queue_starts_nothing_and_still_has_a_line(house):
-    anne, ben = house.machine(pes=4).queue("night", started=False).submit("anne", "ben")
-    told = house.schedule(ben, "now").run_pass()
-    assert told.starts == []
-    assert told.reason(anne).matches(code="STOPPED", who="queue night")
-    assert house.standing().line() == [ben, anne]
 
 
 def test_positions_are_the_order_in_which_one_pass_then_starts_them(house):
@@ -158,22 +163,26 @@ def test_only_the_beginning_of_a_long_line_is_simulated(house):
     assert house.standing(simulate=2).line()[:2] == [seqs[0], seqs[3]]
 
 
-def test_the_house_knows_the_exits_words():
-    assert [force().verdict, refuse().verdict, hold_line().verdict] == ["force", "refuse", "hold_line"]
-    assert START > 0
-    assert State.QUEUED == "queued"
+ROWS = st.lists(
+    st.tuples(st.sampled_from("abc"), st.integers(-3, 3), st.floats(0, 100), st.booleans()), max_size=40
+)
 
 
-def test_the_bound_holds_against_the_longest_waiter_and_between_no_others(house):
-    """10 min, 5.2 min and 10 s of waiting: the last overtakes the second (ratio 31), never the first."""
-    house.machine(pes=1).queue("normal", cpu=6, memory=1, time=10)
-    longest = house.submit("anne cpu=600 mem=32mw")[0]
-    second = house.at(288).submit("ben cpu=600 mem=32mw")[0]
-    small = house.at(590).submit("cleo cpu=1 mem=1b")[0]
-    assert house.at(600).standing("normal").line() == [longest, small, second]
-    assert house.site.settings.weights("normal").tau_max() == pytest.approx(10 / 3)
-
-
-def test_a_queue_that_is_scheduled_by_class_has_places_by_priority(house):
-    first, second = house.machine(pes=1).queue("apps", order="class", time=1).submit("anne", "ben")
-    assert house.standing("apps").line() == [first, second]
+@given(ROWS)
+def test_values_only_sink_and_those_of_each_owner_are_in_their_order(rows):
+    columns, numbers = Columns(), Dictionary()
+    for seq, (owner, priority, _, _) in enumerate(rows, 1):
+        spec = Spec(owner, 1, "n", "q", "s", "e", "/", ask=Ask(), priority=priority)
+        columns.add(Request(seq, spec, "q", State.QUEUED, 0, 0), numbers)
+    before = np.array([value if there else -np.inf for *_, value, there in rows], dtype=np.float64)
+    base = before.copy()
+    behind_their_own(base, columns, columns.date, columns.turn)
+    assert (base <= before).all()
+    assert ((base == -np.inf) == (before == -np.inf)).all()
+    for one, (owner, high, _, there) in enumerate(rows):
+        for other, (whose, low, _, also) in enumerate(rows):
+            if owner == whose and high > low and there and also:
+                assert base[one] > base[other] or (base[one] == base[other] and one < other)
+    again = base.copy()
+    behind_their_own(again, columns, columns.date, columns.turn)
+    assert again == pytest.approx(base, abs=1e-6)

@@ -2,6 +2,7 @@
 
 import pytest
 from core.harness import force
+from core.story import Story
 from msgspec.structs import force_setattr
 
 from nqspy.core import features
@@ -40,30 +41,28 @@ def _pair(text: str) -> tuple[str, bool]:
 # ---------------------------------------------------------------- drain
 
 
-def test_what_cannot_end_in_time_is_not_started_and_says_why(house):
-    house.machine(pes=4).queue("night")
-    closes(house, 8)
-    long, exact, short, none, own = house.submit(
-        "anne wall=9:00:00", "ben wall=8:00:00", "cleo wall=1:00:00", "dora", "eva wall=8:00:01"
-    )
-    told = house.go()
-    assert told.starts == [exact, short, none]
-    assert told.reason(long).matches(code=ReasonCode.SHIFT, who="shift day", until=house.now + 8 * HOUR)
-    reason = explain(house.site, [long, own], told.plan.reasons)
-    assert reason[long].text == (
-        "its wall limit of 9:00:00 goes beyond 08:30, when shift day stops queue night; "
-        "it may start after that, or with a shorter limit"
-    )
-    assert "8:00:01" in reason[own].text
-    assert not told.short_of_pes
+STORIES = {
+    "what cannot end in time is not started": """machine 4; queue night; stops night 480 drain
+        submit anne wall=9:00:00, ben wall=8:00:00, cleo wall=1:00:00, dora, eva wall=8:00:01
+        starts ben cleo dora; why anne SHIFT until=480; why eva too_long 28801000 06:00 night""",
+    "the minutes count as time goes by": """machine 1; queue night; stops night 480 drain
+        submit anne wall=2:00:00, ben wall=1:00:00; later 360; later 1ms; starts ben; why anne SHIFT""",
+    "other queues are left alone": """machine 4; queue night; queue batch; stops night 480 drain
+        submit anne wall=9:00:00 queue=night, ben wall=9:00:00 queue=batch; starts ben""",
+    "the queue's wall limit counts": """machine 4; queue night max_wall=8:00:00; stops night 480 drain
+        submit anne wall=1:00, ben; starts anne ben""",
+    "the queue's wall limit is too long": """machine 4; queue night max_wall=8:00:01; stops night 480 drain
+        submit anne wall=1:00, ben; starts anne""",
+} | {
+    f"only drain holds requests: {kind}": f"""machine 4; queue night; stops night 480 {kind}
+        submit anne wall=9:00:00; starts anne"""
+    for kind in ("leave", "suspend", "requeue")
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("limit", "starts"), [("8:00:00", [1, 2]), ("8:00:01", [1])])
-def test_a_request_without_a_wall_limit_has_its_queues(house, limit, starts):
-    house.machine(pes=4).queue("night", max_wall=limit)
-    closes(house, 8)
-    house.submit("anne wall=1:00", "ben")
-    assert house.run_pass().starts == starts
+@pytest.mark.parametrize("title", STORIES)
+def test_drain(house, title):
+    Story(house).play(STORIES[title])
 
 
 def test_an_explicit_unlimited_without_a_limit_of_the_queue_is_started(house):
@@ -73,30 +72,6 @@ def test_an_explicit_unlimited_without_a_limit_of_the_queue_is_started(house):
     force_setattr(house.request(1).spec.ask, "wall", UNLIMITED)
     house.site.waiting["night"].update(house.request(1), house.site.numbers)
     assert house.run_pass().starts == [1]
-
-
-@pytest.mark.parametrize("kind", ["leave", "suspend", "requeue"])
-def test_only_drain_keeps_back(house, kind):
-    house.machine(pes=4).queue("night")
-    closes(house, 8, kind)
-    house.submit("anne wall=9:00:00")
-    assert house.run_pass().starts == [1]
-
-
-def test_the_minutes_count_as_time_goes_by(house):
-    house.machine(pes=1).queue("night")
-    closes(house, 8)
-    house.submit("anne wall=2:00:00", "ben wall=1:00:00")
-    told = house.later(hours=6, ms=1).run_pass()
-    assert told.starts == [2]
-    assert told.reason(1).code is ReasonCode.SHIFT
-
-
-def test_other_queues_are_left_alone(house):
-    house.machine(pes=4).queue("night").queue("batch")
-    closes(house, 8)
-    house.submit("anne wall=9:00:00 queue=night", "ben wall=9:00:00 queue=batch")
-    assert house.run_pass().starts == [2]
 
 
 def test_an_exit_cannot_force_past_it_an_operator_can(house):
