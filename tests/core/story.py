@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from core.harness import START, House
+from core.harness import START, House, force, hold_line, refuse
 
 from nqspy.model import events as ev
 from nqspy.model import promises
@@ -91,9 +91,15 @@ class Story:
     def takes(self, time: str) -> None:
         self.house.takes = int(time)
 
-    def asks(self, may_force: str = "") -> None:
-        """Have a jobselect exit that leaves all to the standard rules."""
-        self.house.exits(bool(may_force), jobselect=lambda request, view: None)
+    def asks(self, *words: str) -> None:
+        """Have a jobselect exit: ``ben=refuse`` answers about ben, ``all=`` about the others, ``forcing``: it
+        may force starts."""
+        said = {"refuse": refuse(), "force": force(), "hold": hold_line()}
+        answers = {owner: said[word] for owner, word in (each.split("=") for each in words if "=" in each)}
+        self.exits = self.house.exits(
+            "forcing" in words,
+            jobselect=lambda request, view: answers.get(request.owner, answers.get("all")),
+        )
 
     def stops(self, queue: str, at: str, spill: str) -> None:
         """Announce that shift day stops a queue."""
@@ -254,6 +260,14 @@ class Story:
     def delete(self, name: str) -> None:
         """Ask a running request to end."""
         self.house._event(ev.Deleting(self[name], 1, "anne"))
+
+    def asked(self, *names: str) -> None:
+        """Check about which requests the exit was asked, in order."""
+        assert self._names(self.exits.called("jobselect")) == list(names)
+
+    def short(self, word: str) -> None:
+        """Check if the last pass found that a request waits only for PEs."""
+        assert self.house.plan.short_of_pes is (word == "yes")
 
     def line(self, queue: str, *names: str) -> None:
         """Check the order of a queue as `qstat` shows it."""

@@ -6,7 +6,6 @@ from core.harness import force, hold_line, refuse
 from nqspy.core.fallback.preempt import move_rank
 from nqspy.engine.recheck import Recheck
 from nqspy.model.actions import Redate, Start, Suspend
-from nqspy.model.promises import made
 from nqspy.model.requests import State
 from nqspy.ports import Answer
 
@@ -62,34 +61,6 @@ def test_the_recheck_lets_only_a_job_with_a_cleared_block_delay_a_reserved_start
 # ---------------------------------------------------------------- jobselect
 
 
-def test_jobs_are_offered_in_the_order_of_their_classes_with_their_queue(gang):
-    gang.queue("more", order="class")
-    low, high = gang.submit("anne class=standby queue=apps", "ben class=interactive queue=more")
-    seen = []
-    gang.exits(jobselect=lambda request, view: seen.append((request.seq, request.queue)))
-    assert gang.go().starts == [high, low]
-    assert seen == [(high, "more"), (low, "apps")]
-
-
-def test_a_refused_job_waits_for_the_reason_of_the_exit_and_bumps_no_other(gang):
-    gang.run("anne class=standby pes=8")
-    bumper = gang.later(hours=1).submit("ben class=interactive pes=4")[0]
-    gang.exits(may_force=False, jobselect=lambda request, view: refuse())
-    told = gang.go()
-    assert suspended(told) == []
-    assert made(gang.site, "bumper") == {}
-    assert gang.why(bumper).matches(code="EXIT", who="exits/test")
-
-
-def test_a_block_is_let_go_when_an_exit_refuses_its_bumper(gang):
-    gang.run("anne class=benchmark pes=4", "ben class=standby pes=4")
-    bumper = gang.run("ben class=interactive pes=4")[0]
-    assert made(gang.site, "bumper")["application"]["seq"] == bumper
-    gang.exits(may_force=False, jobselect=lambda request, view: refuse())
-    gang.go()
-    assert made(gang.site, "bumper") == {}
-
-
 def test_each_job_is_offered_once_in_a_pass(gang):
     gang.run("anne class=benchmark pes=8")
     gang.later(hours=1)
@@ -97,25 +68,6 @@ def test_each_job_is_offered_once_in_a_pass(gang):
     exits = gang.schedule(jobs[2], "first").exits(jobselect=lambda request, view: None)
     assert gang.go().starts == []
     assert sorted(exits.called("jobselect")) == sorted({*exits.called("jobselect")})
-
-
-def test_offers_stop_when_no_job_can_be_loaded_and_none_may_bump(gang):
-    gang.run("anne class=benchmark pes=8")
-    jobs = gang.submit(*["ben class=standby pes=2"] * 50)
-    exits = gang.exits(may_force=False, jobselect=lambda request, view: None)
-    told = gang.go()
-    assert exits.called("jobselect") == jobs[:1]
-    assert told.short_of_pes
-    assert {gang.why(seq).code for seq in jobs} == {"NO_PES"}
-
-
-def test_a_bumper_is_offered_where_no_pe_is_free(gang):
-    victim = gang.run("anne class=standby pes=8")[0]
-    gang.later(hours=1)
-    bumper = gang.submit("ben class=interactive pes=2", "cleo class=standby pes=2")[0]
-    exits = gang.exits(may_force=False, jobselect=lambda request, view: None)
-    assert suspended(gang.go()) == [victim]
-    assert exits.called("jobselect")[0] == bumper
 
 
 def test_a_job_that_gave_way_goes_on_without_being_offered(cleared):
@@ -133,23 +85,6 @@ def test_a_job_that_gave_way_goes_on_behind_a_line_that_an_exit_holds(cleared):
     assert not cleared.request(cleared.victim).pes_released
 
 
-def test_a_forced_job_passes_limits_but_not_those_of_classes(gang):
-    gang.set("queue/apps/user_limit", 0).set("class/standby/pe_limit", 2)
-    wide, narrow = gang.submit("anne class=standby pes=4", "anne class=standby pes=2")
-    gang.exits(jobselect=lambda request, view: force())
-    assert gang.go().starts == [narrow]
-    assert "class standby: at most 2 PEs" in gang.why(wide).text
-
-
-def test_an_exit_that_holds_the_line_closes_all_class_queues_of_the_domain(gang):
-    gang.queue("more", order="class")
-    first, second = gang.submit("anne class=interactive queue=more", "ben class=standby queue=apps")
-    gang.exits(jobselect=lambda request, view: hold_line())
-    assert gang.go().starts == []
-    assert gang.why(first).code == "EXIT"
-    assert gang.why(second).code == "LINE_CLOSED"
-
-
 def test_a_refusal_reaches_the_jobs_of_its_queue_that_are_alike(gang):
     anne = gang.queue("more", order="class").submit(*["anne"] * 3, queue="apps")
     others = gang.submit("ben queue=apps", "anne queue=more")
@@ -161,14 +96,6 @@ def test_a_refusal_reaches_the_jobs_of_its_queue_that_are_alike(gang):
     assert sorted(gang.go().starts) == others
     assert set(exits.called("jobselect")) == {anne[0], *others}
     assert {gang.why(seq).code for seq in anne} == {"EXIT"}
-
-
-def test_offers_beyond_those_of_a_pass_are_left_to_the_next(gang):
-    jobs = gang.limit(offers_per_pass=2).submit(*["anne class=standby"] * 3)
-    exits = gang.exits(may_force=False, jobselect=lambda request, view: refuse())
-    gang.go()
-    assert exits.called("jobselect") == jobs[:2]
-    assert [gang.why(seq).code for seq in jobs] == ["EXIT", "EXIT", "LATER"]
 
 
 def test_redated_jobs_take_their_new_place_at_once(gang):

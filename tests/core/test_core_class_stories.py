@@ -181,7 +181,33 @@ BUMPING = {
     for placement in ("contiguous", "lowest")
 }  # fmt: skip
 
-STORIES = LOADING | BUMPING
+OFFERS = {
+    "jobs are offered in the order of their classes": """queue more order=class
+        submit anne class=standby queue=apps, ben class=interactive queue=more; asks forcing; starts ben anne
+        asked ben anne""",
+    "one that is refused bumps no other": """run anne class=standby pes=8; later 60
+        submit ben class=interactive pes=4; asks all=refuse; go; gives -; block -
+        why ben EXIT who=exits/test""",
+    "the block of one that is refused is let go": """run anne class=benchmark pes=4, ben class=standby pes=4
+        run cleo class=interactive pes=4; block cleo; asks all=refuse; go; block -""",
+    "offers stop if none can be loaded and none may bump": """run anne class=benchmark pes=8
+        submit ben class=standby pes=2, ben class=standby pes=2, ben class=standby pes=2; asks; starts -
+        asked ben; short yes; why ben NO_PES; why ben3 NO_PES""",
+    "a bumper is offered where no PE is free": """run anne class=standby pes=8; later 60
+        submit ben class=interactive pes=2, cleo class=standby pes=2; asks; go; gives anne; asked ben""",
+    "a forced job passes limits, not those of classes": """set queue/apps/user_limit 0
+        set class/standby/pe_limit 2; submit anne class=standby pes=4, anne class=standby pes=2
+        asks forcing all=force; starts anne2; why anne class_shut 2 4""",
+    "the line of all class queues is closed": """queue more order=class
+        submit anne class=interactive queue=more, ben class=standby queue=apps; asks forcing all=hold
+        starts -
+        why anne EXIT; why ben LINE_CLOSED""",
+    "offers beyond those of a pass are left to the next": """limit offers_per_pass=2
+        submit anne class=standby, anne class=standby, anne class=standby; asks all=refuse; go
+        asked anne anne2; why anne EXIT; why anne2 EXIT; why anne3 LATER""",
+}  # fmt: skip
+
+STORIES = LOADING | BUMPING | OFFERS
 
 
 @pytest.mark.parametrize("title", STORIES)

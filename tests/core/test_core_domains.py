@@ -1,10 +1,9 @@
 """Domains in a pass: each queue's requests get PEs of its domain; limits span all of them."""
 
 import pytest
+from core.story import Story
 
 from nqspy.model.events import Change, Suspended
-from nqspy.model.reasons import ReasonCode
-from nqspy.model.site_checks import check_site
 
 
 @pytest.fixture
@@ -15,70 +14,34 @@ def two(house):
     return house
 
 
-def test_each_queue_gets_pes_of_its_own_domain(two):
-    a, b = two.submit("anne pes=2", "ben pes=2", queue="night")
-    c, d = two.run("cleo", "dora pes=2", queue="day")
-    assert [two.request(seq).pes for seq in (a, b, c, d)] == [(0, 1), (2, 3), (5,), (6, 7)]
-    check_site(two.site)
+TWO = "machine 8; create domain/wide pes=(5-7); queue day domain=wide priority=2; queue night priority=1"
+ROW = "set domain/application/placement contiguous"
+STORIES = {
+    "each queue has PEs of its own domain": f"""{TWO}
+        run anne pes=2, ben pes=2, cleo queue=day, dora pes=2 queue=day
+        pes anne 0-1; pes ben 2-3; pes cleo 5; pes dora 6-7""",
+    "a full domain holds no request of another": f"""{TWO}
+        submit anne pes=3 queue=day, ben queue=day, cleo pes=5, dora; starts anne cleo; short yes
+        why ben no_pe_free 1 3 wide -; why dora no_pe_free 1 5 application -""",
+    "more PEs than its domain has": f"""{TWO}; submit anne pes=4 queue=day; starts -
+        why anne above_domain 4 3""",
+    "limits span domains": f"""{TWO}; create complex/both queues=(day,night) user_limit=2; limit run_limit=3
+        submit anne, anne, anne, anne queue=day, ben queue=day, cleo queue=day; picks anne4 ben cleo
+        limit run_limit=6; picks anne4 ben cleo anne""",
+    "without a second domain none is named": """machine 2; queue night; submit anne pes=2, ben; starts anne
+        why ben no_pe_free 1 2 - - who=machine""",
+    "a block without a gap": f"""machine 6; queue night; {ROW}; run anne pes=2, ben pes=2, cleo pes=2
+        end anne cleo; submit dora pes=3, emma pes=2; starts emma; pes ben 2-3; pes emma 0-1
+        why dora NO_PES""",
+    "the block is named if the free PEs would suffice": f"""machine 5; queue night; {ROW}
+        run anne pes=2, ben, cleo pes=2; end anne cleo; submit dora pes=3; starts -
+        why dora few_pes_free 3 4 5 - 2 -""",
+}  # fmt: skip
 
 
-def test_a_full_domain_keeps_nobody_back_in_another_and_says_its_own_figures(two):
-    two.submit("anne pes=3", queue="day")
-    waits, fits = *two.submit("ben", queue="day"), *two.submit("cleo pes=5", queue="night")
-    more = two.submit("dora", queue="night")[0]
-    told = two.run_pass()
-    assert fits in told.starts
-    assert told.reason(waits).matches(kind="no_pe_free", values=(1, 3, "wide", None))
-    assert told.reason(waits).who == "domain wide"
-    assert told.reason(more).matches(kind="no_pe_free", values=(1, 5, "application", None))
-    assert told.short_of_pes
-
-
-def test_more_pes_than_its_domain_has_never_start_and_both_numbers_are_said(two):
-    (seq,) = two.submit("anne pes=4", queue="day")
-    told = two.run_pass()
-    assert (told.reason(seq).code, told.reason(seq).who) == (ReasonCode.NEVER, "domain wide")
-    assert told.reason(seq).matches(kind="above_domain", who="domain wide", values=(4, 3))
-    assert not told.starts
-
-
-def test_limits_span_domains(two):
-    two.complex("both", "day", "night", user_limit=2).limit(run_limit=3)
-    first = two.submit("anne", "anne", "anne", queue="night")
-    second = two.submit("anne", "ben", "cleo", queue="day")
-    started = two.run_pass().starts
-    assert started == [second[0], second[1], second[2]], "day comes first, and has three of global's three"
-    two.limit(run_limit=6)
-    assert two.run_pass().starts == [*second, first[0]], "anne has two in both queues"
-
-
-def test_without_a_second_domain_nobody_hears_of_domains(house):
-    house.machine(pes=2).queue("night").submit("anne pes=2", "ben")
-    told = house.run_pass()
-    assert told.reason(2).matches(kind="no_pe_free", values=(1, 2, None, None))
-    assert told.reason(2).who == "machine"
-
-
-def test_a_block_without_a_gap_is_waited_for(house):
-    house.machine(pes=6).queue("night").set("domain/application/placement", "contiguous")
-    a, b, c = house.run("anne pes=2", "ben pes=2", "cleo pes=2")
-    (wide, small) = house.end(a).end(c).submit("dora pes=3", "emma pes=2")
-    told = house.go()
-    assert house.request(b).pes == (2, 3)
-    assert house.request(small).pes == (0, 1)
-    assert told.reason(wide).text.startswith("it asks for 3 PEs, 2 of 6 PEs are free")
-    assert told.reason(wide).code is ReasonCode.NO_PES
-
-
-def test_a_block_is_named_where_free_pes_would_suffice_without(house):
-    house.machine(pes=5).queue("night").set("domain/application/placement", "contiguous")
-    a, b, c = house.run("anne pes=2", "ben", "cleo pes=2")
-    (wide,) = house.end(a).end(c).submit("dora pes=3")
-    assert house.request(b).pes == (2,)
-    told = house.run_pass()
-    text = "it asks for 3 PEs, 4 of 5 PEs are free, 2 of them in one block"
-    assert told.reason(wide).text == text
-    assert not told.starts
+@pytest.mark.parametrize("title", STORIES)
+def test_domains(house, title):
+    Story(house).play(STORIES[title])
 
 
 def test_what_is_parked_comes_back_in_its_own_domain(two):

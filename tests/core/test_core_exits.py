@@ -1,38 +1,51 @@
 """User exits in a pass: jobselect's four answers, what elected brings about, what exits can see."""
 
 import pytest
-from core.harness import force, hold_line, refuse
+from core.harness import force, refuse
+from core.story import Story
 
 from nqspy.model.actions import Hold, Notify, Redate, Start
 
+STORIES = {
+    "each candidate is offered, the best first": """machine 3; queue night cpu=1; asks forcing
+        submit anne cpu=600, ben cpu=60, cleo cpu=300; starts ben cleo anne; asked ben cleo anne""",
+    "a refusal holds one request": """machine 3; queue night; asks forcing anne=refuse; submit anne, ben
+        starts ben; why anne EXIT who=exits/test; short no""",
+    "the line of a queue is closed, and no other": """machine 9; queue night priority=5; queue day priority=1
+        asks forcing ben=hold; submit anne queue=night, ben queue=night, cleo queue=night, dora
+        starts anne dora; why ben EXIT; why cleo line_closed who=exits/test ahead=1""",
+    "force passes no stopped queue, hold or PE limit, and makes no PEs": """machine 2
+        queue stopped started=off; queue mpp pe_limit=1; queue night; submit anne queue=stopped, ben; hold ben
+        submit cleo pes=2 queue=mpp, dora pes=3 queue=mpp, emil pes=2, fay; asks forcing all=force
+        starts emil
+        asked cleo emil fay; why cleo NEVER; why dora NEVER; why fay NO_PES""",
+    "offers are bounded": """machine 9; queue night; set global/offers_per_pass 2
+        submit anne, anne, anne, anne; asks forcing all=refuse; starts -; asked anne anne2
+        why anne4 offers_bounded 2""",
+    "every queue has its part of the offers": """machine 9; queue high priority=9; queue low
+        set global/offers_per_pass 2; submit anne queue=high, anne queue=high, anne queue=high, ben
+        asks forcing anne=refuse; starts ben""",
+    "on a full machine offers go on until one waits only for a PE": """machine 1; queue night; run anne
+        submit anne, anne, ben, cleo; asks forcing anne=refuse; starts -; asked anne2 anne3 ben; short yes
+        why ben NO_PES; asks forcing all=refuse; starts -; short no""",
+    "schedule now does not pass a refusal": """machine 2; queue night; submit anne; schedule anne now
+        asks forcing all=refuse; starts -""",
+    "without a free PE one offer suffices": """machine 1; queue night; run anne; submit ben, ben, ben, ben
+        asks; starts -; asked ben; short yes; why ben NO_PES; why ben4 NO_PES""",
+    "offers stop with the last that can start": """machine 3; queue night
+        submit anne, ben, cleo pes=2, cleo pes=2, cleo pes=2; asks; starts anne ben; asked anne ben cleo
+        why cleo few_pes_free 2 1 3 - - -; why cleo3 NO_PES""",
+    "those that limits hold are not offered once no other can start": """machine 9; queue night user_limit=1
+        submit anne, anne, anne, anne, ben; asks; starts anne ben; why anne2 LIMIT; asks; starts -; asked
+        why anne2 LIMIT""",
+    "an exit that may force is offered all": """machine 9; queue night user_limit=1; submit anne, anne, anne
+        asks forcing; starts anne; asked anne anne2 anne3""",
+}  # fmt: skip
 
-def test_each_candidate_is_offered_best_first(house):
-    house.machine(pes=3).queue("night", cpu=1)
-    long, short, middle = house.submit("anne cpu=600", "ben cpu=60", "cleo cpu=300")
-    exits = house.exits(jobselect=lambda request, view: None)
-    assert house.run_pass().starts == [short, middle, long]
-    assert exits.called("jobselect") == [short, middle, long]
 
-
-def test_a_refusal_keeps_one_request_back_and_names_the_exit(house):
-    anne, ben = house.machine(pes=3).queue("night").submit("anne", "ben")
-    house.exits(jobselect=lambda request, view: refuse("it is Friday") if request.owner == "anne" else None)
-    told = house.run_pass()
-    assert told.starts == [ben]
-    assert told.reason(anne).matches(code="EXIT", who="exits/test", text="it is Friday")
-    assert not told.short_of_pes
-
-
-def test_hold_line_closes_the_queue_behind_it_and_no_other(house):
-    house.machine(pes=9).queue("night", priority=5).queue("day", priority=1)
-    first, big, behind = house.submit("anne", "ben", "cleo", queue="night")
-    other = house.submit("dora", queue="day")[0]
-    house.exits(jobselect=lambda request, view: hold_line("too large") if request.owner == "ben" else None)
-    told = house.run_pass()
-    assert told.starts == [first, other]
-    assert told.reason(big).matches(code="EXIT", text="too large")
-    assert told.reason(behind).matches(code="LINE_CLOSED", who="exits/test")
-    assert told.reason(behind).text == f"{big}.ymp closes the line of queue night: too large; 1 ahead of it"
+@pytest.mark.parametrize("title", STORIES)
+def test_what_exits_are_asked_and_answer(house, title):
+    Story(house).play(STORIES[title])
 
 
 def test_force_passes_run_user_group_and_memory_limits(house):
@@ -45,62 +58,11 @@ def test_force_passes_run_user_group_and_memory_limits(house):
     assert told.reason(seqs[1]).matches(code="LIMIT", who="queue night")
 
 
-def test_force_passes_no_stopped_queue_no_hold_no_pe_limit_and_makes_no_pes(house):
-    house.machine(pes=2).queue("stopped", started=False).queue("night").queue("mpp", pe_limit=1)
-    house.submit("anne", queue="stopped")
-    held = house.submit("anne", queue="night")[0]
-    wide, giant = house.hold(held).submit("anne pes=2", "anne pes=3", queue="mpp")
-    first, second = house.submit("ben pes=2", "cleo", queue="night")
-    exits = house.exits(jobselect=lambda request, view: force())
-    told = house.run_pass()
-    assert told.starts == [first]
-    assert told.reason(wide).matches(code="NEVER", who="queue mpp")
-    assert told.reason(giant).matches(code="NEVER")
-    assert told.reason(second).matches(code="NO_PES")
-    assert held not in exits.called("jobselect")
-
-
 def test_without_a_jobselect_exit_nobody_that_limits_keep_back_is_looked_at(house):
     seqs = house.machine(pes=9).queue("night", user_limit=1).submit(*["anne"] * 50)
     told = house.run_pass()
     assert told.starts == seqs[:1]
     assert len(told.plan.reasons.own) == 1
-
-
-def test_offers_are_bounded(house):
-    house.machine(pes=9).queue("night").set("global/offers_per_pass", 5)
-    seqs = house.submit(*["anne"] * 8)
-    exits = house.exits(jobselect=lambda request, view: refuse())
-    told = house.run_pass()
-    assert exits.called("jobselect") == seqs[:5]
-    assert told.reason(seqs[7]).matches(code="LATER")
-    assert "offers_per_pass 5" in told.reason(seqs[7]).text
-
-
-def test_every_queue_gets_its_part_of_the_offers(house):
-    house.machine(pes=9).queue("high", priority=9).queue("low").set("global/offers_per_pass", 4)
-    refused = house.submit(*["anne"] * 9, queue="high")
-    ben = house.submit("ben", queue="low")[0]
-    house.exits(jobselect=lambda request, view: refuse() if request.seq in refused else None)
-    assert house.run_pass().starts == [ben]
-
-
-def test_on_a_full_machine_offers_go_on_until_one_waits_only_for_a_pe(house):
-    house.machine(pes=1).queue("night").run("anne")
-    seqs = house.submit("anne", "anne", "ben", "cleo")
-    exits = house.exits(jobselect=lambda request, view: refuse() if request.owner == "anne" else None)
-    told = house.run_pass()
-    assert exits.called("jobselect") == seqs[:3]
-    assert told.short_of_pes
-    assert told.reason(seqs[2]).matches(code="NO_PES")
-    house.exits(jobselect=lambda request, view: refuse())
-    assert not house.run_pass().short_of_pes
-
-
-def test_schedule_now_does_not_pass_an_exits_refusal(house):
-    anne = house.machine(pes=2).queue("night").submit("anne")[0]
-    house.schedule(anne, "now").exits(jobselect=lambda request, view: refuse())
-    assert house.run_pass().starts == []
 
 
 def test_an_exit_sees_what_was_offered_ahead_and_what_was_answered(house):

@@ -4,7 +4,6 @@ nobody whom another's answer reaches; and that the walk goes on whatever happens
 import pytest
 from core.harness import hold_line, refuse
 
-from nqspy.model.reasons import ReasonCode
 from nqspy.ports import Answer
 from nqspy.sim.workloads.nights import MW
 
@@ -14,47 +13,6 @@ def alike(*fields, text="not now"):
 
 
 # ---------------------------------------------------------------- exits that do not force
-
-
-def test_without_a_free_pe_one_offer_tells_that_somebody_waits_only_for_one(house):
-    house.machine(pes=1).queue("night").run("anne")
-    seqs = house.submit(*["ben"] * 50)
-    exits = house.exits(may_force=False, jobselect=lambda request, view: None)
-    told = house.run_pass()
-    assert exits.called("jobselect") == seqs[:1]
-    assert told.short_of_pes
-    assert {told.reason(seq).code for seq in seqs} == {ReasonCode.NO_PES}
-
-
-def test_offers_stop_with_the_last_that_can_start(house):
-    narrow = house.machine(pes=3).queue("night").submit("anne", "ben")
-    wide = house.submit(*["cleo pes=2"] * 30)
-    exits = house.exits(may_force=False, jobselect=lambda request, view: None)
-    told = house.run_pass()
-    assert told.starts == narrow
-    assert exits.called("jobselect") == [*narrow, wide[0]]
-    assert {told.reason(seq).code for seq in wide} == {ReasonCode.NO_PES}
-    assert "1 of 3 PEs is free" in told.reason(wide[0]).text
-
-
-def test_those_that_limits_keep_back_are_not_offered_once_nobody_else_can_start(house):
-    seqs = house.machine(pes=9).queue("night", user_limit=1).submit(*["anne"] * 40, "ben")
-    exits = house.exits(may_force=False, jobselect=lambda request, view: None)
-    told = house.run_pass()
-    assert told.starts == [seqs[0], seqs[-1]]
-    assert told.reason(seqs[1]).matches(code="LIMIT")
-    again = house.apply(told) and house.run_pass()
-    calls = len(exits.calls)
-    house.run_pass()
-    assert len(exits.calls) == calls, "a limit keeps back all: nobody is asked"
-    assert again.reason(seqs[1]).matches(code="LIMIT")
-
-
-def test_an_exit_that_may_force_is_offered_all(house):
-    seqs = house.machine(pes=9).queue("night", user_limit=1).submit(*["anne"] * 40)
-    exits = house.exits(may_force=True, jobselect=lambda request, view: None)
-    house.run_pass()
-    assert exits.called("jobselect") == seqs
 
 
 def test_the_same_starts_whether_it_might_force_or_not(house):
