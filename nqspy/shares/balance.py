@@ -1,22 +1,22 @@
-"""Accounts of what groups, and users inside a group, are owed: the two accounts of the deficit rule, exactly
-as semantics.md 1 defines them ("The deficit rule, exactly"). The scheduler, ``show shares`` and the reports
-all use them; nothing here decides.
+"""Accounts of a domain: what groups, and users inside a group, are owed. They are the two accounts of the
+deficit rule, exactly as semantics.md 1 defines them ("The deficit rule, exactly"). The scheduler, ``show
+shares`` and the reports all use them; nothing here decides.
 
-*W*, who has work: a group with a request that runs, or with a queued one that could start. Runs and ends are
-events; what could start the last pass says (`events.Decided.ready`, only what changed: the number of PEs for
-which each owner in each group has startable requests, at most the machine's). So between two passes W costs
-nothing, however many wait, and a replay sees what was seen. An absence of less than `GRACE` is none: between
-the end of a chain's link and the start of the next lies a pass.
+*W*, the groups with work: a group with a request that runs, or with a queued one that could start. Runs and
+ends are events; each pass reports what could start (`events.Decided.ready`, only what changed: the number of
+PEs for which each owner in each group has startable requests, at most the machine's). So between two passes W
+costs nothing, however many wait, and a replay sees what was seen. An absence of less than `GRACE` is none:
+between the end of a chain's link and the start of the next lies a pass.
 
 *Time* passes in steps: every event that changes a rate, W, or the terms first lets the time since the last
 one pass at the rates that held (`Level.advance`), in pieces of at most `PIECE` since the target bends with
 the long account. Between two events nothing is computed. A running request counts as charged at its *rate*
-(`Request.rate`); when its use is told, the difference to what was counted is corrected at once
-(`Level.correct`), in its own account and, as part of what all were entitled to, in everybody's. Sums of rates
-are whole numbers, and everything is added up in the order of names, so that the same events give the same
-digits.
+(`Request.rate`); when its use is reported, the difference to what was counted is corrected at once
+(`Level.correct`), in its own account and, as part of what all were entitled to, in those of all. Sums of
+rates are whole numbers, and everything is added up in the order of names, so that the same events give the
+same digits.
 
-The groups' level knows the whole machine. Each group's users are a level of their own, of equal weight, over
+The groups' level counts the whole machine. Each group's users are a level of their own, of equal weight, over
 the PEs that the group holds; it only moves on with events of that group.
 """
 
@@ -114,7 +114,7 @@ class Balance:
                 self.changed.update(level.keys())
 
     def levels(self) -> list[str]:
-        """Return the groups whose users have a level."""
+        """Return the groups with a level of users."""
         return list(self._users)
 
     def recharge(self, group: str, owner: str, rate: int) -> None:

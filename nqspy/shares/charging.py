@@ -1,4 +1,4 @@
-"""What attempts are charged, and the step of the accounts at each event (`engine.lifecycle`).
+"""Charges of attempts, and the step of the accounts at each event (`engine.lifecycle`).
 
 Reports charge by the same `amount`.
 """

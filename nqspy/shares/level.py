@@ -1,8 +1,8 @@
-"""One level of the deficit rule: those who share it, their two accounts, and how time passes for them
-(`balance` has the rule).
+"""A level of the deficit rule: its members, their two accounts, and the passing of time (`balance` has the
+rule).
 
-What is done for all who have work is done many times a second of a busy site, so they stand side by side in
-`_Rows`, and nothing is looked up by name in a loop.
+A busy site computes all members with work many times a second, so they stand side by side in `_Rows`, and
+nothing is looked up by name in a loop.
 """
 # ruff: noqa: B905 - what stands in `_Rows` is as long by its making; ``strict`` takes as long as three rounds
 

@@ -85,7 +85,7 @@ class Story:
     def limit(self, *settings: str) -> None:
         self.house.limit(**pairs(settings))
 
-    def probe(self, name: str, state: str, *settings: str) -> None:
+    def probe(self, name: str, state: str = "", *settings: str) -> None:
         self.house.probe(name, state, **pairs(settings))
 
     def takes(self, time: str) -> None:

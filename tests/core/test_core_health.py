@@ -5,6 +5,7 @@ from time import process_time
 import pytest
 from core.harness import House, force, spec_of
 from core.properties.worlds import live, worlds
+from core.story import Story
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -56,53 +57,34 @@ def test_what_was_known_before_a_restart_stands_until_tries_say_otherwise():
 # ---------------------------------------------------------------- waiting requests
 
 
-def test_a_queue_that_needs_what_is_broken_starts_nothing_and_says_so():
-    site = house().probe("nfs", "broken", "stale file handle")
-    kept, free = site.submit("anne queue=night", "anne queue=day")
-    told = site.go()
-    assert told.starts == [free]
-    reason = told.reason(kept)
-    assert reason.matches(code=ReasonCode.RESOURCE, who="probe nfs")
-    assert reason.text == (
-        "resource nfs is broken: stale file handle; it starts when probe nfs is well again"
-    )
-    site.probe("nfs", "ok")
-    assert site.go().starts == [kept]
+PROBES = (
+    "machine 4; queue day time=1; queue night time=1; probe nfs; probe licence; set queue/night/needs (nfs)"
+)
+BROKEN = f"{PROBES}; probe nfs broken; probe licence broken"
+LINES = "submit anne queue=day needs=licence, ben queue=night, cleo queue=day"
+STORIES = {
+    "a queue that needs what is broken starts nothing": f"""{PROBES}; probe nfs broken
+        submit anne queue=night, ben queue=day; starts ben; why anne starts_when_well; probe nfs ok
+        starts anne""",
+    "a probe that was never tried holds nothing": f"""{PROBES}
+        submit anne queue=night, ben queue=day needs=licence; starts ben anne""",
+    "only the requests that need it wait": f"""{PROBES}; probe licence broken
+        submit anne queue=day needs=nfs+licence, ben queue=day, cleo queue=day needs=nfs; starts ben cleo
+        why anne RESOURCE""",
+    "a force of an exit does not help": f"""{BROKEN}; asks forcing all=force; {LINES}; starts cleo; asked cleo
+        why anne RESOURCE; why ben RESOURCE""",
+    "what runs goes on if the probe says hold": f"""{PROBES}; set probe/nfs/running hold
+        run anne queue=night; probe nfs broken; go; gives -""",
+} | {
+    f"no place in the line helps: {word}": f"""{BROKEN}; {LINES}; schedule anne {word}; schedule ben {word}
+        starts cleo; line day anne"""
+    for word in ("first", "next", "now")
+}  # fmt: skip
 
 
-def test_a_probe_that_was_never_tried_keeps_nobody_back():
-    site = house()
-    seqs = site.submit("anne queue=night", "ben queue=day needs=licence")
-    assert sorted(site.go().starts) == seqs
-
-
-def test_only_the_requests_that_need_it_wait_and_others_overtake_them():
-    site = house().probe("licence", "broken")
-    first, second, third = site.submit(
-        "anne queue=day needs=nfs+licence", "anne queue=day", "anne queue=day needs=nfs"
-    )
-    told = site.go()
-    assert told.starts == [second, third]
-    [(seq, reason)] = explain(site.site, [first], told.plan.reasons).items()
-    assert (seq, reason.code, reason.who) == (first, ReasonCode.RESOURCE, "probe licence")
-
-
-@pytest.mark.parametrize("word", ["first", "next", "now"])
-def test_no_place_in_the_line_helps(word):
-    site = house().probe("licence", "broken").probe("nfs", "broken")
-    own, queue, plain = site.submit("anne queue=day needs=licence", "anne queue=night", "ben queue=day")
-    site.schedule(own, word).schedule(queue, word)
-    assert site.go().starts == [plain]
-    assert site.standing("day").of(site.request(own)).position == 1, "alone in the line now"
-
-
-def test_a_force_of_an_exit_does_not_help_and_is_not_asked_for():
-    site = house().probe("licence", "broken").probe("nfs", "broken")
-    exits = site.exits(jobselect=lambda request, view: force())
-    own, queue, plain = site.submit("anne queue=day needs=licence", "anne queue=night", "ben queue=day")
-    assert site.go().starts == [plain]
-    assert exits.called("jobselect") == [plain]
-    assert {own, queue} <= set(explain(site.site, [own, queue], site.run_pass().plan.reasons))
+@pytest.mark.parametrize("title", STORIES)
+def test_needs(house, title):
+    Story(house).play(STORIES[title])
 
 
 def test_those_kept_back_do_not_count_for_the_share_of_others():
@@ -127,13 +109,6 @@ def test_a_hundred_thousand_that_wait_for_it_cost_a_pass_next_to_nothing():
 
 
 # ---------------------------------------------------------------- started requests
-
-
-def test_running_ones_go_on_where_the_probe_says_hold():
-    site = house(running="hold")
-    site.run("anne queue=night")
-    site.probe("nfs", "broken")
-    assert site.go().actions == ()
 
 
 def test_running_ones_are_parked_and_their_pes_go_to_others_until_it_is_well():

@@ -219,23 +219,6 @@ def test_who_passes_where_nobody_may(house):
     assert wide
 
 
-def test_one_of_several_sizes_stands_where_its_shortest_time_puts_it(house):
-    house.machine(pes=4).queue("night", order="sjf").run("anne pes=3 wall=1:00:00")
-    molded, fixed = house.run("ben sizes=1,4 walls=40:00,5:00", "cleo wall=20:00")
-    assert (house.request(molded).pes, house.request(fixed).started) == ((3,), None)
-    assert found(house.events) == []
-
-
-def test_the_shortest_is_tried_first_where_no_start_is_promised(house):
-    house.machine(pes=2).queue("night", order="fcfs", backfill_order="shortest")
-    house.run("anne wall=1:00:00")
-    wide, long, short = house.run("ben pes=2 wall=5:00", "cleo wall=40:00", "dora wall=1:00")
-    assert house.request(short).started is not None
-    assert house.request(long).started is None
-    assert found(house.events) == []
-    assert wide
-
-
 def test_a_queue_of_higher_priority_comes_first(house):
     house.machine(pes=1).queue("day", priority=1).queue("night", priority=9)
     (late,) = house.submit("anne", queue="day")
@@ -336,10 +319,3 @@ def test_a_simulated_week_of_the_shipped_site_has_no_difference():
     assert (other.seq, "it got other PEs than it may have: held, of another domain, or too few") in found(
         altered(events, start(other.seq), pes=one.pes)
     )
-
-
-def test_whom_his_own_limit_keeps_back_bars_nobody_whatever_else_he_lacks():
-    house = House().machine(pes=6).queue("front", order="fcfs", backfill="none", user_limit=1)
-    house.run("anne", "anne", "anne pes=6", "ben")
-    assert {request.owner for request in house.site.started.values()} == {"anne", "ben"}
-    assert Shadow(Site(host="ymp"), pause=None).take_all(house.events).differences == []

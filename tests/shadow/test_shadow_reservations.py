@@ -3,6 +3,7 @@ name of the request that was left."""
 
 import pytest
 from core.harness import House, promised
+from core.story import Story
 from msgspec.structs import replace
 from shadow.judge import Shadow
 
@@ -55,16 +56,6 @@ def _is_submission(recorded: ev.Recorded) -> bool:
     return isinstance(recorded.event, ev.Submitted)
 
 
-def test_nobody_gains_in_his_own_queue_by_what_comes_early_after_his_turn(units):
-    units.queue("night", order="fcfs", reserve=None)
-    units.run("anne gpu=3 wall=12:00", "anne pes=3 wall=5:00", "anne pes=2 wall=5:00")
-    long, _, short = units.run("anne pes=2 gpu=1 wall=7:00", "anne pes=4 wall=3:00", "anne wall=2:00")
-    after_a_minute(units, 1, 3)
-    assert units.go().starts == [short]
-    assert promised(units, long) == 7, "promises are gone through once, in order"
-    assert found(units.events) == []
-
-
 def test_where_nobody_passes_a_promise_bars_those_that_were_promised_a_later_start(units):
     units.queue("night", order="fcfs", backfill="none", reserve=None, user_limit=1)
     units.run("anne gpu=2 wall=10:00", "ben gpu=1 wall=10:00")
@@ -77,49 +68,46 @@ def test_where_nobody_passes_a_promise_bars_those_that_were_promised_a_later_sta
     assert found(lenient) == [(second, LEFT)], "where others may pass it had to start"
 
 
-@pytest.mark.parametrize("order", ["fcfs", "sjf"])
-def test_those_whom_one_instant_and_their_owners_word_put_behind_one_are_not_told_from_others(units, order):
-    units.queue("night", order=order).run("anne pes=5 wall=2:00", "anne gpu=3 wall=9:00")
-    units.submit(
-        "anne pes=5 wall=2:00", "anne p=1 gpu=1 wall=2:00", "anne pes=5 wall=2:00", "cleo pes=5 wall=2:00"
-    )
-    units.later(minutes=2).end(1).go()
-    assert found(units.events) == []
+UNITS = "machine 6; create consumable/gpu units=(0,1,2)"
+STORIES = {
+    "in its own queue none gains by what comes early after its turn": f"""{UNITS}
+        queue night order=fcfs reserve=all
+        run anne gpu=3 wall=12:00, anne pes=3 wall=5:00, anne pes=2 wall=5:00
+        run anne pes=2 gpu=1 wall=7:00, anne pes=4 wall=3:00, anne wall=2:00; later 1; end anne anne3
+        starts anne6; reserved anne4 7""",
+    "one that -p puts back behind a moldable one": f"""{UNITS}; queue night order=sjf pe_limit=4
+        submit anne wall=10:00, ben sizes=1,5 walls=13:00,2:36, ben p=-3 pes=3 wall=8:00; starts ben ben2
+        later 13; end ben; starts anne""",
+    "one that waits for another size blocks": f"""{UNITS}; queue night order=fcfs backfill=none reserve=1
+        run anne pes=3 wall=1:00; submit anne sizes=1,4 walls=3:00,1:00, ben wall=1:00; starts -; later 1
+        end anne; starts anne2 ben""",
+    "one that can never start on a size of its queue blocks none": f"""{UNITS}
+        queue night order=fcfs backfill=none max_wall=5:00; limit pe_limit=5; run anne pes=4 wall=1:00
+        submit anne sizes=2,6 walls=9:00,1:00, ben wall=1:00; starts ben""",
+    "one held by a reservation without a time blocks": f"""{UNITS}; create domain/wide pes=(4-5)
+        queue strict order=fcfs backfill=none domain=wide; queue low order=fcfs reserve=1
+        run ben pes=3, cleo pes=4 gpu=1 wall=9:00
+        submit anne gpu=3 wall=9:00 queue=strict, ben wall=9:00 queue=strict; starts -""",
+    "one of several sizes stands where its shortest time puts it": """machine 4; queue night order=sjf
+        run anne pes=3 wall=1:00:00; submit ben sizes=1,4 walls=40:00,5:00, cleo wall=20:00; starts ben
+        pes ben 3""",
+    "the shortest is tried first without reservations": """machine 2
+        queue night order=fcfs backfill_order=shortest; run anne wall=1:00:00
+        submit ben pes=2 wall=5:00, cleo wall=40:00, dora wall=1:00; starts dora""",
+    "one that a limit of its owner holds blocks none": """machine 6
+        queue front order=fcfs backfill=none user_limit=1; submit anne, anne, anne pes=6, ben
+        starts anne ben""",
+} | {
+    f"one instant and -p: {order}": f"""{UNITS}; queue night order={order}
+        run anne pes=5 wall=2:00, anne gpu=3 wall=9:00
+        submit anne pes=5 wall=2:00, anne p=1 gpu=1 wall=2:00, anne pes=5 wall=2:00, cleo pes=5 wall=2:00
+        later 2; end anne; go"""
+    for order in ("fcfs", "sjf")
+}  # fmt: skip
 
 
-def test_whom_his_word_puts_back_behind_a_moldable_one_stands_there_by_its_time_as_it_waited(units):
-    units.queue("night", order="sjf").set("queue/night/pe_limit", 4)
-    (last,) = units.submit("anne wall=10:00")
-    sizes = "sizes=1,5 walls=13:00,2:36"
-    moldable, behind = units.submit(f"ben {sizes}", "ben p=-3 pes=3 wall=8:00")
-    assert units.go().starts == [moldable, behind]
-    assert found(units.events) == []
-    units.later(minutes=13).end(moldable)
-    assert units.go().starts == [last]
-
-
-def test_where_nobody_passes_one_that_waits_for_another_size_may_be_in_front(units):
-    units.queue("night", order="fcfs", backfill="none", reserve=1).run("anne pes=3 wall=1:00")
-    moldable, behind = units.submit("anne sizes=1,4 walls=3:00,1:00", "ben wall=1:00")
-    assert units.go().starts == [], "on four PEs it ends sooner, and nobody passes it"
-    after_a_minute(units, 1)
-    assert units.go().starts == [moldable, behind]
-    assert found(units.events) == []
-
-
-def test_one_that_could_never_start_on_a_size_that_its_queue_takes_stands_in_front_of_nobody(units):
-    units.queue("night", order="fcfs", backfill="none", max_wall="5:00").limit(pe_limit=5)
-    units.run("anne pes=4 wall=1:00")
-    _, narrow = units.submit("anne sizes=2,6 walls=9:00,1:00", "ben wall=1:00")
-    assert units.go().starts == [narrow]
-    assert found(units.events) == []
-
-
-def test_where_nobody_passes_one_kept_back_by_a_promise_without_a_time_may_be_in_front(units):
-    units.change(ev.Change("create", "domain/wide", {"pes": ("4-5",)}))
-    units.queue("strict", order="fcfs", backfill="none").set("queue/strict/domain", "wide")
-    units.queue("low", order="fcfs", reserve=1)
-    units.run("ben pes=3", "cleo pes=4 gpu=1 wall=9:00", queue="low")
-    units.submit("anne gpu=3 wall=9:00", "ben wall=9:00", queue="strict")
-    assert units.go().starts == [], "the first waits for what is kept, and nobody passes it"
-    assert found(units.events) == []
+@pytest.mark.parametrize("title", STORIES)
+def test_no_difference_where_the_rules_were_kept(title):
+    house = House()
+    Story(house).play(STORIES[title])
+    assert found(house.events) == []

@@ -128,7 +128,10 @@ class Caps(Rule):
             if asked > cap.pes - self._held[cap.group]:
                 return self._of_pes(cap, asked)
             if self._spent(cap):
-                return self._of_use(cap)
+                used, until = _seconds(self._ledger.use(cap.group)), self._opens(cap)
+                charge = "CPU time" if self._site.settings.usage.charge == "cpu" else "PE time"
+                values = cap.percent, _seconds(cap.use), charge, used
+                return (_DECAYS if until else _RUNS)(cap.who, *values, until=until)
         return None
 
     def _of_pes(self, cap: Cap, asked: int) -> Reason:
@@ -139,12 +142,6 @@ class Caps(Rule):
             is_raised = any(each is None or asked <= capped_pes(each, self._site.pes()) for each in by_shifts)
             return (_NOT_NOW if is_raised else _NEVER)(cap.who, *values)
         return _SHORT(cap.who, *values, held + asked - cap.pes)
-
-    def _of_use(self, cap: Cap) -> Reason:
-        used, until = _seconds(self._ledger.use(cap.group)), self._opens(cap)
-        charge = "CPU time" if self._site.settings.usage.charge == "cpu" else "PE time"
-        kind = _DECAYS if until else _RUNS
-        return kind(cap.who, cap.percent, _seconds(cap.use), charge, used, until=until)
 
     def opens(self) -> Instant | None:
         """Return when the past use of the first group that it holds will have decayed enough; None where only

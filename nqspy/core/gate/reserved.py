@@ -65,7 +65,7 @@ class Reservations(StandingReservations):
 
     @property
     def _timeline(self) -> Timeline:
-        """What is held and kept over time."""
+        """Amounts held and kept over time; built when it is first asked for."""
         if self._known_timeline is None:
             parts = self._started, self.leaving, self.returning
             self._known_timeline = Timeline(self._site, self._now, self._claims_of, *parts)
