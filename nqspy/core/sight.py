@@ -17,6 +17,7 @@ from nqspy.model.machine import Machine
 from nqspy.model.options import OPTIONS
 from nqspy.model.requests import STARTED, Request, State
 from nqspy.model.site import Site
+from nqspy.model.specs import shown_part
 from nqspy.ports import Answer, PassView, RequestView, Selection
 
 

@@ -321,7 +321,7 @@ class House:
     def moved_out(self, seq: Seq) -> "House":
         """One that was bumped has left its PEs."""
         self._event(ev.MovedOut(seq, self.request(seq).attempts))
-        self.site.check()
+        check_site(self.site)
         return self
 
     def job_class(self, name: str, **settings: Any) -> "House":
@@ -342,7 +342,7 @@ class House:
         used = Used(parse_time(cpu), parse_time(wall))
         self.samples.pop(seq, None)
         self._event(ev.Ended(seq, self.request(seq).attempts, "exit", 0, used=used))
-        self.site.check()
+        check_site(self.site)
         return self
 
     def uses(self, seq: Seq, cpu: str) -> None:

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from nqspy.model import events as ev
 from nqspy.model.reasons import ReasonCode
+from nqspy.model.site_checks import check_site
 
 MINUTE = 60_000
 

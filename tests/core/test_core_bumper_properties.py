@@ -131,7 +131,7 @@ def test_nobody_is_given_an_offline_pe_and_everybody_ends_once_all_are_online(jo
         rows = domains.rows(story.house.site)[0]
         room = [pe for pe in range(PES) if len(story.house.site.holders.get(pe, ())) < depth]
         assert (rows["offline"], rows["free"]) == (len(offline), len(set(room) - offline))
-        story.house.site.check()
+        check_site(story.house.site)
     story.house.set("machine/offline", ()).finish(sum(job[3] for job, _ in jobs))
     assert all(story.never(seq) for seq in story.house.site.requests)
 

@@ -22,7 +22,7 @@ def test_a_slot_is_free_when_its_holder_has_ended(house):
     house.machine(pes=2).queue("night").set("domain/application/depth", 2)
     wide, narrow, more = house.run("anne pes=2", "ben", "cleo")
     assert house.site.holders == {0: (wide, narrow), 1: (wide, more)}
-    house.end(wide).site.check()
+    check_site(house.end(wide).site)
     assert house.site.holders == {0: (narrow,), 1: (more,)}
 
 

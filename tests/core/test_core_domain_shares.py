@@ -106,7 +106,8 @@ def test_an_exit_that_scales_the_stock_value_gets_that_of_the_queues_domain(two)
 def test_a_domain_that_goes_leaves_its_use_to_be_counted(two):
     (day,) = two.run("anne group=d1", queue="day")
     before = two.later(hours=1).end(day, wall="1:00:00").site.use_of("d1", two.now)
-    two.set("queue/day/domain", "application").change(Change("delete", "domain/wide")).site.check()
+    two.set("queue/day/domain", "application").change(Change("delete", "domain/wide"))
+    check_site(two.site)
     assert two.site.use_of("d1", two.now) == before
     assert two.site.shared() == ["application", "wide"]
     assert terms_of(two.site).pes == 4

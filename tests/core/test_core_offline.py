@@ -5,6 +5,7 @@ import pytest
 from nqspy.core.domains import rows
 from nqspy.core.domains import text as shown
 from nqspy.model.events import Change, Suspended
+from nqspy.model.site_checks import check_site
 
 
 @pytest.fixture
