@@ -11,11 +11,11 @@ from nqspy.core.preemption import shift_end
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.actions import Requeue, Resume, Suspend
+from nqspy.model.amounts import UNLIMITED
 from nqspy.model.cause import cause_of
 from nqspy.model.events import Change
 from nqspy.model.ids import HOUR, Instant
 from nqspy.model.reasons import ReasonCode, Reasons
-from nqspy.model.requests import UNLIMITED
 from nqspy.model.shifts import Shift, UpcomingStop
 
 
