@@ -6,7 +6,7 @@ from engine.harness import ANNE, MAX, OLGA, PLAIN, ROOT, Centre
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.actions import Action, Adjust, Kill, Signal, WriteOutput
-from nqspy.model.ids import member, number_of
+from nqspy.model.ids import member
 from nqspy.model.observations import ObservedExiting
 from nqspy.model.requests import Used
 
@@ -172,13 +172,6 @@ def test_what_no_request_can_be_is_refused(values, status):
     assert not centre.events(ev.Modified)
 
 
-def test_an_owner_named_as_he_is_changes_nothing():
-    centre = Centre(PLAIN + "stop queue batch\n")
-    [seq] = centre.submit("anne")
-    assert alter(centre, {"owner": "anne", "name": "x"})["done"] == ["1.sim"]
-    assert centre.request(seq).name == "x"
-
-
 def test_an_operator_does_not_say_where_somebodys_output_goes():
     centre = Centre(PLAIN + "stop queue batch\n")
     centre.submit("anne")
@@ -274,13 +267,6 @@ def test_a_message_is_a_line_that_does_nothing_to_a_terminal(text):
     assert centre.refused(cm.WriteMessage(("1",), text), ANNE).status == 166
 
 
-def test_messages_to_what_does_not_run_are_refused_one_by_one():
-    centre = Centre(pes=1)
-    centre.submit("anne", "anne", "ben")
-    answer = centre.ask(cm.WriteMessage(("2", "3", "7"), "hello"), ANNE)
-    assert {id: status for id, (_, status) in failures(answer).items()} == {"2": 168, "3": 159, "7": 153}
-
-
 def test_a_rerun_by_force_is_a_kill_at_once():
     centre = Centre()
     [seq] = centre.submit("anne")
@@ -297,14 +283,6 @@ def test_a_rerun_of_one_that_exits_at_that_moment_ends_it_or_runs_it_again_and_n
     assert centre.starts() == [seq]
     assert failures(centre.ask(cm.RerunRequests(("1",)), ANNE))["1"] == ("Job has finished 1.sim", 35)
     centre.is_sound()
-
-
-def test_deleting_twice_finds_it_gone_the_second_time():
-    centre = Centre(PLAIN + "stop queue batch\n")
-    centre.submit("anne")
-    answer = centre.ask(cm.Delete(("1", "1"), force=True), ANNE)
-    assert answer["done"] == ["1.sim"]
-    assert failures(answer) == {"1": ("Job has finished 1.sim", 35)}
 
 
 # ---------------------------------------------------------------- mails about deletions
@@ -338,16 +316,6 @@ def test_two_requests_exchange_their_dates_and_priorities():
     centre.later(hours=1)
     assert centre.starts() == [first, third, second], "the priority went along"
     centre.is_sound()
-
-
-def test_requests_of_the_same_instant_exchange_their_places_too():
-    centre = Centre(PLAIN + "stop queue batch\n", pes=1)
-    one, two, three = centre.submit("anne", "anne", "anne")
-    centre.later(seconds=1)
-    centre.ask(cm.ExchangeRequests(("3", "1")), ANNE)
-    centre.qmgr("start queue batch")
-    centre.later(hours=1)
-    assert centre.starts() == [three, two, one]
 
 
 def test_nobody_of_the_same_instant_as_one_of_them_comes_between():
@@ -414,16 +382,3 @@ def test_an_exchange_is_done_for_both_or_for_none():
 
 
 # ---------------------------------------------------------------- what the history is asked
-
-
-def test_the_history_is_asked_only_for_requests_that_have_ended(monkeypatch):
-    centre = Centre(length=10_000).qmgr("stop queue batch")
-    waiting = centre.submit(*["anne"] * 5)
-    gone = waiting.pop()
-    centre.ask(cm.Delete((str(gone),)), ANNE)
-    asked, ended = [], centre.journal.ended
-    monkeypatch.setattr(centre.journal, "ended", lambda seqs: asked.extend(seqs) or ended(seqs))
-    answer = centre.ask(cm.Delete(tuple(str(seq) for seq in (gone, *waiting))), ANNE)
-    assert len(answer["done"]) == 4
-    assert [each["code"] for each in answer["failed"]] == ["has_ended"]
-    assert {number_of(seq) for seq in asked} == {gone}

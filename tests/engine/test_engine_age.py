@@ -92,16 +92,6 @@ def test_a_list_keeps_its_order_whatever_the_setting(age_from):
     assert centre.starts()[1:] == seqs
 
 
-def test_a_run_again_keeps_the_age_it_had():
-    centre = Centre(PLAIN, pes=1, length=600)
-    first = centre.submit("ben")[0]
-    date = centre.request(first).date_in_queue
-    centre.later(seconds=60)
-    centre.ask(cm.RerunRequests((centre.id(first),)))
-    centre.later(seconds=60)
-    assert centre.request(first).date_in_queue == date
-
-
 def test_an_old_journal_gives_the_dates_that_it_gave_then():
     """Events of the time before `age_from` say nothing of age: replayed, they leave the date alone."""
     centre = Centre(PLAIN, pes=1)

@@ -1,11 +1,10 @@
 """Why a request waits, in which place, and when it would start."""
 
 import pytest
-from engine.harness import ANNE, OLGA, PLAIN, Centre, caller_of, item, moment, observable
+from engine.harness import ANNE, OLGA, PLAIN, Centre, caller_of, item, observable
 from engine.test_engine_swap import Prime
 
 from nqspy.engine.explain import Places, causes, reason_of, reasons_of
-from nqspy.engine.look_ahead import BY_LIMITS
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
@@ -67,25 +66,6 @@ def test_an_estimate_is_when_pes_become_free_by_what_requests_asked_for():
     assert "none has ended yet" in basis, "it is not known how long cleo's will run"
 
 
-def test_an_estimate_waits_for_a_date():
-    centre = Centre(PLAIN)
-    centre.submit("anne at=3600")
-    assert starts_at(centre, 1)[0] == 3600
-
-
-def test_an_estimate_knows_the_coming_shifts():
-    settings = PLAIN + (
-        'define shift day when=("30 8 * * mon-fri")\nstop queue batch\nend\n'
-        'define shift night when=("0 21 * * mon-fri")\nstart queue batch\nend\n'
-    )
-    centre = Centre(settings, at="2026-03-02T20:00:00+01:00")
-    centre.submit("anne")
-    assert starts_at(centre, 1) == (3600, BY_LIMITS)
-    assert not centre.site.settings.queues["batch"].started
-    centre.until("2026-03-02T21:00:00+01:00")
-    assert centre.state(1) == "running"
-
-
 @pytest.mark.parametrize(
     ("settings", "basis"),
     [
@@ -116,14 +96,6 @@ def test_an_estimate_charges_a_wide_request_for_all_its_pes():
     assert told == {seq: real[seq] for seq in waiting}
 
 
-def test_an_estimate_goes_by_what_the_group_used_lately():
-    centre = Centre(PLAIN, pes=1, length=50)
-    centre.submit("anne wall=10:00")
-    centre.later(seconds=60)
-    centre.submit("anne wall=10:00", "anne wall=10:00")
-    assert starts_at(centre, 3)[0] == 50
-
-
 @pytest.mark.parametrize(
     ("asked", "limit", "seconds"),
     [
@@ -139,24 +111,6 @@ def test_cpu_time_of_a_wide_request_is_no_wall_time(asked, limit, seconds):
     centre = Centre(PLAIN + limit + "\n", pes=4)
     centre.submit(f"anne {asked}", "ben pes=4")
     assert starts_at(centre, 2)[0] == seconds
-
-
-def test_what_wide_requests_of_a_group_used_lately_is_no_wall_time_either():
-    centre = Centre(PLAIN, pes=4, length=50)
-    centre.submit("anne pes=4 wall=10:00")
-    centre.later(seconds=60)
-    centre.submit("anne pes=4 wall=10:00", "anne pes=4")
-    assert starts_at(centre, 3)[0] == 50
-
-
-def test_a_request_in_a_pipe_queue_is_estimated_where_it_will_be_routed():
-    centre = Centre(PLAIN + "create pipe_queue p destination=(batch)\nenable queue p\n", pes=1)
-    centre.submit("anne wall=100")
-    centre.qmgr("disable queue batch")
-    centre.submit("ben queue=p")
-    centre.qmgr("enable queue batch\nstop queue batch\nstart queue p")
-    centre.qmgr("start queue batch")
-    assert starts_at(centre, 2)[0] == 100
 
 
 def test_what_a_later_one_of_the_same_list_was_started_before_is_journaled_with_its_reason():
@@ -188,15 +142,6 @@ def test_while_memory_is_short_nobody_knows_when_it_starts():
     assert basis == f"{centre.why(late).text}; when that will be is not known"
     centre.qmgr("set swap_control off")
     assert centre.state(late) == "running"
-
-
-def test_an_estimate_across_the_change_of_the_clock():
-    settings = PLAIN + 'define shift night when=("30 2 * * *")\nstart queue batch\nend\n'
-    centre = Centre(settings, at="2026-03-28T12:00:00+01:00")
-    centre.qmgr("stop queue batch")
-    centre.submit("anne")
-    at, _ = centre.estimate(1)
-    assert at == moment("2026-03-29T03:00:00+02:00")
 
 
 def _held(centre: Centre, array: Seq, *some: str) -> None:

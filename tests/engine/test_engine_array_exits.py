@@ -45,17 +45,6 @@ def test_an_elected_index_makes_the_rest_of_its_array_young(exits) -> None:  # t
     centre.is_sound()
 
 
-def test_an_array_that_awaits_another_index_by_index_gets_no_older_meanwhile(exits) -> None:  # type: ignore[no-untyped-def]
-    centre = Centre(PLAIN, exits=exits("machine_gun"), pes=3, length=60)
-    centre.qmgr("set queue batch age_from=submitted")
-    _, awaits = centre.submit("anne array=1-2", "anne array=1-2 after=1[]:each")
-    centre.later(seconds=30)
-    centre.submit("anne")
-    assert centre.request(awaits).multiplicity == 0
-    assert centre.request(awaits).date_in_queue == centre.sim.now
-    centre.is_sound()
-
-
 def test_indices_of_one_array_are_no_equal_names(exits) -> None:  # type: ignore[no-untyped-def]
     centre = Centre(PLAIN, exits=exits("dependency"), pes=4, length=60)
     centre.qmgr("set exit dependency queues=batch")
@@ -66,16 +55,6 @@ def test_indices_of_one_array_are_no_equal_names(exits) -> None:  # type: ignore
     assert "waits for the end of 1[" in centre.engine.plan.reasons.own[later].text
     centre.later(minutes=2)
     assert centre.state(later) == "ended"
-
-
-def test_a_second_array_of_the_same_name_waits_for_the_whole_first(exits) -> None:  # type: ignore[no-untyped-def]
-    centre = Centre(PLAIN, exits=exits("dependency"), pes=2, length=60)
-    centre.qmgr("set exit dependency queues=batch")
-    centre.submit("anne array=1-3 name=step", "anne array=1-2 name=step")
-    centre.later(seconds=90)
-    assert [centre.id(seq) for seq in centre.starts()] == ["1[1].sim", "1[2].sim", "1[3].sim"]
-    centre.later(minutes=5)
-    assert [centre.id(seq) for seq in centre.starts()][3:] == ["2[1].sim", "2[2].sim"]
 
 
 def test_jobselect_sees_how_many_are_left_and_is_asked_for_each(exits) -> None:  # type: ignore[no-untyped-def]

@@ -117,13 +117,6 @@ def test_the_limit_of_an_array_can_be_changed_and_taken_back() -> None:
     centre.is_sound()
 
 
-def test_stepped_and_listed_indices_run_in_their_order() -> None:
-    centre = Centre(pes=1, length=60)
-    centre.submit("anne array=20-30:5,1-3,7")
-    centre.later(hours=1)
-    assert [index_of(each) for each in centre.starts()] == [1, 2, 3, 7, 20, 25, 30]
-
-
 def test_other_requests_take_their_turn_between_indices() -> None:
     centre = Centre(pes=1, length=60)
     centre.submit("anne array=1-3")

@@ -1,16 +1,17 @@
-"""Which shift is in force: a pure function of shifts, zone and instant (interfaces.md 7)."""
+"""Shift in force: a pure function of shifts, calendar, zone and instant (interfaces.md 7)."""
 
+import subprocess
+import sys
+from datetime import date
 from zoneinfo import ZoneInfo
 
 import pytest
-from engine.harness import moment
-from examples import examples
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from engine.harness import PLAIN, Centre, moment
 
 from nqspy.engine import calendar, zones
+from nqspy.model import events as ev
 from nqspy.model.errors import BadValue
-from nqspy.model.ids import DAY, HOUR, MINUTE, Instant
+from nqspy.model.ids import HOUR, Instant
 from nqspy.model.shifts import Calendar, Shift
 
 PARIS = "Europe/Paris"
@@ -134,15 +135,8 @@ def test_what_is_no_cron_time_is_refused(text):
     ],
 )
 def test_two_shifts_never_fire_in_the_same_minute(one, two, meet):
-    found = calendar.collisions((Shift("a", (one,)), Shift("b", (two,))))
-    assert (found is not None) == meet
-    if found:
-        assert found.startswith("shifts a and b both fire at ")
-        assert found.endswith("; one of them must fire at another minute")
-
-
-def test_one_shift_may_have_times_that_fall_together():
-    assert calendar.collisions((Shift("a", ("0 9 1 * *", "0 9 * * mon")),)) is None
+    assert (calendar.collisions((Shift("a", (one,)), Shift("b", (two,)))) is not None) == meet
+    assert calendar.collisions((Shift("a", (one, two)),)) is None, "one shift may have both"
 
 
 @pytest.mark.parametrize("text", ["6", "24:00", "06:60", "x:y", "-1:00", "\u0666:00"])
@@ -163,29 +157,95 @@ def test_a_zone_that_does_not_exist_is_refused():
     assert zones.zone_of(PARIS) == ZoneInfo(PARIS)
 
 
-CRONS = st.builds(
-    "{} {} * * {}".format,
-    st.sampled_from(("0", "15", "30", "*/20", "59")),
-    st.sampled_from(("0", "1", "2", "3", "21", "*", "*/6")),
-    st.sampled_from(("*", "mon-fri", "sun", "6")),
-)
+# ---------------------------------------------------------------- days that count as Sundays
+
+FRANCE = Calendar(holidays="FR")
 
 
-@settings(max_examples=examples(60))
-@given(
-    st.lists(CRONS, min_size=1, max_size=3, unique=True),
-    st.sampled_from(("2026-03-29T00:00:00+01:00", "2026-10-25T00:00:00+02:00", "2026-06-01T00:00:00+02:00")),
-    st.integers(-30 * 60, 30 * 60),
-)
-def test_what_is_in_force_is_the_last_of_what_came(crons, day, minutes):
-    """Looking back and looking ahead agree at every instant, changes of the clock included."""
-    shifts = [Shift(f"s{n}", (cron,)) for n, cron in enumerate(crons)]
-    now = Instant(moment(day) + minutes * MINUTE)
-    before = calendar.coming(shifts, DAYS, PARIS, Instant(now - 15 * DAY), now)
-    latest = calendar.in_force(shifts, DAYS, PARIS, now)
-    assert latest is not None
-    assert latest.at == before[-1].at
-    after = calendar.next_firing(shifts, DAYS, PARIS, now)
-    assert after is not None
-    assert after.at > now
-    assert not calendar.coming(shifts, DAYS, PARIS, now, Instant(after.at - 1))
+def on_wall(days: Calendar, since: str, until: str, shifts=CEA) -> list[str]:
+    found = calendar.coming(shifts, days, PARIS, moment(since), moment(until))
+    return [f"{zones.local(f.at, PARIS):%a %d %H:%M} {f.shift}" for f in found]
+
+
+def test_on_a_holiday_nothing_of_the_week_fires_and_the_night_goes_on():
+    # The 14th of July 2026 is a Tuesday.
+    found = on_wall(FRANCE, "2026-07-13T12:00:00+02:00", "2026-07-15T09:00:00+02:00")
+    assert found == ["Mon 13 17:00 evening", "Mon 13 21:00 night", "Wed 15 06:00 report", "Wed 15 08:30 day"]
+    assert calendar.in_force(CEA, FRANCE, PARIS, moment("2026-07-14T12:00:00+02:00")).shift == "night"
+    assert calendar.in_force(CEA, Calendar(), PARIS, moment("2026-07-14T12:00:00+02:00")).shift == "day"
+
+
+def test_extra_days_and_days_that_are_worked():
+    days = Calendar("FR", ("2026-12-24", "2026-12-31"), ("2026-11-11",))
+    assert calendar.special_days(days, 2026)[date(2026, 12, 24)] == "extra day"
+    assert date(2026, 11, 11) not in calendar.special_days(days, 2026)
+    assert calendar.special_days(days, 2026)[date(2026, 12, 25)] == "Christmas Day"
+    assert on_wall(days, "2026-11-11T00:00:00+01:00", "2026-11-11T07:00:00+01:00") == ["Wed 11 06:00 report"]
+    assert on_wall(days, "2026-12-24T00:00:00+01:00", "2026-12-26T00:00:00+01:00") == []
+    assert calendar.special_days(Calendar(), 2026) == {}
+
+
+def test_a_part_of_a_country_has_its_own():
+    bavaria = calendar.special_days(Calendar("DE-BY"), 2026)
+    assert date(2026, 1, 6) in bavaria
+    assert date(2026, 1, 6) not in calendar.special_days(Calendar("DE"), 2026)
+
+
+def test_the_coming_holidays_have_names():
+    found = calendar.holidays_between(
+        FRANCE, PARIS, moment("2026-12-20T00:00:00+01:00"), moment("2027-01-02T00:00:00+01:00")
+    )
+    assert found == [(date(2026, 12, 25), "Christmas Day"), (date(2027, 1, 1), "New Year's Day")]
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+# ---------------------------------------------------------------- on a running site
+
+SHIFTS = """
+define shift day when=("30 8 * * mon-fri")
+  set run_limit=1 batch
+end
+define shift night when=("0 21 * * mon-fri")
+  set run_limit=5 batch
+end
+"""
+
+
+def test_the_calendar_of_a_running_site_is_looked_at_anew():
+    place = Centre(PLAIN + SHIFTS, at="2026-07-14T12:00:00+02:00")
+    assert place.site.shift.current == "day"
+    place.qmgr("set calendar holidays=FR")
+    assert place.site.shift.current == "day", "its firing has counted"
+    place.until("2026-07-14T22:00:00+02:00")
+    assert place.site.shift.current == "day"
+    place.until("2026-07-16T00:00:00+02:00")
+    assert [e.shift for e in place.events(ev.ShiftChanged)] == ["day", "day", "night"]
+    assert place.events(ev.ShiftChanged)[1].fired == moment("2026-07-15T08:30:00+02:00")
+
+
+def test_who_makes_today_a_holiday_has_the_right_shift_at_once_by_automatic():
+    place = Centre(PLAIN + SHIFTS, at="2026-07-14T12:00:00+02:00")
+    place.qmgr("set calendar extra=(2026-07-14)\nset shift automatic")
+    assert place.site.shift.current == "night"
+    place.until("2026-07-15T08:30:00+02:00")
+    assert place.site.shift.current == "day"
+    place.is_sound()
+
+
+def test_dates_are_added_and_taken_out_and_stay_over_a_restart():
+    place = Centre(PLAIN + SHIFTS, at="2026-12-23T22:00:00+01:00")
+    place.qmgr("set calendar extra=(2026-12-24, 2026-12-31)\nadd calendar extra=(2026-12-28)")
+    place.qmgr("remove calendar extra=(2026-12-31)")
+    assert place.site.settings.calendar.extra == ("2026-12-24", "2026-12-28")
+    place.sim.restart()
+    assert place.site.settings.calendar.extra == ("2026-12-24", "2026-12-28")
+    place.until("2026-12-24T23:00:00+01:00")
+    assert place.site.shift.current == "night"
+    place.is_sound()
+
+
+def test_starting_up_without_holidays_does_not_load_them():
+    code = "import sys, nqspy.daemon.main; assert not {'holidays', 'dateutil'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -50,16 +50,6 @@ def end_of(start: str) -> Instant:
 
 
 @BOTH
-def test_each_switch_comes_once(start, expected):
-    place = site(start)
-    place.sim.run(end_of(start))
-    assert switches(place) == expected
-    fired = [e.fired for e in place.events(ev.ShiftChanged)][1:]
-    assert fired == [r.at for r in place.journal.events() if isinstance(r.event, ev.ShiftChanged)][1:]
-    place.is_sound()
-
-
-@BOTH
 def test_with_a_restart_in_each_shift_and_around_each_change_of_the_clock(start, expected):
     place, end = site(start), end_of(start)
     settings = place.site.settings

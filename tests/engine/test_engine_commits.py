@@ -35,28 +35,6 @@ def test_a_group_is_one_commit_and_every_reply_comes_after_it():
     assert outcome.again, "a pass is due, and replies did not wait for it"
 
 
-def test_the_next_command_of_a_group_sees_what_the_one_before_did():
-    centre = Centre(PLAIN + "stop queue batch\n")
-    one, two = object(), object()
-    three = object()
-    delete = cm.Delete(("1",))
-    inputs = [asked(submit("anne", centre), ANNE, one), asked(delete, ANNE, two), asked(delete, ANNE, three)]
-    outcome = centre.engine.feed(inputs, centre.sim.now)
-    first, second = replies_to((two, three), outcome.replies)
-    assert first.value["done"] == ["1.sim"]
-    assert second.value["failed"][0]["text"] == "Job has finished 1.sim"
-
-
-def test_a_refused_command_of_a_group_does_not_trouble_the_others():
-    centre = Centre()
-    bad, good = object(), object()
-    inputs = [asked(cm.SwitchShift("none"), BEN, bad), asked(submit("anne", centre), ANNE, good)]
-    outcome = centre.engine.feed(inputs, centre.sim.now)
-    refused, done = replies_to((bad, good), outcome.replies)
-    assert refused.refusal.code == "not_permitted"
-    assert done.value["ids"] == ["1.sim"]
-
-
 def test_what_nobody_waits_for_is_committed_with_what_comes_next_or_by_flush():
     centre = Centre()
     centre.engine.executor = type("Executor", (), {"do": lambda *a: None})()
@@ -84,15 +62,6 @@ def test_what_the_driver_notes_is_committed_and_logged():
     assert centre.sim.log == ["not applied"]
 
 
-def test_an_idle_engine_commits_nothing_and_asks_for_nothing():
-    centre = Centre()
-    n = centre.engine.commits
-    for _ in range(5):
-        outcome = centre.engine.feed((), centre.sim.now)
-    assert (outcome.again, outcome.pending, outcome.wake_at, outcome.replies) == (False, False, None, [])
-    assert centre.engine.commits == n
-
-
 # ---------------------------------------------------------------- a commit that fails
 
 
@@ -111,30 +80,6 @@ def test_a_failed_commit_refuses_everybody_who_waits_and_nothing_has_happened():
     assert observable(centre.site) == before
     later = centre.engine.feed(inputs, centre.sim.now)
     assert [r.value["ids"][0] for r in replies_to(handles, later.replies)] == ["2.sim", "3.sim", "4.sim"]
-    centre.is_sound()
-
-
-def test_nothing_is_started_whose_start_is_not_committed():
-    centre = Centre()
-    Failpoint(centre.journal, 2)
-    centre.submit("anne")
-    assert centre.state(1) == "queued"
-    assert centre.sim.executor.begun == []
-    centre.later(seconds=2)
-    assert centre.sim.executor.begun == [(1, 1)], "it is tried again by itself"
-    centre.is_sound()
-
-
-@pytest.mark.parametrize("fails", [(1,), (1, 2, 3)])
-def test_sightings_survive_a_commit_that_fails(fails):
-    centre = Centre(length=60)
-    centre.submit("anne")
-    Failpoint(centre.journal, *fails)
-    centre.later(seconds=60)
-    assert centre.state(1) == "running"
-    centre.later(seconds=2 * len(fails))
-    assert centre.state(1) == "ended"
-    assert centre.end_of(1).used.wall == 60_000
     centre.is_sound()
 
 

@@ -94,34 +94,6 @@ def test_one_consumable_is_altered_and_the_others_stay(lab):
 # ---------------------------------------------------------------- settings
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("create consumable x", "give its units as a list or auto, or their count"),
-        ("create consumable x count=2 units=(a)", "one of the two"),
-        ("set consumable gpu count=2", "one of the two (units=() or count=none deletes the former)"),
-        ("set consumable nope offline=(1)", "there is no consumable nope; there are gpu, matlab"),
-        ("create consumable x units=(a/b)", "'a/b' is no name for a unit"),
-        ("create consumable x count=1 env=LD_PRELOAD", "a variable with a meaning of its own"),
-        ("create consumable x units=(noexec) env=SHELLOPTS", "a variable with a meaning of its own"),
-        ("create consumable x count=1 env=NCPUS", "a variable with a meaning of its own"),
-        ("create consumable x count=1 env=x-y", "is no variable"),
-        ("create consumable mem count=1", "qsub reads -l mem="),
-        ("create consumable waltime count=1", "as walltime= with a typing error"),
-        ("create consumable x count=2 offline=(2)", "consumable x has no unit 2; its units: 0, 1"),
-        ("set consumable gpu offline=(7)", "consumable gpu has no unit 7; its units: 0, 1, 2, 3"),
-        ("set queue batch consumable_limit=(fpga=1)", "names fpga, which is no consumable"),
-        ("set global consumable_user_limit=(fpga=1)", "names fpga, which is no consumable"),
-        ("create probe p command=true units=fpga", "there is no consumable fpga"),
-        ("create probe p file=/x units=gpu", "units=gpu is for a command"),
-    ],
-)
-def test_what_makes_no_sense_is_refused_in_a_line(lab, line, said):
-    refusal = lab.refused(lab.command(line))
-    assert said in str(refusal)
-    assert "\n" not in str(refusal)
-
-
 def test_nothing_is_taken_from_whoever_holds_it_or_asks_for_it(lab):
     (a,) = lab.submit("anne gpu=2")
     (b,) = lab.submit("ben matlab=1 held")
@@ -176,22 +148,6 @@ def test_who_holds_which_is_the_same_after_a_restart_also_whose_turn_it_is(tmp_p
         centre.is_sound()
 
 
-def test_each_index_of_an_array_holds_units_of_its_own():
-    centre = Centre(LAB, pes=8, length=600)
-    centre.submit("anne gpu=2 array=1-5")
-    held = [units(centre, seq)["gpu"] for seq in sorted(centre.site.started)]
-    assert held == [["0", "1"], ["2", "3"]]
-    centre.sim.restart()
-    centre.later(seconds=601)
-    assert [units(centre, seq)["gpu"] for seq in sorted(centre.site.started)] == held
-    centre.is_sound()
-    centre.later(hours=1)
-    assert centre.site.units == {}
-    assert len(centre.events(ev.Ended)) >= 5
-    with pytest.raises(Refusal, match="5 gpu are more"):
-        centre.submit("anne gpu=5 array=1-2")
-
-
 def test_a_broken_unit_is_given_to_nobody_until_it_is_well(lab):
     lab.qmgr("create probe check units=gpu command=nvidia-smi running=requeue")
     (a,) = lab.submit("anne gpu=1")
@@ -227,14 +183,6 @@ def test_a_forged_plan_gives_no_unit_twice_none_that_is_offline_and_not_another_
         assert centre.state(b) == "queued", units_given
     plan(centre, Start(b, 1, (5,), True, (("gpu", ("2",)),)))
     assert (units(centre, a), units(centre, b)) == ({"gpu": ["0", "1"]}, {"gpu": ["2"]})
-
-
-def test_an_estimate_waits_for_units(lab):
-    (a,) = lab.submit("anne gpu=3 wall=1:00:00")
-    (b,) = lab.submit("ben gpu=2 wall=1:00:00")
-    start, _ = lab.estimate(b)
-    assert start is not None
-    assert start >= lab.request(a).started + 600_000
 
 
 def test_devices_that_are_found_later_are_units_then(lab):

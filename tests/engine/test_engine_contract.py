@@ -35,28 +35,12 @@ def test_it_is_ended_where_its_hole_ends_and_the_promise_behind_it_is_kept(centr
     centre.is_sound()
 
 
-def test_who_ends_in_its_hole_ends_by_itself():
-    centre = Centre(FILLING, pes=4, lengths=lambda r: Run(wall=60_000 if r.owner == "cleo" else 3_600_000))
-    centre.submit("anne pes=3 wall=10:00", "ben pes=4 wall=20:00", "cleo wall=60:00 contract")
-    centre.later(minutes=2)
-    assert ends(centre)[3] == ("exit", 1)
-
-
 def test_suspended_it_is_ended_there_too(centre):
     (filling,) = centre.submit("cleo wall=60:00 contract")
     centre.later(minutes=3)
     centre.ask(cm.SuspendRequests((str(filling),)))
     centre.later(minutes=8)
     assert ends(centre)[filling] == ("contract", 10)
-    centre.is_sound()
-
-
-def test_index_after_index_of_an_array_fills_holes(centre):
-    (array,) = centre.submit("cleo wall=60:00 contract array=1-3")
-    centre.later(minutes=11)
-    assert [reason for reason, _ in ends(centre).values()].count("contract") == 1
-    assert centre.request(2).started is not None
-    assert centre.request(array).array.left == ((2, 3, 1),)
     centre.is_sound()
 
 
@@ -68,9 +52,3 @@ def test_a_contract_may_be_given_and_taken_back_while_it_waits(centre):
     (other,) = centre.submit("dora pes=2 wall=60:00 contract")
     centre.qmgr(f"modify request {other} contract=off")
     assert not centre.request(other).spec.contract
-
-
-def test_a_restart_goes_on_with_the_hole(centre):
-    (filling,) = centre.submit("cleo wall=60:00 contract")
-    until = centre.request(filling).run.until
-    assert centre.journal.load().requests[filling].run.until == until

@@ -3,14 +3,13 @@
 import pytest
 from engine.harness import Centre, Failpoint, asked, submit
 
-from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import observations as ob
 from nqspy.model.actions import Kill, SetAside
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import member
-from nqspy.model.requests import Ending, Request, Used
+from nqspy.model.requests import Used
 from nqspy.ports import CommitFailed
 from nqspy.store.journal import SqliteJournal
 from nqspy.store.memory import MemoryJournal
@@ -212,18 +211,3 @@ def test_a_machine_that_changed_is_noted_once():
     centre.sim.restart()
     assert found(centre) == 2
     assert centre.site.pes() == 4
-
-
-def test_what_requests_used_is_the_same_after_replay_on_both_journals(tmp_path):
-    def lengths(request: Request) -> Run:
-        return Run(wall=60_000 + request.seq * 1000, cpu=30_000, memory=request.seq)
-
-    memory = Centre(lengths=lengths)
-    with SqliteJournal.open(tmp_path / "nqs.db") as journal:
-        disk = Centre(lengths=lengths, journal=journal)
-        for centre in (memory, disk):
-            centre.submit(*("anne", "ben") * 5)
-            centre.later(hours=1)
-            centre.is_sound()
-        assert memory.events() == disk.events()
-        assert Ending("exit", 0).status == disk.end_of(3).exit_status

@@ -2,7 +2,7 @@
 the others, of the daemon and of its commits."""
 
 import pytest
-from engine.harness import ANNE, BEN, MAX, OLGA, Centre, item
+from engine.harness import ANNE, BEN, OLGA, Centre, item
 
 from nqspy.engine.explain import chain, reason_of
 from nqspy.engine.virtual.attempts import Run
@@ -110,15 +110,6 @@ def test_start_is_met_when_the_hands_have_begun_it_not_before():
     assert site.starts() == [1, 2, 3], "it runs already"
     begun = [type(event) for event in site.events(ev.Started, ev.DependencyMet)]
     assert begun[0] is ev.Started
-
-
-def test_the_date_in_queue_is_that_of_the_submission_where_the_queue_says_so():
-    site = centre()
-    site.qmgr("set queue batch age_from=submitted")
-    site.submit("anne", "ben after=1")
-    before = site.request(2).date_in_queue
-    site.later(minutes=11)
-    assert site.request(2).date_in_queue == before
 
 
 def test_a_chain_of_three_runs_one_after_the_other_and_can_be_walked():
@@ -252,14 +243,6 @@ def test_hold_keeps_it_tells_its_owner_and_an_operator_may_let_it_run():
     site.is_sound()
 
 
-def test_one_mail_goes_to_each_owner_however_many_requests_are_held():
-    site = centre()
-    site.submit("anne name=bad3", *(f"ben name=j{n} after=1" for n in range(30)), "olga after=1")
-    site.later(minutes=11)
-    assert [notice.to for notice in site.sim.notices] == ["ben", "olga"]
-    assert "and 10 more" in site.sim.notices[0].text
-
-
 def test_delete_deletes_the_whole_chain_behind_it():
     site = centre().qmgr("set dependency_failed delete")
     site.submit(
@@ -298,15 +281,6 @@ def test_a_long_chain_is_deleted_in_one_go():
     assert not site.site.dependants
 
 
-def test_run_lets_it_run_all_the_same():
-    site = centre().qmgr("set dependency_failed run")
-    site.submit("anne name=bad3", "ben after=1", "ben after=1:ok,2:ok")
-    site.later(minutes=11)
-    assert site.starts() == [1, 2]
-    site.later(minutes=11)
-    assert site.starts() == [1, 2, 3]
-
-
 @pytest.mark.parametrize(("policy", "state"), [("hold", "held"), ("delete", "ended"), ("run", "running")])
 def test_the_policy_holds_for_what_had_failed_before_the_submission_too(policy, state):
     site = centre().qmgr(f"set dependency_failed {policy}")
@@ -315,28 +289,6 @@ def test_the_policy_holds_for_what_had_failed_before_the_submission_too(policy, 
     answer = site.hand_in("ben after=1,1:fail", by=BEN, key="k")
     assert answer["ids"] == [site.id(2)]
     assert site.state(2) == state
-    site.is_sound()
-
-
-def test_who_deletes_both_at_once_deletes_each_once():
-    site = centre().qmgr("set dependency_failed delete")
-    site.submit("anne held", "anne after=1", "anne held", "anne after=3")
-    assert site.ask(cm.Delete(("1", "2")), ANNE)["failed"] == []
-    site.ask(cm.PurgeQueue("batch"), MAX)
-    deleted = [event.seq for event in site.events(ev.Deleted)]
-    assert sorted(deleted) == [1, 2, 3, 4]
-
-
-def test_a_lost_prerequisite_that_runs_again_is_waited_for():
-    site = centre()
-    site.submit("anne", "ben after=1", "ben after=1:start")
-    site.sim.executor.fail()
-    site.sim.restart()
-    site.sim.run(site.sim.now)
-    assert site.state(2) == "held"
-    site.later(minutes=11)
-    assert site.starts().count(1) == 2
-    assert 2 in site.starts()
     site.is_sound()
 
 

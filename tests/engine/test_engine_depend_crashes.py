@@ -1,7 +1,7 @@
 """Requests that wait for others, whatever becomes of the daemon, of its commits and of any graph of them."""
 
 import pytest
-from engine.harness import Centre, Failpoint, observable
+from engine.harness import Centre, Failpoint
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -135,11 +135,3 @@ def words_of(event):
         return {"any", "fail"}
     well = event.end_reason == "exit" and event.exit_status == 0
     return {"any", "ok" if well else "fail"}
-
-
-def test_the_journal_gives_the_same_site_again_at_every_step():
-    site = centre()
-    story(site)
-    for _ in range(12):
-        site.later(minutes=3)
-        assert observable(site.journal.load()) == observable(site.site)

@@ -40,50 +40,6 @@ def test_a_new_domain_takes_pes_from_application_and_gives_them_back(centre):
     centre.is_sound()
 
 
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [
-        ("create domain more pes=7-9", "domain more: there is no PE 8; the machine has 8, numbered from 0"),
-        ("create domain more pes=3-4", "PE 4 is in domain wide and in domain more"),
-        ("create domain more", "domain more needs PEs: pes=16-255"),
-        ("create domain more pes=4-x", "'4-x' names no PEs; write them like 16-255 or (0-3, 8)"),
-        ("create domain more pes=3-1", "'3-1' names no PEs: from a lower to a higher number"),
-        ("create domain wide pes=0", "domain wide exists already"),
-        ("create domain application pes=0", "domain application is always there"),
-        ("set domain application pes=0-3", "domain application is always there"),
-        ("set domain * pes=0-3", "domain application is always there"),
-        ("set machine pes=6", "domain wide has PE 7, but the machine has 6 PEs; set its pes first"),
-        ("delete domain application", "domain application is always there"),
-        ("delete domain wide", "queue day names domain wide; give it another first: set queue domain="),
-        ("set domain nowhere depth=2", "there is no domain nowhere; there are application, wide"),
-        ("set domain wide smallest=5 largest=3", "domain wide: smallest=5 is above largest=3"),
-        ("set domain application takes=jobs", "'jobs' is not known here; expected all, batch, interactive"),
-        ("set domain wide depth=0", "depth is from 1 to 64, not 0"),
-        ("set domain wide features=(health, route)", "route is always on; list the others only"),
-        ("set domain wide features=select", "select is always on; list the others only"),
-        (
-            "set domain wide features=(health, sw, x)",
-            "'x' is not known here; expected health, shift_end, swap",
-        ),
-        ("set domain wide features=(health", "expected"),
-        ("create domain Application pes=0", "domain application is always there"),
-        ("create pipe_queue in destination=(day) domain=wide", "a pipe queue has no PEs and so no domain"),
-        ("set queue batch domain=nowhere", "there is no domain nowhere; domains: application, wide"),
-        ("create domain 1st pes=0", "'1st' is no name for a domain"),
-    ],
-)
-def test_what_makes_no_sense_is_refused_with_what_would(centre, command, said):
-    with pytest.raises(NqspyError) as refusal:
-        centre.qmgr(command)
-    assert said in str(refusal.value)
-
-
-@pytest.mark.parametrize("word", ["contiguos", "random"])
-def test_a_placement_is_one_of_three(centre, word):
-    with pytest.raises(NqspyError, match="contiguous"):
-        centre.qmgr(f"set domain wide placement={word}")
-
-
 def test_only_idle_pes_change_their_domain(centre):
     (seq,) = centre.submit("anne pes=2")
     assert centre.request(seq).pes == (0, 1)
@@ -176,32 +132,6 @@ def test_without_a_domain_nothing_is_said_or_kept_of_them():
     ]  # fmt: skip
 
 
-def test_a_crowd_in_two_domains_keeps_every_link(centre):
-    for n in range(12):
-        centre.submit(f"anne pes={n % 4 + 1} queue={'day' if n % 3 else 'batch'}")
-        centre.later(minutes=n % 5)
-        check_site(centre.site)
-    centre.later(hours=3)
-    assert not centre.site.requests
-    starts = centre.events(ev.Starting)
-    assert len(starts) == 12
-    assert all(set(each.pes) <= set(range(4)) or set(each.pes) <= set(range(4, 8)) for each in starts)
-    centre.is_sound()
-
-
-def test_who_may_make_domains_is_a_manager(centre):
-    refusal = centre.refused(centre.command("create domain more pes=0"), caller_of("ben"))
-    assert "create domain more" in str(refusal)
-
-
-@pytest.mark.parametrize("pes", [[0], [None], [[1]], [{}], [0.5], ["x"], {"a": 1}, 7])
-def test_pes_that_are_no_ranges_are_refused_and_break_nothing(centre, pes):
-    change = ev.Change("create", "domain/zz", {"pes": pes})
-    refusal = centre.refused(cm.Configure((change,), check_only=True))
-    assert "internal" not in str(refusal)
-    centre.is_sound()
-
-
 def test_the_machine_keeps_the_pes_of_its_domains_and_of_those_that_shifts_set(centre):
     centre.qmgr('define shift late when=("0 23 * * *")\n  set domain wide pes=5-7\nend')
     centre.qmgr("set domain wide pes=4-5")
@@ -265,20 +195,6 @@ def test_one_that_comes_back_gets_no_pe_that_another_domain_has_now(centre, park
     centre.qmgr("switch shift back")
     assert set(centre.request(parked).pes) == {3, 4, 6, 7}
     centre.is_sound()
-
-
-def test_a_domain_that_is_not_there_is_named_before_the_requests_that_run(centre):
-    centre.submit("anne")
-    with pytest.raises(NqspyError, match="there is no domain nowhere; domains: application, wide"):
-        centre.qmgr("set queue batch domain=nowhere")
-
-
-@pytest.mark.parametrize("path", ["queue/all", "queue/All", "domain/all"])
-def test_no_queue_and_no_domain_is_called_all(centre, path):
-    refusal = centre.refused(
-        cm.Configure((ev.Change("create", path, {"pes": ["0"]} if "dom" in path else {}),))
-    )
-    assert "a word of the language" in str(refusal)
 
 
 def test_how_many_pes_are_free_for_one_that_an_operator_lets_go_on_is_told(centre, parked):
@@ -387,16 +303,4 @@ def test_the_features_of_a_domain_are_shown_written_and_read_again(centre, typed
     assert (f"  features={shown}" in domains.text(centre.site, ("wide",)).splitlines()) == (kept is not None)
     again = Centre(print_settings(centre.site.settings), pes=8)
     assert again.site.domain("wide").features == kept
-    centre.is_sound()
-
-
-def test_requests_of_a_domain_without_shift_end_run_on_when_a_shift_stops_their_queue(centre):
-    stop = 'define shift stop when=("0 10 * * *") spill=suspend\nstop queue batch\nstop queue day\nend'
-    centre.qmgr(f"set domain wide features=(health, swap)\n{stop}")
-    centre.later(hours=24)
-    centre.qmgr("start queue batch\nstart queue day")
-    centre.until("2026-03-04T09:55:00+01:00")
-    first, second = centre.submit("anne queue=batch wall=3:00:00", "anne queue=day wall=3:00:00")
-    centre.until("2026-03-04T10:01:00+01:00")
-    assert (centre.state(first), centre.state(second)) == ("suspended", "running")
     centre.is_sound()

@@ -55,15 +55,6 @@ def test_a_diamond_runs_from_the_top_to_the_bottom():
     site.is_sound()
 
 
-def test_what_is_awaited_of_earlier_requests_and_of_the_list_add_up():
-    site = centre()
-    site.submit("ben name=bad3")
-    graph(site, ("anne", ()), ("anne after=1:fail", ((0, "ok"),)))
-    assert site.request(3).unmet == (Dependency(1, "fail"), Dependency(2, "ok"))
-    site.later(minutes=11)
-    assert site.starts() == [1, 2, 3]
-
-
 @pytest.mark.parametrize("after", [((1, "ok"),), ((2, "ok"),), ((-1, "ok"),), ((7, "any"),)])
 def test_nobody_waits_for_himself_or_for_a_later_one_and_then_nothing_is_accepted(after):
     site = centre()
@@ -210,13 +201,6 @@ def test_what_waits_is_deleted_too_and_nobody_is_told_that_anything_failed():
     assert not site.sim.notices
     assert not site.events(ev.DependencyFailed, ev.DependencyMet)
     site.is_sound()
-
-
-def test_without_it_they_are_judged_by_the_deletion():
-    site = centre().qmgr("stop queue batch")
-    site.submit("anne", "anne after=1", "anne after=1:fail")
-    site.ask(cm.Delete(("1",)), ANNE)
-    assert [site.state(seq) for seq in (2, 3)] == ["held", "queued"]
 
 
 def test_of_a_running_one_the_waiting_go_at_once():

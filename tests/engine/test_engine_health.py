@@ -4,15 +4,11 @@ import pytest
 from engine.harness import ANNE, PLAIN, Centre, Failpoint, item, moment
 from engine.test_engine_late_plans import Late
 
-from nqspy.core import health
-from nqspy.core.resource_health import PROBES
 from nqspy.engine.explain import reasons_of
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import observations as ob
 from nqspy.model.errors import Refusal
-from nqspy.model.ids import Instant
-from nqspy.qmgr.parser import ParseError
 from nqspy.store.journal import SqliteJournal
 
 NIGHT = (
@@ -49,23 +45,6 @@ def reason(centre, seq):
 
 
 # ---------------------------------------------------------------- the night
-
-
-def test_held_what_runs_goes_on_and_what_waits_starts_by_itself_at_one_oclock():
-    centre = night("hold", pes=2, length=3600)
-    centre.submit("anne queue=night", "anne queue=night", "anne queue=night")
-    centre.until("2026-03-03T00:30:00+01:00")
-    assert [centre.state(seq) for seq in (1, 2, 3)] == ["ended", "ended", "queued"]
-    why = reason(centre, 3)
-    assert (why.code.value, why.who) == ("RESOURCE", "probe nfs")
-    assert why.text == (
-        "resource nfs is broken (since 23:00:12): stale file handle; it starts when probe nfs is well again"
-    )
-    centre.until("2026-03-03T00:59:59+01:00")
-    assert centre.state(3) == "queued"
-    centre.until("2026-03-03T01:00:00+01:00")
-    assert centre.state(3) == "running"
-    centre.is_sound()
 
 
 def test_suspended_what_runs_gives_its_pes_away_and_goes_on_at_one_oclock():
@@ -122,27 +101,6 @@ def test_the_first_result_is_known_and_nobody_is_told_of_a_good_one():
     assert not centre.sim.notices
 
 
-def test_a_resource_that_breaks_is_known_after_so_many_tries_and_a_short_failure_is_not():
-    centre = Centre(NIGHT.format("suspend"), at="2026-03-02T22:00:00+01:00", length=7200)
-    [one] = centre.submit("anne queue=night")
-    gone, back = moment("2026-03-02T23:00:00+01:00"), moment("2026-03-03T01:00:00+01:00")
-    blink = moment("2026-03-02T22:30:00+01:00")
-    probe, count = PROBES.all(centre.site.settings)["nfs"], health.Count()
-    for at in range(centre.sim.now, back + 600_000, probe.every):
-        well = not gone <= at < back and not blink <= at < blink + 120_000
-        if (changed := count.tell(probe, well)) is not None:
-            centre.sim.see(Instant(at), ob.ObservedResource("nfs", changed, "" if well else "it is broken"))
-    centre.until("2026-03-02T23:01:59+01:00")
-    assert centre.state(one) == "running"
-    centre.until("2026-03-02T23:02:00+01:00")
-    assert centre.state(one) == "suspended", "the third failed try"
-    centre.until("2026-03-03T01:00:59+01:00")
-    assert centre.state(one) == "suspended"
-    centre.until("2026-03-03T01:01:00+01:00")
-    assert centre.state(one) == "running", "the second good try"
-    assert [event.state for event in centre.events(ev.ResourceChanged)] == ["ok", "broken", "ok"]
-
-
 # ---------------------------------------------------------------- what else happens
 
 
@@ -195,24 +153,6 @@ def test_older_news_that_could_not_be_committed_are_not_believed_after_newer_one
     centre.is_sound()
 
 
-def test_the_queue_needs_it_no_more_and_all_goes_on_at_once():
-    centre = night("suspend", length=7200)
-    centre.submit("anne queue=night", "ben queue=night", "anne queue=night")
-    centre.until("2026-03-02T23:10:00+01:00")
-    assert [centre.state(seq) for seq in (1, 2, 3)] == ["suspended", "suspended", "queued"]
-    centre.qmgr("remove needs = (nfs) night")
-    assert [centre.state(seq) for seq in (1, 2, 3)] == ["running", "running", "queued"]
-    assert centre.engine.plan.reason(3, "night").code.value == "NO_PES"
-
-
-def test_the_probe_says_hold_from_now_on_and_what_is_parked_goes_on():
-    centre = night("suspend", length=7200)
-    centre.submit("anne queue=night")
-    centre.until("2026-03-02T23:10:00+01:00")
-    centre.qmgr("set probe nfs running=hold")
-    assert centre.state(1) == "running"
-
-
 def test_a_probe_is_deleted_only_where_nobody_needs_it_and_takes_its_state_along():
     centre = night("suspend", length=7200)
     centre.submit("anne queue=night", "ben needs=licence")
@@ -263,41 +203,6 @@ def test_an_unknown_probe_is_refused_with_those_there_are():
     assert "there is no probe tape" in answer["failed"][0]["text"]
 
 
-@pytest.mark.parametrize(
-    ("command", "says"),
-    [
-        ("create probe x", "exactly one of command, tcp, http and file; it has none"),
-        ("create probe x tcp=a:1 file=/x", "not tcp and file"),
-        ("set probe nfs file=/x", "not command and file"),
-        ("create probe x tcp=nowhere", "no address"),
-        ("create probe x tcp=a:99999", "no address"),
-        ("create probe x http=ftp://a/", "no URL"),
-        ("create probe x file=relative", "no absolute path"),
-        ('create probe x command="  "', "cannot be empty"),
-        ("create probe x file=/x every=10ms", "at least 0.1s, not 0.01s"),
-        (
-            "set queue night needs=(nfs, tape)",
-            "queue night needs probe tape, which does not exist; probes: nfs",
-        ),
-        ("create pipe_queue p needs=(nfs)", "a pipe queue runs nothing"),
-    ],
-)
-def test_probes_and_needs_that_make_no_sense_are_refused(command, says):
-    centre = Centre(NIGHT.format("hold"))
-    try:
-        said = str(centre.refused(centre.command(command)))
-    except ParseError as error:
-        said = str(error)
-    assert says in said
-
-
-def test_a_probe_changes_what_it_tries_in_one_command():
-    centre = Centre(NIGHT.format("hold"))
-    centre.qmgr("set probe nfs command=none file=/nfs/alive fails=1")
-    assert PROBES.all(centre.site.settings)["nfs"].file == "/nfs/alive"
-    centre.is_sound()
-
-
 # ---------------------------------------------------------------- late plans
 
 
@@ -336,15 +241,6 @@ def test_what_is_parked_stays_so_when_it_breaks_again_before_the_plan_arrives():
     centre.answer()
     assert centre.state(1) == "suspended"
     assert not centre.events(ev.Resumed)
-
-
-def test_an_estimate_sees_no_start_while_it_is_broken():
-    centre = Centre(NIGHT.format("hold"))
-    broken(centre)
-    centre.submit("anne queue=night")
-    start, basis = centre.estimate(1)
-    assert start is None
-    assert basis.startswith("resource nfs is broken: gone; ")
 
 
 def test_a_dry_run_names_the_broken_resource_for_there_is_no_reason_to_look_at():

@@ -4,7 +4,6 @@ import pytest
 from engine.harness import PLAIN, Centre
 
 from nqspy.model import commands as cm
-from nqspy.model.errors import Refusal
 from nqspy.model.events import Change
 from nqspy.model.queues import Queue, is_heeded, without_effect
 from nqspy.model.tree import declared
@@ -12,22 +11,6 @@ from nqspy.qmgr import show
 from nqspy.qmgr.printer import print_settings
 
 PIPE = f"{PLAIN}create pipe_queue pp destination=(batch)\n"
-REFUSED = [
-    "set queue pp user_limit=2", "set queue pp run_limit=2", "set queue pp memory_limit=1gb",
-    "set queue pp consumable_user_limit=(gpu=1)", "set queue pp order=fcfs", "set queue pp backfill=none",
-    "set per_request cpu_limit=100 pp", "set per_process memory_limit=1gb pp", "set loadonly pp",
-    "set queue pp sched_factor time 5", "set queue pp workdir=submit", "set queue pp nice=3",
-    "create pipe_queue p2 destination=(batch) run_limit=3", "set destination = (batch) batch",
-    'define shift s when="0 6 * * *"\nset queue pp user_limit=2\nend',
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("line", REFUSED)
-def test_what_has_no_effect_is_refused(line: str) -> None:
-    centre = Centre(PIPE)
-    with pytest.raises(Refusal) as refused:
-        centre.qmgr(line)
-    assert refused.value.code in ("bad_value", "bad_settings")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from nqspy.engine.inputs import Decision
 from nqspy.engine.recheck import Recheck
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
-from nqspy.model import observations as ob
 from nqspy.model.actions import ExitFailure, Hold, Move, Plan, Redate, Requeue, Resume, Start, Suspend
 from nqspy.model.arrays import ArraySpec
 from nqspy.model.cause import cause_of
@@ -273,18 +272,6 @@ def test_an_exit_that_is_to_be_switched_off_is():
     assert not centre.site.settings.exits["gun"].enabled
     assert centre.events(ev.ExitOff) == [ev.ExitOff("gun", "no")]
     centre.is_sound()
-
-
-def test_samples_are_charged_with_the_pass_that_saw_them():
-    centre = Late()
-    centre.submit("anne")
-    centre.answer()
-    centre.later(seconds=30)
-    centre.submit("ben")
-    centre.answer()
-    assert centre.events(ev.Decided)[-1].samples[0][1].cpu == 30_000
-    assert centre.site.accounts["g:default"].value == pytest.approx(30_000, rel=1e-3)
-    assert ob.ObservedUse(1, 1).attempt == 1
 
 
 def test_a_start_falls_whose_group_has_come_to_its_cap_meanwhile():

@@ -17,7 +17,6 @@ from nqspy.model import observations as ob
 from nqspy.model.events import Change
 from nqspy.model.ids import Seq, array_key, member
 from nqspy.model.twin import twin_of
-from nqspy.store.journal import SqliteJournal
 
 
 def seconds(centre: Centre, seq: Seq, of: str = "latest") -> float | None:
@@ -57,21 +56,6 @@ def test_a_cpu_limit_is_no_wall_limit():
     assert outlook.latest.start is None
     assert outlook.latest.basis == "{by}: no wall limit ends it"
     assert seconds(centre, 2, "probably") == 600
-
-
-def test_an_earlier_one_without_a_limit_is_named_too():
-    centre = Centre(PLAIN, pes=1)
-    centre.submit("anne wall=60", "ben", "cleo wall=60")
-    assert seconds(centre, 2) == 60
-    outlook = centre.outlooks(3)[3]
-    assert (outlook.latest.basis, outlook.latest.by) == ("{by}: no wall limit ends it", (2,))
-    assert outlook.probably.basis == "{by}: no limit ends it, and none has ended yet to go by"
-
-
-def test_who_does_not_need_what_an_endless_one_has_is_told_a_time():
-    centre = Centre(PLAIN, pes=2)
-    centre.submit("anne", "ben wall=60", "cleo wall=60")
-    assert seconds(centre, 3) == 60
 
 
 def test_a_default_wall_limit_counts_until_it_is_over():
@@ -133,14 +117,6 @@ def test_who_shares_pes_with_a_queue_that_takes_chances_is_told_so():
     centre.submit(*["cleo wall=100"] * 2, queue="alone")
     assert "queue lucky takes chances" in centre.outlooks(2)[2].latest.basis
     assert centre.outlooks(4)[4].latest.basis == LATEST
-
-
-def test_one_that_waits_for_others_is_told_when_these_will_have_ended():
-    centre = Centre(PLAIN, pes=2)
-    centre.submit("anne wall=100")
-    centre.submit("ben wall=100 after=1:any", "ben wall=100 after=1:ok held")
-    assert seconds(centre, 2) == 100
-    assert centre.outlooks(3)[3].latest == look_ahead.Foreseen(None, "it is held")
 
 
 def test_of_an_array_each_index_has_its_own():
@@ -211,35 +187,6 @@ def test_settings_may_be_tried():
         for changes in ((), (Change("set", "queue/batch/run_limit", 1),))
     ]
     assert [each.starts(NoExits(), never) for each in ahead] == [{}, {1: centre.sim.now}]
-
-
-def test_what_was_learnt_outlasts_a_restart(tmp_path):
-    centre = Centre(PLAIN, pes=1, journal=SqliteJournal.open(tmp_path / "nqspy.db"), length=30)
-    centre.submit(*["anne name=sweep wall=100"] * 5)
-    centre.later(minutes=5)
-    known = centre.site.lifetimes
-    assert len(known.known["anne", "sweep", 1].runs) == 5
-    centre.sim.restart()
-    assert centre.site.lifetimes == known
-
-
-@pytest.mark.parametrize(("word", "kept"), [("exit", True), ("deleted", False)])
-def test_who_was_deleted_tells_nothing_of_how_long_it_runs(word, kept):
-    centre = Centre(PLAIN, pes=1, length=30)
-    centre.submit("anne wall=100")
-    if word == "deleted":
-        centre.ask(cm.Delete(("1",), signal=9))
-    centre.later(minutes=1)
-    assert bool(centre.site.lifetimes.known) is kept
-
-
-def test_a_dry_run_tells_both():
-    centre = Centre(PLAIN, pes=1)
-    centre.submit("anne wall=100")
-    wish = cm.Submit((item("ben wall=10", centre.sim.now),), dry_run=True)
-    [would] = centre.ask(wish)["dry_run"]
-    assert would["estimate"]["latest"]["start"] == would["estimate"]["start"] is not None
-    assert would["estimate"]["latest"]["basis"] == LATEST
 
 
 def behind_an_endless_one(waiting: int, more: str = "") -> Centre:

@@ -28,42 +28,12 @@ def test_holders_of_a_domain_are_shown_with_their_base_and_where_it_lies(centre)
     centre.is_sound()
 
 
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [
-        ("set machine pes=8 shape=2x2x3", "shape=2x2x3 has 12 PEs, the machine 8; shape=2x2x2 would fit"),
-        ("set machine shape=2x2x2", "needs the number of PEs beside it: set machine pes=8 shape=2x2x2"),
-        ("set machine shape=twisted", "'twisted' is no shape; write PEs along x, y and z: 8x8x4"),
-        ("set machine pes_per_node=0", "pes_per_node is from 1 to 1024, not 0"),
-    ],
-)
-def test_a_shape_that_does_not_fit_is_refused_with_one_that_would(centre, command, said):
-    with pytest.raises(NqspyError) as refusal:
-        centre.qmgr(command)
-    assert said in str(refusal.value)
-
-
 def test_a_machine_with_a_shape_gets_other_pes_together_with_another_shape(centre):
     centre.qmgr("set machine pes=8 shape=2x2x2")
     with pytest.raises(NqspyError, match="shape=2x2x2 has 8 PEs, the machine 10; shape=5x2x1 would fit"):
         centre.qmgr("set machine pes=10")
     centre.qmgr("set machine pes=10 shape=none")
     assert centre.site.settings.machine.shape is None
-
-
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [
-        ("set machine offline=(8)", "machine offline: there is no PE 8; the machine has 8, numbered from 0"),
-        ("set machine pes=8 offline=(6-9)", "machine offline: there is no PE 9; the machine has 8"),
-        ("set machine offline=(x)", "'x' names no PEs; write them like 16-255 or (0-3, 8)"),
-    ],
-)
-def test_only_pes_that_there_are_can_be_set_offline(centre, command, said):
-    with pytest.raises(NqspyError) as refusal:
-        centre.qmgr(command)
-    assert said in str(refusal.value)
-    assert not centre.site.offline()
 
 
 def test_an_operator_sets_pes_offline_and_online_and_no_more_of_the_machine(centre):

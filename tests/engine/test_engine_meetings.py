@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from nqspy.engine.inputs import CommandAsked
 from nqspy.model import commands as cm
-from nqspy.model import events as ev
 from nqspy.model.ids import DAY, Instant
 from nqspy.model.machine import Found
 from nqspy.model.observations import ObservedMachine, ObservedPressure, ObservedResource, ObservedUse
@@ -54,15 +53,6 @@ def test_what_gave_way_to_memory_over_a_closing_is_stopped_for_the_day_like_the_
     centre.later(minutes=5)
     assert [str(centre.request(seq).pause.cause) for seq in (large, small)] == ["shift day", "shift day"]
     centre.is_sound()
-
-
-def test_a_request_let_go_on_by_an_operator_by_day_runs_on():
-    centre = Centre(NIGHT + "set shift day spill=suspend\n", at="2026-03-02T22:00:00+01:00", length=86400)
-    [seq] = centre.submit("anne")
-    centre.until("2026-03-03T09:00:00+01:00")
-    centre.ask(cm.SuspendRequests((centre.id(seq),), True))
-    centre.later(hours=1)
-    assert centre.state(seq) == "running"
 
 
 def test_a_parked_request_that_lost_a_cpu_goes_on_with_the_others():
@@ -113,14 +103,6 @@ def test_a_machine_that_came_back_smaller_says_so_to_who_asks_for_more():
 
 
 # ---------------------------------------------------------------- lists
-
-
-def test_a_list_counts_itself_where_a_queue_takes_only_what_it_runs():
-    centre = Centre(f"{PLAIN}set run_limit=2 batch\nset loadonly batch\n")
-    items = [replace(item("anne", centre.sim.now), line=n) for n in (1, 2, 3)]
-    refusal = centre.refused(cm.Submit(tuple(items)), ANNE)
-    assert str(refusal).startswith("line 3: queue batch holds 2 requests")
-    assert len(centre.hand_in("anne", "anne")["ids"]) == 2
 
 
 SMALL = """
@@ -194,12 +176,6 @@ def test_a_limit_that_is_none_refuses_its_own_submission_and_nobody_elses(path):
     told = dict(centre.sim.replies[-2:])
     assert told["ben"].value["ids"]
     assert f"'{path}' is no limit of a request" in str(told["anne"].refusal)
-
-
-@pytest.mark.parametrize("path", ["usage/half_life", "usage/period", "server/grace", "decider/memory"])
-def test_a_setting_that_needs_a_value_has_one(path):
-    refusal = Centre().refused(cm.Configure((ev.Change("set", path, None),)))
-    assert "needs a value" in str(refusal)
 
 
 def test_a_shift_is_not_switched_to_for_longer_than_a_year():

@@ -1,7 +1,7 @@
 """Moldable requests in the engine: late plans, limits at the desk, alterations, other courses of a night."""
 
 import pytest
-from engine.harness import PLAIN, Centre, item, signed
+from engine.harness import Centre, item, signed
 from engine.test_engine_late_plans import Late
 from engine.test_engine_replay import course
 
@@ -42,15 +42,6 @@ def test_a_plan_of_another_process_starts_it_on_one_of_its_sizes_alone(pes, runs
     assert centre.state(1) == ("running" if runs else "queued")
     if runs:
         assert centre.request(1).spec.ask.wall == {1: 40, 2: 20}[len(pes)] * MINUTE
-
-
-def test_a_late_plan_counts_the_size_under_limits_that_hold_by_now():
-    centre = Late(PLAIN + "set queue batch pe_limit=3\n", pes=4)
-    centre.submit("anne sizes=2,4 walls=40:00,20:00")
-    plan = Plan(signed(Start(1, 1, (0, 1, 2, 3))), as_of=centre.site.n)
-    centre.later_plans.plans.clear()
-    centre.sim.feed([Decision(plan)])
-    assert centre.state(1) == "queued"
 
 
 def test_it_is_ended_at_the_limit_of_its_size_and_charged_for_its_pes(centre):
@@ -99,14 +90,6 @@ def test_one_number_of_pes_has_the_time_that_its_speedup_says_or_that_comes_with
         (4, 50 * MINUTE),
     ]
     assert all(centre.request(seq).spec.mold is None for seq in (lone, four, other))
-
-
-def test_rerun_it_is_chosen_anew(centre):
-    (anne,) = centre.submit(SIZES)
-    assert sizes(centre) == [4]
-    centre.qmgr(f"set machine pes=3\nrerun request {anne}")
-    centre.later(seconds=1)
-    assert sizes(centre) == [4, 2]
 
 
 def test_another_course_of_a_night_takes_as_long_as_its_other_size(centre):

@@ -98,30 +98,6 @@ def test_what_can_never_start_is_not_among_what_will_have_run_by_then() -> None:
     assert row["expected_cpu_s"] == 1800
 
 
-@pytest.mark.parametrize(
-    ("setting", "more", "words"),
-    [
-        (ONE_GPU, "set queue batch consumable_user_limit=(gpu=2)", "gpu=2"),
-        (ONE_GPU, "set queue batch consumable_user_limit=()", "gpu=2"),
-        ("set queue batch memory_limit=10mb", "set queue batch memory_limit=unlimited", "mem=20mb"),
-        ("set queue batch pe_limit=2", "set queue batch pe_limit=4", "pes=3"),
-        ("set queue batch pe_limit=2", "set queue * pe_limit=4", "pes=3"),
-        ("set global pe_limit=2", "set global pe_limit=4", "pes=3"),
-        ("set complex both pe_limit=2", "set complex both pe_limit=4", "pes=3"),
-        ("set group d1 limit=25%", "set group d1 limit=50%", "pes=3"),
-    ],
-)  # fmt: skip
-def test_what_another_shift_allows_waits_for_it(setting: str, more: str, words: str) -> None:
-    shift = f'define shift free when="0 6 * * *"\n{more}\nend\n'
-    centre = Centre(f"{SITE}{shift}{setting}", pes=8)
-    (seq,) = centre.submit(f"anne {words} queue=batch")
-    reason = reason_of(centre.engine, centre.request(seq))
-    assert reason is not None
-    assert (reason.code, centre.state(seq)) == (ReasonCode.LIMIT, "queued")
-    centre.until("2026-03-03T06:00:01+01:00")
-    assert centre.state(seq) == "running"
-
-
 def test_a_limit_of_nothing_is_a_switch_and_refuses_nobody() -> None:
     centre = Centre(f"{SITE}set queue batch run_limit=0\nset global user_limit=0", pes=8)
     (seq,) = centre.submit("anne queue=batch")

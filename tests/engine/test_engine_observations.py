@@ -4,7 +4,6 @@ from engine.harness import ANNE, PLAIN, Centre, goes_on, submit
 from msgspec.structs import replace
 
 from nqspy.core.passes import explain
-from nqspy.engine.virtual.attempts import Run
 from nqspy.model import actions as ac
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
@@ -83,14 +82,6 @@ def test_a_request_is_starting_until_the_hands_say_that_it_runs():
     assert centre.request(1).started == centre.sim.now
     see(centre, ob.ObservedRunning(1, 1))
     assert centre.events(ev.Started) == [ev.Started(1, 1, (0,))]
-
-
-def test_an_end_without_a_beginning_counts_as_both():
-    centre, executor = centre_with_one()
-    see(centre, ob.ObservedEnded(1, 1, Ending("signal", None, 9, Used(5, 7))))
-    assert [type(e) for e in centre.events(ev.Started, ev.Ended)] == [ev.Started, ev.Ended]
-    assert centre.end_of(1).exit_signal == 9
-    assert executor.told(ac.Forget) == [ac.Forget(1, 1)]
 
 
 def test_sightings_of_attempts_no_longer_in_force_change_nothing():
@@ -377,15 +368,6 @@ def test_hands_that_break_down_leave_the_request_held_and_the_engine_alive():
     assert centre.state(1) == "held"
     assert "RuntimeError: no hands" in "".join(centre.sim.log)
     centre.is_sound()
-
-
-def test_limits_end_a_request_with_their_reason():
-    runs = {"cpu": Run(wall=100_000, cpu=200_000), "wall": Run(wall=100_000, cpu=0)}
-    centre = Centre(lengths=lambda request: runs[request.name])
-    cpu, wall = centre.submit("anne name=cpu cpu=100", "anne name=wall wall=60")
-    centre.later(seconds=60)
-    assert (centre.end_of(cpu).end_reason, centre.end_of(cpu).used.cpu) == ("cpu_limit", 100_000)
-    assert (centre.end_of(wall).end_reason, centre.end_of(wall).used.wall) == ("wall_limit", 60_000)
 
 
 def test_what_is_exiting_has_given_its_pes_back():

@@ -33,13 +33,6 @@ def test_an_order_does_all_it_can_and_names_each_failure():
     assert centre.end_of(waiting) == ev.Deleted(waiting, "anne")
 
 
-def test_one_that_has_ended_says_so():
-    centre = Centre(length=1)
-    centre.submit("anne")
-    centre.later(seconds=2)
-    assert failures(centre.ask(cm.Delete(("1",)), ANNE)) == {"1": "Job has finished 1.sim"}
-
-
 def test_a_running_request_that_is_deleted_ends_with_what_it_used_and_who_asked():
     centre = Centre()
     [seq] = centre.submit("anne")
@@ -87,20 +80,6 @@ def test_a_hold_keeps_a_request_back_until_everyone_who_held_it_lets_go():
     assert (centre.state(seq), centre.request(seq).holds) == ("queued", "")
     assert "it is not held" in failures(centre.ask(cm.ReleaseRequests(("1",)), OLGA))["1"]
     centre.is_sound()
-
-
-def test_an_operator_who_holds_an_own_request_can_release_it_as_owner():
-    centre = Centre(PLAIN + "stop queue batch\n")
-    [seq] = centre.submit("olga")
-    centre.ask(cm.HoldRequests(("1",)), OLGA)
-    assert centre.request(seq).holds == "u"
-
-
-def test_a_hold_of_no_kind_and_a_hold_of_a_running_request_are_refused():
-    centre = Centre()
-    centre.submit("anne")
-    assert "none of u, o, s" in str(centre.refused(cm.HoldRequests(("1",), "x"), ANNE))
-    assert "only a waiting one" in failures(centre.ask(cm.HoldRequests(("1",)), ANNE))["1"]
 
 
 def test_a_request_moves_where_its_limits_fit():

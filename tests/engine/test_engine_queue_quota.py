@@ -98,21 +98,6 @@ def test_a_request_that_is_moved_to_where_it_is_needs_no_room(limit: str) -> Non
     assert not centre.ask(cm.MoveRequests((centre.id(1),), "small"), ANNE)["failed"]
 
 
-def test_a_pipe_queue_waits_until_there_is_room():
-    centre = centre_with(
-        "create batch_queue small", "enable queue small", "set queue small queued_limit user=1",
-        "create pipe_queue pipe destination=(small)", "enable queue pipe", "start queue pipe",
-    )  # fmt: skip
-    first, second, third = centre.submit("anne queue=pipe", "anne queue=pipe", "ben queue=pipe")
-    assert [centre.request(seq).queue for seq in (first, second, third)] == ["small", "pipe", "small"]
-    centre.later(minutes=1)
-    assert centre.request(second).queue == "pipe"
-    centre.ask(cm.Delete((centre.id(first),)), ANNE)
-    centre.later(minutes=1)
-    assert centre.request(second).queue == "small"
-    centre.is_sound()
-
-
 def test_several_that_wait_in_a_pipe_queue_do_not_overrun_a_queue_in_one_pass():
     centre = centre_with(
         "create batch_queue small", "enable queue small", "set queue small queued_limit user=2",

@@ -1,11 +1,10 @@
 """Best guesses, what is remembered of them, and what owners are told of their wall limits."""
 
 import pytest
-from engine.harness import ANNE, BEN, OLGA, PLAIN, Centre, item
+from engine.harness import ANNE, BEN, Centre, item
 
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
-from nqspy.model.actions import Adjust
 from nqspy.store.journal import SqliteJournal
 
 
@@ -67,15 +66,6 @@ def test_a_guess_is_altered_while_it_waits_and_while_it_runs():
     centre.is_sound()
 
 
-def test_modify_request_knows_it():
-    centre = Centre(PLAIN + "stop queue batch\n")
-    centre.submit("anne wall=10:00")
-    centre.qmgr("modify request 1 best_guess=2:30", OLGA)
-    assert centre.request(1).spec.ask.best_guess == 150_000
-    centre.qmgr("modify request 1 best_guess=none", OLGA)
-    assert centre.request(1).spec.ask.best_guess is None
-
-
 # ---------------------------------------------------------------- who asks for too much
 
 
@@ -108,12 +98,3 @@ def test_who_failed_or_runs_long_now_and_then_is_told_nothing():
     other.ask(cm.Delete(("1",), signal=9), ANNE)
     other.later(minutes=2)
     assert not any("wall limit" in text for text in texts(other))
-
-
-def test_a_running_one_is_told_of_a_new_guess_at_once():
-    centre, seen = Centre(length=1200), []
-    centre.submit("anne wall=1:00:00")
-    do = centre.sim.executor.do
-    centre.sim.executor.do = lambda action, *rest: (seen.append(action), do(action, *rest))[1]
-    alter(centre, {"ask/best_guess": 60_000})
-    assert seen == [Adjust(1, 1)]

@@ -11,7 +11,6 @@ from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.ids import HOUR
 from nqspy.model.reasons import ReasonCode
-from nqspy.model.requests import State
 
 MORNING, EVENING = "2026-03-03T08:30:00+01:00", "2026-03-03T21:00:00+01:00"
 
@@ -38,14 +37,6 @@ def state_at(place: Site, text: str, *seqs: int) -> list[str]:
 # ---------------------------------------------------------------- leave and drain
 
 
-def test_as_shipped_what_runs_in_the_morning_goes_on():
-    place = site("leave", "name=h14-a mem=1mw")
-    assert place.site.upcoming_stops == {}
-    assert state_at(place, "2026-03-03T09:00:00+01:00", 1) == ["running"]
-    assert state_at(place, "2026-03-03T11:00:00+01:00", 1) == ["ended"]
-    assert not place.events(ev.Suspended)
-
-
 def test_drain_holds_back_what_would_outlast_the_night_until_one_is_long_enough():
     place = site(
         "drain",
@@ -65,25 +56,6 @@ def test_drain_holds_back_what_would_outlast_the_night_until_one_is_long_enough(
     assert state_at(place, "2026-03-06T20:59:59+01:00", 2) == ["queued"]
     assert state_at(place, "2026-03-06T21:00:00+01:00", 2) == ["running"]
     assert not place.events(ev.Suspended)
-
-
-def test_drain_does_nothing_to_what_has_no_wall_limit():
-    place = site("drain", "name=h14-a mem=1mw")
-    assert state_at(place, "2026-03-03T09:00:00+01:00", 1) == ["running"]
-
-
-def test_modifying_the_limit_lets_it_start():
-    place = site("drain", "name=h9-a mem=1mw wall=20:00:00")
-    assert state_at(place, "2026-03-02T21:30:00+01:00", 1) == ["queued"]
-    place.ask(cm.ModifyRequest(("1",), {"ask/wall": 9 * HOUR}))
-    assert place.state(1) == "running"
-
-
-def test_a_holiday_makes_the_night_longer():
-    place = site("drain", "name=h20-a mem=1mw wall=20:00:00", more="set calendar extra=(2026-03-03)")
-    closing = place.site.upcoming_stops["night"]
-    assert (closing.at, closing.clock) == (moment("2026-03-04T08:30:00+01:00"), "Wed 08:30")
-    assert state_at(place, "2026-03-02T21:30:00+01:00", 1) == ["running"]
 
 
 # ---------------------------------------------------------------- suspend
@@ -131,30 +103,6 @@ def test_a_daemon_that_slept_over_the_switch_does_what_is_due_when_it_wakes(up, 
     place.is_sound()
 
 
-def test_it_goes_on_on_other_pes_and_while_there_are_too_few_those_are_kept_for_it():
-    place = site("suspend", "name=h14-a mem=1mw pes=2", pes=3)
-    place.until("2026-03-03T20:59:00+01:00")
-    [late] = place.submit("anne name=h0.1-x queue=pe128m10 wall=10:00")
-    assert place.request(late).pes == (0,)
-    place.until("2026-03-03T20:59:30+01:00")
-    place.list_of("d1", "name=h0.2-y mem=1mw", "name=h0.2-z mem=1mw")
-    place.submit("anne name=h0.3-w queue=pe128m10 wall=10:00")
-    assert place.request(5).pes == (1,)
-    assert state_at(place, EVENING, 1, 3, 4) == ["suspended", "queued", "queued"]
-    reason = reason_of(place.engine, place.request(1))
-    text = "it goes on when 2 PEs are free; 1 of them is kept for it"
-    assert reason.matches(code=ReasonCode.NO_PES, text=text)
-    assert state_at(place, "2026-03-03T21:05:00+01:00", late, 1, 5, 4) == [
-        "ended",
-        "running",
-        "running",
-        "queued",
-    ]
-    assert place.request(1).pes == (0, 2), "it ran on 0 and 1 before"
-    assert [event.pes for event in place.events(ev.Resumed)] == [(0, 2)]
-    place.is_sound()
-
-
 def test_parked_requests_can_be_deleted_run_again_and_not_held():
     place = site("suspend", *(f"name=h14-{name} mem=1mw" for name in "abc"), pes=3)
     place.until("2026-03-03T10:00:00+01:00")
@@ -180,24 +128,6 @@ def test_an_operator_lets_one_go_on_once_its_pe_is_free_and_it_is_left_alone():
     assert state_at(place, "2026-03-03T12:00:00+01:00", 1) == ["running"]
     place.submit("anne name=h1-x cpu=10:00 queue=normal")
     assert state_at(place, "2026-03-03T12:30:00+01:00", 1) == ["running"]
-
-
-def test_a_user_limit_does_not_keep_it_from_coming_back_but_keeps_the_next():
-    place = Site(hours, pes=2, more="set shift day spill=suspend\nset queue night user_limit=1")
-    one, two = place.submit("anne name=h14-a mem=1mw queue=night", "anne name=h14-b mem=1mw queue=night")
-    assert state_at(place, MORNING, one, two) == ["suspended", "queued"]
-    assert state_at(place, EVENING, one, two) == ["running", "queued"]
-    assert "user limit 1 of queue night" in reason_of(place.engine, place.request(two)).text
-    assert state_at(place, "2026-03-03T23:30:00+01:00", one, two) == ["ended", "running"]
-
-
-def test_a_switch_by_hand_spills_too_and_back():
-    place = site("suspend", "name=h14-a mem=1mw")
-    place.until("2026-03-02T23:00:00+01:00")
-    place.qmgr("switch shift day until=23:30")
-    assert place.state(1) == "suspended"
-    assert place.site.upcoming_stops["night"].at == moment(MORNING)
-    assert state_at(place, "2026-03-02T23:30:00+01:00", 1) == ["running"]
 
 
 def test_a_switch_by_hand_until_after_the_morning_moves_the_end_of_the_night():
@@ -286,13 +216,6 @@ def late() -> Late:
     return place
 
 
-def test_a_late_plan_suspends_what_has_not_changed():
-    place = late()
-    place.answer()
-    assert place.request(1).state is State.SUSPENDED
-    assert place.request(1).pes_released
-
-
 def test_a_late_plan_leaves_what_was_deleted_meanwhile():
     place = late()
     place.ask(cm.Delete(("1",), force=True))
@@ -300,14 +223,6 @@ def test_a_late_plan_leaves_what_was_deleted_meanwhile():
     assert not place.events(ev.Suspended)
     place.sim.run(place.sim.now)
     assert place.state(1) == "ended"
-
-
-def test_a_late_plan_is_void_when_the_shift_has_changed():
-    place = late()
-    place.qmgr("switch shift night")
-    place.answer()
-    assert place.request(1).state is State.RUNNING
-    assert not place.events(ev.Suspended)
 
 
 def test_a_late_start_falls_when_it_would_now_outlast_the_night():

@@ -7,8 +7,7 @@ from nqspy.core.no_exits import NoExits
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal
-from nqspy.model.events import Change
-from nqspy.model.ids import DAY, Instant
+from nqspy.model.ids import Instant
 
 SHIFTS = """
 define shift day when=("30 8 * * mon-fri")
@@ -36,12 +35,6 @@ def run_limit(place: Centre) -> int | None:
     return place.site.settings.queues["batch"].run_limit
 
 
-def test_the_first_definition_puts_the_shift_that_is_due_in_force():
-    place = centre()
-    assert place.site.shift.current == "day"
-    assert run_limit(place) == 1
-
-
 def test_at_its_minute_a_shift_runs_its_commands_as_one_change():
     place = centre()
     n = len(place.events(ev.SettingsChanged))
@@ -55,23 +48,6 @@ def test_at_its_minute_a_shift_runs_its_commands_as_one_change():
     last = [r for r in place.journal.events() if isinstance(r.event, ev.ShiftChanged)][-1]
     assert last.at == last.event.fired == moment("2026-03-02T21:00:00+01:00")
     place.is_sound()
-
-
-def test_a_week_of_shifts_comes_in_order_without_anything_else_to_do():
-    place = centre("2026-03-26T12:00:00+01:00")
-    before = len(changes(place))
-    place.until("2026-03-31T12:00:00+02:00")
-    assert [shift for _, shift in changes(place)[before:]] == [
-        "night",
-        "report",
-        "day",
-        "night",
-        "report",
-        "day",
-        "night",
-        "report",
-        "day",
-    ]
 
 
 def test_after_a_long_sleep_only_the_shift_that_is_due_is_entered():
@@ -133,22 +109,6 @@ def test_after_a_restart_another_shift_that_is_due_is_entered_exactly_once(down,
     place.sim.restart()
     place.sim.restart()
     assert [s for _, s in changes(place)[before:]] == [shift]
-
-
-@pytest.mark.parametrize("step", [7, 30, 60, 24 * 60])
-@pytest.mark.parametrize("day", ["2026-03-27", "2026-10-23"])
-def test_around_the_changes_of_the_clock_each_shift_comes_once(day, step):
-    offset = "+01:00" if day.startswith("2026-03") else "+02:00"
-    settings = PLAIN + (
-        'define shift a when=("30 2 * * *")\nset run_limit=1 batch\nend\n'
-        'define shift b when=("0 12 * * *")\nset run_limit=2 batch\nend\n'
-    )
-    place = Centre(settings, at=f"{day}T13:00:00{offset}")
-    before = len(changes(place))
-    end = place.sim.now + 4 * DAY
-    while place.sim.now < end:
-        place.later(minutes=step)
-    assert [s for _, s in changes(place)[before:]] == ["a", "b"] * 4
 
 
 # ---------------------------------------------------------------- by hand
@@ -278,47 +238,6 @@ def test_a_shift_may_purge_and_hold():
 
 
 # ---------------------------------------------------------------- definitions
-
-
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [
-        (Change("create", "shift/x", {"when": ["0 21 * * *"]}), "both fire"),
-        (Change("create", "shift/x", {"when": ["0 25 * * *"]}), "is no cron time"),
-        (Change("create", "shift/x", {"when": ["0 1 * *"]}), "has 4 fields"),
-        (Change("create", "shift/x", {}), "has no time"),
-        (Change("set", "shift/day/when", ["0 6 * * mon"]), "both fire"),
-        (Change("add", "shift/day/when", "nonsense"), "has 1 fields"),
-        (
-            Change("create", "shift/x", {"when": ["5 5 * * *"], "commands": [{"cmd": "nonsense"}]}),
-            "cannot be read",
-        ),
-        (
-            Change("create", "shift/x", {"when": ["5 5 * * *"], "commands": [{"cmd": "configure"}]}),
-            "cannot be read",
-        ),
-        (Change("create", "shift/x", {"when": ["5 5 * * *"], "commands": 7}), "list of commands"),
-        (
-            Change("create", "shift/x", {"when": ["5 5 * * *"], "commands": [{"cmd": "shutdown"}]}),
-            "cannot run shutdown",
-        ),
-        (
-            Change(
-                "create",
-                "shift/x",
-                {
-                    "when": ["5 5 * * *"],
-                    "commands": [cm.encode(cm.Configure((Change("set", "queue/nowhere/run_limit", 3),)))],
-                },
-            ),
-            "shift x: there is no queue nowhere",
-        ),
-        (Change("delete", "queue/batch"), "must be disabled and stopped"),
-        (Change("set", "server/timezone", "Mars/Olympus"), "no time zone"),
-    ],
-)
-def test_what_would_fail_on_entering_is_refused_when_it_is_defined(change, text):
-    assert text in str(centre().refused(cm.Configure((change,))))
 
 
 def test_a_queue_that_a_shift_speaks_of_is_not_deleted():

@@ -1,7 +1,7 @@
 """Submissions: what is accepted, what is refused and how it is said."""
 
 import pytest
-from engine.harness import ANNE, BEN, MAX, OLGA, PLAIN, ROOT, Centre, item, moment
+from engine.harness import ANNE, BEN, MAX, OLGA, PLAIN, ROOT, Centre, item
 from msgspec.structs import replace
 
 from nqspy.core.no_exits import NoExits
@@ -110,14 +110,6 @@ def test_the_longest_names_are_accepted():
     assert Centre().ask(with_spec(name="é" * 115, output=fits), ANNE)
 
 
-def test_a_limit_above_the_queues_is_named_with_the_greatest_value_allowed():
-    centre = Centre(QUEUES)
-    assert "CPU time 601 s is above the limit of 600 s" in str(refused(centre, "anne cpu=601 queue=normal"))
-    assert "memory 264mb is above the limit of 256mb" in str(refused(centre, "anne mem=33mw queue=normal"))
-    assert "2 PEs are above the limit of 1" in str(refused(centre, "anne pes=2 queue=normal"))
-    assert "unlimited is above the limit of 600 s" in str(refused(centre, "anne cpu=unlimited queue=normal"))
-
-
 def test_a_pipe_queue_passes_on_to_the_first_destination_that_fits():
     centre = Centre(QUEUES + "set default cpu_limit=600\nstart queue day\n")
     short, long, silent = centre.submit("anne cpu=30 mem=1mw", "anne cpu=31", "anne", queue="day")
@@ -137,21 +129,6 @@ def test_a_stopped_pipe_queue_keeps_what_it_takes_until_it_is_started():
     centre.is_sound()
 
 
-def test_a_pipe_queue_keeps_what_a_disabled_destination_may_take_later():
-    centre = Centre(QUEUES + "disable queue normal\nstart queue day\n")
-    [request] = centre.submit("anne cpu=100", queue="day")
-    assert centre.request(request).queue == "day"
-    centre.qmgr("enable queue normal")
-    assert centre.request(request).queue == "normal"
-    centre.is_sound()
-
-
-def test_a_loadonly_queue_holds_no_more_than_it_runs():
-    centre = Centre(PLAIN + "set queue batch loadonly=yes run_limit=1\n")
-    centre.submit("anne")
-    assert refused(centre, "anne").code == "queue_full"
-
-
 def test_a_held_request_waits_for_its_release_and_a_dated_one_for_its_date():
     centre = Centre()
     held, dated, past = centre.submit("anne held", "anne at=3600", "anne at=-3600")
@@ -163,13 +140,6 @@ def test_a_held_request_waits_for_its_release_and_a_dated_one_for_its_date():
     centre.ask(cm.ReleaseRequests((centre.id(held),)), ANNE)
     assert centre.state(held) == "running"
     centre.is_sound()
-
-
-def test_time_before_its_date_is_no_time_in_queue():
-    centre = Centre(PLAIN + "stop queue batch\n")
-    [seq] = centre.submit("anne at=3600")
-    centre.later(hours=2)
-    assert centre.request(seq).date_in_queue == moment("2026-03-02T21:00:00+01:00")
 
 
 # ---------------------------------------------------------------- keys

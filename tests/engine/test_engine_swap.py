@@ -13,9 +13,7 @@ from nqspy.core.preemption import swap
 from nqspy.core.preemption.swap import COMPARABLE, CONTROL, SWAP, SwapControl, free_at, words
 from nqspy.engine.explain import reason_of
 from nqspy.engine.virtual.attempts import Run
-from nqspy.model import commands as cm
 from nqspy.model import events as ev
-from nqspy.model.errors import Refusal
 from nqspy.model.ids import Instant
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import State
@@ -76,12 +74,6 @@ def test_the_level_has_two_marks_and_people_and_waiting_processes_lower_the_uppe
     used, stalled, people, former, level
 ):
     assert swap.judge(SwapControl(), swap.Reading(used, stalled, people), former)[0] == level
-
-
-def test_people_do_not_count_where_the_site_says_so():
-    control = SwapControl(interactive=False)
-    assert swap.threshold(control, True) == control.high
-    assert swap.judge(control, swap.Reading(80, people=True), "calm")[0] == "calm"
 
 
 def test_memory_far_from_the_marks_is_looked_at_seldom():
@@ -234,15 +226,6 @@ def test_while_people_type_even_the_last_one_gives_way_and_comes_back_when_they_
     assert (centre.away(), centre.back(), centre.state(1)) == ([1], [1], "ended")
 
 
-def test_what_people_suspended_is_not_touched():
-    centre = Prime((60, 60), (120, 10))
-    mine, other = centre.submit("anne mem=40mw", "ben mem=20mw")
-    centre.qmgr(f"suspend request {mine}", MAX)
-    centre.until("2026-03-02T13:00:00+01:00")
-    assert (centre.state(mine), str(centre.request(mine).pause.cause)) == ("suspended", "max")
-    assert set(centre.away()) <= {other}
-
-
 def test_an_operator_may_let_one_go_on():
     centre = Prime((10, 100))
     centre.submit("anne mem=30mw")
@@ -316,22 +299,6 @@ def test_a_late_decider_answers_each_reading_once():
     late.sim.run(Instant(now + 620_000))
     late.answer()
     assert [event.seq for event in late.events(ev.Suspended)] == [1], "four readings, one answer"
-
-
-@pytest.mark.parametrize(
-    ("line", "text"),
-    [
-        ("set swap_control high=60", "high (60 %) must be above low (70 %)"),
-        ("set swap_control on high=85 low=85", "must be above low"),
-    ],
-)
-def test_the_marks_must_stand_in_their_order(line, text):
-    assert text in str(Centre().refused(Centre().command(line)))
-
-
-def test_a_mark_cannot_be_taken_away():
-    with pytest.raises(Refusal, match="high needs a value"):
-        Centre().ask(cm.Configure((ev.Change("set", "swap_control/high", None),)))
 
 
 def test_a_journal_of_a_calm_day_does_not_mention_memory():

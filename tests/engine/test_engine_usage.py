@@ -3,7 +3,7 @@
 from math import log
 
 import pytest
-from engine.harness import ANNE, BEN, MAX, OLGA, PLAIN, ROOT, Centre
+from engine.harness import MAX, PLAIN, ROOT, Centre
 
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
@@ -84,15 +84,6 @@ def test_use_of_a_group_that_has_none_is_nobodys_in_particular():
     centre.is_sound()
 
 
-def test_a_correction_outlives_a_restart_and_the_journal_gives_it_again():
-    centre = used_centre()
-    centre.qmgr("set usage of group d1 40min", by=MAX)
-    centre.sim.restart()
-    assert use(centre, "g:d1") == pytest.approx(40 * 60_000)
-    assert use(centre, "u:d1:anne") == pytest.approx(30 * 60_000)
-    centre.is_sound()
-
-
 def test_the_next_start_is_decided_by_the_corrected_use():
     """Under the rule that looks at use; what is owed under the other is no use."""
     centre = used_centre().qmgr("set machine pes=1\nset sched_factor share 20 time 1\n")
@@ -102,15 +93,6 @@ def test_the_next_start_is_decided_by_the_corrected_use():
     centre.later(minutes=1)
     assert centre.starts()[-2:] == [running, greedy]
     assert centre.state(modest) == "queued"
-
-
-@pytest.mark.parametrize("by", [OLGA, ANNE, BEN])
-def test_only_managers_correct_use(by):
-    centre = Centre(GROUPS)
-    refusal = centre.refused(cm.CorrectUsage("d1", HOUR), by)
-    assert refusal.code == "not_permitted"
-    assert "needs a manager" in str(refusal)
-    assert not centre.events(ev.UsageCorrected)
 
 
 def test_a_group_that_does_not_exist_and_nonsense_are_refused():
@@ -141,64 +123,7 @@ def test_a_capped_group_is_started_again_when_enough_is_forgotten_though_nothing
     centre.is_sound()
 
 
-def test_a_cap_that_is_taken_away_lets_the_group_go_at_once():
-    centre = Centre(GROUPS + "set group d1 limit=1%\n", pes=4)
-    one, two = centre.submit("anne", "anne")
-    assert [centre.state(seq) for seq in (one, two)] == ["running", "queued"]
-    centre.qmgr("set group d1 limit=unlimited", by=MAX)
-    assert centre.state(two) == "running"
-
-
-def test_schedule_now_goes_past_a_cap():
-    centre = Centre(GROUPS + "stop queue batch\n", pes=4)
-    [seq] = centre.submit("anne")
-    centre.qmgr("set group d1 limit=0\nstart queue batch")
-    assert centre.state(seq) == "queued"
-    centre.qmgr(f"schedule request {centre.id(seq)} now")
-    assert centre.state(seq) == "running"
-
-
 # ---------------------------------------------------------------- what is charged
-
-
-def test_pe_time_is_charged_where_the_site_says_so():
-    centre = Centre(
-        GROUPS + "set usage charge=pe_wall\n", pes=4, lengths=lambda r: Run(wall=600_000, cpu=1_000)
-    )
-    centre.submit("anne pes=3", "ben pes=1")
-    centre.later(minutes=10)
-    used = (use(centre, "g:d1"), use(centre, "g:d2"))
-    assert used == pytest.approx((30 * 60_000, 10 * 60_000), rel=0.003)
-    assert centre.site.accounts["g:d1"].recent == [30 * 60_000]
-    centre.is_sound()
-
-
-def test_quotas_are_kept_by_pe_time_over_a_night():
-    """Equal shares; d1's requests hold 3 PEs and compute little, d2's hold 1 and compute much."""
-    settings = GROUPS + (
-        "set group d1 share=1\nset group d2 share=1\nset usage charge=pe_wall\n"
-        "set sched_factor share 20 time 1\n"
-    )
-    lengths = {"anne": Run(wall=600_000, cpu=60_000), "ben": Run(wall=600_000, cpu=600_000)}
-    centre = Centre(settings, pes=4, lengths=lambda r: lengths[r.owner])
-    centre.submit(*["anne pes=3"] * 40, *["ben"] * 120)
-    centre.later(hours=6)
-    held = {"d1": 0, "d2": 0}
-    for event in centre.events(ev.Starting):
-        pes = len(event.pes)
-        held["d1" if pes == 3 else "d2"] += pes
-    assert held["d1"] / sum(held.values()) == pytest.approx(0.5, abs=0.1)
-
-
-def test_a_request_that_waits_for_its_date_leaves_its_departments_part_to_others():
-    centre = Centre(GROUPS, pes=1)
-    centre.submit("dora")
-    centre.submit("anne at=+3600", "ben")
-    ledger = FairShare(centre.site, centre.sim.now, {})
-    assert ledger.share(group="d2") == pytest.approx(0.8)
-    centre.later(minutes=70)
-    ledger = FairShare(centre.site, centre.sim.now, {})
-    assert ledger.share(group="d1") == 1.0
 
 
 @pytest.mark.parametrize("charge", ["cpu", "pe_wall"])

@@ -64,13 +64,6 @@ class YMP:
         return {seq: at for seq, (at, _) in self.ends.items()}
 
 
-def test_as_many_as_there_are_cpus_run_at_full_speed():
-    ymp = YMP()
-    for _ in range(2):
-        ymp.start(Run(1000))
-    assert ymp.to(5000).when() == {1: 1000, 2: 1000}
-
-
 def test_more_share_them_and_go_faster_when_one_has_ended():
     ymp = YMP(cpus=2)
     for wall in (1000, 1000, 2000):
