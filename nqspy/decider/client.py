@@ -16,9 +16,8 @@ from nqspy.decider.process import FromWorker, WorkerEnded, WorkerPipes, WorkerPr
 from nqspy.decider.registry import ExitRegistry
 from nqspy.decider.saved_state import AT_END, SavedState
 from nqspy.decider.worker import LOOK_AHEAD, WorkerTask, digests, names, part_of
-from nqspy.engine.decider import AtOnce
 from nqspy.engine.inputs import Between, Decision
-from nqspy.engine.look_ahead import LookAhead, Outlook, unknown
+from nqspy.engine.look_ahead import AtOnce, LookAhead, Outlook, unknown
 from nqspy.model import events as ev
 from nqspy.model.actions import Plan
 from nqspy.model.ids import Instant, Seq

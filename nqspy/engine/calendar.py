@@ -131,7 +131,7 @@ def in_force(shifts: Iterable[Shift], days: Calendar, zone: str, now: Instant) -
 
 
 def _counts(shift: Shift, cron: str, at: Instant, now: Instant) -> bool:
-    """Whether a firing is later than its time was typed. A definition of more than a week ahead is of a clock
+    """True if a firing is later than its time was typed. A definition of more than a week ahead is of a clock
     that was far off: it says nothing."""
     since = shift.counts.get(cron)
     return since is None or at > since or since > now + 7 * DAY

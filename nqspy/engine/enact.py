@@ -34,20 +34,23 @@ def enact(
     plan: Plan,
     now: Instant,
     emit: Callable[[ev.Event], object],
-    stands: Callable[[Action], bool] = lambda action: True,
+    stands: Callable[[Action], bool] | None = None,
 ) -> Iterator[Action]:
-    """Makes a plan's actions happen one after the other, while it is iterated: ``stands`` is asked right
-    before each, those that do not are left out; ``emit`` is given its event; what comes out is the order for
-    the executor. Of a start that comes too late it is told why before."""
+    """Makes a plan's actions happen one after the other, while it is iterated: ``stands`` (None: all do) is
+    asked right before each, those that do not are left out; ``emit`` is given its event; what comes out is
+    the order for the executor. Of a start that comes too late it is told why before."""
     for action in plan.actions:
-        if stands(action):
+        if stands is None or stands(action):
             late = _missed(site, action, now) if isinstance(action, Start) else None
             if late is not None:
                 emit(late)
             event = event_of(site, action)
             if event is not None:
                 emit(event)
-            yield _order(site, action)
+            if isinstance(action, Requeue):  # it is ended first
+                yield Kill(action.seq, action.attempt, "requeued", site.settings.server.grace)
+            else:
+                yield action
 
 
 MISSED = "nqsd was away or busy at that time, or the clock was set"
@@ -66,7 +69,7 @@ def _missed(site: Site, start: Start, now: Instant) -> ev.Reserved | None:
 
 
 def tells(plan: Plan, short_before: bool) -> bool:
-    """Whether the journal is told of a plan; ``short_before``: whether the one before was short of PEs."""
+    """True if the journal is told of a plan; ``short_before``: whether the one before was short of PEs."""
     return bool(plan.actions or plan.failures or plan.ready or plan.short_of_pes != short_before)
 
 
@@ -107,10 +110,3 @@ def event_of(site: Site, action: Action) -> ev.Event | None:
         case Promise(key, value):
             return Promised(action.by, key, value)
     return None
-
-
-def _order(site: Site, action: Action) -> Action:
-    """An attempt that shall be run again is to be ended first."""
-    if isinstance(action, Requeue):
-        return Kill(action.seq, action.attempt, "requeued", site.settings.server.grace)
-    return action

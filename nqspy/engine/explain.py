@@ -36,15 +36,13 @@ class Places:
         columns = self._engine.site.columns(request.queue)
         known = self._queues.get(request.queue)
         if known is None or known[0] != columns.version:
-            known = self._queues[request.queue] = (columns.version, self._look(request.queue))
+            engine, queue, reasons = self._engine, request.queue, self._engine.plan.reasons
+            refused = {seq for seq, reason in reasons.own.items() if reason.code in _BY_EXITS}
+            refused |= {seq for seq, _ in alike.reached(engine.site, reasons, queue)}
+            with engine.exits.rehearsal(self._now):
+                order = standing(engine.site, queue, self._now, engine.exits, engine.samples, refused)
+            known = self._queues[queue] = (columns.version, order)
         return known[1].of(request)
-
-    def _look(self, queue: str) -> QueueOrder:
-        engine = self._engine
-        with engine.exits.rehearsal(self._now):
-            return standing(
-                engine.site, queue, self._now, engine.exits, engine.samples, _refused(engine, queue)
-            )
 
 
 class ChainLink(Struct, frozen=True):
@@ -72,12 +70,6 @@ def chain(engine: Engine, seq: Seq) -> list[ChainLink]:
                 line.append(each.seq)
                 found.append(ChainLink(needed_by, each.seq, each.word))
     return found
-
-
-def _refused(engine: Engine, queue: str) -> set[Seq]:
-    reasons = engine.plan.reasons
-    found = {seq for seq, reason in reasons.own.items() if reason.code in _BY_EXITS}
-    return found | {seq for seq, _ in alike.reached(engine.site, reasons, queue)}
 
 
 _BY_EXITS = (ReasonCode.EXIT, ReasonCode.LINE_CLOSED)

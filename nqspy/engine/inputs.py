@@ -43,19 +43,6 @@ class Between(Struct, frozen=True):
     samples: tuple[tuple[Seq, Used], ...] = ()
     moved: tuple[tuple[Seq, int], ...] = ()
 
-    @classmethod
-    def of(
-        cls,
-        plan: Plan,
-        due: bool,
-        woken: Instant | None,
-        samples: Mapping[Seq, Used],
-        moved: Mapping[Seq, int],
-    ) -> "Between":
-        """Return it as an engine with this last plan has it."""
-        told = tuple(samples.items()), tuple(moved.items())
-        return cls(due, plan.wake_at, woken, plan.short_of_pes, *told)
-
 
 @dataclass(frozen=True, slots=True)
 class Observed:

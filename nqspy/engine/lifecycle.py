@@ -79,7 +79,7 @@ def place(site: Site, request: Request) -> None:
 
 
 def ages_when_eligible(site: Site, name: str) -> bool:
-    """Whether age counts from when a request of that queue could start (``age_from``)."""
+    """True if age counts from when a request of that queue could start (``age_from``)."""
     queue = site.settings.queues.get(name)
     return queue is not None and queue.age_from == "eligible"
 
@@ -139,16 +139,11 @@ def _submitted(site: Site, event: ev.Submitted, at: Instant) -> Sequence[Transit
     return (Transition(request, _ARRIVING),)
 
 
-def _moved(site: Site, event: ev.Moved | ev.Routed, at: Instant) -> Sequence[Transition]:
-    return _change(site, event, at, _leave, _enter)
-
-
-def _leave(site: Site, request: Request, event: Any, at: Instant) -> None:
-    site.tally.leave(request)
-
-
-def _enter(site: Site, request: Request, event: Any, at: Instant) -> None:
-    site.tally.enter(request)
+def _recounted(site: Site, event: Any, at: Instant) -> Sequence[Transition]:
+    """Change requests that count in another queue, or as fewer, from now on."""
+    return _change(
+        site, event, at, lambda _, r, *more: site.tally.leave(r), lambda _, r, *more: site.tally.enter(r)
+    )
 
 
 def _redated(site: Site, event: ev.Redated, at: Instant) -> Sequence[Transition]:
@@ -187,20 +182,11 @@ def _reserved(site: Site, event: ev.Reserved, at: Instant) -> Sequence[Transitio
     return made
 
 
-def _failed(site: Site, event: ev.DependencyFailed, at: Instant) -> Sequence[Transition]:
-    """Indices of an array that are held for it wait for nobody any more."""
-    return _change(site, event, at) if event.indices else _noted(site, event, at)
-
-
 # ---------------------------------------------------------------- attempts
 
 
 def _run(site: Site, request: Request, event: Any, at: Instant) -> None:
     shares.begin(site, request, at)
-
-
-def _rest(site: Site, request: Request, event: Any, at: Instant) -> None:
-    shares.rest(site, request, at)
 
 
 def _settle(site: Site, request: Request, event: Any, at: Instant) -> None:
@@ -236,13 +222,13 @@ def _started(site: Site, event: ev.Started, at: Instant) -> Sequence[Transition]
 
 
 def _suspended(site: Site, event: ev.Suspended, at: Instant) -> Sequence[Transition]:
-    return _change(site, event, at, _rest, _preempted if event.because().is_feature else None)
+    def preempted(site: Site, request: Request, event: Any, at: Instant) -> None:
+        held = dict(site.pressure.resident).get(request.seq, 0)
+        request.attempt = replace(request.run, preempted_bytes=held)
+        site_changes.pressure_answered(site)
 
-
-def _preempted(site: Site, request: Request, event: Any, at: Instant) -> None:
-    held = dict(site.pressure.resident).get(request.seq, 0)
-    request.attempt = replace(request.run, preempted_bytes=held)
-    site_changes.pressure_answered(site)
+    then = preempted if event.because().is_feature else None
+    return _change(site, event, at, lambda site, request, *_: shares.rest(site, request, at), then)
 
 
 def _resumed(site: Site, event: ev.Resumed, at: Instant) -> Sequence[Transition]:
@@ -252,13 +238,9 @@ def _resumed(site: Site, event: ev.Resumed, at: Instant) -> Sequence[Transition]
     return made
 
 
-def _over(site: Site, event: ev.Exiting | ev.Requeued, at: Instant) -> Sequence[Transition]:
-    return _change(site, event, at, _settle)
-
-
 def _gone(site: Site, event: ev.Ended | ev.Deleted, at: Instant) -> Sequence[Transition]:
     if isinstance(event, ev.Deleted) and event.indices:
-        return _dropped(site, event, at)
+        return _recounted(site, event, at)  # the array goes on with its other indices
     made = []
     for request in concerned(site, event):
         if isinstance(event, ev.Ended) and request.array is None:
@@ -309,11 +291,6 @@ def _parted(site: Site, event: Parted, at: Instant) -> Sequence[Transition]:
     return made
 
 
-def _dropped(site: Site, event: ev.Deleted, at: Instant) -> Sequence[Transition]:
-    """Indices of an array that have not begun are deleted: it goes on with the others."""
-    return _change(site, event, at, _leave, _enter)
-
-
 def _has_left(site: Site, request: Request, event: ev.Ended | ev.Deleted) -> None:
     """An index that was a request of its own is told to its array."""
     array, index = site.requests.get(array_of(request.seq) or 0), index_of(request.seq)
@@ -359,8 +336,8 @@ _FREEING = {
 """Events of the site that may leave something to others."""
 _OF_REQUESTS: dict[type[ev.Event], Callable[[Site, Any, Instant], Sequence[Transition]]] = {
     ev.Submitted: _submitted,
-    ev.Routed: _moved,
-    ev.Moved: _moved,
+    ev.Routed: _recounted,
+    ev.Moved: _recounted,
     ev.Redated: _redated,
     ev.Reserved: _reserved,
     ev.Ranked: _ranked,
@@ -369,12 +346,13 @@ _OF_REQUESTS: dict[type[ev.Event], Callable[[Site, Any, Instant], Sequence[Trans
     ev.Suspended: _suspended,
     ev.Resumed: _resumed,
     ev.MovedOut: partial(_change, then=site_changes.moved_out),
-    ev.Exiting: _over,
+    ev.Exiting: partial(_change, first=_settle),
     ev.Ended: _gone,
-    ev.Requeued: _over,
+    ev.Requeued: partial(_change, first=_settle),
     ev.Deleted: _gone,
     Parted: _parted,
-    ev.DependencyFailed: _failed,
+    # Indices of an array that are held for it wait for nobody any more.
+    ev.DependencyFailed: lambda site, event, at: (_change if event.indices else _noted)(site, event, at),
 }
 """What follows from events beside that their requests are filed anew (`_change`), or stay (`_noted`)."""
 

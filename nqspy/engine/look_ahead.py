@@ -5,7 +5,7 @@ At the latest: as long as they may (`runtime.planned_wall`); who has no wall lim
 long as those like them did (`runtime.expected_wall`).
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -18,14 +18,14 @@ from nqspy.engine import timetable
 from nqspy.engine.explain import kept_by_themselves, reasons_of
 from nqspy.engine.inputs import Between
 from nqspy.engine.lifecycle import apply, place
-from nqspy.engine.virtual.ahead import AheadRun
+from nqspy.engine.virtual.ahead import AheadRun, Passes
 from nqspy.engine.virtual.attempts import ENDLESS, Run
 from nqspy.engine.virtual.moves import OutOnly
 from nqspy.model.events import Change, Recorded, SettingsChanged
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.lifetimes import Lifetimes, MeasuredMove, mean_move, slowest_move
 from nqspy.model.reasons import Reason, ReasonCode
-from nqspy.model.requests import STARTED, Request, State
+from nqspy.model.requests import STARTED, Request, State, Used
 from nqspy.model.settings import Settings
 from nqspy.model.site import Site
 from nqspy.model.twin import beyond, twin_of
@@ -118,22 +118,16 @@ class LookAhead:
         self._new = None if request is None else request.seq
         self._backlog: Backlog | None = None
         self._waiting = sum(map(len, site.waiting.values())) if left else 0
+        twin = self._site
         if request is not None:
-            self._enter(request)
+            twin.requests[request.seq] = request
+            twin.next_seq = max(twin.next_seq, request.seq + 1)
+            twin.tally.enter(request)
+            place(twin, request)
         if changes:
-            self._change(SettingsChanged(changes))
-
-    def _enter(self, request: Request) -> None:
-        site = self._site
-        site.requests[request.seq] = request
-        site.next_seq = max(site.next_seq, request.seq + 1)
-        site.tally.enter(request)
-        place(site, request)
-        self._between = _due(self._between)
-
-    def _change(self, event: SettingsChanged) -> None:
-        apply(self._site, Recorded(self._site.n + 1, self._now, event))
-        self._between = _due(self._between)
+            apply(twin, Recorded(twin.n + 1, now, SettingsChanged(changes)))
+        if request is not None or changes:
+            self._between = replace(between, due=True)
 
     # ------------------------------------------------------------ what is asked
 
@@ -188,7 +182,11 @@ class LookAhead:
             going_on = run.go_on_while(lambda: not left <= run.starts.keys() and spent() < 1)
             unreached = [each for each in requests if each.seq in left and each.seq not in run.starts]
             why = self._unreached(run, lengths, unreached, cut=going_on and not run.is_over())
-            basis, lucky = f"{lengths.basis}{self._moved(run, lengths)}{self._how(exits)}", self._lucky()
+            takes, moved = lengths.per_move(self._moves), ""
+            if run.executor.moved:
+                seconds = (takes or 0) / 1000
+                moved = UNMOVED if takes is None else MOVED.format(seconds=seconds, which=lengths.moved)
+            basis, lucky = f"{lengths.basis}{moved}{self._how(exits)}", self._lucky()
             return [
                 found
                 or why.get(request.seq)
@@ -214,13 +212,6 @@ class LookAhead:
         if self._waiting:
             said += f"; of {self._waiting} that wait {MOST} were looked at"
         return said
-
-    def _moved(self, run: AheadRun, lengths: "_Lengths") -> str:
-        """Return what an answer rests on if a request gave way in the run."""
-        if not run.executor.moved:
-            return ""
-        takes = lengths.per_move(self._moves)
-        return UNMOVED if takes is None else MOVED.format(seconds=takes / 1000, which=lengths.moved)
 
     def _lucky(self) -> dict[str, str]:
         """That chances are taken beside those of a queue, by its name: what comes of them nobody knows."""
@@ -321,10 +312,6 @@ def _left(run: AheadRun, lengths: "_Lengths") -> dict[str, int]:
     return found
 
 
-def _due(between: Between) -> Between:
-    return replace(between, due=True)
-
-
 class _Asked:
     """While it lasts the exits are asked about a site that is none, and it leaves no mark."""
 
@@ -386,3 +373,14 @@ def _probably(past: Lifetimes, now: Instant) -> _Lengths:
     return _Lengths(
         of, mean_move, "the last did", PROBABLY if past.known else BY_LIMITS, endless, guesses=True
     )
+
+
+class AtOnce(Passes):
+    """`ports.Decider`: asks are answered with a plan immediately."""
+
+    def foresee(
+        self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]
+    ) -> Callable[[float], Outlook]:
+        """Tells when a request that may be submitted would start, and what that rests on."""
+        ahead = LookAhead(site, now, Between(samples=tuple(samples.items())), request=request)
+        return lambda seconds: ahead.outlooks((request.seq,), self._exits, never)[request.seq]

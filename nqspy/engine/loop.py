@@ -13,17 +13,16 @@ from typing import Any
 from msgspec.structs import replace
 
 from nqspy.engine.enact import decided, enact, tells
-from nqspy.engine.handlers import depend, shifts
+from nqspy.engine.handlers import acts, depend, requests, settings, shifts, submit
 from nqspy.engine.handlers import exits as exits_desk
 from nqspy.engine.handlers import health as health_desk
 from nqspy.engine.handlers import observations as observations
-from nqspy.engine.handlers import recorded as recorded_desk
-from nqspy.engine.handlers.context import CommitGroup, Reply, Transaction
-from nqspy.engine.handlers.served import HANDLERS, SETTLING
+from nqspy.engine.handlers.context import CommitGroup, Handler, Reply, Transaction
 from nqspy.engine.inputs import Between, CommandAsked, Decision, Input, Observed, Outcome, PassDue, Use, noted
 from nqspy.engine.outage import Outage
 from nqspy.engine.passed_over import passed_over
 from nqspy.engine.recheck import Recheck
+from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import observations as ob
 from nqspy.model.actions import Action, Hold, Move, Notify, Plan, Redate, Reserving, Resume, Start, Suspend
@@ -35,6 +34,37 @@ from nqspy.model.requests import Used
 from nqspy.model.site import Site
 from nqspy.ports import CommitFailed, Decider, Executor, Exits, Journal
 
+HANDLERS: dict[type[cm.Command], Handler] = {
+    cm.Submit: submit.submit,
+    cm.Configure: settings.configure,
+    cm.ApplyFiles: settings.apply_files,
+    cm.Delete: requests.delete,
+    cm.HoldRequests: requests.hold,
+    cm.ReleaseRequests: requests.release,
+    cm.MoveRequests: requests.move,
+    cm.ModifyRequest: requests.modify,
+    cm.RerunRequests: requests.rerun,
+    cm.SuspendRequests: requests.suspend,
+    cm.SignalRequests: acts.signal,
+    cm.WriteMessage: acts.message,
+    cm.ExchangeRequests: acts.exchange,
+    cm.ScheduleRequest: requests.schedule,
+    cm.AbortQueue: requests.abort_queue,
+    cm.PurgeQueue: requests.purge_queue,
+    cm.CorrectUsage: settings.correct_use,
+    cm.SwitchShift: shifts.switch,
+    cm.AutomaticShift: shifts.automatic,
+    cm.ReloadExits: exits_desk.reload,
+}
+
+SETTLING = (cm.Configure, cm.ApplyFiles, cm.SwitchShift, cm.AutomaticShift, cm.ReloadExits)
+"""Commands after which a plan asked for before is void, and the shifts are looked at anew."""
+
+
+_RESETTLING = (ev.SettingsChanged, ev.FilesApplied, ev.ShiftChanged, ev.ShiftFailed)
+"""Events that do the same."""
+_TOLD = (ev.Alarm, ev.DaemonStarted, ev.Reported)
+"""Events that change nothing that a pass examines."""
 _SEEN = (ob.Observation, ob.SiteObservation)
 _TOLD_ALREADY = (Notify, Redate, Reserving, Move, Hold, Promise)
 """Actions of which the executor has nothing to do."""
@@ -107,8 +137,9 @@ class Engine:
     @property
     def between(self) -> Between:
         """Where it is."""
-        due = self._dirty or self._asked
-        return Between.of(self.plan, due, self._woken, self.samples, self.clock_moved())
+        told, due = tuple(self.samples.items()), self._dirty or self._asked
+        moved = tuple(self.clock_moved().items())
+        return Between(due, self.plan.wake_at, self._woken, self.plan.short_of_pes, told, moved)
 
     # ------------------------------------------------------------ feeding
 
@@ -161,11 +192,11 @@ class Engine:
 
     @property
     def wants_pass(self) -> bool:
-        """Whether something has changed since the last pass, and none is under way."""
+        """True if something has changed since the last pass, and none is under way."""
         return self._dirty and not self._asked
 
     def _waits(self, now: Instant) -> bool:
-        """Whether a commit failed just now: what people ask is tried all the same, the rest later."""
+        """True if a commit failed just now: what people ask is tried all the same, the rest later."""
         at = self._again_at
         return at is not None and at - RETRY_COMMIT <= now < at
 
@@ -230,7 +261,11 @@ class Engine:
         elif isinstance(each, ob.ObservedUse):
             self._sample({each.seq: (each.attempt, each.used)})
         elif isinstance(each, ob.ObservedNote):
-            self._note(each)
+            request = self.site.started.get(each.seq)
+            if request is None or request.attempts != each.attempt or not each.text:
+                self.notes.pop(each.seq, None)
+            else:
+                self.notes[each.seq] = each.text
         elif isinstance(each, ob.Observation):
             self._sight(tx, each, observations.take)
         elif isinstance(each, CommandAsked):
@@ -240,12 +275,19 @@ class Engine:
         elif isinstance(each, ob.SiteObservation):
             self._hear(tx, each)
         elif isinstance(each, Observed):
-            self._again(tx, each)
+            self.happen_again(tx, each.events)
         elif isinstance(each, PassDue):
             self._pass(tx)
 
-    def _again(self, tx: Transaction, seen: Observed) -> None:
-        if recorded_desk.take(tx, seen.events):
+    def happen_again(self, tx: Transaction, events: Sequence[ev.Event]) -> None:
+        """Make happen what a journal says has happened, with what each event brings about besides."""
+        for event in events:
+            tx.emit(event)
+        submitted = [event.seq for event in events if isinstance(event, ev.Submitted)]
+        depend.judge_now(tx, [seq for seq in submitted if seq in self.site.requests])
+        if not all(isinstance(event, _TOLD) for event in events):
+            self._mark()
+        if any(isinstance(event, _RESETTLING) for event in events):
             self._void, self._shift_seen = self._asked, None
         for seq in [seq for seq in self.samples if seq not in self.site.started]:
             del self.samples[seq]
@@ -276,13 +318,6 @@ class Engine:
         if observation.seq not in self.site.started:
             self.samples.pop(observation.seq, None)
             self.notes.pop(observation.seq, None)
-
-    def _note(self, said: ob.ObservedNote) -> None:
-        request = self.site.started.get(said.seq)
-        if request is None or request.attempts != said.attempt or not said.text:
-            self.notes.pop(said.seq, None)
-        else:
-            self.notes[said.seq] = said.text
 
     def _sample(self, uses: Mapping[Seq, tuple[int, Used]]) -> None:
         started, samples = self.site.started, self.samples
@@ -320,13 +355,10 @@ class Engine:
             self._mark()
         seen = self._shift_seen
         if seen is None or tx.now < seen or (self._shift_at is not None and tx.now >= self._shift_at):
-            self._look_at_shifts(tx)
-
-    def _look_at_shifts(self, tx: Transaction) -> None:
-        due, self._shift_at = shifts.look(tx)
-        self._shift_seen = tx.now
-        if due:
-            self._void = self._asked
+            due, self._shift_at = shifts.look(tx)
+            self._shift_seen = tx.now
+            if due:
+                self._void = self._asked
 
     # ------------------------------------------------------------ passes
 
@@ -335,21 +367,19 @@ class Engine:
         try:
             plan = self.decider.ask(self.site, tx.now, self.samples)
         except Exception as error:
+            # A pass that breaks down must not keep ends and submissions from being committed.
             self.failed(error)
-            self._tell_failed_pass(tx, format_exc())
+            trace = format_exc()
+            self.log(f"a pass failed, nothing is started until something changes:\n{trace}")
+            if not self._pass_failed:
+                tx.alarm("scheduler", f"a pass failed: {INTERNAL}", "a pass failed", trace)
+            self._pass_failed = True
             return
         self._pass_failed = False
         if plan is None:
             self._asked, self._void, self._changed = True, False, set()
         else:
             self._carry_out(tx, plan, None)
-
-    def _tell_failed_pass(self, tx: Transaction, trace: str) -> None:
-        """A pass that breaks down must not keep ends and submissions from being committed."""
-        self.log(f"a pass failed, nothing is started until something changes:\n{trace}")
-        if not self._pass_failed:
-            tx.alarm("scheduler", f"a pass failed: {INTERNAL}", "a pass failed", trace)
-        self._pass_failed = True
 
     def _decided(self, tx: Transaction, plan: Plan | None) -> None:
         """A plan that comes late. One nobody waits for, or from before a change of settings, is dropped, but
@@ -360,17 +390,13 @@ class Engine:
         self._asked = False
         if plan is None or self._void or self.resting:
             if plan is not None and plan.failures:
-                self._tell_failures(tx, plan)
+                # The exits are not asked again about what they failed on, so it would never be told.
+                short, asked = self.plan.short_of_pes, self._asked_earlier(tx)
+                tx.emit(ev.Decided(plan.as_of, failures=plan.failures, short_of_pes=short, asked=asked))
+                exits_desk.tell_failures(tx, plan.failures)
             self._mark()
         else:
             self._carry_out(tx, plan, Recheck(self.site, self._changed, tx.now, self.samples))
-
-    def _tell_failures(self, tx: Transaction, plan: Plan) -> None:
-        """How exits behaved in a pass of which nothing else counts: they are not asked again about what they
-        failed on, so it would never be told."""
-        short, asked = self.plan.short_of_pes, self._asked_earlier(tx)
-        tx.emit(ev.Decided(plan.as_of, failures=plan.failures, short_of_pes=short, asked=asked))
-        exits_desk.tell_failures(tx, plan.failures)
 
     def _carry_out(self, tx: Transaction, plan: Plan, recheck: Recheck | None) -> None:
         """Turns a plan into events and orders, action by action; after a look at what happened since it was
@@ -382,7 +408,7 @@ class Engine:
         wait = passed_over(self.site, plan) if self.journal.remembers else ()
         tx.emit(decided(plan, wait, self.exits, self._asked_earlier(tx)))
         exits_desk.tell_failures(tx, plan.failures)
-        stands = _always if recheck is None else recheck.stands
+        stands = None if recheck is None else recheck.stands
         for order in enact(self.site, plan, tx.now, tx.emit, stands):
             if isinstance(order, (Move, Suspend, Resume)):
                 self._mark()
@@ -403,12 +429,10 @@ class Engine:
         self._drops += 1
         reasons, wake = self.plan.reasons, self.plan.wake_at or now + pause
         wake = Instant(max(now + FIRST_PAUSE, min(wake, now + pause)))
-        own = {**reasons.own, **{self._waiting(seq): why for seq, why in fallen.items()}}
-        self.plan = replace(self.plan, wake_at=wake, reasons=replace(reasons, own=own))
-
-    def _waiting(self, seq: Seq) -> Seq:
-        """Return the request that waits if a start falls: of an index that has not begun its array."""
-        return seq if seq in self.site.requests else array_of(seq) or seq
+        # If the start of an index falls that has not begun, its array waits.
+        known = self.site.requests
+        waiting = {seq if seq in known else array_of(seq) or seq: why for seq, why in fallen.items()}
+        self.plan = replace(self.plan, wake_at=wake, reasons=replace(reasons, own={**reasons.own, **waiting}))
 
     def _asked_earlier(self, tx: Transaction) -> Instant | None:
         """When the pass was asked for whose plan comes now, if that was at another instant."""
@@ -456,8 +480,3 @@ class Engine:
                     if isinstance(action, Start):
                         text = f"it could not be started: {INTERNAL}"
                         self._retry.append(ob.ObservedNotStarted(seq, action.attempt, text))
-
-
-def _always(action: Action) -> bool:
-    """Return True: a plan of this process and instant stands."""
-    return True

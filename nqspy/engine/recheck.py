@@ -61,24 +61,24 @@ class Recheck:
         holds = self._holds(action) and features.stands(self._site, action)
         if isinstance(action, Start):
             if holds:
-                self._add(self._to_be(action.seq, len(action.pes)), action.forced)
+                request = self._to_be(action.seq, len(action.pes))
+                assert request is not None
+                array = self._site.requests.get(array_of(request.seq) or 0)
+                self._gate.add(request, array or request, action.forced)
+                if "_ledger" in self.__dict__:
+                    self._ledger.commit(request)
             else:
                 self.fallen.setdefault(action.seq, _NOT_AS_PLANNED("scheduler"))
         self.drops += not holds
         self._has_reserved = holds and isinstance(action, Reserving)
         return holds
 
-    def _add(self, request: Request | None, forced: bool) -> None:
-        assert request is not None
-        array = self._site.requests.get(array_of(request.seq) or 0)
-        self._gate.add(request, array or request, forced)
-        if "_ledger" in self.__dict__:
-            self._ledger.commit(request)
-
     def _holds(self, action: Action) -> bool:
         match action:
             case Start():
-                return self._may_start(action)
+                fallen = self._refusal(action)
+                self.fallen |= {} if fallen is None else {action.seq: fallen}
+                return fallen is None
             case Redate():
                 return action.cause not in self.fallen and 0 <= action.date <= self._now
             case Move(seq, queue):
@@ -86,7 +86,8 @@ class Recheck:
             case Hold(seq):
                 return self._waits(seq)
             case Reserving(starts):
-                return all(map(self._is_queued, starts)) and not any(map(self._is_reserved, self.fallen))
+                kept = any({seq, array_of(seq)} & self._site.reserved.keys() for seq in self.fallen)
+                return all(map(self._is_queued, starts)) and not kept
             case Suspend(seq, attempt):
                 return self._unchanged(seq, attempt) and self._site.started[seq].state is State.RUNNING
             case Requeue(seq, attempt):
@@ -96,9 +97,6 @@ class Recheck:
             case Promise():
                 return promises.fits(self._site, action)
         return True
-
-    def _is_reserved(self, seq: Seq) -> bool:
-        return seq in self._site.reserved or array_of(seq) in self._site.reserved
 
     def _is_queued(self, seq: Seq) -> bool:
         request = self._site.requests.get(seq)
@@ -138,12 +136,6 @@ class Recheck:
         gone = seq not in self._site.requests and array_of(seq) in self._changed
         return None if gone or found is None else sized(found, pes)
 
-    def _may_start(self, action: Start) -> bool:
-        reason = self._refusal(action) if self._is_as_planned(action) else _NOT_AS_PLANNED("scheduler")
-        if reason is not None:
-            self.fallen[action.seq] = reason
-        return reason is None
-
     def _is_as_planned(self, action: Start) -> bool:
         """Return True if the request waits as it did, and the PEs and units that it shall get are free."""
         site, request = self._site, self._to_be(action.seq, len(action.pes))
@@ -157,7 +149,9 @@ class Recheck:
         return consumables.may_have(site, request.spec.ask.consumables, action.units)
 
     def _refusal(self, action: Start) -> Reason | None:
-        """Return why a request may not start that waits as planned."""
+        """Return why a request may not start."""
+        if not self._is_as_planned(action):
+            return _NOT_AS_PLANNED("scheduler")
         site, request = self._site, self._to_be(action.seq, len(action.pes))
         assert request is not None
         reason = features.keeping(site, request, but=action.by)

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from nqspy.engine.handlers import health, recorded, strays
+from nqspy.engine.handlers import health
+from nqspy.engine.handlers import observations as executor_desk
 from nqspy.engine.handlers.advice import names
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.inputs import Outcome
@@ -77,7 +78,7 @@ def begin(
     for observation in observations:
         engine.adopt(tx, observation)
     _meet_machine(tx, found, host, zone)
-    strays.tell(tx, observations)
+    executor_desk.tell_strays(tx, observations)
     if later is not None:
         _meet_later(tx, later, observations)
     check_site(site)
@@ -87,7 +88,7 @@ def begin(
 def again(engine: Engine, events: Sequence[Event], now: Instant) -> Outcome:
     """As `begin`, where a journal tells what was found (``events``): that comes before what has come by time
     alone meanwhile."""
-    recorded.take(engine.transaction(now), events)
+    engine.happen_again(engine.transaction(now), events)
     return engine.feed((), now)
 
 

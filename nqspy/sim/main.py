@@ -5,9 +5,9 @@ from functools import lru_cache
 from typing import Any
 
 from nqspy.core.no_exits import NoExits
-from nqspy.engine.decider import AtOnce
 from nqspy.engine.handlers.context import LateValue
 from nqspy.engine.inputs import CommandAsked
+from nqspy.engine.look_ahead import AtOnce
 from nqspy.engine.virtual.attempts import Run
 from nqspy.engine.virtual.driver import VirtualDriver, end
 from nqspy.engine.virtual.moves import StateMoves

@@ -14,7 +14,7 @@ from corpus.worlds import Step, World, world
 
 from nqspy.core.no_exits import NoExits
 from nqspy.core.passes import explain
-from nqspy.engine.decider import AtOnce
+from nqspy.engine.look_ahead import AtOnce
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model import indices

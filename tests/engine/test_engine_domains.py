@@ -9,7 +9,6 @@ from nqspy.model import events as ev
 from nqspy.model.configure import dump, load
 from nqspy.model.errors import NqspyError, Refusal
 from nqspy.model.reasons import ReasonCode
-from nqspy.model.site_checks import check_site
 from nqspy.qmgr.printer import print_settings
 
 ONE = (

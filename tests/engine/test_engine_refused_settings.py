@@ -7,8 +7,8 @@ from engine.test_engine_domains import TWO
 from engine.test_engine_health import NIGHT
 
 from nqspy.model import commands as cm
-from nqspy.model.changes import Change
 from nqspy.model.errors import NqspyError
+from nqspy.model.events import Change
 
 SHIFTS = 'define shift day when=("30 8 * * mon-fri")\nset run_limit=1 batch\nend\n' + (
     'define shift night when=("0 21 * * mon-fri")\nset run_limit=5 batch\nend\n'

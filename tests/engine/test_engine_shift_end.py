@@ -6,7 +6,7 @@ from engine.test_engine_late_plans import Late
 from scenarios.computing_centre import Site
 
 from nqspy.engine.explain import reason_of
-from nqspy.engine.upcoming_stops import upcoming_stops
+from nqspy.engine.timetable import upcoming_stops
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.ids import HOUR

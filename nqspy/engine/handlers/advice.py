@@ -1,6 +1,7 @@
 """What is accepted and yet probably not meant: said with the answer, for people at a terminal."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 
 from nqspy.engine.handlers.context import Transaction
@@ -59,14 +60,11 @@ def _outputs(tx: Transaction, taken: Sequence[tuple[Seq, Spec, str]], caller: Ca
     mine = {seq for seq, _, _ in taken}
     for file, seqs in written.items():
         fellows = islice(tx.site.writers.get(file, {}), LOOKED_AT)
-        others = [seq for seq in fellows if seq not in mine and _seen(tx, seq, caller)]
+        sees, requests = partial(may_see, tx.site.settings, caller), tx.site.requests
+        others = [seq for seq in fellows if seq not in mine and sees(requests[seq].spec)]
         if others or len(seqs) > 1:
             whose = names(tx.site, [*others, *seqs] if len(seqs) > 1 else others)
             yield f"{file} is the output of {whose} too; with %j in its name each request has its own"
-
-
-def _seen(tx: Transaction, seq: Seq, caller: Caller) -> bool:
-    return may_see(tx.site.settings, caller, tx.site.requests[seq].spec)
 
 
 def shared(site: Site, request: Request, sees: Callable[[Spec], bool]) -> str:

@@ -1,5 +1,5 @@
-"""What ``modify`` changes beside what a request asks for: holds, output, mail, notes; and what of it can
-still matter once the request runs."""
+"""Changes by ``modify`` except of the resources: holds, output, mail, notes; what can still change once the
+request runs; deletions with all that waits for them (``qdel --cascade``)."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,17 +10,17 @@ from msgspec.structs import fields, replace
 from nqspy.core.consumables import with_units
 from nqspy.core.runtime import wall_limit
 from nqspy.engine.handlers.context import Transaction
-from nqspy.engine.handlers.people import role_of
-from nqspy.engine.handlers.spec import array_of
+from nqspy.engine.handlers.people import need_owner, role_of
+from nqspy.engine.handlers.spec import tidy_array
 from nqspy.engine.lifecycle import ages_when_eligible
 from nqspy.model import events as ev
 from nqspy.model.cause import Cause
 from nqspy.model.commands import Delete
 from nqspy.model.errors import Refusal
-from nqspy.model.ids import request_named
+from nqspy.model.ids import Seq, array_of, is_array, rank_of, request_named
 from nqspy.model.options import OPTIONS
 from nqspy.model.people import Caller
-from nqspy.model.requests import Request, Spec, State
+from nqspy.model.requests import STARTED, Request, Spec, State
 from nqspy.model.site import Site
 from nqspy.model.units import format_time
 
@@ -55,7 +55,7 @@ def altered(site: Site, spec: Spec, head: str, rest: str, value: Any) -> Spec:
         wanted = with_units(site, spec.ask.consumables, rest, value)
         return replace(spec, ask=having(spec.ask, "consumables", wanted))
     if head == "array" and rest == "limit" and spec.array is not None:
-        return replace(spec, array=array_of(having(spec.array, rest, None if value == 0 else value)))
+        return replace(spec, array=tidy_array(having(spec.array, rest, None if value == 0 else value)))
     if head == "output" and rest in spec.output.__struct_fields__:
         return replace(spec, output=having(spec.output, rest, value))
     if head == "mail" and rest in spec.mail.__struct_fields__:
@@ -188,3 +188,47 @@ def forgiven(tx: Transaction, command: Delete, answer: dict[str, Any]) -> dict[s
     elif not command.lenient:
         return answer
     return answer | {"failed": failed}
+
+
+def with_dependants(tx: Transaction, command: Delete, caller: Caller) -> tuple[str, ...]:
+    """Return the identifiers of a deletion, before each those of all that wait for it, directly or not, the
+    latest first: so no request is told that its prerequisite has failed. A request that is not deleted takes
+    none along."""
+    known = (request_named(text, tx.site.names) for text in command.ids)
+    named = {tx.site.named(seq) for seq in known if seq is not None}
+    found: list[str] = []
+    for text in command.ids:
+        seq = _deleted(tx, command, text, caller)
+        behind = dependants(tx.site, seq) if seq is not None else []
+        found += [tx.site.id_of(each) for each in behind if each not in named]
+        named.update(behind)
+        found.append(text)
+    return tuple(found)
+
+
+def dependants(site: Site, seq: Seq) -> list[Seq]:
+    """All that wait for a request, directly or not, the latest first; of an array for its indices too."""
+    found: set[Seq] = set()
+    left = [seq]
+    while left:
+        awaited = left.pop()
+        more = set(site.dependants.get(awaited, ()))
+        if is_array(awaited):
+            parts = [each for each in site.dependants if array_of(each) == awaited]
+            more.update(*(site.dependants[each] for each in parts))
+        left += more - found
+        found |= more
+    return sorted(found, key=rank_of, reverse=True)
+
+
+def _deleted(tx: Transaction, command: Delete, text: str, caller: Caller) -> Seq | None:
+    """The request of that identifier if it will be deleted."""
+    try:
+        request = tx.find(text, caller)
+        need_owner(tx.site, caller, request, "delete")
+    except Refusal:
+        return None  # the deletion itself says so
+    if command.owner not in (None, request.owner):
+        return None
+    ends = command.kill or (command.signal is None and command.force)
+    return request.seq if ends or request.state not in STARTED else None

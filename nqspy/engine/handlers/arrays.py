@@ -124,7 +124,7 @@ class _Part:
         return sorted({each[0][0] for each in some if each})
 
     def _would(self, do: Do, index: int) -> bool | None:
-        """Whether it would change an index that has not begun, as a request of its own; None: it is refused,
+        """True if it would change an index that has not begun, as a request of its own; None: it is refused,
         and the index stays in its array."""
         alone = born(self.array, member(self.array.seq, index))
         try:

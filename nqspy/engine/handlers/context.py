@@ -89,7 +89,7 @@ class Transaction(Struct):
     _trying: bool = False
 
     def would(self, act: Callable[[], object]) -> bool:
-        """Whether this would change anything; it is broken off before it does. Raises its Refusal."""
+        """True if this would change anything; it is broken off before it does. Raises its Refusal."""
         self._trying = True
         try:
             act()
@@ -150,7 +150,7 @@ class Transaction(Struct):
         return Refusal("unknown_request", id=self.site.id_of(seq))
 
     def known(self, seq: Seq, caller: Caller) -> bool:
-        """Whether there is or was such a request, as far as the caller may see."""
+        """True if there is or was such a request, as far as the caller may see."""
         just = self.site.touched.ended.get(seq)
         request = self.site.requests.get(seq) or (just[0] if just is not None else None)
         if request is not None:

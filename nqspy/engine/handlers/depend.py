@@ -1,19 +1,20 @@
-"""Requests that wait for others: what a submission names is read and judged, and whoever awaited a start or
-an end is told of it in the same commit."""
+"""Requests that wait for others: dependencies of a submission are read and judged, and each start or end is
+told to the requests that await it in the same commit. A failure is told once: one mail for each person."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from nqspy.core.depend import BEGUN, DROPPED, WHO, Judgement, awaited, judge
 from nqspy.engine.handlers.arrays import delete_left, end_if_over
-from nqspy.engine.handlers.consequences import Consequences
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.requests import drop
 from nqspy.engine.handlers.spec import AFTER, ATTRIBUTES_MAX
 from nqspy.engine.lifecycle import ages_when_eligible
 from nqspy.model import indices
+from nqspy.model.actions import Notify
 from nqspy.model.commands import Submission
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Deleted, DependencyFailed, DependencyMet, Ended, Started
@@ -34,6 +35,59 @@ from nqspy.model.requests import (
 AFTER_MAX = 1_000
 """Requests that one request may wait for."""
 _ENDED_WELL = "ended with exit status 0"
+
+
+NAMED = 20
+"""Requests that a mail names; the others are counted."""
+
+
+class Consequences(Struct):
+    """Gathers what is told at the end. ``roots``: what began it all, for each request that was deleted with
+    its prerequisite; ``held`` and ``deleted``: names of requests by whom to tell and what began it."""
+
+    roots: dict[Seq, str] = {}
+    held: dict[tuple[str, str], list[tuple[Seq, str]]] = {}
+    deleted: dict[tuple[str, str], list[tuple[Seq, str]]] = {}
+
+    def holds(self, request: Request, prerequisite: Seq, text: str) -> None:
+        """A request stays held as its prerequisite did what ``text`` says; its owner is always told."""
+        self.held.setdefault(self._key(request, prerequisite, text), []).append((request.seq, request.name))
+
+    def deletes(self, request: Request, prerequisite: Seq, text: str) -> None:
+        """A request is deleted for it; its owner is told where that was asked for."""
+        key = self._key(request, prerequisite, text)
+        self.roots[request.seq] = key[1]
+        if request.spec.mail.abort:
+            self.deleted.setdefault(key, []).append((request.seq, request.name))
+
+    def _key(self, request: Request, prerequisite: Seq, text: str) -> tuple[str, str]:
+        return request.spec.mail.to or request.owner, self.roots.get(prerequisite, text)
+
+    def tell(self, tx: Transaction) -> None:
+        """Sends the mails, and begins anew."""
+        for (to, text), some in self.held.items():
+            said = f"{text}: what it waits for can never come about. It stays held: {_listed(tx, some)}."
+            said += " An operator can release it, its owner delete it."
+            tx.act(Notify(to, _subject(tx, some, "held"), said, some[0][0]))
+        for (to, text), some in self.deleted.items():
+            said = f"{text}. What waited for that was deleted: {_listed(tx, some)}."
+            tx.act(Notify(to, _subject(tx, some, "deleted"), said, some[0][0]))
+        self.held, self.deleted, self.roots = {}, {}, {}
+
+
+def _subject(tx: Transaction, some: list[tuple[Seq, str]], done: str) -> str:
+    if len(some) > 1:
+        return f"nqspy: {len(some)} requests are {done}"
+    return f"nqspy: {tx.site.id_of(some[0][0])} {'is ' * (done == 'held')}{done}"
+
+
+def _listed(tx: Transaction, some: list[tuple[Seq, str]]) -> str:
+    names = [f"{tx.site.id_of(seq)} ({name})" for seq, name in some[:NAMED]]
+    more = f" and {len(some) - NAMED} more" if len(some) > NAMED else ""
+    return ", ".join(names) + more
+
+
+# ---------------------------------------------------------------- what a submission names
 
 
 def read_after(tx: Transaction, spec: Spec, caller: Caller, more: int = 0) -> Spec:
@@ -68,7 +122,7 @@ def _known(tx: Transaction, spec: Spec, each: Dependency, caller: Caller) -> Dep
     if found is None:
         raise Refusal("unknown_prerequisite", id=tx.site.id_of(each.seq))
     if each.word == "each":
-        _check_each(tx, spec, found)
+        _check_equal(spec, tx.site.id_of(found), _asked(tx, found) if is_array(found) else None)
     return replace(each, seq=found)
 
 
@@ -76,11 +130,6 @@ def _asked(tx: Transaction, array: Seq) -> Runs:
     """The indices that an array was handed in with."""
     request = tx.request_that_was(array)
     return () if request is None or request.spec.array is None else request.spec.array.indices
-
-
-def _check_each(tx: Transaction, spec: Spec, array: Seq) -> None:
-    """Raises Refusal unless both are arrays of the same indices."""
-    _check_equal(spec, tx.site.id_of(array), _asked(tx, array) if is_array(array) else None)
 
 
 def _check_equal(spec: Spec, name: str, theirs: Runs | None) -> None:
@@ -177,7 +226,7 @@ def _has_begun(tx: Transaction, request: Request) -> bool:
 
 
 def _was_dropped(tx: Transaction, prerequisite: Seq) -> bool:
-    """Whether it is an index of an array that was deleted before it began."""
+    """True if it is an index of an array that was deleted before it began."""
     array, index = array_of(prerequisite), index_of(prerequisite)
     request = None if array is None else tx.request_that_was(array)
     if request is None or request.array is None or index is None:
@@ -209,17 +258,12 @@ def settle(tx: Transaction) -> None:
             event.seq in dependants or array_of(event.seq) is not None or is_array(event.seq)
         ):
             what = what or Consequences()
-            _settle_one(tx, event, what)
+            if event.seq in dependants and not (isinstance(event, Deleted) and event.indices):
+                _tell_dependants(tx, event.seq, judge(event, tx.request_that_was(event.seq)), what)
+            if array_of(event.seq) is not None or is_array(event.seq):
+                _settle_array(tx, event, what)
     if what is not None:
         what.tell(tx)
-
-
-def _settle_one(tx: Transaction, event: Started | Ended | Deleted, what: Consequences) -> None:
-    """What a start or an end means for those that awaited it, and for its array."""
-    if event.seq in tx.site.dependants and not (isinstance(event, Deleted) and event.indices):
-        _tell_dependants(tx, event.seq, judge(event, tx.request_that_was(event.seq)), what)
-    if array_of(event.seq) is not None or is_array(event.seq):
-        _settle_array(tx, event, what)
 
 
 def _tell_dependants(tx: Transaction, prerequisite: Seq, said: Judgement, what: Consequences) -> None:
@@ -235,7 +279,9 @@ def _settle_array(tx: Transaction, event: Started | Ended | Deleted, what: Conse
         _tell_dependants(tx, array, BEGUN, what)
         return
     index = index_of(event.seq)
-    dropped = (event.indices if isinstance(event, Deleted) else ()) or _never_begun(tx, event)
+    ended = tx.site.touched.ended.get(event.seq)
+    never_begun = () if ended is None or ended[0].array is None else ended[0].array.left
+    dropped = (event.indices if isinstance(event, Deleted) else ()) or never_begun
     if index is None and dropped:
         for seq in [seq for seq in tx.site.dependants if array_of(seq) == array]:
             if indices.has(dropped, index_of(seq) or 0):
@@ -245,12 +291,6 @@ def _settle_array(tx: Transaction, event: Started | Ended | Deleted, what: Conse
         said = judge(event)
         _tell_each(tx, array, concerned, "ok" in said.met, said.text, sorted(dependants), what)
     end_if_over(tx, array, event.who if isinstance(event, Deleted) else "")
-
-
-def _never_begun(tx: Transaction, event: Ended | Deleted) -> Runs:
-    """Return the indices that had not begun of an array that was deleted whole or has ended."""
-    ended = tx.site.touched.ended.get(event.seq)
-    return () if ended is None or ended[0].array is None else ended[0].array.left
 
 
 def _tell_each(
@@ -263,7 +303,7 @@ def _tell_each(
         theirs = indices.both(dict(awaiting).get(array, ()), some)
         if not theirs or request is None:
             continue
-        said = f"{_index_name(tx, array, theirs)} {text}"
+        said = f"{tx.site.id_of(array).replace('[]', f'[{indices.brief(theirs)}]', 1)} {text}"
         policy = tx.site.settings.server.dependency_failed
         if well or policy == "run":
             said = said if well else f"{said}; it runs all the same"
@@ -278,10 +318,6 @@ def _tell_each(
                 what.holds(request, array, said)
             said = f"{said}: what they wait for can never come about"
             tx.emit(DependencyFailed((seq,), array, ("each",), said, indices=theirs))
-
-
-def _index_name(tx: Transaction, array: Seq, some: Runs) -> str:
-    return tx.site.id_of(array).replace("[]", f"[{indices.brief(some)}]", 1)
 
 
 def _tell(

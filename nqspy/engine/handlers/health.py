@@ -7,7 +7,7 @@ from nqspy.model import observations as ob
 from nqspy.model.actions import Notify
 from nqspy.model.consumables import units_of
 from nqspy.model.events import MachineFound, PressureChanged, ResourceChanged
-from nqspy.model.health import Probe, ResourceState
+from nqspy.model.health import Probe
 from nqspy.model.machine import Found
 from nqspy.model.site import Settings
 from nqspy.model.units import format_time
@@ -33,51 +33,35 @@ def take(tx: Transaction, news: ob.SiteObservation) -> None:
         case ob.ObservedPressure():
             _pressure(tx, news)
         case ob.ObservedMachine():
-            _machine(tx, Found(news.cpus, news.memory, devices=news.devices))
-
-
-def _machine(tx: Transaction, seen: Found) -> None:
-    """CPUs went or came: PEs that are gone get nothing new, what runs on them goes on."""
-    site, before = tx.site, tx.site.found
-    now = before.seen(seen, bool(site.started))
-    if now != before:
-        tx.emit(MachineFound(now.cpus, now.memory, site.host, site.zone, now.offline, now.devices))
-        tx.dirty()
-        tell_machine(tx, before)
+            site, before = tx.site, tx.site.found
+            seen = Found(news.cpus, news.memory, devices=news.devices)
+            now = before.seen(seen, bool(site.started))
+            if now != before:  # PEs that are gone get nothing new, what runs on them goes on
+                tx.emit(MachineFound(now.cpus, now.memory, site.host, site.zone, now.offline, now.devices))
+                tx.dirty()
+                tell_machine(tx, before)
 
 
 def tell_machine(tx: Transaction, before: Found) -> None:
-    """An alarm where the machine has other CPUs than before."""
+    """Raise an alarm where the machine has other CPUs than before, or a consumable other units."""
     old, new = (
         {cpu for pe, cpu in enumerate(found.cpus) if pe not in found.offline}
         for found in (before, tx.site.found)
     )
     gone, come = sorted(old - new), sorted(new - old)
-    told = [f"CPU {_list(cpus)} {what}" for cpus, what in ((gone, "gone"), (come, "there")) if cpus]
+    kinds = (gone, "gone"), (come, "there")
+    told = [f"CPU {', '.join(map(str, cpus))} {what}" for cpus, what in kinds if cpus]
     if told:
         text = f"the machine has changed: {' and '.join(told)}; {len(new)} CPUs are left for PEs"
-        more = (
-            "Requests that run on PEs that are gone go on elsewhere; nothing new is put there."
-            if gone
-            else ""
-        )
-        tx.alarm("machine", text, "the machine has changed", more)
-    _tell_units(tx, before)
-
-
-def _tell_units(tx: Transaction, before: Found) -> None:
-    """An alarm where a consumable has other units than before, as devices went or came."""
+        more = "Requests that run on PEs that are gone go on elsewhere; nothing new is put there."
+        tx.alarm("machine", text, "the machine has changed", more if gone else "")
     for each in tx.site.settings.consumables.values():
-        old, new = set(units_of(each, before)), set(units_of(each, tx.site.found))
-        gone, come = sorted(old - new), sorted(new - old)
-        told = [f"{', '.join(units)} {what}" for units, what in ((gone, "gone"), (come, "there")) if units]
+        had, has = set(units_of(each, before)), set(units_of(each, tx.site.found))
+        changed = (sorted(had - has), "gone"), (sorted(has - had), "there")
+        told = [f"{', '.join(units)} {what}" for units, what in changed if units]
         if told:
-            text = f"the machine has changed: {each.name} {' and '.join(told)}; {len(new)} are left"
+            text = f"the machine has changed: {each.name} {' and '.join(told)}; {len(has)} are left"
             tx.alarm("machine", text, f"{each.name} has other units")
-
-
-def _list(cpus: list[int]) -> str:
-    return ", ".join(map(str, cpus))
 
 
 def _probe(tx: Transaction, news: ob.ObservedResource) -> None:
@@ -93,7 +77,10 @@ def _probe(tx: Transaction, news: ob.ObservedResource) -> None:
         more = _consequences(tx.site.settings, probe)
         tx.alarm(f"probe {news.name}", text, f"resource {news.name} is broken", more)
     elif known is not None:
-        _tell_recovery(tx, news, known)
+        seconds = max(0, tx.now - known.since) // 1000
+        text = f"resource {news.name} is well again, it was broken for {format_time(seconds * 1000)}"
+        unit = " s" if seconds < 60 else ""
+        tx.act(Notify("", f"nqspy: resource {news.name} is well again", text + unit))
 
 
 _RUNNING = {
@@ -110,13 +97,6 @@ def _consequences(settings: Settings, probe: Probe) -> str:
     queues = [queue.name for queue in settings.queues.values() if name in queue.needs]
     kept = f"nothing is started of queue {', '.join(queues)}, and no" if queues else "no"
     return f"{kept} request that needs {name} starts; {_RUNNING[probe.running]}"
-
-
-def _tell_recovery(tx: Transaction, news: ob.ObservedResource, known: ResourceState) -> None:
-    seconds = max(0, tx.now - known.since) // 1000
-    text = f"resource {news.name} is well again, it was broken for {format_time(seconds * 1000)}"
-    unit = " s" if seconds < 60 else ""
-    tx.act(Notify("", f"nqspy: resource {news.name} is well again", text + unit))
 
 
 def _pressure(tx: Transaction, news: ob.ObservedPressure) -> None:

@@ -1,19 +1,18 @@
 """What the executor reports: attempts that run, have used, have ended, were never begun or are lost."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from nqspy.core import runtime
-from nqspy.engine.handlers import strays
 from nqspy.engine.handlers.context import Transaction
 from nqspy.model import events as ev
 from nqspy.model import observations as ob
-from nqspy.model.actions import Adjust, Forget, Kill, Notify, Resume, Suspend
+from nqspy.model.actions import Adjust, Forget, Kill, Notify, Resume, SetAside, Suspend
 from nqspy.model.cause import HANDS
 from nqspy.model.endings import End
-from nqspy.model.ids import DAY, MINUTE, SECOND, Instant, Seq
+from nqspy.model.ids import DAY, MINUTE, SECOND, Instant, Seq, number_of
 from nqspy.model.lifetimes import key_of
 from nqspy.model.requests import Ending, Request, Retry, State, Used, finite
 
@@ -35,7 +34,7 @@ def take(tx: Transaction, observation: ob.Observation) -> None:
     """Turns an observation into events. One that names an attempt no longer in force only lets the executor
     forget it, or end it."""
     if isinstance(observation, ob.ObservedStray):
-        strays.take(tx, observation)
+        _take_stray(tx, observation)
         return
     request = tx.site.started.get(observation.seq)
     if request is None or request.attempts != observation.attempt:
@@ -89,10 +88,6 @@ def _mail(tx: Transaction, request: Request, what: str, text: str) -> None:
     name, mail = tx.site.id_of(request.seq), request.spec.mail
     text = f"Request {name} ({request.name}) {what}{text}"
     tx.act(Notify(mail.to or request.owner, f"nqspy: {name} {what}", text, request.seq))
-
-
-def _running(tx: Transaction, request: Request, observation: ob.ObservedRunning) -> None:
-    _begun(tx, request)
 
 
 def _begun(tx: Transaction, request: Request, began: Instant | None = None) -> None:
@@ -176,24 +171,16 @@ def finish(tx: Transaction, request: Request, ending: Ending) -> None:
     )  # fmt: skip
     bad = ending.reason not in ("exit", "deleted")
     if request.spec.mail.end or (request.spec.mail.abort and bad):
-        _mail(tx, request, "ended", f": {_how(replace(ending, text=text))}{_hint(tx, request, ending)}")
+        how = End(ending.reason, ending.status, ending.signal)
+        said = f": {how.words}" + (f". {text}" if text else "")
+        _mail(tx, request, "ended", said + (_hint(tx, request) if how.ok else ""))
 
 
-def _hint(tx: Transaction, request: Request, ending: Ending) -> str:
-    """What its owner is told of its wall limit, where it ended well."""
-    if not _end(ending).ok:
-        return ""
+def _hint(tx: Transaction, request: Request) -> str:
+    """Return what the owner of a request that ended well is told of its wall limit."""
     site, limit = tx.site, finite(request.spec.ask.wall)
     said = runtime.hint_on_wall(site.settings, site.lifetimes, key_of(request), limit)
     return f". Of its wall limit: {said}" if said else ""
-
-
-def _end(ending: Ending) -> End:
-    return End(ending.reason, ending.status, ending.signal)
-
-
-def _how(ending: Ending) -> str:
-    return _end(ending).words + (f". {ending.text}" if ending.text else "")
 
 
 def _not_started(tx: Transaction, request: Request, observation: ob.ObservedNotStarted) -> None:
@@ -221,21 +208,16 @@ def _void(tx: Transaction, request: Request, observation: ob.ObservedVoid) -> No
     seq, deleter = request.seq, _deleter(request)
     retry = _retry(tx, request, observation.text) if observation.later else None
     if retry is not None and retry.times > MOST_RETRIES and deleter is None:
-        _give_up(tx, request, observation)
+        given_up = f"{observation.text}; it was tried for a day"
+        name = tx.site.id_of(seq)
+        tx.alarm("hands", f"{name} could not start: {given_up}", f"{name} could not start")
+        _not_started(tx, request, ob.ObservedNotStarted(seq, observation.attempt, given_up))
         return
     text = f"never begun: {observation.text}"
     tx.emit(ev.Requeued(seq, request.attempts, text, losses=request.losses, retry=retry))
     if deleter is not None:
         tx.emit(ev.Deleted(seq, deleter))
     _done(tx, request, observation)
-
-
-def _give_up(tx: Transaction, request: Request, observation: ob.ObservedVoid) -> None:
-    """Hold a request that could not start for a day; an application ends."""
-    text = f"{observation.text}; it was tried for a day"
-    name = tx.site.id_of(request.seq)
-    tx.alarm("hands", f"{name} could not start: {text}", f"{name} could not start")
-    _not_started(tx, request, ob.ObservedNotStarted(request.seq, observation.attempt, text))
 
 
 def _retry(tx: Transaction, request: Request, text: str) -> Retry:
@@ -254,15 +236,21 @@ def _lost(tx: Transaction, request: Request, observation: ob.ObservedLost) -> No
     again = _to_run_again(request) or (policy and request.ending is None)
     used = _used(tx, request, observation.used)
     name = tx.site.id_of(request.seq)
-    what, losses = "ended", _losses(request, observation)
+    what, losses = "ended", request.losses
+    if not (observation.text or request.ending):  # else the machine was restarted, or its end was ordered
+        losses = losses + 1 if observation.brief else 0
     if again:
         outputs = observation.stdout, observation.stderr
         _requeue(tx, request, observation.text or "its end was lost", used, losses % LOSSES, outputs)
         what = "run again"
     else:
         finish(tx, request, Ending("lost", None, None, used, observation.text or "its end was not seen"))
-    if observation.unsure:
-        what = _keep_back(tx, request, again)
+    if observation.unsure and again:  # two attempts must not run side by side
+        tx.emit(_held(request.seq, f"{UNSURE}: look for them, then release it"))
+        _mail(tx, request, "is held", f": its end was lost, and {UNSURE}")
+        what = f"held, for {UNSURE}: look for them, then release it"
+    elif observation.unsure:
+        what = f"ended, but {UNSURE}"
     elif again and losses >= LOSSES:
         tx.emit(_held(request.seq, KILLED))
         _mail(tx, request, "is held", f": {KILLED}")
@@ -276,26 +264,50 @@ def _held(seq: Seq, text: str) -> ev.Held:
     return ev.Held((seq,), "u", str(HANDS), text, cause=HANDS)
 
 
-def _losses(request: Request, observation: ob.ObservedLost) -> int:
-    """How many there are in a row with this one. What a restart of the machine or a wish for another run has
-    ended counts for nothing."""
-    if observation.text or request.ending:
-        return request.losses
-    return request.losses + 1 if observation.brief else 0
+_NAMED = 20
 
 
-def _keep_back(tx: Transaction, request: Request, again: bool) -> str:
-    """Two attempts must not run side by side: one whose processes may run on is held. Gives what is told."""
-    if not again:
-        return f"ended, but {UNSURE}"
-    tx.emit(_held(request.seq, f"{UNSURE}: look for them, then release it"))
-    _mail(tx, request, "is held", f": its end was lost, and {UNSURE}")
-    return f"held, for {UNSURE}: look for them, then release it"
+def _take_stray(tx: Transaction, seen: ob.ObservedStray) -> None:
+    """End an attempt that runs, and put aside all that a later attempt might take for its own."""
+    if seen.fate != "later" and (seen.fate == "alive" or _is_unknown(tx, seen)):
+        tx.act(SetAside(seen.seq, seen.attempt))
+
+
+def _is_unknown(tx: Transaction, seen: ob.ObservedStray) -> bool:
+    """True if the database cannot have ordered that attempt."""
+    request = tx.site.to_be(seen.seq)
+    return number_of(seen.seq) >= tx.site.next_seq or (
+        request is not None and request.attempts < seen.attempt
+    )
+
+
+def tell_strays(tx: Transaction, observations: Sequence[ob.Observation]) -> None:
+    """Raise an alarm for each kind of what a restart has found: strays, attempts of a later nqspy, requests
+    that the machine's restart has ended."""
+    strays = [seen for seen in observations if isinstance(seen, ob.ObservedStray)]
+    ended = [s for s in strays if s.fate == "alive"]
+    later = [s for s in strays if s.fate == "later"]
+    others = [s for s in strays if s.fate not in ("alive", "later") and _is_unknown(tx, s)]
+    lost = [
+        seen for seen in observations if isinstance(seen, ob.ObservedLost) and seen.text and not seen.unsure
+    ]
+    unheard = "requests that the database does not know"
+    _tell_of(tx, ended, unheard, "ran and the database does not know them; they are ended as void")
+    _tell_of(tx, others, unheard, "have run and the database does not know of it (an older copy?)")
+    _tell_of(tx, later, "requests of a later nqspy", "run under a later nqspy; they are left alone")
+    _tell_of(tx, lost, "lost requests", "were lost when the machine was restarted")
+
+
+def _tell_of(tx: Transaction, found: Sequence[ob.Observation], subject: str, text: str) -> None:
+    if found:
+        names = [f"{tx.site.id_of(s.seq)} (attempt {s.attempt})" for s in found[:_NAMED]]
+        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        tx.alarm("hands", f"requests {text}: {', '.join(names)}{more}", subject)
 
 
 _Taker = Callable[[Transaction, Request, Any], None]
 _TAKERS: dict[type[ob.Observation], _Taker] = {
-    ob.ObservedRunning: _running,
+    ob.ObservedRunning: lambda tx, request, observation: _begun(tx, request),
     ob.ObservedMovedOut: _moved_out,
     ob.ObservedExiting: _exiting,
     ob.ObservedEnded: _ended,

@@ -60,12 +60,12 @@ def need_entry(site: Site, queue: Queue, user: str, groups: Collection[str]) -> 
 
 
 def sees_all(settings: Settings, caller: Caller) -> bool:
-    """Whether no request is hidden from the caller (``set privacy``): operators and managers see all."""
+    """True if no request is hidden from the caller (``set privacy``): operators and managers see all."""
     return settings.server.privacy == "all" or role_of(settings, caller) != "user"
 
 
 def may_see(settings: Settings, caller: Caller, spec: Spec) -> bool:
-    """Whether the caller may know that a request exists: everybody their own, others' as ``set privacy``
+    """True if the caller may know that a request exists: everybody their own, others' as ``set privacy``
     says."""
     if spec.owner == caller.user or sees_all(settings, caller):
         return True

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from nqspy.core import health, resume
 from nqspy.core.consumables import resolved, sets_variables
-from nqspy.engine.handlers import alter, cascade
+from nqspy.engine.handlers import alter
 from nqspy.engine.handlers.arrays import delete_left, each, release_some
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.people import group_of, need, need_entry, need_owner, need_to_be, role_of
@@ -83,7 +83,7 @@ def delete(tx: Transaction, command: cm.Delete, caller: Caller) -> Any:
         mails -= drop(tx, array, caller.user, tell=mails > 0, left=left)
         tx.dirty()
 
-    ids = cascade.ids(tx, command, caller) if command.cascade else command.ids
+    ids = alter.with_dependants(tx, command, caller) if command.cascade else command.ids
     return alter.forgiven(tx, command, each(tx, ids, one, caller, some))
 
 

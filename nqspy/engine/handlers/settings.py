@@ -1,30 +1,33 @@
-"""Settings: tried on a copy, verified as a whole, then one event; files of ``queues.d`` as one
-transaction."""
+"""Settings: tried on a copy, verified as a whole, then one event; files of ``queues.d`` as one transaction;
+times of shifts that are typed; use that is corrected by hand."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+from unicodedata import category
 
 import msgspec
 from msgspec.structs import replace
 
 from nqspy.core import consumables, domains, features
-from nqspy.engine import calendar
-from nqspy.engine.handlers import lines, typed
+from nqspy.engine import calendar, timetable
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.people import need, role_of
 from nqspy.engine.handlers.queue_quota import check_spool
-from nqspy.engine.zones import zone_of
+from nqspy.engine.zones import local, zone_of
 from nqspy.model import commands as cm
 from nqspy.model import registry
 from nqspy.model.configure import Trial, is_plain, problems, renamed
-from nqspy.model.errors import BadValue, Refusal
-from nqspy.model.events import Change, FilesApplied, SettingsChanged
-from nqspy.model.people import DEFAULT_GROUP, Caller, Role
+from nqspy.model.errors import BadValue, Refusal, listed
+from nqspy.model.events import Change, FilesApplied, SettingsChanged, UsageCorrected
+from nqspy.model.ids import Instant
+from nqspy.model.people import DEFAULT_GROUP, Caller, Role, with_default
 from nqspy.model.queues import takes
 from nqspy.model.shifts import Shift
 from nqspy.model.site import Settings
+from nqspy.model.texts import in_words
 from nqspy.model.tree import Declared, as_list, list_at
+from nqspy.model.units import GREATEST, format_time
 
 
 def configure(tx: Transaction, command: cm.Configure, caller: Caller) -> Any:
@@ -34,14 +37,14 @@ def configure(tx: Transaction, command: cm.Configure, caller: Caller) -> Any:
     asked = changes = command.changes
     _need_rights(tx.site.settings, asked, caller)
     if command.live:
-        changes = typed.counted(tx.site.settings, asked, tx.now)
+        changes = _counted(tx.site.settings, asked, tx.now)
     trial = try_changes(tx, tx.site.settings, changes, command.upsert)
     _verify_all(tx, trial)
     for change in () if command.upsert else asked:
         _check_heeded(trial.settings, change)
     if not command.check_only:
         commit_changes(tx, changes, caller.user, command.source)
-    told = typed.told(trial.settings, asked, changes, tx.site.timezone, tx.now)
+    told = _told_of_shifts(trial.settings, asked, changes, tx.site.timezone, tx.now)
     told += consumables.told_found(tx.site, trial.settings, changes)
     more: dict[str, Any] = {"text": told} if told else {}
     if command.advise:
@@ -114,7 +117,7 @@ def _try_on(tx: Transaction, trial: Trial, changes: Iterable[Change], upsert: bo
     for change in changes:
         try:
             if strict:
-                lines.check(change)
+                _check_characters(change)
             if strict or not change.path.startswith("exit/"):
                 _check_change(tx, trial.settings, change)
             if strict:
@@ -348,3 +351,127 @@ def _shift_again(tx: Transaction, trial: Trial) -> list[Change]:
     changes = changes_of(commands_of(shift.commands))
     _try_on(tx, trial, changes, upsert=True, strict=False)
     return changes
+
+
+# ---------------------------------------------------------------- use corrected by hand
+
+
+def correct_use(tx: Transaction, command: cm.CorrectUsage, caller: Caller) -> object:
+    """Sets a group's decayed use as of now, groups below it included, and scales its users' use with it.
+    Answers what it was and is. Raises Refusal."""
+    site, name = tx.site, command.group
+    need(site.settings, caller, "manager", f"set usage of group {name}")
+    groups = with_default(site.settings.groups)
+    if name not in groups:
+        raise Refusal("unknown_group", group=name, known=listed(groups))
+    former = round(site.use_of(name, tx.now))
+    value = max(0, former + command.ms) if command.relative else command.ms
+    if not 0 <= value <= GREATEST:
+        raise Refusal("bad_use", value=command.ms, most=GREATEST)
+    tx.emit(UsageCorrected(name, former, value, caller.user))
+    tx.dirty()
+    text = f"use of group {name}: {_shown_use(value)}, was {_shown_use(former)}"
+    return {"text": text, "group": name, "former": former, "value": value}
+
+
+def _shown_use(ms: int) -> str:
+    return format_time(ms) if ms >= 60_000 else f"{format_time(ms)} s"
+
+
+# ---------------------------------------------------------------- characters
+
+
+_BREAKING = ("Cc", "Zl", "Zp", "Cs")
+_SHOWN = 60
+
+
+def _check_characters(change: Change) -> None:
+    """Raises BadValue for a path or value with a control character that may not stand there."""
+    for path, text in _texts(renamed(change.path), change.value):
+        if text.isprintable():
+            continue
+        allowed = "" if _is_name(path) else "\n\t\r"
+        if any(category(char) in _BREAKING and char not in allowed for char in text):
+            where = change.path if change.path.isprintable() else "the path of a setting"
+            raise BadValue(
+                f"{where}: line breaks and other control characters cannot be part of it: {text[:_SHOWN]!a}"
+            )
+
+
+def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
+    """All texts of a change with the setting they belong to."""
+    yield path, path
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, one in value.items():
+            yield from _texts(f"{path}/{key}", one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _texts(path, one)
+
+
+def _is_name(path: str) -> bool:
+    kind, _, _ = registry.split(path)
+    known = registry.declared_at(path)
+    return kind is None or (known is not None and known.unit != "text")
+
+
+# ---------------------------------------------------------------- times of shifts that are typed
+
+
+def _counted(settings: Settings, changes: tuple[Change, ...], now: Instant) -> tuple[Change, ...]:
+    """The changes with what counts of the shifts whose times they bring (`Shift.counts`), unless they say so
+    themselves (the word ``now``)."""
+    said = {change.path for change in changes if change.path.endswith("/counts")}
+    found: list[Change] = []
+    for change in changes:
+        head, name, path = (*change.path.split("/", 2), "", "")[:3]
+        found.append(change)
+        if head != "shift" or f"shift/{name}/counts" in said:
+            continue
+        if change.op == "create" and isinstance(change.value, dict) and "counts" not in change.value:
+            times = _times(change.value.get("when"))
+            found[-1] = replace(change, value=change.value | {"counts": dict.fromkeys(times, now)})
+        elif path == "when" and change.op in ("set", "add") and name in settings.shifts:
+            counts = _counts(settings, name, change, now)
+            found.append(Change("set", f"shift/{name}/counts", counts))
+    return tuple(found)
+
+
+def _counts(settings: Settings, name: str, change: Change, now: Instant) -> dict[str, Instant]:
+    """Times that the shift had already count as they did."""
+    shift, times = settings.shifts[name], _times(change.value)
+    kept = {cron: at for cron, at in shift.counts.items() if change.op == "add" or cron in times}
+    return kept | {cron: now for cron in times if cron not in shift.when}
+
+
+def _times(value: Any) -> list[str]:
+    """A list of words; anything else is refused when it is put in its place."""
+    return [word for word in as_list(value) if isinstance(word, str)]
+
+
+def _told_of_shifts(
+    settings: Settings, asked: tuple[Change, ...], changes: tuple[Change, ...], zone: str, now: Instant
+) -> str:
+    """A line for each shift of which only coming firings count now."""
+    if changes is asked:
+        return ""
+    ours = (change for change in changes if change.path.startswith("shift/"))
+    names = [change.path.split("/")[1] for change in ours if change not in asked and _is_later(change)]
+    return "".join(_told_of_shift(settings, name, zone, now) for name in dict.fromkeys(names))
+
+
+def _is_later(change: Change) -> bool:
+    value = change.value.get("counts") if change.op == "create" else change.value
+    return bool(value)
+
+
+def _told_of_shift(settings: Settings, name: str, zone: str, now: Instant) -> str:
+    shift = settings.shifts.get(name)
+    firing = timetable.next_firing(settings, zone, now, [shift]) if shift is not None else None
+    if firing is None:
+        return ""
+    begins = in_words(local(firing.at, zone), local(now, zone))
+    more = "with now behind its times, one that is past counts too"
+    return f"shift {name} begins at its next firing, {begins}; {more}\n"

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from nqspy.core import Gate, consumables, domains, features
-from nqspy.engine import timetable, upcoming_stops
+from nqspy.engine import timetable
 from nqspy.engine.handlers import exits, requests
 from nqspy.engine.handlers.context import Handler, Transaction
 from nqspy.engine.handlers.people import need
@@ -62,7 +62,7 @@ def look(tx: Transaction) -> tuple[bool, Instant | None]:
     firing, retry = due(tx), None
     if firing is not None and not enter(tx, firing):
         retry = Instant(tx.now + RETRY)
-    upcoming_stops.look(tx.site, tx.now)
+    timetable.look_at_stops(tx.site, tx.now)
     times = [t for t in (retry, next_change(tx)) if t is not None]
     return firing is not None, min(times, default=None)
 

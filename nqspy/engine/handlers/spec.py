@@ -1,8 +1,11 @@
-"""What a request may say of itself, whoever hands it in: words, paths and amounts, before any queue is
-asked."""
+"""Checks of what a request says of itself (words, paths, amounts), before any queue is asked; changes of
+submit exits, checked alike."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
+from typing import Any
+
+from msgspec.structs import replace
 
 from nqspy.core import Gate, refusal_of
 from nqspy.core.asked import too_wide
@@ -10,20 +13,21 @@ from nqspy.core.classes import CLASSES, objection, too_large
 from nqspy.core.consumables import check_wanted
 from nqspy.core.resource_health import check_needs
 from nqspy.core.route import destination
+from nqspy.engine.handlers.sizes import reshaped
 from nqspy.model import indices
 from nqspy.model.arrays import ArraySpec
-from nqspy.model.errors import BadValue, Refusal
+from nqspy.model.errors import BadValue, Refusal, listed
 from nqspy.model.ids import Instant, array_key
 from nqspy.model.options import OPTIONS
 from nqspy.model.output_paths import fill, streams
-from nqspy.model.people import addresses_in, is_address
+from nqspy.model.people import DEFAULT_GROUP, addresses_in, is_address
 from nqspy.model.queues import Queue
-from nqspy.model.requests import Ask, Request, Spec, State, finite
+from nqspy.model.requests import Ask, Output, Request, Spec, State, finite
 from nqspy.model.shapes import MOST_RANKS, Layout
 from nqspy.model.site import RequestCounts, Site
 from nqspy.model.tree import declared
 from nqspy.model.units import GREATEST, UNLIMITED, format_time
-from nqspy.ports import Exits
+from nqspy.ports import CHANGEABLE, Exits, SubmitAnswer
 
 NAME_MAX = 230
 WORD_MAX = 1024
@@ -128,7 +132,7 @@ def check_application(site: Site, spec: Spec, queue: str) -> None:
         raise Refusal("above_limit", said=never.text)
 
 
-def array_of(spec: ArraySpec | None) -> ArraySpec | None:
+def tidy_array(spec: ArraySpec | None) -> ArraySpec | None:
     """An array as it was asked for, its indices in order. Raises Refusal."""
     if spec is None:
         return None
@@ -283,3 +287,52 @@ _AMOUNTS = [
     and o.unit not in ("name", "names", "amounts", "flag")
 ]
 _amounts_of = attrgetter(*_AMOUNTS)
+
+
+# ---------------------------------------------------------------- what a submit exit changes
+
+
+def changed(site: Site, spec: Spec, answer: SubmitAnswer) -> Spec:
+    """Return the submission as the exits want it. Raises Refusal, naming them, if they refuse it or if
+    that makes no sense; queue, limits and access are checked afterwards as for any submission."""
+    if answer.refusal is not None:
+        raise Refusal("exit_refused", said=answer.refusal, who=answer.who)
+    changes = {CHANGEABLE[name].path: value for name, value in answer.changes.items() if name in CHANGEABLE}
+    before, own = spec, dict[str, Any]()
+    ask, output = dict[str, Any](), dict[str, Any]()
+    for path, value in changes.items():
+        head, _, rest = path.partition("/")
+        part = {"ask": ask, "output": output}.get(head, own)
+        part[rest or head] = value
+    spec = replace(spec, **own, ask=replace(spec.ask, **ask), output=_output(spec, output))
+    try:
+        spec = reshaped(site, before, spec, changes)
+        check_spec(site, spec)
+        _check_group(site, spec, "group" in own)
+    except Refusal as refusal:
+        raise by_exit(refusal, answer.who) from None
+    return spec
+
+
+def by_exit(refusal: Refusal, who: str) -> Refusal:
+    """Return a refusal that names the exits that changed the submission."""
+    return Refusal("by_exit", said=refusal, who=who)
+
+
+def _output(spec: Spec, paths: Mapping[str, str]) -> Output:
+    """A path that is named counts: the file is neither kept elsewhere nor joined with the other."""
+    output = spec.output
+    if "stdout" in paths:
+        output = replace(output, stdout=_path(spec, paths["stdout"]), keep_stdout=False)
+    if "stderr" in paths:
+        output = replace(output, stderr=_path(spec, paths["stderr"]), keep_stderr=False, join=False)
+    return output
+
+
+def _path(spec: Spec, path: str) -> str:
+    return path if path.startswith("/") else f"{spec.workdir.rstrip('/')}/{path}"
+
+
+def _check_group(site: Site, spec: Spec, changed: bool) -> None:
+    if changed and spec.group not in (*site.settings.groups, DEFAULT_GROUP):
+        raise Refusal("group_of_exit", group=spec.group, known=listed(site.settings.groups))

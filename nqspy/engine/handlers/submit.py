@@ -1,9 +1,8 @@
 """Submissions: checked whole before anything is accepted, all of a list or none; a repeated key gives the
 same answer."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from hashlib import sha256
 from itertools import zip_longest
 from typing import Any, Literal
@@ -13,17 +12,16 @@ from msgspec.structs import replace
 
 from nqspy.core.consumables import resolved
 from nqspy.core.route import ask_submit
-from nqspy.engine.handlers import depend
+from nqspy.engine.handlers import depend, shifts
 from nqspy.engine.handlers.advice import advice
-from nqspy.engine.handlers.changed import by_exit, changed
 from nqspy.engine.handlers.context import LateValue, Transaction
-from nqspy.engine.handlers.dry_run import foreseen
 from nqspy.engine.handlers.exits import tell_failures
-from nqspy.engine.handlers.people import group_of, need, need_entry
+from nqspy.engine.handlers.people import group_of, may_see, need, need_entry
 from nqspy.engine.handlers.queue_quota import QueueQuota
 from nqspy.engine.handlers.sizes import shaped
 from nqspy.engine.handlers.spec import (
-    array_of,
+    by_exit,
+    changed,
     check_application,
     check_class,
     check_limits,
@@ -32,17 +30,21 @@ from nqspy.engine.handlers.spec import (
     class_of_application,
     local_queue,
     routed,
+    tidy_array,
 )
+from nqspy.engine.zones import local
 from nqspy.model.actions import ExitFailure
 from nqspy.model.arrays import counted
 from nqspy.model.commands import Submission, Submit
+from nqspy.model.configure import copy_of
 from nqspy.model.errors import Refusal, listed
 from nqspy.model.events import Routed, Submitted
-from nqspy.model.ids import Seq, array_key, request_named
+from nqspy.model.ids import Instant, Seq, array_key, array_of, full_id, request_named
 from nqspy.model.machine import SCRIPT_MAX
 from nqspy.model.people import Caller
 from nqspy.model.queues import Queue
-from nqspy.model.requests import Spec
+from nqspy.model.requests import Request, Spec
+from nqspy.model.settings import Settings
 from nqspy.model.site import RequestCounts, Site
 from nqspy.model.specs import Shared
 from nqspy.model.transitions import submitted
@@ -52,7 +54,6 @@ ENVIRONMENT_MAX = 1 << 20
 KEY_MAX = 256
 WAITED_FOR_MAX = 1_000
 """Requests of a user that have not ended, and for which a command waits (`mpprun`, ``qsub -I``)."""
-_SHORT = 64
 NAMED_MAX = 200_000
 """Dependencies and attributes of a list together."""
 _encode = msgspec.json.Encoder().encode
@@ -123,7 +124,10 @@ def submit(tx: Transaction, command: Submit, caller: Caller) -> Any:
     room.taken()
     failed.tell(tx, seqs)
     if command.key:
-        _remember(tx, command.key, digest, seqs)
+        requests = tx.site.requests
+        for owner in {requests[seq].owner for seq in seqs}:
+            mine = tuple(seq for seq in seqs if requests[seq].owner == owner)
+            tx.group.keys[owner, command.key] = (digest, mine)
     depend.judge_now(tx, seqs)
     tx.dirty()
     done = {"ids": [tx.site.id_of(seq) for seq in seqs], "queues": [each.target for each in accepted]}
@@ -174,13 +178,6 @@ def _before(tx: Transaction, owners: Iterable[str], key: str, digest: str) -> tu
     return tuple(sorted(seqs))
 
 
-def _remember(tx: Transaction, key: str, digest: str, seqs: tuple[Seq, ...]) -> None:
-    requests = tx.site.requests
-    for owner in {requests[seq].owner for seq in seqs}:
-        mine = tuple(seq for seq in seqs if requests[seq].owner == owner)
-        tx.group.keys[owner, key] = (digest, mine)
-
-
 # ---------------------------------------------------------------- one request
 
 
@@ -219,7 +216,7 @@ def _check(
     spec = replace(
         spec, owner=owner, uid=uid, gid=gid, group=group, account=account, queue=named,
         script=_digest(script), environment=_digest(environment), unix_groups=(),
-        listed=item.line is not None, array=array_of(spec.array), ask=resolved(site, spec.ask),
+        listed=item.line is not None, array=tidy_array(spec.array), ask=resolved(site, spec.ask),
     )  # fmt: skip
     if spec.caller is not None and not spec.job_class:
         spec = replace(spec, job_class=class_of_application(site, spec))
@@ -263,7 +260,13 @@ def _find_room(
     """The queue that a request names, and the one that takes it now. Raises Refusal."""
     queue = _queue_named(tx, spec.queue)
     need_entry(tx.site, queue, spec.owner, groups)
-    target = _batch(tx, spec, queue) if queue.kind == "batch" else _routed(tx, spec, queue, groups, coming)
+    if queue.kind == "batch":
+        if queue.pipeonly:
+            raise Refusal("pipe_only", queue=queue.name)
+        check_limits(tx.site, spec, queue)
+        target = queue.name
+    else:
+        target = routed(tx.site, spec, queue, tx.exits, groups, tx.now, coming)
     if _is_waited_for(spec):
         _need_few_waited_for(tx.site, spec.owner, coming)
     if spec.caller is not None:
@@ -298,14 +301,7 @@ def _bytes(text: str, what: str, most: int) -> bytes:
         raise Refusal("not_latin", what=what) from None
 
 
-@lru_cache(100)
-def _digest_of_few(body: bytes) -> str:
-    return sha256(body).hexdigest()[:32]
-
-
 def _digest(body: bytes) -> str:
-    if len(body) < _SHORT:
-        return _digest_of_few(body)
     return sha256(body).hexdigest()[:32]
 
 
@@ -316,17 +312,6 @@ def _queue_named(tx: Transaction, name: str) -> Queue:
     if not name:
         raise Refusal("no_default_queue", known=listed(queues))
     raise Refusal("no_such_queue", queue=name, known=listed(queues))
-
-
-def _batch(tx: Transaction, spec: Spec, queue: Queue) -> str:
-    if queue.pipeonly:
-        raise Refusal("pipe_only", queue=queue.name)
-    check_limits(tx.site, spec, queue)
-    return queue.name
-
-
-def _routed(tx: Transaction, spec: Spec, pipe: Queue, groups: tuple[str, ...], coming: RequestCounts) -> str:
-    return routed(tx.site, spec, pipe, tx.exits, groups, tx.now, coming)
 
 
 def _ask_exits(tx: Transaction, spec: Spec, script: bytes, failed: SubmissionFailures) -> tuple[Spec, str]:
@@ -381,5 +366,35 @@ def _tried(
     event = Submitted(_key(each.spec, site.next_seq), replace(each.spec, after=unmet), each.target, "queued")
     event = replace(event, state=_state(tx, event.spec))
     row["depends_on"] = [site.id_of(other.seq) for other in unmet]
-    ahead = foreseen(tx, submitted(event, tx.now), caller)
+    ahead = _foreseen(tx, submitted(event, tx.now), caller)
     return LateValue(lambda seconds: {"dry_run": [row | ahead(seconds)]} | warned)
+
+
+def _foreseen(tx: Transaction, request: Request, caller: Caller) -> Callable[[float], dict[str, Any]]:
+    """Gives ``estimate`` and ``note`` of a request that may be submitted, as fields of an answer; it waits at
+    most so many real seconds, in any thread."""
+    settings, zone, now = copy_of(tx.site.settings), tx.site.timezone, tx.now
+    ahead = tx.decider.foresee(tx.site, request, tx.now, tx.samples)
+    note, named = shifts.note(tx, request, settings), _namer(tx, settings, caller)
+
+    def written(at: Instant) -> str:
+        return local(at, zone).isoformat(timespec="milliseconds")
+
+    def told(seconds: float) -> dict[str, Any]:
+        outlook = ahead(seconds)
+        return {"estimate": outlook.told(written, named, now), "note": note(outlook.probably.start)}
+
+    return told
+
+
+def _namer(tx: Transaction, settings: Settings, caller: Caller) -> Callable[[Sequence[Seq]], str]:
+    """Requests in words; none is named where there is one that the caller may not see."""
+    specs, host = {seq: each.spec for seq, each in tx.site.requests.items()}, tx.site.name
+
+    def named(seqs: Sequence[Seq]) -> str:
+        found = [specs.get(seq) or specs.get(array_of(seq) or Seq(0)) for seq in seqs]
+        if not all(each is not None and may_see(settings, caller, each) for each in found):
+            return "others"
+        return ", ".join(full_id(seq, host) for seq in seqs)
+
+    return named

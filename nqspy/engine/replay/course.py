@@ -10,16 +10,14 @@ from typing import Any
 
 from msgspec import Struct
 
-from nqspy.engine.decider import AtOnce
 from nqspy.engine.explain import reasons_of
 from nqspy.engine.inputs import CommandAsked, Input, Observed, Outcome
+from nqspy.engine.look_ahead import AtOnce
 from nqspy.engine.replay import acts
+from nqspy.engine.replay.acts import as_taken_in, submitted_again
 from nqspy.engine.replay.follow import ExitsThen
-from nqspy.engine.replay.hands import RecordedHands
-from nqspy.engine.replay.journal import ReplayJournal
-from nqspy.engine.replay.lives import Lives
-from nqspy.engine.replay.recording import CALENDAR, Recording
-from nqspy.engine.replay.resubmit import as_taken_in, submitted_again
+from nqspy.engine.replay.lives import Lives, RecordedHands
+from nqspy.engine.replay.recording import CALENDAR, Recording, ReplayJournal
 from nqspy.engine.virtual.driver import VirtualRun
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
@@ -110,7 +108,9 @@ class Course(VirtualRun):
             if not changed and isinstance(recorded.event, ev.Submitted):
                 changed = True
                 yield now, _Act(-1)
-            if acts.concerns(recorded.event) or self._is_lost(recorded.event):
+            event: Any = recorded.event
+            ends = isinstance(event, ev.Ended | ev.Requeued)
+            if acts.concerns(event) or (ends and (event.seq, event.attempt) in self._lives.lost):
                 yield now, _Act(place)
 
     def go_to(self, at: Instant) -> set[Seq]:
@@ -147,7 +147,10 @@ class Course(VirtualRun):
         """Yield the inputs of what comes about; each is made when those before it were taken."""
         for act in due:
             if act.place < 0:
-                yield from self._change()
+                self._changed = True
+                for command in self.change.commands:
+                    yield CommandAsked(command, acts.person(OURS), OURS)
+                yield from self._set_again()
                 continue
             self.place = act.place + 1
             event = self.events[act.place].event
@@ -160,12 +163,6 @@ class Course(VirtualRun):
                 request = self.site.started[event.seq]
                 self.hands.do(Adjust(event.seq, request.attempts), request, self.site, self.now)
 
-    def _change(self) -> Iterator[Input]:
-        self._changed = True
-        for command in self.change.commands:
-            yield CommandAsked(command, acts.person(OURS), OURS)
-        yield from self._set_again()
-
     def _set_again(self) -> Iterator[Input]:
         changes = self.change.again(self.site.settings)
         if changes:
@@ -174,7 +171,9 @@ class Course(VirtualRun):
     def _again(self, place: int, event: ev.Event) -> Sequence[Input]:
         if isinstance(event, ev.Submitted):
             return self._come_again(place)
-        if isinstance(event, ev.Routed) or self._is_of_files(event):
+        applied = isinstance(event, ev.SettingsChanged) and event.source == "queues.d"
+        of_files = applied or isinstance(event, ev.FilesApplied)
+        if isinstance(event, ev.Routed) or (self.change.files and of_files):
             return ()
         if isinstance(event, ev.Ended | ev.Requeued):
             request = self.site.started.get(event.seq)
@@ -190,14 +189,6 @@ class Course(VirtualRun):
             self.refused[events[0].seq] = str(refusal)
             return ()
         return (Observed(events),)
-
-    def _is_of_files(self, event: ev.Event) -> bool:
-        """True if files were applied in whose place others hold."""
-        applied = isinstance(event, ev.SettingsChanged) and event.source == "queues.d"
-        return self.change.files and (applied or isinstance(event, ev.FilesApplied))
-
-    def _is_lost(self, event: ev.Event) -> bool:
-        return isinstance(event, ev.Ended | ev.Requeued) and (event.seq, event.attempt) in self._lives.lost
 
 
 # ---------------------------------------------------------------- side by side
@@ -217,7 +208,10 @@ def side_by_side(was: Course, would: Course, far: Callable[[int], None] = lambda
     Refusal where a change cannot be made."""
     moves, apart = Moves(), set[Seq]()
     last = max((recorded.at for recorded in was.events), default=was.now)
-    while (at := _next_of(was, would)) is not None and at <= last + LONGER:
+    while True:
+        at = min((at for each in (was, would) if (at := each.heap.next_at()) is not None), default=None)
+        if at is None or at > last + LONGER:
+            break
         if at > last and not any(_waits(each, seq) for seq in apart for each in (was, would)):
             break
         begun, begun_there = was.go_to(at), would.go_to(at)
@@ -227,11 +221,6 @@ def side_by_side(was: Course, would: Course, far: Callable[[int], None] = lambda
         apart ^= begun_there
         far(was.place)
     return moves
-
-
-def _next_of(*courses: Course) -> Instant | None:
-    found = [at for course in courses if (at := course.heap.next_at()) is not None]
-    return min(found, default=None)
 
 
 def _waits(course: Course, seq: Seq) -> bool:

@@ -8,12 +8,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nqspy.engine import restart
-from nqspy.engine.decider import AtOnce
 from nqspy.engine.inputs import Decision, Input, Observed, Outcome, PassDue
 from nqspy.engine.lifecycle import apply
+from nqspy.engine.look_ahead import AtOnce
 from nqspy.engine.loop import Engine
-from nqspy.engine.replay.journal import ReplayJournal
-from nqspy.engine.replay.recording import Recording, by_clock, follows, is_input, of_pass, reloaded
+from nqspy.engine.replay.recording import (
+    Recording,
+    ReplayJournal,
+    by_clock,
+    follows,
+    is_input,
+    of_pass,
+    reloaded,
+)
 from nqspy.engine.virtual.driver import end
 from nqspy.model import events as ev
 from nqspy.model import observations as ob
@@ -209,13 +216,11 @@ class Follower:
     def _ask_as_of(self, n: int) -> None:
         """Ask for the pass that was asked for then, if its plan came later."""
         for place in self.recording.passes.get(n, ()):
-            if place >= self.place and self._came_later(place):
+            event, before = self.events[place].event, self.events[place - 1].n if place else self._first
+            assert isinstance(event, ev.Decided)
+            later = event.asked is not None or before != event.as_of
+            if place >= self.place and later:
                 self._ask(place)
-
-    def _came_later(self, place: int) -> bool:
-        event, before = self.events[place].event, self.events[place - 1].n if place else self._first
-        assert isinstance(event, ev.Decided)
-        return event.asked is not None or before != event.as_of
 
     def _ask(self, place: int) -> None:
         recorded = self.events[place]
@@ -230,12 +235,10 @@ class Follower:
         event = self.events[place].event
         assert isinstance(event, ev.Decided)
         self.engine.samples = dict(event.samples)
-        self._then.expect(event.failures, self._started_by(place) if event.failures else ())
-
-    def _started_by(self, place: int) -> list[Seq]:
-        rest = islice(self.events, place + 1, None)
+        rest = islice(self.events, place + 1, None) if event.failures else ()
         own = takewhile(lambda each: not _begins_anew(each.event), rest)
-        return [each.event.seq for each in own if isinstance(each.event, ev.Starting)]
+        started = [each.event.seq for each in own if isinstance(each.event, ev.Starting)]
+        self._then.expect(event.failures, started)
 
     def _decision(self, event: ev.Decided) -> Sequence[Input]:
         """Return the plan that comes now, or the wish for one at once."""

@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from nqspy.core.passes import run_pass
 from nqspy.engine.inputs import Between
 from nqspy.engine.virtual.attempts import Run
 from nqspy.engine.virtual.driver import VirtualRun
 from nqspy.engine.virtual.moves import StateMoves
-from nqspy.engine.virtual.passes import Passes
-from nqspy.model.events import Starting
+from nqspy.model.actions import Plan
+from nqspy.model.events import Recorded, Starting
 from nqspy.model.ids import DAY, Instant, Seq, array_of
 from nqspy.model.requests import Request, Used
 from nqspy.model.settings import Settings
@@ -77,6 +78,23 @@ def _set_back(twin: Site, moved: Iterable[tuple[Seq, int]]) -> None:
             run, pause = request.run, request.pause
             pause = pause and replace(pause, at=Instant(pause.at + by))
             request.attempt = replace(run, started=Instant(run.started + by), pause=pause)
+
+
+class Passes:
+    """Asks are answered with a plan immediately."""
+
+    def __init__(self, exits: Exits) -> None:
+        self._exits = exits
+
+    def ask(self, site: Site, now: Instant, samples: Mapping[Seq, Used]) -> Plan | None:
+        """Runs a pass over the site as it is."""
+        return run_pass(site, now, self._exits, samples)
+
+    def follow(self, events: Sequence[Recorded]) -> None:
+        """It looks at the site itself."""
+
+    def reset(self, site: Site) -> None:
+        """Nothing is known of that site."""
 
 
 class _OnlyPasses(Passes):

@@ -106,7 +106,7 @@ class VirtualAttempt:
         return needs, self.own_end(self.since + needs)
 
     def is_bounded(self) -> bool:
-        """Whether something else may end it than that it gets where it gets to, or nothing."""
+        """True if something else may end it than that it gets where it gets to, or nothing."""
         return self.wall_limit is not None or self.until is not None or self.run.wall >= ENDLESS
 
     def lasts(self) -> int | None:

@@ -9,11 +9,10 @@ from nqspy.engine import restart
 from nqspy.engine.inputs import CommandAsked, Outcome, Use
 from nqspy.engine.loop import Engine
 from nqspy.engine.virtual.attempts import Run
-from nqspy.engine.virtual.executor import VirtualExecutor
+from nqspy.engine.virtual.executor import Recent, VirtualExecutor
 from nqspy.engine.virtual.heap import Heap
 from nqspy.engine.virtual.moves import StateMoves
 from nqspy.engine.virtual.processors import Key, Processors
-from nqspy.engine.virtual.recent import Recent
 from nqspy.model.ids import DAY, Instant
 from nqspy.model.machine import Found
 from nqspy.model.observations import ObservedEnded
@@ -110,18 +109,16 @@ class VirtualRun:
             elif item is not None:
                 inputs.append(item)
         if len(inputs) > 1:
-            inputs.sort(key=_is_asked)
+            inputs.sort(key=lambda each: isinstance(each, CommandAsked))
         self._busy = self.now if inputs else self._busy
         self.feed(inputs)
         return True
 
     def is_over(self) -> bool:
-        """Whether nothing is left to happen."""
+        """True if nothing is left to happen."""
         at = self.heap.next_at()
-        return at is None or not self._alive(at - self._busy)
-
-    def _alive(self, silence: int) -> bool:
-        return self.heap.sure > 0 or (bool(self.site.requests) and silence < SILENCE)
+        alive = self.heap.sure > 0 or (bool(self.site.requests) and (at or 0) - self._busy < SILENCE)
+        return at is None or not alive
 
     def feed(self, inputs: Sequence[Any], asked: Iterable[Any] = ()) -> None:
         """Gives the engine what happens now, with what running attempts have used, then what is ``asked``,
@@ -187,7 +184,3 @@ class VirtualDriver(VirtualRun):
         machine goes on meanwhile. ``later``: what the journal does not know, for it was put back."""
         self.make(self.journal.load())
         self._settle(restart.begin(self.engine, self._found, self._host, self._zone, self.now, later))
-
-
-def _is_asked(item: Any) -> bool:
-    return isinstance(item, CommandAsked)

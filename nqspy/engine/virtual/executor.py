@@ -6,12 +6,12 @@ It outlives its engine as real shepherds do: what has ended is kept until the en
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
+from typing import TypeVar
 
 from nqspy.engine.virtual.attempts import Run, VirtualAttempt, cpu_at
 from nqspy.engine.virtual.heap import Heap
 from nqspy.engine.virtual.moves import NothingToMove, StateMoves
 from nqspy.engine.virtual.processors import FullSpeed, Key, Processors
-from nqspy.engine.virtual.recent import Recent
 from nqspy.model.actions import Action, Adjust, Forget, Kill, Resume, Signal, Start, Suspend
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.observations import (
@@ -24,6 +24,31 @@ from nqspy.model.observations import (
 )
 from nqspy.model.requests import Ending, EndOrder, EndReason, Request, State, Used, finite
 from nqspy.model.site import Site
+
+T = TypeVar("T")
+
+KEPT = 1_000
+"""So many are kept at least, and twice as many at most."""
+
+
+class Recent(list[T]):
+    """A list whose oldest members go as others are appended: a simulation of years must not keep what it was
+    told in its first week."""
+
+    def append(self, item: T) -> None:
+        """One more."""
+        super().append(item)
+        self._forget()
+
+    def extend(self, items: Iterable[T]) -> None:
+        """Some more."""
+        super().extend(items)
+        self._forget()
+
+    def _forget(self) -> None:
+        if len(self) > 2 * KEPT:
+            del self[:-KEPT]
+
 
 _due = attrgetter("due")
 
