@@ -75,7 +75,9 @@ def _in_their_turns(
         waiting = lists[_list(chosen)]
         while waiting and _place(waiting[0]) < _place(chosen):
             one = waiting.popleft()
-            found.update({one.seq: why} if (why := _kept(gate, one)) is not None else {})
+            reason = gate.room.refuses(one) or gate.limit(one)
+            if reason is not None:
+                found[one.seq] = reason.code.value, reason.who, reason.text
         gate.count(sized(site.to_be(action.seq) or chosen, len(action.pes)))
         gate.room.take(chosen.queue, action.pes)
     return found
@@ -84,11 +86,6 @@ def _in_their_turns(
 def _in_line(site: Site, seq: Seq) -> Request | None:
     """What stands in the line: of an index of an array that has not begun the array."""
     return site.requests.get(seq) or site.requests.get(array_of(seq) or 0)
-
-
-def _kept(gate: Gate, request: Request) -> tuple[str, str, str] | None:
-    reason = gate.room.refuses(request) or gate.limit(request)
-    return (reason.code.value, reason.who, reason.text) if reason is not None else None
 
 
 def _list(request: Request) -> _List:

@@ -88,7 +88,9 @@ class _Part:
         """Does it to the array, or the indices of it that have not begun, and to those that are requests of
         their own. Raises Refusal where nothing could be done."""
         left = self._state.left if self.wanted is None else indices.both(self._state.left, self.wanted)
-        members, done = self._members(), 0
+        requests, wanted, done = self.tx.site.requests, self.wanted, 0
+        seqs = self.tx.site.members.get(self.array.seq, ())
+        members = [requests[s] for s in seqs if wanted is None or indices.has(wanted, index_of(s) or 0)]
         if left and left != self._state.left:
             _need_few_pieces(self.tx, self.array, left)
         if left:
@@ -98,11 +100,6 @@ class _Part:
             done += self._tried(lambda request=request: do(request))  # type: ignore[misc]
         if not done:
             raise self.refusals[0] if self.refusals else Refusal("has_ended", id=self.name)
-
-    def _members(self) -> list[Request]:
-        requests, wanted = self.tx.site.requests, self.wanted
-        seqs = self.tx.site.members.get(self.array.seq, ())
-        return [requests[seq] for seq in seqs if wanted is None or indices.has(wanted, index_of(seq) or 0)]
 
     def _do(self, left: Runs, do: Do, some: Some | None) -> int:
         """Does it to what has not begun; to how much of it that could be done."""
@@ -244,9 +241,6 @@ def end_if_over(tx: Transaction, seq: Seq, who: str, text: str = "") -> None:
         return
     used = Used(state.cpu, state.wall, state.memory)
     status = max(state.worst, DELETED if state.dropped else 0)
-    tx.emit(ev.Ended(seq, 0, "exit", status, None, used, _how(state)))
-
-
-def _how(state: ArrayState) -> str:
     counted = (("ended well", state.well), ("failed", state.badly), ("were deleted", state.dropped))
-    return "of its indices " + ", ".join(f"{indices.count(runs)} {word}" for word, runs in counted if runs)
+    how = ", ".join(f"{indices.count(runs)} {word}" for word, runs in counted if runs)
+    tx.emit(ev.Ended(seq, 0, "exit", status, None, used, f"of its indices {how}"))

@@ -239,7 +239,9 @@ def modify(tx: Transaction, command: cm.ModifyRequest, caller: Caller) -> Any:
         if holds is not None:
             alter.set_holds(tx, request, holds, caller)
         if values:
-            _keep_text(tx, spec)
+            room = QueueQuota(tx)  # the journal keeps the specification once more
+            room.keep(spec)
+            room.taken()
             tx.emit(ev.Modified(request.seq, spec, caller.user))
         if started:
             tx.act(Adjust(request.seq, request.attempts))
@@ -248,13 +250,6 @@ def modify(tx: Transaction, command: cm.ModifyRequest, caller: Caller) -> Any:
         tx.dirty()
 
     return each(tx, command.ids, one, caller)
-
-
-def _keep_text(tx: Transaction, spec: Spec) -> None:
-    """Counts the specification, which the journal keeps once more. Raises Refusal."""
-    room = QueueQuota(tx)
-    room.keep(spec)
-    room.taken()
 
 
 MODIFIABLE = frozenset(option.path for option in OPTIONS if option.when)
@@ -309,7 +304,9 @@ def suspend(tx: Transaction, command: cm.SuspendRequests, caller: Caller) -> Any
                 raise _wrong_state(tx, request, "not_suspended")
             _need_no_end(tx, request)
             pes = _pes_to_go_on(tx, request)
-            _need_what_it_needs(tx, request)
+            wished = health.wish(tx.site, request)
+            if wished is not None:  # a broken resource is broken for operators too
+                raise _wrong_state(tx, request, "resource_broken", said=wished.until_then)
             cause = by(caller, request)
             tx.emit(ev.Resumed(request.seq, request.attempts, caller.user, pes, cause=cause))
             tx.act(Resume(request.seq, request.attempts, cause, pes))
@@ -344,13 +341,6 @@ def _pes_to_go_on(tx: Transaction, request: Request) -> tuple[int, ...]:
         free = f"{len(pes)} are" if len(pes) > 1 else f"{len(pes) or 'none'} is"
         raise _wrong_state(tx, request, "no_pe_free", wanted=wanted, free=free)
     return pes if pes != request.pes else ()
-
-
-def _need_what_it_needs(tx: Transaction, request: Request) -> None:
-    """A broken resource is broken for operators too. Raises Refusal."""
-    wished = health.wish(tx.site, request)
-    if wished is not None:
-        raise _wrong_state(tx, request, "resource_broken", said=wished.until_then)
 
 
 def schedule(tx: Transaction, command: cm.ScheduleRequest, caller: Caller) -> Any:

@@ -390,7 +390,9 @@ def _check_characters(change: Change) -> None:
     for path, text in _texts(renamed(change.path), change.value):
         if text.isprintable():
             continue
-        allowed = "" if _is_name(path) else "\n\t\r"
+        kind, known = registry.split(path)[0], registry.declared_at(path)
+        is_name = kind is None or (known is not None and known.unit != "text")
+        allowed = "" if is_name else "\n\t\r"
         if any(category(char) in _BREAKING and char not in allowed for char in text):
             where = change.path if change.path.isprintable() else "the path of a setting"
             raise BadValue(
@@ -409,12 +411,6 @@ def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
     elif isinstance(value, list | tuple):
         for one in value:
             yield from _texts(path, one)
-
-
-def _is_name(path: str) -> bool:
-    kind, _, _ = registry.split(path)
-    known = registry.declared_at(path)
-    return kind is None or (known is not None and known.unit != "text")
 
 
 # ---------------------------------------------------------------- times of shifts that are typed

@@ -23,7 +23,7 @@ from nqspy.model.output_paths import fill, streams
 from nqspy.model.people import DEFAULT_GROUP, addresses_in, is_address
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Ask, Output, Request, Spec, State, finite
-from nqspy.model.shapes import MOST_RANKS, Layout
+from nqspy.model.shapes import MOST_RANKS
 from nqspy.model.site import RequestCounts, Site
 from nqspy.model.tree import declared
 from nqspy.model.units import GREATEST, UNLIMITED, format_time
@@ -60,8 +60,11 @@ LAST_DATE = 253_402_300_799_999
 
 def check_spec(site: Site, spec: Spec) -> None:
     """Raises Refusal unless the request's own words, paths and amounts make sense on this machine."""
-    _check_name(spec.name)
-    paths = _paths(spec)
+    name, output = spec.name, spec.output
+    if not name or _size(name) > NAME_MAX or not name.isprintable() or "/" in name or " " in name:
+        raise Refusal("bad_name", name=name[:40], most=NAME_MAX)
+    named = (spec.workdir, spec.start_in, output.stdout, output.stderr, output.log_path)
+    paths = [path for path in named if path is not None]
     for path in paths:
         if "\0" in path or "\n" in path or not path.startswith("/"):
             raise Refusal("bad_path", path=path[:80])
@@ -72,8 +75,10 @@ def check_spec(site: Site, spec: Spec) -> None:
     _check_words(spec, paths)
     _check_outputs(site, spec)
     _check_ask(site, spec.ask, site.settings.queues.get(spec.queue))
-    if spec.layout is not None:
-        _check_layout(spec.layout)
+    for name in ("chunks", "ranks", "cpus", "threads"):  # the job is told of them in a file of so many lines
+        value = getattr(spec.layout, name, None)
+        if value is not None and not 0 <= value <= MOST_RANKS:
+            raise Refusal("bad_amount", name=name, value=value)
     if spec.eligible is not None and not 0 <= spec.eligible <= LAST_DATE:
         raise Refusal("bad_date")
     for name, low, high in _RANGES:
@@ -168,12 +173,6 @@ def routed(
     return target if target is not None and pipe.started else pipe.name
 
 
-def _paths(spec: Spec) -> list[str]:
-    output = spec.output
-    named = (spec.workdir, spec.start_in, output.stdout, output.stderr, output.log_path)
-    return [path for path in named if path is not None]
-
-
 def _check_words(spec: Spec, paths: Iterable[str]) -> None:
     """What else is printed or handed on: short, printable words."""
     if len(spec.attributes) > ATTRIBUTES_MAX:
@@ -224,11 +223,6 @@ def _size(text: str) -> int:
     return len(text.encode("utf-8", "surrogateescape"))
 
 
-def _check_name(name: str) -> None:
-    if not name or _size(name) > NAME_MAX or not name.isprintable() or "/" in name or " " in name:
-        raise Refusal("bad_name", name=name[:40], most=NAME_MAX)
-
-
 def _check_ask(site: Site, ask: Ask, queue: Queue | None) -> None:
     if ask.pes < 1:
         raise Refusal("no_pe")
@@ -245,28 +239,14 @@ def _check_ask(site: Site, ask: Ask, queue: Queue | None) -> None:
     if 0 in (ask.cpu, ask.wall, ask.memory):
         what = "CPU time" if ask.cpu == 0 else "wall time" if ask.wall == 0 else "memory"
         raise Refusal("asks_nothing", what=what)
-    if ask.best_guess is not None:
-        _check_guess(ask.best_guess, finite(ask.wall))
+    if (guess := ask.best_guess) is not None and guess < 1:
+        raise Refusal("bad_guess")
+    if guess is not None and (limit := finite(ask.wall)) is not None and guess > limit:
+        raise Refusal("guess_above_limit", guess=format_time(guess), limit=format_time(limit))
     amounts = (*zip(_AMOUNTS, _amounts_of(ask), strict=True), *ask.others)
     for name, amount in amounts:
         if amount is not None and not 0 <= amount <= GREATEST and amount != UNLIMITED:
             raise Refusal("bad_amount", name=name, value=amount)
-
-
-def _check_guess(guess: int, limit: int | None) -> None:
-    """How long one runs is more than nothing, and no more than it may."""
-    if guess < 1:
-        raise Refusal("bad_guess")
-    if limit is not None and guess > limit:
-        raise Refusal("guess_above_limit", guess=format_time(guess), limit=format_time(limit))
-
-
-def _check_layout(layout: Layout) -> None:
-    """What the job is told of in a file of so many lines."""
-    for name in ("chunks", "ranks", "cpus", "threads"):
-        value = getattr(layout, name)
-        if value is not None and not 0 <= value <= MOST_RANKS:
-            raise Refusal("bad_amount", name=name, value=value)
 
 
 def local_queue(site: Site, named: str) -> str:
@@ -308,7 +288,8 @@ def changed(site: Site, spec: Spec, answer: SubmitAnswer) -> Spec:
     try:
         spec = reshaped(site, before, spec, changes)
         check_spec(site, spec)
-        _check_group(site, spec, "group" in own)
+        if "group" in own and spec.group not in (*site.settings.groups, DEFAULT_GROUP):
+            raise Refusal("group_of_exit", group=spec.group, known=listed(site.settings.groups))
     except Refusal as refusal:
         raise by_exit(refusal, answer.who) from None
     return spec
@@ -331,8 +312,3 @@ def _output(spec: Spec, paths: Mapping[str, str]) -> Output:
 
 def _path(spec: Spec, path: str) -> str:
     return path if path.startswith("/") else f"{spec.workdir.rstrip('/')}/{path}"
-
-
-def _check_group(site: Site, spec: Spec, changed: bool) -> None:
-    if changed and spec.group not in (*site.settings.groups, DEFAULT_GROUP):
-        raise Refusal("group_of_exit", group=spec.group, known=listed(site.settings.groups))

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from nqspy.engine.virtual.attempts import Run, VirtualAttempt, cpu_at
 from nqspy.engine.virtual.heap import Heap
-from nqspy.engine.virtual.moves import NothingToMove, StateMoves
-from nqspy.engine.virtual.processors import FullSpeed, Key, Processors
+from nqspy.engine.virtual.moves import StateMoves
+from nqspy.engine.virtual.processors import Key, Processors
 from nqspy.model.actions import Action, Adjust, Forget, Kill, Resume, Signal, Start, Suspend
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.observations import (
@@ -22,7 +22,7 @@ from nqspy.model.observations import (
     ObservedRunning,
     ObservedVoid,
 )
-from nqspy.model.requests import Ending, EndOrder, EndReason, Request, State, Used, finite
+from nqspy.model.requests import Ending, EndReason, Request, State, Used, finite
 from nqspy.model.site import Site
 
 T = TypeVar("T")
@@ -73,8 +73,8 @@ class VirtualExecutor:
     ) -> None:
         self._heap = heap
         self._lengths = lengths
-        self._processors: Processors = processors or FullSpeed()
-        self._moves: StateMoves = moves or NothingToMove()
+        self._processors = processors or Processors()
+        self._moves = moves or StateMoves()
         self._attempts: dict[Seq, VirtualAttempt] = {}
         self._endless: dict[Seq, VirtualAttempt] = {}
         self._ends: dict[tuple[Seq, int], ObservedEnded] = {}
@@ -124,7 +124,8 @@ class VirtualExecutor:
                 self._heap.push(now, ObservedRunning(*attempt.key))
             order = request.ending
             if order is not None or request.state is State.EXITING:
-                self._end(attempt, _ordered(order, request.used), now)
+                reason: EndReason = "exit" if order is None else "requeued" if order.rerun else "deleted"
+                self._end(attempt, Ending(reason, 0 if order is None else None, None, request.used), now)
                 continue
             attempt.go_on_from(request, told.get(request.seq), now)
             attempt.away = request.pes_released
@@ -289,7 +290,10 @@ class VirtualExecutor:
 
     def _act(self, action: Action, attempt: VirtualAttempt, now: Instant) -> None:
         self._spent += attempt.settle(now)
-        self._end(attempt, _killed(action, attempt.used(now)), now)
+        assert isinstance(action, Kill | Signal)
+        rerun = isinstance(action, Kill) and action.reason == "requeued"
+        reason: EndReason = "signal" if isinstance(action, Signal) else "requeued" if rerun else "deleted"
+        self._end(attempt, Ending(reason, None, action.signal, attempt.used(now)), now)
         self._share_out(now)
 
     def _end(self, attempt: VirtualAttempt, ending: Ending, now: Instant) -> None:
@@ -379,19 +383,5 @@ def _attempt(key: Key, run: Run, request: Request, site: Site, now: Instant) -> 
     return VirtualAttempt(*key, run, demand, target, reason, wall, until, now)
 
 
-def _ordered(order: EndOrder | None, used: Used) -> Ending:
-    """How one ends whose end was ordered, or which has ended but for its output."""
-    if order is None:
-        return Ending("exit", 0, None, used)
-    return Ending("requeued" if order.rerun else "deleted", None, None, used)
-
-
 EXIT: EndReason = "exit"
 CPU_LIMIT: EndReason = "cpu_limit"
-
-
-def _killed(action: Action, used: Used) -> Ending:
-    if isinstance(action, Signal):
-        return Ending("signal", None, action.signal, used)
-    assert isinstance(action, Kill)
-    return Ending("requeued" if action.reason == "requeued" else "deleted", None, action.signal, used)

@@ -1,9 +1,8 @@
-"""How long an attempt takes that leaves its PEs, or comes back to some, on the invented machine: the door
-`StateMoves` and two models behind it."""
+"""Time that an attempt takes to leave its PEs, or to come back to some, on the invented machine: none
+(`StateMoves`), and two models of it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from nqspy.engine.virtual.processors import Key
 from nqspy.model.ids import Instant
@@ -11,39 +10,23 @@ from nqspy.model.ids import Instant
 _SECOND = 1000
 
 
-class StateMoves(Protocol):
-    """Moves the memory of attempts out and in."""
+class StateMoves:
+    """Moves the memory of attempts out and in: here at once."""
 
     def begin(self, key: Key, pes: int, now: Instant, back: bool = False) -> Instant | None:
-        """Begins to move the memory of an attempt on so many PEs, ``back`` in or out, in place of what was
-        still to be moved of it; when that is done, None: `done` will tell."""
+        """Begin to move the memory of an attempt on so many PEs, ``back`` in or out, in place of what was
+        still to be moved of it. Return when that is done; None: `done` will tell."""
+        return now
 
     def order(self, rank: Callable[[Key], int], now: Instant) -> None:
         """Moves of higher rank go first from now on."""
 
     def next_done(self) -> Instant | None:
-        """When the next move is done, if nothing changes; None: nothing is moved."""
-
-    def done(self, now: Instant) -> Sequence[Key]:
-        """Whose memory has been moved since this was last asked."""
-
-
-class NothingToMove:
-    """Memory that need not be moved, or of which it is known when it is."""
-
-    def begin(self, key: Key, pes: int, now: Instant, back: bool = False) -> Instant | None:
-        """Now."""
-        return now
-
-    def order(self, rank: Callable[[Key], int], now: Instant) -> None:
-        """There is none."""
-
-    def next_done(self) -> Instant | None:
-        """Never."""
+        """Return when the next move is done, if nothing changes; None: nothing is moved."""
         return None
 
     def done(self, now: Instant) -> Sequence[Key]:
-        """Nobody's."""
+        """Return the attempts whose memory has been moved since the last call."""
         return ()
 
 
@@ -56,7 +39,7 @@ class _Move:
     left: int
 
 
-class OutOnly(NothingToMove):
+class OutOnly(StateMoves):
     """Who leaves takes so long for each PE (ms); who comes back goes on at once, as on a real machine: the
     kernel brings in what a process touches, and that is part of its run."""
 
@@ -68,7 +51,7 @@ class OutOnly(NothingToMove):
         return now if back else Instant(now + round(pes * self._per_pe))
 
 
-class Channel:
+class Channel(StateMoves):
     """One channel to a disk, for out and in alike, one move at a time (LLNL's T3D: the whole of 256 PEs
     with 64 MB each in about eight minutes, seed 000). The one of the highest rank goes first, of equal ones
     the one that was begun first; one that is overtaken goes on later from where it was.

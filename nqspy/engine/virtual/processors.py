@@ -1,8 +1,6 @@
-"""How fast attempts make progress on the invented machine: the door `Processors` and two models behind it.
-
-`FullSpeed` is a machine on which nobody gets into anybody's way. `TimeShared` is the Y-MP of seed 003: fewer
-CPUs than requests, a memory that does not hold them all, and waits for the disk in which another one may
-use the CPU.
+"""Progress of attempts on the invented machine. `Processors` is a machine on which no attempt slows another
+down. `TimeShared` is the Y-MP of seed 003: fewer CPUs than requests, a memory that does not hold them all,
+and waits for the disk in which another attempt may use the CPU.
 """
 
 from collections.abc import Sequence
@@ -29,28 +27,19 @@ class Load(Protocol):
     def runs(self) -> bool: ...
 
 
-class Processors(Protocol):
-    """Shares the machine out among the attempts. ``apart``: no attempt's rate depends on the others, so that
-    only those with which something has happened are asked about."""
-
-    apart: bool
-
-    def rates(self, loads: Sequence[Load], now: Instant) -> Sequence[float]:
-        """How fast each makes progress from now on, until the next call: 1.0 is full speed, a suspended one
-        has 0. ``loads``: all attempts, in the order of their starts."""
-
-
-class FullSpeed:
-    """As many processors and as much memory as anybody asks for."""
+class Processors:
+    """Shares the machine out among the attempts: here all that is asked for. ``apart``: no attempt's rate
+    depends on the others, so that only those with which something has happened are asked about."""
 
     apart = True
 
     def rates(self, loads: Sequence[Load], now: Instant) -> Sequence[float]:
-        """1 for each that is not suspended."""
+        """Return the rate at which each makes progress from now on, until the next call: 1.0 is full speed, a
+        suspended one has 0. ``loads``: all attempts, in the order of their starts."""
         return [float(each.runs) for each in loads]
 
 
-class TimeShared:
+class TimeShared(Processors):
     """``cpus`` processors and ``memory`` bytes, shared by all that run.
 
     In memory are those that fit: in the order of starts each takes its room if there is as much left. The
