@@ -122,19 +122,6 @@ def test_an_array_that_never_has_room_is_refused_whatever_else_keeps_it_now(neve
         centre.submit("anne array=1-4 queue=pipe")
 
 
-def test_an_array_waits_in_its_pipe_queue_until_its_indices_have_room() -> None:
-    centre = Centre(PIPE + "set queue small queued_limit=5\nset destination=(small) pipe\nstart queue pipe\n")
-    (first,) = centre.submit("anne array=1-4 queue=small")
-    (later,) = centre.submit("anne array=1-3 queue=pipe")
-    assert centre.request(later).queue == "pipe"
-    assert (
-        "it may hold 5 requests, it has 4; this array counts 3" in centre.engine.plan.reasons.own[later].text
-    )
-    centre.ask(cm.Delete((f"{centre.id(first)}",), force=True), ANNE)
-    centre.later(minutes=1)
-    assert centre.request(later).queue == "small"
-
-
 def test_a_queue_whose_requests_are_moved_takes_no_index_along_that_waits_elsewhere() -> None:
     site = (
         PLAIN + "create batch_queue other\nenable queue other\ncreate batch_queue third\nenable queue third\n"

@@ -1,7 +1,7 @@
 """Arrays of requests: one submission, one row, one event; an index becomes a request when it starts."""
 
 import pytest
-from engine.harness import ANNE, BEN, PLAIN, ROOT, Centre, Failpoint, item
+from engine.harness import ANNE, BEN, PLAIN, ROOT, Centre, item
 from msgspec.structs import replace
 
 from nqspy.engine.explain import reasons_of
@@ -234,18 +234,6 @@ def test_indices_start_in_ascending_order_also_those_that_are_requests_of_their_
     assert [index_of(each) for each in centre.starts()[1:]] == [1, 2, 3, 4, 5, 6]
 
 
-def test_an_index_is_run_again_on_its_own() -> None:
-    centre = Centre(pes=2)
-    (seq,) = centre.submit("anne array=1-3")
-    centre.later(minutes=2)
-    centre.ask(cm.RerunRequests(("1[1]",)), ANNE)
-    centre.later(seconds=30)
-    centre.is_sound()
-    centre.later(hours=1)
-    assert [index_of(each) for each in centre.starts()] == [1, 2, 1, 3]
-    assert centre.end_of(seq).exit_status == 0
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -435,25 +423,6 @@ def test_indices_that_have_no_fellows_are_refused(line: str, said: str) -> None:
 
 
 # ---------------------------------------------------------------- crashes
-
-
-@pytest.mark.parametrize("number", range(1, 14))
-def test_a_commit_that_fails_loses_no_index(number: int) -> None:
-    centre = Centre(pes=2, length=60)
-    Failpoint(centre.journal, number)
-    for line in ("anne array=1-5%2", "anne array=1-5 after=1[]:each"):
-        for _ in range(3):
-            try:
-                centre.submit(line)
-                break
-            except Refusal:
-                centre.later(seconds=3)
-    centre.later(hours=1)
-    assert centre.site.requests == {}
-    assert sorted(centre.id(each) for each in set(centre.starts())) == sorted(
-        f"{number}[{index}].sim" for number in (1, 2) for index in range(1, 6)
-    )
-    centre.is_sound()
 
 
 @pytest.mark.parametrize(

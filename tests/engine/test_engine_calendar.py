@@ -35,25 +35,6 @@ def firings(shifts, since: str, hours: float) -> list[str]:
     return [f"{zones.local(f.at, PARIS).isoformat()} {f.shift}" for f in found]
 
 
-@pytest.mark.parametrize(
-    ("at", "shift"),
-    [
-        ("2026-03-02T08:29:59+01:00", "report"),
-        ("2026-03-02T08:30:00+01:00", "day"),
-        ("2026-03-02T16:59:59+01:00", "day"),
-        ("2026-03-02T17:00:00+01:00", "evening"),
-        ("2026-03-02T21:00:00+01:00", "night"),
-        ("2026-03-03T05:59:59+01:00", "night"),
-        ("2026-03-03T06:00:00+01:00", "report"),
-        ("2026-03-07T12:00:00+01:00", "night"),  # a Saturday: week-ends are night
-        ("2026-03-08T23:00:00+01:00", "night"),
-        ("2026-03-09T06:00:00+01:00", "report"),
-    ],
-)
-def test_the_shift_in_force_is_the_one_that_fired_last(at, shift):
-    assert in_force(CEA, at) == shift
-
-
 def test_without_shifts_or_before_the_first_there_is_none():
     assert in_force((), "2026-03-02T08:30:00+01:00") is None
     assert calendar.next_firing((), DAYS, PARIS, Instant(0)) is None

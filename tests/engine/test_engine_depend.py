@@ -200,17 +200,6 @@ def test_other_holds_stay_when_the_dependency_is_met():
     assert site.starts() == [1, 2, 3]
 
 
-def test_its_owner_s_hold_and_date_hold_as_before():
-    site = centre()
-    site.submit("anne name=long", "ben after=1:start at=7200")
-    assert site.state(2) == "waiting"
-    site.submit("ben after=1 held")
-    site.ask(cm.ReleaseRequests(("3",)), BEN)
-    assert (site.state(3), site.request(3).letters) == ("held", "s")
-    site.later(hours=3)
-    assert sorted(site.starts()) == [1, 2, 3]
-
-
 def test_modify_and_move_leave_it_waiting():
     site = centre().qmgr("create batch_queue other priority=5\nenable queue other\nstart queue other")
     site.submit("anne", "ben after=1")

@@ -127,31 +127,6 @@ def test_a_waiting_request_is_modified_within_its_queues_limits():
     centre.is_sound()
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"owner": "ben"},
-        {"ask/cpu": "much"},
-        {"ask/pes": 0},
-        {"ask/pes": 99},
-        {"ask/pes": None},
-        {"name": "a/b"},
-        {"ask/nonsense": 1},
-        {"ask": 3},
-        {"rerunnable": "perhaps"},
-        {"ask/memory": -7},
-        {"group": "d1"},
-    ],
-)
-def test_what_cannot_be_modified_is_refused_and_nothing_changes(values):
-    centre = Centre(PLAIN + "stop queue batch\n")
-    [seq] = centre.submit("anne")
-    before = centre.request(seq).spec
-    answer = centre.ask(cm.ModifyRequest(("1",), values), ANNE)
-    assert len(answer["failed"]) == 1
-    assert centre.request(seq).spec == before
-
-
 def test_another_account_is_another_group_if_its_owner_is_a_member():
     groups = "create group d1 share=1\nadd members=(anne) d1\ncreate group d2 share=1\n"
     centre = Centre(PLAIN + groups + "stop queue batch\n")

@@ -20,7 +20,6 @@ from nqspy.model.requests import State
 
 MW = 8 * 2**20
 ON = PLAIN + "set swap_control on high=85 low=70 min_resident=120\n"
-TEN = "2026-03-02T10:00:00+01:00"
 
 
 class Prime(Centre):
