@@ -3,8 +3,8 @@ what was changed of the request. Standard library only."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-import select
 import signal
 from typing import Any
 
@@ -35,23 +35,22 @@ class Asides:
 
     def obey(self, message: dict[str, Any]) -> None:
         """Do it, as far as that can be done without waiting."""
-        if message["do"] == "adjust":
-            _adjust(self._order, message)
+        if message["do"] == "adjust":  # the meter and the delivery read the order
+            self._order["limits"]["wall"] = message["wall"]
+            for name, new in message["output"].items():
+                stream = self._order["output"][name]
+                if not stream["direct"]:
+                    stays = {"clash": stream.get("clash", "")} if new["path"] == stream["path"] else {}
+                    stream |= new | stays
         elif message["do"] == "write":
             names = ["stdout"] if self._order["output"]["join"] else dict.fromkeys(message["streams"])
             for name in names:
-                self._add(name, message["text"])
-
-    def _add(self, name: str, text: str) -> None:
-        fd = self._streams[name == "stderr"]
-        if fd < 0:
-            if not self._closed and len(self._lines) < _MOST:
-                self._lines.append((name, text))
-            return
-        try:
-            os.write(fd, text.encode())
-        except OSError:
-            pass  # a full disk must not cost the job its shepherd
+                fd = self._streams[name == "stderr"]
+                if fd >= 0:
+                    with contextlib.suppress(OSError):  # a full disk must not cost the job its shepherd
+                        os.write(fd, message["text"].encode())
+                elif not self._closed and len(self._lines) < _MOST:
+                    self._lines.append((name, message["text"]))
 
     def go_on(self, at: float) -> None:
         """End a writer that takes too long; begin the next line if none is under way."""
@@ -83,22 +82,16 @@ class Asides:
     def close(self) -> dict[str, str]:
         """End the writer, as the job has ended; return the lines that are left, for the delivery."""
         if self.writer:
-            self._await_writer()
+            with proc.Descriptor(os.pidfd_open(self.writer)) as fd:
+                if not self._closed and not proc.readable(fd, _SOON):
+                    proc.send([self.writer], signal.SIGKILL)
+                if proc.readable(fd, _SOON):  # one that hangs in the kernel is left to itself
+                    os.waitpid(self.writer, 0)
+                    self.writer = 0
         said: dict[str, str] = {}
         for name, text in self._lines:
             said[name] = said.get(name, "") + text
         return said
-
-    def _await_writer(self) -> None:
-        fd = os.pidfd_open(self.writer)
-        try:
-            if not self._closed and not select.select([fd], [], [], _SOON)[0]:
-                proc.send([self.writer], signal.SIGKILL)
-            if select.select([fd], [], [], _SOON)[0]:  # one that hangs in the kernel is left to itself
-                os.waitpid(self.writer, 0)
-                self.writer = 0
-        finally:
-            os.close(fd)
 
     def _begin(self, name: str, text: str) -> None:
         order, parent = self._order, os.getpid()
@@ -114,13 +107,3 @@ class Asides:
                 deliver.append_line(deliver.destination(order["output"][name], self._home), text)
             finally:
                 os._exit(0)
-
-
-def _adjust(order: dict[str, Any], message: dict[str, Any]) -> None:
-    """The meter and the delivery read the order."""
-    order["limits"]["wall"] = message["wall"]
-    for name, new in message["output"].items():
-        stream = order["output"][name]
-        if not stream["direct"]:
-            stays = {"clash": stream.get("clash", "")} if new["path"] == stream["path"] else {}
-            stream |= new | stays

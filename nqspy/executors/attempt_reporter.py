@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -9,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from nqspy.executors import cage, deliver, logins, patience, person, records
+from nqspy.executors import cage, deliver, patience, person, proc, records
 from nqspy.executors.proc import Identifier
 
 _PAUSE = 0.1
@@ -37,10 +38,9 @@ class Station:
         self.identifier = Identifier()
         self.me = self.identifier.of(os.getpid()).text()
         person.warm_up()
-        logins.warm_up()
-        with open("/proc/self/oom_score_adj", encoding="ascii") as file:
-            self.oom_score_adj = int(file.read())
-        self.most_processes = max(_LEAST_PROCESSES, _processes() // 4)
+        self.oom_score_adj = int(proc.contents("/proc/self/oom_score_adj"))
+        most = min(int(proc.contents(f"/proc/sys/kernel/{name}")) for name in ("pid_max", "threads-max"))
+        self.most_processes = max(_LEAST_PROCESSES, most // 4)
 
 
 class AttemptReporter:
@@ -119,16 +119,5 @@ def persist(name: str, record: dict[str, Any], *, durable: bool) -> None:
 
 def if_possible(call: Any, *arguments: Any) -> None:
     """A disk error here must not cost the job its shepherd, nor the record of its end."""
-    try:
+    with contextlib.suppress(OSError):
         call(*arguments)
-    except OSError:
-        pass
-
-
-def _processes() -> int:
-    """How many processes this machine can have."""
-    found = []
-    for name in ("pid_max", "threads-max"):
-        with open(f"/proc/sys/kernel/{name}", encoding="ascii") as file:
-            found.append(int(file.read()))
-    return min(found)

@@ -7,17 +7,20 @@ idle machine.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
 import time
 from collections.abc import Callable
+from typing import Any
 
 from nqspy.executors import proc
-from nqspy.executors.control import CONTROLLERS, Controls, HeldControls, Wish, rmdir, write
+from nqspy.executors.control import CONTROLLERS, Controls, HeldControls, Wish, move_cpus, rmdir, write
 from nqspy.executors.forks import fork_into
-from nqspy.executors.patience import now
+from nqspy.executors.proc import Descriptor, now
 
+_ROUNDS = 10
 _MANY = 16
 _KILLS = 3
 DYING = 0.5
@@ -216,14 +219,11 @@ class Birthplace(Cage):
 
     def kill(self) -> None:
         """Of many it is made sure by the kernel, which no fork escapes: once the shepherd has left."""
-        if self.kind == "cgroup2" and len(self.pids()) > _MANY and self._left():
-            write(f"{self.folder}/cgroup.kill", "1")
+        if self.kind == "cgroup2" and len(self.pids()) > _MANY:
+            write(f"{os.path.dirname(self.folder)}/cgroup.procs", "0")
+            if os.getpid() not in members(self.folder):
+                write(f"{self.folder}/cgroup.kill", "1")
         super().kill()
-
-    def _left(self) -> bool:
-        """Whether the shepherd is no longer in it: what it kills must not be itself."""
-        write(f"{os.path.dirname(self.folder)}/cgroup.procs", "0")
-        return os.getpid() not in members(self.folder)
 
 
 class Seat:
@@ -239,12 +239,17 @@ class Seat:
         places = {} if only == "none" else {name: _place("cgroup", name) for name in CONTROLLERS}
         self.controls = Controls(name, self.base if self.kind == "cgroup2" else "", places)
         for folder in self.bases():
-            _sweep(folder)
+            sweep(folder)
 
     def cage(self, name: str, wish: Wish | None = None) -> Cage:
         """A cage for one attempt, the plain one when no other can be had; held to ``wish`` as far as the
         kernel does that here."""
-        cage = self._cage(name)
+        cage = Cage()
+        with contextlib.suppress(OSError):
+            if self.kind == "cgroup2":
+                cage = Cgroup2(f"{self.base}/{name}")
+            elif self.kind == "cgroup1":
+                cage = Cgroup1(f"{self.base}/{name}", f"{self.counter}/{name}" if self.counter else "")
         if wish is not None:
             cage.held = self.controls.hold(wish, name, cage.folder if cage.kind == "cgroup2" else "")
         return cage
@@ -257,7 +262,8 @@ class Seat:
             try:
                 return Birthplace(self.kind, f"{self.base}/{name}")
             except FileNotFoundError:
-                _make_anew(self.base)  # somebody has cleared it away as empty
+                with contextlib.suppress(OSError):
+                    os.mkdir(self.base, 0o755)  # it was cleared away as empty
             except OSError:
                 break
         return None
@@ -269,20 +275,6 @@ class Seat:
                 kill_remains(self.kind, f"{self.base}/{name}")
             rmdir(f"{self.base}/{name}")
 
-    def holds(self, controller: str) -> bool:
-        """Whether the kernel keeps such limits here: one of `CONTROLLERS`."""
-        return controller in self.controls.found
-
-    def _cage(self, name: str) -> Cage:
-        try:
-            if self.kind == "cgroup2":
-                return Cgroup2(f"{self.base}/{name}")
-            if self.kind == "cgroup1":
-                return Cgroup1(f"{self.base}/{name}", f"{self.counter}/{name}" if self.counter else "")
-        except OSError:
-            pass
-        return Cage()
-
     def bases(self) -> list[str]:
         """This home's directories among the cgroups."""
         return list(filter(None, (self.base, self.counter, *self.controls.bases())))
@@ -290,7 +282,7 @@ class Seat:
     def leave(self) -> None:
         """Takes the home's directories away where no job is left in them."""
         for folder in self.bases():
-            _sweep(folder)
+            sweep(folder)
             rmdir(folder)
 
     def _try_cgroup2(self, name: str) -> bool:
@@ -379,32 +371,19 @@ def _make(place: str, name: str) -> str:
     return f"{place}/{name}" if os.access(f"{place}/{name}", os.W_OK) else ""
 
 
-def _make_anew(base: str) -> None:
-    try:
-        os.mkdir(base, 0o755)
-    except OSError:
-        pass
-
-
 def _join(folder: str) -> None:
     """Moves this process, which has one thread only, into a cgroup. ``tasks`` (version 1) does that in
     0.3 ms; ``cgroup.procs`` waits until no process anywhere is about to fork: 8 ms. Raises OSError."""
     if not write(f"{folder}/tasks", "0"):
-        fd = os.open(f"{folder}/cgroup.procs", os.O_WRONLY)
-        try:
+        with Descriptor(os.open(f"{folder}/cgroup.procs", os.O_WRONLY)) as fd:
             os.write(fd, b"0")
-        finally:
-            os.close(fd)
 
 
 def cpu_of(folder: str) -> float | None:
     """CPU seconds of all processes that ever were in a cgroup2; None where that cannot be read."""
     try:
-        fd = os.open(f"{folder}/cpu.stat", os.O_RDONLY)
-        try:
+        with Descriptor(os.open(f"{folder}/cpu.stat", os.O_RDONLY)) as fd:
             return int(os.read(fd, 64).split()[1]) / 1e6
-        finally:
-            os.close(fd)
     except (OSError, ValueError, IndexError):
         return None
 
@@ -418,8 +397,36 @@ def members(folder: str) -> list[int]:
         return []
 
 
-def _sweep(base: str) -> None:
-    """Takes away the cages that stayed behind empty, of jobs whose shepherd was killed."""
-    for entry in os.scandir(base):
-        if entry.is_dir(follow_symlinks=False):
-            rmdir(entry.path)
+def sweep(base: str) -> None:
+    """Remove the cages that stayed behind empty, of jobs whose shepherd was killed."""
+    with contextlib.suppress(OSError), os.scandir(base) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                rmdir(entry.path)
+
+
+def move(cage: Cage, order: dict[str, Any], cpus: list[int] | None) -> None:
+    """Bind all processes and threads of a request to the CPUs on which it goes on, where these are others
+    than before: its cpuset where it has one, and each thread's affinity. What cannot be moved stays where it
+    is.
+
+    The request stands still meanwhile, so that it forks nothing; where somebody had it go on, rounds are made
+    until one finds nothing new.
+    """
+    if not cpus or cpus == order["cpus"]:
+        return
+    order["cpus"] = cpus
+    move_cpus(cage.held, cpus, cage.pids())
+    done: set[int] = set()
+    for _ in range(_ROUNDS):
+        new: list[int] = []
+        for pid in cage.pids():
+            with contextlib.suppress(OSError):
+                new += [int(name) for name in os.listdir(f"/proc/{pid}/task") if int(name) not in done]
+        if not new:
+            return
+        for thread in new:
+            # An error: it has ended, it is another user's now, or such a CPU is no longer there.
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(thread, cpus)
+        done.update(new)

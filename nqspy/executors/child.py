@@ -16,21 +16,9 @@ import signal
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from nqspy.executors import (
-    deliver,
-    forks,
-    login_env,
-    logins,
-    patience,
-    person,
-    proc,
-    records,
-    scratch,
-)  # fmt: skip
+from nqspy.executors import deliver, forks, login_env, patience, person, proc, records, scratch
 from nqspy.executors.cage import Cage
 
-_AGAIN, _OLD, _NO_INTERPRETER = b"\0", b"\1", b"\2"
-"""Marks of a reason that passes, of a login that is out of date, of an interpreter that cannot be run."""
 _LATE = ("NPROC", "CPU", "FSIZE", "CORE", "STACK", "DATA", "AS")
 _DEFAULT_AGAIN = (
     signal.SIGPIPE, signal.SIGXFSZ, signal.SIGXCPU, signal.SIGCHLD, signal.SIGHUP, signal.SIGINT,
@@ -53,6 +41,10 @@ class OldLogin(Exception):
 
 class NoInterpreter(Exception):
     """The interpreter that the script names cannot be run. With one line for people."""
+
+
+_MARKS: dict[type[Exception], bytes] = {Again: b"\0", OldLogin: b"\1", NoInterpreter: b"\2"}
+"""First byte of what a child says that could not become the job."""
 
 
 def plain(order: dict[str, Any]) -> bool:
@@ -89,7 +81,11 @@ def spawn(order: dict[str, Any], who: person.Person, streams: tuple[int, int]) -
     here, nothing = os.open(".", os.O_RDONLY), os.open(os.devnull, os.O_RDONLY)
     umask = os.umask(_umask(order))
     try:
-        pid = _spawn(order, who, (nothing, *streams))
+        program, words, environment = _command(order, who)
+        _bind(order)
+        _enter(order, who)
+        _make_scratch(order)
+        pid = int(_run(order, program, forks.spawn, program, words, environment, (nothing, *streams)))
     except (RuntimeError, ValueError, Again, NoInterpreter) as error:
         _unmake_scratch(order)
         if isinstance(error, Again | NoInterpreter):
@@ -104,14 +100,6 @@ def spawn(order: dict[str, Any], who: person.Person, streams: tuple[int, int]) -
         # After the exec, as the shepherd must not have it: it only counts once the shepherd is killed.
         _limit(order["rlimits"], pid)
     return pid, ""
-
-
-def _spawn(order: dict[str, Any], who: person.Person, streams: tuple[int, ...]) -> int:
-    shell, argv, environment = _command(order, who)
-    _bind(order)
-    _enter(order, who)
-    _make_scratch(order)
-    return int(_run(order, shell, forks.spawn, shell, argv, environment, streams))
 
 
 def launch(
@@ -145,11 +133,18 @@ def launch(
         os.close(writer)
         os.close(gate)
     born(pid)
-    refusal = _open_gate(opener, secure)
+    refusal: Again | None = None
     try:
-        text = _heard(reader, pid, cage, wait)
+        secure()
+        os.write(opener, b"1")
+    except Again as error:
+        refusal = error
+    except OSError:
+        pass  # it has ended already, and says why
     finally:
-        os.close(reader)
+        os.close(opener)
+    with proc.Descriptor(reader):
+        text = _heard(reader, pid, cage, wait)
     if refusal is not None:
         os.waitpid(pid, 0)
         raise refusal
@@ -158,23 +153,6 @@ def launch(
             os.waitpid(pid, 0)
             raise kind(text[1:].decode("utf-8", "replace"))
     return pid, text.decode("utf-8", "replace")
-
-
-_MARKS: dict[type[Exception], bytes] = {Again: _AGAIN, OldLogin: _OLD, NoInterpreter: _NO_INTERPRETER}
-
-
-def _open_gate(opener: int, secure: Callable[[], None]) -> Again | None:
-    """Lets the child that waits go on to its exec, or end where that must not be: then why."""
-    try:
-        secure()
-        os.write(opener, b"1")
-    except Again as error:
-        return error
-    except OSError:
-        pass  # it has ended already, and says why
-    finally:
-        os.close(opener)
-    return None
 
 
 def _heard(reader: int, pid: int, cage: Cage, wait: patience.Wait) -> bytes:
@@ -193,26 +171,6 @@ def _heard(reader: int, pid: int, cage: Cage, wait: patience.Wait) -> bytes:
     raise StoodStill(wait)
 
 
-def _enter_cage(cage: Cage) -> None:
-    try:
-        cage.enter()
-    except OSError as error:
-        text = f"cannot enter its cgroup: {error.strerror}"
-        if error.errno in (errno.ENOENT, errno.ENODEV):
-            raise Again(text) from None  # a starter that came or went has taken it away as empty
-        raise RuntimeError(text) from None
-
-
-def _log_in(order: dict[str, Any], who: person.Person) -> None:
-    """The limits of a login, set while they may still be raised; the smaller of each and the request's."""
-    given = logins.smaller(order["rlimits"], logins.limits_of(who, person.groups_of(who)))
-    order["rlimits"] = {name: pair for name, pair in given.items() if name in _LATE}
-    for name in given.keys() - set(_LATE):
-        number = getattr(resource, f"RLIMIT_{name}")
-        pair = logins.pair(name, given[name])
-        _explain("cannot set the limits of the login", resource.setrlimit, number, pair)
-
-
 def _be_the_job(
     order: dict[str, Any],
     who: person.Person,
@@ -223,7 +181,13 @@ def _be_the_job(
     """Become the job once the first pipe says so; say why not through the second."""
     gate, writer = pipes
     try:
-        _enter_cage(cage)
+        try:
+            cage.enter()
+        except OSError as error:
+            text = f"cannot enter its cgroup: {error.strerror}"
+            if error.errno in (errno.ENOENT, errno.ENODEV):
+                raise Again(text) from None  # a starter that came or went has taken it away as empty
+            raise RuntimeError(text) from None
         _become_job(order, who, streams, gate)
     except BaseException as error:
         _unmake_scratch(order)
@@ -234,22 +198,37 @@ def _be_the_job(
 
 def _become_job(order: dict[str, Any], who: person.Person, streams: tuple[int, int], gate: int) -> None:
     os.setsid()
-    _settle(order)
+    # What root may do and the owner perhaps not.
+    if order["oom_score_adj"] != 0:
+        with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+            file.write("0")
+    if order["nice"]:
+        os.setpriority(os.PRIO_PROCESS, 0, max(order["nice"], os.getpriority(os.PRIO_PROCESS, 0)))
+    _bind(order)
     if who.uid != os.geteuid():
-        _log_in(order, who)
+        # The limits of a login, set while they may still be raised; the smaller of each and the request's.
+        given = person.smaller(order["rlimits"], person.limits_of(who, person.groups_of(who)))
+        order["rlimits"] = {name: pair for name, pair in given.items() if name in _LATE}
+        for name in given.keys() - set(_LATE):
+            number, pair = getattr(resource, f"RLIMIT_{name}"), person.pair(name, given[name])
+            _explain("cannot set the limits of the login", resource.setrlimit, number, pair)
     person.become(who)
     _check_login(order, who)
     os.umask(_umask(order))
     _enter(order, who)
     _connect(order, who, streams)
     _make_scratch(order)
-    _reset_signals()
-    shell, argv, environment = _command(order, who)
+    # Python ignores some signals, and the daemon may have been started with others ignored.
+    # (`signal.signal` would cost the child 60 copies of pages.)
+    for signal_number in _DEFAULT_AGAIN:
+        _signal.signal(signal_number, _signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    program, words, environment = _command(order, who)
     _explain("cannot set the limits", _limit, order["rlimits"], 0)
     if not os.read(gate, 1):
         _unmake_scratch(order)
-        os._exit(127)  # it must not begin, or nobody watches over it any more
-    _run(order, shell, os.execve, shell, argv, environment)
+        os._exit(127)  # it must not begin, or nothing watches over it any more
+    _run(order, program, os.execve, program, words, environment)
 
 
 def _run(order: dict[str, Any], program: str, call: Callable[..., Any], *arguments: Any) -> Any:
@@ -278,9 +257,18 @@ def _umask(order: dict[str, Any]) -> int:
 
 
 def _command(order: dict[str, Any], who: person.Person) -> tuple[str, list[str], dict[bytes, bytes]]:
-    """Program, arguments and environment of the leader."""
-    program, words = _words(order, who)
-    return program, words, _environment(order, who)
+    """Return program, arguments and environment of the leader, bytes as they are: what a login gives, what
+    its profiles have set, what the request brings along and the daemon says. What follows has precedence,
+    except that defaults give way to profiles."""
+    kept: login_env.KeptLogin | None = order.get("kept")
+    taken = kept.variables if kept is not None else {}
+    given = {name.encode("latin-1"): value.encode("latin-1") for name, value in order["environment"].items()}
+    for name in order["defaults"]:
+        if (encoded := name.encode("latin-1")) in taken:
+            given.pop(encoded, None)
+    login, (mine, always) = person.variables(who), scratch.variables(order)
+    always |= {"PBS_JOBDIR": order["start_in"] or who.home}
+    return *_words(order, who), _bytes(login | mine) | taken | given | _bytes(always)
 
 
 def _words(order: dict[str, Any], who: person.Person) -> tuple[str, list[str]]:
@@ -310,21 +298,6 @@ def marks(order: dict[str, Any], who: person.Person) -> bool:
     kind = login_env.family(shell)
     other = order.get("interpreter") not in ([], [shell])
     return order["login"] == "each" and (kind == "sh" or bool(kind and other))
-
-
-def _environment(order: dict[str, Any], who: person.Person) -> dict[bytes, bytes]:
-    """Return the job's environment, bytes as they are: what a login gives, what its profiles have set, what
-    the request brings along and the daemon says. What follows has precedence, except that defaults give way
-    to profiles."""
-    kept: login_env.KeptLogin | None = order.get("kept")
-    taken = kept.variables if kept is not None else {}
-    given = {name.encode("latin-1"): value.encode("latin-1") for name, value in order["environment"].items()}
-    for name in order["defaults"]:
-        if (encoded := name.encode("latin-1")) in taken:
-            given.pop(encoded, None)
-    login, (mine, always) = logins.variables(who), scratch.variables(order)
-    always |= {"PBS_JOBDIR": order["start_in"] or who.home}
-    return _bytes(login | mine) | taken | given | _bytes(always)
 
 
 def _bytes(variables: dict[str, str]) -> dict[bytes, bytes]:
@@ -361,23 +334,10 @@ def _explain(what: str, call: Any, *arguments: Any) -> Any:
         raise RuntimeError(f"{what}: {error.strerror}") from None
 
 
-def _settle(order: dict[str, Any]) -> None:
-    """What root may do and the owner perhaps not: the killer's preference, niceness, CPUs."""
-    if order["oom_score_adj"] != 0:
-        with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
-            file.write("0")
-    if order["nice"]:
-        nice = max(order["nice"], os.getpriority(os.PRIO_PROCESS, 0))
-        os.setpriority(os.PRIO_PROCESS, 0, nice)
-    _bind(order)
-
-
 def _bind(order: dict[str, Any]) -> None:
     if order["cpus"]:
-        try:
+        with contextlib.suppress(OSError):  # such a CPU is no longer there: better anywhere than not at all
             os.sched_setaffinity(0, order["cpus"])
-        except OSError:
-            pass  # such a CPU is no longer there: better anywhere than not at all
 
 
 def _connect(order: dict[str, Any], who: person.Person, streams: tuple[int, int]) -> None:
@@ -400,14 +360,6 @@ def _in_place(stream: dict[str, Any], who: person.Person) -> int:
         return deliver.open_in_place(stream, who.home)[0]
     except OSError as error:
         raise RuntimeError(f"cannot open the output {error.filename}: {error.strerror}") from None
-
-
-def _reset_signals() -> None:
-    """Set signals to their defaults: Python ignores some, and the daemon may have been started with others
-    ignored. (`signal.signal` would cost the child 60 copies of pages.)"""
-    for number in _DEFAULT_AGAIN:
-        _signal.signal(number, _signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def _limit(limits: dict[str, tuple[int, int]], pid: int) -> None:

@@ -9,47 +9,30 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from nqspy.executors import device_filter
+from nqspy.executors.proc import Descriptor
 
 CONTROLLERS = ("memory", "cpuset", "pids", "devices")
 _EFD = os.EFD_NONBLOCK | os.EFD_CLOEXEC
 
 
-class ControllerPlace:
-    """Where one controller is to be had: ``version`` of its tree, ``base``: this home's directory there."""
+class ControllerPlace(NamedTuple):
+    """Place of one controller: ``version`` of its tree, ``base``: this home's directory there."""
 
-    __slots__ = ("base", "version")
-
-    def __init__(self, version: int, base: str) -> None:
-        self.version = version
-        self.base = base
+    version: int
+    base: str
 
 
-class Wish:
-    """What a request shall be held to; None: not at all. ``memory`` in bytes, ``cpus``: numbers, ``denied``:
-    character devices that it shall not open, as ``MAJOR:MINOR``."""
+class Wish(NamedTuple):
+    """Limits that a request shall be held to, one for each of `CONTROLLERS`; None: not at all. ``memory`` in
+    bytes, ``cpus``: numbers, ``denied``: character devices that it shall not open, as ``MAJOR:MINOR``."""
 
-    __slots__ = ("cpus", "denied", "memory", "processes")
-
-    def __init__(
-        self,
-        memory: int | None = None,
-        cpus: list[int] | None = None,
-        processes: int | None = None,
-        denied: list[str] | None = None,
-    ) -> None:
-        self.memory = memory
-        self.cpus = cpus
-        self.processes = processes
-        self.denied = denied
-
-    def controllers(self) -> list[str]:
-        """The controllers it takes."""
-        asked = {
-            "memory": self.memory, "cpuset": self.cpus, "pids": self.processes, "devices": self.denied,
-        }  # fmt: skip
-        return [name for name, value in asked.items() if value is not None]
+    memory: int | None = None
+    cpus: list[int] | None = None
+    processes: int | None = None
+    denied: list[str] | None = None
 
 
 class HeldControls:
@@ -68,8 +51,8 @@ class HeldControls:
         place = self.places.get("memory")
         if place is None:
             return 0
-        name = "memory.max_usage_in_bytes" if place.version == 1 else "memory.peak"
-        return _number(f"{place.base}/{name}")
+        text = _text(f"{place.base}/{'memory.max_usage_in_bytes' if place.version == 1 else 'memory.peak'}")
+        return int(text) if text.isdigit() else 0
 
     def killed(self) -> int:
         """How many of its processes the kernel has killed because the request's memory was full."""
@@ -124,17 +107,13 @@ class Controls:
         if controller == "devices":
             return device_filter.works(tree)
         above = os.path.dirname(tree)
-        if controller not in _words(f"{above}/cgroup.controllers"):
+        if controller not in _text(f"{above}/cgroup.controllers").split():
             return False
         write(f"{above}/cgroup.subtree_control", f"+{controller}")
         return write(f"{tree}/cgroup.subtree_control", f"+{controller}")
 
     def _make(self, controller: str, base: str) -> None:
-        try:
-            os.mkdir(base, 0o755)
-        except FileExistsError:
-            pass
-        except OSError:
+        if not _mkdir(base) and not os.path.isdir(base):
             return
         if controller == "cpuset" and not _take_cpus(base):
             rmdir(base)
@@ -145,17 +124,16 @@ class Controls:
         """Sets what can be set of a wish before a request begins. ``folder``: the request's own in the
         cgroup2 tree. What cannot be set is left out."""
         held = HeldControls()
-        for controller in wish.controllers():
+        for controller, value in zip(CONTROLLERS, wish, strict=True):
             place = self.found.get(controller)
-            if place is None or (place.version == 2 and not folder):
+            if value is None or place is None or (place.version == 2 and not folder):
                 continue
             shared = controller == "cpuset" and place.version == 1
             label = _label(wish.cpus or []) if shared else name
             where = folder if place.version == 2 else f"{place.base}/{label}"
             made = place.version == 1 and _mkdir(where)
-            if (shared and not made and _text(f"{where}/cpuset.cpus")) or _SETTERS[controller](
-                place, where, wish
-            ):
+            kept = shared and not made and _text(f"{where}/cpuset.cpus")
+            if kept or _set(controller, place, where, value):
                 held.places[controller] = ControllerPlace(place.version, where)
                 held.enter += [where] if place.version == 1 else []
                 held.own += [where] if made and not shared else []
@@ -168,18 +146,24 @@ class Controls:
         return [place.base for place in self.found.values() if place.version == 1]
 
 
-def _set_memory(place: ControllerPlace, where: str, wish: Wish) -> bool:
-    """Memory and swap together may not pass the limit: swapping must not hide it."""
-    if place.version == 1:
-        done = write(f"{where}/memory.limit_in_bytes", str(wish.memory))
-        write(f"{where}/memory.memsw.limit_in_bytes", str(wish.memory))
-        return done
-    write(f"{where}/memory.swap.max", "0")
-    return write(f"{where}/memory.max", str(wish.memory))
-
-
-def _set_cpus(place: ControllerPlace, where: str, wish: Wish) -> bool:
-    cpus = ",".join(map(str, wish.cpus or ()))
+def _set(controller: str, place: ControllerPlace, where: str, value: Any) -> bool:
+    """Set the limit of one controller in the directory ``where``; return True if the kernel has taken it."""
+    match controller, place.version:
+        # Memory and swap together may not pass the limit: swapping must not hide it.
+        case "memory", 1:
+            done = write(f"{where}/memory.limit_in_bytes", str(value))
+            write(f"{where}/memory.memsw.limit_in_bytes", str(value))
+            return done
+        case "memory", _:
+            write(f"{where}/memory.swap.max", "0")
+            return write(f"{where}/memory.max", str(value))
+        case "pids", _:
+            return write(f"{where}/pids.max", str(value))
+        case "devices", 1:
+            return all(write(f"{where}/devices.deny", f"c {device} rwm") for device in value)
+        case "devices", _:
+            return device_filter.deny(where, value)
+    cpus = ",".join(map(str, value))
     if place.version == 2:
         return write(f"{where}/cpuset.cpus", cpus)
     if not write(f"{where}/cpuset.mems", _text(f"{place.base}/cpuset.mems")):
@@ -210,14 +194,14 @@ def move_cpus(held: HeldControls, cpus: list[int], pids: list[int]) -> None:
     place = held.places.get("cpuset")
     if place is None:
         return
-    wish = Wish(cpus=cpus)
     if place.version == 2:
-        _set_cpus(place, place.base, wish)
+        _set("cpuset", place, place.base, cpus)
         return
     base = os.path.dirname(place.base)
     where = f"{base}/{_label(cpus)}"
     made = _mkdir(where)
-    if (not made and _text(f"{where}/cpuset.cpus")) or _set_cpus(ControllerPlace(1, base), where, wish):
+    kept = not made and _text(f"{where}/cpuset.cpus")
+    if kept or _set("cpuset", ControllerPlace(1, base), where, cpus):
         held.places["cpuset"] = ControllerPlace(1, where)
         for pid in pids:
             write(f"{where}/cgroup.procs", str(pid))
@@ -230,20 +214,6 @@ def _label(cpus: list[int]) -> str:
     return "cpus" + "-".join(map(str, cpus))
 
 
-def _set_pids(place: ControllerPlace, where: str, wish: Wish) -> bool:
-    return write(f"{where}/pids.max", str(wish.processes))
-
-
-def _deny_devices(place: ControllerPlace, where: str, wish: Wish) -> bool:
-    denied = wish.denied or []
-    if place.version == 2:
-        return device_filter.deny(where, denied)
-    return all(write(f"{where}/devices.deny", f"c {device} rwm") for device in denied)
-
-
-_SETTERS = {"memory": _set_memory, "cpuset": _set_cpus, "pids": _set_pids, "devices": _deny_devices}
-
-
 def _take_cpus(base: str) -> bool:
     """Gives a cpuset of version 1 all that the one above it has: a new one is empty."""
     above = os.path.dirname(base)
@@ -253,13 +223,10 @@ def _take_cpus(base: str) -> bool:
 def _oom_eventfd(base: str) -> int:
     """An eventfd that the kernel raises when the memory of a version 1 cgroup is full. Raises OSError."""
     event = os.eventfd(0, _EFD)
-    control = os.open(f"{base}/memory.oom_control", os.O_RDONLY)
-    try:
+    with Descriptor(os.open(f"{base}/memory.oom_control", os.O_RDONLY)) as control:
         if not write(f"{base}/cgroup.event_control", f"{event} {control}"):
             os.close(event)
             raise OSError("no notice of full memory")
-    finally:
-        os.close(control)
     return event
 
 
@@ -286,17 +253,8 @@ def _text(path: str) -> str:
         return ""
 
 
-def _words(path: str) -> list[str]:
-    return _text(path).split()
-
-
-def _number(path: str) -> int:
-    text = _text(path)
-    return int(text) if text.isdigit() else 0
-
-
 def _field(path: str, name: str) -> int:
-    words = _words(path)
+    words = _text(path).split()
     return int(words[words.index(name) + 1]) if name in words else 0
 
 
@@ -310,7 +268,5 @@ def _mkdir(folder: str) -> bool:
 
 def rmdir(folder: str) -> None:
     """Removes a cgroup's directory if nothing is left in it."""
-    try:
+    with contextlib.suppress(OSError):
         os.rmdir(folder)
-    except OSError:
-        pass

@@ -29,27 +29,30 @@ Sources = dict[str, int | None]
 def deliver(record: dict[str, Any], wait: patience.Wait) -> dict[str, Any]:
     """Delivers both streams of an exit record; gives ``stdout`` and ``stderr`` (where they lie now),
     ``text`` (what went wrong) and ``kept`` (whether something had to stay)."""
-    sources: Sources = {name: _open_source(name) for name in _streams(record)}
+    sources: Sources = {}
+    for name in _streams(record):
+        sources[name] = None
+        with contextlib.suppress(FileNotFoundError):
+            sources[name] = os.open(name, os.O_RDONLY | os.O_NOFOLLOW)
     try:
-        own = record["uid"] == os.geteuid()
+        own, path = record["uid"] == os.geteuid(), record.get("scratch")
         done = _at_once(record, sources) if own else {}
         rest = {name: fd for name, fd in sources.items() if name not in done}
-        if rest or not (own and _swept(record)):
+        if rest or not (own and (not path or scratch.removed(path))):
             done |= _by_child(record, rest, wait)
         for name in rest:
             if not done[name]["why"]:
-                _remove(name)
+                with contextlib.suppress(OSError):
+                    os.unlink(name)
     finally:
         for fd in sources.values():
             if fd is not None:
                 os.close(fd)
-    return _told(record, done)
-
-
-def _swept(record: dict[str, Any]) -> bool:
-    """Whether nothing of its scratch folder is left."""
-    path = record.get("scratch")
-    return not path or scratch.removed(path)
+    found: dict[str, Any] = {name: each["at"] for name, each in done.items()}
+    if record["output"]["join"]:
+        found["stderr"] = found["stdout"]
+    stayed = {name: each for name, each in done.items() if each["why"]}
+    return found | {"text": _why(record, stayed) if stayed else "", "kept": bool(stayed)}
 
 
 def size_of(record: dict[str, Any]) -> int:
@@ -62,21 +65,17 @@ def size_of(record: dict[str, Any]) -> int:
 
 
 def destination(output: dict[str, Any], home: str) -> str:
-    """Path where one stream goes; a folder stands for the default name in it."""
-    path = _own_place(output, home)
-    numbered = output.get("rerun") == "number" and _written_before(output, path)
-    return f"{path}.{output['attempt']}" if numbered else path
-
-
-def _own_place(output: dict[str, Any], home: str) -> str:
-    if output["keep"]:
-        return os.path.join(home, output["name"])
+    """Return the path where one stream goes; a folder stands for the default name in it."""
     path = output["path"] or output["folder"]
-    if os.path.isdir(path):
+    if output["keep"]:
+        path = os.path.join(home, output["name"])
+    elif os.path.isdir(path):
         inside = output.get("inside") if output["path"] else None
-        return os.path.join(str(path), inside or output["name"])
-    suffix = "" if _shares(output) else output.get("clash", "")
-    return f"{path}{suffix}"
+        path = os.path.join(str(path), inside or output["name"])
+    elif not _shares(output):
+        path = f"{path}{output.get('clash', '')}"
+    numbered = output.get("rerun") == "number" and _written_before(output, path)
+    return f"{path}.{output['attempt']}" if numbered else str(path)
 
 
 def _shares(output: dict[str, Any]) -> bool:
@@ -165,22 +164,6 @@ def append_line(target: str, line: str) -> None:
 def _streams(record: dict[str, Any]) -> list[str]:
     log = ["joblog"] if "joblog" in record["output"] else []
     return ["stdout", *log] if record["output"]["join"] else ["stdout", "stderr", *log]
-
-
-def _open_source(name: str) -> int | None:
-    try:
-        return os.open(name, os.O_RDONLY | os.O_NOFOLLOW)
-    except FileNotFoundError:
-        return None
-
-
-def _told(record: dict[str, Any], done: dict[str, dict[str, str]]) -> dict[str, Any]:
-    """What became of both streams, for the record of the attempt."""
-    found: dict[str, Any] = {name: each["at"] for name, each in done.items()}
-    if record["output"]["join"]:
-        found["stderr"] = found["stdout"]
-    stayed = {name: each for name, each in done.items() if each["why"]}
-    return found | {"text": _why(record, stayed) if stayed else "", "kept": bool(stayed)}
 
 
 def _why(record: dict[str, Any], stayed: dict[str, dict[str, str]]) -> str:
@@ -289,9 +272,7 @@ def _in_child(
         os.waitpid(pid, 0)
     else:
         patience.end(pid)
-        why = (
-            "the delivery was ended" if wait.kill is not None else "the delivery took too long and was ended"
-        )
+        why = f"the delivery {'took too long and was' if wait.kill is None else 'was'} ended"
     done: dict[str, dict[str, str]] = {}
     for line in data.split(b"\n")[:-1]:
         done |= json.loads(line)
@@ -299,50 +280,42 @@ def _in_child(
 
 
 def _work(record: dict[str, Any], sources: Sources, writer: int, parent: int) -> None:
-    """The life of the child. It ends with the shepherd, as another one delivers then."""
+    """Live the life of the child. It ends with the shepherd, as another one delivers then."""
+
+    def tell(done: dict[str, dict[str, str]]) -> None:
+        os.write(writer, json.dumps(done).encode("ascii") + b"\n")
+
     try:
         try:
             person.become(person.find(record))
             forks.die_with_parent(parent)
         except person.NotFound as error:
-            _tell(writer, {_ABSENT: {"why": str(error)}})
+            tell({_ABSENT: {"why": str(error)}})
         except BaseException as error:
-            why = f"cannot deliver as {record['owner']}: {error}"
-            _tell(writer, _stayed(record, sources, why))
+            tell(_stayed(record, sources, f"cannot deliver as {record['owner']}: {error}"))
         else:
             os.umask(record["umask"])
             for name, source in sources.items():
-                _tell(writer, {name: _deliver_one(record, name, source)})
+                tell({name: _deliver_one(record, name, source)})
             if record.get("scratch"):
                 scratch.remove(record["scratch"])
     finally:
         os._exit(0)
 
 
-def _tell(writer: int, done: dict[str, dict[str, str]]) -> None:
-    os.write(writer, json.dumps(done).encode("ascii") + b"\n")
-
-
 def _stayed(record: dict[str, Any], sources: Sources, why: str) -> dict[str, dict[str, str]]:
-    return {
-        name: _stays(record, name, why) if source is not None else _gone(record, name)
-        for name, source in sources.items()
-    }
-
-
-def _stays(record: dict[str, Any], name: str, why: str) -> dict[str, str]:
-    return {"at": os.path.join(record["spool"], name), "why": why}
-
-
-def _gone(record: dict[str, Any], name: str) -> dict[str, str]:
-    """Of a stream that is not in the spool: it was written in place, or delivered before a cut."""
-    output = record["output"][name]
-    if output["keep"] or not output["path"]:
-        return {
-            "at": os.path.join(record["home"] if output["keep"] else output["folder"], output["name"]),
-            "why": "",
-        }
-    return {"at": output["path"], "why": ""}
+    """Return what became of streams that nobody has brought. One that is not in the spool was written in
+    place, or delivered before a cut."""
+    found = {}
+    for name, source in sources.items():
+        output = record["output"][name]
+        at = output["path"]
+        if source is not None:
+            at = os.path.join(record["spool"], name)
+        elif output["keep"] or not at:
+            at = os.path.join(record["home"] if output["keep"] else output["folder"], output["name"])
+        found[name] = {"at": at, "why": why if source is not None else ""}
+    return found
 
 
 def _deliver_one(record: dict[str, Any], name: str, source: int | None) -> dict[str, str]:
@@ -356,7 +329,8 @@ def _deliver_one(record: dict[str, Any], name: str, source: int | None) -> dict[
         elif source is not None:
             done["at"] = _bring(record, name, source, target)
     except OSError as error:
-        return _stays(record, name, str(error.strerror)) | {"target": target}
+        at = os.path.join(record["spool"], name)
+        return {"at": at, "why": str(error.strerror), "target": target}
     return done
 
 
@@ -477,10 +451,3 @@ def _write(fd: int, data: bytes) -> None:
             raise TimeoutError(errno.ETIMEDOUT, "nobody reads it")
         with contextlib.suppress(BlockingIOError):
             data = data[os.write(fd, data) :]
-
-
-def _remove(name: str) -> None:
-    try:
-        os.unlink(name)
-    except OSError:
-        pass

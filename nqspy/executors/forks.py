@@ -1,13 +1,16 @@
-"""What the kernel offers to parents and children, and Python does not."""
+"""System calls for parents and children that Python does not offer, and descriptors that wake a shepherd."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import os
 import signal
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+
+from nqspy.executors.proc import Descriptor
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -55,8 +58,7 @@ def io_urgency() -> int:
 
 def fork_into(folder: str) -> int:
     """`os.fork`, with the child born in the cgroup2 ``folder``. Raises OSError where the kernel refuses."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
+    with Descriptor(os.open(folder, os.O_RDONLY | os.O_DIRECTORY)) as fd:
         arguments = struct.pack("11Q", _CLONE_INTO_CGROUP, 0, 0, 0, signal.SIGCHLD, 0, 0, 0, 0, 0, fd)
         buffer = ctypes.create_string_buffer(arguments, len(arguments))
         _api.PyOS_BeforeFork()
@@ -65,8 +67,6 @@ def fork_into(folder: str) -> int:
             _api.PyOS_AfterFork_Child()
         else:
             _api.PyOS_AfterFork_Parent()
-    finally:
-        os.close(fd)
     if pid < 0:
         raise OSError(ctypes.get_errno() or errno.ENOSYS, "clone3 into a cgroup")
     return pid
@@ -83,7 +83,11 @@ def spawn(
     """
     attributes, actions = ctypes.create_string_buffer(_ROOM), ctypes.create_string_buffer(_ROOM)
     _libc.posix_spawn_file_actions_init(actions)
-    _set_attributes(attributes)
+    _libc.posix_spawnattr_init(attributes)
+    flags = _POSIX_SPAWN_SETSIGDEF | _POSIX_SPAWN_SETSIGMASK | _POSIX_SPAWN_SETSID
+    _libc.posix_spawnattr_setflags(attributes, ctypes.c_short(flags))
+    _libc.posix_spawnattr_setsigdefault(attributes, b"\xff" * _SIGNALS)
+    _libc.posix_spawnattr_setsigmask(attributes, bytes(_SIGNALS))
     try:
         for number, fd in enumerate(streams):
             _libc.posix_spawn_file_actions_adddup2(actions, fd, number)
@@ -100,17 +104,25 @@ def spawn(
     return pid.value
 
 
-def _set_attributes(attributes: ctypes.Array[ctypes.c_char]) -> None:
-    _libc.posix_spawnattr_init(attributes)
-    flags = _POSIX_SPAWN_SETSIGDEF | _POSIX_SPAWN_SETSIGMASK | _POSIX_SPAWN_SETSID
-    _libc.posix_spawnattr_setflags(attributes, ctypes.c_short(flags))
-    _libc.posix_spawnattr_setsigdefault(attributes, b"\xff" * _SIGNALS)
-    _libc.posix_spawnattr_setsigmask(attributes, bytes(_SIGNALS))
-
-
 def _strings(found: Iterable[bytes]) -> ctypes.Array[ctypes.c_char_p]:
     """Return an array of strings as C has it. Raises ValueError for one with a NUL."""
     texts = list(found)
     if any(b"\0" in text for text in texts):
         raise ValueError("embedded null byte")
     return (ctypes.c_char_p * (len(texts) + 1))(*texts, None)
+
+
+def wake_on_children() -> int:
+    """Return a descriptor that becomes readable whenever a child has ended."""
+    reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    return reader
+
+
+def silence(fd: int) -> None:
+    """Read what a descriptor that has woken us holds, so that it can do so again."""
+    with contextlib.suppress(OSError):  # an eventfd or a pipe cannot seek
+        os.lseek(fd, 0, os.SEEK_SET)
+    with contextlib.suppress(OSError):
+        os.read(fd, 4096)

@@ -7,6 +7,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from nqspy.executors.proc import Descriptor
+
 FILE = "joblog"
 
 
@@ -19,14 +21,11 @@ def add(order: dict[str, Any], ending: dict[str, Any], stdout: int) -> None:
     if FILE not in order["output"]:
         os.write(stdout, text)
         return
-    fd = os.open(FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666 & ~order["umask"])
-    try:
+    with Descriptor(os.open(FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666 & ~order["umask"])) as fd:
         if order["uid"] != os.geteuid() == 0:
             os.fchown(fd, order["uid"], -1)
         os.write(fd, text)
         os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _ended(ending: dict[str, Any]) -> str:

@@ -16,7 +16,8 @@ import os
 import signal
 import socket
 
-from nqspy.executors import cage, forks, grounds, proc, records
+from nqspy.executors import cage, forks, proc, records
+from nqspy.executors.control import rmdir
 
 _HURRIED = 50
 _PAUSE = 0.02
@@ -39,7 +40,7 @@ class Keeper:
         self._lost: list[str] = []
         self._rounds = 0
         forks.become_subreaper()
-        grounds.tend(spool, seat.name, seat.bases())
+        _tend(spool, seat.name, seat.bases())
 
     def keeps(self) -> bool:
         """Whether there is something to stay for."""
@@ -92,7 +93,7 @@ class Keeper:
         with contextlib.suppress(OSError), open(f"{self._spool}/starter.lock", "rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._seat.leave()
-            grounds.tend(self._spool, self._seat.name, self._seat.bases())
+            _tend(self._spool, self._seat.name, self._seat.bases())
 
     def _sweep(self) -> None:
         """One round: kills who came to us; when nobody is left for sure that is noted and told."""
@@ -107,7 +108,12 @@ class Keeper:
         elif not self._strangers():  # a list that is read while somebody ends may miss others
             lost, self._lost = self._lost, []
             for name in filter(None, lost):
-                self._note(name)
+                with contextlib.suppress(OSError):  # no folder any more, or no room: then it is not known
+                    records.add(f"{self._spool}/{name}", "swept", {})
+                seq, attempt = records.attempt_named(name) or (0, 0)
+                message = {"k": "end", "s": seq, "a": attempt, "u": None}
+                with contextlib.suppress(OSError):
+                    self._reports.sendto(json.dumps(message).encode("ascii"), f"{self._spool}/reports.sock")
 
     def _strangers(self) -> list[int]:
         return [
@@ -116,14 +122,41 @@ class Keeper:
             if pid not in self._shepherds and pid not in self._others
         ]
 
-    def _note(self, name: str) -> None:
-        with contextlib.suppress(OSError):  # no folder any more, or no room: then it is not known
-            records.add(f"{self._spool}/{name}", "swept", {})
-        seq, attempt = records.attempt_named(name) or (0, 0)
-        message = {"k": "end", "s": seq, "a": attempt, "u": None}
-        with contextlib.suppress(OSError):
-            self._reports.sendto(json.dumps(message).encode("ascii"), f"{self._spool}/reports.sock")
-
 
 def _trees(roots: list[int]) -> list[int]:
     return [pid for root in roots for pid in (root, *proc.descendants(root))]
+
+
+def _tend(spool: str, name: str, own: list[str]) -> None:
+    """Keep the list of this home's cgroups (``cgroups`` in the spool, one path a line): a starter in another
+    login session has its own elsewhere. Remove what is empty of the places noted that are not ``own``, and
+    note those that are there.
+
+    ``name``: of this home's directory among the cgroups; what does not end in it is not touched. The
+    starter's lock must be held. Where the list cannot be read or written it stays as it was.
+    """
+    path, noted = f"{spool}/cgroups", list[str]()
+    with contextlib.suppress(OSError):
+        with contextlib.suppress(FileNotFoundError):
+            noted = proc.contents(path).decode("utf-8", "surrogateescape").split("\n")[:-1]
+        for folder in noted:
+            if folder not in own and _is_ours(folder, name):
+                cage.sweep(folder)
+                rmdir(folder)
+        places = dict.fromkeys((*noted, *own))
+        there = [each for each in places if _is_ours(each, name) and os.path.isdir(each)]
+        if there and there != noted:
+            draft = f"{path}.new"
+            fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            with open(fd, "w", encoding="utf-8", errors="surrogateescape") as file:
+                file.writelines(f"{each}\n" for each in there)
+                file.flush()
+                os.fsync(fd)
+            os.rename(draft, path)
+        elif there != noted:
+            os.unlink(path)
+
+
+def _is_ours(folder: str, name: str) -> bool:
+    plain = os.path.isabs(folder) and os.path.normpath(folder) == folder and "\n" not in folder
+    return plain and os.path.basename(folder) == name and os.path.realpath(folder) == folder

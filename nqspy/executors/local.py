@@ -15,13 +15,12 @@ from functools import lru_cache
 from typing import Any
 
 from nqspy.executors import asides, records, remains, scan
-from nqspy.executors.clash import Clashes
 from nqspy.executors.link import Key, SpawnerLink
-from nqspy.executors.order import adjustment, cpus_of, make_order
+from nqspy.executors.order import Clashes, adjustment, cpus_of, make_order
+from nqspy.executors.pageout import Residents
 from nqspy.executors.patience import DELIVERY, LAUNCH
-from nqspy.executors.resident import Residents
+from nqspy.executors.scan import QUIET, SpoolCleaner
 from nqspy.executors.spares import PATIENCE
-from nqspy.executors.spool_cleaner import QUIET, SpoolCleaner
 from nqspy.executors.watch import Watch
 from nqspy.model.actions import (
     Action,
@@ -59,9 +58,8 @@ class LocalExecutor:
     ``home``: the installation's folder. ``put``: takes observations, from the watcher's thread too. ``blob``:
     gives scripts and environments by hash (KeyError when there is none). ``speed``: how many times faster the
     site's clock runs than real time. ``cage``: the make of cages to use (``cgroup2``, ``cgroup1``, ``none``);
-    empty: the best that works. ``quiet``: see `SpoolCleaner`. ``processes``: most of a request; None: as
-    request and queue say. ``patience``: real seconds that a launch, and a delivery, may take. ``spare``: how
-    long a shepherd whose request has ended waits for another.
+    empty: the best that works. ``quiet``: see `SpoolCleaner`. ``patience``: real seconds that a launch, and a
+    delivery, may take. ``spare``: how long a shepherd whose request has ended waits for another.
     """
 
     def __init__(
@@ -74,7 +72,6 @@ class LocalExecutor:
         python: str = sys.executable,
         cage: str = "",
         quiet: float = QUIET,
-        processes: int | None = None,
         patience: tuple[float, float] = (LAUNCH, DELIVERY),
         spare: float = PATIENCE,
     ) -> None:
@@ -86,7 +83,6 @@ class LocalExecutor:
         # Requests of one list share script and environment: most are read once.
         self._blob = lru_cache(_KEPT_BLOBS)(lambda digest: _checked(digest, blob(digest)))
         self._speed = speed
-        self._processes = processes
         self._patience = patience
         self._clashes = Clashes()
         link = SpawnerLink(self._home, self._spool, python, cage, spare)
@@ -147,7 +143,10 @@ class LocalExecutor:
             case SetAside(seq, attempt):
                 self._watch.set_aside((seq, attempt), site.settings.server.grace)
             case Forget(seq, attempt):
-                self._forget(self._watch.path((seq, attempt)))
+                folder = self._watch.path((seq, attempt))
+                # The output of an attempt that was lost stays, also if the request runs again.
+                if os.path.lexists(f"{folder}/done") or scan.keep_lost(folder):
+                    self._broom.add(folder)
             case _:
                 pass
 
@@ -166,7 +165,8 @@ class LocalExecutor:
         self._watch.seize()
         strays = list(self._sweep_attempts(expected))
         scan.sweep_aside(self._spool, self._watch.identifier)
-        _sweep_scripts(self._spool)
+        if not list(scan.attempts(self._spool)):  # no attempt can use the scripts that an earlier nqspy kept
+            shutil.rmtree(os.path.join(self._spool, "scripts"), ignore_errors=True)
         return [self._scan_one((seq, attempt), strays) for seq, attempt in expected.items()] + strays
 
     def _scan_one(self, key: Key, strays: list[Observation]) -> Observation:
@@ -184,8 +184,9 @@ class LocalExecutor:
             case "alive":
                 assert finding.pidfd is not None
                 self._watch.adopt(key, finding.pidfd)
-            case "later":
-                self._watch.follow(key, finding.pidfd)
+            case "later":  # watched as far as that can be done: its end is not understood
+                if finding.pidfd is not None:
+                    self._watch.adopt(key, finding.pidfd)
                 strays.append(ObservedStray(*key, "later"))
             case "undelivered":
                 self._watch.redeliver(key)
@@ -197,12 +198,6 @@ class LocalExecutor:
                     return scan.loss(key, folder, finding.used, text, sure=sure, brief=brief)
                 self._watch.await_remains(key)
         return ObservedExiting(*key, finding.used) if finding.over else ObservedRunning(*key, finding.used)
-
-    def _forget(self, folder: str) -> None:
-        """Have an attempt's folder removed; the output of one that was lost stays, also if the request runs
-        again."""
-        if os.path.lexists(f"{folder}/done") or scan.keep_lost(folder):
-            self._broom.add(folder)
 
     def _begin(self, start: Start, request: Request, site: Site) -> None:
         key = (request.seq, start.attempt)
@@ -222,8 +217,6 @@ class LocalExecutor:
             script=script,
             environment=environment,
         )
-        if self._processes is not None:
-            order |= {"processes": self._processes, "keep_processes": True}
         order["patience"] = self._patience
         self._clashes.mark(request, order["output"], site)
         self._watch.begin(key, order)
@@ -251,9 +244,3 @@ def _checked(digest: str, data: bytes) -> bytes:
     if not hashlib.sha256(data).hexdigest().startswith(digest):
         raise KeyError(digest)
     return data
-
-
-def _sweep_scripts(spool: str) -> None:
-    """Remove the scripts that an earlier nqspy has kept, once no attempt can use them."""
-    if not list(scan.attempts(spool)):
-        shutil.rmtree(os.path.join(spool, "scripts"), ignore_errors=True)

@@ -1,5 +1,6 @@
-"""The starter's side of logins (`login_env`): each is taken by a process of its own, which outlives the job
-that asked for it. So no profile is ever cut off because a job was killed.
+"""Logins (`login_env`) on both sides. The starter takes each by a process of its own, which outlives the job
+that asked for it: so no profile is ever cut off because a job was killed. A shepherd reads what is kept, and
+has the starter take it where there is none, or where it is out of date.
 
 Standard library only.
 """
@@ -17,9 +18,13 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from typing import Any
 
-from nqspy.executors import cage, forks, login_env, logins, patience, person, proc, records
+from nqspy.executors import cage, child, forks, login_env, patience, person, proc, records
+from nqspy.executors.attempt_reporter import AttemptReporter
 from nqspy.executors.control import Wish
+from nqspy.executors.person import Person
+from nqspy.executors.wall_limit import within
 
 DEADLINE = 120.0
 """Real seconds that a login may take."""
@@ -57,20 +62,19 @@ class LoginDesk:
                 message, fds, _, _ = socket.recv_fds(self._here, 1 << 16, 1, socket.MSG_CMSG_CLOEXEC)
             except BlockingIOError:
                 return
-            if fds:
-                self._begin(message, fds[0])
+            if not fds:
+                continue
+            try:
+                who, shell = login_env.requested(message)
+                path = login_env.path_of(self._spool, who, shell)
+                if path not in self._waiting:
+                    self._fork(who, shell, path)
+                self._waiting[path] += fds
+            except (OSError, ValueError, KeyError):
+                for fd in fds:
+                    os.close(fd)  # no process to be had: the shepherd finds nothing, and says so
 
-    def _begin(self, message: bytes, waiter: int) -> None:
-        try:
-            who, shell = login_env.requested(message)
-            path = login_env.path_of(self._spool, who, shell)
-            if path not in self._waiting:
-                self._fork(who, shell, path)
-            self._waiting[path].append(waiter)
-        except (OSError, ValueError, KeyError):
-            os.close(waiter)  # no process to be had: the shepherd finds nothing, and says so
-
-    def _fork(self, who: person.Person, shell: str, path: str) -> None:
+    def _fork(self, who: Person, shell: str, path: str) -> None:
         reader, writer = os.pipe()
         former = [pid for pid in (self._last.get(path),) if pid in self.takers]
         proc.send(former, signal.SIGTERM)
@@ -97,12 +101,12 @@ class LoginDesk:
         self._done, self._waiting = {}, {}
         self._here.close()
 
-    def _take(self, who: person.Person, shell: str, path: str, writer: int, former: list[int]) -> None:
+    def _take(self, who: Person, shell: str, path: str, writer: int, former: list[int]) -> None:
         superseded: list[int] = []
         signal.signal(signal.SIGTERM, lambda number, _: superseded.append(number))
         forks.become_subreaper()
         proc.await_ends(former, 2 * LEAVE)
-        until = patience.now() + DEADLINE
+        until = proc.now() + DEADLINE
         wish = Wish(processes=self._most) if who.uid != os.geteuid() else None
         held = self._seat.cage(f"login-{os.path.basename(path)}-{os.getpid()}", wish)
         try:
@@ -132,7 +136,7 @@ def _serve(work: Callable[[], None], keep: int) -> None:
         os._exit(status)
 
 
-def _login(held: cage.Cage, who: person.Person, shell: str, until: float) -> login_env.KeptLogin:
+def _login(held: cage.Cage, who: Person, shell: str, until: float) -> login_env.KeptLogin:
     """Run the login shell as its user, and return what came of it."""
     reader, writer = os.pipe()
     pid = held.fork()
@@ -150,38 +154,42 @@ def _login(held: cage.Cage, who: person.Person, shell: str, until: float) -> log
         finally:
             os._exit(0)
     os.close(writer)
-    data = _read(reader, until + LEAVE)
-    os.close(reader)
+    data = b""
+    with proc.Descriptor(reader):  # not beyond the deadline, and not much beyond the bound
+        while len(data) <= login_env.LARGEST + (1 << 16) and proc.readable(
+            reader, max(0.0, until + LEAVE - proc.now())
+        ):
+            if not (part := os.read(reader, 1 << 16)):
+                break
+            data += part
     kept = login_env.decode(data) or login_env.KeptLogin("", failed="it was killed")
     kept.at = 0.0 if kept.failed == login_env.NO_ROOM else login_env.clock()
     return kept
 
 
-def _read(reader: int, until: float) -> bytes:
-    """Read to the end, not beyond the deadline, and not much beyond the bound."""
-    data, poll = b"", select.poll()
-    poll.register(reader, select.POLLIN)
-    while len(data) <= login_env.LARGEST + (1 << 16):
-        if not poll.poll(max(0.0, until - patience.now()) * 1000):
-            break
-        part = os.read(reader, 1 << 16)
-        if not part:
-            break
-        data += part
-    return data
-
-
-def _as_the_user(who: person.Person, shell: str, until: float) -> login_env.KeptLogin:
-    """Become the user, run the shell, and read what it has written down."""
-    _become(who)
+def _as_the_user(who: Person, shell: str, until: float) -> login_env.KeptLogin:
+    """Become the user, with the limits of a login, at home if that can be entered; run the shell, and read
+    what it has written down."""
+    if who.uid != os.geteuid():
+        given = person.smaller({}, person.limits_of(who, person.groups_of(who)))
+        for name, pair in given.items():
+            resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), person.pair(name, pair))
+    person.become(who)
+    try:
+        os.chdir(who.home)
+    except OSError:
+        os.chdir("/")
     seen = login_env.profiles(shell, who.home)
     folder = f"/tmp/nqspy-login.{os.urandom(8).hex()}"  # noqa: S108 - it is new
     path = f"{folder}/env"
     os.mkdir(folder, 0o700)
     try:
-        failed, data = _run(who, shell, path, until), _written(path)
-        if failed and _is_full(folder):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        failed, data = _run(who, shell, path, until), b""
+        with contextlib.suppress(OSError), open(path, "rb") as file:
+            data = file.read(login_env.LARGEST + 1)
+        disk = os.statvfs(folder) if failed else None
+        if disk is not None and (not disk.f_bavail or (disk.f_files and not disk.f_favail)):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # an ordinary user can write no more
         if len(data) > login_env.LARGEST:
             failed = "its environment has more than 1 MiB"
         kept = None if failed else login_env.printed(seen, data)
@@ -196,29 +204,10 @@ def _as_the_user(who: person.Person, shell: str, until: float) -> login_env.Kept
             os.rmdir(folder)
 
 
-def _is_full(folder: str) -> bool:
-    """True if an ordinary user can write no more there."""
-    disk = os.statvfs(folder)
-    return not disk.f_bavail or bool(disk.f_files and not disk.f_favail)
-
-
-def _become(who: person.Person) -> None:
-    """Become the user, with the limits of a login, at home if that can be entered."""
-    if who.uid != os.geteuid():
-        given = logins.smaller({}, logins.limits_of(who, person.groups_of(who)))
-        for name, pair in given.items():
-            resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), logins.pair(name, pair))
-    person.become(who)
-    try:
-        os.chdir(who.home)
-    except OSError:
-        os.chdir("/")
-
-
-def _run(who: person.Person, shell: str, path: str, until: float) -> str:
+def _run(who: Person, shell: str, path: str, until: float) -> str:
     """Run the login shell to its end; return why it failed, "" if it did not."""
     os.umask(login_env.UMASK)
-    environment = logins.variables(who) | {"ENVIRONMENT": "BATCH", "PBS_ENVIRONMENT": "PBS_BATCH"}
+    environment = person.variables(who) | {"ENVIRONMENT": "BATCH", "PBS_ENVIRONMENT": "PBS_BATCH"}
     nothing = os.open(os.devnull, os.O_RDWR)
     words = [f"-{os.path.basename(shell)}", *login_env.print_command(shell, path)]
     pid = forks.spawn(shell, words, {os.fsencode(k): os.fsencode(v) for k, v in environment.items()},
@@ -226,9 +215,7 @@ def _run(who: person.Person, shell: str, path: str, until: float) -> str:
     os.umask(0o077)
     with contextlib.suppress(OSError, ValueError):  # it has ended, or may use less already
         resource.prlimit(pid, resource.RLIMIT_CPU, (_CPU, _CPU + 5))
-    poll = select.poll()
-    poll.register(os.pidfd_open(pid), select.POLLIN)
-    if not poll.poll(max(0.0, until - patience.now()) * 1000):
+    if not proc.readable(os.pidfd_open(pid), max(0.0, until - proc.now())):
         return f"it took longer than {DEADLINE:.0f} s"
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     if code == -signal.SIGXCPU:
@@ -238,18 +225,10 @@ def _run(who: person.Person, shell: str, path: str, until: float) -> str:
     return f"it ended with status {code}" if code else ""
 
 
-def _written(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read(login_env.LARGEST + 1)
-    except OSError:
-        return b""
-
-
 def _clear(held: cage.Cage, until: float, superseded: list[int]) -> None:
     """Wait for what the profiles have left running, up to the deadline or the next login; then end it."""
     while proc.children(os.getpid()):
-        while not superseded and patience.now() < until and held.pids():
+        while not superseded and proc.now() < until and held.pids():
             time.sleep(_PAUSE * 10)
             _reap()
         if held.pids():
@@ -262,8 +241,94 @@ def _clear(held: cage.Cage, until: float, superseded: list[int]) -> None:
 
 
 def _reap() -> None:
-    try:
+    with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
-    except ChildProcessError:
-        pass
+
+
+class LoginSeeker:
+    """Puts the login of a request's owner into its order (``kept``). ``told``: messages of the daemon that
+    came meanwhile; ``note``: why the job has a plain environment, "" where it has that of a login."""
+
+    def __init__(self, reporter: AttemptReporter, who: Person) -> None:
+        self._reporter, self._order, self._who = reporter, reporter.order, who
+        self._shell = self._order["shell"] or who.shell
+        self._wanted = self._order["login"] == "once" and bool(login_env.family(self._shell))
+        self._path = login_env.path_of(reporter.station.spool, who, self._shell)
+        self.told: list[dict[str, Any]] = []
+        self.note = ""
+
+    def ready(self) -> str:
+        """Have the login at hand, the first one waited for; return why the job may not begin, "" if it may.
+        Raises Again, StoodStill."""
+        if not self._wanted:
+            return ""
+        kept = login_env.read(self._path)
+        if kept is None:
+            kept = self._first()
+        elif (age := kept.age(self._order["login_env"]["age"] / 1000)) != "fresh":
+            kept = self._renewed(kept, login_env.CHANGED if age == "old" else 0.0)
+        return self._settle(kept)
+
+    def renew(self) -> str:
+        """Take it again, as a profile was changed; the rest as `ready`."""
+        kept = self._renewed(self._order["kept"], login_env.CHANGED)
+        self._order["renewed"] = True
+        return self._settle(kept)
+
+    def _settle(self, kept: login_env.KeptLogin) -> str:
+        self._order["kept"], self.note = kept, ""
+        if kept.failed:
+            said = f"the login shell {self._shell} of {self._who.name} gave no environment: {kept.failed}"
+            if kept.failed == login_env.NO_ROOM:
+                raise child.Again(said)
+            if self._order["login_env"]["failed"] == "hold":
+                return said
+            self.note = f"it has a plain environment: {said}"
+            self._reporter.tell("note", text=self.note)
+        return ""
+
+    def _first(self) -> login_env.KeptLogin:
+        most = DEADLINE + login_env.CHANGED + LEAVE
+        limit = within(self._order, most)
+
+        def hear() -> socket.socket:
+            control = self._reporter.listen()
+            text = f"it waits for the login shell {self._shell} of {self._who.name}"
+            self._reporter.tell("note", text=text)
+            return control
+
+        ended = self._wait(limit, hear)
+        kept = login_env.read(self._path)
+        if kept is None and (ended or limit < most):
+            why = "was cut off" if ended else "took longer than its wall limit"
+            raise child.Again(f"its owner's login {why}")
+        # A check of the profiles would find them changed.
+        self._order["renewed"] = kept is None
+        self._reporter.tell("note")
+        return kept or login_env.KeptLogin("", failed="it does not end")
+
+    def _renewed(self, kept: login_env.KeptLogin, seconds: float) -> login_env.KeptLogin:
+        self._wait(seconds, self._reporter.listen)
+        return login_env.read(self._path) or kept
+
+    def _wait(self, seconds: float, hear: Callable[[], socket.socket]) -> bool:
+        """Ask for the login, and wait for it at most so long; return whether it is done."""
+        reader, writer = os.pipe()
+        with proc.Descriptor(reader):
+            with proc.Descriptor(writer):
+                asks = self._reporter.station.logins
+                if asks is None:
+                    raise child.Again("its shepherd has no starter")
+                try:
+                    socket.send_fds(asks, [login_env.request(self._who, self._shell)], [writer])
+                except OSError as error:
+                    raise child.Again(f"cannot ask for its owner's login: {error.strerror}") from None
+            if not seconds:
+                return False
+            wait = patience.Wait(seconds, hear, at_once=True)
+            ended = wait.read(reader)[1]
+            self.told += wait.told
+            if wait.kill is not None:
+                raise child.StoodStill(wait)
+            return ended

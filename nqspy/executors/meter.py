@@ -1,6 +1,7 @@
-"""Measures what a running job uses and says which limit it has passed.
+"""Measures what a running job uses and says which limit it has passed; what the kernel says of its end.
 
-Real seconds inside; what is asked and told is in ms of the site's clock: real time x speed.
+Real seconds inside; what is asked and told is in ms of the site's clock: real time x speed. The wall limit
+has a file of its own (`wall_limit`).
 """
 
 from __future__ import annotations
@@ -12,25 +13,25 @@ from typing import Any
 
 from nqspy.executors import proc
 from nqspy.executors.cage import Cage
+from nqspy.executors.wall_limit import IDLE, WallClock, seconds
 
 _SLOWEST = 1.0
 _QUICK = 0.25
 _FASTEST = 0.02
 _FIRST = 0.2
-_IDLE = 60.0
 _NOTABLE = 0.2
 
 
 class Reaped:
-    """What the processes of one job that have been waited for had used: CPU seconds, and the memory of the
-    largest in bytes."""
+    """Use of the processes of one job that have been waited for: CPU seconds, and the memory of the largest
+    in bytes."""
 
     def __init__(self) -> None:
         self.cpu = 0.0
         self.memory = 0
 
     def add(self, usage: resource.struct_rusage) -> None:
-        """One more, with those that it had waited for itself."""
+        """Count one more, with those that it had waited for itself."""
         self.cpu += usage.ru_utime + usage.ru_stime
         self.memory = max(self.memory, usage.ru_maxrss * 1024)
 
@@ -42,12 +43,10 @@ class Meter:
     def __init__(self, cage: Cage, order: dict[str, Any], started: float, reaped: Reaped) -> None:
         self.cage = cage
         self.reaped = reaped
+        self.wall = WallClock(order, started)
         self.limits: dict[str, int | None] = order["limits"]
         self.speed: float = order["speed"]
         self.grace: float = order["grace"] / 1000
-        self.started = started
-        self.stopped: float | None = None
-        self.paused = 0.0
         self.cpu = 0.0
         self.memory = 0
         self.processes: int | None = order.get("processes")
@@ -59,58 +58,36 @@ class Meter:
         self.over: dict[int, float] = {}
         self.cpus = len(order["cpus"] or ()) or os.cpu_count() or 1
 
-    def stop(self, now: float) -> None:
-        """The job is suspended: its wall time stands still."""
-        if self.stopped is None:
-            self.stopped = now
-
-    def go(self, now: float) -> None:
-        """The job goes on."""
-        if self.stopped is not None:
-            self.paused += now - self.stopped
-            self.stopped = None
-
-    def wall(self, now: float) -> float:
-        """Real seconds it has run, without those it was suspended."""
-        return (self.stopped if self.stopped is not None else now) - self.started - self.paused
-
     def used(self, now: float) -> list[int]:
-        """CPU and wall time in ms of the clock, greatest memory in bytes."""
-        return [self._clock(self.cpu), self._clock(self.wall(now)), self.memory]
+        """Return CPU and wall time in ms of the clock, and the greatest memory in bytes."""
+        return [self._clock(self.cpu), self._clock(self.wall.ran(now)), self.memory]
 
     def notable(self) -> bool:
-        """Whether CPU use has grown enough since this was last True to be told."""
+        """True if CPU use has grown enough since this was last True to be told."""
         if self.cpu - self.told < _NOTABLE:
             return False
         self.told = self.cpu
         return True
 
-    def _hole_left(self, now: float) -> float:
-        """Real seconds until the hole ends that it was started in: suspended it goes by as well."""
-        hole = self.limits.get("hole")
-        return _IDLE if hole is None else self._real(hole) - (now - self.started)
-
     def due(self, now: float) -> float:
-        """Real seconds until the next sample: one, fewer where a limit could be passed sooner."""
-        if self.stopped is not None:
-            return max(0.0, min(_IDLE, self._hole_left(now)))
+        """Return the real seconds until the next sample: one, fewer where a limit could be passed sooner."""
+        if self.wall.stopped is not None:
+            return max(0.0, self.wall.left(now))
         pace = _SLOWEST if self.speed <= 1 and self.limits["memory"] is None else _QUICK
         if self.closing:
             return max(0.0, self.sampled + pace - now)
-        if self.sampled == self.started:
+        if self.sampled == self.wall.started:
             pace = _FIRST
         for limit in (self.limits["cpu"], self.limits["cpu_process"], self._open_warning()):
-            left = self._real(limit) - self.cpu if limit is not None else _IDLE
+            left = limit / 1000 / self.speed - self.cpu if limit is not None else IDLE
             pace = min(pace, max(_FASTEST, left / self.cpus)) if left > 0 else min(pace, _QUICK)
-        if self._near_memory():
+        memory = self.limits["memory"]
+        if memory is not None and self.memory > memory * 0.6:
             pace = min(pace, 0.05)
-        wait = self.sampled + pace - now
-        if self.limits["wall"] is not None:
-            wait = min(wait, self._real(self.limits["wall"]) - self.wall(now))
-        return max(0.0, min(wait, self._hole_left(now)))
+        return max(0.0, min(self.sampled + pace - now, self.wall.left(now)))
 
     def sample(self, now: float) -> None:
-        """Measures now."""
+        """Measure now."""
         self.sampled = now
         pids = self.cage.pids()
         found = {pid: reading for pid in pids if (reading := proc.stat(pid)) is not None}
@@ -127,60 +104,44 @@ class Meter:
         self._each_process(now, pids)
 
     def passed(self, now: float) -> tuple[str, str] | None:
-        """The limit that was passed, as end reason and as a sentence; None while all is well."""
-        cpu, wall, memory = self.limits["cpu"], self.limits["wall"], self.limits["memory"]
-        if wall is not None and self._clock(self.wall(now)) >= wall:
-            return "wall_limit", f"wall-clock limit of {_seconds(wall)} exceeded"
-        if self._hole_left(now) <= 0:
-            return "contract", self.contract_text()
+        """Return the limit that was passed, as end reason and as a sentence; None while all is well."""
+        cpu, memory = self.limits["cpu"], self.limits["memory"]
+        if (over := self.wall.passed(now)) is not None:
+            return over
         if cpu is not None and self._clock(self.cpu) >= cpu:
-            return "cpu_limit", f"CPU limit of {_seconds(cpu)} exceeded"
+            return "cpu_limit", f"CPU limit of {seconds(cpu)} exceeded"
         if memory is not None and (self.memory > memory or self.cage.held.killed()):
-            return "memory_limit", self.memory_text()
+            return self._memory_limit()
         return self._crowded()
 
     def outlived(self, now: float) -> tuple[str, str] | None:
-        """The same once its leader has ended: what it left behind has no use but its number and its time."""
-        wall = self.limits["wall"]
-        if wall is not None and self._clock(self.wall(now)) >= wall:
-            return (
-                "wall_limit",
-                f"wall-clock limit of {_seconds(wall)} exceeded by what its leader left behind",
-            )
-        if self._hole_left(now) <= 0:
-            return "contract", self.contract_text()
-        return self._crowded()
+        """Return the limit that was passed once its leader has ended: what it left behind has no use but its
+        number and its time."""
+        return self.wall.passed(now, " by what its leader left behind") or self._crowded()
 
     def remaining(self, now: float) -> float:
-        """Real seconds until what its leader left behind must be looked at."""
-        wall = self.limits["wall"]
-        left = self._real(wall) - self.wall(now) if wall is not None else _IDLE
-        left = min(left, self._hole_left(now))
-        return max(0.0, min(self.sampled + _QUICK - now, left if left > 0 else _IDLE))
+        """Return the real seconds until what its leader left behind must be looked at."""
+        left = self.wall.left(now)
+        return max(0.0, min(self.sampled + _QUICK - now, left if left > 0 else IDLE))
 
     def _crowded(self) -> tuple[str, str] | None:
         many = self.processes is not None and self.tasks > self.processes
-        return ("process_limit", self.process_text()) if many or self.cage.held.refused() else None
+        return self._process_limit() if many or self.cage.held.refused() else None
 
-    def contract_text(self) -> str:
-        """What is said of a request that was still there when its hole ended."""
-        return f"the hole of {_seconds(self.limits.get('hole') or 0)} that it was started in is over"
+    def _process_limit(self) -> tuple[str, str]:
+        text = f"process limit of {self.processes} exceeded (-l nproc=): threads count as well"
+        return "process_limit", text
 
-    def process_text(self) -> str:
-        """What is said of a request that had, or wanted, too many processes."""
-        return f"process limit of {self.processes} exceeded (-l nproc=): threads count as well"
-
-    def memory_text(self) -> str:
-        """What is said of a request that had too much memory."""
+    def _memory_limit(self) -> tuple[str, str]:
         most = max(self.memory, self.cage.held.peak())
-        return f"memory limit of {self.limits['memory']} bytes exceeded: {most} in use"
+        return "memory_limit", f"memory limit of {self.limits['memory']} bytes exceeded: {most} in use"
 
     def hurry(self) -> None:
-        """Something has happened: the next sample is due at once."""
-        self.sampled = -_IDLE
+        """Have the next sample due at once: something has happened."""
+        self.sampled = -IDLE
 
     def warning_due(self) -> bool:
-        """Whether the request's CPU warning is to be sent now; True once."""
+        """True, once, if the request's CPU warning is to be sent now."""
         limit = self._open_warning()
         if limit is None or self._clock(self.cpu) < limit:
             return False
@@ -188,7 +149,7 @@ class Meter:
         return True
 
     def finish(self) -> None:
-        """The last reading, when all processes have been waited for."""
+        """Take the last reading, when all processes have been waited for."""
         caged = self.cage.cpu()
         self.cpu = max(self.cpu, self.reaped.cpu, caged or 0.0)
         # A child starts with its parent's high-water mark: values up to that say nothing (techniques.md 1).
@@ -196,9 +157,26 @@ class Meter:
             self.memory = max(self.memory, self.reaped.memory)
         self.memory = max(self.memory, self.cage.held.peak())
 
+    def verdict(self, order: dict[str, Any], status: int | None, number: int | None) -> tuple[str, str]:
+        """Return the reason and a sentence for the end of a job that nobody ended: it ended by itself, or by
+        a limit that the kernel keeps. By the leader's ``status`` or the signal that killed it (128+N: its
+        shell saw that)."""
+        if self.cage.held.killed():
+            return self._memory_limit()
+        died = number if number is not None else (status or 0) - 128
+        soft, hard = order["rlimits"].get("CPU", (-1, -1))
+        killed = died == signal.SIGKILL and 0 <= hard <= self.cpu + 0.1
+        if killed or (died == signal.SIGXCPU and soft >= 0):
+            return "cpu_limit", "CPU limit of a process exceeded"
+        if died == signal.SIGXFSZ and "FSIZE" in order["rlimits"]:
+            return "file_limit", "file size limit exceeded"
+        if self.cage.held.refused():
+            return self._process_limit()
+        return ("exit", "") if number is None else ("signal", "")
+
     def _each_process(self, now: float, pids: list[int]) -> None:
-        """The limit of each process, where rlimits are too coarse: SIGXCPU at the limit, KILL after the
-        grace."""
+        """Enforce the limit of each process, where rlimits are too coarse: SIGXCPU at the limit, KILL after
+        the grace."""
         limit = self.limits["cpu_process"]
         if limit is None or self._clock(self.cpu) < limit:
             return
@@ -212,20 +190,51 @@ class Meter:
             elif now - self.over[pid] >= self.grace:
                 proc.send([pid], signal.SIGKILL)
 
-    def _near_memory(self) -> bool:
-        limit = self.limits["memory"]
-        return limit is not None and self.memory > limit * 0.6
-
     def _open_warning(self) -> int | None:
         return None if self.warned else self.limits["cpu_warning"]
 
     def _clock(self, seconds: float) -> int:
         return int(seconds * 1000 * self.speed)
 
-    def _real(self, ms: int) -> float:
-        return ms / 1000 / self.speed
+
+_RESERVE = 64 << 20
+"""Bytes of the disk that output may not take, or a quarter of a disk that is smaller than four times that."""
+_LITTLE = 1 << 20
 
 
-def _seconds(ms: int) -> str:
-    """Seconds as people write them: 600 s, 1.5 s."""
-    return f"{ms / 1000:g} s" if ms % 1000 else f"{ms // 1000} s"
+class SpoolMeter:
+    """Measures what a request's output takes of the disk of the spool. One whose output would fill the disk
+    is ended before it does: the largest first. ``streams``: the open files of its output."""
+
+    def __init__(self, streams: list[int]) -> None:
+        self._streams = streams
+        self._size = 0
+        self._seen: float | None = None
+        self._next = 0.0
+
+    def due(self, now: float) -> float:
+        """Return the real seconds until it must be looked at, fewer where it grows fast."""
+        return IDLE if self._seen is None else max(0.0, self._next - now)
+
+    def passed(self, now: float) -> tuple[str, str] | None:
+        """Return end reason and sentence when the disk is nearly full and this request's output takes more of
+        it than is left: so the greatest writer goes first. A file counts by its length: one with holes would
+        fill the disk as soon as somebody wrote it out."""
+        seen = [os.fstat(fd) for fd in self._streams]
+        size = sum(max(each.st_size, each.st_blocks * 512) for each in seen)
+        if size < _LITTLE:
+            self._size, self._seen, self._next = size, now, now + IDLE
+            return None
+        disk = os.fstatvfs(self._streams[0])
+        free = disk.f_bavail * disk.f_frsize
+        reserve = min(_RESERVE, disk.f_blocks * disk.f_frsize // 4)
+        if size - sum(each.st_blocks * 512 for each in seen) > free:
+            text = f"its output is {size} bytes long, the disk of the spool has {free} bytes left"
+            return "file_limit", text
+        if free < reserve and size > free:
+            text = f"the disk of the spool is nearly full: {free} bytes are left, its output takes {size}"
+            return "file_limit", text
+        speed = (size - self._size) / max(now - (self._seen or now), _FASTEST)
+        self._next = now + (max(_FASTEST, (free - reserve) / speed / 2) if speed > 0 else IDLE)
+        self._size, self._seen = size, now
+        return None

@@ -10,10 +10,19 @@ from nqspy.model import indices
 from nqspy.model.actions import Start
 from nqspy.model.consumables import device_of, units_of
 from nqspy.model.domains import spans
-from nqspy.model.ids import Instant, array_of, full_id, index_of
+from nqspy.model.ids import Instant, Seq, array_of, full_id, index_of
 from nqspy.model.job_variables import leave_behind
 from nqspy.model.machine import base_in, torus_of, written
-from nqspy.model.output_paths import attempt_mark, default_name, fill, in_folder
+from nqspy.model.output_paths import (
+    attempt_mark,
+    default_name,
+    files,
+    fill,
+    in_folder,
+    of_all_indices,
+    plain,
+    suffix,
+)
 from nqspy.model.queues import PROCESSES, Queue
 from nqspy.model.requests import Request, Spec, finite
 from nqspy.model.site import Site
@@ -21,6 +30,15 @@ from nqspy.model.site import Site
 KEEP_LOG = "keep_joblog"
 """The attribute that ``-kj`` gives a request: its job log stays in its owner's home."""
 
+_MEASURED = {
+    "cpu": "per_request/cpu_limit",
+    "cpu_warning": "per_request/cpu_warning",
+    "wall": "per_request/wall_limit",
+    "memory": "per_request/memory_limit",
+    "cpu_process": "per_process/cpu_limit",
+    "cpu_process_warning": "per_process/cpu_warning",
+}
+"""Limits that the shepherd enforces by measurement."""
 _LINE = 256
 """Bytes of a script's first line that the kernel reads."""
 _TWINS = ("HOME", "HOST", "LOGNAME", "PATH", "SHELL", "TZ")
@@ -35,12 +53,20 @@ def make_order(
     queue = site.settings.queues.get(request.queue) or Queue(request.queue)
     limits = _limits(spec, queue)
     grace = site.settings.server.grace
-    brought = _brought(environment)
+    # The variables that a request brings along, one character for each byte (Latin-1).
+    pairs = (item.partition("=") for item in environment.decode("latin-1").split("\0"))
+    brought = leave_behind({name: value for name, equals, value in pairs if name and equals})
     defaults = variables.defaults(request, start) | variables.of_launchers(request, start, site)
     given = _environment(request, start, site, home, defaults | brought)
     units = _units(start, site, given)
     server = site.settings.server
     shell, login, script_args = _shell(spec, server.shell_strategy, script)
+    measured = {name: limits[path] for name, path in _MEASURED.items()}
+    if start.until is not None and request.started is not None:
+        # How long it may be there at all, suspended or not (`Spec.contract`).
+        measured["hole"] = max(0, start.until - request.started)
+    # An application has its caller's variables except these (`cli.application_end`).
+    own = {} if spec.caller is None else {OWN: " ".join((*variables.OF_PES, *units))}
     return {
         "seq": request.seq,
         "attempt": start.attempt,
@@ -56,7 +82,7 @@ def make_order(
         "script_name": spec.script_name or spec.name,
         "login_env": {"age": server.login_env_age, "failed": server.login_env_failed},
         "args": list(spec.args),
-        "environment": given | units | _own(request, units),
+        "environment": given | units | own,
         "defaults": sorted(defaults.keys() - brought),
         "start_in": spec.start_in or (spec.workdir if queue.workdir == "submit" else None),
         "hosts": variables.hosts(request, start, site),
@@ -64,7 +90,7 @@ def make_order(
         "nice": spec.ask.nice if spec.ask.nice is not None else queue.nice,
         "cpus": cpus_of(start.pes, site),
         "rlimits": _rlimits(limits, speed, grace),
-        "limits": _measured(limits) | _hole(request, start),
+        "limits": measured,
         "processes": limits["per_request/process_limit"],
         "keep_processes": limits["per_request/process_limit"] not in (None, PROCESSES),
         "grace": grace,
@@ -96,34 +122,15 @@ def _limits(spec: Spec, queue: Queue) -> dict[str, int | None]:
     return found
 
 
-def _hole(request: Request, start: Start) -> dict[str, int | None]:
-    """How long (ms of the site's clock) it may be there at all, suspended or not (`Spec.contract`)."""
-    if start.until is None or request.started is None:
-        return {}
-    return {"hole": max(0, start.until - request.started)}
-
-
-def _measured(limits: Mapping[str, int | None]) -> dict[str, int | None]:
-    """Limits that the shepherd enforces by measurement."""
-    return {
-        "cpu": limits["per_request/cpu_limit"],
-        "cpu_warning": limits["per_request/cpu_warning"],
-        "wall": limits["per_request/wall_limit"],
-        "memory": limits["per_request/memory_limit"],
-        "cpu_process": limits["per_process/cpu_limit"],
-        "cpu_process_warning": limits["per_process/cpu_warning"],
-    }
-
-
 def _rlimits(limits: Mapping[str, int | None], speed: float, grace: int) -> dict[str, tuple[int, int]]:
     """Soft and hard limits of each process, by name of the rlimit; -1: none."""
     found: dict[str, tuple[int, int]] = {}
     cpu = _cpu_rlimit(limits, speed, grace)
     if cpu is not None:
         found["CPU"] = cpu
-    file = [limits[f"per_{kind}/{name}_limit"]
-            for kind, name in (("process", "permfile"), ("process", "tempfile"), ("request", "permfile"),
-                               ("request", "tempfile"))]  # fmt: skip
+    file = [
+        limits[f"per_{of}/{kind}_limit"] for of in ("process", "request") for kind in ("permfile", "tempfile")
+    ]
     sizes = {
         "FSIZE": min((size for size in file if size is not None), default=None),
         "CORE": limits["per_process/corefile_limit"],
@@ -179,11 +186,7 @@ def _interpreter(script: bytes) -> list[str]:
     if not script.startswith(b"#!"):
         return []
     words = script[2:_LINE].split(b"\n", 1)[0].strip().split(None, 1)
-    return [_text(word.strip()) for word in words]
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")  # what is no UTF-8 cannot stand in an order
+    return [word.strip().decode("utf-8", "replace") for word in words]  # an order holds no other bytes
 
 
 def cpus_of(pes: tuple[int, ...], site: Site) -> list[int] | None:
@@ -192,12 +195,6 @@ def cpus_of(pes: tuple[int, ...], site: Site) -> list[int] | None:
     if not pes or site.pes() > len(cpus) or max(pes) >= len(cpus):
         return None
     return [cpus[pe] for pe in pes]
-
-
-def _brought(sent: bytes) -> dict[str, str]:
-    """Return the variables that a request brings along, one character for each byte (Latin-1)."""
-    pairs = (item.partition("=") for item in sent.decode("latin-1").split("\0"))
-    return leave_behind({name: value for name, equals, value in pairs if name and equals})
 
 
 def _environment(
@@ -288,12 +285,6 @@ def _units(start: Start, site: Site, environment: Mapping[str, str]) -> dict[str
     return found
 
 
-def _own(request: Request, units: Mapping[str, str]) -> dict[str, str]:
-    """Which other variables of an application are its own: it has its caller's for the rest
-    (`cli.application_end`)."""
-    return {} if request.spec.caller is None else {OWN: " ".join((*variables.OF_PES, *units))}
-
-
 OWN = "NQSPY_OWN"
 CUDA, CUDA_ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
 """NVIDIA's own numbers are not those of the device files unless its library is told so."""
@@ -373,3 +364,37 @@ def _log(request: Request, start: Start, site: Site) -> list[str]:
 
 def _at(instant: Instant, site: Site) -> str:
     return local(instant, site.timezone).isoformat(" ", "seconds")
+
+
+class Clashes:
+    """Finds the outputs that are second ones: of requests that wait or run while another writes the same
+    path.
+
+    The first that starts has the path. Those that waited beside it, or start while it runs, are second, and
+    ``set output_clash`` says what becomes of theirs. Of an array all indices are, where one path is all of
+    theirs: which of them run at the same time is chance.
+    """
+
+    def __init__(self) -> None:
+        self._second: dict[Seq, set[str]] = {}
+
+    def mark(self, request: Request, output: dict[str, Any], site: Site) -> None:
+        """Mark the streams of a request that starts and are second ones: ``clash`` is a suffix for their
+        names, or ``append``."""
+        second = self._second.pop(request.seq, set())
+        if index_of(request.seq) is not None:
+            second |= of_all_indices(request.seq, request.spec, request.queue)
+        for file in files(request.seq, request.spec, request.queue):
+            others = site.writers.get(file, {}).keys() - {request.seq}
+            if any(seq in site.started for seq in others):
+                second.add(file)
+            for seq in others - site.started.keys():
+                self._second.setdefault(seq, set()).add(file)
+        way = site.settings.server.output_clash
+        if second and way != "overwrite":
+            spec = request.spec
+            for stream, path in (("stdout", spec.output.stdout), ("stderr", spec.output.stderr)):
+                if path is not None and plain(fill(path, request.seq, spec, request.queue, "")) in second:
+                    output[stream]["clash"] = "append" if way == "append" else f".{suffix(request.seq)}"
+        if len(self._second) > len(site.requests):
+            self._second = {seq: held for seq, held in self._second.items() if seq in site.requests}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import stat
@@ -43,7 +44,7 @@ def plain(order: dict[str, Any], station: Station) -> bool:
         return False
     memory = order["limits"]["memory"] is not None and not joins(order, station)
     asked = {"memory": memory, "pids": order.get("keep_processes"), "devices": order.get("denied")}
-    return not any(wish and station.seat.holds(controller) for controller, wish in asked.items())
+    return not any(wish and controller in station.seat.controls.found for controller, wish in asked.items())
 
 
 def joins(order: dict[str, Any], station: Station) -> bool:
@@ -67,11 +68,8 @@ def _is_device(file: str, number: str) -> bool:
         found = os.stat(file)
     except OSError:
         return False
-    return stat.S_ISCHR(found.st_mode) and _number(found.st_rdev) == number
-
-
-def _number(device: int) -> str:
-    return f"{os.major(device)}:{os.minor(device)}"
+    device = found.st_rdev
+    return stat.S_ISCHR(found.st_mode) and f"{os.major(device)}:{os.minor(device)}" == number
 
 
 def claimed(
@@ -85,10 +83,8 @@ def claimed(
     if order.get("scratch"):
         more["scratch"] = [order["scratch"], order["uid"]]
     try:
-        try:
+        with contextlib.suppress(FileExistsError):
             os.mkdir(folder, 0o700)
-        except FileExistsError:
-            pass
         os.chdir(folder)
         return records.claim(".", holder, records.PROTOCOL, **more)
     except OSError as error:

@@ -7,12 +7,13 @@ the memory controller delegated), which is not for every user either. Standard l
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import os
 from collections.abc import Iterator
 
-from nqspy.executors import proc
+from nqspy.executors import cage, proc, records
 
 _PROCESS_MADVISE = 440
 _MADV_PAGEOUT = 21
@@ -75,12 +76,9 @@ class PageOut:
             fd = os.open(f"{self._folder}/memory.reclaim", os.O_WRONLY)
         except OSError:
             return False
-        try:
+        # An error: less than that could be taken. What left is measured.
+        with contextlib.suppress(OSError), proc.Descriptor(fd):
             os.write(fd, str(self.before).encode("ascii"))
-        except OSError:
-            pass  # less than that could be taken: what left is measured
-        finally:
-            os.close(fd)
         return True
 
 
@@ -123,3 +121,39 @@ def _advise(pidfd: int, start: int, end: int) -> None:
         raise PermissionError(errno.EPERM, "paging out is refused")
     if done < 0 and ctypes.get_errno() == errno.ESRCH:
         raise ProcessLookupError(errno.ESRCH, "it has ended")
+
+
+_REMEMBERED = 10_000
+
+
+class Residents:
+    """Measures the memory that attempts hold, seen from the daemon: that of the processes below each shepherd
+    and in its cage. Remembers their shepherds by folder."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int, str]] = {}
+
+    def of(self, folder: str) -> int | None:
+        """Return the bytes that the processes of an attempt hold, None when it has not begun or has ended."""
+        found = self._known.get(folder) or self._look(folder)
+        if found is None:
+            return None
+        shepherd, group = found
+        pids = {*proc.descendants(shepherd), *(cage.members(group) if group else ())} - {shepherd}
+        if not pids:
+            self._known.pop(folder, None)
+            return None
+        return resident(sorted(pids))
+
+    def _look(self, folder: str) -> tuple[int, str] | None:
+        record, holder = records.read(folder, "pid"), records.holder(folder)
+        if record is None or holder is None:
+            return None
+        try:
+            found = proc.Identity.parse(holder).pid, str(record["cage"][1])
+        except (ValueError, KeyError, IndexError):
+            return None
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+        self._known[folder] = found
+        return found

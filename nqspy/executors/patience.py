@@ -7,16 +7,17 @@ for without end: there is a deadline, and the daemon can end the wait.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
 import signal
 import socket
-import time
 from collections.abc import Callable
 from typing import Any
 
 from nqspy.executors import proc
+from nqspy.executors.proc import now
 
 LAUNCH = 60.0
 """Real seconds from the fork to the exec of a job."""
@@ -29,11 +30,6 @@ _GONE = 1.0
 CONTROL = "control"
 _LONGEST = 1 << 17
 """Bytes of a message: two paths and two names, each byte of them written as six at most."""
-
-
-def now() -> float:
-    """Real seconds that only go forward."""
-    return time.monotonic()  # noqa: TID251 - a stand-alone process measures real durations
 
 
 def listen() -> socket.socket:
@@ -125,7 +121,5 @@ def end(pid: int) -> None:
     """Kills a child and waits for it; not for ever: one that hangs in the kernel is left to itself."""
     proc.send([pid], signal.SIGKILL)
     proc.await_ends([pid], _GONE)
-    try:
+    with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
-    except ChildProcessError:
-        pass

@@ -1,4 +1,9 @@
-"""The owner of a request: looking him up, and becoming him."""
+"""The owner of a request: who that is, becoming that user, and what a login gives besides rights: limits
+(limits.conf(5)), search path (login.defs(5)), variables (environment(5)). For a daemon of root, which has no
+PAM to ask; read from the files themselves.
+
+Standard library only. Files that are not there or cannot be read say nothing.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,8 @@ import ctypes
 import grp
 import os
 import pwd
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -40,11 +47,14 @@ class Person:
 
 
 def warm_up() -> None:
-    """Has the C library load what it needs to look people up, before shepherds are forked."""
-    try:
+    """Have the C library load what it needs to look people up, and read the files of logins, before shepherds
+    are forked."""
+    with contextlib.suppress(KeyError):
         pwd.getpwuid(os.geteuid())
-    except KeyError:
-        pass
+    for path in (LIMITS, *_files(LIMITS_MORE), DEFINITIONS, VARIABLES):
+        _text(path)
+    for name in ("ENV_SUPATH", "ENV_PATH"):
+        _definition(_text(DEFINITIONS), name)
 
 
 def find(order: dict[str, Any]) -> Person:
@@ -60,26 +70,17 @@ def find(order: dict[str, Any]) -> Person:
             raise NotFound(f"the user database has no entry for {order['owner']} (uid {uid})") from None
         return Person(uid, os.getegid(), order["owner"], os.environ.get("HOME", "/"), "/bin/sh")
     if uid != os.geteuid() and entry.pw_name != order["owner"]:
-        entry = _by_name(order["owner"], uid, entry.pw_name)
-    gid = _group(order, entry)
+        other, name, same = entry.pw_name, order["owner"], False  # several names may share a number
+        with contextlib.suppress(KeyError):
+            entry = pwd.getpwnam(name)
+            same = entry.pw_uid == uid
+        if not same:
+            raise PermissionError(f"uid {uid} was {name} when it was submitted and is {other} now")
+    # The group that the request was submitted with if its owner is a member, else the primary one.
+    gid = entry.pw_gid
+    if order["gid"] != gid and uid != os.geteuid():
+        gid = order["gid"] if order["gid"] in os.getgrouplist(entry.pw_name, gid) else gid
     return Person(uid, gid, entry.pw_name, entry.pw_dir, entry.pw_shell, entry.pw_gid)
-
-
-def _by_name(name: str, uid: int, now: str) -> pwd.struct_passwd:
-    """An owner who shares his number with another name."""
-    with contextlib.suppress(KeyError):
-        entry = pwd.getpwnam(name)
-        if entry.pw_uid == uid:
-            return entry
-    raise PermissionError(f"uid {uid} was {name} when it was submitted and is {now} now")
-
-
-def _group(order: dict[str, Any], entry: pwd.struct_passwd) -> int:
-    """Return the group that the request was submitted with if its owner is a member, else the primary one."""
-    if order["gid"] == entry.pw_gid or entry.pw_uid == os.geteuid():
-        return entry.pw_gid
-    groups = os.getgrouplist(entry.pw_name, entry.pw_gid)
-    return int(order["gid"]) if order["gid"] in groups else entry.pw_gid
 
 
 def groups_of(who: Person) -> dict[str, int]:
@@ -104,32 +105,158 @@ def become(who: Person) -> None:
     os.initgroups(who.name, who.primary)
     os.setresgid(who.gid, who.gid, who.gid)
     os.setresuid(who.uid, who.uid, who.uid)
-    if not _become(who):
+    same = os.getresuid() == (who.uid,) * 3 and os.getresgid() == (who.gid,) * 3
+    same = same and {*os.getgroups(), who.gid} == _numbers(who)
+    with open("/proc/self/status", "rb") as file:  # what it may do or hand on (capabilities(7))
+        masks = [line.split()[1] for line in file if line.startswith((b"CapPrm", b"CapEff", b"CapAmb"))]
+    way_back = True
+    try:
+        os.setresuid(-1, 0, -1)
+    except OSError:
+        way_back = False
+    if not same or any(int(mask, 16) for mask in masks) or way_back:
         raise PermissionError(f"could not become {who.name}")
     # Not root's keys: who has a session keyring may read what is in it. A kernel without keys refuses.
     _libc.syscall(_KEYCTL, _JOIN_SESSION_KEYRING, None, 0, 0, 0)
 
 
-def _become(who: Person) -> bool:
-    """True if this process has the user's identity in every respect, no right of root, and no way back."""
-    same = os.getresuid() == (who.uid,) * 3 and os.getresgid() == (who.gid,) * 3
-    groups = {*os.getgroups(), who.gid}
-    return same and groups == _numbers(who) and not _capabilities() and not _may_return()
+LIMITS = "/etc/security/limits.conf"
+LIMITS_MORE = "/etc/security/limits.d"
+DEFINITIONS = "/etc/login.defs"
+VARIABLES = "/etc/environment"
+
+_UNITS = {
+    "core": 1024, "data": 1024, "fsize": 1024, "memlock": 1024, "nofile": 1, "rss": 1024, "stack": 1024,
+    "cpu": 60, "nproc": 1, "as": 1024, "sigpending": 1, "msgqueue": 1,
+    "rtprio": 1,
+}  # fmt: skip
+Limits = dict[str, tuple[int | None, int | None]]
+"""Soft and hard limit by name of the rlimit (``NOFILE``); -1: unlimited; None: nothing is said."""
 
 
-def _capabilities() -> int:
-    """What it may do or hand on (capabilities(7)): permitted, effective and ambient."""
-    found = 0
-    with open("/proc/self/status", "rb") as file:
-        for line in file:
-            if line.startswith((b"CapPrm", b"CapEff", b"CapAmb")):
-                found |= int(line.split()[1], 16)
+def limits_of(who: Person, groups: dict[str, int], root: str = "") -> Limits:
+    """Return the limits that limits.conf and then limits.d/*.conf give a user: a line for the user counts
+    before one for a group, that before ``*``; of lines of one kind the last. Root gets only lines that name
+    it.
+
+    ``groups``: names and numbers of the user's groups; ``root``: put before the paths (tests).
+    """
+    found: dict[str, dict[str, tuple[int, int]]] = {"soft": {}, "hard": {}}
+    for path in (root + LIMITS, *_files(root + LIMITS_MORE)):
+        for domain, kind, item, value in _lines(_text(path)):
+            rank = _rank(domain, who, groups)
+            for side in ("soft", "hard") if kind == "-" else (kind,):
+                known = found[side].get(item)
+                if rank and (known is None or rank >= known[0]):
+                    found[side][item] = (rank, value)
+    items = {*found["soft"], *found["hard"]}
+    pairs = {item: tuple(found[side].get(item, (0, None))[1] for side in ("soft", "hard")) for item in items}
+    return {item.upper(): (pair[0], pair[1]) for item, pair in pairs.items()}
+
+
+def _lines(text: str) -> Iterator[tuple[str, str, str, int]]:
+    """The lines that limit something a process has: domain, kind, item, value in the kernel's unit."""
+    for line in text.splitlines():
+        words = line.partition("#")[0].split()
+        if len(words) != 4 or words[1] not in ("soft", "hard", "-"):
+            continue
+        domain, kind, item, value = words
+        if item not in _UNITS:
+            continue  # of the login itself (maxlogins, priority), or not known to this kernel
+        if value in ("unlimited", "infinity", "-1"):
+            yield domain, kind, item, -1
+        elif value.isdigit():
+            yield domain, kind, item, int(value) * _UNITS[item]
+
+
+def _rank(domain: str, who: Person, groups: dict[str, int]) -> int:
+    """How closely a domain names the user: 3 himself, 2 a group of his, 1 everybody, 0 not him. ``%`` is for
+    the number of logins alone and names nobody here."""
+    if domain == "*":
+        return 1 if who.uid else 0
+    if domain.startswith("@"):
+        name = domain[1:]
+        named = name in groups or any(_within(name, gid) for gid in groups.values())
+        return 2 if named and who.uid else 0
+    return 3 if domain == who.name or _within(domain, who.uid) else 0
+
+
+def _within(text: str, number: int) -> bool:
+    """Ranges of numbers: ``1000:2000``, ``1000:``, ``:2000``."""
+    low, colon, high = text.partition(":")
+    if not colon or not (low or high) or not (low + high).isdigit():
+        return False
+    return int(low or 0) <= number <= (int(high) if high else number)
+
+
+def smaller(asked: dict[str, tuple[int, int]], login: Limits) -> dict[str, tuple[int, int]]:
+    """Both kinds of limits of a process: for each the smaller one counts. -1: unlimited."""
+    found = dict(asked)
+    for name, (soft, hard) in login.items():
+        own = asked.get(name, (-1, -1))
+        most = _least(own[1], -1 if hard is None else hard)
+        given = most if soft is None else soft
+        found[name] = (_least(_least(own[0], given), most), most)
     return found
 
 
-def _may_return() -> bool:
+def _least(one: int, other: int) -> int:
+    return max(one, other) if min(one, other) < 0 else min(one, other)
+
+
+def pair(name: str, limits: tuple[int, int]) -> tuple[int, int]:
+    """Return soft and hard limit as the kernel takes them: it knows no unlimited number of files, its own
+    greatest is the most there is."""
+    if name == "NOFILE" and -1 in limits:
+        with open("/proc/sys/fs/nr_open", encoding="ascii") as file:
+            most = int(file.read())
+        return (most if limits[0] < 0 else limits[0]), (most if limits[1] < 0 else limits[1])
+    return limits
+
+
+def variables(who: Person, root: str = "") -> dict[str, str]:
+    """The environment of a login: /etc/environment, the search path of login.defs, and the user's own."""
+    name = "ENV_SUPATH" if who.uid == 0 else "ENV_PATH"
+    found = {"PATH": _definition(_text(root + DEFINITIONS), name).removeprefix("PATH=") or DEFAULT_PATH}
+    for line in _text(root + VARIABLES).splitlines():
+        name, equals, value = line.strip().removeprefix("export ").partition("=")
+        if equals and name.isidentifier():
+            found[name] = value.strip().strip("\"'")
+    return found | {"HOME": who.home, "USER": who.name, "LOGNAME": who.name, "SHELL": who.shell}
+
+
+@lru_cache(8)
+def _definition(text: str, name: str) -> str:
+    """What login.defs says of a name; the last line counts."""
+    found = ""
+    for line in text.splitlines():
+        words = line.split(None, 1)
+        if len(words) == 2 and words[0] == name:
+            found = words[1].strip()
+    return found
+
+
+def _files(folder: str) -> list[str]:
     try:
-        os.setresuid(-1, 0, -1)
+        names = sorted(os.listdir(folder))
     except OSError:
-        return False
-    return True
+        return []
+    return [f"{folder}/{name}" for name in names if name.endswith(".conf") and name[0] != "."]
+
+
+def _text(path: str) -> str:
+    try:
+        seen = os.stat(path)
+    except OSError:
+        return ""
+    return _read(path, seen.st_mtime_ns, seen.st_size)
+
+
+@lru_cache(64)
+def _read(path: str, changed: int, size: int) -> str:
+    """Read once by the starter; its shepherds find it here unless the file has changed."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except OSError:
+        return ""

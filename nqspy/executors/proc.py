@@ -1,15 +1,17 @@
-"""Processes as the kernel shows them: who a pid is, who descends from it, what they use.
+"""Processes as the kernel shows them: identities, descendants, use.
 
 Standard library only: the shepherds use it as well as the daemon.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import select
 import signal
 import time
+from typing import NamedTuple
 
 TICK = 1.0 / os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -17,36 +19,48 @@ SHORT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 """Errors that say nothing of what was asked for: the one who asks is short of descriptors or memory."""
 
 
-def boot_id() -> str:
-    """The kernel's name for this boot; pids mean nothing beyond it."""
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        return file.read().strip()
+class Descriptor:
+    """A file descriptor that is closed at the end of a ``with``."""
+
+    __slots__ = ("fd",)
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+    def __enter__(self) -> int:
+        return self.fd
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.fd)
 
 
-def _inodes_differ() -> bool:
-    # From Linux 6.9 each process has a pidfd inode of its own; before that all share one.
-    return _inode(os.getpid()) != _inode(1)
+def contents(path: str) -> bytes:
+    """Return all that is in a file. Raises OSError."""
+    with Descriptor(os.open(path, os.O_RDONLY)) as fd:
+        data = b""
+        while part := os.read(fd, 65536):
+            data += part
+        return data
+
+
+def now() -> float:
+    """Real seconds that only go forward."""
+    return time.monotonic()  # noqa: TID251 - processes of their own measure real durations
 
 
 def _inode(pid: int) -> int:
-    fd = os.pidfd_open(pid)
-    try:
+    with Descriptor(os.pidfd_open(pid)) as fd:
         return os.fstat(fd).st_ino
-    finally:
-        os.close(fd)
 
 
-class Identity:
-    """Who a process is for as long as the machine is up: a pid and its start time (10 ms ticks) may come
-    again, the inode of its pidfd does not (0: this kernel has none)."""
+class Identity(NamedTuple):
+    """Identity of a process for as long as the machine is up: a pid and its start time (10 ms ticks) may come
+    again, the inode of its pidfd does not (0: this kernel has none). A pid means nothing in another boot."""
 
-    __slots__ = ("boot", "inode", "pid", "start")
-
-    def __init__(self, boot: str, pid: int, start: int, inode: int) -> None:
-        self.boot = boot
-        self.pid = pid
-        self.start = start
-        self.inode = inode
+    boot: str
+    pid: int
+    start: int
+    inode: int
 
     def text(self) -> str:
         """One line for a record in the spool."""
@@ -60,45 +74,37 @@ class Identity:
 
 
 class Identifier:
-    """Tells who processes are; looks up what holds for the whole boot once."""
+    """Finds identities of processes; looks up what holds for the whole boot once."""
 
     __slots__ = ("boot", "distinct")
 
     def __init__(self) -> None:
-        self.boot = boot_id()
-        self.distinct = _inodes_differ()
+        self.boot = contents("/proc/sys/kernel/random/boot_id").decode("ascii").strip()
+        # From Linux 6.9 each process has a pidfd inode of its own; before that all share one.
+        self.distinct = _inode(os.getpid()) != _inode(1)
 
     def of(self, pid: int) -> Identity:
         """The identity of a living process. Raises OSError when there is none."""
-        fd = os.pidfd_open(pid)
-        try:
+        with Descriptor(os.pidfd_open(pid)) as fd:
             return self._seen(pid, fd)
-        finally:
-            os.close(fd)
 
     def reopen(self, identity: Identity) -> int | None:
         """A pidfd of that very process, None when it is gone. The pidfd is opened first and then compared,
         so it can't be another's. Raises OSError when no descriptor is to be had."""
         if identity.boot != self.boot:
             return None
+        fd, same = -1, False
         try:
             fd = os.pidfd_open(identity.pid)
-        except OSError as error:
-            if error.errno in SHORT:
-                raise
-            return None
-        try:
             seen = self._seen(identity.pid, fd)
-            same = (seen.start, seen.inode) == (identity.start, identity.inode) and not _dead(identity.pid)
+            same = seen == identity and Stat(identity.pid).state not in "ZX"
         except OSError as error:
             if error.errno in SHORT:
-                os.close(fd)
                 raise
-            same = False
-        if same:
-            return fd
-        os.close(fd)
-        return None
+        finally:
+            if fd >= 0 and not same:
+                os.close(fd)
+        return fd if same else None
 
     def _seen(self, pid: int, fd: int) -> Identity:
         inode = os.fstat(fd).st_ino if self.distinct else 0
@@ -114,11 +120,8 @@ class Stat:
 
     def __init__(self, pid: int, thread: str = "") -> None:
         """Raises OSError when there is no such process; ``thread``: ``task/17/`` reads that of a thread."""
-        fd = os.open(f"/proc/{pid}/{thread}stat", os.O_RDONLY)
-        try:
+        with Descriptor(os.open(f"/proc/{pid}/{thread}stat", os.O_RDONLY)) as fd:
             data = os.read(fd, 4096)
-        finally:
-            os.close(fd)
         # The command name stands in brackets and may hold anything, brackets too.
         field = data[data.rindex(b")") + 2 :].split()
         self.state = field[0].decode("ascii")
@@ -149,10 +152,6 @@ def stat(pid: int) -> Stat | None:
         return Stat(pid)
     except OSError:
         return None
-
-
-def _dead(pid: int) -> bool:
-    return Stat(pid).state in "ZX"
 
 
 def all_dead(pids: set[int]) -> bool:
@@ -197,40 +196,15 @@ def children(pid: int) -> list[int]:
     found: list[int] = []
     for task in tasks:
         try:
-            fd = os.open(f"/proc/{pid}/task/{task}/children", os.O_RDONLY)
+            found += map(int, contents(f"/proc/{pid}/task/{task}/children").split())
         except FileNotFoundError:
-            if os.path.isdir(f"/proc/{pid}/task/{task}"):
-                return _children_by_walk(pid)
-            continue
+            if os.path.isdir(f"/proc/{pid}/task/{task}"):  # a kernel without that file
+                return [
+                    each for each in all_pids() if (seen := stat(each)) is not None and seen.parent == pid
+                ]
         except OSError:
             continue
-        try:
-            found += map(int, _whole(fd).split())
-        except OSError:
-            pass
-        finally:
-            os.close(fd)
     return found
-
-
-def _whole(fd: int) -> bytes:
-    data = b""
-    while part := os.read(fd, 65536):
-        data += part
-    return data
-
-
-def _children_by_walk(parent: int) -> list[int]:
-    # Kernels without the "children" file.
-    return [pid for pid in all_pids() if (seen := stat(pid)) is not None and seen.parent == parent]
-
-
-def _held(pid: int, proportional: bool) -> int:
-    """Return the anonymous and shared memory of a process in bytes, 0 when it cannot be read. Pages of files
-    do not count, for the kernel takes them back. ``proportional``: pages that several share count in part."""
-    if proportional and (found := _sum(f"/proc/{pid}/smaps_rollup", (b"Pss_Anon:", b"Pss_Shmem:"))):
-        return found
-    return _sum(f"/proc/{pid}/status", (b"RssAnon:", b"RssShmem:"))
 
 
 def _sum(path: str, names: tuple[bytes, ...]) -> int:
@@ -242,81 +216,69 @@ def _sum(path: str, names: tuple[bytes, ...]) -> int:
 
 
 def together(seen: dict[int, Stat]) -> int:
-    """Return the bytes of memory that these processes hold, without pages of files; those that several share
-    count once."""
-    each = {pid: _held(pid, len(seen) > 1) for pid in seen}
+    """Return the bytes of memory that these processes hold: anonymous and shared pages, those that several
+    share count once. Pages of files do not count, for the kernel takes them back."""
+    each = {
+        pid: (len(seen) > 1 and _sum(f"/proc/{pid}/smaps_rollup", (b"Pss_Anon:", b"Pss_Shmem:")))
+        or _sum(f"/proc/{pid}/status", (b"RssAnon:", b"RssShmem:"))
+        for pid in seen
+    }
     lent = [min(each[pid], each[one.parent]) for pid, one in seen.items() if _borrows(one, seen)]
     return sum(each.values()) - sum(lent)
 
 
 def _borrows(child: Stat, seen: dict[int, Stat]) -> bool:
-    """Whether a child is between vfork and exec (so most programs begin others): it runs in the memory of its
+    """True if a child is between vfork and exec (so most programs begin others): it runs in the memory of its
     parent, whose calling thread waits in state D, and each of the two shows all of it as its own."""
     parent = seen.get(child.parent)
-    return parent is not None and child.stack == parent.stack and _waits(child.parent, parent)
-
-
-def _waits(pid: int, reading: Stat) -> bool:
-    return "D" in _states(pid, reading)
+    return parent is not None and child.stack == parent.stack and "D" in _states(child.parent, parent)
 
 
 def _states(pid: int, reading: Stat) -> list[str]:
-    """Return the states of a process's threads, "" for one that is gone."""
+    """Return the states of a process's threads that are there."""
     if reading.threads <= 1:
         return [reading.state]
-    try:
-        return [_state(pid, thread) for thread in os.listdir(f"/proc/{pid}/task")]
-    except OSError:
-        return []
+    found = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                found.append(Stat(pid, f"task/{thread}/").state)
+    return found
 
 
-def _state(pid: int, thread: str) -> str:
-    try:
-        return Stat(pid, f"task/{thread}/").state
-    except OSError:
-        return ""
-
-
-def readable(fd: int) -> bool:
-    """Whether there is something to read: of a pidfd, that its process has ended."""
+def readable(fd: int, seconds: float = 0.0) -> bool:
+    """True if there is something to read, within so many seconds: of a pidfd, that its process has ended."""
     poll = select.poll()
     poll.register(fd, select.POLLIN)
-    return bool(poll.poll(0))
+    return bool(poll.poll(seconds * 1000))
 
 
 def pid_of(pidfd: int) -> int:
     """The pid of a pidfd's process; -1: it has ended, and was waited for."""
-    try:
-        with open(f"/proc/self/fdinfo/{pidfd}", "rb") as file:
-            for line in file:
-                if line.startswith(b"Pid:"):
-                    return int(line.split()[1])
-    except OSError:
-        pass
+    with contextlib.suppress(OSError), open(f"/proc/self/fdinfo/{pidfd}", "rb") as file:
+        for line in file:
+            if line.startswith(b"Pid:"):
+                return int(line.split()[1])
     return -1
 
 
 def send_by(pidfd: int, number: int) -> None:
     """Sends a signal to a pidfd's process, if it is still there."""
-    try:
+    with contextlib.suppress(OSError):
         signal.pidfd_send_signal(pidfd, number)
-    except OSError:
-        pass
 
 
 def await_ends(pids: list[int], seconds: float) -> None:
     """Waits until these processes have ended (nobody may have waited for them yet), at most so long for
     all of them."""
-    until = time.monotonic() + seconds  # noqa: TID251 - how long a kill takes is real time
+    until = now() + seconds
     for pid in pids:
         try:
             fd = os.pidfd_open(pid)
         except OSError:
             continue
         try:
-            poll = select.poll()
-            poll.register(fd, select.POLLIN)
-            poll.poll(max(0.0, until - time.monotonic()) * 1000)  # noqa: TID251
+            readable(fd, max(0.0, until - now()))
         finally:
             os.close(fd)
 

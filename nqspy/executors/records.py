@@ -16,6 +16,7 @@ the last minute.) Standard library only: the shepherds use it as well as the dae
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import json
@@ -23,6 +24,7 @@ import os
 from typing import Any
 
 from nqspy.executors import proc
+from nqspy.executors.proc import Descriptor, contents
 from nqspy.model.keys import index_of, member, name_of, number_of
 
 _fallocate = ctypes.CDLL(None, use_errno=True).fallocate
@@ -75,12 +77,9 @@ def claim(folder: str, holder: str, version: int = 0, **more: Any) -> bool:
     its holder in it, the ``version`` of a shepherd's protocol, and ``more`` (`claimed_with`). Raises
     OSError."""
     draft = f"{folder}/claim.{os.getpid()}"
-    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
+    with Descriptor(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)) as fd:
         line = "\n" + json.dumps({"protocol": version} | more) if version else ""
         os.write(fd, (holder + line).encode("ascii"))
-    finally:
-        os.close(fd)
     try:
         os.link(draft, f"{folder}/claim")
     except FileExistsError:
@@ -94,32 +93,27 @@ def make_durable(folder: str) -> None:
     """Has the claim on the disk when this returns: its file, its folder, and the name of that in the spool.
     An attempt without a claim is one that never began, after a power cut too. Raises OSError."""
     for path in (f"{folder}/claim", folder, f"{folder}/.."):
-        fd = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        except OSError as error:
-            if error.errno not in _NO_SYNC:
-                raise
-        finally:
-            os.close(fd)
+        with Descriptor(os.open(path, os.O_RDONLY)) as fd:
+            try:
+                os.fsync(fd)
+            except OSError as error:
+                if error.errno not in _NO_SYNC:
+                    raise
 
 
 def keep_room(folder: str) -> None:
     """Has the disk keep room for the records that are to come; not for requests that end at once, whom it
     would cost most. A file system that cannot reserve is left as it is. Raises OSError when the disk is
     full."""
-    fd = os.open(f"{folder}/claim", os.O_WRONLY)
-    try:
+    with Descriptor(os.open(f"{folder}/claim", os.O_WRONLY)) as fd:
         if _fallocate(fd, _KEEP_SIZE, 0, _ROOM) != 0 and ctypes.get_errno() == errno.ENOSPC:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    finally:
-        os.close(fd)
 
 
 def holder(folder: str) -> str | None:
     """Who holds the claim, None when nobody has claimed."""
     try:
-        data = _contents(f"{folder}/claim")
+        data = contents(f"{folder}/claim")
     except FileNotFoundError:
         return None
     return data.split(b"\n", 1)[0].decode("ascii", "replace")
@@ -141,20 +135,15 @@ def claimed_with(folder: str) -> dict[str, Any]:
 def add(folder: str, name: str, record: dict[str, Any], *, durable: bool = False) -> None:
     """Adds a record to a claimed attempt; ``durable``: it is on the disk before it has its name. Adding it
     again replaces it. Raises OSError."""
-    fd = os.open(f"{folder}/claim", os.O_WRONLY | os.O_APPEND)
-    try:
+    with Descriptor(os.open(f"{folder}/claim", os.O_WRONLY | os.O_APPEND)) as fd:
         # A line end first: whatever a full disk cut off before stays a line of its own.
         data = b"\n" + json.dumps({name: record}).encode("ascii")
         while data:
             data = data[os.write(fd, data) :]
         if durable:
             os.fsync(fd)
-    finally:
-        os.close(fd)
-    try:
+    with contextlib.suppress(FileExistsError):
         os.link(f"{folder}/claim", f"{folder}/{name}")
-    except FileExistsError:
-        pass
 
 
 def read(folder: str, name: str, within: str = "") -> dict[str, Any] | None:
@@ -204,18 +193,15 @@ def _claimed(data: bytes) -> dict[str, Any]:
 
 def note_use(folder: str, used: list[int]) -> None:
     """Notes what an attempt has used. Raises OSError."""
-    fd = os.open(f"{folder}/use", os.O_WRONLY | os.O_CREAT, 0o600)
-    try:
+    with Descriptor(os.open(f"{folder}/use", os.O_WRONLY | os.O_CREAT, 0o600)) as fd:
         # One write of one length: a reader never sees half of two.
         os.write(fd, " ".join(f"{value:20d}" for value in used).encode("ascii"))
-    finally:
-        os.close(fd)
 
 
 def noted_use(folder: str) -> list[int]:
     """What it had used when that was last noted; empty when it never was."""
     try:
-        numbers = list(map(int, _contents(f"{folder}/use").split()))
+        numbers = list(map(int, contents(f"{folder}/use").split()))
     except (OSError, ValueError):
         return []
     return numbers if len(numbers) == 3 else []
@@ -224,19 +210,8 @@ def noted_use(folder: str) -> list[int]:
 def _found(path: str) -> bytes | None:
     """A file's contents, None when they cannot be read."""
     try:
-        return _contents(path)
+        return contents(path)
     except OSError as error:
         if error.errno in proc.SHORT:
             raise
         return None
-
-
-def _contents(path: str) -> bytes:
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        data = b""
-        while part := os.read(fd, 65536):
-            data += part
-        return data
-    finally:
-        os.close(fd)

@@ -1,5 +1,6 @@
 """What still runs of a job whose shepherd was killed: found, ended, and whether that is certain."""
 
+import contextlib
 import os
 import signal
 from collections.abc import Iterator
@@ -22,14 +23,16 @@ class _Marks(NamedTuple):
     folder: str
 
     def on(self, pid: int) -> bool:
-        """Whether a process has them, or writes the attempt's output, or is its shepherd."""
-        if _leads(f"/proc/{pid}/cwd") in (self.folder, f"{self.folder} (deleted)") and _shepherds(pid):
-            return True
+        """True if a process has them, or writes the attempt's output, or is its shepherd: stands in its
+        folder and was forked by a starter, so it is no job, nor an operator's shell."""
+        if _leads(f"/proc/{pid}/cwd") in (self.folder, f"{self.folder} (deleted)"):
+            with contextlib.suppress(OSError):
+                if b"/starter.py" in proc.contents(f"/proc/{pid}/cmdline"):
+                    return True
         if any(_leads(f"/proc/{pid}/fd/{fd}").startswith(f"{self.folder}/std") for fd in (1, 2)):
             return True
         try:
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                variables = file.read().split(b"\0")
+            variables = proc.contents(f"/proc/{pid}/environ").split(b"\0")
         except OSError as error:
             if error.errno in proc.SHORT:
                 raise
@@ -38,15 +41,6 @@ class _Marks(NamedTuple):
             return False
         attempts = [each for each in variables if each.startswith(b"NQSPY_ATTEMPT=")]
         return attempts in ([], [self.attempt]) and any(each.startswith(self.request) for each in variables)
-
-
-def _shepherds(pid: int) -> bool:
-    """Whether it was forked by a starter: no job that stands in the folder, nor an operator's shell."""
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            return b"/starter.py" in file.read()
-    except OSError:
-        return False
 
 
 def _leads(link: str) -> str:
@@ -62,8 +56,9 @@ def end_remains(folder: str, home: str, identifier: proc.Identifier) -> bool:
     that has inherited it, or it was of a former boot. Raises OSError when that cannot be seen, as no
     descriptor is to be had."""
     record = records.read(folder, "pid")
-    if _of_another_boot(folder, identifier):
-        return True
+    with contextlib.suppress(ValueError):
+        if proc.Identity.parse(records.holder(folder) or "").boot != identifier.boot:
+            return True
     caged = record["cage"] if record is not None else records.claimed_with(folder).get("cage")
     controls = record.get("controls", ()) if record is not None else ()
     emptied = cage.kill_remains(*caged, *controls) if caged is not None else False
@@ -80,13 +75,6 @@ def inherited(folder: str, identifier: proc.Identifier) -> bool:
     if fd is not None:
         os.close(fd)
     return fd is not None
-
-
-def _of_another_boot(folder: str, identifier: proc.Identifier) -> bool:
-    try:
-        return proc.Identity.parse(records.holder(folder) or "").boot != identifier.boot
-    except ValueError:
-        return False
 
 
 def _end_marked(folder: str, home: str, record: dict[str, Any] | None) -> None:

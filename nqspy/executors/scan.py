@@ -1,8 +1,11 @@
 """What became of an attempt, by its records in the spool and the processes that are there."""
 
+import contextlib
 import os
 import signal
+import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -208,7 +211,7 @@ def attempts(spool: str) -> Iterator[tuple[str, int, int]]:
 def remove(folder: str) -> None:
     """Removes an attempt's folder, unless output had to stay in it, and what a shepherd that was killed left
     of its scratch folder."""
-    try:
+    with contextlib.suppress(OSError):  # it is tried again after the next restart
         left = records.claimed_with(folder).get("scratch")
         if left:
             scratch.clear(*left)
@@ -218,5 +221,55 @@ def remove(folder: str) -> None:
         for entry in os.scandir(folder):
             os.unlink(entry.path)
         os.rmdir(folder)
-    except OSError:
-        pass  # it is tried again after the next restart
+
+
+QUIET = 5.0
+"""Real seconds without a new folder before clearing begins."""
+_MOST = 20_000
+"""Folders that may lie about; beyond, the oldest are cleared at once."""
+_STEP = 20
+
+
+class SpoolCleaner:
+    """Removes the folders of attempts whose end is committed: later, when nothing is going on. Some file
+    systems avoid inodes that were freed a moment ago, so that making files gets slow after deletions
+    (measured: an ext4 without journal, a fifth of a short job's whole cost).
+
+    A thread that sleeps until there is something to remove; what it leaves, the next scan finds."""
+
+    def __init__(self, quiet: float = QUIET) -> None:
+        """``quiet``: real seconds without a new folder before clearing begins."""
+        self._quiet = quiet
+        self._folders: deque[str] = deque()
+        self._wake = threading.Event()
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+
+    def add(self, folder: str) -> None:
+        """Has a folder removed at some time, unless output had to stay in it."""
+        self._folders.append(folder)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="broom", daemon=True)
+            self._thread.start()
+        if not self._wake.is_set():
+            self._wake.set()
+
+    def close(self) -> None:
+        """Ends the thread."""
+        self._stopping = True
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._wake.wait()
+            self._wake.clear()
+            # Whether to stop is looked at after each clear: the word for it may just have been cleared.
+            while self._folders and not self._stopping:
+                if len(self._folders) > _MOST or not self._wake.wait(self._quiet):
+                    left = _STEP  # until a new one comes, at least so many
+                    while self._folders and (left > 0 or not self._wake.is_set()):
+                        remove(self._folders.popleft())
+                        left -= 1
+                self._wake.clear()

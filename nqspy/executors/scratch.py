@@ -14,6 +14,8 @@ import os
 import stat
 from typing import Any
 
+from nqspy.executors.proc import Descriptor
+
 _HOSTS, _SLOTS, _TEMPORARY, _MARK = "hosts", "slots", "tmp", "entered"
 _LONGEST = 200
 _READ = {
@@ -65,13 +67,10 @@ def make(order: dict[str, Any]) -> None:
 
 
 def _write(path: str, text: str, coding: str = "utf-8") -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    try:
+    with Descriptor(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)) as fd:
         data = text.encode(coding)
         while data:
             data = data[os.write(fd, data) :]
-    finally:
-        os.close(fd)
 
 
 def variables(order: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:

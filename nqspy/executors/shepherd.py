@@ -1,11 +1,12 @@
 """A process for each attempt: starts the job, watches over it, records its end, delivers its output. After
-that it may be there for another (`rounds`).
+that it may be there for another (`spares`).
 
 It outlives daemon and starter. What happened is on the disk before it is told: the datagram only wakes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -17,28 +18,25 @@ from typing import Any
 
 from nqspy.executors import (
     asides,
-    bells,
     cage,
     child,
     control,
+    forks,
     joblog,
-    login_wait,
-    meter,
-    moving,
+    login_taker,
     outset,
     patience,
     person,
     proc,
     records,
     scratch,
-    verdict,
 )
 from nqspy.executors.attempt_reporter import AttemptReporter, Station, if_possible, persist
 from nqspy.executors.control import Wish
-from nqspy.executors.meter import Meter
+from nqspy.executors.meter import Meter, Reaped, SpoolMeter
 from nqspy.executors.pageout import PageOut
-from nqspy.executors.patience import now
-from nqspy.executors.quota import Spool
+from nqspy.executors.proc import now
+from nqspy.executors.wall_limit import within
 
 _HEAD_START = 20  # ms in which a very short job may end before anybody is told that it runs
 _AGAIN = 0.1
@@ -61,7 +59,7 @@ class Shepherd(AttemptReporter):
         super().__init__(order, station)
         self.wake = wake
         self.ready = ready
-        self.reaped = meter.Reaped()
+        self.reaped = Reaped()
         self.born = born
         self.cage: cage.Cage = born or cage.Cage()
         self.leader = 0
@@ -100,24 +98,16 @@ class Shepherd(AttemptReporter):
             return False
         self._watch(self.wake)
         told = self._close()
-        self._tidy()
-        return told
-
-    def _tidy(self) -> None:
-        """Nothing of the request is kept open."""
         for fd in {*self.streams, self.bell} - {-1}:
             os.close(fd)
         if self.control is not None:
             self.control.close()
-
-    def _open_streams(self) -> tuple[int, int]:
-        output = self.order["output"]
-        out = -1 if output["stdout"]["direct"] else self._open_stream("stdout")
-        if output["join"]:
-            return out, out
-        return out, -1 if output["stderr"]["direct"] else self._open_stream("stderr")
+        return told
 
     def _open_stream(self, name: str) -> int:
+        """Open the file of a stream in the spool; -1 for one that is written in place. Raises OSError."""
+        if self.order["output"][name]["direct"]:
+            return -1
         mode = 0o666 & ~self.order["umask"]
         fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, mode)
         if self.order["uid"] != os.geteuid() == 0:
@@ -129,7 +119,8 @@ class Shepherd(AttemptReporter):
         try:
             who = person.find(order)
             self.home = who.home
-            self.streams = self._open_streams()
+            out = self._open_stream("stdout")
+            self.streams = out, out if order["output"]["join"] else self._open_stream("stderr")
         except person.NotFound as error:
             self.unknown = True
             return str(error)
@@ -160,14 +151,14 @@ class Shepherd(AttemptReporter):
         order = self.order
         self.meter = Meter(self.cage, order, begun, self.reaped)
         self.asides = asides.Asides(order, self.streams, self.home)
-        self.spool = Spool([fd for fd in set(self.streams) if fd >= 0])
+        self.spool = SpoolMeter([fd for fd in set(self.streams) if fd >= 0])
         if child.marks(order, who):
             self.marks = scratch.mark(order)
         del order["environment"], order["script"]
 
     def _start(self, who: person.Person) -> tuple[int, str]:
         """Return the leader's pid and "", or why there is none. Raises Again, NoInterpreter, StoodStill."""
-        order, seeker = self.order, login_wait.LoginSeeker(self, who)
+        order, seeker = self.order, login_taker.LoginSeeker(self, who)
         try:
             problem, pid = seeker.ready(), 0
             name = records.folder_name(order["seq"], order["attempt"])
@@ -196,17 +187,16 @@ class Shepherd(AttemptReporter):
                     return child.spawn(order, who, self.streams)
             except OSError as error:
                 raise child.Again(str(error)) from None
-        wall, most = order["limits"]["wall"], order.get("patience", [patience.LAUNCH])[0]
-        if wall is not None:
-            most = min(most, wall / 1000 / order["speed"])
+        most = within(order, order.get("patience", [patience.LAUNCH])[0])
         wait = patience.Wait(most, self._listen_early)
+
+        def born(pid: int) -> None:
+            self.leader = pid
+
         try:
-            return child.launch(order, who, self.cage, self.streams, outset.secure, wait, self._born)
+            return child.launch(order, who, self.cage, self.streams, outset.secure, wait, born)
         finally:
             self.early = [*self.early, *wait.unanswered()]
-
-    def _born(self, pid: int) -> None:
-        self.leader = pid
 
     def _give_up(self, waited: patience.Wait) -> None:
         """Record an attempt that did not come to run the script, and was ended before."""
@@ -224,27 +214,24 @@ class Shepherd(AttemptReporter):
     def _wish(self) -> Wish:
         """What the kernel shall keep. Affinity is enough for the daemon's own user: each further controller
         costs a short request about a ms."""
-        order = self.order
-        wish = Wish(order["limits"]["memory"], denied=order.get("denied") or None)
-        own = order["uid"] == os.geteuid()
-        if not own:
-            wish.cpus = order["cpus"] or None
-        if not own or order.get("keep_processes"):
-            wish.processes = min(order.get("processes") or sys.maxsize, self.station.most_processes)
-        return wish
-
-    def _leader_identity(self, pid: int) -> str:
-        try:
-            return self.station.identifier.of(pid).text()
-        except OSError:
-            return ""  # not before it is waited for, so never
+        order, own = self.order, self.order["uid"] == os.geteuid()
+        processes = min(order.get("processes") or sys.maxsize, self.station.most_processes)
+        return Wish(
+            order["limits"]["memory"],
+            None if own else order["cpus"] or None,
+            None if own and not order.get("keep_processes") else processes,
+            order.get("denied") or None,
+        )
 
     # ------------------------------------------------------------ while it runs
 
     def _watch(self, wake: int) -> None:
         poll = select.poll()
         poll.register(wake, select.POLLIN)
-        self.bell = bell = self._hang_bell(poll)
+        self.bell = -1
+        if (bell := self.cage.held.bell()) is not None:  # the kernel tells when the request's memory is full
+            self.bell, priority = bell
+            poll.register(self.bell, select.POLLPRI if priority else select.POLLIN)
         if self.control is not None:
             poll.register(self.control, select.POLLIN)
             if not self.noted:
@@ -252,7 +239,7 @@ class Shepherd(AttemptReporter):
         poll.poll(min(_HEAD_START, self.meter.due(now()) * 1000))
         told = False
         while True:
-            bells.drain(wake)
+            forks.silence(wake)
             self._reap()
             if self.childless and self.raw is not None:
                 for message in [*self.early, *patience.messages(self.control)]:  # before its end was seen
@@ -262,28 +249,25 @@ class Shepherd(AttemptReporter):
                 poll.register(self._listen(), select.POLLIN)
             told = told or self.tell("run", [0, 0, 0])
             self._obey()
-            self._page_out()
+            out = self.leaving  # a slice of its memory is given back; at the end what really left is told
+            if out and not out.step() and self.tell("out", [out.before, out.after, int(out.refused)]):
+                self.leaving = None
             wait = self._enforce()
             for fd, _ in poll.poll(wait if self.leaving is None else 0):
-                if fd == bell:
-                    bells.silence(fd)
+                if fd == self.bell:
+                    forks.silence(fd)
                     self.meter.hurry()
-
-    def _hang_bell(self, poll: select.poll) -> int:
-        """Has the kernel wake us when the request's memory is full; -1 where it does not."""
-        found = self.cage.held.bell()
-        if found is None:
-            return -1
-        fd, priority = found
-        poll.register(fd, select.POLLPRI if priority else select.POLLIN)
-        return fd
 
     def _listen(self) -> socket.socket:
         """From now on it can be spoken to, and found should this shepherd be killed."""
         self.control, self.noted = self.control or patience.listen(), True
-        record = {"leader": self._leader_identity(self.leader), "cage": [self.cage.kind, self.cage.folder],
-                  "controls": self.cage.held.own}  # fmt: skip
-        if_possible(records.add, ".", "pid", record)
+        leader = ""
+        with contextlib.suppress(OSError):  # it cannot be gone before it is waited for
+            leader = self.station.identifier.of(self.leader).text()
+        caged = [self.cage.kind, self.cage.folder]
+        if_possible(
+            records.add, ".", "pid", {"leader": leader, "cage": caged, "controls": self.cage.held.own}
+        )
         return self.control
 
     def _listen_early(self) -> socket.socket:
@@ -301,17 +285,15 @@ class Shepherd(AttemptReporter):
                 self.childless = True
                 return
             if pid == 0:
-                self.childless = self.childless or (self.raw is not None and self._only_the_writer_is_left())
+                if self.raw is not None and self.asides.writer > 0 and not self.childless:
+                    # A line that is being written must keep no PE: its target may take none.
+                    self.childless = list(proc.children(os.getpid())) == [self.asides.writer]
                 return
             if self.asides.reaped(pid):
                 continue
             self.reaped.add(usage)
             if pid == self.leader:
                 self.raw = status
-
-    def _only_the_writer_is_left(self) -> bool:
-        """True if a line that is being written is all that goes on: its target must keep no PE."""
-        return self.asides.writer > 0 and list(proc.children(os.getpid())) == [self.asides.writer]
 
     def _look_at_the_dead(self) -> None:
         """Let no process keep PEs that has ended, but can be waited for by a tracer of its owner only."""
@@ -332,37 +314,28 @@ class Shepherd(AttemptReporter):
         """Does what the daemon has asked for."""
         said, self.early = [*self.early, *patience.messages(self.control)], []
         for message in said:
-            what = message["do"]
-            if what == "kill":
-                self._end(message["reason"], "", message["signal"], message["grace"] / 1000)
-            elif what == "signal":
-                self.cage.signal(message["signal"])
-            elif what == "suspend":
-                self._suspend(bool(message.get("page_out")))
-            elif what == "resume":
-                moving.follow(self.cage, self.order, message.get("cpus"))
-                self._resume()
-            else:
-                self.asides.obey(message)
-
-    def _suspend(self, page_out: bool) -> None:
-        if not self.suspended:
-            self.cage.freeze()
-            self.suspended = True
-            self.meter.stop(now())
-        if page_out:  # said twice it is told twice: the first report may be lost
-            self.leaving = PageOut(self.cage.pids(), self.cage.folder)
-
-    def _page_out(self) -> None:
-        """A slice of the memory that is given back; at the end tells what really left."""
-        out = self.leaving
-        if out is not None and not out.step() and self.tell("out", [out.before, out.after, int(out.refused)]):
-            self.leaving = None
+            match message["do"]:
+                case "kill":
+                    self._end(message["reason"], "", message["signal"], message["grace"] / 1000)
+                case "signal":
+                    self.cage.signal(message["signal"])
+                case "suspend":
+                    if not self.suspended:
+                        self.cage.freeze()
+                        self.suspended = True
+                        self.meter.wall.stop(now())
+                    if message.get("page_out"):  # said twice it is told twice: the first report may be lost
+                        self.leaving = PageOut(self.cage.pids(), self.cage.folder)
+                case "resume":
+                    cage.move(self.cage, self.order, message.get("cpus"))
+                    self._resume()
+                case _:
+                    self.asides.obey(message)
 
     def _resume(self) -> None:
         if self.suspended:
             self.suspended, self.leaving = False, None
-            self.meter.go(now())
+            self.meter.wall.go(now())
             self.cage.thaw()
 
     def _enforce(self) -> int:
@@ -429,7 +402,7 @@ class Shepherd(AttemptReporter):
     # ------------------------------------------------------------ the end
 
     def _close(self) -> bool:
-        self.meter.go(now())
+        self.meter.wall.go(now())
         self.meter.finish()
         ending = self._ending()
         self.said = self.asides.close()
@@ -468,21 +441,15 @@ class Shepherd(AttemptReporter):
         status = None if number is not None else os.WEXITSTATUS(self.raw)
         reason, text = self.reason, self.text
         if not reason:
-            reason, text = verdict.of(self.cage, self.meter, self.order, status, number)
-            if reason in ("exit", "signal") and self._never_came():
-                reason, text = (
-                    "not_started",
-                    "its login shell ended before the script: a profile exits or execs",
-                )
+            reason, text = self.meter.verdict(self.order, status, number)
+            here = bool(self.marks) and os.path.lexists(os.path.dirname(self.marks))
+            if reason in ("exit", "signal") and here and not os.path.lexists(self.marks):
+                reason = "not_started"
+                text = "its login shell ended before the script: a profile exits or execs"
                 status = status or 127 if number is None else None
         text = "; ".join(filter(None, (text, self.note)))
         used = self.meter.used(now())
         return {"reason": reason, "status": status, "signal": number, "used": used, "text": text}
-
-    def _never_came(self) -> bool:
-        """True if the job's own login shell has left no mark of having come to the script."""
-        here = bool(self.marks) and os.path.lexists(os.path.dirname(self.marks))
-        return here and not os.path.lexists(self.marks)
 
     def _record(
         self, ending: dict[str, Any], line: str | None, ready: Callable[[], None] | None = None

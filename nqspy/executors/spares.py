@@ -1,5 +1,5 @@
-"""Shepherds that have seen an attempt to its end and are there for another. A shepherd of its own costs a
-short request more than its job does: it must be forked, touch its pages first and be waited for.
+"""The life of a shepherd: one attempt, and others while all goes well and there are any. A shepherd of its
+own costs a short request more than its job does: it must be forked, touch its pages and be waited for.
 
 A shepherd is spare when all of its job's processes have ended and the whole story is told; it then has no
 child and holds nothing of the request. It offers itself to the starter with a socket for the next order,
@@ -8,13 +8,22 @@ waits, and leaves when the starter closes that. Standard library only.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
 import signal
 import socket
-import time
+from collections.abc import Callable
+from typing import Any
 
-from nqspy.executors import proc, traits
+from nqspy.executors import cage, forks, outset, proc, records
+from nqspy.executors.attempt_reporter import AttemptReporter, Station
+from nqspy.executors.proc import now
+from nqspy.executors.shepherd import Shepherd
+from nqspy.system import urgency
 
+_ATTEMPTS = 100
+"""So many attempts one shepherd serves at most."""
 _MOST = 64
 PATIENCE = 1.0
 """Real seconds that one waits for an order."""
@@ -24,7 +33,7 @@ Message = tuple[bytes, list[int]]
 
 
 class Spares:
-    """The starter's side: who offered himself. ``offers``: where shepherds do; every shepherd inherits it."""
+    """Spare shepherds, as the starter sees them. ``offers``: where they offer themselves; all inherit it."""
 
     def __init__(self, patience: float) -> None:
         """``patience``: real seconds that one waits for an order."""
@@ -34,11 +43,11 @@ class Spares:
         self._waiting: list[tuple[float, bool, int, socket.socket]] = []
 
     def fileno(self) -> int:
-        """Readable when somebody offers himself."""
+        """Descriptor that is readable when a shepherd offers itself."""
         return self._here.fileno()
 
     def take_in(self) -> list[int]:
-        """Reads the offers; gives the pids of those who are now spare."""
+        """Read the offers; return the pids of those that are spare now."""
         found: list[int] = []
         while True:
             try:
@@ -46,14 +55,14 @@ class Spares:
             except BlockingIOError:
                 return found
             pid, born = map(int, message.split())
-            self._waiting.append((_now() + self._patience, bool(born), pid, socket.socket(fileno=fds[0])))
+            self._waiting.append((now() + self._patience, bool(born), pid, socket.socket(fileno=fds[0])))
             found.append(pid)
             if len(self._waiting) > _MOST:
                 self._waiting.pop(0)[3].close()
 
     def hand(self, message: bytes, fds: list[int], born: bool) -> int:
-        """Gives an order to a spare shepherd, one that was ``born`` in the cgroup of its job or one that was
-        not; its pid, 0 when there is none."""
+        """Give an order to a spare shepherd, one that was ``born`` in the cgroup of its job or one that was
+        not; return its pid, 0 when there is none."""
         for place in range(len(self._waiting) - 1, -1, -1):
             if self._waiting[place][1] == born:
                 _, _, pid, channel = self._waiting.pop(place)
@@ -69,11 +78,11 @@ class Spares:
 
     def wait(self) -> float | None:
         """Real seconds until one has waited long enough; None: there is none."""
-        return max(0.0, self._waiting[0][0] - _now()) if self._waiting else None
+        return max(0.0, self._waiting[0][0] - now()) if self._waiting else None
 
     def let_go(self) -> None:
-        """Has those leave who have waited long enough."""
-        while self._waiting and self._waiting[0][0] <= _now():
+        """Have those leave that have waited long enough."""
+        while self._waiting and self._waiting[0][0] <= now():
             _, _, pid, channel = self._waiting.pop(0)
             channel.close()
             _stands_still(pid)
@@ -97,7 +106,7 @@ class Offer:
     """The shepherd's side: offers this process, and waits for an order. It is made before the end is told:
     what follows from that may be its next order."""
 
-    def __init__(self, offers: socket.socket, born: bool, mine: traits.Traits) -> None:
+    def __init__(self, offers: socket.socket, born: bool, mine: Traits) -> None:
         """``born``: in the cgroup of its jobs; ``mine``: what it handed on at first: where that is another it
         neither offers itself nor takes an order."""
         self._offers = offers
@@ -107,7 +116,7 @@ class Offer:
 
     def make(self) -> None:
         """From now on there may be an order."""
-        if not (_childless() and traits.unchanged(self._mine)):
+        if not (_childless() and _unchanged(self._mine)):
             return
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
@@ -128,7 +137,7 @@ class Offer:
             except OSError:
                 return None
         self._channel = None
-        return (message, list(fds)) if message and traits.unchanged(self._mine) else None
+        return (message, list(fds)) if message and _unchanged(self._mine) else None
 
 
 def _childless() -> bool:
@@ -143,12 +152,93 @@ def _childless() -> bool:
 
 
 def _stands_still(pid: int) -> bool:
-    """Whether somebody has stopped it, or it is gone. A stopped one is ended: it would never leave."""
+    """True if it was stopped, or is gone. A stopped one is ended: it would never leave."""
     seen = proc.stat(pid)
     if seen is not None and seen.still:
         proc.send([pid], signal.SIGKILL)
     return seen is None or seen.still or seen.state in "ZX"
 
 
-def _now() -> float:
-    return time.monotonic()  # noqa: TID251 - a stand-alone process measures real durations
+_LIMITS = sorted({getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")})
+_FILES = ("oom_score_adj", "coredump_filter", "cgroup")
+Traits = tuple[object, ...]
+"""What a process hands on to those that it begins. A job that changes it of its shepherd would change it for
+the next one too."""
+
+
+def of_this_process() -> Traits:
+    """Return its urgency for CPUs and disks, how exact its timers are, its limits and cgroups, how much the
+    kernel likes to kill it and what of it comes into a core file. Raises OSError when that cannot be read."""
+    found: list[object] = [os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0), forks.io_urgency()]
+    found += [forks.timer_slack(), *map(resource.getrlimit, _LIMITS)]
+    for name in _FILES:
+        with contextlib.suppress(FileNotFoundError):  # this kernel has none
+            found.append(proc.contents(f"/proc/self/{name}"))
+    return tuple(found)
+
+
+def _unchanged(before: Traits) -> bool:
+    """True if they still are as they were."""
+    try:
+        return of_this_process() == before
+    except OSError:
+        return False
+
+
+def serve(order: dict[str, Any], station: Station, born: cage.Birthplace | None) -> None:
+    """Live the life of a shepherd (``born`` in the cgroup of its jobs)."""
+    os.setsid()
+    urgency.ordinary_children()
+    os.umask(0)
+    wake = forks.wake_on_children()
+    forks.become_subreaper()
+    me = station.identifier.of(os.getpid()).text()
+    mine = of_this_process()
+    for left in reversed(range(_ATTEMPTS)):
+        offer = Offer(station.offers, born is not None, mine)
+        if not _serve(order, station, born, me, wake, offer.make if left else None):
+            return
+        message = offer.wait()
+        if message is None:
+            return
+        text, (station.lock, *fds) = message
+        order = outset.read(text.partition(b"\n")[2], fds, station)
+        for fd in fds:
+            os.close(fd)
+        # Nothing of the attempt before holds for this one.
+        if not order["cpus"]:
+            os.sched_setaffinity(0, station.cpus)
+        if born is not None:
+            born.begin()
+
+
+def _serve(
+    order: dict[str, Any],
+    station: Station,
+    born: cage.Birthplace | None,
+    me: str,
+    wake: int,
+    ready: Callable[[], None] | None,
+) -> bool:
+    """See to one attempt; return True if its end was told. ``ready`` is called when nothing more has to be
+    done for it except that. Leaves silently when another has the claim."""
+    folder = os.path.join(station.spool, records.folder_name(order["seq"], order["attempt"]))
+    if order.get("deliver"):
+        os.close(station.lock)
+        os.chdir(folder)
+        record = records.read(".", "exit")
+        if record is not None:
+            AttemptReporter(order, station).finish(record | {"once_more": True})
+        return False
+    if not outset.claimed(order, folder, me, station, born):
+        return False
+    # The lock is let go only now: whoever gets it knows that every order was claimed or never will be.
+    os.close(station.lock)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # at a shutdown the job gets its own: record how it ends
+    shepherd = Shepherd(order, station, born, wake, ready)
+    try:
+        return shepherd.live()
+    except BaseException:
+        shepherd.cage.kill()  # no job runs without somebody to watch over it
+        raise

@@ -12,6 +12,7 @@ When the daemon's end of the socket is closed it lets the lock go and stays only
 
 from __future__ import annotations
 
+import contextlib
 import sys
 
 if __name__ == "__main__":
@@ -27,10 +28,10 @@ import time
 import traceback
 from typing import Any, NoReturn
 
-from nqspy.executors import bells, cage, login_taker, outset, records, rounds
+from nqspy.executors import cage, forks, login_taker, outset, records
 from nqspy.executors.attempt_reporter import Station
 from nqspy.executors.keeper import Keeper
-from nqspy.executors.spares import Spares
+from nqspy.executors.spares import Spares, serve
 
 _LARGEST = 1 << 17
 _PATIENCE = 0.5
@@ -57,7 +58,7 @@ def main(arguments: list[str]) -> None:
     logins = login_taker.LoginDesk(spool, seat, station.most_processes, poll)
     station.logins = logins.asks
     keeper = Keeper(spool, reports, seat, logins.takers)
-    wake = bells.wake_on_children()
+    wake = forks.wake_on_children()
     gc.collect()
     gc.disable()
     gc.freeze()
@@ -66,22 +67,16 @@ def main(arguments: list[str]) -> None:
     poll.unregister(spares)
     os.close(lock)
     spares.end()
-    _let_go(orders, keeper)
+    if keeper.keeps():
+        with contextlib.suppress(OSError):  # the daemon was killed
+            orders.send(STAYS)
+        orders.close()
     while keeper.keeps():
         wait = keeper.wait()
         logins.serve([fd for fd, _ in poll.poll(None if wait is None else wait * 1000)])
-        bells.drain(wake)
+        forks.silence(wake)
         keeper.look()
     keeper.leave()
-
-
-def _let_go(orders: socket.socket, keeper: Keeper) -> None:
-    if keeper.keeps():
-        try:
-            orders.send(STAYS)
-        except OSError:
-            pass  # the daemon was killed
-        orders.close()
 
 
 class _Desk:
@@ -113,7 +108,7 @@ class _Desk:
                 self.keeper.rest(self.spares.take_in())
             self.logins.serve(ready)
             if wake in ready or not ready:
-                bells.drain(wake)
+                forks.silence(wake)
                 self.keeper.look()
             if self.orders.fileno() in ready and not self._take():
                 self.keeper.look()
@@ -145,7 +140,12 @@ class _Desk:
     def _fork(self, order: dict[str, Any], plain: bool, name: str) -> int:
         """A new shepherd for it."""
         born = self.station.seat.birthplace(name) if plain else None
-        pid = _fork(born)
+        pid = -1
+        while pid < 0:
+            try:
+                pid = os.fork() if born is None else born.fork()
+            except OSError:
+                time.sleep(_PATIENCE)  # no more processes for now: the order waits
         if pid == 0:
             self.spares.close()
             self.logins.close()
@@ -158,10 +158,8 @@ class _Desk:
             pidfd = [os.pidfd_open(pid)]
         except OSError:
             pidfd = []  # no descriptor to be had
-        try:
+        with contextlib.suppress(OSError):  # the daemon is gone; the next reading says so
             socket.send_fds(self.orders, [head], pidfd)
-        except OSError:
-            pass  # the daemon is gone; the next reading says so
         for fd in pidfd:
             os.close(fd)
 
@@ -176,14 +174,6 @@ def _order(data: bytes, fds: list[int], station: Station) -> dict[str, Any]:
         return {}
 
 
-def _fork(born: cage.Birthplace | None) -> int:
-    while True:
-        try:
-            return os.fork() if born is None else born.fork()
-        except OSError:
-            time.sleep(_PATIENCE)  # no more processes for now: the order waits
-
-
 def _shepherd(
     order: dict[str, Any], born: cage.Birthplace | None, orders: socket.socket, station: Station
 ) -> NoReturn:
@@ -192,7 +182,7 @@ def _shepherd(
         signal.set_wakeup_fd(-1)
         orders.close()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        rounds.serve(order, station, born)
+        serve(order, station, born)
         status = 0
     except records.Gone:
         sys.stderr.write(f"the folder of attempt {order['seq']}.{order['attempt']} was taken away\n")

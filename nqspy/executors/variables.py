@@ -88,16 +88,11 @@ def _of_slurm(request: Request, start: Start, site: Site) -> dict[str, str]:
     memory = finite(spec.ask.memory)
     if memory is not None:
         found["SLURM_MEM_PER_NODE"] = str(memory >> 20)
-    return found | _of_slurms_array(request)
-
-
-def _of_slurms_array(request: Request) -> dict[str, str]:
-    """What an index of an array finds besides."""
     index, array = index_of(request.seq), request.spec.array
     if index is None or array is None:
-        return {}
+        return found
     runs = array.indices
-    return {
+    return found | {
         "SLURM_ARRAY_JOB_ID": str(number_of(request.seq)), "SLURM_ARRAY_TASK_ID": str(index),
         "SLURM_ARRAY_TASK_COUNT": str(indices.count(runs)), "SLURM_ARRAY_TASK_MIN": str(runs[0][0]),
         "SLURM_ARRAY_TASK_MAX": str(runs[-1][1]),

@@ -1,22 +1,26 @@
 """Watches over attempts: one thread that waits for reports, for the ends of shepherds, and for the starter.
-
 Without a timeout while nothing runs: nothing polls while idle.
+
+A shepherd runs as the daemon's own user: a job of that user's can stop it. Then nobody would see the job's
+end, its limits or what the daemon asks for, and its PEs were kept without end. So the daemon looks, now and
+then while requests run, and whenever it has something to say; a shepherd that stands still is continued.
 """
 
+import contextlib
 import errno
 import json
 import logging
 import os
 import select
+import signal
 import socket
 import threading
+from collections.abc import Callable
 from typing import Any
 
-from nqspy.executors import records, remains, scan
-from nqspy.executors.attempt import Put, Rhythm, WatchedAttempt
+from nqspy.executors import proc, records, remains, scan
 from nqspy.executors.link import Key, SpawnerLink
-from nqspy.executors.paged import PagedOut
-from nqspy.executors.proc import SHORT, Identifier, readable
+from nqspy.executors.proc import SHORT, Identifier, now, readable
 from nqspy.model import observations as ob
 from nqspy.model.requests import Used
 
@@ -25,12 +29,49 @@ _RESPAWN = 0.2
 _LOOKS = 50
 """So often, at that pace, it is looked whether what is left of a lost attempt has ended."""
 _RECEIVE_BUFFER = 1 << 20
+_PACE, _SOON = 5.0, 0.2
+"""Real seconds from one look at the shepherds to the next, and while one stands still."""
+_MOST = 25
+"""So often a shepherd is continued at most: 5 s of standing still whatever is done."""
+
+
+class WatchedAttempt:
+    """One attempt under watch. ``order`` until the starter has answered; ``pending``: messages to a
+    shepherd that does not listen yet; ``told``: reported as running; ``looks``: how often it was looked
+    whether what is left of it has ended; ``stops``: how often its shepherd was found stopped."""
+
+    __slots__ = ("looks", "order", "pending", "pidfd", "redelivered", "stops", "told")
+
+    def __init__(self, order: dict[str, Any] | None, *, told: bool = False) -> None:
+        self.order = order
+        self.pending: list[bytes] = []
+        self.pidfd: int | None = None
+        self.told = told
+        self.redelivered = False
+        self.looks = self.stops = 0
+
+    def go_on(self, name: str) -> bool:
+        """Return True if its shepherd stands still (``name``: the attempt's, for the log). It is continued;
+        when that does not help, as it is stopped again or traced, it is killed: then the attempt is lost."""
+        pid = -1 if self.pidfd is None else proc.pid_of(self.pidfd)
+        seen = proc.stat(pid) if pid > 0 else None
+        if self.pidfd is None or seen is None or not seen.still:
+            return False
+        self.stops += 1
+        if self.stops == 1:
+            _log.warning("the shepherd of %s was stopped: it is continued", name)
+        if self.stops == _MOST:
+            _log.warning("the shepherd of %s is stopped again and again: it is killed", name)
+        proc.send_by(self.pidfd, signal.SIGCONT if self.stops < _MOST else signal.SIGKILL)
+        return True
 
 
 class Watch:
     """The attempts, and the thread that watches them."""
 
-    def __init__(self, home: str, spool: str, put: Put, link: SpawnerLink) -> None:
+    def __init__(
+        self, home: str, spool: str, put: Callable[[ob.Observation], None], link: SpawnerLink
+    ) -> None:
         self._home = home
         self._spool = spool
         self._put = put
@@ -47,8 +88,8 @@ class Watch:
         self._thread: threading.Thread | None = None
         self._stopping = False
         self._unsettled: dict[Key, bool] = {}
-        self._paged = PagedOut()
-        self._rhythm = Rhythm()
+        self._refusal_told = False
+        self._look_at = 0.0
         self.identifier = Identifier()
 
     def seize(self) -> None:
@@ -58,10 +99,8 @@ class Watch:
         if self._reports is not None:
             return
         path = f"/proc/self/fd/{self._folder}/reports.sock"
-        try:
+        with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
-        except FileNotFoundError:
-            pass
         self._reports = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         self._reports.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
         self._reports.bind(path)
@@ -128,11 +167,6 @@ class Watch:
         if self._link.up:
             self._send(key, attempt.order)
 
-    def follow(self, key: Key, pidfd: int | None) -> None:
-        """Watches an attempt under a later nqspy as far as that can be done: its end is not understood."""
-        if pidfd is not None:
-            self.adopt(key, pidfd)
-
     def await_remains(self, key: Key) -> None:
         """Watches a lost attempt until what is left of it has ended."""
         with self._guard:
@@ -170,7 +204,12 @@ class Watch:
 
     def _run(self) -> None:
         while not self._stopping:
-            for fd, _ in self._epoll.poll(self._pause()):
+            pause = None  # nothing is to be done unless somebody says something
+            if self._unsettled or not self._link.up:
+                pause = _RESPAWN
+            elif self._attempts:
+                pause = max(0.0, self._look_at - now())
+            for fd, _ in self._epoll.poll(pause):
                 try:
                     self._handle(fd)
                 except Exception:
@@ -179,20 +218,16 @@ class Watch:
             try:
                 if not self._link.up and not self._stopping:
                     self._respawn()
-                self._settle_again()
+                again, self._unsettled = self._unsettled, {}
+                for key, reported in again.items():
+                    self._settle(key, reported)
                 self._look_after()
             except Exception:
                 _log.exception("a starter or an attempt could not be seen to")
 
-    def _pause(self) -> float | None:
-        """Real seconds until something is to be done though nobody says anything."""
-        if self._unsettled or not self._link.up:
-            return _RESPAWN
-        return self._rhythm.wait() if self._attempts else None
-
     def _look_after(self) -> None:
         """Has starter and shepherds go on where somebody has stopped them."""
-        if not self._attempts or self._rhythm.wait() > 0:
+        if not self._attempts or now() < self._look_at:
             return
         with self._guard:
             watched = list(self._attempts.items())
@@ -200,7 +235,7 @@ class Watch:
         for key, attempt in watched:
             with self._guard:  # nobody closes its descriptor meanwhile
                 trouble = attempt.go_on(records.folder_name(*key)) or trouble
-        self._rhythm.seen(trouble)
+        self._look_at = now() + (_SOON if trouble else _PACE)
 
     def _handle(self, fd: int) -> None:
         if self._reports is not None and fd == self._reports.fileno():
@@ -246,7 +281,21 @@ class Watch:
                     else ob.ObservedExiting(*key, used, report.get("t", ""))
                 )
             elif kind == "out":
-                self._put(ob.ObservedMovedOut(*key, self._paged.tell(key[0], *report["u"])))
+                self._put(ob.ObservedMovedOut(*key, self._paged_out(key[0], *report["u"])))
+
+    def _paged_out(self, seq: int, before: int, after: int, refused: int) -> int:
+        """Return how many bytes left the memory as request ``seq`` gave way, and log it; once only, that the
+        kernel does not allow that to us."""
+        if not refused:
+            left = max(0, before - after)
+            _log.info("request %d gives way: %d of %d MB left the memory", seq, left >> 20, before >> 20)
+            return left
+        if not self._refusal_told:
+            self._refusal_told = True
+            _log.warning(
+                "requests that give way are stopped and keep their memory: paging out needs CAP_SYS_NICE"
+            )
+        return 0
 
     def _running(self, key: Key) -> None:
         with self._guard:
@@ -314,12 +363,6 @@ class Watch:
             # No descriptor to be had, or no room for a record: that passes, and says nothing of the attempt.
             self._unsettled[key] = reported and self._unsettled.get(key, True)
 
-    def _settle_again(self) -> None:
-        """Those that could not be looked at before."""
-        again, self._unsettled = self._unsettled, {}
-        for key, reported in again.items():
-            self._settle(key, reported)
-
     def _conclude(self, key: Key, reported: bool) -> None:
         with self._guard:
             attempt = self._attempts.get(key)
@@ -329,8 +372,14 @@ class Watch:
         match finding.fate:
             case "done":
                 self._ended(key, attempt, finding.record)
-            case "alive":
-                self._watch_holder(key, attempt, finding)
+            case "alive":  # another shepherd holds the claim: that one is watched
+                assert finding.pidfd is not None
+                with self._guard:
+                    if attempt.pidfd is None:
+                        attempt.order = None
+                        self._hold(key, attempt, finding.pidfd)
+                    else:
+                        os.close(finding.pidfd)
             case "undelivered" if not attempt.redelivered:
                 self.redeliver(key)
                 self._put(ob.ObservedExiting(*key, finding.used))
@@ -364,16 +413,6 @@ class Watch:
         if not attempt.told and record["reason"] != "not_started":
             self._put(ob.ObservedRunning(*key))
         self._drop(key, scan.observation(*key, record))
-
-    def _watch_holder(self, key: Key, attempt: WatchedAttempt, finding: scan.Finding) -> None:
-        """Another shepherd holds the claim: that one is watched."""
-        assert finding.pidfd is not None
-        with self._guard:
-            if attempt.pidfd is None:
-                attempt.order = None
-                self._hold(key, attempt, finding.pidfd)
-            else:
-                os.close(finding.pidfd)
 
     def _void(self, key: Key) -> bool:
         try:

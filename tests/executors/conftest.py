@@ -1,9 +1,10 @@
-"""The real hands in a home of their own, and a person who submits to them and waits for what they tell."""
+"""The real executor in a home of its own, and a bench that submits to it and waits for what it tells."""
 
 import hashlib
 import os
 import pwd
 import queue
+import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,16 +12,47 @@ from typing import Any, TypeVar
 
 import pytest
 
+from nqspy.executors import proc, records
+from nqspy.executors.cage import Seat
 from nqspy.executors.local import LocalExecutor
 from nqspy.model.actions import Action, Start
 from nqspy.model.ids import Instant
-from nqspy.model.observations import Observation, ObservedEnded, ObservedRunning
+from nqspy.model.observations import Observation, ObservedEnded, ObservedLost, ObservedRunning
 from nqspy.model.queues import Queue
-from nqspy.model.requests import Ending, Request, Spec, State
+from nqspy.model.requests import Ask, Ending, Request, Spec, State
 from nqspy.model.site import Site
 
 PATIENCE = 120.0
 S = TypeVar("S", bound=Observation)
+CAGED = Ask(others=(("per_process/corefile_limit", 0),))
+"""A limit of each process has to be set between fork and exec: such a request is forked into a cage, where
+there is one to be had; a plain one is spawned."""
+BOTH = pytest.mark.parametrize("ask", [Ask(), CAGED], ids=["spawned", "forked"])
+WAIT = "while [ ! -e go ]; do sleep 0.02; done\n"
+
+
+def state(pid: int) -> str:
+    """The state of a process as the kernel shows it, "" for one that is gone."""
+    seen = proc.stat(pid)
+    return "" if seen is None else seen.state
+
+
+def gone(pid: int) -> bool:
+    return state(pid) in ("", "Z", "X")
+
+
+def makes(kind: str) -> bool:
+    """True if cages of that make may be used here."""
+    seat = Seat(f"test-{os.getpid()}", kind)
+    seat.leave()
+    return seat.kind == kind
+
+
+def kept(controller: str, kind: str = "") -> bool:
+    """True if a controller may be used here, with cages of that make."""
+    seat = Seat(f"test-{os.getpid()}", kind)
+    seat.leave()
+    return controller in seat.controls.found and kind in ("", seat.kind)
 
 
 def wait_until(condition: Callable[[], Any], what: str) -> Any:
@@ -113,6 +145,24 @@ class Bench:
         """What a file in the working folder holds, once it holds something."""
         path = self.work / name
         return str(wait_until(lambda: path.exists() and path.read_text(), f"something in {name}"))
+
+    def go(self) -> None:
+        """Lets requests go on that `WAIT`."""
+        (self.work / "go").touch()
+
+    @property
+    def starter(self) -> int:
+        process = self.executor._watch._link._process
+        assert process is not None
+        return process.pid
+
+    def shepherd(self, request: Request) -> int:
+        return proc.Identity.parse(records.holder(str(self.folder(request))) or "").pid
+
+    def lose(self, request: Request) -> ObservedLost:
+        """Kills the request's shepherd; the loss that is told."""
+        os.kill(self.shepherd(request), signal.SIGKILL)
+        return self.expect(ObservedLost, request)
 
     def leave(self) -> None:
         """Lets the executor go, as a daemon that is stopped; its requests go on."""

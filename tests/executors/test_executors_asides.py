@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from executors.conftest import WAIT
 from msgspec.structs import replace
 
 from nqspy.executors import asides, records
@@ -15,12 +16,8 @@ from nqspy.model.actions import Adjust, Kill, WriteOutput
 from nqspy.model.observations import ObservedEnded, ObservedExiting
 from nqspy.model.requests import Ask, Output
 
-GATE = "echo up; while [ ! -e gate ]; do sleep 0.02; done; echo down\n"
+GATE = f"echo up; {WAIT}echo down\n"
 SLEEP = "while :; do sleep 0.02; done\n"
-
-
-def opened(bench):
-    (bench.work / "gate").touch()
 
 
 def say(bench, request, *lines, streams=("stderr",)):
@@ -33,7 +30,7 @@ def test_lines_stand_in_the_errors_in_the_order_in_which_they_were_told(bench):
     said = [f"line {number}" for number in range(20)]
     say(bench, request, *said)
     bench.until(lambda: (bench.folder(request) / "stderr").read_text().count("\n") == 20, "they are there")
-    opened(bench)
+    bench.go()
     ending = bench.ending(request)
     assert Path(ending.stderr).read_text().splitlines() == said
     assert Path(ending.stdout).read_text() == "up\ndown\n"
@@ -44,7 +41,7 @@ def test_a_line_goes_between_what_the_job_writes(bench):
     bench.until(lambda: "up" in (bench.folder(request) / "stdout").read_text(), "it has written")
     say(bench, request, "hello", streams=("stdout", "stderr"))
     bench.until(lambda: "hello" in (bench.folder(request) / "stderr").read_text(), "it was told")
-    opened(bench)
+    bench.go()
     ending = bench.ending(request)
     assert Path(ending.stdout).read_text() == "up\nhello\ndown\n"
     assert Path(ending.stderr).read_text() == "hello\n"
@@ -54,7 +51,7 @@ def test_of_joined_outputs_a_line_is_written_once(bench):
     request = bench.running(GATE, output=Output(join=True))
     say(bench, request, "hello", streams=("stdout", "stderr"))
     bench.until(lambda: "hello" in (bench.folder(request) / "stdout").read_text(), "it was told")
-    opened(bench)
+    bench.go()
     assert Path(bench.ending(request).stdout).read_text().count("hello") == 1
 
 
@@ -67,7 +64,7 @@ def test_what_is_written_in_place_is_added_to_as_its_owner(bench):
     bench.until(lambda: target.read_text().count("\n") == 5, "they are there")
     assert target.read_text().splitlines() == said
     assert target.stat().st_uid == os.geteuid()
-    opened(bench)
+    bench.go()
     assert bench.ending(request).status == 0
 
 
@@ -79,7 +76,7 @@ def test_a_fifo_that_nobody_reads_holds_up_nobody(bench):
     os.mkfifo(fifo)
     assert stat.S_ISFIFO(fifo.stat().st_mode)
     say(bench, request, "hello")
-    opened(bench)
+    bench.go()
     assert bench.ending(request).status == 0
 
 
@@ -99,7 +96,7 @@ def test_it_may_be_given_more_wall_time_while_it_runs(bench):
     bench.until(pid.exists, "it runs")
     begun = pid.stat().st_mtime
     bench.until(lambda: _age(bench, begun) > 2.2, "its former limit has passed")
-    opened(bench)
+    bench.go()
     assert bench.ending(request).reason == "exit"
 
 
@@ -119,12 +116,12 @@ def test_output_goes_where_it_is_to_go_when_the_job_ends(bench):
     bench.do(Adjust(request.seq, 1), request)
     say(bench, request, "hello")
     bench.until(lambda: "hello" in (bench.folder(request) / "stderr").read_text(), "all was heard")
-    opened(bench)
+    bench.go()
     ending = bench.ending(request)
     assert ending.stdout == f"{bench.work}/later.o{request.seq}"
     assert ending.stderr == f"{bench.work}/later.err"
     assert sorted(path.name for path in bench.work.iterdir()) == [
-        "gate",
+        "go",
         "later.err",
         f"later.o{request.seq}",
     ]
@@ -137,7 +134,7 @@ def test_a_path_as_long_as_can_be_reaches_the_shepherd(bench):
     long = f"{deep}/{'/'.join('.' * 1_500)}/out"
     request.spec = replace(request.spec, output=Output(stdout=long, stderr=f"{deep}/err"))
     bench.do(Adjust(request.seq, 1), request)
-    opened(bench)
+    bench.go()
     bench.ending(request)
     assert (deep / "out").read_text().endswith("down\n")
 
@@ -147,17 +144,8 @@ def test_told_before_it_listens_it_is_told_when_it_does(bench):
     say(bench, request, "early")
     bench.until(lambda: (bench.folder(request) / "stderr").exists(), "its output is there")
     bench.until(lambda: (bench.folder(request) / "stderr").read_text() == "early\n", "it was told")
-    opened(bench)
+    bench.go()
     assert bench.ending(request).status == 0
-
-
-def test_one_that_has_ended_is_told_nothing(bench):
-    request = bench.start("true\n")
-    bench.ending(request)
-    say(bench, request, "late")
-    bench.do(Adjust(request.seq, 1), request)
-    bench.do(Adjust(request.seq, 1), None)
-    assert bench.run("exit 3\n").status == 3
 
 
 def test_a_shepherd_of_a_former_version_is_not_told_what_it_would_not_understand(bench, caplog):
@@ -214,7 +202,7 @@ def test_lines_that_nobody_reads_delay_no_order_to_end(bench):
 def test_lines_that_nobody_reads_keep_no_pe_of_a_job_that_has_ended(bench):
     request, end = _in_a_full_fifo(bench, GATE)
     began = time.monotonic()
-    opened(bench)
+    bench.go()
     bench.first(request, ObservedEnded, ObservedExiting)
     os.close(end)
     assert time.monotonic() - began < 1.5
@@ -225,6 +213,6 @@ def test_lines_under_way_at_the_end_are_written_in_order(bench):
     request = bench.running(GATE, output=Output(stderr=str(target), direct_stderr=True))
     said = [f"line {number}" for number in range(9)]
     say(bench, request, *said)
-    opened(bench)
+    bench.go()
     assert bench.ending(request).status == 0
     assert [line for line in target.read_text().splitlines() if line in said] == said

@@ -7,26 +7,17 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from executors.conftest import BOTH, WAIT, gone
 
-from nqspy.executors import proc, records, scan
+from nqspy.executors import scan
 from nqspy.model.observations import ObservedVoid
-from nqspy.model.requests import Ask
-
-WAIT = "while [ ! -e go ]; do sleep 0.02; done\n"
-
-
-def gone(pid: int) -> bool:
-    seen = proc.stat(pid)
-    return seen is None or seen.state in "ZX"
 
 
 @pytest.mark.skipif(not shutil.which("strace"), reason="needs strace: it sees what is synced, and when")
-@pytest.mark.parametrize(
-    "ask", [Ask(), Ask(others=(("per_process/corefile_limit", 0),))], ids=["spawned", "forked"]
-)
+@BOTH
 def test_before_the_first_instruction_claim_folder_and_its_name_are_on_the_disk(bench, tmp_path, ask):
     trace = tmp_path / "trace"
-    starter = bench.executor._watch._link._process.pid
+    starter = bench.starter
     calls = "trace=fsync,fdatasync,link,linkat,execve"
     with subprocess.Popen(
         ["strace", "-f", "-y", "-s", "256", "-e", calls, "-o", trace, "-p", str(starter)]
@@ -55,7 +46,7 @@ def test_an_end_whose_name_was_not_on_the_disk_is_read_all_the_same(bench):
     request = bench.start("exit 3\n")
     bench.ending(request)
     folder = bench.folder(request)
-    bench.until(lambda: gone(proc.Identity.parse(records.holder(str(folder))).pid), "its shepherd leaves")
+    bench.until(lambda: gone(bench.shepherd(request)), "its shepherd leaves")
     # As a power cut leaves it between the record and its name.
     for name in ("exit", "done"):
         (folder / name).unlink()
@@ -68,7 +59,7 @@ def test_an_end_whose_name_was_not_on_the_disk_is_read_all_the_same(bench):
 def test_who_runs_without_a_folder_at_a_restart_ends_with_his_shepherd(make_bench):
     bench = make_bench()
     request = bench.running(f"echo $$ > pid\nsetsid sleep 60 &\n{WAIT}")
-    pids = [int(bench.text("pid")), proc.Identity.parse(records.holder(str(bench.folder(request)))).pid]
+    pids = [int(bench.text("pid")), bench.shepherd(request)]
     bench.leave()
     shutil.rmtree(bench.folder(request))
     assert isinstance(make_bench().executor.scan({request.seq: 1})[0], ObservedVoid)
@@ -78,9 +69,9 @@ def test_who_runs_without_a_folder_at_a_restart_ends_with_his_shepherd(make_benc
 
 def test_a_request_whose_folder_is_taken_away_gives_its_processor_back_at_its_end(bench):
     request = bench.running(WAIT)
-    shepherd = proc.Identity.parse(records.holder(str(bench.folder(request)))).pid
+    shepherd = bench.shepherd(request)
     shutil.rmtree(bench.folder(request))
-    (bench.work / "go").touch()
+    bench.go()
     bench.expect(ObservedVoid, request)
     assert gone(shepherd)
     log = bench.home / "spool" / "starter.log"

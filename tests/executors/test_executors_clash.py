@@ -88,9 +88,3 @@ def test_indices_of_one_path_are_kept_apart_also_one_after_the_other(bench, way)
         "overwrite": {"out": "3\n"},
     }
     assert written == {"err.1": "1\n", "err.3": "3\n", **ours[way]}
-
-
-def test_what_was_there_before_is_replaced_as_ever(bench):
-    (bench.work / "out").write_text("yesterday")
-    bench.run("echo today\n", output=Output(stdout=str(bench.work / "out")))
-    assert bench.text("out") == "today\n"

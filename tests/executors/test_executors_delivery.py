@@ -148,14 +148,16 @@ def test_a_daemon_that_comes_back_sees_that_only_the_output_is_on_its_way(make_b
 
 def test_holes_in_output_stay_holes_on_another_file_system(bench):
     target = Path("/dev/shm") / f"nqspy-test-{os.getpid()}"
-    script = f"echo first; truncate -s {HOLES} /proc/self/fd/1; exit 0\n"
+    script = (
+        f"echo first; head -c 3000000 /dev/zero | tr '\\0' x; truncate -s {HOLES} /proc/self/fd/1; exit 0\n"
+    )
     try:
         ending = bench.run(script, output=Output(stdout=str(target)))
         assert (ending.stdout, ending.text) == (str(target), "")
         seen = target.stat()
-        assert (seen.st_size, seen.st_blocks * 512 < 1 << 20) == (HOLES, True)
+        assert (seen.st_size, seen.st_blocks * 512 < 8 << 20) == (HOLES, True)
         with open(target, "rb") as file:
-            assert file.read(8) == b"first\n\0\0"
+            assert file.read(3_000_008) == b"first\n" + b"x" * 3_000_000 + b"\0\0"
     finally:
         target.unlink(missing_ok=True)
 

@@ -4,9 +4,9 @@ import os
 import stat
 
 import pytest
+from executors.conftest import kept
 
 from nqspy.executors import device_filter
-from nqspy.executors.cage import Seat
 from nqspy.model.actions import Start
 from nqspy.model.consumables import Consumable
 from nqspy.model.machine import Device, Found
@@ -54,10 +54,7 @@ def look(nodes):
 
 @pytest.mark.parametrize("kind", ["cgroup2", "cgroup1"])
 def test_a_job_opens_the_devices_it_holds_and_no_other(make_bench, nodes, kind):
-    seat = Seat(f"nqspy-test-{os.getpid()}", kind)
-    holds = seat.kind == kind and seat.holds("devices")
-    seat.leave()
-    if not holds:
+    if not kept("devices", kind):
         pytest.skip(f"no devices can be kept from a job by {kind} here")
     bench = make_bench(cage=kind)
     give(bench, nodes)

@@ -3,18 +3,16 @@ loss is told; and where nobody can know that, this is told too."""
 
 import os
 import pwd
-import select
 import signal
 from pathlib import Path
 
 import pytest
 from daemon.everybody import interpreter, packages, run
+from executors.conftest import BOTH, CAGED, WAIT, gone
 
 from nqspy.executors import cage, proc, records
 from nqspy.model.observations import ObservedLost, ObservedRunning
-from nqspy.model.requests import Ask
 
-CAGED = Ask(others=(("per_process/corefile_limit", 0),))
 # Leaves session and environment and holds nothing of the job's; a child of a child whose parents are gone.
 HIDE = """
 (setsid env -i sh -c 'cd /; sh -c "echo \\$\\$ > $0; exec sleep 60" </dev/null >/dev/null 2>&1 & exit' \\
@@ -23,37 +21,19 @@ HIDE = """
 WAITING = f"{HIDE}exec sleep 60\n"
 
 
-def shepherd_of(folder: Path) -> int:
-    return proc.Identity.parse(records.holder(str(folder)) or "").pid
-
-
-def starter_of(bench) -> int:
-    return bench.executor._watch._link._process.pid
-
-
-def gone(pid: int) -> bool:
-    seen = proc.stat(pid)
-    return seen is None or seen.state in "ZX"
-
-
 def end(pid: int) -> None:
     """Kills a process and waits until it is gone, whoever is its parent."""
-    fd = os.pidfd_open(pid)
-    signal.pidfd_send_signal(fd, signal.SIGKILL)
-    poll = select.poll()
-    poll.register(fd, select.POLLIN)
-    assert poll.poll(20_000)
-    os.close(fd)
+    os.kill(pid, signal.SIGKILL)
+    proc.await_ends([pid], 20)
 
 
 @pytest.mark.parametrize("kind", ["", "cgroup1", "none"])
-@pytest.mark.parametrize("ask", [Ask(), CAGED], ids=["spawned", "forked"])
+@BOTH
 def test_who_hides_ends_before_the_loss_is_told(make_bench, kind, ask):
     bench = make_bench(cage=kind)
     request = bench.running(WAITING, ask=ask)
     hidden = int(bench.text("hidden"))
-    os.kill(shepherd_of(bench.folder(request)), signal.SIGKILL)
-    lost = bench.expect(ObservedLost, request)
+    lost = bench.lose(request)
     assert gone(hidden)
     assert not lost.unsure, "it may be run again from now on"
 
@@ -63,20 +43,19 @@ def test_who_forks_without_end_ends_too(make_bench):
     chain = "setsid env -i sh -c 'while :; do (sleep 0.02; :) & done' >/dev/null 2>&1 &\n"
     request = bench.running(f"{chain}{WAITING}")
     hidden = int(bench.text("hidden"))
-    os.kill(shepherd_of(bench.folder(request)), signal.SIGKILL)
-    assert not bench.expect(ObservedLost, request).unsure
+    assert not bench.lose(request).unsure
     assert gone(hidden)
-    assert proc.descendants(starter_of(bench)) == []
+    assert proc.descendants(bench.starter) == []
 
 
 def test_several_lost_at_once_are_each_told_for_sure_and_the_others_go_on(make_bench):
     bench = make_bench(cage="none")
-    stays = bench.running("while [ ! -e go ]; do sleep 0.02; done; exit 7\n")
+    stays = bench.running(f"{WAIT}exit 7\n")
     requests = [bench.running(WAITING) for _ in range(3)]
     for request in requests:
-        os.kill(shepherd_of(bench.folder(request)), signal.SIGKILL)
+        os.kill(bench.shepherd(request), signal.SIGKILL)
     assert [bench.expect(ObservedLost, request).unsure for request in requests] == [False] * 3
-    (bench.work / "go").touch()
+    bench.go()
     assert bench.ending(stays).status == 7
 
 
@@ -85,10 +64,10 @@ def test_a_shepherd_killed_while_no_daemon_is_there_leaves_nothing_either(make_b
     bench = make_bench(cage=kind)
     request = bench.running(WAITING)
     hidden = int(bench.text("hidden"))
-    starter = starter_of(bench)
+    starter = bench.starter
     bench.leave()
     assert not gone(starter), "it stays as long as it has shepherds"
-    os.kill(shepherd_of(bench.folder(request)), signal.SIGKILL)
+    os.kill(bench.shepherd(request), signal.SIGKILL)
     bench.until(lambda: gone(hidden), "the hidden one ends")
     bench.until(lambda: gone(starter), "the starter leaves")
     (lost,) = make_bench(cage=kind).executor.scan({request.seq: 1})
@@ -99,10 +78,10 @@ def test_a_loss_is_not_told_before_the_starter_of_a_former_daemon_has_ended_what
     bench = make_bench(cage="none")
     request = bench.running(WAITING)
     hidden = int(bench.text("hidden"))
-    starter = starter_of(bench)
+    starter = bench.starter
     bench.leave()
     os.kill(starter, signal.SIGSTOP)
-    end(shepherd_of(bench.folder(request)))
+    end(bench.shepherd(request))
     later = make_bench(cage="none")
     assert isinstance(later.executor.scan({request.seq: 1})[0], ObservedRunning)
     assert not gone(hidden)
@@ -111,14 +90,15 @@ def test_a_loss_is_not_told_before_the_starter_of_a_former_daemon_has_ended_what
     assert gone(hidden)
 
 
-@pytest.mark.parametrize("ask", [Ask(), CAGED], ids=["spawned", "forked"])
+@BOTH
 def test_without_starter_and_cgroup_nobody_knows_and_this_is_said(make_bench, ask):
     bench = make_bench(cage="none")
-    request = bench.running(WAITING, ask=ask)
-    hidden = int(bench.text("hidden"))
-    end(starter_of(bench))
-    os.kill(shepherd_of(bench.folder(request)), signal.SIGKILL)
-    assert bench.expect(ObservedLost, request).unsure
+    # Another one has left session and environment too, but is known by the output it holds.
+    request = bench.running(f"setsid env -i sh -c 'echo $$ > known; exec sleep 60' &\n{WAITING}", ask=ask)
+    hidden, known = int(bench.text("hidden")), int(bench.text("known"))
+    end(bench.starter)
+    assert bench.lose(request).unsure
+    assert gone(known)
     os.kill(hidden, signal.SIGKILL)
 
 
@@ -131,9 +111,8 @@ def test_without_starter_a_cgroup_knows(make_bench):
     if seat.kind == "none":
         pytest.skip("no cgroup may be written here")
     hidden = int(bench.text("hidden"))
-    end(starter_of(bench))
-    os.kill(shepherd_of(bench.folder(request)), signal.SIGKILL)
-    assert not bench.expect(ObservedLost, request).unsure
+    end(bench.starter)
+    assert not bench.lose(request).unsure
     assert gone(hidden)
 
 
@@ -151,13 +130,13 @@ def groups_of(bench) -> list[str]:
 
 
 def test_the_cgroups_of_a_home_that_was_stopped_go_with_its_last_request(bench):
-    request = bench.running("while [ ! -e go ]; do sleep 0.02; done\n")
-    caged = bench.running("while [ ! -e go ]; do sleep 0.02; done\n", ask=CAGED)
+    request = bench.running(WAIT)
+    caged = bench.running(WAIT, ask=CAGED)
     if not groups_of(bench):
         pytest.skip("no cgroup may be written here")
     bench.leave()
     assert groups_of(bench)
-    (bench.work / "go").touch()
+    bench.go()
     for each in (request, caged):
         bench.until(lambda each=each: (bench.folder(each) / "done").exists(), "its end")
     bench.until(lambda: not groups_of(bench), "no directory is left")
@@ -165,12 +144,12 @@ def test_the_cgroups_of_a_home_that_was_stopped_go_with_its_last_request(bench):
 
 def test_cgroups_that_a_killed_starter_left_go_with_the_next_end(make_bench):
     bench = make_bench()
-    request = bench.running("while [ ! -e go ]; do sleep 0.02; done\n")
+    request = bench.running(WAIT)
     bench.leave()
     if not groups_of(bench):
         pytest.skip("no cgroup may be written here")
     os.kill(int(proc.Identity.parse(records.claimed_with(str(bench.folder(request)))["keeper"]).pid), 9)
-    (bench.work / "go").touch()
+    bench.go()
     bench.until(lambda: (bench.folder(request) / "done").exists(), "its end")
     later = make_bench()
     later.leave()

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nqspy.executors.logins import limits_of, smaller, variables
-from nqspy.executors.person import Person
+from nqspy.executors.person import Person, limits_of, smaller, variables
 
 ANNE = Person(1001, 1001, "anne", "/home/anne", "/bin/bash")
 ROOT = Person(0, 0, "root", "/root", "/bin/sh")

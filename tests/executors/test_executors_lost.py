@@ -7,35 +7,12 @@ import time
 from pathlib import Path
 
 import pytest
+from executors.conftest import CAGED, gone, makes
 
 from nqspy.executors import cage, proc, records
-from nqspy.executors.cage import Seat
 from nqspy.executors.scratch import clear as clear_scratch
 from nqspy.model.actions import Forget, Suspend
 from nqspy.model.observations import ObservedLost
-from nqspy.model.requests import Ask
-
-CAGED = Ask(others=(("per_process/corefile_limit", 0),))
-
-
-def lose(bench, request) -> ObservedLost:
-    """Has the request's shepherd killed."""
-    holder = records.holder(str(bench.folder(request)))
-    os.kill(proc.Identity.parse(holder).pid, signal.SIGKILL)
-    return bench.expect(ObservedLost, request)
-
-
-def gone(pid: int) -> bool:
-    seen = proc.stat(pid)
-    return seen is None or seen.state in "ZX"
-
-
-def test_who_left_session_and_environment_of_a_lost_request_is_known_by_his_output(bench):
-    script = "setsid env -i sh -c 'echo $$ > escaped; exec sleep 60' &\nexec sleep 60\n"
-    request = bench.running(script)
-    escaped = int(bench.text("escaped"))
-    lose(bench, request)
-    assert gone(escaped)
 
 
 def test_a_session_whose_leader_is_gone_may_be_anothers_by_now(bench):
@@ -57,10 +34,7 @@ def test_a_session_whose_leader_is_gone_may_be_anothers_by_now(bench):
 
 
 def test_a_lost_request_that_was_suspended_ends_in_a_frozen_cage_too(make_bench):
-    seat = Seat(f"test-{os.getpid()}", "cgroup1")
-    usable = seat.kind == "cgroup1"
-    seat.leave()
-    if not usable:
+    if not makes("cgroup1"):
         pytest.skip("needs a freezer of cgroup version 1 that may be written: root, as a rule")
     bench = make_bench(cage="cgroup1")
     request = bench.running("sleep 60 & sleep 60; true\n", ask=CAGED)
@@ -69,7 +43,7 @@ def test_a_lost_request_that_was_suspended_ends_in_a_frozen_cage_too(make_bench)
     bench.do(Suspend(request.seq, 1))
     bench.until(lambda: "FROZEN" in Path(folder, "freezer.state").read_text(), "it is suspended")
     pids = cage.members(folder)
-    lose(bench, request)
+    bench.lose(request)
     assert pids
     assert all(gone(pid) for pid in pids)
 
@@ -88,10 +62,10 @@ def test_what_a_lost_request_wrote_stays_when_it_does_not_run_again(bench):
     request = bench.running("echo precious\nexec sleep 60\n")
     spooled = bench.folder(request) / "stdout"
     bench.until(spooled.read_text, "its output")
-    lose(bench, request)
+    bench.lose(request)
     bench.do(Forget(request.seq, 1))
     silent = bench.running("exec sleep 60\n")
-    lose(bench, silent)
+    bench.lose(silent)
     bench.do(Forget(silent.seq, 1))
     bench.until(lambda: not bench.folder(silent).exists(), "the broom has been there")
     assert spooled.read_text() == "precious\n"
@@ -105,7 +79,7 @@ def test_what_a_lost_request_wrote_stays_when_it_runs_again(bench, forgotten):
     request = bench.running("echo first try\nexec sleep 60\n")
     spooled = bench.folder(request) / "stdout"
     bench.until(spooled.read_text, "its output")
-    loss = lose(bench, request)
+    loss = bench.lose(request)
     assert loss.stdout == str(spooled)
     if forgotten:
         bench.do(Forget(request.seq, 1), request)
@@ -131,7 +105,7 @@ def test_the_scratch_folder_of_a_lost_request_goes_when_it_is_over_and_no_link_i
     request = bench.running(LEAVES.format(kept=kept))
     bench.until((bench.folder(request) / "stdout").read_text, "its output")
     scratch = scratch_of(bench, request)
-    lose(bench, request)
+    bench.lose(request)
     assert (scratch / "tmp" / "link").is_symlink()
     bench.do(Forget(request.seq, 1), request)
     bench.until(lambda: not scratch.exists(), "the broom has been there")
@@ -142,7 +116,7 @@ def test_the_scratch_folder_goes_too_where_the_output_stays_and_after_a_restart(
     request = bench.running("echo precious\nexec sleep 60\n")
     bench.until((bench.folder(request) / "stdout").read_text, "its output")
     scratch = scratch_of(bench, request)
-    lose(bench, request)
+    bench.lose(request)
     assert scratch.is_dir()
     bench.executor.scan({})
     assert not scratch.exists()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nqspy.executors import pageout
-from nqspy.executors.resident import Residents
+from nqspy.executors.pageout import Residents
 from nqspy.model.actions import Kill, Resume, Suspend
 from nqspy.model.cause import cause_of
 

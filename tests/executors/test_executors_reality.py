@@ -8,26 +8,22 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from executors.conftest import WAIT, gone
 
-from nqspy.executors import proc, records, scan
+from nqspy.executors import records, scan
 from nqspy.model.actions import Kill, SetAside
 from nqspy.model.observations import ObservedEnded, ObservedLost, ObservedRunning, ObservedStray
 from nqspy.model.requests import Output
 
-WAIT = "echo $$ > pid\nwhile [ ! -e go ]; do sleep 0.02; done\n"
+PID_AND_WAIT = f"echo $$ > pid\n{WAIT}"
 FORMER = Path(__file__).parents[1] / "data" / "shepherd-1.zip"
 """model and executors of nqspy as they were with protocol 1."""
-
-
-def gone(pid: int) -> bool:
-    seen = proc.stat(pid)
-    return seen is None or seen.state in "ZX"
 
 
 def test_an_attempt_that_nobody_expects_is_told_with_its_fate(bench):
     done = bench.start("exit 0\n")
     bench.ending(done)
-    running = bench.running(WAIT)
+    running = bench.running(PID_AND_WAIT)
     found = bench.executor.scan({})
     assert set(found) == {ObservedStray(done.seq, 1, "done"), ObservedStray(running.seq, 1, "alive")}
     bench.do(Kill(running.seq, 1, "deleted", 1000))
@@ -36,7 +32,7 @@ def test_an_attempt_that_nobody_expects_is_told_with_its_fate(bench):
 
 def test_a_stray_that_is_set_aside_ends_and_its_number_is_free(make_bench):
     first = make_bench()
-    first.running(WAIT)
+    first.running(PID_AND_WAIT)
     pid = int(first.text("pid"))
     first.leave()
     again = make_bench()
@@ -62,10 +58,10 @@ def test_output_that_had_to_stay_is_kept_when_it_is_set_aside(bench):
 
 
 def test_what_a_stray_left_running_is_ended(bench):
-    request = bench.running(WAIT)
+    request = bench.running(PID_AND_WAIT)
     pid = int(bench.text("pid"))
     bench.executor._watch._attempts.clear()  # nobody waits for it any more
-    os.kill(proc.Identity.parse(str(records.holder(str(bench.folder(request))))).pid, 9)
+    os.kill(bench.shepherd(request), 9)
     bench.until(
         lambda: scan.look(str(bench.folder(request)), bench.executor._watch.identifier).fate == "lost", ""
     )
@@ -101,13 +97,10 @@ def test_an_end_that_was_written_before_the_reboot_counts(bench):
 # ---------------------------------------------------------------- versions
 
 
-def test_the_claim_names_the_version_of_the_protocol(bench):
+def test_the_claim_names_the_version_of_the_protocol_and_without_one_is_of_the_first(bench, tmp_path):
     request = bench.start("exit 0\n")
     bench.ending(request)
     assert records.protocol(str(bench.folder(request))) == records.PROTOCOL
-
-
-def test_a_claim_without_a_version_is_of_the_first(tmp_path):
     records.claim(str(tmp_path), "boot 1 2 3")
     assert records.protocol(str(tmp_path)) == 1
 
@@ -149,7 +142,7 @@ def test_shepherds_of_the_former_version_are_taken_over(make_bench, tmp_path, ca
         archive.extractall(code)
     (tmp_path / "work").mkdir()
     words = [sys.executable, "-c", FORMER_DAEMON, str(code), str(tmp_path), str(tmp_path / "work"), cage]
-    wait = WAIT.replace("> pid", "> pid.$QSUB_REQID")
+    wait = PID_AND_WAIT.replace("> pid", "> pid.$QSUB_REQID")
     scripts = [f"{wait}echo late; exit 41\n", "exec sleep 60\n"]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     with subprocess.Popen([*words, *scripts], stdout=subprocess.PIPE, text=True, env=environment) as daemon:
@@ -160,7 +153,7 @@ def test_shepherds_of_the_former_version_are_taken_over(make_bench, tmp_path, ca
     assert records.protocol(str(tmp_path / "spool" / "1.1")) == 1
     assert [type(s) for s in bench.executor.scan({1: 1, 2: 1})] == [ObservedRunning, ObservedRunning]
     bench.do(Kill(2, 1, "deleted", 1000))
-    (bench.work / "go").touch()
+    bench.go()
     ends = {}
     while len(ends) < 2:
         observation = bench.told.get(timeout=120)
@@ -173,7 +166,7 @@ def test_shepherds_of_the_former_version_are_taken_over(make_bench, tmp_path, ca
 
 def test_a_shepherd_of_a_later_version_is_told_and_left_alone(make_bench):
     first = make_bench()
-    request = first.running(WAIT)
+    request = first.running(PID_AND_WAIT)
     pid = int(first.text("pid"))
     first.leave()
     claim = first.folder(request) / "claim"
@@ -187,5 +180,5 @@ def test_a_shepherd_of_a_later_version_is_told_and_left_alone(make_bench):
     assert bench.executor.scan({}) == [ObservedStray(request.seq, 1, "later")]
     assert not gone(pid)
     assert bench.folder(request).is_dir()
-    (bench.work / "go").touch()
+    bench.go()
     bench.until(lambda: gone(pid), "it ends by itself")

@@ -2,7 +2,6 @@
 
 import json
 import os
-import select
 import shutil
 import signal
 import socket
@@ -13,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from executors.conftest import WAIT
 from msgspec import structs
 
 from nqspy.executors import proc, records, remains, scan
@@ -25,7 +25,7 @@ from nqspy.model.observations import (
     ObservedRunning,
     ObservedVoid,
 )
-from nqspy.model.requests import Ask, Output
+from nqspy.model.requests import Output
 
 DAEMON = """
 import importlib.util, sys
@@ -59,46 +59,29 @@ def killed_daemon(tmp_path) -> Iterator:
     return start_and_kill
 
 
-WAIT = "while [ ! -e go ]; do sleep 0.02; done\n"
-
-
-def shepherd_of(folder: Path) -> int:
-    holder = records.holder(str(folder))
-    assert holder is not None
-    return proc.Identity.parse(holder).pid
-
-
 def test_running_requests_are_adopted_and_end_exactly(make_bench, tmp_path, killed_daemon):
-    killed_daemon(f"{WAIT}exit 41\n", f"{WAIT}kill -TERM $$\n")
+    killed_daemon(f"{WAIT}exit 41\n", f"{WAIT}kill -TERM $$\n", "exec sleep 60\n")
     bench = make_bench()
-    found = bench.executor.scan({1: 1, 2: 1})
-    assert [type(s) for s in found] == [ObservedRunning, ObservedRunning]
-    (bench.work / "go").touch()
+    found = bench.executor.scan({1: 1, 2: 1, 3: 1})
+    assert [type(s) for s in found] == [ObservedRunning] * 3
+    bench.do(Kill(3, 1, "deleted", 5000))
+    bench.go()
     ends = {}
-    while len(ends) < 2:
+    while len(ends) < 3:
         observation = bench.told.get(timeout=120)
         assert isinstance(observation, ObservedEnded)
-        ends[observation.seq] = (observation.ending.status, observation.ending.signal)
-    assert ends == {1: (41, None), 2: (None, signal.SIGTERM)}
-
-
-def test_an_adopted_request_can_be_deleted(make_bench, killed_daemon):
-    killed_daemon("exec sleep 60\n")
-    bench = make_bench()
-    bench.executor.scan({1: 1})
-    bench.do(Kill(1, 1, "deleted", 5000))
-    assert bench.told.get(timeout=120).ending.reason == "deleted"
+        ending = observation.ending
+        ends[observation.seq] = (ending.reason, ending.status, ending.signal)
+    term = signal.SIGTERM
+    assert ends == {1: ("exit", 41, None), 2: ("signal", None, term), 3: ("deleted", None, term)}
 
 
 def test_an_end_while_no_daemon_was_there_is_found(make_bench, tmp_path, killed_daemon):
     killed_daemon(f"{WAIT}echo late; exit 5\n")
     folder = tmp_path / "spool" / "1.1"
-    shepherd = os.pidfd_open(shepherd_of(folder))
+    shepherd = proc.Identity.parse(records.holder(str(folder))).pid
     (tmp_path / "work" / "go").touch()
-    poll = select.poll()
-    poll.register(shepherd, select.POLLIN)
-    assert poll.poll(20_000)
-    os.close(shepherd)
+    proc.await_ends([shepherd], 20)
     bench = make_bench()
     (ended,) = bench.executor.scan({1: 1})
     assert isinstance(ended, ObservedEnded)
@@ -117,31 +100,6 @@ def test_what_was_never_begun_is_void_and_never_begins(bench):
     assert not (bench.work / "ran").exists()
 
 
-@pytest.mark.parametrize("others", [(), (("per_process/corefile_limit", 0),)], ids=["spawned", "caged"])
-def test_a_shepherd_killed_before_its_record_is_a_loss_and_its_job_ends(bench, others):
-    script = "echo $$ > pid\nsetsid sh -c 'echo $$ > escaped; exec sleep 60' &\nsleep 60\n"
-    request = bench.running(script, ask=Ask(others=others))
-    pids = [int(bench.text("pid")), int(bench.text("escaped"))]
-    os.kill(shepherd_of(bench.folder(request)), signal.SIGKILL)
-    bench.expect(ObservedLost, request)
-    assert all(_gone(pid) for pid in pids), "it may be run again from now on: nothing of it is left"
-
-
-def _gone(pid: int) -> bool:
-    seen = proc.stat(pid)
-    return seen is None or seen.state == "Z"
-
-
-def test_a_loss_while_no_daemon_was_there_is_found(make_bench, tmp_path, killed_daemon):
-    killed_daemon("exec sleep 60\n")
-    shepherd = shepherd_of(tmp_path / "spool" / "1.1")
-    os.kill(shepherd, signal.SIGKILL)
-    proc.await_ends([shepherd], 60)
-    bench = make_bench()
-    (lost,) = bench.executor.scan({1: 1})
-    assert isinstance(lost, ObservedLost)
-
-
 def test_a_pid_that_was_given_to_another_is_not_taken_for_the_shepherd(bench):
     folder = bench.home / "spool" / "1.1"
     folder.mkdir()
@@ -155,13 +113,12 @@ def test_sweeping_a_lost_attempt_leaves_the_next_one_alone(bench, tmp_path):
     request = bench.running(f"{WAIT}exit 5\n")
     hidden = shutil.ignore_patterns("control")  # a socket
     kept = shutil.copytree(bench.folder(request), tmp_path / "kept" / "1.1", ignore=hidden)
-    os.kill(shepherd_of(bench.folder(request)), signal.SIGKILL)
-    bench.expect(ObservedLost, request)
+    bench.lose(request)
     again = structs.replace(request, attempt=2)
     bench.do(Start(request.seq, 2, (0,)), again)
     bench.expect(ObservedRunning, again)
     remains.end_remains(str(kept), str(bench.home), bench.executor._watch.identifier)
-    (bench.work / "go").touch()
+    bench.go()
     assert bench.ending(again).status == 5
 
 
@@ -176,14 +133,6 @@ def test_a_session_that_has_the_number_of_a_lost_one_is_left_alone(bench):
         assert isinstance(bench.executor.scan({1: 1})[0], ObservedLost)
         assert other.poll() is None
         other.kill()
-
-
-def test_a_claim_of_another_boot_is_a_loss(bench):
-    folder = bench.home / "spool" / "1.1"
-    folder.mkdir()
-    mine = bench.executor._watch.identifier.of(os.getpid())
-    records.claim(str(folder), proc.Identity("another-boot", mine.pid, mine.start, mine.inode).text())
-    assert isinstance(bench.executor.scan({1: 1})[0], ObservedLost)
 
 
 def test_a_delivery_that_was_cut_off_is_finished(bench):
@@ -204,17 +153,17 @@ def test_a_delivery_that_was_cut_off_is_finished(bench):
 
 def test_a_starter_that_is_killed_is_replaced_and_nothing_is_lost(bench):
     request = bench.running(f"{WAIT}exit 8\n")
-    bench.executor._watch._link._process.kill()
+    os.kill(bench.starter, signal.SIGKILL)
     others = [bench.start("exit 4\n") for _ in range(3)]
     assert [bench.ending(other).status for other in others] == [4, 4, 4]
-    (bench.work / "go").touch()
+    bench.go()
     assert bench.ending(request).status == 8
 
 
 def test_orders_in_the_socket_of_a_dead_starter_are_given_again(bench):
-    bench.executor._watch._link._process.send_signal(signal.SIGSTOP)
+    os.kill(bench.starter, signal.SIGSTOP)
     requests = [bench.start(f"echo {n} >> log\n") for n in range(3)]
-    bench.executor._watch._link._process.kill()
+    os.kill(bench.starter, signal.SIGKILL)
     for request in requests:
         assert bench.ending(request).status == 0
     assert sorted(bench.text("log").split()) == ["0", "1", "2"]
@@ -268,7 +217,7 @@ def test_half_a_record_is_no_record(tmp_path):
 def test_nothing_polls_while_idle(bench):
     """Neither the watcher nor the starter wakes up when nothing happens: they sleep without a timeout."""
     bench.run("exit 0\n")
-    starter = bench.executor._watch._link._process.pid
+    starter = bench.starter
     for pid, task in [(starter, starter), *((os.getpid(), t.native_id) for t in _watchers())]:
         syscall = Path(f"/proc/{pid}/task/{task}/syscall")
         number, *arguments = bench.until(lambda s=syscall: _sleeping(s), "asleep")

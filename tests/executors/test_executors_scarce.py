@@ -3,20 +3,18 @@
 import contextlib
 import os
 import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from executors.conftest import BOTH
 from msgspec.structs import replace
 
 from nqspy.executors import proc, records, scan
 from nqspy.model.actions import Start
 from nqspy.model.observations import ObservedNotStarted, ObservedVoid
-from nqspy.model.requests import Ask
-
-CAGED = Ask(others=(("per_process/corefile_limit", 0),))
-BOTH = pytest.mark.parametrize("ask", [Ask(), CAGED], ids=["spawned", "caged"])
 
 
 @contextlib.contextmanager
@@ -100,7 +98,7 @@ def test_an_order_that_could_not_be_given_is_not_given_later(bench):
     request = bench.request(script, env=b"X=" + b"y" * 100_000)
     with no_descriptors(), pytest.raises(OSError, match="Too many open files"):
         bench.do(Start(request.seq, 1, (0,)), request)
-    bench.executor._watch._link._process.kill()
+    os.kill(bench.starter, signal.SIGKILL)
     assert bench.run("exit 4\n").status == 4
     assert bench.text("ran") == "run\n"
     bench.do(Start(request.seq, 1, (0,)), request)
@@ -110,7 +108,7 @@ def test_an_order_that_could_not_be_given_is_not_given_later(bench):
 def test_an_order_that_cannot_be_written_down_harms_no_other(bench):
     with pytest.raises(UnicodeEncodeError):
         bench.start("exit 0\n", name="\udcff")
-    bench.executor._watch._link._process.kill()
+    os.kill(bench.starter, signal.SIGKILL)
     assert bench.run("exit 4\n").status == 4
 
 
@@ -132,7 +130,7 @@ def crowded(bench):
     folder = tree / f"nqspy-test-{os.getpid()}"
     try:
         folder.mkdir()
-        (folder / "cgroup.procs").write_text(str(bench.executor._watch._link._process.pid))
+        (folder / "cgroup.procs").write_text(str(bench.starter))
     except OSError:
         pytest.skip("needs a pids cgroup of version 1 that may be written: root, as a rule")
     (folder / "pids.max").write_text("2")

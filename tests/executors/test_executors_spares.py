@@ -7,15 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from executors.conftest import BOTH, CAGED
 from msgspec.structs import replace
 
 from nqspy.executors import proc
 from nqspy.model.actions import Start
 from nqspy.model.observations import ObservedLost
-from nqspy.model.requests import Ask
 
 SHEPHERD = "echo $PPID > shepherd-$NAME; "
-CAGED = Ask(others=(("per_process/corefile_limit", 0),))
 
 
 class Herd:
@@ -41,16 +40,13 @@ def herd(make_bench):
     return Herd(make_bench(spare=600.0))
 
 
-@pytest.fixture(params=[Ask(), CAGED], ids=["spawned", "forked"])
-def ask(request):
-    return request.param
-
-
+@BOTH
 def test_one_shepherd_serves_one_request_after_the_other(herd, ask):
     assert [herd.run(name, f"exit {name}", ask=ask).status for name in "123"] == [1, 2, 3]
     assert herd.shepherd(1) == herd.shepherd(2) == herd.shepherd(3)
 
 
+@BOTH
 def test_no_use_of_the_one_before_is_charged(herd, ask):
     first = herd.run("a", "head -c 90000000 /dev/zero | tail -c 80000000 | cksum > sum", ask=ask)
     second = herd.run("b", ask=ask)
@@ -59,6 +55,7 @@ def test_no_use_of_the_one_before_is_charged(herd, ask):
     assert first.used.memory > 70_000_000 > second.used.memory
 
 
+@BOTH
 def test_each_has_its_own_folder_mask_output_and_environment(herd, tmp_path, ask):
     other = tmp_path / "other"
     other.mkdir()
@@ -70,6 +67,7 @@ def test_each_has_its_own_folder_mask_output_and_environment(herd, tmp_path, ask
     assert "SECRET=1" in herd.bench.text("job.o1")
 
 
+@BOTH
 def test_it_keeps_nothing_open(herd, ask):
     for number in range(12):
         herd.run(number, "ls /proc/$PPID/fd | wc -l >> open", ask=ask)
@@ -135,6 +133,7 @@ def test_one_that_is_killed_while_spare_is_missed_by_nobody(herd):
     assert not [seen for seen in herd.bench.seen if isinstance(seen, ObservedLost)]
 
 
+@BOTH
 def test_one_that_is_killed_at_the_second_loses_the_second(herd, ask):
     herd.run("a", ask=ask)
     second = herd.start("b", "exec sleep 60", ask=ask)
@@ -145,6 +144,7 @@ def test_one_that_is_killed_at_the_second_loses_the_second(herd, ask):
     assert not [seen for seen in herd.bench.seen if isinstance(seen, ObservedLost)]
 
 
+@BOTH
 def test_one_that_had_to_kill_serves_no_other(herd, ask):
     ending = herd.run("a", "sleep 60", ask=replace(ask, wall=200))
     assert ending.reason == "wall_limit"
@@ -155,7 +155,7 @@ def test_one_that_had_to_kill_serves_no_other(herd, ask):
 def test_when_the_starter_is_killed_its_spare_ones_leave_and_others_come(herd):
     herd.run("a")
     pid = herd.shepherd("a")
-    herd.bench.executor._watch._link._process.kill()
+    os.kill(herd.bench.starter, signal.SIGKILL)
     assert herd.run("b").status == 0
     herd.bench.until(lambda: proc.stat(pid) is None, "the spare shepherd has left")
     assert herd.shepherd("b") != pid
@@ -187,6 +187,7 @@ cat /proc/$$/timerslack_ns /proc/$$/coredump_filter
         "echo 0 > /proc/$PPID/coredump_filter",
     ],
 )
+@BOTH
 def test_what_a_job_does_to_its_shepherd_is_not_done_to_the_next(herd, change, ask):
     herd.run("a", LOOK, ask=ask)
     if herd.run("b", f"({change}) && exit 0", ask=ask).status:
@@ -196,6 +197,7 @@ def test_what_a_job_does_to_its_shepherd_is_not_done_to_the_next(herd, change, a
     assert herd.shepherd("c") != herd.shepherd("b")
 
 
+@BOTH
 def test_a_cgroup_that_a_job_puts_its_shepherd_into_is_not_the_nexts(herd, ask, other_cgroup):
     herd.run("a", "cat /proc/self/cgroup", ask=ask)
     assert herd.run("b", f"echo $PPID > {other_cgroup}/cgroup.procs", ask=ask).status == 0
@@ -249,7 +251,7 @@ def _cgroup2(herd):
 
 _WITH_A_CHILD = """
 import os, socket, sys
-from nqspy.executors import traits
+from nqspy.executors import spares
 from nqspy.executors.spares import Offer
 here, offers = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 reader, writer = os.pipe()
@@ -261,7 +263,7 @@ if pid == 0:
 if sys.argv[1] == "ended":
     os.close(writer)
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-Offer(offers, False, traits.of_this_process()).make()
+Offer(offers, False, spares.of_this_process()).make()
 here.setblocking(False)
 try:
     sys.exit(bool(here.recv(64)))

@@ -5,15 +5,15 @@ import signal
 import sys
 
 import pytest
+from executors.conftest import BOTH, gone, state
 from msgspec.structs import replace
 
-from nqspy.executors import attempt, proc, scan
+from nqspy.executors import scan, watch
 from nqspy.model.actions import Adjust, Kill, Signal
 from nqspy.model.observations import ObservedExiting, ObservedLost, ObservedRunning, ObservedUse
 from nqspy.model.requests import Ask, Output
 
 STOP = "kill -STOP $PPID\n"
-CAGED = Ask(others=(("per_process/corefile_limit", 0),))
 TRACE = """
 import ctypes, os, time
 who = int(os.environ["WHO"])
@@ -26,25 +26,14 @@ time.sleep(600)
 """
 
 
-def shepherd(bench, request):
-    holder = (bench.folder(request) / "claim").read_text().split()
-    return int(holder[1])
+@pytest.fixture(autouse=True)
+def soon(monkeypatch):
+    """Shepherds are looked at often."""
+    monkeypatch.setattr(watch, "_PACE", 0.3)
+    monkeypatch.setattr(watch, "_SOON", 0.05)
 
 
-def state(pid):
-    seen = proc.stat(pid)
-    return seen.state if seen is not None else ""
-
-
-def gone(pid):
-    return state(pid) in ("", "Z", "X")
-
-
-@pytest.fixture(params=[Ask(), CAGED], ids=["spawned", "forked"])
-def ask(request):
-    return request.param
-
-
+@BOTH
 def test_its_end_is_seen(bench, ask):
     assert bench.run(f"{STOP}exit 3", ask=ask).status == 3
 
@@ -55,18 +44,17 @@ def test_its_wall_limit_holds(bench):
 
 
 def test_it_is_killed_when_that_is_asked_for_and_at_once(bench, monkeypatch):
-    monkeypatch.setattr(attempt, "_PACE", 600.0)
+    monkeypatch.setattr(watch, "_PACE", 600.0)
     bench.ending(bench.start("true"))  # the first look has been
     request = bench.running("until test -e go; do sleep 0.01; done; kill -STOP $PPID; exec sleep 600")
     bench.until((bench.folder(request) / "control").exists, "its shepherd listens")
-    (bench.work / "go").touch()
-    bench.until(lambda: state(shepherd(bench, request)) == "T", "it stands still")
+    bench.go()
+    bench.until(lambda: state(bench.shepherd(request)) == "T", "it stands still")
     bench.do(Kill(request.seq, 1, "deleted", 0, signal.SIGKILL))
     assert bench.ending(request).reason == "deleted"
 
 
 def test_who_stops_it_again_and_again_is_lost_and_nothing_of_him_is_left(bench, monkeypatch):
-    monkeypatch.setattr(attempt, "_SOON", 0.01)
     monkeypatch.setattr(scan, "BRIEF", 3600.0)  # on a busy machine it takes minutes
     request = bench.start("echo $$ > pid; while kill -STOP $PPID; do :; done; exec sleep 600")
     lost = bench.expect(ObservedLost, request)
@@ -76,8 +64,7 @@ def test_who_stops_it_again_and_again_is_lost_and_nothing_of_him_is_left(bench, 
     assert bench.run("true").status == 0
 
 
-def test_one_that_is_traced_and_held_is_lost(bench, monkeypatch):
-    monkeypatch.setattr(attempt, "_SOON", 0.01)
+def test_one_that_is_traced_and_held_is_lost(bench):
     (bench.work / "trace.py").write_text(TRACE)
     request = bench.start(f"WHO=$PPID {sys.executable} -S trace.py; exec sleep 600")
     bench.until(lambda: (bench.work / "traced").exists() or (bench.work / "refused").exists(), "a tracer")
@@ -93,9 +80,9 @@ def test_one_that_was_stopped_while_no_daemon_was_there_goes_on_under_the_next(m
     first = make_bench()
     after = "exit 4" if ends else "exec sleep 600"
     request = first.running(f"until test -e go; do sleep 0.01; done; {STOP}{after}", ask=Ask(wall=60_000))
-    pid = shepherd(first, request)
+    pid = first.shepherd(request)
     first.leave()
-    (first.work / "go").touch()
+    first.go()
     first.until(lambda: state(pid) == "T", "it stands still")
     second = make_bench()
     [seen] = second.executor.scan({request.seq: 1})
@@ -108,7 +95,7 @@ def test_one_that_was_stopped_while_no_daemon_was_there_goes_on_under_the_next(m
 
 
 def test_a_job_that_a_person_stops_stays_stopped(bench, monkeypatch):
-    monkeypatch.setattr(attempt, "_PACE", 0.05)
+    monkeypatch.setattr(watch, "_PACE", 0.05)
     request = bench.running("echo $$ > pid; exec sleep 600")
     pid = int(bench.text("pid"))
     bench.do(Signal(request.seq, 1, signal.SIGSTOP))
@@ -120,10 +107,10 @@ def test_a_job_that_a_person_stops_stays_stopped(bench, monkeypatch):
 
 
 def test_what_is_said_before_its_end_is_seen_still_holds(bench):
-    request = bench.running("echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done; echo out")
-    pid, keeper = int(bench.text("pid")), shepherd(bench, request)
+    request = bench.running("echo $$ > pid; until test -e go; do sleep 0.02; done; echo out")
+    pid, keeper = int(bench.text("pid")), bench.shepherd(request)
     os.kill(keeper, signal.SIGSTOP)
-    (bench.work / "go").touch()
+    bench.go()
     bench.until(lambda: state(pid) == "Z", "the job has ended")
     request.spec = replace(request.spec, output=Output(stdout=f"{bench.work}/later"))
     bench.do(Adjust(request.seq, 1), request)  # has the shepherd go on, too
@@ -132,7 +119,7 @@ def test_what_is_said_before_its_end_is_seen_still_holds(bench):
 
 
 def test_a_starter_that_is_stopped_goes_on(bench):
-    starter = bench.executor._watch._link._process.pid
+    starter = bench.starter
     request = bench.running(f"kill -STOP {starter}; exec sleep 600")
     bench.until(lambda: state(starter) != "T", "it goes on")
     bench.do(Kill(request.seq, 1, "deleted", 0, signal.SIGKILL))

@@ -6,13 +6,12 @@ import subprocess
 import sys
 
 import pytest
+from executors.conftest import BOTH
 from msgspec.structs import replace
 
 from nqspy.executors import proc
 from nqspy.model.actions import Kill
-from nqspy.model.requests import Ask
 
-CAGED = Ask(others=(("per_process/corefile_limit", 0),))
 TRACE = """
 import ctypes, sys, time
 seize = ctypes.CDLL(None, use_errno=True).ptrace(0x4206, int(sys.argv[1]), None, None)
@@ -39,21 +38,18 @@ def trace():
         each.communicate()
 
 
-@pytest.fixture(params=[Ask(), CAGED], ids=["spawned", "forked"])
-def ask(request):
-    return request.param
-
-
 def leader(bench):
     return int(bench.text("leader"))
 
 
+@BOTH
 def test_a_limit_ends_it(bench, trace, ask):
-    request = bench.running("echo $$ > leader; exec sleep 600", ask=replace(ask, wall=3_000))
+    request = bench.running("echo $$ > leader; exec sleep 600", ask=replace(ask, wall=1_000))
     trace(leader(bench))
     assert bench.ending(request).reason == "wall_limit"
 
 
+@BOTH
 def test_it_can_be_deleted(bench, trace, ask):
     request = bench.running("echo $$ > leader; exec sleep 600", ask=ask)
     trace(leader(bench))
@@ -64,21 +60,23 @@ def test_it_can_be_deleted(bench, trace, ask):
     )
 
 
+@BOTH
 def test_it_ends_by_itself_with_its_own_status(bench, trace, ask):
     # Not a shell: the end of a child is a signal, at which a traced process stops.
     wait = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.02)\nos._exit(7)"
     request = bench.running(f'echo $$ > leader; exec python3 -S -c "{wait}"', ask=ask)
     trace(leader(bench))
-    (bench.work / "go").touch()
+    bench.go()
     ending = bench.ending(request)
     assert (ending.reason, ending.status) == ("exit", 7)
 
 
+@BOTH
 def test_a_child_that_is_traced_keeps_it_no_longer_either(bench, trace, ask):
     script = "(setsid sleep 600 & echo $! > leader); until test -e go; do sleep 0.05; done; exit 3"
     request = bench.running(script, ask=ask)
     trace(pid := leader(bench))
-    (bench.work / "go").touch()
+    bench.go()
     ending = bench.ending(request)
     assert (ending.reason, ending.status) == ("exit", 3)
     assert (seen := proc.stat(pid)) is not None
@@ -89,7 +87,7 @@ def test_threads_that_outlive_their_first_are_no_dead_process(bench):
     code = (
         "import ctypes, threading, time\n"
         "def later():\n"
-        "    time.sleep(2.5)\n"
+        "    time.sleep(1.2)\n"
         "    open('end', 'w').write('x')\n"
         "threading.Thread(target=later).start()\n"
         "ctypes.CDLL(None).pthread_exit(None)\n"
