@@ -27,7 +27,7 @@ DAEMON = {
     "nqspy.store.journal:SqliteJournal.commit": "store",
     "nqspy.executors.local:LocalExecutor.do": "orders to the starter",
     "nqspy.executors.watch:Watch._handle": "reports of shepherds",
-    "nqspy.daemon.exit_notices:ExitNotices.tell": "telling",
+    "nqspy.daemon.notices:ExitNotices.tell": "telling",
 }
 STARTER = {
     "nqspy.executors.outset:read": "order read",
@@ -41,7 +41,7 @@ STARTER = {
 SHEPHERD = {
     "nqspy.executors.outset:claimed": "files: claim",
     "os:fsync": "syncs",
-    "nqspy.executors.shepherd:Shepherd._open_streams": "files: output",
+    "nqspy.executors.shepherd:Shepherd._open_stream": "files: output",
     "nqspy.executors.person:find": "preparation",
     "nqspy.executors.child:_command": "preparation",
     "os:posix_spawn": "spawn",
@@ -120,10 +120,9 @@ def daemon(out: str, arguments: list[str]) -> None:
 def starter(out: str, path: str, arguments: list[str]) -> None:
     """Runs a starter with clocks; its shepherds have their own."""
     sys.path.insert(0, path.rsplit("/", 3)[0])
-    from nqspy.executors import rounds
     from nqspy.executors import starter as ours
 
-    mine, theirs, leave, serve = Clocks(), Clocks(), os._exit, rounds.serve
+    mine, theirs, leave, serve = Clocks(), Clocks(), os._exit, ours.serve
 
     def served(*given: Any) -> None:
         theirs.taken.clear()
@@ -135,7 +134,7 @@ def starter(out: str, path: str, arguments: list[str]) -> None:
         leave(status)
 
     mine.install(STARTER)
-    rounds.serve = served
+    ours.serve = served
     ours.os._exit = left  # type: ignore
     ours.main(arguments)
     os._exit = leave  # type: ignore

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from nqspy.daemon.log import LOG
+from nqspy.executors.proc import readable
 from nqspy.model.events import Recorded, Submitted
 from nqspy.model.ids import Seq
 from nqspy.model.requests import Spec
@@ -23,7 +24,8 @@ from nqspy.model.site import Site
 ENDED = signal.SIGURG
 """Told to who waits; where nobody listens to it, it does nothing."""
 MOST = 16_384
-"""Applications whose callers are watched at most: each takes a descriptor."""
+"""Applications whose callers are watched at most: each takes a descriptor. At most a quarter of those that
+this process may have open."""
 _BEGAN = 19
 """Place of the time a process began among the fields of /proc/PID/stat behind its name (proc(5))."""
 
@@ -33,7 +35,8 @@ class CallerWatch:
 
     def __init__(self, gone: Callable[[Seq], None]) -> None:
         self._gone = gone
-        self._most = _most_descriptors()
+        soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._most = MOST if soft == resource.RLIM_INFINITY else min(MOST, soft // 4)
         self._fds: dict[Seq, int] = {}
         self._seqs: dict[int, Seq] = {}
         self._poll: select.epoll | None = None
@@ -52,13 +55,17 @@ class CallerWatch:
                 self._gone(each.event.seq)
             seq = getattr(each.event, "seq", None)
             if seq in self._fds and site.to_be(seq) is None:
-                self._forget(seq)
+                fd = self._fds.pop(seq)
+                with contextlib.suppress(OSError):  # it has ended as well
+                    signal.pidfd_send_signal(fd, ENDED)
+                self._seqs.pop(fd, None)
+                os.close(fd)
 
     def waits(self, seq: Seq) -> bool:
         """True if a command still waits for that request: a descriptor that told of an end may be another's
         by the time it is heard."""
         fd = self._fds.get(seq)
-        return fd is not None and not _told(fd)
+        return fd is not None and not readable(fd)
 
     def close(self) -> None:
         """Ends the thread."""
@@ -82,24 +89,14 @@ class CallerWatch:
         if fd is None:
             return False
         self._fds[seq], self._seqs[fd] = fd, seq
-        self._begun().register(fd, select.EPOLLIN | select.EPOLLONESHOT)
-        return True
-
-    def _begun(self) -> select.epoll:
         if self._poll is None:
             self._poll = select.epoll()
             self._stop, self._stopper = os.pipe()
             self._poll.register(self._stop, select.EPOLLIN)
             self._thread = threading.Thread(target=self._run, args=(self._poll,), name="callers", daemon=True)
             self._thread.start()
-        return self._poll
-
-    def _forget(self, seq: Seq) -> None:
-        fd = self._fds.pop(seq)
-        with contextlib.suppress(OSError):  # it has ended as well
-            signal.pidfd_send_signal(fd, ENDED)
-        self._seqs.pop(fd, None)
-        os.close(fd)
+        self._poll.register(fd, select.EPOLLIN | select.EPOLLONESHOT)
+        return True
 
     def _run(self, poll: select.epoll) -> None:
         while True:
@@ -110,12 +107,6 @@ class CallerWatch:
                     self._gone(seq)
 
 
-def _most_descriptors() -> int:
-    """A quarter of the descriptors that this process may have open."""
-    soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return MOST if soft == resource.RLIM_INFINITY else min(MOST, soft // 4)
-
-
 def _opened(pid: int, began: int, uid: int) -> int | None:
     """The pidfd of that process of that user, None where it has gone, or has ended and nobody has waited for
     it yet. Raises OSError where it cannot be watched."""
@@ -123,23 +114,10 @@ def _opened(pid: int, began: int, uid: int) -> int | None:
         fd = os.pidfd_open(max(pid, 0))
     except (ProcessLookupError, OverflowError):
         return None
-    if _is(pid, began, uid) and not _told(fd):  # once it is held: its number is not another's meanwhile
-        return fd
-    os.close(fd)
-    return None
-
-
-def _told(fd: int) -> bool:
-    """Whether the process of a pidfd has ended."""
-    poll = select.poll()
-    poll.register(fd, select.POLLIN)
-    return bool(poll.poll(0))
-
-
-def _is(pid: int, began: int, uid: int) -> bool:
-    try:
+    with contextlib.suppress(OSError):  # once it is held: its number is not another's meanwhile
         place = Path(f"/proc/{pid}")
         words = (place / "stat").read_text(encoding="latin-1").rpartition(")")[2].split()
-        return int(words[_BEGAN]) == began and place.stat().st_uid == uid
-    except OSError:
-        return False
+        if int(words[_BEGAN]) == began and place.stat().st_uid == uid and not readable(fd):
+            return fd
+    os.close(fd)
+    return None

@@ -9,10 +9,9 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from nqspy.daemon.blank import blank
 from nqspy.daemon.home import Home, init, init_if_new, running_pid
-from nqspy.daemon.options import StartOptions
 from nqspy.daemon.process import become, begin
+from nqspy.daemon.starting import Blank, StartOptions, check
 from nqspy.daemon.systemd import unit
 from nqspy.model.errors import NqspyError
 from nqspy.rpc.client import Client
@@ -59,13 +58,6 @@ def _site(name: str | None) -> Any:
     return name
 
 
-def _check(where: Home, options: StartOptions) -> None:
-    if options.given:
-        from nqspy.daemon.checks import check
-
-        check(where, options)
-
-
 @app.command("init")
 def init_command(home: HomeOption = None, site: SiteOption = None) -> None:
     """Fill a new home."""
@@ -106,8 +98,8 @@ def start(
     where, chosen = _home(home), _site(site)
     there = StartOptions(_absolute(queues), _absolute(exits), clock, background=True)
     try:
-        _check(where, StartOptions(queues, exits, clock))
-        with blank(where).else_taken_back():
+        check(where, StartOptions(queues, exits, clock))
+        with Blank.of(where).else_taken_back():
             init_if_new(where, chosen)
             text = begin(where, there)
     except NqspyError as error:
@@ -129,8 +121,8 @@ def run(
     where, chosen = _home(home), _site(site)
     options = StartOptions(queues, exits, clock)
     try:
-        _check(where, options)
-        with blank(where).else_taken_back():
+        check(where, options)
+        with Blank.of(where).else_taken_back():
             init_if_new(where, chosen)
             become(where, options, lambda text: None)
     except NqspyError as error:

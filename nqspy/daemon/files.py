@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from nqspy.daemon.host import Host
+from nqspy.daemon.inbox import Host
 from nqspy.daemon.log import LOG
 from nqspy.model.commands import ApplyFiles, Command, encode
 from nqspy.model.errors import NqspyError
@@ -33,7 +33,10 @@ def read(path: Path, owner: int) -> list[tuple[str, str, str]]:
     found = []
     for file in sorted(path.glob("*.qmgr")):
         try:
-            data = _bytes(file, owner)
+            with file.open("rb") as opened:
+                if (why := writable_by_others(os.fstat(opened.fileno()), owner)) is not None:
+                    raise NqspyError(f"{file.name} was not read: it {why}")
+                data = opened.read()
             found.append((file.name, sha256(data).hexdigest()[:32], converted(data)[0].decode()))
         except UnicodeDecodeError as error:
             line = data[: error.start].count(b"\n") + 1
@@ -43,20 +46,6 @@ def read(path: Path, owner: int) -> list[tuple[str, str, str]]:
         except OSError as error:
             raise NqspyError(f"{file.name} cannot be read: {error.strerror}") from None
     return found
-
-
-def _bytes(path: Path, owner: int) -> bytes:
-    with path.open("rb") as file:
-        why = writable_by_others(os.fstat(file.fileno()), owner)
-        if why is not None:
-            raise NqspyError(f"{path.name} was not read: it {why}")
-        return file.read()
-
-
-def read_through(path: Path, owner: int) -> None:
-    """Reads and parses each file, and does nothing with them. Raises NqspyError, ParseError."""
-    for name, _, text in read(path, owner):
-        parse(name, text)
 
 
 def parse(name: str, text: str) -> tuple[dict[str, Any], ...]:
@@ -82,7 +71,10 @@ class QueueFiles:
         try:
             self._apply()
         except NqspyError as error:
-            self._complain(str(error))
+            if not self._host.engine.site.settings.queues:
+                raise NqspyError(f"queues.d: {error}") from None
+            self.trouble = f"{_NOT_APPLIED}{error}"
+            self._host.note(Alarm("queues.d", self.trouble))
 
     def reload(self) -> str:
         """The same as somebody asks for it: while it is refused `trouble` says why. Gives a sentence; raises
@@ -103,7 +95,10 @@ class QueueFiles:
             self.trouble = ""
             return "no file has changed"
         try:
-            parsed = tuple(_parsed(*file, file[0] in changed) for file in files)
+            # Files that did not change keep their place and bring no commands.
+            parsed: tuple[Applied, ...] = tuple(
+                (name, digest, parse(name, text) if name in changed else ()) for name, digest, text in files
+            )
         except ParseError as error:
             raise NqspyError(f"{error}\n{error.caret()}") from None
         reply = self._host.ask(ApplyFiles(parsed), self._host.owner)
@@ -115,17 +110,6 @@ class QueueFiles:
         for line in without_effect(self._host.engine.site.settings.queues.values()):
             LOG.warning("queues.d: %s", line)
         return text
-
-    def _complain(self, text: str) -> None:
-        if not self._host.engine.site.settings.queues:
-            raise NqspyError(f"queues.d: {text}")
-        self.trouble = _NOT_APPLIED + text
-        self._host.note(Alarm("queues.d", self.trouble))
-
-
-def _parsed(name: str, digest: str, text: str, changed: bool) -> Applied:
-    """Files that did not change keep their place and bring no commands."""
-    return name, digest, parse(name, text) if changed else ()
 
 
 def _with_caret(path: Path, text: str) -> str:

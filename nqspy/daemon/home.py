@@ -15,19 +15,8 @@ from nqspy.system.shipped import shipped
 
 SiteName = Literal["day-night", "plain"]
 _NETWORK = (
-    "nfs",
-    "nfs4",
-    "cifs",
-    "smb3",
-    "smbfs",
-    "9p",
-    "fuse.sshfs",
-    "afs",
-    "ceph",
-    "lustre",
-    "gpfs",
-    "beegfs",
-)
+    "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "afs", "ceph", "lustre", "gpfs", "beegfs",
+)  # fmt: skip
 PLAIN = """\
 # One queue on all CPUs, no shifts.
 create batch_queue batch priority=10
@@ -156,20 +145,16 @@ def init(home: Home, site: SiteName | None = None) -> SiteName:
     site = site or ("day-night" if os.geteuid() == 0 else "plain")
     make(home)
     try:
-        _fill(home, site)
+        if site == "plain":
+            (home.path / "queues.d" / "10-batch.qmgr").write_text(PLAIN)
+            return site
+        for folder, pattern in (("queues.d", "*.qmgr"), ("exits", "*.py")):
+            for file in sorted((shipped() / folder).glob(pattern)):
+                shutil.copyfile(file, home.path / folder / file.name)
+                os.chmod(home.path / folder / file.name, 0o644)
     except OSError as error:
         raise unusable(home, error) from None
     return site
-
-
-def _fill(home: Home, site: SiteName) -> None:
-    if site == "plain":
-        (home.path / "queues.d" / "10-batch.qmgr").write_text(PLAIN)
-        return
-    for folder, pattern in (("queues.d", "*.qmgr"), ("exits", "*.py")):
-        for file in sorted((shipped() / folder).glob(pattern)):
-            shutil.copyfile(file, home.path / folder / file.name)
-            os.chmod(home.path / folder / file.name, 0o644)
 
 
 def take_back(home: Home, before: set[str]) -> None:
@@ -188,7 +173,9 @@ _FOLDERS = (("spool", 0o700), ("log", 0o700), ("exits", 0o755), ("queues.d", 0o7
 def make(home: Home) -> None:
     """Makes the folders that are missing, and checks that the home can be used. Raises HomeError."""
     try:
-        _refuse_network(home.path)
+        if (kind := file_system(home.path)) in _NETWORK:
+            where = f"home {home.path} lies on a network file system ({kind})"
+            raise HomeError(f"{where}; locks are not safe there: choose a local one")
         _make_folder(home.path, 0o755 if os.geteuid() == 0 else None)
         for name, mode in _FOLDERS:
             _make_folder(home.path / name, mode)
@@ -207,13 +194,6 @@ def _make_folder(path: Path, mode: int | None) -> None:
         path.mkdir(parents=True)
         if mode is not None:
             os.chmod(path, mode)
-
-
-def _refuse_network(path: Path) -> None:
-    kind = file_system(path)
-    if kind in _NETWORK:
-        where = f"home {path} lies on a network file system ({kind})"
-        raise HomeError(f"{where}; locks are not safe there: choose a local one")
 
 
 def file_system(path: Path) -> str:
@@ -244,7 +224,13 @@ def lock(home: Home) -> int:
         fd = os.open(home.pid_file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     except OSError as error:
         raise unusable(home, error) from None
-    if not _locked(fd):
+    for attempt in range(20):  # whatever asks for the pid (`running_pid`) has the lock for an instant
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except OSError:
+            time.sleep(0.01 * (attempt > 0))
+    else:
         pid = os.pread(fd, 64, 0).split()
         os.close(fd)
         who = f" (process {pid[0].decode()})" if pid else ""
@@ -257,18 +243,6 @@ def lock(home: Home) -> int:
         os.close(fd)
         raise
     return fd
-
-
-def _locked(fd: int) -> bool:
-    """Tries for a moment: whoever asks for the pid (`running_pid`) has the lock for an instant."""
-    for attempt in range(20):
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            time.sleep(0.01 * (attempt > 0))
-        else:
-            return True
-    return False
 
 
 def unlock(fd: int) -> None:

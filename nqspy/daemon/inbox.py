@@ -1,13 +1,20 @@
 """What others write and the engine thread reads: messages by user, and in one queue all else, which is
-observations, the bell, wishes to stop."""
+observations, the bell, wishes to stop. What the daemon's parts see of it, which put things there."""
 
+import contextlib
 import queue
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
+from nqspy.answers.serving import Serving
 from nqspy.answers.turns import Turns
+from nqspy.daemon.clock import Clock
+from nqspy.daemon.home import Home
+from nqspy.engine.inputs import Outcome
+from nqspy.model.events import Event
+from nqspy.model.people import Caller
 from nqspy.rpc.limits import person
 from nqspy.rpc.server import Asked
 
@@ -63,12 +70,10 @@ class Inbox:
         """Waits for the first item or message (``timeout`` s, None: as long as it takes) and returns all
         items that are there."""
         items: list[Any] = []
-        try:
+        with contextlib.suppress(queue.Empty):
             items.append(self._queue.get(timeout=0.0 if self._messages.count else timeout))
             while len(items) < self._limit:
                 items.append(self._queue.get_nowait())
-        except queue.Empty:
-            pass
         told = len(items)
         items = [each for each in items if not isinstance(each, _Message)]
         if len(items) < told:
@@ -83,3 +88,28 @@ class Inbox:
     def put_back(self, messages: Sequence[Asked]) -> None:
         """Messages that were taken in this order and not answered: they are the first again."""
         self._messages.put_back([(person(each.caller), each, each.size) for each in messages])
+
+
+class Host(Serving, Protocol):
+    """The daemon, to its parts: beside what answers may do they put things into the inbox and journal what
+    they find. Everything but ``inbox`` and ``clock`` belongs to the engine's thread."""
+
+    inbox: Inbox
+    owner: Caller
+    damage: list[str]
+    """What the start found missing, for as long as the daemon runs: events in the database, files that
+    declare settings."""
+
+    @property
+    def home(self) -> Home:
+        """Its files."""
+
+    @property
+    def clock(self) -> Clock:
+        """The site's clock."""
+
+    def note(self, event: Event) -> None:
+        """Has an event journaled that nobody has asked for."""
+
+    def pump(self, outcome: Outcome) -> None:
+        """Sends an outcome's replies and notices, and goes on feeding while a pass is due."""

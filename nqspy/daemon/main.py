@@ -20,7 +20,6 @@ from nqspy.daemon import devices, log, systemd
 from nqspy.daemon.bell import DaemonBell
 from nqspy.daemon.callers import CallerWatch
 from nqspy.daemon.clock import clock_of
-from nqspy.daemon.exit_notices import ExitNotices
 from nqspy.daemon.failpoints import Failpoints
 from nqspy.daemon.files import QueueFiles
 from nqspy.daemon.heap import Clearance
@@ -28,13 +27,13 @@ from nqspy.daemon.home import Home, HomeError
 from nqspy.daemon.inbox import EngineCall, Inbox, Ring, Stop
 from nqspy.daemon.log import LOG
 from nqspy.daemon.maintenance import Maintenance, Trouble
+from nqspy.daemon.memory import PressureWatch
 from nqspy.daemon.night_report_job import NightReportJob
-from nqspy.daemon.notices import Notices
-from nqspy.daemon.options import StartOptions
-from nqspy.daemon.pressure import PressureWatch
+from nqspy.daemon.notices import ExitNotices, Notices
 from nqspy.daemon.probes import Last, Probes
 from nqspy.daemon.reloads import Reloads
 from nqspy.daemon.run_times import RunTimes
+from nqspy.daemon.starting import StartOptions
 from nqspy.daemon.troubles import Troubles
 from nqspy.decider.backoff import Loss
 from nqspy.decider.client import DeciderClient
@@ -128,14 +127,11 @@ class Daemon:
         return rpc.RpcServer(
             str(self.home.socket),
             self.inbox.put_message,
-            allow_uid=self._serves,
+            allow_uid=lambda uid: os.geteuid() in (0, uid) or uid == 0,
             mode=0o666 if os.geteuid() == 0 else 0o600,
             backlog=self.inbox.backlog,
             tell=LOG.warning,
         )
-
-    def _serves(self, uid: int) -> bool:
-        return os.geteuid() in (0, uid) or uid == 0
 
     # ------------------------------------------------------------ coming up
 
@@ -193,18 +189,14 @@ class Daemon:
 
     def _later(self) -> restart.Later | None:
         """What a restore has left behind, and what the spool has that the database does not know."""
-        note = restoring.rewound(self.home.database)
-        told = restart.Later(note.text, note.next_seq, note.attempts) if note is not None else self._lost()
+        note, told = restoring.rewound(self.home.database), None
+        if note is not None:
+            told = restart.Later(note.text, note.next_seq, note.attempts)
+        elif self.journal.lost is not None:  # committed before a crash, and gone with the database's log
+            count, next_seq = self.journal.lost
+            self.damage.append(open_mark.told(count))
+            told = restart.Later(self.damage[-1], next_seq, subject="the database's log was damaged")
         return restart.later_than(self.engine.site, self.executor.latest(), told)
-
-    def _lost(self) -> restart.Later | None:
-        """What was committed before a crash and is gone with the database's log."""
-        lost = self.journal.lost
-        if lost is None:
-            return None
-        count, next_seq = lost
-        self.damage.append(open_mark.told(count))
-        return restart.Later(self.damage[-1], next_seq, subject="the database's log was damaged")
 
     def _look(self) -> Found:
         """What there is of the machine now; devices are looked for again where some are given out."""
@@ -217,7 +209,8 @@ class Daemon:
         """Serves until somebody asks to stop and what was asked for is done."""
         while not self._done():
             self.watchdog.beat()
-            self.turn(self.inbox.drain(_shorter(self._patience(), self.watchdog.patience())))
+            times = [each for each in (self._patience(), self.watchdog.patience()) if each is not None]
+            self.turn(self.inbox.drain(min(times, default=None)))
 
     def _patience(self) -> float | None:
         if self._pending is not None:
@@ -386,14 +379,9 @@ class Daemon:
         LOG.info("stopping (%s)", mode)
         self.stopping = mode
         self.engine.resting = True
-        if mode == "requeue":
-            self._requeue_all()
-
-    def _requeue_all(self) -> None:
-        """Ends all started requests; they are queued again."""
         site = self.engine.site
         again = [r for r in site.started.values() if r.spec.rerunnable and r.state is not State.EXITING]
-        if again:
+        if mode == "requeue" and again:
             self.ask(RerunRequests(tuple(site.id_of(request.seq) for request in again)), self.owner)
 
     def _done(self) -> bool:
@@ -422,10 +410,6 @@ class Daemon:
 def _is_of(part: str | tuple[str, ...], event: object) -> bool:
     """Whether settings below that path, or one of those, have changed."""
     return isinstance(event, SettingsChanged) and any(each.path.startswith(part) for each in event.changes)
-
-
-def _shorter(*times: float | None) -> float | None:
-    return min((each for each in times if each is not None), default=None)
 
 
 def _zone() -> str:

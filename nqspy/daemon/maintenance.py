@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -112,7 +113,9 @@ class Maintenance:
     def _back_up(self, wishes: Wishes, began: Instant, now: Instant) -> Instant:
         if wishes.every is None:
             return Instant(now + DAY)
-        due = self._backup_due(wishes.every, began, now)
+        # The first one an hour after the start. One from the future (the clock was set back) does not count.
+        past = [copy.at for copy in copies.listed(self._path) if copy.at <= now]
+        due = Instant(past[-1] + wishes.every if past else began + min(wishes.every, HOUR))
         if now < due:
             return due
         try:
@@ -130,20 +133,16 @@ class Maintenance:
             raise OSError(errno.ENOSPC, f"{size >> 20} MiB more would fill the disk")
         return copies.back_up(self._path, now, kept, go_on=self._go_on)
 
-    def _backup_due(self, every: int, began: Instant, now: Instant) -> Instant:
-        """``every`` after the last one; the first one an hour after the start. One from the future (the clock
-        was set back) does not count."""
-        past = [copy.at for copy in copies.listed(self._path) if copy.at <= now]
-        return Instant(past[-1] + every) if past else Instant(began + min(every, HOUR))
-
-    def _go_on(self) -> None:
-        if self._stop.is_set():
+    def _go_on(self, pause: float = 0.0) -> None:
+        if self._stop.wait(pause):
             raise Stopped
 
     # ------------------------------------------------------------ rotation
 
     def _rotate(self, wishes: Wishes, now: Instant) -> None:
-        rotation = Rotation(self._path, self._journal.turn, self._journal.forget_blobs, self._pause)
+        rotation = Rotation(
+            self._path, self._journal.turn, self._journal.forget_blobs, partial(self._go_on, PAUSE)
+        )
         before = None if wishes.history is None else Instant(now - wishes.history)
         try:
             if wishes.size is not None:
@@ -172,10 +171,6 @@ class Maintenance:
                 self._go_on()
                 shutil.rmtree(folder)
                 LOG.info("the report of %s is removed: it is older than the site keeps reports", night)
-
-    def _pause(self) -> None:
-        if self._stop.wait(PAUSE):
-            raise Stopped
 
     def close(self) -> None:
         """Ends what is under way, whole or not at all."""

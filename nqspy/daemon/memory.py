@@ -1,11 +1,27 @@
-"""What the kernel says of the machine's memory, and of people at terminals."""
+"""The machine's memory, and people at terminals, as the kernel shows them; watched while swap control is on
+and something may follow from it: a thread that reads the kernel's figures and puts observations into the
+inbox.
 
+It looks every 2 s while memory is or may become scarce, else every 5 s; it has no thread before it is needed
+and none of its wake-ups while it is not.
+"""
+
+import contextlib
 import os
+import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from msgspec import Struct
+
+from nqspy.core import swap
+from nqspy.daemon.log import LOG
+from nqspy.model.health import Level
+from nqspy.model.ids import Seq
+from nqspy.model.observations import ObservedPressure
+from nqspy.model.site import Site
 
 _TERMINALS = Path("/dev/pts")
 
@@ -74,7 +90,85 @@ def _touched() -> Iterable[float]:
         return
     for entry in entries:
         if entry.name.isdigit():
-            try:
+            with contextlib.suppress(OSError):  # closed meanwhile
                 yield entry.stat().st_atime
-            except OSError:
-                pass  # closed meanwhile
+
+
+OFTEN = 2.0
+"""Between two looks while it matters, real seconds."""
+SELDOM = 5.0
+"""Between two looks far from scarcity, real seconds."""
+
+Residents = Callable[[Mapping[Seq, int]], Mapping[Seq, int]]
+
+
+class _Task(Struct, frozen=True):
+    """What is to be watched: settings, attempts by request, the level known, whether requests gave way."""
+
+    control: swap.SwapControl
+    attempts: dict[Seq, int]
+    level: Level
+    away: bool
+
+
+class PressureWatch:
+    """``put`` takes observations, on the watch's thread; ``residents`` measures attempts."""
+
+    def __init__(self, put: Callable[[ObservedPressure], None], residents: Residents) -> None:
+        self._put = put
+        self._residents = residents
+        self._task: _Task | None = None
+        self._wake = threading.Event()
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+
+    def follow(self, site: Site) -> None:
+        """Takes note of the site, after each turn: begins to look, goes on or rests."""
+        task = _task_of(site)
+        before, self._task = self._task, task
+        if task is None:
+            return
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="memory", daemon=True)
+            self._thread.start()
+        if before is None or before.control != task.control:
+            self._wake.set()
+
+    def close(self) -> None:
+        """Ends the thread."""
+        self._stopping = True
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping:
+            task, pause = self._task, None
+            if task is not None:
+                try:
+                    pause = self._look(task)
+                except Exception:
+                    LOG.exception("the memory could not be looked at")
+                    pause = SELDOM
+            self._wake.wait(pause)
+            self._wake.clear()
+
+    def _look(self, task: _Task) -> float:
+        """One look; gives the real seconds until the next."""
+        now = look()
+        people = task.control.interactive and people_at_work(task.control.idle / 1000)
+        reading = swap.Reading(now.used, now.stalled, people)
+        level, text = swap.judge(task.control, reading, task.level)
+        if level != "calm" or task.level != "calm" or task.away:
+            resident = tuple(sorted(self._residents(task.attempts).items()))
+            self._put(ObservedPressure(level, round(now.used, 1), text, resident, now.total, people))
+            return OFTEN
+        return OFTEN if swap.near(task.control, reading) else SELDOM
+
+
+def _task_of(site: Site) -> _Task | None:
+    control, level = swap.CONTROL.one(site.settings), site.pressure.level
+    if not control.enabled or (not site.started and level == "calm"):
+        return None
+    attempts = {request.seq: request.attempts for request in site.started.values()}
+    return _Task(replace(control), attempts, level, any(True for _ in swap.suspended(site)))

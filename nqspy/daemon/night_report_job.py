@@ -17,11 +17,9 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from nqspy.answers import nights
-from nqspy.daemon.exit_notices import ExitNotices
-from nqspy.daemon.host import Host
-from nqspy.daemon.inbox import EngineCall
+from nqspy.daemon.inbox import EngineCall, Host
 from nqspy.daemon.log import LOG
-from nqspy.daemon.notices import Notices, managers
+from nqspy.daemon.notices import ExitNotices, Notices, managers
 from nqspy.mail.folder import NIGHT as NIGHT_MAIL
 from nqspy.mail.message import MailMessage
 from nqspy.model.actions import Notify

@@ -4,25 +4,38 @@ a change of state is put into the inbox.
 Without probes there is no thread and nothing wakes up.
 """
 
+import contextlib
 import heapq
+import http.client
+import os
+import pwd
+import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from nqspy.core import health
 from nqspy.daemon.log import LOG
-from nqspy.daemon.probe_run import Result, attempt
-from nqspy.model.health import Probe, ResourceState
+from nqspy.model.health import Probe, ResourceState, address_of, kind_of
 from nqspy.model.ids import Instant
 from nqspy.model.observations import ObservedResource
-from nqspy.system.run_with_timeout import Hand
+from nqspy.model.units import format_seconds
+from nqspy.system.run_with_timeout import Hand, NotRun, TimedCommand, connection, cut_at, left_until, run
 
 MOST = 8
 """Threads that try probes at most."""
+
+
+class Result(Struct, frozen=True):
+    """Outcome of a try: True if the resource is well, and a line about it."""
+
+    good: bool
+    text: str = ""
 
 
 class Last(Struct, frozen=True):
@@ -114,7 +127,12 @@ class Probes:
             watch, version = job
             started = time.monotonic()
             try:
-                self._tell(watch, version, _try(watch), started)
+                result = attempt(watch.probe, watch.hand)
+            except Exception:
+                LOG.exception("probe %s could not be tried", watch.probe.name)
+                result = Result(False, "internal error, see the daemon's log")
+            try:
+                self._tell(watch, version, result, started)
             except Exception:
                 LOG.exception("what probe %s found could not be told", watch.probe.name)
 
@@ -123,7 +141,8 @@ class Probes:
         others for being called."""
         with self._bell:
             while not self._closed:
-                self._drop_stale()
+                while self._heap and (self._heap[0][3].gone or self._heap[0][2] != self._heap[0][3].version):
+                    heapq.heappop(self._heap)
                 if not self._heap or self._led:
                     self._bell.wait()
                     continue
@@ -137,10 +156,6 @@ class Probes:
                 self._bell.wait(wait)
                 self._led = False
         return None
-
-    def _drop_stale(self) -> None:
-        while self._heap and (self._heap[0][3].gone or self._heap[0][2] != self._heap[0][3].version):
-            heapq.heappop(self._heap)
 
     def _tell(self, watch: _Watch, version: int, result: Result, started: float) -> None:
         with self._bell:
@@ -157,9 +172,85 @@ class Probes:
                 self._put(ObservedResource(watch.probe.name, changed, result.text))
 
 
-def _try(watch: _Watch) -> Result:
+# ---------------------------------------------------------------- one try
+
+
+SHOWN = 200
+"""Characters of output that become the text."""
+
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def attempt(probe: Probe, hand: Hand) -> Result:
+    """Tries once. Never raises for what is wrong with the resource: that is what it finds."""
+    kind, value = kind_of(probe)
+    end = time.monotonic() + probe.timeout / 1000
+    late = f"no answer within {format_seconds(probe.timeout)}"
     try:
-        return attempt(watch.probe, watch.hand)
-    except Exception:
-        LOG.exception("probe %s could not be tried", watch.probe.name)
-        return Result(False, "internal error, see the daemon's log")
+        if kind == "tcp":
+            host, port = address_of(value) or ("", 0)
+            connection(host, port, end).close()
+            return Result(True, "it takes a connection")
+        if kind == "http":
+            return _fetch(value, end)
+        if kind == "file":
+            head = [shutil.which("head") or "head", "-c", "1", "--", value]
+            return _run(head, probe, hand, end, telling=False)
+        return _run(["/bin/sh", "-c", value], probe, hand, end, telling=True)
+    except TimeoutError:
+        return Result(False, late)
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        return Result(
+            False, late if time.monotonic() >= end else printable(str(error)) or repr(error)[:SHOWN]
+        )
+
+
+def printable(text: str) -> str:
+    """The last line that says something, without what would upset a terminal, at most SHOWN characters."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return "".join(c if c.isprintable() else "?" for c in lines[-1])[:SHOWN] if lines else ""
+
+
+def _fetch(url: str, end: float) -> Result:
+    """The status that a URL answers with; redirections are not followed, proxies not used."""
+    parts = urlsplit(url)
+    secure = parts.scheme == "https"
+    host = parts.hostname or ""
+    port = parts.port or (443 if secure else 80)
+    made = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+    line = made(host, port, timeout=left_until(end))
+    # So that the timeout holds for all addresses of the host together.
+    line._create_connection = lambda *_: connection(host, port, end)  # type: ignore[attr-defined]
+    with contextlib.closing(line), cut_at(end, lambda: line.sock):
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        line.request("GET", target, headers={"User-Agent": "nqspy-probe", "Connection": "close"})
+        answer = line.getresponse()
+        left_until(end)  # cut off in the middle of its head it would look whole
+        return Result(answer.status < 400, printable(f"status {answer.status} {answer.reason}"))
+
+
+def environment(probe: Probe) -> Mapping[str, str]:
+    """The clean environment of a probe's command; where it is tried for a unit it is told which."""
+    try:
+        user = pwd.getpwuid(os.geteuid())
+        who, home = user.pw_name, user.pw_dir
+    except KeyError:
+        who, home = str(os.geteuid()), "/"
+    return {
+        "PATH": _PATH, "HOME": home, "LOGNAME": who, "USER": who, "SHELL": "/bin/sh", "LANG": "C.UTF-8",
+        "NQSPY_PROBE": probe.name,
+    } | ({"NQSPY_UNIT": probe.unit} if probe.unit else {})  # fmt: skip
+
+
+def _run(words: Sequence[str], probe: Probe, hand: Hand, end: float, telling: bool) -> Result:
+    """Runs a command and kills what it leaves behind. ``telling``: its output is for people."""
+    command = TimedCommand(words, environment=environment(probe), folder="/")
+    try:
+        status, output = run(command, hand, end)
+    except NotRun as error:
+        return Result(False, str(error))
+    said = printable(output.decode(errors="replace"))
+    if status == 0:
+        return Result(True, said if telling else "it can be read")
+    how = f"killed by signal {-status}" if status < 0 else f"ended with status {status}"
+    return Result(False, said or how)

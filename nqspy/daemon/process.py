@@ -13,9 +13,8 @@ from typing import NoReturn
 
 import msgspec
 
-from nqspy.daemon.blank import NotTold
 from nqspy.daemon.home import Home, HomeError, announce
-from nqspy.daemon.options import StartOptions
+from nqspy.daemon.starting import NotTold, StartOptions
 from nqspy.model.errors import NqspyError
 
 

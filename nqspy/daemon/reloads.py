@@ -5,8 +5,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from nqspy.daemon.host import Host
-from nqspy.daemon.inbox import EngineCall
+from nqspy.daemon.inbox import EngineCall, Host
 from nqspy.daemon.log import LOG
 from nqspy.decider import loading
 from nqspy.decider.loading import Loading
@@ -85,13 +84,14 @@ class Reloads:
 
     def for_shift(self) -> None:
         """A shift reloads the exits: that is done as soon as they are loaded."""
-        self.before(self._as_owner)
 
-    def _as_owner(self) -> bool:
-        reply = self._host.ask(ReloadExits(), self._host.owner)
-        if reply.refusal is not None:
-            self._host.note(Alarm("exits", str(reply.refusal)))
-        return False
+        def as_owner() -> bool:
+            reply = self._host.ask(ReloadExits(), self._host.owner)
+            if reply.refusal is not None:
+                self._host.note(Alarm("exits", str(reply.refusal)))
+            return False
+
+        self.before(as_owner)
 
     def _begin(self) -> None:
         Loading(self._host.decider, strict=True).when_over(

@@ -11,7 +11,7 @@ from nqspy.daemon.home import Home, HomeError, left_behind, lock, make, take_bac
 from nqspy.daemon.inbox import Stop
 from nqspy.daemon.log import LOG
 from nqspy.daemon.main import Daemon
-from nqspy.daemon.options import StartOptions
+from nqspy.daemon.starting import StartOptions
 from nqspy.model.errors import NqspyError
 from nqspy.store.reserve import Reserve
 from nqspy.system import urgency
@@ -64,7 +64,8 @@ def _live(home: Home, options: StartOptions, ready: Callable[[str], None], clean
     try:
         daemon.start(clean)
         heap.calm()
-        LOG.info("nqsd serves %s, process %d%s", home.path, os.getpid(), _clock_words(daemon))
+        clock = f", accelerated clock {daemon.clock.text}" if daemon.clock.accelerated else ""
+        LOG.info("nqsd serves %s, process %d%s", home.path, os.getpid(), clock)
         told = (daemon.reloads.trouble, daemon.queue_files.trouble, *daemon.exits.problems)
         ready("\n".join(filter(None, told)))
         systemd.notify("READY=1")
@@ -73,7 +74,3 @@ def _live(home: Home, options: StartOptions, ready: Callable[[str], None], clean
         systemd.notify("STOPPING=1")
         daemon.close()
         LOG.info("stopped")
-
-
-def _clock_words(daemon: Daemon) -> str:
-    return f", accelerated clock {daemon.clock.text}" if daemon.clock.accelerated else ""

@@ -1,12 +1,14 @@
 """What is wrong with an installation as it stands: each trouble is there as long as its cause is."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from nqspy.daemon.disks import full_disks
 from nqspy.daemon.files import QueueFiles
-from nqspy.daemon.glance import Glance
-from nqspy.daemon.host import Host
+from nqspy.daemon.inbox import Host
 from nqspy.daemon.reloads import Reloads
 from nqspy.decider.notice_runner import NoticeRunner
 from nqspy.mail.mail_queue import MailQueue
@@ -16,6 +18,43 @@ from nqspy.model.ids import MINUTE, Instant
 from nqspy.model.texts import in_words
 from nqspy.report.time_text import Zone
 from nqspy.userexit.loader import owner_of, read_folder
+
+T = TypeVar("T")
+_SETTLED = 2_000_000_000
+"""Nanoseconds after which a file that was changed once more bears another time for certain."""
+
+
+class Glance(Generic[T]):
+    """The last reading of one folder, and what its files were like then: they are read again only when one of
+    them is another, as `status` asks each time."""
+
+    def __init__(self) -> None:
+        self._marks: object = None
+        self._said: T | None = None
+
+    def look(self, folder: Path, read: Callable[[], T]) -> T:
+        """What ``read`` says, or said when all files were as they are. Raises what ``read`` raises."""
+        marks, newest = _marks(folder)
+        if self._said is None or marks != self._marks:
+            self._said = None
+            said = read()
+            if time.time_ns() - newest < _SETTLED:
+                return said
+            self._said, self._marks = said, marks
+        return self._said
+
+
+def _marks(folder: Path) -> tuple[object, int]:
+    """What tells whether a folder or a file in it was changed (rights and owner too); the latest change."""
+    try:
+        found = [(".", os.stat(folder))]
+        with os.scandir(folder) as entries:
+            found += [(entry.name, entry.stat()) for entry in entries]
+    except OSError:
+        return object(), time.time_ns()
+    marks = sorted((name, seen.st_dev, seen.st_ino, seen.st_size, seen.st_ctime_ns) for name, seen in found)
+    return marks, max(seen.st_ctime_ns for _, seen in found)
+
 
 QUIET = 5 * MINUTE
 """An exit that has not failed for so long (of the site's time) is no trouble any more: it was asked again
@@ -71,15 +110,21 @@ class Troubles:
         found += self._host.damage
         if self._reloads.trouble:
             found.append(self._reloads.trouble)
-        return [*found, *self._disk(zone), *self._files(), *self._exit_lines(), *self._notice_lines()]
-
-    # ------------------------------------------------------------ one kind each
-
-    def _disk(self, zone: Zone) -> Iterator[str]:
+        mail = [self._mail.failing] if self._mail.failing else []
         unwritten = self._host.engine.outage.since
         if unwritten is not None:
-            yield f"nothing can be written since {in_words(zone.local(unwritten[0]))}: {unwritten[1]}"
-        yield from full_disks(self._host.home)
+            since = in_words(zone.local(unwritten[0]))
+            found.append(f"nothing can be written since {since}: {unwritten[1]}")
+        return [
+            *found,
+            *full_disks(self._host.home),
+            *self._files(),
+            *self._exit_lines(),
+            *self._runner.failing.values(),
+            *mail,
+        ]
+
+    # ------------------------------------------------------------ one kind each
 
     def _files(self) -> Iterator[str]:
         files = self._queue_files
@@ -105,13 +150,18 @@ class Troubles:
         yield from exits.problems
         if exits.refused:
             yield f"reload exits was refused: {exits.refused}"
-        sources = self._folder.look(decider.folder, lambda: _texts(decider.folder))
+        sources = self._folder.look(decider.folder, self._texts)
         before = {source.path.name: source.text for source in decider.sources}
         left_out = "".join(exits.problems)
         now = {name: text for name, text in sources.items() if name not in left_out}
         before = {name: text for name, text in before.items() if name not in left_out}
         yield from _changes("exits", before, now, "loaded", "reload exits")
         yield from self._failing({source.path.stem for source in decider.sources})
+
+    def _texts(self) -> dict[str, bytes]:
+        """Return the exit files by name."""
+        folder = self._host.decider.folder
+        return {source.path.name: source.text for source in read_folder(folder, owner_of(folder))[0]}
 
     def _failing(self, loaded: set[str]) -> Iterator[str]:
         """Exits that fail, or were switched off for it, until somebody has done something about it."""
@@ -121,18 +171,6 @@ class Troubles:
         off = self._host.decider.backoff.off.items()
         yield from (f"exit {name} is switched off: {text}" for name, text in off if name in loaded - on)
         yield from (text for name, (_, text) in self._exits.items() if name in on)
-
-    def _notice_lines(self) -> Iterator[str]:
-        yield from list(self._runner.failing.values())
-        failing = self._mail.failing
-        if failing:
-            yield failing
-
-
-def _texts(folder: Path) -> dict[str, bytes]:
-    """The exit files of a folder, by name."""
-    sources, _ = read_folder(folder, owner_of(folder))
-    return {source.path.name: source.text for source in sources}
 
 
 def _changes(

@@ -5,6 +5,7 @@ idle PE. Only root can put itself before others; elsewhere nothing changes.
 Standard library only.
 """
 
+import contextlib
 import os
 
 URGENT = -10
@@ -15,10 +16,8 @@ def hurry() -> None:
     """Puts this thread, and what it begins, before jobs; as root only, and not where somebody
     has chosen a nice value."""
     if os.geteuid() == 0 and os.getpriority(os.PRIO_PROCESS, 0) == 0:
-        try:
+        with contextlib.suppress(OSError):  # root of a container: without CAP_SYS_NICE
             os.setpriority(os.PRIO_PROCESS, 0, URGENT)
-        except OSError:
-            pass  # root of a container: without CAP_SYS_NICE
 
 
 def ordinary() -> None:

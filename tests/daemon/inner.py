@@ -12,7 +12,7 @@ import pytest
 
 from nqspy.daemon.home import Home, make
 from nqspy.daemon.main import Daemon
-from nqspy.daemon.options import StartOptions
+from nqspy.daemon.starting import StartOptions
 from nqspy.model.people import Caller
 from nqspy.rpc.server import Asked, Handle
 
@@ -120,12 +120,9 @@ class Inner:
 def item(*, user: str | None = None, script: str = "true\n", environment: str = "", **spec: Any) -> Any:
     """One request of a submission."""
     given = {
-        "owner": "",
+        **dict.fromkeys(("owner", "script", "environment", "queue"), ""),
         "uid": 0,
-        "script": "",
-        "environment": "",
         "name": "job",
-        "queue": "",
         "workdir": "/",
     }
     return {"spec": given | spec, "script": script, "environment": environment, "user": user}

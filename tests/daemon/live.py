@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from nqspy.executors import proc
 from nqspy.rpc.client import Client
 from nqspy.rpc.home import with_short_path
 
@@ -147,9 +148,10 @@ class Live:
 
     def kill(self) -> None:
         """The daemon dies at once, as by kill -9."""
-        fd = os.pidfd_open(self.pid)
-        signal.pidfd_send_signal(fd, signal.SIGKILL)
-        _wait_for(fd)
+        pid = self.pid
+        os.kill(pid, signal.SIGKILL)
+        proc.await_ends([pid], PATIENCE)
+        assert not alive(pid), "the process does not end"
         self.hang_up()
 
     def restart(self, *options: str) -> None:
@@ -293,8 +295,7 @@ class Live:
         self.hang_up()
         end = time.monotonic() + PATIENCE
         while (pids := self.leftovers()) and time.monotonic() < end:
-            for pid in pids:
-                _end(pid)
+            proc.send(pids, signal.SIGKILL)
         assert not pids, f"still there: {pids}"
         (self.home / "spool" / "reserve").unlink(missing_ok=True)  # homes of many tests are kept
         log = self.log
@@ -312,25 +313,9 @@ def _has(pid: str, mark: bytes) -> bool:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process is there and has not ended (nobody may have waited for it yet)."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
-def _end(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-
-
-def _wait_for(pidfd: int) -> None:
-    import select
-
-    assert select.select([pidfd], [], [], PATIENCE)[0], "the process does not end"
-    os.close(pidfd)
+    """True if a process is there and has not ended (nobody may have waited for it yet)."""
+    seen = proc.stat(pid)
+    return seen is not None and seen.state not in "ZX"
 
 
 @pytest.fixture

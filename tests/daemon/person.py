@@ -5,6 +5,8 @@ import json
 import os
 import socket
 
+from daemon.inner import item
+
 from nqspy.rpc.home import with_short_path
 
 
@@ -50,15 +52,7 @@ class Person:
         return json.loads(answer) if answer else None
 
     def submit(self, queue, name="x", dry_run=False, **more):
-        spec = {
-            "owner": "",
-            "uid": 0,
-            "script": "",
-            "environment": "",
-            "name": name,
-            "queue": queue,
-            "workdir": "/",
-        }
+        spec = item(name=name, queue=queue)["spec"]
         return self.ask("submit", items=[{"spec": spec, "script": "true\n", **more}], dry_run=dry_run)
 
     def close(self):

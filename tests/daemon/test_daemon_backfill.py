@@ -35,19 +35,6 @@ def test_short_ones_pass_a_promised_start_and_it_outlasts_the_daemon(full: tuple
     assert told.count(wide) == 1
 
 
-def test_who_has_ended_is_waited_for_no_more(live: Live) -> None:
-    live.set("set machine pes=4", "set queue batch order=fcfs reserve=1")
-    long = live.qsub("sleep 60\n", "-l", "ncpus=2,walltime=1:00:00")
-    brief = live.qsub("sleep 60\n", "-l", "ncpus=2,walltime=10:00")
-    live.running(long), live.running(brief)
-    wide = live.qsub("true\n", "-l", "ncpus=4,walltime=10:00")
-    live.until(wide, lambda job: bool(live.why(wide)["reservation"]), "a promised start")
-    assert set(live.why(wide)["reservation"]["by"]) == {long, brief}
-    live.run("qdel", "-k", brief).ok()
-    live.ended(brief)
-    assert live.why(wide)["reservation"]["by"] == [long]
-
-
 def test_one_with_a_contract_fills_the_hole_and_is_ended_where_that_ends(live: Live) -> None:
     live.set("set machine pes=4", "set queue batch order=fcfs reserve=1 backfill=contract shortest_hole=1")
     holder = live.qsub("sleep 60\n", "-l", "ncpus=3,walltime=5")

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from daemon.live import Live, until
+from daemon.test_daemon_mpprun import WAITS, go, pid
 from stillness import stands_still
 
 SITE = """\
@@ -16,21 +17,10 @@ enable queue apps
 start queue apps
 set default batch_request queue apps
 """
-WAITS = "echo $$ > {0}.pid; while [ ! -e {0}.go ]; do sleep 0.05; done"
 
 
 def begun(live: Live, name: str, pes: int, kind: str) -> str:
     return live.submit(WAITS.format(name), pes=pes, job_class=kind)
-
-
-def pid(live: Live, name: str) -> int:
-    path = live.work / f"{name}.pid"
-    until(lambda: path.exists() and path.read_text().strip(), f"{name} begins")
-    return int(path.read_text())
-
-
-def go(live: Live, name: str) -> None:
-    (live.work / f"{name}.go").touch()
 
 
 def events(live: Live, kind: str) -> list[dict[str, object]]:

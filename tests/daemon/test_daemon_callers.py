@@ -4,7 +4,7 @@ import os
 import pwd
 
 import pytest
-from daemon.live import until
+from daemon.live import Live, until
 from daemon.person import Person, speaking_as
 
 pytestmark = [
@@ -37,13 +37,21 @@ enable queue later
 """
 
 
-@pytest.fixture
-def centre(make_live):
-    live = make_live().site(SITE).start()
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """One daemon for all tests, which leave no request behind."""
+    folder = tmp_path_factory.mktemp("centre")
+    live = Live(folder / "home", folder / "work").site(SITE).start()
     for folder in (live.home, *live.home.parents):
         if len(folder.parts) > 2 and folder.stat().st_uid == 0:
             folder.chmod(folder.stat().st_mode | 0o011)
-    people = []
+    yield live
+    live.close()
+
+
+@pytest.fixture
+def centre(served):
+    live, people = served, []
 
     def person(uid, *groups):
         people.append(Person(live, uid, *groups))
@@ -53,6 +61,8 @@ def centre(make_live):
     yield live
     for each in people:
         each.close()
+    for each in live.client.requests():
+        live.client.delete(each.id, kill=True)
 
 
 def queue_of(centre, answer):

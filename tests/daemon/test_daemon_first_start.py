@@ -25,13 +25,6 @@ def test_a_first_start_that_fails_leaves_the_home_as_it_was(make_live, tmp_path,
     until(lambda: not live.leftovers(), "its processes have ended")
 
 
-@pytest.mark.parametrize("option", ["--home", "--queues", "--exits"])
-def test_an_empty_option_names_no_folder(make_live, option):
-    live = make_live()
-    live.run("nqsd", "start", option, "").refused(f"{option} names no folder")
-    assert not live.home.exists()
-
-
 @pytest.mark.parametrize(
     "words",
     [

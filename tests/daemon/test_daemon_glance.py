@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from nqspy.daemon.glance import Glance
+from nqspy.daemon.troubles import Glance
 
 LONG_AGO = 1_000_000_000_000_000_000
 
@@ -14,7 +14,7 @@ def folder(tmp_path, monkeypatch):
     for name in ("a", "b"):
         (tmp_path / name).write_text("1")
     # Long after the files were written: what was written just now is read again each time.
-    monkeypatch.setattr("nqspy.daemon.glance.time.time_ns", lambda: 4 * LONG_AGO)
+    monkeypatch.setattr("nqspy.daemon.troubles.time.time_ns", lambda: 4 * LONG_AGO)
     return tmp_path
 
 

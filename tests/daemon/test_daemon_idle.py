@@ -46,7 +46,7 @@ def test_an_idle_daemon_sleeps(live):
     threading.Event().wait(1.0)  # what the last request left to do
     pids = live.leftovers()
     assert len(pids) == 2, "daemon and starter"
-    assert all(woken < 5 for woken in sleep_for(pids, 5.0).values())
+    assert all(woken < 5 for woken in sleep_for(pids, 3.0).values())
 
 
 def asked(live):
@@ -69,7 +69,7 @@ def test_no_pass_is_made_while_nothing_happens_though_somebody_waits(make_live):
     idle = asked(live)
     live.hang_up()
     assert idle >= passes
-    assert all(woken < 8 for woken in sleep_for(pids, 4.0).values())
+    assert all(woken < 8 for woken in sleep_for(pids, 3.0).values())
     assert asked(live) == idle, "nothing happened"
     live.submit("true", held=True)
     live.run("qrls", "3").ok()
@@ -82,5 +82,5 @@ def test_a_daemon_with_a_running_request_hardly_wakes(live):
     live.running(id)
     live.hang_up()
     threading.Event().wait(1.0)
-    assert sum(sleep_for([live.pid], 5.0).values()) < 25
+    assert sum(sleep_for([live.pid], 3.0).values()) < 15
     live.run("qdel", "-k", id).ok()

@@ -17,8 +17,8 @@ from nqspy.daemon import notices
 from nqspy.daemon.home import Home, HomeError
 from nqspy.daemon.inbox import EngineCall
 from nqspy.daemon.main import Daemon
-from nqspy.daemon.options import StartOptions
-from nqspy.daemon.pressure import PressureWatch
+from nqspy.daemon.memory import PressureWatch
+from nqspy.daemon.starting import StartOptions
 from nqspy.decider import process
 from nqspy.model.errors import NqspyError
 from nqspy.rpc.client import Client

@@ -160,8 +160,20 @@ def test_requests_say_what_they_need_in_both_dialects_and_in_directives(site):
 
 
 @pytest.fixture
-def plain(make_live):
-    return make_live().site().start()
+def plain(office):
+    """One daemon for all tries; no probe is left."""
+    yield office
+    for row in office.run("qmgr", "--json", "-c", "show probes").ok().data:
+        office.set(f"delete probe {row['name']}")
+
+
+@pytest.mark.parametrize("way", ["stop", "kill"])
+def test_a_command_that_hangs_ends_with_the_daemon(live, way):
+    pids = live.work / "hang.pids"
+    live.set(f'create probe nfs command="echo $$ > {pids}; exec sleep 1000" every=1 timeout=1:00:00')
+    pid = int(live.text("hang.pids"))
+    getattr(live, way)()
+    until(lambda: not alive(pid), "it is killed")
 
 
 def test_a_port_that_is_closed_and_opened_again(plain):
@@ -233,22 +245,6 @@ def test_a_command_that_hangs_is_killed_with_all_it_started(plain):
         until(lambda pid=pid: not alive(pid), "all are killed")
 
 
-def test_stopping_the_daemon_ends_a_command_that_hangs(plain):
-    pids = plain.work / "hang.pids"
-    plain.set(f'create probe nfs command="echo $$ > {pids}; exec sleep 1000" every=1 timeout=1:00:00')
-    pid = int(plain.text("hang.pids"))
-    plain.stop()
-    until(lambda: not alive(pid), "it is killed")
-
-
-def test_a_daemon_that_is_killed_leaves_no_try_behind(plain):
-    pids = plain.work / "hang.pids"
-    plain.set(f'create probe nfs command="echo $$ > {pids}; exec sleep 1000" every=1 timeout=1:00:00')
-    pid = int(plain.text("hang.pids"))
-    plain.kill()
-    until(lambda: not alive(pid), "it ends with the daemon")
-
-
 def test_a_file_that_vanishes_and_comes_back(plain):
     file = plain.write("disk", "x")
     plain.set(f"create probe disk file={file} {QUICK}")
@@ -299,7 +295,9 @@ def test_a_probe_that_is_deleted_or_changed_is_so_at_once(plain):
 
 
 @pytest.mark.slow
-def test_without_probes_there_is_no_thread_and_with_slow_ones_hardly_a_wake_up(plain):
+def test_without_probes_there_is_no_thread_and_with_slow_ones_hardly_a_wake_up(live):
+    plain = live
+
     def names():
         return [p.read_text().strip() for p in Path(f"/proc/{plain.pid}/task").glob("*/comm")]
 

@@ -48,15 +48,6 @@ def test_one_that_ended_while_the_daemon_was_down_is_told_exactly(live, then, to
     assert len(live.events("ended", id)) == 1
 
 
-def test_an_adopted_request_still_obeys(live):
-    id, _, pid = gated(live, "long")
-    live.kill()
-    live.start()
-    live.run("qdel", id).ok()
-    assert live.ended(id)["end_reason"] == "deleted"
-    assert not alive(pid)
-
-
 def test_a_deletion_that_was_promised_is_kept_over_a_kill(live):
     live.set("set grace 1")
     id = live.submit("trap '' TERM; echo up > deaf.up; while :; do sleep 0.02; done")

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from nqspy.daemon import disks
+from nqspy.daemon.disks import open_leftovers
 from nqspy.daemon.home import Home
-from nqspy.system.leftovers import open_leftovers
 
 OTHER = Path("/dev/shm")
 

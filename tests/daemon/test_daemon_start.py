@@ -64,12 +64,6 @@ def test_the_shipped_site_is_the_computing_centre(make_live):
     assert live.client.call("status")["alarms"] == []
 
 
-def test_an_absent_home_is_made_by_start(make_live):
-    live = make_live()
-    live.start("--site", "plain")
-    assert live.job(live.submit("true"))["queue"] == "batch"
-
-
 @pytest.mark.parametrize("words", [("nqsd", "start"), ("nqsd", "run"), ("nqspy", "restore", "nqs.db")])
 def test_a_folder_of_something_else_is_not_made_a_home(make_live, words):
     live = make_live()
@@ -131,9 +125,11 @@ def test_files_of_queues_d_that_others_may_write_are_not_read(make_live, mode):
     assert "9" not in live.qmgr("show queue").ok().out
 
 
-def test_a_file_system_that_was_just_made_is_a_new_home(make_live):
+@pytest.mark.parametrize("there", [False, True])
+def test_an_absent_home_and_a_file_system_that_was_just_made_are_new_homes(make_live, there):
     live = make_live()
-    (live.home / "lost+found").mkdir(parents=True)
+    if there:
+        (live.home / "lost+found").mkdir(parents=True)
     live.start("--site", "plain")
     assert live.job(live.submit("true"))["queue"] == "batch"
 
@@ -321,8 +317,7 @@ def test_a_damaged_database_is_refused_and_kept_byte_for_byte(live):
 @pytest.mark.slow
 def test_words_that_say_nothing_are_refused(make_live):
     live = make_live().site()
-    live.run("nqsd", "start", "--clock", "noon").refused("noon", "x360")
-    live.run("nqsd", "start", "--clock", "2026-03-02T20:55:00 x360").refused("offset")
+    live.run("nqsd", "start", "--home", "").refused("--home names no folder")
     live.run("nqsd", "start", "--home", str(live.write("file", ""))).refused("file")
     other = make_live("other")
     other.run("nqsd", "init", "--site", "lunar").refused("lunar", "plain")
@@ -391,23 +386,26 @@ def test_a_client_that_hangs_up_costs_nothing(office):
     assert until(lambda: office.client.call("ping"), "an answer")
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--queues", "/nope"), "/nope is no folder"),
-        (("--exits", "/nope"), "/nope is no folder"),
-        (("--clock", "nonsense"), "is no clock"),
-        (("--clock", "9999-12-31T23:59:59+01:00 x360"), "it needs a year from 1971 to 2999"),
-    ],
+NO_START = (
+    (("--queues", "/nope"), "/nope is no folder"),
+    (("--exits", "/nope"), "/nope is no folder"),
+    (("--queues", ""), "--queues names no folder"),
+    (("--exits", ""), "--exits names no folder"),
+    (("--clock", "nonsense"), "is no clock"),
+    (("--clock", "2026-03-02T20:55:00 x360"), "offset"),
+    (("--clock", "9999-12-31T23:59:59+01:00 x360"), "it needs a year from 1971 to 2999"),
 )
-@pytest.mark.parametrize("command", ["start", "run"])
-def test_a_start_refused_for_its_options_makes_nothing(make_live, command, options, words):
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_start_refused_for_its_options_makes_nothing(make_live, there):
     live = make_live()
-    live.run("nqsd", command, *options).refused(words)
-    assert not live.home.exists()
-    live.home.mkdir()
-    live.run("nqsd", command, *options).refused(words)
-    assert not list(live.home.iterdir())
+    if there:
+        live.home.mkdir()
+    for options, words in NO_START:
+        live.run("nqsd", "run" if there else "start", *options).refused(words)
+        assert live.home.exists() == there
+        assert not there or not list(live.home.iterdir())
 
 
 def test_queues_that_cannot_be_applied_leave_no_database_of_a_first_start(make_live, tmp_path):

@@ -1,0 +1,112 @@
+"""A start before the daemon is there: its options, refused before anything of the home is made where they
+cannot be used; and a home that is none again when its first start fails. Nothing heavy here: whoever starts
+a daemon waits."""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from nqspy.daemon.home import MADE, Home, HomeError, lock, unusable
+from nqspy.model.errors import NqspyError
+from nqspy.system.shipped import shipped
+
+
+class StartOptions(Struct, frozen=True):
+    """Folders of the configuration and of the exits (None: the home's), the clock, and whether it runs in
+    the background."""
+
+    queues: str | None = None
+    exits: str | None = None
+    clock: str | None = None
+    background: bool = False
+
+
+def check(home: Home, options: StartOptions) -> None:
+    """Refuse what a start cannot use, before anything of the home is made. Raises NqspyError."""
+    for name, folder in (("queues", options.queues), ("exits", options.exits)):
+        if folder == "":
+            raise NqspyError(f"--{name} names no folder; give one, or leave it out for the home's own")
+    try:
+        if options.clock is not None:
+            from nqspy.daemon.clock import check_clock
+
+            check_clock(home.path, options.clock)
+        if options.exits is not None and not Path(options.exits).is_dir():
+            raise NqspyError(f"--exits: {options.exits} is no folder")
+        if options.queues is not None and not home.database.exists():
+            _check_queues(Path(options.queues), home)
+    except OSError as error:
+        raise unusable(home, error) from None
+
+
+def _check_queues(folder: Path, home: Home) -> None:
+    from nqspy.daemon import files
+    from nqspy.qmgr.parser import ParseError
+
+    try:
+        for name, _, text in files.read(folder, home.owner()):
+            files.parse(name, text)
+    except ParseError as error:
+        raise NqspyError(f"--queues: {error}\n{error.caret()}") from None
+    except NqspyError as error:
+        raise NqspyError(f"--queues: {error}") from None
+
+
+class NotTold(HomeError):
+    """A daemon did not come up and has not said why: its log may."""
+
+
+class Blank(Struct, frozen=True):
+    """A home before a start: ``new``: nothing lay in it; ``there``: its folder was there."""
+
+    home: Home
+    new: bool
+    there: bool
+
+    @classmethod
+    def of(cls, home: Home) -> "Blank":
+        """Return how a home stands. Raises HomeError when it cannot be looked at."""
+        return cls(home, home.is_new(), os.path.lexists(home.path))
+
+    @contextlib.contextmanager
+    def else_taken_back(self) -> Iterator[None]:
+        """A start: where it raises, what it has made in a new home is taken away again; not when only its
+        log can say why."""
+        try:
+            yield
+        except NqspyError as error:
+            if self.new and not isinstance(error, NotTold):
+                with contextlib.suppress(NqspyError, OSError):
+                    self._take_back()
+            raise
+
+    def _take_back(self) -> None:
+        """Raises HomeError when a daemon has it; OSError when something is in the way."""
+        if not self.home.is_new():
+            held = lock(self.home)
+            try:
+                if not self.home.database.exists():
+                    self._clear()
+            finally:
+                os.close(held)
+        if not self.there:
+            self.home.path.rmdir()
+
+    def _clear(self) -> None:
+        """Remove only what a start makes: there may be something else by now."""
+        home = self.home
+        for name in MADE:
+            shutil.rmtree(home.path / name, ignore_errors=True)
+        filled = {"queues.d": {"10-batch.qmgr"}, "exits": set[str]()}
+        for folder, names in filled.items():
+            with contextlib.suppress(OSError):
+                names |= set(os.listdir(shipped() / folder))
+            for name in names:
+                (home.path / folder / name).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                (home.path / folder).rmdir()
+        home.pid_file.unlink()
