@@ -21,7 +21,7 @@ LOOK = 60.0
 
 
 class DaemonBell:
-    """One alarm on a scheduler thread of its own; ``ring`` is called there."""
+    """Alarm on a scheduler thread of its own; ``ring`` is called there."""
 
     def __init__(self, clock: Clock, ring: Callable[[], None]) -> None:
         self._clock = clock

@@ -44,7 +44,7 @@ class Clock(Struct, frozen=True):
 
     @property
     def accelerated(self) -> bool:
-        """Whether it is not the wall clock."""
+        """True if it is not the wall clock."""
         return bool(self.text)
 
 
@@ -81,7 +81,7 @@ def clock_of(home: Path, text: str | None) -> Clock:
 
 
 def check_clock(home: Path, text: str) -> None:
-    """Whether `clock_of` could use it; nothing is written. Raises BadValue, OSError."""
+    """Check that `clock_of` could use it; nothing is written. Raises BadValue, OSError."""
     kept = _kept(home / "clock.json")
     if kept is None or kept.text != text.strip():
         parse_clock(text)

@@ -77,7 +77,8 @@ def _absolute(path: str | None) -> str | None:
 
 
 def _standard_descriptors() -> None:
-    """Those that the caller has closed lead nowhere: else what is opened next would be taken for them."""
+    """Have descriptors that the caller has closed lead nowhere: else what is opened next would be taken for
+    them."""
     for fd in range(3):
         try:
             os.fstat(fd)

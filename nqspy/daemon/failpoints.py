@@ -82,7 +82,7 @@ def parse(text: str) -> tuple[tuple[FailpointRule, ...], Path | None]:
 
 @dataclass(slots=True)
 class Failpoints:
-    """What is to fail in this process; `passed` counts how often each point was passed."""
+    """Failures to come in this process; `passed` counts how often each point was passed."""
 
     rules: tuple[FailpointRule, ...] = ()
     file: Path | None = None
@@ -90,7 +90,7 @@ class Failpoints:
 
     @classmethod
     def here(cls, environment: Mapping[str, str] = os.environ) -> "Failpoints":
-        """What the environment asks for. Raises BadValue."""
+        """Return the failures that the environment asks for. Raises BadValue."""
         return cls(*parse(environment.get(VARIABLE, "")))
 
     def clock(self, clock: Clock) -> Clock:
@@ -166,8 +166,8 @@ _SYNCS = {"x86_64": (74, 75), "aarch64": (82, 83)}
 
 
 def refuse_syncs() -> None:
-    """From now on the kernel answers every fsync and fdatasync of this thread, and of what it begins, with
-    EIO: what was written is in the files, and the disk has said that it is not sure of it. For good.
+    """Have the kernel answer from now on every fsync and fdatasync of this thread, and of what it begins,
+    with EIO: what was written is in the files, and the disk has said that it is not sure of it. For good.
     Raises OSError, KeyError where this machine's numbers are not known."""
     load, equal, answer, allow, refuse = 0x20, 0x15, 0x06, 0x7FFF_0000, 0x0005_0000
     fsync, fdatasync = _SYNCS[platform.machine()]
@@ -188,14 +188,14 @@ class SteppedClock(Clock, frozen=True):
     file: Path = Path()
 
     def step(self) -> int:
-        """How far it is off now, ms."""
+        """Return how far it is off now, ms."""
         try:
             return int(self.file.read_text())
         except (OSError, ValueError):
             return 0
 
     def now(self) -> Instant:
-        """What it shows."""
+        """Return the time that it shows."""
         return Instant(Clock.now(self) + self.step())
 
     def real_of(self, at: Instant) -> float:

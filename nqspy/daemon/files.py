@@ -77,8 +77,8 @@ class QueueFiles:
             self._host.note(Alarm("queues.d", self.trouble))
 
     def reload(self) -> str:
-        """The same as somebody asks for it: while it is refused `trouble` says why. Gives a sentence; raises
-        NqspyError naming file and line."""
+        """Apply them because somebody asks for it: while it is refused `trouble` says why. Return a sentence;
+        raises NqspyError naming file and line."""
         try:
             return self._apply()
         except NqspyError as error:

@@ -28,7 +28,7 @@ def settle() -> None:
 
 
 def calm() -> None:
-    """What was loaded is there to stay: looking for circles in 100,000 requests would stall the engine."""
+    """Keep what was loaded: looking for circles in 100,000 requests would stall the engine."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 5, 400)

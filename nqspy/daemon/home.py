@@ -48,7 +48,7 @@ class Home(Struct, frozen=True):
 
     @property
     def socket(self) -> Path:
-        """Where clients connect."""
+        """Socket to which clients connect."""
         return self.path / "nqsd.sock"
 
     @property
@@ -93,11 +93,11 @@ class Home(Struct, frozen=True):
             return os.geteuid()
 
     def is_new(self) -> bool:
-        """Whether there is nothing in it yet. Raises HomeError when it cannot be looked at."""
+        """True if there is nothing in it yet. Raises HomeError when it cannot be looked at."""
         return not self.names()
 
     def is_one(self) -> bool:
-        """Whether it is a home, be it one without a database yet: has what a database has left, or
+        """True if it is a home, be it one without a database yet: has what a database has left, or
         ``queues.d`` or ``exits`` and no folder that no home has. Raises HomeError when it cannot be looked
         at."""
         names = self.names()
@@ -108,7 +108,7 @@ class Home(Struct, frozen=True):
         return bool(folders & SITES) and not others
 
     def names(self) -> set[str]:
-        """What lies in it. Raises HomeError when it cannot be looked at."""
+        """Return the names in it. Raises HomeError when it cannot be looked at."""
         try:
             return set(os.listdir(self.path)) - {"lost+found"}  # each new file system has that one
         except FileNotFoundError:
@@ -118,14 +118,14 @@ class Home(Struct, frozen=True):
 
 
 def unusable(home: Home, error: OSError) -> HomeError:
-    """What to say of a home that the system does not let us use."""
+    """Return the error for a home that the system does not let us use."""
     return HomeError(
         f"home {home.path} cannot be used: {error.strerror or error}; choose another with --home DIR"
     )
 
 
 def not_empty(home: Home) -> HomeError:
-    """What to say of a folder that is somebody's for something else."""
+    """Return the error for a folder that is used for something else."""
     return HomeError(f"{home.path} is not empty; a new home is an absent or empty folder")
 
 
@@ -209,7 +209,7 @@ def file_system(path: Path) -> str:
 
 
 def left_behind(home: Home) -> bool:
-    """Whether the file of the lock still names a process: unless that one lives, it ended without being
+    """True if the file of the lock still names a process: unless that one lives, it ended without being
     stopped."""
     try:
         return bool(home.pid_file.read_bytes().strip())

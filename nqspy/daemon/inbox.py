@@ -1,5 +1,5 @@
-"""What others write and the engine thread reads: messages by user, and in one queue all else, which is
-observations, the bell, wishes to stop. What the daemon's parts see of it, which put things there."""
+"""Inbox, which others write and the engine thread reads: messages by user, and in one queue all else, which
+is observations, the bell, wishes to stop. What the daemon's parts see of it, which put things there."""
 
 import contextlib
 import queue
@@ -24,7 +24,7 @@ class Ring(Struct, frozen=True):
 
 
 class Stop(Struct, frozen=True):
-    """Somebody wants the daemon to stop (a signal)."""
+    """Wish that the daemon stops (a signal)."""
 
     mode: str = "leave"
 
@@ -62,7 +62,7 @@ class Inbox:
             self._queue.put(_Message())
 
     def backlog(self, who: int | None = None) -> tuple[int, int]:
-        """How many messages wait for the engine, and their bytes: of one user, None: of all."""
+        """Return how many messages wait for the engine, and their bytes: of one user, None: of all."""
         messages = self._messages
         return (messages.count, messages.size) if who is None else messages.of(who)
 
@@ -102,7 +102,7 @@ class Host(Serving, Protocol):
 
     @property
     def home(self) -> Home:
-        """Its files."""
+        """Files of the home."""
 
     @property
     def clock(self) -> Clock:

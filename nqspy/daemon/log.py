@@ -32,7 +32,7 @@ class _Zoned(logging.Formatter):
 
 
 def set_zone(name: str) -> None:
-    """From now on times carry this zone, the site's; where nobody knows it, the machine's."""
+    """Have times carry this zone from now on, the site's; where nobody knows it, the machine's."""
     for handler in LOG.handlers:
         form = handler.formatter
         if isinstance(form, _Zoned) and form.named != name:
@@ -84,7 +84,7 @@ class _Rotating(RotatingFileHandler):
 
 
 def _compress(plain: str, dest: str) -> None:
-    """What cannot be compressed (a full disk) stays as it is."""
+    """Compress a file. What cannot be compressed (a full disk) stays as it is."""
     new = f"{dest}.new"
     try:
         with open(plain, "rb") as text, gzip.open(new, "wb", 6) as file:
@@ -125,7 +125,7 @@ def _quoted(text: str) -> str:
 
 
 def set_level(word: str) -> None:
-    """From now on the log tells what is at least so grave: debug, info, warning or error."""
+    """Have the log tell from now on what is at least so grave: debug, info, warning or error."""
     level = logging.getLevelNamesMapping()[word.upper()]
     if LOG.level != level:
         LOG.setLevel(level)

@@ -69,7 +69,7 @@ MESSAGES = 512
 
 
 class Daemon:
-    """One home's daemon. Everything here runs in the main thread, which is the engine's."""
+    """Daemon of one home. Everything here runs in the main thread, which is the engine's."""
 
     def __init__(self, home: Home, options: StartOptions) -> None:
         self.home = home
@@ -101,7 +101,14 @@ class Daemon:
         self.callers = CallerWatch(lambda seq: self.inbox.put(EngineCall(lambda: self.caller_gone(seq))))
         self.run_times = RunTimes(self.clock)
         self.engine.clock_moved = self.decider.clock_moved = self.run_times.moved
-        self.server = self._counter()
+        self.server = rpc.RpcServer(
+            str(home.socket),
+            self.inbox.put_message,
+            allow_uid=lambda uid: os.geteuid() in (0, uid) or uid == 0,
+            mode=0o666 if os.geteuid() == 0 else 0o600,
+            backlog=self.inbox.backlog,
+            tell=LOG.warning,
+        )
         self.readers = Readers(home.database)
         self.written = Written()
         self.dispatcher = Dispatcher(self)
@@ -122,16 +129,6 @@ class Daemon:
         self._pending: float | None = None
         self._found: Found | None = None
         failpoints.arm(self.journal, self.executor, self.upkeep, self.dispatcher, self)
-
-    def _counter(self) -> rpc.RpcServer:
-        return rpc.RpcServer(
-            str(self.home.socket),
-            self.inbox.put_message,
-            allow_uid=lambda uid: os.geteuid() in (0, uid) or uid == 0,
-            mode=0o666 if os.geteuid() == 0 else 0o600,
-            backlog=self.inbox.backlog,
-            tell=LOG.warning,
-        )
 
     # ------------------------------------------------------------ coming up
 
@@ -188,7 +185,7 @@ class Daemon:
             self.pump(self.engine.feed(self.dispatcher.let_go(), self.clock.now()))
 
     def _later(self) -> restart.Later | None:
-        """What a restore has left behind, and what the spool has that the database does not know."""
+        """Return what a restore has left behind, and what the spool has that the database does not know."""
         note, told = restoring.rewound(self.home.database), None
         if note is not None:
             told = restart.Later(note.text, note.next_seq, note.attempts)
@@ -199,7 +196,7 @@ class Daemon:
         return restart.later_than(self.engine.site, self.executor.latest(), told)
 
     def _look(self) -> Found:
-        """What there is of the machine now; devices are looked for again where some are given out."""
+        """Return what there is of the machine now; devices are looked for again where some are given out."""
         known = None if self._found is None or self.engine.site.settings.consumables else self._found.devices
         return replace(self.executor.found(), devices=devices.found() if known is None else known)
 
@@ -408,7 +405,7 @@ class Daemon:
 
 
 def _is_of(part: str | tuple[str, ...], event: object) -> bool:
-    """Whether settings below that path, or one of those, have changed."""
+    """True if settings below that path, or one of those paths, have changed."""
     return isinstance(event, SettingsChanged) and any(each.path.startswith(part) for each in event.changes)
 
 

@@ -1,5 +1,5 @@
-"""What would grow for ever, and copies of it: backups, rotation of the history, old reports. When the site's
-clock says so, on a thread of their own."""
+"""Upkeep of what would grow for ever: backups, rotation of the history, old reports. When the site's clock
+says so, on a thread of their own."""
 
 import errno
 import shutil
@@ -42,7 +42,7 @@ LEAST_KEPT = DAY
 
 
 class Wishes(Struct, frozen=True):
-    """What the site has set: times in ms, None for never."""
+    """Settings of the site: times in ms, None for never."""
 
     every: int | None
     kept: int
@@ -68,7 +68,7 @@ class Maintenance:
 
     @property
     def due(self) -> Instant | None:
-        """When to look again; None while something is under way (its end rings the bell)."""
+        """Time of the next look; None while something is under way (its end rings the bell)."""
         return self._due if self._work is None and self._wishes is not None else None
 
     def look(self, settings: Settings, now: Instant) -> None:
@@ -94,7 +94,7 @@ class Maintenance:
         self._work.add_done_callback(lambda _: self._put(Ring()))
 
     def _run(self, wishes: Wishes, began: Instant, now: Instant) -> Instant:
-        """What is due, and when to look again."""
+        """Do what is due; return when to look again."""
         due = Instant(now + DAY)
         try:
             due = min(due, self._back_up(wishes, began, now))

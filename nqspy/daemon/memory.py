@@ -73,13 +73,13 @@ def parse_pressure(text: str) -> float:
 
 
 def people_at_work(idle: float) -> bool:
-    """Whether somebody has typed at a terminal in the last ``idle`` real seconds: the time of access of a
+    """True if somebody has typed at a terminal in the last ``idle`` real seconds: the time of access of a
     terminal is that of its last input (w(1) counts so too)."""
     return typed_since(_touched(), time.time() - idle)
 
 
 def typed_since(touched: Iterable[float], since: float) -> bool:
-    """Whether one of these times (seconds since the epoch) is later than ``since``."""
+    """True if one of these times (seconds since the epoch) is later than ``since``."""
     return any(at > since for at in touched)
 
 
@@ -103,7 +103,7 @@ Residents = Callable[[Mapping[Seq, int]], Mapping[Seq, int]]
 
 
 class _Task(Struct, frozen=True):
-    """What is to be watched: settings, attempts by request, the level known, whether requests gave way."""
+    """Things to be watched: settings, attempts by request, the level known, whether requests gave way."""
 
     control: swap.SwapControl
     attempts: dict[Seq, int]
@@ -124,7 +124,11 @@ class PressureWatch:
 
     def follow(self, site: Site) -> None:
         """Takes note of the site, after each turn: begins to look, goes on or rests."""
-        task = _task_of(site)
+        control, level = swap.CONTROL.one(site.settings), site.pressure.level
+        task = None
+        if control.enabled and (site.started or level != "calm"):
+            attempts = {request.seq: request.attempts for request in site.started.values()}
+            task = _Task(replace(control), attempts, level, any(True for _ in swap.suspended(site)))
         before, self._task = self._task, task
         if task is None:
             return
@@ -154,7 +158,7 @@ class PressureWatch:
             self._wake.clear()
 
     def _look(self, task: _Task) -> float:
-        """One look; gives the real seconds until the next."""
+        """Look once; return the real seconds until the next."""
         now = look()
         people = task.control.interactive and people_at_work(task.control.idle / 1000)
         reading = swap.Reading(now.used, now.stalled, people)
@@ -164,11 +168,3 @@ class PressureWatch:
             self._put(ObservedPressure(level, round(now.used, 1), text, resident, now.total, people))
             return OFTEN
         return OFTEN if swap.near(task.control, reading) else SELDOM
-
-
-def _task_of(site: Site) -> _Task | None:
-    control, level = swap.CONTROL.one(site.settings), site.pressure.level
-    if not control.enabled or (not site.started and level == "calm"):
-        return None
-    attempts = {request.seq: request.attempts for request in site.started.values()}
-    return _Task(replace(control), attempts, level, any(True for _ in swap.suspended(site)))

@@ -9,6 +9,7 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -170,16 +171,15 @@ class NightReportJob:
             self._notices.mail(
                 Notify("", "nqspy: the night could not be reported", error), self._host.engine.site
             )
-        timer = threading.Timer(RETRY, lambda: self._host.inbox.put(EngineCall(self._again)))
+        again = EngineCall(partial(setattr, self, "_due", True))
+        timer = threading.Timer(RETRY, lambda: self._host.inbox.put(again))
         timer.daemon = True
         timer.start()
 
-    def _again(self) -> None:
-        self._due = True
-
 
 def json_of(data: dict[str, Any]) -> Iterator[str]:
-    """What ``nqspy report night --json`` prints, in pieces: no other thread waits long for any of them."""
+    """Return what ``nqspy report night --json`` prints, in pieces: no other thread waits long for any of
+    them."""
     chunks = json.JSONEncoder(indent=2, ensure_ascii=False).iterencode(data)
     while piece := "".join(islice(chunks, 10_000)):
         yield piece

@@ -109,6 +109,6 @@ class ExitNotices:
 
 
 def managers(site: Site, operators: bool = False) -> str:
-    """Who is told what managers (and operators) must know, commas between them."""
+    """Return the users who are told what managers (and operators) must know, commas between them."""
     named = [user for user, role in site.settings.managers.items() if role == "m" or operators]
     return ",".join(named) or "root"

@@ -48,7 +48,7 @@ class Last(Struct, frozen=True):
 
 @dataclass(slots=True)
 class _Watch:
-    """One probe being watched. ``version`` rises when its settings change: what an older try found is void
+    """Probe that is watched. ``version`` rises when its settings change: what an older try found is void
     then, and so are older entries of the heap."""
 
     probe: Probe

@@ -64,7 +64,7 @@ def _spawn(where: Home, options: StartOptions) -> int:
 
 
 def _await_ready(read: int, where: Home) -> str:
-    """What people should know of a daemon that has come up. Raises HomeError when it has not."""
+    """Return what people should know of a daemon that has come up. Raises HomeError when it has not."""
     said = b""
     while select.select([read], [], [], 120)[0]:
         more = os.read(read, 65536)

@@ -68,11 +68,11 @@ class Reloads:
     # ------------------------------------------------------------ later
 
     def wanted(self, script: str, caller: Caller) -> bool:
-        """Whether a script of qmgr reloads exits, and its caller may."""
+        """True if a script of qmgr reloads exits, and its caller may."""
         return _RELOAD.search(script) is not None and self.allowed(caller)
 
     def allowed(self, caller: Caller) -> bool:
-        """Whether somebody may reload exits."""
+        """True if somebody may reload exits."""
         return role_of(self._host.engine.site.settings, caller) == "manager"
 
     def before(self, go: Callable[[], bool]) -> None:

@@ -85,10 +85,13 @@ def notify(text: str) -> None:
 
 
 class Watchdog:
-    """Says to systemd that the engine's loop is alive, three times within ``WatchdogSec``."""
+    """Says to systemd that the engine's loop is alive, three times within ``WatchdogSec``. ``period``: real
+    seconds from one sign of life to the next; None unless this very process is watched."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
-        self.period = _period(environment)
+        told, pid = environment.get("WATCHDOG_USEC", ""), environment.get("WATCHDOG_PID", "")
+        watched = told.isdigit() and int(told) > 0 and pid in ("", str(os.getpid()))
+        self.period = int(told) / 3e6 if watched else None
         self._next = 0.0
 
     def patience(self) -> float | None:
@@ -100,11 +103,3 @@ class Watchdog:
         if self.period is not None and time.monotonic() >= self._next:
             self._next = time.monotonic() + self.period
             notify("WATCHDOG=1")
-
-
-def _period(environment: Mapping[str, str]) -> float | None:
-    """Real seconds between two signs of life; None unless this very process is watched."""
-    told, pid = environment.get("WATCHDOG_USEC", ""), environment.get("WATCHDOG_PID", "")
-    if not told.isdigit() or int(told) == 0 or (pid and pid != str(os.getpid())):
-        return None
-    return int(told) / 3e6

@@ -34,7 +34,7 @@ HomeOption = Annotated[str | None, typer.Option("--home", help="the home")]
 
 
 class DoctorFinding(NamedTuple):
-    """One thing the doctor looked at: ``state`` is ok, note or bad."""
+    """Finding of the doctor: ``state`` is ok, note or bad."""
 
     what: str
     state: str
@@ -187,12 +187,12 @@ def examine(home: Home) -> Iterator[DoctorFinding]:
 
 
 def may_look(home: Home) -> bool:
-    """Whether this process can read what the doctor looks at: it is root's or the home's owner's."""
+    """True if this process can read what the doctor looks at: it is root's or the home's owner's."""
     return os.geteuid() in (0, home.path.stat().st_uid)
 
 
 def owner_name(home: Home) -> str:
-    """Whose the home is."""
+    """Return the name of the home's owner."""
     uid = home.path.stat().st_uid
     try:
         return pwd.getpwuid(uid).pw_name

@@ -1,4 +1,4 @@
-"""What is wrong with an installation as it stands: each trouble is there as long as its cause is."""
+"""Troubles of an installation as it stands: each is there as long as its cause is."""
 
 import os
 import time
@@ -33,7 +33,7 @@ class Glance(Generic[T]):
         self._said: T | None = None
 
     def look(self, folder: Path, read: Callable[[], T]) -> T:
-        """What ``read`` says, or said when all files were as they are. Raises what ``read`` raises."""
+        """Return what ``read`` says, or said when all files were as they are. Raises what ``read`` raises."""
         marks, newest = _marks(folder)
         if self._said is None or marks != self._marks:
             self._said = None
@@ -45,7 +45,7 @@ class Glance(Generic[T]):
 
 
 def _marks(folder: Path) -> tuple[object, int]:
-    """What tells whether a folder or a file in it was changed (rights and owner too); the latest change."""
+    """Return what changes with a folder or a file in it (rights and owner too), and the latest change."""
     try:
         found = [(".", os.stat(folder))]
         with os.scandir(folder) as entries:
@@ -87,7 +87,7 @@ class Troubles:
                 self._exits[event.who.removeprefix("exit ")] = (recorded.at, event.text)
 
     def _look_at_exits(self) -> None:
-        """Those that were loaded since have not failed yet."""
+        """Forget failures when exits were loaded: those have not failed yet."""
         sources = self._host.decider.sources
         if sources is not self._sources:
             self._sources = sources

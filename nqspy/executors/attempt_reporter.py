@@ -1,4 +1,4 @@
-"""What shepherds have at hand, and how they record and tell what happened: on the disk first."""
+"""Things that shepherds have at hand; records and reports of what happened: on the disk first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LEAST_PROCESSES = 64
 
 
 class Station:
-    """What the starter has ready for its shepherds."""
+    """Things that the starter has ready for its shepherds."""
 
     def __init__(
         self, spool: str, lock: int, reports: socket.socket, seat: cage.Seat, offers: socket.socket

@@ -218,7 +218,7 @@ class Birthplace(Cage):
         return [pid for pid in super().pids() if pid != me]
 
     def kill(self) -> None:
-        """Of many it is made sure by the kernel, which no fork escapes: once the shepherd has left."""
+        """Kill all; of many the kernel makes sure, which no fork escapes: once the shepherd has left."""
         if self.kind == "cgroup2" and len(self.pids()) > _MANY:
             write(f"{os.path.dirname(self.folder)}/cgroup.procs", "0")
             if os.getpid() not in members(self.folder):
@@ -227,7 +227,7 @@ class Birthplace(Cage):
 
 
 class Seat:
-    """Where cages are made: found out once by the starter."""
+    """Place where cages are made: found out once by the starter."""
 
     def __init__(self, name: str, only: str = "") -> None:
         """``name``: of this home's directory among the cgroups; ``only``: the make to use where it works
@@ -255,7 +255,8 @@ class Seat:
         return cage
 
     def birthplace(self, name: str) -> Birthplace | None:
-        """Where the shepherd of a plain attempt is to be born; None where there are no cgroups to be had."""
+        """Return the place where the shepherd of a plain attempt is to be born; None where there are no
+        cgroups to be had."""
         if self.kind == "none":
             return None
         for _ in range(2):
@@ -301,7 +302,7 @@ class Seat:
 
 
 def _enters(fork: Callable[[], int], *folders: str) -> bool:
-    """Whether a process may really be in these cgroups: a directory that one may make is not always one to
+    """True if a process may really be in these cgroups: a directory that one may make is not always one to
     enter. Tried with a child that ends at once."""
     try:
         pid = fork()

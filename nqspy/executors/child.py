@@ -28,11 +28,11 @@ _DEFAULT_AGAIN = (
 
 
 class Again(Exception):
-    """It did not start and no request is to blame; later it may. With one line for people."""
+    """Raised if it did not start and no request is to blame; later it may. With one line for people."""
 
 
 class StoodStill(Exception):
-    """It did not come to the exec in time, or was to be ended before. With the wait for it."""
+    """Raised if it did not come to the exec in time, or was to be ended before. With the wait for it."""
 
 
 class OldLogin(Exception):
@@ -48,7 +48,7 @@ _MARKS: dict[type[Exception], bytes] = {Again: b"\0", OldLogin: b"\1", NoInterpr
 
 
 def plain(order: dict[str, Any]) -> bool:
-    """Whether `spawn` can start it: own user, no output in place, and no limits but the CPU backstop."""
+    """True if `spawn` can start it: own user, no output in place, and no limits but the CPU backstop."""
     output = order["output"]
     return bool(
         order["uid"] == os.geteuid()
@@ -156,8 +156,8 @@ def launch(
 
 
 def _heard(reader: int, pid: int, cage: Cage, wait: patience.Wait) -> bytes:
-    """What the child says before its exec: nothing, where all is well. Its owner may have stopped it. Raises
-    StoodStill."""
+    """Return what the child says before its exec: nothing, where all is well. Its owner may have stopped it.
+    Raises StoodStill."""
     text, ended = wait.read(reader)
     if ended:
         return text

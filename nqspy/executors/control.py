@@ -1,4 +1,4 @@
-"""What the kernel keeps of a whole request: memory, PEs, number of processes, devices; by controllers.
+"""Limits that the kernel keeps of a whole request: memory, PEs, number of processes, devices; by controllers.
 
 A controller may stand in a tree of its own (version 1) or in the one tree (version 2); each is tried. What
 no controller holds is measured (`meter`), bound by affinity (`child`) or left alone. Standard library only.
@@ -55,7 +55,7 @@ class HeldControls:
         return int(text) if text.isdigit() else 0
 
     def killed(self) -> int:
-        """How many of its processes the kernel has killed because the request's memory was full."""
+        """Return how many of its processes the kernel has killed because the request's memory was full."""
         place = self.places.get("memory")
         if place is None:
             return 0
@@ -63,7 +63,7 @@ class HeldControls:
         return _field(f"{place.base}/{name}", "oom_kill")
 
     def refused(self) -> int:
-        """How often it was refused another process."""
+        """Return how often it was refused another process."""
         place = self.places.get("pids")
         return 0 if place is None else _field(f"{place.base}/pids.events", "max")
 
@@ -89,7 +89,7 @@ class HeldControls:
 
 
 class Controls:
-    """Where this home's controllers are: found out once by the starter. ``name``: of this home's directories;
+    """Places of this home's controllers: found out once by the starter. ``name``: of this home's directories;
     ``tree``: the one in the cgroup2 tree where cages are made there, else ""; ``places``: this process's own
     directory in each controller's tree of version 1, "" where there is none."""
 
@@ -105,7 +105,7 @@ class Controls:
         """The kernel refuses it where the directory above holds processes itself (cgroups(7)). Devices have
         no controller in that tree."""
         if controller == "devices":
-            return device_filter.works(tree)
+            return device_filter.deny(tree, [], keep=False)
         above = os.path.dirname(tree)
         if controller not in _text(f"{above}/cgroup.controllers").split():
             return False

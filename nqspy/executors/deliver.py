@@ -253,7 +253,7 @@ def _by_child(record: dict[str, Any], sources: Sources, wait: patience.Wait) -> 
 def _in_child(
     record: dict[str, Any], sources: Sources, wait: patience.Wait
 ) -> tuple[dict[str, dict[str, str]], str]:
-    """What a child tells of each stream as it is done, and why it tells of no more."""
+    """Return what a child tells of each stream as it is done, and why it tells of no more."""
     reader, writer = os.pipe()
     parent = os.getpid()
     try:
@@ -365,8 +365,8 @@ def _append(fd: int, source: int, mark: str, *, once_more: bool) -> None:
 
 
 def _there_already(fd: int, source: int, mark: bytes) -> int | None:
-    """How many bytes of a source stand behind the mark in its target, after a delivery that was cut off;
-    None: not even the mark."""
+    """Return how many bytes of a source stand behind the mark in its target, after a delivery that was cut
+    off; None: not even the mark."""
     at, end = _place_of(fd, mark), os.fstat(fd).st_size
     if at is None:
         return None
@@ -383,7 +383,7 @@ def _there_already(fd: int, source: int, mark: bytes) -> int | None:
 
 
 def _place_of(fd: int, mark: bytes) -> int | None:
-    """Where a file goes on behind the last line that is this mark; None: it has none."""
+    """Return where a file goes on behind the last line that is this mark; None: it has none."""
     at, found = 0, None
     while data := _read_at(fd, at, _CHUNK):
         if (here := data.rfind(mark)) >= 0:
@@ -428,7 +428,7 @@ def _copy_regions(source: int, target: int) -> None:
 
 
 def regions(fd: int) -> Iterator[tuple[int, int]]:
-    """Where a file has data: from, to."""
+    """Yield the regions in which a file has data: from, to."""
     end, size = 0, os.fstat(fd).st_size
     while end < size:
         try:

@@ -21,18 +21,9 @@ _READ, _MASK, _DIFFERS, _SET, _EXIT = 0x61, 0x54, 0x55, 0xB7, 0x95
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def deny(folder: str, devices: list[str]) -> bool:
-    """Keeps character devices (``MAJOR:MINOR``) from the processes of a cgroup for good; whether the kernel
-    does so. Programs above it count besides."""
-    return _attach(folder, devices, keep=True)
-
-
-def works(folder: str) -> bool:
-    """Whether this process may attach such a program to that cgroup: tried, and taken away again."""
-    return _attach(folder, [], keep=False)
-
-
-def _attach(folder: str, devices: list[str], *, keep: bool) -> bool:
+def deny(folder: str, devices: list[str], *, keep: bool = True) -> bool:
+    """Keep character devices (``MAJOR:MINOR``) from the processes of a cgroup for good; return True if the
+    kernel does so. Programs above it count besides. Without ``keep`` that is only tried, and taken back."""
     opened: list[int] = []
     try:
         opened.append(os.open(folder, os.O_RDONLY | os.O_DIRECTORY))

@@ -32,14 +32,14 @@ _api = ctypes.pythonapi
 
 
 def become_subreaper() -> None:
-    """From now on orphans among this process's descendants become its children. Raises OSError."""
+    """Have orphans among this process's descendants become its children from now on. Raises OSError."""
     if _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "cannot become a subreaper")
 
 
 def die_with_parent(parent: int) -> None:
-    """From now on this process is killed when ``parent`` ends; at once, where it has. To be called once more
-    after each change of user, which undoes it. Raises OSError."""
+    """Have this process killed when ``parent`` ends; at once, where it has. To be called once more after each
+    change of user, which undoes it. Raises OSError."""
     if _libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "cannot be tied to its parent")
     if os.getppid() != parent:
@@ -47,7 +47,7 @@ def die_with_parent(parent: int) -> None:
 
 
 def timer_slack() -> int:
-    """By how many ns the kernel may delay this thread's timers: its children's too."""
+    """Return by how many ns the kernel may delay this thread's timers: its children's too."""
     return int(_libc.prctl(_PR_GET_TIMERSLACK, 0, 0, 0, 0))
 
 

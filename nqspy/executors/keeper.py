@@ -1,4 +1,4 @@
-"""What the starter knows of its shepherds, and what it does for one that was killed.
+"""The starter's knowledge of its shepherds, and what it does for one that was killed.
 
 The starter is the subreaper above its shepherds (each is the one of its job). So whoever is left of a job
 whose shepherd was killed, in a session of his own and without a mark, comes to the starter as a child. All
@@ -43,7 +43,7 @@ class Keeper:
         _tend(spool, seat.name, seat.bases())
 
     def keeps(self) -> bool:
-        """Whether there is something to stay for."""
+        """True if there is something to stay for."""
         return bool(self._shepherds or self._lost)
 
     def wait(self) -> float | None:
@@ -61,7 +61,7 @@ class Keeper:
         self._shepherds[pid] = name
 
     def rest(self, pids: list[int]) -> None:
-        """These have seen theirs to its end."""
+        """Note that these have seen theirs to its end."""
         for pid in pids:
             if pid in self._shepherds:
                 self._shepherds[pid] = ""
@@ -96,7 +96,7 @@ class Keeper:
             _tend(self._spool, self._seat.name, self._seat.bases())
 
     def _sweep(self) -> None:
-        """One round: kills who came to us; when nobody is left for sure that is noted and told."""
+        """Kill in one round what came to us; when nothing is left for sure that is noted and told."""
         self._rounds += 1
         left = self._strangers()
         if left:

@@ -30,7 +30,7 @@ _staying: list[subprocess.Popen[bytes]] = []
 
 
 class SpawnerLink:
-    """One starter at a time. `send` may be called from any thread, the rest by one thread only."""
+    """Link to one starter at a time. `send` may be called from any thread, the rest by one thread only."""
 
     def __init__(self, home: str, spool: str, python: str, cage: str, spare: float = PATIENCE) -> None:
         """``spare``: real seconds that a shepherd without an attempt waits for one."""
@@ -48,7 +48,7 @@ class SpawnerLink:
 
     @property
     def up(self) -> bool:
-        """Whether there is a starter to talk to."""
+        """True if there is a starter to talk to."""
         return self._socket is not None
 
     def fileno(self) -> int:
@@ -105,7 +105,7 @@ class SpawnerLink:
         self._socket = ours
 
     def go_on(self) -> bool:
-        """Whether somebody has stopped the starter: it is continued."""
+        """True if somebody has stopped the starter: it is continued."""
         process = self._process
         seen = proc.stat(process.pid) if process is not None and self.up else None
         if process is None or seen is None or not seen.still:
@@ -166,8 +166,8 @@ class SpawnerLink:
         return True
 
     def answers(self) -> Iterator[tuple[Key, int | None] | None]:
-        """What the starter has answered: attempts and their shepherds' pidfds (None: it left at once); a
-        single None when the starter is gone."""
+        """Yield what the starter has answered: attempts and their shepherds' pidfds (None: it left at once);
+        a single None when the starter is gone."""
         while self._socket is not None:
             try:
                 message, fds, _, _ = socket.recv_fds(self._socket, 256, 1, socket.MSG_CMSG_CLOEXEC)

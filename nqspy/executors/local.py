@@ -159,8 +159,8 @@ class LocalExecutor:
             self._watch.tell(key, message)
 
     def scan(self, expected: Mapping[int, int]) -> Sequence[Observation]:
-        """One observation for each expected attempt, then one for each stray; those still running are watched
-        from now on, and an end whose output was not delivered counts as exiting until it is. Raises
+        """Return an observation for each expected attempt, then one for each stray; those still running are
+        watched from now on, and an end whose output was not delivered counts as exiting until it is. Raises
         OSError."""
         self._watch.seize()
         strays = list(self._sweep_attempts(expected))

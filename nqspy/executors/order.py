@@ -1,4 +1,4 @@
-"""What a shepherd is told: a request, its attempt and the site's settings made into one plain order."""
+"""Orders for shepherds: a request, its attempt and the site's settings made into one plain order."""
 
 from collections.abc import Mapping
 from math import ceil, isfinite
@@ -102,7 +102,8 @@ def make_order(
 
 
 def adjustment(request: Request, site: Site) -> dict[str, Any]:
-    """What a shepherd is told whose request was changed: the wall time it may take, where its output goes."""
+    """Return what a shepherd is told whose request was changed: the wall time it may take, where its output
+    goes."""
     queue = site.settings.queues.get(request.queue) or Queue(request.queue)
     output, kept = _output(request, site, request.attempts), ("path", "name", "keep")
     places = {stream: {key: output[stream][key] for key in kept} for stream in ("stdout", "stderr")}
@@ -181,7 +182,7 @@ def _shell(spec: Spec, strategy: str, script: bytes) -> tuple[str | None, str, l
 
 
 def _interpreter(script: bytes) -> list[str]:
-    """What a script names behind ``#!``, as the kernel reads it: a program, then all the rest as one
+    """Return what a script names behind ``#!``, as the kernel reads it: a program, then all the rest as one
     argument; empty where it names none."""
     if not script.startswith(b"#!"):
         return []
@@ -232,7 +233,7 @@ def _environment(
 
 
 def _of_prerequisites(request: Request, site: Site) -> dict[str, str]:
-    """What became of the requests that it waited for: ``17.ymp deleted never_began``."""
+    """Return what became of the requests that it waited for: ``17.ymp deleted never_began``."""
     found = {
         f"NQSPY_DEPENDENCY_{number}": " ".join(
             (site.id_of(each.seq), each.reason or "started", "began" if each.began else "never_began")
@@ -253,7 +254,7 @@ def _of_torus(start: Start, site: Site) -> dict[str, str]:
 
 
 def _of_array(request: Request, site: Site) -> dict[str, str]:
-    """What an index of an array is told of itself and its array."""
+    """Return what an index of an array is told of itself and its array."""
     index, array = index_of(request.seq), array_of(request.seq)
     spec = request.spec.array
     if index is None or array is None or spec is None:
@@ -313,8 +314,8 @@ def _latin(text: str) -> str:
 
 
 def _output(request: Request, site: Site, attempt: int) -> dict[str, Any]:
-    """Where the two streams go: a path, its names filled in, or a default name in the folder of submission
-    or the owner's home; and what becomes of what earlier attempts have written there."""
+    """Return where the two streams go: a path, its names filled in, or a default name in the folder of
+    submission or the owner's home; and what becomes of what earlier attempts have written there."""
     spec, seq, output, host = request.spec, request.seq, request.spec.output, site.name
 
     def stream(path: str | None, letter: str, keep: bool, direct: bool) -> dict[str, Any]:
@@ -339,7 +340,8 @@ def _output(request: Request, site: Site, attempt: int) -> dict[str, Any]:
 
 
 def _rerun(request: Request, site: Site, attempt: int, letter: str) -> dict[str, Any]:
-    """What `deliver` must know where earlier attempts have run: where they wrote, and what to do with it."""
+    """Return what `deliver` must know where earlier attempts have run: where they wrote, and what to do with
+    it."""
     way, former = site.settings.default.rerun_output, request.former
     if not former or way == "replace":
         return {}

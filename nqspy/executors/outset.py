@@ -1,4 +1,4 @@
-"""How an attempt sets out: made ready by the starter, claimed by its shepherd, on the disk before its job."""
+"""Outset of an attempt: made ready by the starter, claimed by its shepherd, on the disk before its job."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read(data: bytes, fds: list[int], station: Station) -> dict[str, Any]:
 
 
 def in_own_cgroup(order: dict[str, Any], station: Station) -> bool:
-    """Whether its shepherd is one that was born in a cgroup for his job, where there are any."""
+    """True if its shepherd is one that was born in a cgroup for its job, where there are any."""
     return station.seat.kind != "none" and not order.get("deliver") and plain(order, station)
 
 

@@ -88,7 +88,7 @@ def resident(pids: list[int]) -> int:
 
 
 def may() -> bool:
-    """Whether this process has CAP_SYS_NICE, which paging others out needs."""
+    """True if this process has CAP_SYS_NICE, which paging others out needs."""
     with open("/proc/self/status", "rb") as file:
         for line in file:
             if line.startswith(b"CapEff:"):

@@ -1,5 +1,5 @@
-"""How long a shepherd waits for a process of its own that works as the request's owner: one that begins the
-job, one that delivers its output.
+"""Waits of a shepherd for a process of its own that works as the request's owner: one that begins the job,
+one that delivers its output.
 
 The owner may stop such a process, or have it write where he reads as slowly as he likes. So neither is waited
 for without end: there is a deadline, and the daemon can end the wait.
@@ -42,7 +42,7 @@ def listen() -> socket.socket:
 
 
 def messages(control: socket.socket | None) -> list[dict[str, Any]]:
-    """What the daemon has said since it was last asked for."""
+    """Return what the daemon has said since it was last asked for."""
     found: list[dict[str, Any]] = []
     while control is not None:
         try:
@@ -102,8 +102,8 @@ class Wait:
         return self.kill is None
 
     def unanswered(self) -> list[dict[str, Any]]:
-        """What the daemon said while it was waited: still to be done where the child went on after all, the
-        order to end it as well."""
+        """Return what the daemon said while it was waited: still to be done where the child went on after
+        all, the order to end it as well."""
         return [*self.told, self.kill] if self.kill is not None else self.told
 
     def _obey(self, control: socket.socket) -> None:

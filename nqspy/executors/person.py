@@ -170,8 +170,8 @@ def _lines(text: str) -> Iterator[tuple[str, str, str, int]]:
 
 
 def _rank(domain: str, who: Person, groups: dict[str, int]) -> int:
-    """How closely a domain names the user: 3 himself, 2 a group of his, 1 everybody, 0 not him. ``%`` is for
-    the number of logins alone and names nobody here."""
+    """Return how closely a domain names the user: 3 by name, 2 by group, 1 all users, 0 not. ``%`` is for the
+    number of logins alone and names nobody here."""
     if domain == "*":
         return 1 if who.uid else 0
     if domain.startswith("@"):
@@ -227,7 +227,7 @@ def variables(who: Person, root: str = "") -> dict[str, str]:
 
 @lru_cache(8)
 def _definition(text: str, name: str) -> str:
-    """What login.defs says of a name; the last line counts."""
+    """Return what login.defs says of a name; the last line counts."""
     found = ""
     for line in text.splitlines():
         words = line.split(None, 1)

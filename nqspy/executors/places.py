@@ -45,9 +45,9 @@ class SpoolPlace:
         return fd
 
     def _open_new(self, flags: int) -> int:
-        """Where others may make names nothing is written that was there before (but root's devices): a file
-        of the user's own is replaced by a new one, as its name may be a second one of something precious,
-        and no look at it can tell for sure while others are about."""
+        """Open a name where others may make names: nothing is written that was there before (but root's
+        devices): a file of the user's own is replaced by a new one, as its name may be a second one of
+        something precious, and no look at it can tell for sure while others are about."""
         try:
             seen = os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
         except FileNotFoundError:
@@ -91,7 +91,7 @@ class SpoolPlace:
                 self.name = name
 
     def _own_link(self, name: str, *, last: bool) -> str | None:
-        """Where a link leads, None when the name is no link. Raises PermissionError for another's."""
+        """Return where a link leads, None when the name is no link. Raises PermissionError for another's."""
         try:
             fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.folder)
         except FileNotFoundError:

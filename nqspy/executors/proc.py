@@ -63,7 +63,7 @@ class Identity(NamedTuple):
     inode: int
 
     def text(self) -> str:
-        """One line for a record in the spool."""
+        """Return a line for a record in the spool."""
         return f"{self.boot} {self.pid} {self.start} {self.inode}"
 
     @classmethod
@@ -112,9 +112,9 @@ class Identifier:
 
 
 class Stat:
-    """One reading of ``/proc/PID/stat``: CPU in seconds (with ``reaped``: that of children waited for),
-    memory in bytes; ``code``: how it ended, as `os.waitpid` says it, ``stack``: where its stack begins,
-    another place for each program that was begun (0 where these are not shown)."""
+    """Reading of ``/proc/PID/stat``: CPU in seconds (with ``reaped``: that of children waited for), memory in
+    bytes; ``code``: how it ended, as `os.waitpid` says it, ``stack``: where its stack begins, another place
+    for each program that was begun (0 where these are not shown)."""
 
     __slots__ = ("code", "cpu", "parent", "reaped", "rss", "session", "stack", "start", "state", "threads")
 
@@ -137,12 +137,12 @@ class Stat:
 
     @property
     def dead(self) -> bool:
-        """Whether it has ended with all its threads, and nobody has waited for it yet."""
+        """True if it has ended with all its threads, and nobody has waited for it yet."""
         return self.state in "ZX" and self.threads <= 1
 
     @property
     def still(self) -> bool:
-        """Whether somebody has stopped it, or a tracer holds it."""
+        """True if somebody has stopped it, or a tracer holds it."""
         return self.state in "Tt"
 
 
@@ -155,7 +155,7 @@ def stat(pid: int) -> Stat | None:
 
 
 def all_dead(pids: set[int]) -> bool:
-    """Whether each of these has ended, waited for or not."""
+    """True if each of these has ended, waited for or not."""
     return all(seen is None or seen.dead for seen in map(stat, pids))
 
 

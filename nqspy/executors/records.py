@@ -66,8 +66,8 @@ def attempt_named(folder: str) -> tuple[int, int] | None:
 
 
 def shown_by(folder: str, name: str = "stdout") -> str:
-    """What to say of a stream that stays in an attempt's folder of the spool, which its owner may not be able
-    to read: ``qcat 17 shows it``."""
+    """Return what to say of a stream that stays in an attempt's folder of the spool, which its owner may not
+    be able to read: ``qcat 17 shows it``."""
     seq, _ = attempt_named(folder) or (0, 0)
     return f"qcat {'-e ' if name == 'stderr' else ''}{name_of(seq)} shows it"
 
@@ -111,7 +111,7 @@ def keep_room(folder: str) -> None:
 
 
 def holder(folder: str) -> str | None:
-    """Who holds the claim, None when nobody has claimed."""
+    """Return the holder of the claim, None when it is not claimed."""
     try:
         data = contents(f"{folder}/claim")
     except FileNotFoundError:
@@ -125,10 +125,9 @@ def protocol(folder: str) -> int:
 
 
 def claimed_with(folder: str) -> dict[str, Any]:
-    """What a shepherd has said in its claim: ``protocol``, ``keeper`` (the identity of the starter that takes
-    its orphans), ``cage`` (kind and directory, where it was born in its job's own), ``scratch`` (that folder,
-    and the uid of its owner); empty when there is none.
-    Raises OSError as `read` does."""
+    """Return what a shepherd has said in its claim: ``protocol``, ``keeper`` (the identity of the starter
+    that takes its orphans), ``cage`` (kind and directory, where it was born in its job's own), ``scratch``
+    (that folder, and the uid of its owner); empty when there is none. Raises OSError as `read` does."""
     return _claimed(_found(f"{folder}/claim") or b"")
 
 
@@ -199,7 +198,7 @@ def note_use(folder: str, used: list[int]) -> None:
 
 
 def noted_use(folder: str) -> list[int]:
-    """What it had used when that was last noted; empty when it never was."""
+    """Return what it had used when that was last noted; empty when it never was."""
     try:
         numbers = list(map(int, contents(f"{folder}/use").split()))
     except (OSError, ValueError):

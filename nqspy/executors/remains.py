@@ -1,4 +1,4 @@
-"""What still runs of a job whose shepherd was killed: found, ended, and whether that is certain."""
+"""Remains of a job whose shepherd was killed: found, ended, and whether that is certain."""
 
 import contextlib
 import os
@@ -13,9 +13,9 @@ _LOOKS = 5
 
 
 class _Marks(NamedTuple):
-    """What a job's processes have in their environment: request, attempt (a request that was lost runs again,
-    and its folders are swept while it does; none, where a former release has started it) and home. And the
-    attempt's folder, where their output goes."""
+    """Marks that a job's processes have in their environment: request, attempt (a request that was lost runs
+    again, and its folders are swept while it does; none, where a former release has started it) and home. And
+    the attempt's folder, where their output goes."""
 
     request: bytes
     attempt: bytes
@@ -67,7 +67,7 @@ def end_remains(folder: str, home: str, identifier: proc.Identifier) -> bool:
 
 
 def inherited(folder: str, identifier: proc.Identifier) -> bool:
-    """Whether the starter is alive that inherits what is left of that job, ends it, and then says so."""
+    """True if the starter is alive that inherits what is left of that job, ends it, and then says so."""
     try:
         fd = identifier.reopen(proc.Identity.parse(records.claimed_with(folder)["keeper"]))
     except (ValueError, KeyError, AttributeError):

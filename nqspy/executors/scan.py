@@ -1,4 +1,4 @@
-"""What became of an attempt, by its records in the spool and the processes that are there."""
+"""The fate of an attempt, by its records in the spool and the processes that are there."""
 
 import contextlib
 import os
@@ -25,9 +25,9 @@ Fate = Literal["unclaimed", "void", "alive", "undelivered", "done", "lost", "lat
 
 @dataclass(slots=True)
 class Finding:
-    """What a look at one attempt found. ``pidfd``: of its living shepherd, the finder's to close;
-    ``record``: its story as far as it is known; ``rebooted``: it was of a former boot of the machine;
-    ``over``: its job has ended, its output is still to be delivered."""
+    """Finding of a look at one attempt. ``pidfd``: of its living shepherd, the finder's to close; ``record``:
+    its story as far as it is known; ``rebooted``: it was of a former boot of the machine; ``over``: its job
+    has ended, its output is still to be delivered."""
 
     fate: Fate
     pidfd: int | None = None
@@ -37,12 +37,12 @@ class Finding:
 
     @property
     def used(self) -> Used:
-        """What it had used when that was last written down."""
+        """Use that was last written down."""
         return Used(*self.record.get("used", ()))
 
 
 def look(folder: str, identifier: proc.Identifier) -> Finding:
-    """What became of the attempt in that folder.
+    """Return what became of the attempt in that folder.
 
     The shepherd's pidfd is opened before the records are read, so that an end in between is not missed.
     Raises OSError when it cannot be told, as no descriptor is to be had.
@@ -71,7 +71,7 @@ def look(folder: str, identifier: proc.Identifier) -> Finding:
 
 
 def _read(folder: str, pidfd: int | None, rebooted: bool) -> Finding:
-    """What the records of a claimed attempt say; ``pidfd``: of its living shepherd."""
+    """Return what the records of a claimed attempt say; ``pidfd``: of its living shepherd."""
     if records.protocol(folder) > records.PROTOCOL:
         return Finding("later", pidfd)
     done = records.read(folder, "done")
@@ -97,7 +97,7 @@ BRIEF = 60.0
 
 
 def brief(folder: str) -> bool:
-    """Whether an attempt that was lost just now was claimed no longer ago than that."""
+    """True if an attempt that was lost just now was claimed no longer ago than that."""
     try:
         now = time.time()  # noqa: TID251 - compared with the time of a file
         return now - os.stat(f"{folder}/claim").st_mtime <= BRIEF

@@ -74,7 +74,7 @@ def _write(path: str, text: str, coding: str = "utf-8") -> None:
 
 
 def variables(order: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
-    """What the job's environment has of it unless the request says otherwise, and in any case."""
+    """Return what the job's environment has of it unless the request says otherwise, and in any case."""
     path = order["scratch"]
     return {"TMPDIR": f"{path}/{_TEMPORARY}"}, {
         variable: f"{path}/{file}" for variable, file in _READ.items()
@@ -160,7 +160,7 @@ def clear(path: str, uid: int) -> None:
 
 
 def _once_more(call: Any, path: str, top: str) -> None:
-    """Of a folder without rights its owner gives himself some, of none above ``top``."""
+    """Give the owner rights to a folder without any and try again; to none above ``top``."""
     with contextlib.suppress(OSError):
         for folder in (os.path.dirname(path), path) if path != top else (path,):
             if stat.S_ISDIR(os.lstat(folder).st_mode):

@@ -46,7 +46,7 @@ _LIMITS = ("cpu_limit", "wall_limit", "memory_limit", "file_limit", "process_lim
 
 
 class Shepherd(AttemptReporter):
-    """One attempt, from the claim to the last report; the current folder is the attempt's."""
+    """Shepherd of one attempt, from the claim to the last report; the current folder is the attempt's."""
 
     def __init__(
         self,
@@ -82,7 +82,8 @@ class Shepherd(AttemptReporter):
         self.noted = False
 
     def live(self) -> bool:
-        """From the claim to the last report; whether it went without a fault, and the end could be told."""
+        """See to it from the claim to the last report; return True if all went well and the end could be
+        told."""
         try:
             problem = self._launch()
         except child.StoodStill as error:
@@ -178,7 +179,7 @@ class Shepherd(AttemptReporter):
             self.early = [*seeker.told, *self.early]
 
     def _begin(self, who: person.Person) -> tuple[int, str]:
-        """The same, with a login at hand. Raises OldLogin where that is out of date."""
+        """Start it, with a login at hand. Raises OldLogin where that is out of date."""
         order = self.order
         if outset.plain(order, self.station):
             outset.secure()
@@ -212,8 +213,8 @@ class Shepherd(AttemptReporter):
         self._record({"reason": reason, "signal": int(signal.SIGKILL), "text": text, "used": used}, "")
 
     def _wish(self) -> Wish:
-        """What the kernel shall keep. Affinity is enough for the daemon's own user: each further controller
-        costs a short request about a ms."""
+        """Return what the kernel shall keep. Affinity is enough for the daemon's own user: each further
+        controller costs a short request about a ms."""
         order, own = self.order, self.order["uid"] == os.geteuid()
         processes = min(order.get("processes") or sys.maxsize, self.station.most_processes)
         return Wish(
@@ -259,7 +260,7 @@ class Shepherd(AttemptReporter):
                     self.meter.hurry()
 
     def _listen(self) -> socket.socket:
-        """From now on it can be spoken to, and found should this shepherd be killed."""
+        """Listen from now on, and let it be found should this shepherd be killed."""
         self.control, self.noted = self.control or patience.listen(), True
         leader = ""
         with contextlib.suppress(OSError):  # it cannot be gone before it is waited for
@@ -271,7 +272,7 @@ class Shepherd(AttemptReporter):
         return self.control
 
     def _listen_early(self) -> socket.socket:
-        """The same before the job has begun; what was to be said so far comes at once."""
+        """Do the same before the job has begun; what was to be said so far comes at once."""
         control = self._listen()
         self.tell("here")
         return control
@@ -426,7 +427,7 @@ class Shepherd(AttemptReporter):
         return ""
 
     def _sync(self, used: list[int]) -> None:
-        """Its output is on the disk before its end is. Of much output the PEs are free before."""
+        """Have its output on the disk before its end is. Of much output the PEs are free before."""
         seen = [(fd, os.fstat(fd)) for fd in set(self.streams) - {-1}]
         if sum(each.st_blocks * 512 for _, each in seen) > _LONG:
             self.used = used

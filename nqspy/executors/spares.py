@@ -115,7 +115,7 @@ class Offer:
         self._channel: socket.socket | None = None
 
     def make(self) -> None:
-        """From now on there may be an order."""
+        """Offer it: from now on there may be an order."""
         if not (_childless() and _unchanged(self._mine)):
             return
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -80,7 +80,7 @@ def main(arguments: list[str]) -> None:
 
 
 class _Desk:
-    """Where orders come in and shepherds are found for them."""
+    """Desk where orders come in and shepherds are found for them."""
 
     def __init__(
         self,

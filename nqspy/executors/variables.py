@@ -1,4 +1,4 @@
-"""What a job finds in its environment of its PEs and their layout, as PBS and Slurm say it (pure)."""
+"""Variables of a job: its PEs and their layout, as PBS and Slurm say it (pure)."""
 
 from nqspy.executors import scratch
 from nqspy.model import indices
@@ -17,8 +17,8 @@ def hosts(request: Request, start: Start, site: Site) -> tuple[str, int]:
 
 
 def _slots(request: Request, start: Start) -> int:
-    """How many processes a launcher begins where nobody says it: the ranks of the layout; where there is
-    none, one in the dialects that know ranks, else one for each PE."""
+    """Return how many processes a launcher begins where nobody says it: the ranks of the layout; where there
+    is none, one in the dialects that know ranks, else one for each PE."""
     layout, spec = request.spec.layout, request.spec
     if layout is None and spec.dialect == "nqs":
         return max(len(start.pes), 1)
@@ -37,7 +37,8 @@ def defaults(request: Request, start: Start) -> dict[str, str]:
 
 
 def of_launchers(request: Request, start: Start, site: Site) -> dict[str, str]:
-    """What launchers of parallel programs read, beside the file of hosts (`scratch`); replaced likewise.
+    """Return what launchers of parallel programs read, beside the file of hosts (`scratch`); replaced
+    likewise.
 
     Open MPI binds by the whole machine, whatever its own affinity is: it is told not to, so that processes
     stay on the PEs. It (PRRTE: from 5 on) may begin more processes than the file has lines; MPICH's Hydra
@@ -68,7 +69,7 @@ def of_dialect(request: Request, start: Start, site: Site) -> dict[str, str]:
 
 
 def _of_slurm(request: Request, start: Start, site: Site) -> dict[str, str]:
-    """What sbatch's scripts look at; numbers of one node, for there is one."""
+    """Return what sbatch's scripts look at; numbers of one node, for there is one."""
     spec, layout = request.spec, request.spec.layout or _NONE
     number, ranks = str(number_of(request.seq)), str(layout.ranks)
     found = {

@@ -36,9 +36,9 @@ _MOST = 25
 
 
 class WatchedAttempt:
-    """One attempt under watch. ``order`` until the starter has answered; ``pending``: messages to a
-    shepherd that does not listen yet; ``told``: reported as running; ``looks``: how often it was looked
-    whether what is left of it has ended; ``stops``: how often its shepherd was found stopped."""
+    """Attempt under watch. ``order`` until the starter has answered; ``pending``: messages to a shepherd that
+    does not listen yet; ``told``: reported as running; ``looks``: how often it was looked whether what is
+    left of it has ended; ``stops``: how often its shepherd was found stopped."""
 
     __slots__ = ("looks", "order", "pending", "pidfd", "redelivered", "stops", "told")
 
@@ -308,7 +308,7 @@ class Watch:
         self._flush(key)
 
     def _flush(self, key: Key) -> None:
-        """What was to be said before its shepherd listened."""
+        """Say what was to be said before its shepherd listened."""
         with self._guard:
             attempt = self._attempts.get(key)
             while attempt and attempt.pending and self._deliver(key, attempt.pending[0], attempt.told):

@@ -38,7 +38,7 @@ class NotRun(Exception):
 
 @dataclass(slots=True)
 class Hand:
-    """What runs one command at a time: the process it started last, as long as that is there. Other threads
+    """Runner of one command at a time: the process it started last, as long as that is there. Other threads
     may end that by `cut` and `stop`."""
 
     process: "subprocess.Popen[bytes] | None" = None
@@ -52,14 +52,14 @@ class Hand:
                 _kill(self.process)
 
     def stop(self) -> None:
-        """The same, and nothing is started any more."""
+        """Kill what runs, and start nothing any more."""
         self.stopped = True
         self.cut()
 
 
 class TimedCommand(Struct, frozen=True):
-    """What to run. ``data``: what it reads, else nothing. ``errors_only``: of its output only what it writes
-    to stderr counts. ``leave_rest``: what it leaves running when it ends in time goes on."""
+    """Command to run. ``data``: what it reads, else nothing. ``errors_only``: of its output only what it
+    writes to stderr counts. ``leave_rest``: what it leaves running when it ends in time goes on."""
 
     words: Sequence[str]
     data: bytes = b""
@@ -136,7 +136,7 @@ def _follow(process: "subprocess.Popen[bytes]", data: bytes, exited: int, end: f
 
 
 def _fed(pipe: int, left: memoryview) -> memoryview:
-    """What is left to be written; nothing when nobody reads it."""
+    """Return what is left to be written; nothing when nobody reads it."""
     try:
         return left[os.write(pipe, left[:65_536]) :]
     except BlockingIOError:

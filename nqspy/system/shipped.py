@@ -1,4 +1,4 @@
-"""Where the shipped site lies."""
+"""The place of the shipped site."""
 
 import sysconfig
 from pathlib import Path

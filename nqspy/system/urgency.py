@@ -1,4 +1,4 @@
-"""Who gets a CPU first when jobs fill them all: the daemon, and what starts and watches jobs.
+"""Urgency for CPUs when jobs fill them all: first the daemon, and what starts and watches jobs.
 
 A start passes through five processes; each that waits its turn behind a job's time slice costs some ms of an
 idle PE. Only root can put itself before others; elsewhere nothing changes.
@@ -27,6 +27,6 @@ def ordinary() -> None:
 
 
 def ordinary_children() -> None:
-    """What this thread begins from now on is no more urgent than any job, whatever itself is."""
+    """Have what this thread begins from now on be no more urgent than any job, whatever itself is."""
     if os.getpriority(os.PRIO_PROCESS, 0) < 0:
         os.sched_setscheduler(0, os.sched_getscheduler(0) | os.SCHED_RESET_ON_FORK, os.sched_getparam(0))

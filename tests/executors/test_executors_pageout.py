@@ -142,6 +142,11 @@ child.wait()
     assert run.stdout.split() == ["False", "True"], run.stderr
 
 
+def test_that_paging_out_is_refused_is_logged_once(bench, caplog):
+    assert [bench.executor._watch._paged_out(1, 5, 5, 1) for _ in range(2)] == [0, 0]
+    assert caplog.text.count("CAP_SYS_NICE") == 1
+
+
 def test_processes_that_have_ended_are_passed_over():
     child = subprocess.Popen(["true"])
     child.wait()

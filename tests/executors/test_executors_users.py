@@ -83,13 +83,6 @@ def test_a_folder_that_is_closed_to_the_owner_stops_it_before_it_starts(desk):
     assert "Permission denied" in desk.expect(ObservedNotStarted, request).text
 
 
-def test_it_cannot_write_its_script_for_the_next_one(desk):
-    script = "grep -c ADDED $0 > seen\necho '# ADD''ED' >> $0 && exit 7\n"
-    for _ in range(2):
-        assert desk.run(script, **desk.as_other).status == 7
-        assert desk.text("seen") == "1\n"
-
-
 def test_limits_and_kill_hold_for_other_users_too(desk):
     assert desk.run("exec sleep 60\n", ask=Ask(wall=200), **desk.as_other).reason == "wall_limit"
     request = desk.running("exec sleep 60\n", **desk.as_other)
