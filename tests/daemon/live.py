@@ -4,6 +4,7 @@
 where a daemon was killed and its shepherds went on.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -19,7 +20,9 @@ from typing import Any, TypeVar
 
 import pytest
 
+from nqspy.daemon.home import Home, running_pid
 from nqspy.executors import proc
+from nqspy.model.errors import NqspyError
 from nqspy.rpc.client import Client
 from nqspy.rpc.home import with_short_path
 
@@ -118,6 +121,7 @@ class Live:
         self.environment |= {"NQSPY_HOME": str(home), "PYTHONPATH": str(ROOT), "PWD": str(work)}
         self.accepts_trouble = False
         self._client: Client | None = None
+        self._former = 0, 0
 
     # ------------------------------------------------------------ the home and its daemon
 
@@ -161,7 +165,7 @@ class Live:
     @property
     def log(self) -> str:
         path = self.home / "log" / "nqsd.log"
-        return path.read_text() if path.exists() else ""
+        return path.read_text()[self._former[1] :] if path.exists() else ""
 
     # ------------------------------------------------------------ commands
 
@@ -262,7 +266,7 @@ class Live:
         """The journal, narrowed."""
         return [
             each
-            for each in self.client.events()
+            for each in self.client.events(self._former[0])
             if kind in ("", each["kind"]) and request in ("", each.get("request"))
         ]
 
@@ -285,6 +289,23 @@ class Live:
 
     # ------------------------------------------------------------ afterwards
 
+    def again(self, work: Path) -> "Live":
+        """Give the daemon to another test, without the requests, events and log of those before."""
+        self._look_for_trouble()
+        (self.home / "spool" / "starter.log").write_text("")
+        work.mkdir()
+        self.work, self.environment["PWD"], self.accepts_trouble = work, str(work), False
+        if running_pid(Home(self.home)) is None:
+            self.hang_up()
+            self.start()
+        while left := self.client.requests():
+            with contextlib.suppress(NqspyError):  # one has just ended
+                self.client.delete(*left, kill=True)
+        self.set("start queue batch")
+        last = [each["n"] for each in self.events()][-1:]
+        self._former = max(self._former[0], *last, 0), self._former[1] + len(self.log)
+        return self
+
     def leftovers(self) -> list[int]:
         """Processes of this home: daemon, starter, shepherds, jobs, commands."""
         mark = os.fsencode(f"NQSPY_HOME={self.home}")
@@ -298,6 +319,9 @@ class Live:
             proc.send(pids, signal.SIGKILL)
         assert not pids, f"still there: {pids}"
         (self.home / "spool" / "reserve").unlink(missing_ok=True)  # homes of many tests are kept
+        self._look_for_trouble()
+
+    def _look_for_trouble(self) -> None:
         log = self.log
         assert self.accepts_trouble or "Traceback" not in log, log
         starter = self.home / "spool" / "starter.log"
@@ -353,3 +377,9 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     live = Live(folder / "home", folder / "work").site().start()
     yield live
     live.close()
+
+
+@pytest.fixture
+def shared(office: Live, tmp_path: Path) -> Live:
+    """The office with a folder of its own for each test, which may kill the daemon and leave requests."""
+    return office.again(tmp_path / "work")

@@ -28,13 +28,6 @@ def test_an_index_knows_itself_and_writes_a_file_of_its_own(live: Live) -> None:
     )
 
 
-def test_names_in_paths_are_the_index_s_and_null_stays_null(live: Live) -> None:
-    id = _submit(live, "echo $PBS_ARRAY_INDEX\n", "-J", "1-2", "-o", "out.%s.%a", "-e", "/dev/null")
-    number = id.partition("[")[0]
-    live.ended(id)
-    assert [live.text(f"out.{number}.{index}") for index in (1, 2)] == ["1\n", "2\n"]
-
-
 def test_people_see_the_array_as_one_line_and_its_indices_if_they_ask(live: Live) -> None:
     gate = live.work / "gate"
     id = _submit(live, f"while [ ! -e {gate} ]; do sleep 0.05; done\n", "-N", "gated", "-J", "1-100000")

@@ -1,7 +1,6 @@
 """Jobs by class under a real daemon: processes give way and go on, before and after a kill."""
 
 import json
-from pathlib import Path
 
 from daemon.live import Live, until
 from daemon.test_daemon_mpprun import WAITS, go, pid
@@ -93,16 +92,6 @@ def test_a_job_that_an_exit_refuses_has_no_other_give_way(make_live):
     assert "not by day" in live.run("qstat", "--why", large).ok().out
     go(live, "work")
     assert live.ended(work)["exit_status"] == 0
-
-
-def test_classes_are_for_whom_they_are_open_to(make_live):
-    live = make_live().site(SITE).start()
-    none = live.run("qsub", "--class", "fast", stdin="true\n")
-    none.refused("there is no job class fast", "interactive")
-    live.run("qsub", "--class", "benchmark", stdin="true\n").refused("benchmark is not open to")
-    shown = live.qmgr("show classes").ok().out
-    assert "interactive" in shown
-    assert Path(live.work).exists()
 
 
 def test_gangparms_shows_and_sets_what_qmgr_does(make_live):

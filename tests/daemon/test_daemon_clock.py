@@ -1,6 +1,5 @@
 """The site's clock, live: shifts at their hour, over restarts, by hand; CPU time in clock seconds."""
 
-import json
 from datetime import datetime, timedelta
 
 import pytest
@@ -105,12 +104,6 @@ def test_a_shift_switched_to_by_hand_lasts_until_its_time(make_live):
     live.qmgr("set shift automatic").ok()
     assert shift(live) == "day"
     live.qmgr("switch shift dusk").refused("dusk", "night")
-
-
-def test_a_shift_that_cannot_be_defined_is_refused(office):
-    office.write("dusk.qmgr", 'define shift dusk when=("0 21 * * *")\n  stop queue nowhere\nend\n')
-    office.run("qmgr", "dusk.qmgr").refused("nowhere")
-    assert json.loads(office.run("qmgr", "--json", "-c", "show shifts").out)["shifts"] == {}
 
 
 def test_what_is_used_counts_in_clock_seconds(make_live):

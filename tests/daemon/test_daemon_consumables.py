@@ -139,48 +139,6 @@ def test_the_variable_names_the_units_and_a_kill_changes_nothing(lab):
     assert shown(live)["gpu"]["used"] == {}
 
 
-def test_words_of_the_command_line(lab):
-    live = lab.start()
-    for words, asked in (
-        (("-l", "ngpus=2"), {"gpu": 2}),
-        (("-l", "gpu=1,matlab=2"), {"gpu": 1, "matlab": 2}),
-        (("-l", "select=2:ncpus=1:ngpus=2"), {"gpu": 4}),
-        (("-l", "nodes=2:ppn=1:gpus=1"), {"gpu": 2}),
-        (("-l", "gpus=0"), {}),
-        (("--gpus", "3"), {"gpu": 3}),
-    ):
-        id = live.qsub("true\n", "-h", *words)
-        assert live.job(id)["requested"]["consumables"] == asked, words
-    script = "#PBS -l walltime=1:00,ngpus=1\n#PBS -l matlab=1\ntrue\n"
-    assert live.job(live.qsub(script, "-h"))["requested"]["consumables"] == {"gpu": 1, "matlab": 1}
-    more = live.run("qsub", "--gpus", "5", stdin="true\n").refused("5 gpu are more than the 4 there are")
-    assert more.status == 1
-    live.run("qsub", "-l", "fpga=1", stdin="true\n").refused("unknown resource fpga", "gpu, matlab")
-    live.run("qsub", "-l", "gpus=two", stdin="true\n").refused("gpus")
-    live.run("qsub", "-l", "waltime=3", stdin="true\n").refused("unknown resource waltime", "walltime")
-    full = live.run("qstat", "-f", id).ok().out
-    assert "Resource_List.ngpus = 3" in full
-
-
-def test_a_server_without_gpus_reads_the_same_file(lab, tmp_path):
-    lab.environment[devices.ROOT] = str(tmp_path / "empty")
-    live = lab.start()
-    assert shown(live)["gpu"]["units"] == []
-    live.run("qsub", "-l", "gpus=1", stdin="true\n").refused("1 gpu are more than the 0 there are")
-
-
-def test_snap_gives_the_same_again(lab, make_live):
-    live = lab.start()
-    live.qmgr("set consumable gpu offline=(1, 3) policy=nearest").ok()
-    live.qmgr("set queue batch consumable_limit=(gpu=2, matlab=1) consumable_user_limit=(gpu=1)").ok()
-    live.qmgr("create probe check units=gpu command=true every=3600").ok()
-    other = make_live("other")
-    other.environment[devices.ROOT] = live.environment[devices.ROOT]
-    other.site(live.qmgr("snap").ok().out).start()
-    assert other.qmgr("show all").ok().out == live.qmgr("show all").ok().out
-    assert shown(other)["gpu"]["offline"] == ["1", "3"]
-
-
 def test_a_probe_takes_a_broken_unit_out_and_gives_it_back(lab):
     live = lab.start()
     (live.work / "sick").write_text("1\n")

@@ -18,6 +18,11 @@ from nqspy.rpc.submission import submission
 JOBS = 6
 
 
+@pytest.fixture
+def live(shared):
+    return shared
+
+
 def armed(live, rules):
     """The daemon again, with these failures to come."""
     live.environment[VARIABLE] = rules

@@ -22,6 +22,11 @@ held.execute("ROLLBACK")
 """
 
 
+@pytest.fixture
+def live(shared):
+    return shared
+
+
 def connect(live: Live) -> socket.socket:
     sock = socket.socket(socket.AF_UNIX)
     name, folder = with_short_path(str(live.home / "nqsd.sock"))

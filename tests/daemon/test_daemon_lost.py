@@ -17,6 +17,11 @@ exec sleep 60
 """
 
 
+@pytest.fixture
+def live(shared):
+    return shared
+
+
 def identity(live: Live, id: str, who: str, attempt: int = 1) -> int:
     folder = str(live.home / "spool" / f"{id.partition('.')[0]}.{attempt}")
     text = records.claimed_with(folder)["keeper"] if who == "starter" else records.holder(folder)

@@ -4,7 +4,7 @@ import os
 import socket
 import socketserver
 import threading
-from contextlib import contextmanager
+import time
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -14,9 +14,10 @@ from daemon.live import ONE_QUEUE, alive, until
 from daemon.test_daemon_idle import switches
 from stillness import stands_still
 
-from nqspy.daemon.probes import Probes
+from nqspy.daemon.probes import Probes, attempt
 from nqspy.model.health import Probe
 from nqspy.model.ids import Instant
+from nqspy.system.run_with_timeout import Hand
 
 NIGHT = """
 create batch_queue night priority=20 workdir=submit
@@ -133,27 +134,16 @@ def test_what_was_known_stands_over_a_restart_until_there_are_new_results(site, 
     assert site.ended(waiting)["exit_status"] == 0
 
 
-def test_requests_say_what_they_need_in_both_dialects_and_in_directives(site):
+def test_requests_say_what_they_need_in_options_and_in_directives(site):
     site.set("create probe licence file=/no/such/licence every=1:00:00 fails=1")
     is_found(site, "broken", "licence")
-    for options in (
-        ("-l", "needs=nfs+licence"), ("-l", "needs=nfs", "-l", "needs=licence"),
-        ("-l", "needs=(nfs,licence)"),
-        ("--dialect", "pbs", "-l", "needs=nfs,needs=licence,walltime=1:00"),
-    ):  # fmt: skip
-        id = site.qsub("true", *options)
-        assert site.job(id)["requested"]["needs"] == ["nfs", "licence"]
-        assert "Resource_List.needs = nfs+licence" in site.run("qstat", "-f", id).ok().out
-        assert site.why(id)["reason"]["who"] == "probe licence"
-    for line in ("#QSUB -l needs=licence", "#PBS -l needs=licence"):
-        script = site.write("directive.sh", f"#!/bin/sh\n{line}\ntrue\n")
-        id = site.run("qsub", "-l", "needs=nfs", str(script)).ok().lines[0]
+    script = site.write("directive.sh", "#!/bin/sh\n#PBS -l needs=licence\ntrue\n")
+    both = site.qsub("true", "--dialect", "pbs", "-l", "needs=nfs,needs=licence,walltime=1:00")
+    for id in (both, site.run("qsub", "-l", "needs=nfs", str(script)).ok().lines[0]):
         assert sorted(site.job(id)["requested"]["needs"]) == ["licence", "nfs"]
-    script = str(site.write("plain.sh", "true\n"))
-    site.run("qsub", "-l", "needs=tape", script).refused("there is no probe tape", "nfs, licence")
-    id = site.submit("true", needs="licence")
-    site.qmgr(f"modify request {id} needs=none").ok()
-    assert site.ended(id)["exit_status"] == 0
+        assert site.why(id)["reason"]["who"] == "probe licence"
+    site.qmgr(f"modify request {both} needs=none").ok()
+    assert site.ended(both)["exit_status"] == 0
 
 
 # ---------------------------------------------------------------- tries
@@ -167,6 +157,56 @@ def plain(office):
         office.set(f"delete probe {row['name']}")
 
 
+def tried(timeout=5_000, **what):
+    """Result and text of one try."""
+    found = attempt(Probe("one", timeout=timeout, **what), Hand())
+    return found.good, found.text
+
+
+def test_a_port_is_tried():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert tried(tcp=f"127.0.0.1:{port}") == (True, "it takes a connection")
+    good, text = tried(tcp=f"127.0.0.1:{port}")
+    assert (good, "refused" in text) == (False, True)
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        if self.path == "/drips":
+            self.wfile.write(b"HTTP/1.1 200 OK\r\n")
+            while True:
+                time.sleep(0.05)
+                self.wfile.write(b"X")
+        self.send_response(int(self.path[1:4]))
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def test_a_web_server_is_well_by_its_status_and_cut_off_at_the_timeout():
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        server.handle_error = lambda *_: None
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        at = f"http://127.0.0.1:{server.server_address[1]}"
+        assert tried(http=f"{at}/200?x=1") == (True, "status 200 OK")
+        assert tried(http=f"{at}/503")[0] is False
+        assert tried(http=f"{at}/302")[0] is True
+        assert tried(http=f"{at}/drips", timeout=300) == (False, "no answer within 0.3 s")
+        server.shutdown()
+
+
+def test_a_file_is_tried_and_one_that_hangs_hangs_nobody(tmp_path):
+    (tmp_path / "disk").touch()
+    assert tried(file=str(tmp_path / "disk"))[0] is True
+    good, text = tried(file=str(tmp_path / "gone"))
+    assert (good, "No such file" in text) == (False, True)
+    os.mkfifo(tmp_path / "pipe")
+    assert tried(file=str(tmp_path / "pipe"), timeout=200) == (False, "no answer within 0.2 s")
+
+
 @pytest.mark.parametrize("way", ["stop", "kill"])
 def test_a_command_that_hangs_ends_with_the_daemon(live, way):
     pids = live.work / "hang.pids"
@@ -174,64 +214,6 @@ def test_a_command_that_hangs_ends_with_the_daemon(live, way):
     pid = int(live.text("hang.pids"))
     getattr(live, way)()
     until(lambda: not alive(pid), "it is killed")
-
-
-def test_a_port_that_is_closed_and_opened_again(plain):
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        plain.set(f"create probe licence tcp=127.0.0.1:{port} {QUICK}")
-        assert is_found(plain, "ok", "licence")["text"] == "it takes a connection"
-    assert "refused" in is_found(plain, "broken", "licence")["text"]
-    with socket.create_server(("127.0.0.1", port)):
-        is_found(plain, "ok", "licence")
-
-
-class Handler(BaseHTTPRequestHandler):
-    status = 200
-    drip = False
-
-    def do_GET(self):
-        if type(self).drip:
-            stop = threading.Event()
-            self.wfile.write(b"HTTP/1.1 200 OK\r\n")
-            while not stop.wait(0.05):
-                self.wfile.write(b"X")
-        self.send_response(type(self).status)
-        self.end_headers()
-
-    def log_message(self, *_):
-        pass
-
-
-@contextmanager
-def web(handler):
-    class Server(socketserver.ThreadingTCPServer):
-        daemon_threads = True
-
-        def handle_error(self, *_):
-            pass
-
-    with Server(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        yield server.server_address[1]
-        server.shutdown()
-
-
-def test_a_web_server_that_answers_with_errors_and_well_again(plain):
-    handler = type("Mine", (Handler,), {})
-    with web(handler) as port:
-        plain.set(f"create probe web http='http://127.0.0.1:{port}/alive?x=1' {QUICK}")
-        assert is_found(plain, "ok", "web")["text"] == "status 200 OK"
-        handler.status = 503
-        assert is_found(plain, "broken", "web")["text"].startswith("status 503")
-        handler.status = 302
-        assert is_found(plain, "ok", "web")["text"].startswith("status 302")
-
-
-def test_a_web_server_that_drips_is_cut_off_at_the_timeout(plain):
-    with web(type("Slow", (Handler,), {"drip": True})) as port:
-        plain.set(f"create probe web http=http://127.0.0.1:{port}/ every=100ms timeout=300ms fails=1")
-        assert is_found(plain, "broken", "web")["text"] == "no answer within 0.3 s"
 
 
 def test_a_command_that_hangs_is_killed_with_all_it_started(plain):
@@ -243,23 +225,6 @@ def test_a_command_that_hangs_is_killed_with_all_it_started(plain):
     is_found(plain, "ok")
     for pid in map(int, pids.read_text().split()):
         until(lambda pid=pid: not alive(pid), "all are killed")
-
-
-def test_a_file_that_vanishes_and_comes_back(plain):
-    file = plain.write("disk", "x")
-    plain.set(f"create probe disk file={file} {QUICK}")
-    is_found(plain, "ok", "disk")
-    file.unlink()
-    assert "No such file" in is_found(plain, "broken", "disk")["text"]
-    file.write_text("")
-    is_found(plain, "ok", "disk")
-
-
-def test_a_file_that_hangs_hangs_nobody(plain):
-    pipe = plain.work / "pipe"
-    os.mkfifo(pipe)
-    plain.set(f"create probe disk file={pipe} every=100ms timeout=200ms fails=1")
-    assert is_found(plain, "broken", "disk")["text"] == "no answer within 0.2 s"
 
 
 def test_a_command_has_a_clean_environment_and_its_last_line_is_the_text(plain):

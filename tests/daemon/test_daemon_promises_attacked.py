@@ -9,6 +9,11 @@ from daemon.test_daemon_failpoints import armed
 from nqspy.model.errors import Refusal
 
 
+@pytest.fixture
+def live(shared):
+    return shared
+
+
 @pytest.mark.parametrize("rule", ["commit=ENOSPC@2x4", "commit=ENOSPC@3x6"])
 def test_on_a_full_disk_a_promise_is_made_when_it_can_be_written_and_once(live: Live, rule: str) -> None:
     live.accepts_trouble = True

@@ -7,6 +7,12 @@ import pytest
 from daemon.live import alive, until
 
 
+@pytest.fixture
+def live(shared):
+    shared.set("set queue batch run_limit=unlimited")
+    return shared
+
+
 def gated(live, name, then="exit 5"):
     """A request that runs until its gate is opened; its first process's number lies in NAME.pid."""
     gate = live.work / f"{name}.gate"

@@ -52,24 +52,13 @@ def test_the_counter_tells_of_the_calendar_and_of_what_will_spill(make_live):
     live.set(
         'set shift day spill=drain when=("30 18 * * mon-fri")', "set calendar holidays=FR extra=(2026-12-28)"
     )
-    shown = live.run("qmgr", "-c", "show shifts --next 14d").ok().out
-    assert 'day: "30 18 * * mon-fri", spill=drain' in shown
-    assert "calendar: holidays FR; extra (2026-12-28)" in shown
-    lines = shown.splitlines()
-    at = lines.index(next(line for line in lines if "Christmas Day, counts as a Sunday" in line))
-    assert lines[at].split()[0] == "2026-12-25"
-    assert not [line for line in lines if "2026-12-25" in line and line.endswith("day") and "18:30" in line]
-    assert [line for line in lines if line.startswith("  2026-12-29 18:30:00  day")]
-    calendar = live.run("qmgr", "-c", "show calendar --next 30d").ok().out
-    assert "holidays                      FR" in calendar
-    assert "  2027-01-01  New Year's Day" in calendar
-    assert "07-14" not in calendar
-    data = live.run("qmgr", "--json", "-c", "show calendar").ok().data
-    assert {"date": "2027-07-14", "name": "National Day"} in data["coming"]
-    assert data["extra"] == ["2026-12-28"]
+    lines = live.run("qmgr", "-c", "show shifts --next 14d").ok().lines
+    assert [line.split()[0] for line in lines if "Christmas Day, counts as a Sunday" in line] == [
+        "2026-12-25"
+    ]
+    firings = [line.split()[0] for line in lines if line.startswith("  2026") and "18:30:00  day" in line]
+    assert "2026-12-29" in firings
+    assert not {"2026-12-25", "2026-12-28"} & set(firings)
+    assert "  2027-01-01  New Year's Day" in live.run("qmgr", "-c", "show calendar --next 30d").ok().out
     dry = live.run("qsub", "--dry-run", "-q", "night", "-l", "walltime=10:00:00", stdin="true\n").ok().out
-    assert "its wall limit of 10:00:00 goes beyond 18:30, when shift day stops queue night" in dry
-    id = live.run("qsub", "-q", "night", "-l", "walltime=10:00:00", stdin="true\n").ok().lines[0]
-    assert "says:     shift day (SHIFT)" in live.run("qstat", "--why", id).ok().out
-    live.run("qmgr", "-c", "set calendar holidays=Franse").refused("no country", "FR")
-    live.run("qmgr", "-c", "add calendar extra=(tomorrow)").refused("'tomorrow' is no date")
+    assert "goes beyond 18:30, when shift day stops queue night" in dry

@@ -16,7 +16,6 @@ from stillness import stands_still
 
 from nqspy.daemon import memory
 from nqspy.daemon.memory import parse_meminfo, parse_pressure, typed_since
-from nqspy.executors import pageout
 
 MB = 1 << 20
 BATCH = 300
@@ -128,20 +127,6 @@ def test_a_request_gives_way_to_people_and_comes_back_when_they_have_gone(live, 
     assert levels[-1] == "calm"
     [away] = live.events("suspended", id)
     assert away["by"] == "swap"
-
-
-@needs_room
-@pytest.mark.skipif(not pageout.may(), reason="needs CAP_SYS_NICE: to have a daemon that has it given up")
-def test_a_daemon_that_may_not_page_out_says_so_once(make_live):
-    live = make_live().site()
-    live.run("nqsd", "start", before=["setpriv", "--bounding-set=-all", "--inh-caps=-all"]).ok()
-    id = live.submit(f"exec {hold(BATCH, 'batch')}")
-    live.text("batch")
-    live.set(marks())
-    with crowded(live, id):
-        until(lambda: "paging out needs CAP_SYS_NICE" in live.log, "the log says so")
-    live.until(id, lambda job: job["state"] == "running", "come back")
-    assert live.log.count("CAP_SYS_NICE") == 1
 
 
 @pytest.mark.slow

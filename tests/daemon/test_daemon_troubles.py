@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from daemon import everybody
-from daemon.live import ONE_QUEUE, Done, until
+from daemon.live import Done, until
 from daemon.person import submit_as
 
 HEAD = "from nqspy.userexit import userexit\n@userexit\n"
@@ -16,11 +16,6 @@ FINE = HEAD + "def {hook}(request):\n    return None\n"
 
 def alarms(live):
     return live.client.call("status")["alarms"]
-
-
-def test_all_is_well(live):
-    assert alarms(live) == []
-    assert "ALARM" not in live.run("nqsd", "status").ok().out
 
 
 def test_a_changed_file_of_queues_d_is_named_until_it_is_loaded(live):
@@ -76,21 +71,18 @@ def alarms_of(fresh):
     return fresh.result("root", "status")["alarms"]
 
 
-def test_reloading_is_for_managers_and_not_for_shifts(live):
-    done = live.qmgr('define shift day when=("0 8 * * *")\nreload queues\nend')
-    assert "reload queues" in done.err or "line 2" in done.err
-
-
-def test_a_changed_exit_is_named_until_it_is_loaded(live):
+def test_a_changed_exit_is_named_until_it_is_loaded_and_why_that_was_refused(live):
     live.exit("calm", FINE.format(hook="jobend"))
-    [said] = alarms(live)
-    assert "calm.py" in said
-    assert "reload exits" in said
+    assert alarms(live) == ["exits: calm.py is new, not loaded yet: reload exits"]
     live.qmgr("reload exits").ok()
     assert alarms(live) == []
-    live.exit("calm", FINE.format(hook="jobinit"))
+    live.exit("calm", "def jobselect(\n")
     assert "calm.py" in alarms(live)[0]
+    live.qmgr("reload exits").refused("calm.py, line 1", "stay in force")
+    assert "calm.py, line 1" in next(line for line in alarms(live) if "reload exits was refused" in line)
     live.exit("calm", FINE.format(hook="jobend"))
+    assert [line for line in alarms(live) if "was refused" in line], "until one succeeds"
+    live.qmgr("reload exits").ok()
     assert alarms(live) == []
 
 
@@ -143,14 +135,6 @@ def test_a_notice_that_fails_is_named_until_it_succeeds(make_live):
     assert alarms(live) == []
 
 
-def test_mail_that_cannot_be_sent_is_named_until_it_can(make_live):
-    live = make_live().site(ONE_QUEUE + 'set mail command="exit 75"\n').start()
-    live.accepts_trouble = True
-    owner = live.job(live.submit("true", held=True))["owner"]
-    live.run("qsub", "-s", "/bin/sh", "-me", "-mu", owner, stdin="true\n").ok()
-    until(lambda: [line for line in alarms(live) if "mail cannot be sent" in line], "an alarm")
-
-
 def test_a_full_disk_is_named_until_there_is_room(make_live):
     live = make_live()
     live.home.mkdir()
@@ -197,18 +181,16 @@ def test_doctor_asks_the_daemon_what_a_user_cannot_read(make_live, open_folder):
 
 def test_a_new_file_is_new_and_a_refused_reload_is_told(live):
     live.accepts_trouble = True
+    assert alarms(live) == []
     file = live.home / "queues.d" / "20-more.qmgr"
     file.write_text("set nonsense 3\n")
     assert alarms(live) == ["queues.d: 20-more.qmgr is new, not applied yet: reload queues, or restart"]
     live.qmgr("reload queues")
     [said] = alarms(live)
-    assert "queues.d was not applied" in said
     assert "20-more.qmgr, line 1" in said
     assert "\n" not in said
     file.unlink()
     assert alarms(live) == []
-    live.exit("calm", FINE.format(hook="jobend"))
-    assert alarms(live) == ["exits: calm.py is new, not loaded yet: reload exits"]
 
 
 def test_the_alarm_of_mail_goes_with_its_way(live):
@@ -233,16 +215,3 @@ def test_the_doctor_says_what_is_no_home(make_live):
     assert done.status == 1
     assert "is no home" in done.out
     assert "mode" not in done.out
-
-
-def test_why_a_reload_of_exits_was_refused_is_told_until_one_succeeds(live):
-    live.exit("late", "def jobselect(\n")
-    refused = live.qmgr("reload exits")
-    refused.refused("late.py, line 1", "stay in force")
-    lines = [line for line in live.run("nqsd", "status").ok().lines if "reload exits was refused" in line]
-    assert len(lines) == 1
-    assert "late.py, line 1" in lines[0]
-    live.exit("late", FINE.format(hook="jobend"))
-    assert "was refused" in live.run("nqsd", "status").ok().out
-    live.qmgr("reload exits").ok()
-    assert "was refused" not in live.run("nqsd", "status").ok().out
