@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from nqspy.engine.enact import decided, enact, tells
-from nqspy.engine.handlers import acts, depend, requests, settings, shifts, submit
+from nqspy.engine.handlers import acts, depend, request_mail, requests, settings, shifts, submit
 from nqspy.engine.handlers import exits as exits_desk
 from nqspy.engine.handlers import health as health_desk
 from nqspy.engine.handlers import observations as observations
@@ -414,7 +414,7 @@ class Engine:
                 self._mark()
             tx.act(order)
             if isinstance(order, Start):
-                shifts.foretell(tx, order.seq)
+                request_mail.foretell(tx, order.seq)
         if recheck is None or not recheck.drops:
             self._drops = 0
         else:

@@ -4,17 +4,16 @@ told to the requests that await it in the same commit. A failure is told once: o
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from nqspy.core.depend import BEGUN, DROPPED, WHO, Judgement, awaited, judge
 from nqspy.engine.handlers.arrays import delete_left, end_if_over
 from nqspy.engine.handlers.context import Transaction
+from nqspy.engine.handlers.request_mail import Consequences
 from nqspy.engine.handlers.requests import drop
 from nqspy.engine.handlers.spec import AFTER, ATTRIBUTES_MAX
 from nqspy.engine.lifecycle import ages_when_eligible
 from nqspy.model import indices
-from nqspy.model.actions import Notify
 from nqspy.model.commands import Submission
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Deleted, DependencyFailed, DependencyMet, Ended, Started
@@ -35,56 +34,6 @@ from nqspy.model.requests import (
 AFTER_MAX = 1_000
 """Requests that one request may wait for."""
 _ENDED_WELL = "ended with exit status 0"
-
-
-NAMED = 20
-"""Requests that a mail names; the others are counted."""
-
-
-class Consequences(Struct):
-    """Gathers what is told at the end. ``roots``: what began it all, for each request that was deleted with
-    its prerequisite; ``held`` and ``deleted``: names of requests by whom to tell and what began it."""
-
-    roots: dict[Seq, str] = {}
-    held: dict[tuple[str, str], list[tuple[Seq, str]]] = {}
-    deleted: dict[tuple[str, str], list[tuple[Seq, str]]] = {}
-
-    def holds(self, request: Request, prerequisite: Seq, text: str) -> None:
-        """A request stays held as its prerequisite did what ``text`` says; its owner is always told."""
-        self.held.setdefault(self._key(request, prerequisite, text), []).append((request.seq, request.name))
-
-    def deletes(self, request: Request, prerequisite: Seq, text: str) -> None:
-        """A request is deleted for it; its owner is told where that was asked for."""
-        key = self._key(request, prerequisite, text)
-        self.roots[request.seq] = key[1]
-        if request.spec.mail.abort:
-            self.deleted.setdefault(key, []).append((request.seq, request.name))
-
-    def _key(self, request: Request, prerequisite: Seq, text: str) -> tuple[str, str]:
-        return request.spec.mail.to or request.owner, self.roots.get(prerequisite, text)
-
-    def tell(self, tx: Transaction) -> None:
-        """Sends the mails, and begins anew."""
-        for (to, text), some in self.held.items():
-            said = f"{text}: what it waits for can never come about. It stays held: {_listed(tx, some)}."
-            said += " An operator can release it, its owner delete it."
-            tx.act(Notify(to, _subject(tx, some, "held"), said, some[0][0]))
-        for (to, text), some in self.deleted.items():
-            said = f"{text}. What waited for that was deleted: {_listed(tx, some)}."
-            tx.act(Notify(to, _subject(tx, some, "deleted"), said, some[0][0]))
-        self.held, self.deleted, self.roots = {}, {}, {}
-
-
-def _subject(tx: Transaction, some: list[tuple[Seq, str]], done: str) -> str:
-    if len(some) > 1:
-        return f"nqspy: {len(some)} requests are {done}"
-    return f"nqspy: {tx.site.id_of(some[0][0])} {'is ' * (done == 'held')}{done}"
-
-
-def _listed(tx: Transaction, some: list[tuple[Seq, str]]) -> str:
-    names = [f"{tx.site.id_of(seq)} ({name})" for seq, name in some[:NAMED]]
-    more = f" and {len(some) - NAMED} more" if len(some) > NAMED else ""
-    return ", ".join(names) + more
 
 
 # ---------------------------------------------------------------- what a submission names

@@ -5,16 +5,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from nqspy.core import runtime
+from nqspy.engine.handlers import request_mail
 from nqspy.engine.handlers.context import Transaction
 from nqspy.model import events as ev
 from nqspy.model import observations as ob
-from nqspy.model.actions import Adjust, Forget, Kill, Notify, Resume, SetAside, Suspend
+from nqspy.model.actions import Adjust, Forget, Kill, Resume, SetAside, Suspend
 from nqspy.model.cause import HANDS
-from nqspy.model.endings import End
 from nqspy.model.ids import DAY, MINUTE, SECOND, Instant, Seq, number_of
-from nqspy.model.lifetimes import key_of
-from nqspy.model.requests import Ending, Request, Retry, State, Used, finite
+from nqspy.model.requests import Ending, Request, Retry, State, Used
 
 NO_TRACE = "its folder in the spool is gone"
 """What is said of an attempt that ran and left no trace."""
@@ -84,18 +82,11 @@ def _used(tx: Transaction, request: Request, told: Used) -> Used:
     return most if sampled is None else sampled.most(most)
 
 
-def _mail(tx: Transaction, request: Request, what: str, text: str) -> None:
-    name, mail = tx.site.id_of(request.seq), request.spec.mail
-    text = f"Request {name} ({request.name}) {what}{text}"
-    tx.act(Notify(mail.to or request.owner, f"nqspy: {name} {what}", text, request.seq))
-
-
 def _begun(tx: Transaction, request: Request, began: Instant | None = None) -> None:
     run = request.run
     if run.starting:
         tx.emit(ev.Started(request.seq, request.attempts, run.pes, began))
-        if request.spec.mail.begin:
-            _mail(tx, request, "has begun", f" on {len(run.pes)} PE(s)")
+        request_mail.begun(tx, request, len(run.pes))
 
 
 def _has_run(tx: Transaction, request: Request, used: Used) -> None:
@@ -155,12 +146,11 @@ def _requeue(
 ) -> None:
     """Have a request wait again whose attempt ran; ``outputs``: where that attempt's output lies."""
     tx.emit(ev.Requeued(request.seq, request.attempts, text, used, losses, outputs[0] or "", outputs[1]))
-    if request.spec.mail.rerun:
-        _mail(tx, request, "is queued again", f": {text}")
+    request_mail.requeued(tx, request, text)
 
 
 def finish(tx: Transaction, request: Request, ending: Ending) -> None:
-    """Ends a request, and has its owner told where that was asked for or something went wrong."""
+    """End a request, with a mail where that was asked for."""
     used = _used(tx, request, ending.used)
     text = ending.text or (str(request.ending or "") if ending.reason == "deleted" else "")
     tx.emit(
@@ -169,18 +159,7 @@ def finish(tx: Transaction, request: Request, ending: Ending) -> None:
             used, text, ending.stdout, ending.stderr,
         )
     )  # fmt: skip
-    bad = ending.reason not in ("exit", "deleted")
-    if request.spec.mail.end or (request.spec.mail.abort and bad):
-        how = End(ending.reason, ending.status, ending.signal)
-        said = f": {how.words}" + (f". {text}" if text else "")
-        _mail(tx, request, "ended", said + (_hint(tx, request) if how.ok else ""))
-
-
-def _hint(tx: Transaction, request: Request) -> str:
-    """Return what the owner of a request that ended well is told of its wall limit."""
-    site, limit = tx.site, finite(request.spec.ask.wall)
-    said = runtime.hint_on_wall(site.settings, site.lifetimes, key_of(request), limit)
-    return f". Of its wall limit: {said}" if said else ""
+    request_mail.ended(tx, request, replace(ending, text=text))
 
 
 def _not_started(tx: Transaction, request: Request, observation: ob.ObservedNotStarted) -> None:
@@ -196,7 +175,7 @@ def _not_started(tx: Transaction, request: Request, observation: ob.ObservedNotS
         tx.emit(ev.Deleted(seq, deleter))
     else:
         tx.emit(_held(seq, observation.text))
-        _mail(tx, request, "is held", f": {observation.text}")
+        request_mail.held(tx, request, observation.text)
     _done(tx, request, observation)
 
 
@@ -247,13 +226,13 @@ def _lost(tx: Transaction, request: Request, observation: ob.ObservedLost) -> No
         finish(tx, request, Ending("lost", None, None, used, observation.text or "its end was not seen"))
     if observation.unsure and again:  # two attempts must not run side by side
         tx.emit(_held(request.seq, f"{UNSURE}: look for them, then release it"))
-        _mail(tx, request, "is held", f": its end was lost, and {UNSURE}")
+        request_mail.held(tx, request, f"its end was lost, and {UNSURE}")
         what = f"held, for {UNSURE}: look for them, then release it"
     elif observation.unsure:
         what = f"ended, but {UNSURE}"
     elif again and losses >= LOSSES:
         tx.emit(_held(request.seq, KILLED))
-        _mail(tx, request, "is held", f": {KILLED}")
+        request_mail.held(tx, request, KILLED)
         what = f"held: {KILLED}"
     if observation.unsure or not observation.text:  # what a restart of the machine has ended is told in one
         tx.alarm("hands", f"the end of request {name} was lost; it is {what}", f"the end of {name} was lost")

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from nqspy.core import health, resume
 from nqspy.core.consumables import resolved, sets_variables
-from nqspy.engine.handlers import alter
+from nqspy.engine.handlers import alter, request_mail
 from nqspy.engine.handlers.arrays import delete_left, each, release_some
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.people import group_of, need, need_entry, need_owner, need_to_be, role_of
@@ -18,7 +18,7 @@ from nqspy.engine.handlers.spec import check_class, check_limits, check_spec
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import indices
-from nqspy.model.actions import Adjust, Kill, Notify, Resume, Signal, Suspend
+from nqspy.model.actions import Adjust, Kill, Resume, Signal, Suspend
 from nqspy.model.cause import Cause
 from nqspy.model.errors import Refusal
 from nqspy.model.indices import Runs
@@ -90,19 +90,14 @@ def delete(tx: Transaction, command: cm.Delete, caller: Caller) -> Any:
 def drop(
     tx: Transaction, request: Request, who: str, text: str = "", tell: bool = True, left: Runs = ()
 ) -> bool:
-    """Deletes a request that has not been started (of an array these indices, none: all that have not
-    begun); its owner is told (``tell``) where somebody else did and that was asked for. Whether he is."""
+    """Delete a request that has not been started (of an array these indices, none: all that have not
+    begun). True if its owner is told by mail (``tell``)."""
     if request.array is None:
         tx.emit(ev.Deleted(request.seq, who, text))
     else:
         delete_left(tx, request, left, who, text)
-    mail = request.spec.mail
-    if not tell or not mail.abort or who == request.owner:
-        return False
     name = tx.site.id_of(request.seq).replace("[]", f"[{indices.brief(left)}]", 1)
-    said = f"Request {name} ({request.name}) was deleted by {who}. {text}"
-    tx.act(Notify(mail.to or request.owner, f"nqspy: {name} deleted", said, request.seq))
-    return True
+    return tell and request_mail.deleted(tx, request, name, who, text)
 
 
 def by(caller: Caller, request: Request) -> Cause:

@@ -9,10 +9,9 @@ from nqspy.engine.handlers.context import Handler, Transaction
 from nqspy.engine.handlers.people import need
 from nqspy.engine.handlers.settings import changes_of, commands_of, commit_changes, try_changes, verify
 from nqspy.model import commands as cm
-from nqspy.model.actions import Notify
 from nqspy.model.errors import BadValue, NqspyError, Refusal, listed
 from nqspy.model.events import ShiftChanged, ShiftFailed
-from nqspy.model.ids import DAY, Instant, Seq
+from nqspy.model.ids import DAY, Instant
 from nqspy.model.people import Caller
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import Request
@@ -113,20 +112,6 @@ def run_commands(tx: Transaction, name: str) -> None:
     for command in commands:
         if type(command) in ORDERS:
             ORDERS[type(command)](tx, command, CALENDAR)
-
-
-def foretell(tx: Transaction, seq: Seq) -> None:
-    """Tells the owner of a request that starts, if mail was asked for, what a shift will do to it before its
-    wall limit is over."""
-    request = tx.site.requests[seq]
-    mail = request.spec.mail
-    asked = mail.begin or mail.end or mail.abort
-    said = features.outlook(tx.site, request, tx.now) if asked else None
-    if said is not None:
-        name = tx.site.id_of(seq)
-        subject = f"nqspy: {name} starts and may not end in time"
-        text = f"Request {name} ({request.name}): {said.text}"
-        tx.act(Notify(mail.to or request.owner, subject, text, seq))
 
 
 def note(tx: Transaction, request: Request, settings: Settings) -> Callable[[Instant | None], str]:

@@ -1,0 +1,125 @@
+"""Mail about requests: when each is sent, to whom, and what it says. The daemon sends it after the commit."""
+
+from msgspec import Struct
+
+from nqspy.core import features, runtime
+from nqspy.engine.handlers.context import Transaction
+from nqspy.model.actions import Notify
+from nqspy.model.endings import End
+from nqspy.model.ids import Seq
+from nqspy.model.lifetimes import key_of
+from nqspy.model.requests import Ending, Request, finite
+
+NAMED = 20
+"""Requests that a mail names; the others are counted."""
+
+
+def begun(tx: Transaction, request: Request, pes: int) -> None:
+    """Mail of a request that has begun, where that was asked for (``-mb``)."""
+    if request.spec.mail.begin:
+        _send(tx, request, "has begun", f" on {pes} PE(s)")
+
+
+def foretell(tx: Transaction, seq: Seq) -> None:
+    """Mail of a request that starts and that a shift may end or stop before its wall limit is over, where
+    mail was asked for."""
+    request = tx.site.requests[seq]
+    mail = request.spec.mail
+    asked = mail.begin or mail.end or mail.abort
+    said = features.outlook(tx.site, request, tx.now) if asked else None
+    if said is not None:
+        name = tx.site.id_of(seq)
+        subject = f"nqspy: {name} starts and may not end in time"
+        tx.act(Notify(_address(request), subject, f"Request {name} ({request.name}): {said.text}", seq))
+
+
+def requeued(tx: Transaction, request: Request, text: str) -> None:
+    """Mail of a request that is queued again, where that was asked for."""
+    if request.spec.mail.rerun:
+        _send(tx, request, "is queued again", f": {text}")
+
+
+def held(tx: Transaction, request: Request, text: str) -> None:
+    """Mail of a request that was held because something went wrong."""
+    _send(tx, request, "is held", f": {text}")
+
+
+def ended(tx: Transaction, request: Request, ending: Ending) -> None:
+    """Mail at the end of a request, where that was asked for (``-me``; ``-ma``: if something went wrong)."""
+    mail, bad = request.spec.mail, ending.reason not in ("exit", "deleted")
+    if not (mail.end or (mail.abort and bad)):
+        return
+    end = End(ending.reason, ending.status, ending.signal)
+    text = f": {end.words}" + (f". {ending.text}" if ending.text else "")
+    if end.ok:
+        site, limit = tx.site, finite(request.spec.ask.wall)
+        hint = runtime.hint_on_wall(site.settings, site.lifetimes, key_of(request), limit)
+        text += f". Of its wall limit: {hint}" if hint else ""
+    _send(tx, request, "ended", text)
+
+
+def deleted(tx: Transaction, request: Request, name: str, who: str, text: str) -> bool:
+    """Mail of a request that another person has deleted, where that was asked for. True if it is sent."""
+    if not request.spec.mail.abort or who == request.owner:
+        return False
+    said = f"Request {name} ({request.name}) was deleted by {who}. {text}"
+    tx.act(Notify(_address(request), f"nqspy: {name} deleted", said, request.seq))
+    return True
+
+
+def _send(tx: Transaction, request: Request, what: str, text: str) -> None:
+    name = tx.site.id_of(request.seq)
+    said = f"Request {name} ({request.name}) {what}{text}"
+    tx.act(Notify(_address(request), f"nqspy: {name} {what}", said, request.seq))
+
+
+def _address(request: Request) -> str:
+    return request.spec.mail.to or request.owner
+
+
+class Consequences(Struct):
+    """Gathers what a failed prerequisite does to those that waited for it: one mail for each person and
+    failure, however many requests and however long the chain behind it. ``roots``: what began it all, for
+    each request that was deleted with its prerequisite; ``held`` and ``deleted``: requests by address and
+    what began it."""
+
+    roots: dict[Seq, str] = {}
+    held: dict[tuple[str, str], list[tuple[Seq, str]]] = {}
+    deleted: dict[tuple[str, str], list[tuple[Seq, str]]] = {}
+
+    def holds(self, request: Request, prerequisite: Seq, text: str) -> None:
+        """Tell the owner of a request that stays held, as its prerequisite did what ``text`` says."""
+        self.held.setdefault(self._key(request, prerequisite, text), []).append((request.seq, request.name))
+
+    def deletes(self, request: Request, prerequisite: Seq, text: str) -> None:
+        """Tell the owner of a request that is deleted for it, where that was asked for."""
+        key = self._key(request, prerequisite, text)
+        self.roots[request.seq] = key[1]
+        if request.spec.mail.abort:
+            self.deleted.setdefault(key, []).append((request.seq, request.name))
+
+    def _key(self, request: Request, prerequisite: Seq, text: str) -> tuple[str, str]:
+        return _address(request), self.roots.get(prerequisite, text)
+
+    def tell(self, tx: Transaction) -> None:
+        """Send the mails, and begin anew."""
+        for (to, text), some in self.held.items():
+            said = f"{text}: what it waits for can never come about. It stays held: {_listed(tx, some)}."
+            said += " An operator can release it, its owner delete it."
+            tx.act(Notify(to, _subject(tx, some, "held"), said, some[0][0]))
+        for (to, text), some in self.deleted.items():
+            said = f"{text}. What waited for that was deleted: {_listed(tx, some)}."
+            tx.act(Notify(to, _subject(tx, some, "deleted"), said, some[0][0]))
+        self.held, self.deleted, self.roots = {}, {}, {}
+
+
+def _subject(tx: Transaction, some: list[tuple[Seq, str]], done: str) -> str:
+    if len(some) > 1:
+        return f"nqspy: {len(some)} requests are {done}"
+    return f"nqspy: {tx.site.id_of(some[0][0])} {'is ' * (done == 'held')}{done}"
+
+
+def _listed(tx: Transaction, some: list[tuple[Seq, str]]) -> str:
+    names = [f"{tx.site.id_of(seq)} ({name})" for seq, name in some[:NAMED]]
+    more = f" and {len(some) - NAMED} more" if len(some) > NAMED else ""
+    return ", ".join(names) + more
