@@ -21,7 +21,7 @@ from nqspy.answers import nights
 from nqspy.daemon.inbox import EngineCall, Host
 from nqspy.daemon.log import LOG
 from nqspy.daemon.notices import ExitNotices, Notices, managers
-from nqspy.mail.folder import NIGHT as NIGHT_MAIL
+from nqspy.mail.message import NIGHT as NIGHT_MAIL
 from nqspy.mail.message import MailMessage
 from nqspy.model.actions import Notify
 from nqspy.model.events import Alarm, Recorded, Reported, ShiftChanged

@@ -11,8 +11,12 @@ from msgspec import Struct
 
 from nqspy.model.people import addresses_in, is_address
 
+NIGHT = "night."
+"""Beginning of the ids of the nights' mails, which may be handed in twice."""
 _LONGEST_SUBJECT = 200
 _LONGEST_LINE = 900
+_MOST_TEXT = 256 * 1024
+"""Characters of gathered texts that one mail repeats in full; of the rest the subjects."""
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
@@ -26,7 +30,7 @@ class MailMessage(Struct, frozen=True):
 
 
 def messages_to(to: str, subject: str, text: str) -> tuple[list[MailMessage], list[str]]:
-    """A message for each of the addresses, which commas separate; and what is no address."""
+    """Return a message for each of the addresses, which commas separate, and the words that are none."""
     names = addresses_in(to)
     good = list(dict.fromkeys(name for name in names if is_address(name)))
     bad = [name for name in names if name not in good]
@@ -34,14 +38,14 @@ def messages_to(to: str, subject: str, text: str) -> tuple[list[MailMessage], li
 
 
 def one_line(text: str) -> str:
-    """A text as a header may hold it: no line ends, no control characters, not endless. Nor anything like an
-    encoded word (RFC 2047): the email package would decode it, line ends in it included."""
+    """A text as a header may hold it: short, without line ends and control characters. Nothing in it looks
+    like an encoded word (RFC 2047): the email package would decode it, line ends in it included."""
     return " ".join(_CONTROLS.sub(" ", text).replace("=?", "= ?").split())[:_LONGEST_SUBJECT]
 
 
 def compose(message: MailMessage, sender: str | None, host: str, smtp: bool = False) -> bytes:
-    """The whole mail (RFC 5322) with Date, Message-ID and Auto-Submitted (RFC 3834). ``smtp``: lines end and
-    text is encoded as every mail server takes it; else plain UTF-8 for a program on this machine."""
+    """Return the whole mail (RFC 5322) with Date, Message-ID and Auto-Submitted (RFC 3834). ``smtp``: lines
+    end and text is encoded as every mail server takes it; else plain UTF-8 for a program on this machine."""
     host = host if is_address(f"x@{host}") else "localhost"
     mail = EmailMessage(policy=SMTP if smtp else default)
     mail["From"] = sender or f"nqspy@{host}"
@@ -51,31 +55,23 @@ def compose(message: MailMessage, sender: str | None, host: str, smtp: bool = Fa
     mail["Message-ID"] = f"<{re.sub(r'[^A-Za-z0-9.-]', '-', message.id)}.nqspy@{host}>"
     mail["Auto-Submitted"] = "auto-generated"
     mail["Precedence"] = "bulk"
-    text = _body(message.text)
+    text = _CONTROLS.sub("\ufffd", message.text.replace("\r\n", "\n").replace("\r", "\n"))
+    text = "".join(f"{piece}\n" for line in text.split("\n") for piece in _pieces(line)).rstrip("\n") + "\n"
     plain = text.isascii() and not smtp
     mail.set_content(text, charset="utf-8", cte="quoted-printable" if smtp else "7bit" if plain else "8bit")
     return mail.as_bytes()
 
 
-def _body(text: str) -> str:
-    text = _CONTROLS.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
-    return "".join(f"{piece}\n" for line in text.split("\n") for piece in _pieces(line)).rstrip("\n") + "\n"
-
-
 def _pieces(line: str) -> list[str]:
-    """A line in pieces short enough for every mail program (998 bytes)."""
+    """Cut a line into pieces short enough for every mail program (998 bytes)."""
     if len(line.encode()) <= _LONGEST_LINE:
         return [line]
     size = _LONGEST_LINE // 4
     return [line[at : at + size] for at in range(0, len(line), size)]
 
 
-_MOST_TEXT = 256 * 1024
-"""Characters of gathered texts that one mail repeats in full; of the rest the subjects."""
-
-
 def gathered(to: str, waiting: Sequence[MailMessage]) -> MailMessage:
-    """One message with all that a person did not get singly."""
+    """Return one message with all that a person did not get singly."""
     if len(waiting) == 1:
         return waiting[0]
     parts, size = [f"{len(waiting)} messages came while you had got as many as you get within an hour.\n"], 0

@@ -11,11 +11,10 @@ from collections.abc import Sequence
 
 from nqspy.mail.message import MailMessage, compose
 from nqspy.model.machine import Mail
-from nqspy.system.run_with_timeout import Hand, NotRun, TimedCommand, connection, cut_at, run
+from nqspy.system.run_with_timeout import Hand, NotRun, TimedCommand, connection, cut_at, left_until, run
 
 TIMEOUT = 30
 """Longest time one mail may take, real seconds."""
-
 
 _PORTS = {"none": 25, "starttls": 587, "implicit": 465}
 _LONGEST = 1024
@@ -31,7 +30,7 @@ class NotSent(Exception):
 
 
 def deliver(message: MailMessage, mail: Mail, host: str, hand: Hand | None = None) -> None:
-    """Hands a message over; ``hand``: what runs commands, so that others may end them. Raises NotSent."""
+    """Hand a message over; ``hand``: what runs commands, so that others may end them. Raises NotSent."""
     end, hand = time.monotonic() + TIMEOUT, hand or Hand()
     try:
         if mail.command:
@@ -44,7 +43,8 @@ def deliver(message: MailMessage, mail: Mail, host: str, hand: Hand | None = Non
             _to_server(mail.smtp, message, mail, host, end)
     except (OSError, ValueError, smtplib.SMTPException, NotRun) as error:
         late = f"it took longer than {TIMEOUT:g} s"
-        raise NotSent(late if time.monotonic() >= end else _one_line(error)) from None
+        text = " ".join(str(error).split())[:300] or type(error).__name__
+        raise NotSent(late if time.monotonic() >= end else text) from None
 
 
 def _run(words: Sequence[str], data: bytes, hand: Hand, end: float) -> None:
@@ -55,39 +55,47 @@ def _run(words: Sequence[str], data: bytes, hand: Hand, end: float) -> None:
         raise NotSent(f"the mail command ended {status}" + (f": {text}" if text else ""))
 
 
-class _Line(smtplib.SMTP):
-    """A mail server whose addresses have together the time there is; spoken to as ``tls`` says."""
+class _Server(smtplib.SMTP):
+    """A mail server whose addresses have together the time until ``end``."""
 
-    def __init__(self, end: float, tls: str) -> None:
-        self._end, self._tls = end, tls
-        super().__init__(timeout=TIMEOUT)
+    end = 0.0
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
-        self.sock = connection(host, port, self._end)
-        return self._encrypt(self.sock, host) if self._tls == "implicit" else self.sock
-
-    def _encrypt(self, plain: socket.socket, host: str) -> ssl.SSLSocket:
-        """From here on by TLS; the server's certificate must be good and be that host's. Our socket is in
-        place before a handshake that may be endless, so that it can be cut. Raises OSError."""
-        context = ssl.create_default_context()
-        sock = context.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
-        self.sock = sock
-        sock.do_handshake()
+        sock = connection(host, port, self.end)
+        sock.settimeout(left_until(self.end))  # for a TLS handshake as a whole, which follows
+        self._host = host  # as which the server's certificate must name it
         return sock
 
-    def open(self, host: str, port: int) -> None:
-        """Connects; encrypted, where that was asked for, or not at all. Raises OSError, SMTPException."""
-        self.connect(host, port)
-        if self._tls == "starttls":
-            self.ehlo_or_helo_if_needed()
-            code, said = self.docmd("STARTTLS")
-            if code != 220:
-                raise smtplib.SMTPResponseException(code, f"no STARTTLS: {said.decode(errors='replace')}")
-            assert self.sock is not None
-            self._encrypt(self.sock, host)
-            # What was said in clear counts no more (RFC 3207).
-            self.file = self.ehlo_resp = self.helo_resp = None
-            self.esmtp_features, self.does_esmtp = {}, False
+
+class _TLSServer(smtplib.SMTP_SSL, _Server):
+    """A mail server that speaks TLS from the start."""
+
+
+def _to_server(place: str, message: MailMessage, mail: Mail, host: str, end: float) -> None:
+    password = password_of(mail.password_file) if mail.user and mail.password_file else ""
+    trust = ssl.create_default_context()
+    implicit = mail.tls == "implicit"
+    server = _TLSServer(timeout=TIMEOUT, context=trust) if implicit else _Server(timeout=TIMEOUT)
+    server.end = end
+    name, port = place_of(place, _PORTS[mail.tls])
+    with cut_at(end, lambda: server.sock):
+        try:
+            server.connect(name, port)
+            if mail.tls == "starttls" and server.sock is not None:
+                server.sock.settimeout(left_until(end))
+                server.starttls(context=trust)
+                left_until(end)
+            if mail.user and password and mail.tls != "none":
+                server.login(mail.user, password)
+            data = compose(message, mail.sender, host, smtp=True)
+            server.sendmail(mail.sender or f"nqspy@{host}", [message.to], data)
+        except smtplib.SMTPRecipientsRefused as refused:
+            code, text = refused.recipients[message.to]
+            said = f"{code} {text.decode(errors='replace')}"
+            raise NotSent(f"{message.to} was refused: {said}", 500 <= code < 600) from None
+        finally:
+            with contextlib.suppress(OSError, smtplib.SMTPException):
+                server.quit()
 
 
 def password_of(path: str) -> str:
@@ -105,32 +113,8 @@ def password_of(path: str) -> str:
     return password
 
 
-def _to_server(server: str, message: MailMessage, mail: Mail, host: str, end: float) -> None:
-    name, port = place_of(server, _PORTS[mail.tls])
-    sender = mail.sender or f"nqspy@{host}"
-    password = password_of(mail.password_file) if mail.user and mail.password_file else ""
-    line = _Line(end, mail.tls)
-    with cut_at(end, lambda: line.sock):
-        try:
-            line.open(name, port)
-            if mail.user and password and mail.tls != "none":
-                line.login(mail.user, password)
-            line.sendmail(sender, [message.to], compose(message, mail.sender, host, smtp=True))
-        except smtplib.SMTPRecipientsRefused as refused:
-            code, text = refused.recipients[message.to]
-            said = f"{code} {text.decode(errors='replace')}"
-            raise NotSent(f"{message.to} was refused: {said}", 500 <= code < 600) from None
-        finally:
-            with contextlib.suppress(OSError, smtplib.SMTPException):
-                line.quit()
-
-
 def place_of(server: str, usual: int = 25) -> tuple[str, int]:
     """Host and port (the usual where none is named) of ``HOST:PORT``, ``[::1]:25`` or ``HOST``."""
     host, colon, port = server.rpartition(":") if not server.endswith("]") else (server, "", "")
     host = host if colon else server
     return host.removeprefix("[").removesuffix("]"), int(port) if colon else usual
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__

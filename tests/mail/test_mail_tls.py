@@ -89,7 +89,7 @@ def test_a_handshake_that_drips_ends_in_time(tls, password, monkeypatch):
         talk, _ = listener.accept()
         with talk:
             if tls == "starttls":
-                talk.sendall(b"220 here\r\n250 STARTTLS\r\n220 go on\r\n")
+                talk.sendall(b"220 here\r\n250-here\r\n250 STARTTLS\r\n220 go on\r\n")
             while not over.wait(0.05):
                 try:
                     talk.sendall(b"\x16")
