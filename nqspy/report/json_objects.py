@@ -56,7 +56,9 @@ def request_object(
         used = used_object(Used(request.array.cpu, request.array.wall, request.array.memory))
     made = _object(request, request.shown_state, used, said, shown_paths(request, context.host), context)
     if request.state is State.QUEUED and place is not None:
-        made["priority"], made["position"] = _priority(place, context), place.position
+        rank = {"total": place.total, "share": place.share, "cpu": place.cpu, "memory": place.memory}
+        made["priority"] = rank | {"time": place.time, "at": context.zone.text(context.at)}
+        made["position"] = place.position
     made["held"] = list(request.letters)
     awaited = dict.fromkeys(each.seq for each in request.unmet)
     if request.array is not None:
@@ -117,57 +119,41 @@ def _object(
         "held": [],
         "output": paths[0],
         "error": paths[1],
-        **_of_array(request, context.host),
-        **_contract(request, context),
-        **own_options(spec),
-        **_lacked(request),
-        **_base(request, context.torus),
-        **_moved(request),
-        **({"within": spec.within or None} if spec.caller is not None else {}),
+        **_rare(request, context),
     }
 
 
-def _base(request: Request, torus: Torus | None) -> dict[str, Any]:
-    """``base coordinate[]`` where the machine has a shape: the lowest of its PEs, and where it lies."""
-    if torus is None:
-        return {}
-    base, coordinate = base_in(torus, request.pes) or (None, None)
-    return {"base": base, "coordinate": None if coordinate is None else list(coordinate)}
+def _rare(request: Request, context: AnswerContext) -> dict[str, Any]:
+    """Return what only some requests have.
 
-
-def _lacked(request: Request) -> dict[str, Any]:
-    """``lacked[{pes why}]`` of one that runs on one of several sizes: those on which it would have ended
-    sooner, with the code of why it could not start on them."""
-    if request.spec.mold is None or request.attempt is None:
-        return {}
-    return {"lacked": [{"pes": pes, "why": why} for pes, why in request.attempt.lacked]}
-
-
-def _moved(request: Request) -> dict[str, Any]:
-    """``moved{times took_s paged_bytes}`` of one that left its PEs for others in this attempt: how often, how
-    long that took in all, how much left the memory."""
-    if request.attempt is None or not request.attempt.moved.times:
-        return {}
-    times, took, paged = request.attempt.moved
-    return {"moved": {"times": times, "took_s": took / 1000, "paged_bytes": paged}}
-
-
-def _contract(request: Request, context: AnswerContext) -> dict[str, Any]:
-    """``contract{until}`` of a request that was handed in with one: when the hole ends that it was started
-    in, null: it is in none."""
-    if not request.spec.contract:
-        return {}
-    until = request.attempt.until if request.attempt is not None else None
-    return {"contract": {"until": context.zone.stamp(until)}}
-
-
-def _of_array(request: Request, host: str) -> dict[str, Any]:
-    """``array_id array_index`` of an index; ``array{}`` of an array that has ended, else see
-    `array_object`."""
-    array = array_of(request.seq)
+    - ``array_id array_index`` of an index; ``array{}`` of an array that has ended, else see `array_object`
+    - ``contract{until}`` of one with a contract: the end of the hole that it was started in, null: in none
+    - options of its own (`own_options`)
+    - ``lacked[{pes why}]`` of one that runs on one of several sizes: those on which it would have ended
+      sooner, with the code of why it could not start on them
+    - ``base coordinate[]`` where the machine has a shape: the lowest of its PEs, and where it lies
+    - ``moved{times took_s paged_bytes}`` of one that left its PEs for others in this attempt
+    - ``within`` of an application: the request it runs in
+    """
+    spec, attempt, array, found = request.spec, request.attempt, array_of(request.seq), dict[str, Any]()
     if array is not None:
-        return {"array_id": full_id(array, host), "array_index": index_of(request.seq)}
-    return {} if request.array is None else {"array": array_object(request, ())}
+        found |= {"array_id": full_id(array, context.host), "array_index": index_of(request.seq)}
+    elif request.array is not None:
+        found["array"] = array_object(request, ())
+    if spec.contract:
+        found["contract"] = {"until": context.zone.stamp(None if attempt is None else attempt.until)}
+    found |= own_options(spec)
+    if spec.mold is not None and attempt is not None:
+        found["lacked"] = [{"pes": pes, "why": why} for pes, why in attempt.lacked]
+    if context.torus is not None:
+        base, place = base_in(context.torus, request.pes) or (None, None)
+        found |= {"base": base, "coordinate": None if place is None else list(place)}
+    if attempt is not None and attempt.moved.times:
+        times, took, paged = attempt.moved
+        found["moved"] = {"times": times, "took_s": took / 1000, "paged_bytes": paged}
+    if spec.caller is not None:
+        found["within"] = spec.within or None
+    return found
 
 
 def array_object(request: Request, members: Iterable[Request]) -> dict[str, Any]:
@@ -224,17 +210,6 @@ def reason_object(reason: Reason, zone: Zone) -> dict[str, Any]:
     """``reason{}``."""
     until = zone.stamp(reason.until)
     return {"code": reason.code.value, "who": reason.who, "text": reason.text, "until": until}
-
-
-def _priority(place: Place, context: AnswerContext) -> dict[str, Any]:
-    return {
-        "total": place.total,
-        "share": place.share,
-        "cpu": place.cpu,
-        "memory": place.memory,
-        "time": place.time,
-        "at": context.zone.text(context.at),
-    }
 
 
 def _ending(event: Ended | Deleted) -> dict[str, Any] | None:

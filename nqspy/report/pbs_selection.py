@@ -1,5 +1,4 @@
-"""``qselect``: what a job must be like to be listed, from the options as they were given (pbs-clients.md
-9)."""
+"""``qselect``: the criteria of its options as they were given (pbs-clients.md 9)."""
 
 import operator
 import re
@@ -7,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nqspy.model.errors import BadValue
+from nqspy.model.options import OPTIONS
 from nqspy.model.units import parse_size, parse_time
 from nqspy.report.pbs_attributes import (
     Subject,
@@ -20,66 +20,54 @@ from nqspy.report.pbs_attributes import (
 )
 
 Criterion = Callable[[Subject], bool]
-"""Whether a job is to be listed."""
+"""True for a job that is to be listed."""
 ReadDate = Callable[[str], int]
 """The instant that a date of PBS means. Raises BadValue."""
+Compare = Callable[[Any, Any], bool]
 
-_COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
+_COMPARE: Mapping[str, Compare] = {
     ".eq.": operator.eq, ".ne.": operator.ne, ".ge.": operator.ge, ".gt.": operator.gt, ".le.": operator.le,
     ".lt.": operator.lt,
 }  # fmt: skip
+_SIGNS = " ".join(_COMPARE)
 _STATES = "BEFHMQRSTUWX"
 _HOLDS = "nuops"
-_TIMES = frozenset({"cput", "pcput", "walltime"})
-_SIZES = frozenset({"file", "mem", "pmem"})
-_NUMBERS = frozenset({"ncpus", "nice", "nodect", "nproc"})
-_TEXTS = frozenset({"needs", "nodes", "place", "select", "software"})
 _RESOURCE = re.compile(r"([a-z_]+)(?:(\.[a-z]{2}\.)|=)(.+)", re.DOTALL)
+_INTERVAL = re.compile(r"([nsuc])|([cw])=([0-9]{1,9})|w")
 
 
 def criterion(letter: str, value: str, date: ReadDate) -> Criterion:
-    """What an option asks for. Raises BadValue, which says what would be right."""
+    """Return the criterion that an option asks for. Raises BadValue, which says what would be right."""
     return _MAKERS[letter](value, date)
 
 
 def known(letter: str) -> bool:
-    """Whether there is such an option."""
+    """True if there is such an option."""
     return letter in _MAKERS
 
 
-def _compared(value: str) -> tuple[Callable[[Any, Any], bool], str]:
-    """The comparison before a value; equality where there is none."""
+def _compared(value: str) -> tuple[Compare, str]:
+    """Split a value into the comparison before it, equality where there is none, and the rest."""
     sign = value[:4]
     if sign in _COMPARE:
         return _COMPARE[sign], value[4:]
     if value[:1] == "." and value[3:4] == ".":
-        raise BadValue(f"{sign} is none of {' '.join(_COMPARE)}")
+        raise BadValue(f"{sign} is none of {_SIGNS}")
     return operator.eq, value
 
 
-def _holds(compare: Callable[[Any, Any], bool], have: Any, wanted: Any) -> bool:
-    """What is not there is unequal to anything, and nothing else."""
+def _holds(compare: Compare, have: Any, wanted: Any) -> bool:
+    """True if the comparison holds. A value that there is not is unequal to anything, and nothing else."""
     return compare is operator.ne if have is None else bool(compare(have, wanted))
 
 
-# ---------------------------------------------------------------- one function for each option
+def _number(text: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]{1,15}", text.strip()):
+        raise BadValue(f"{text!r} is no whole number")
+    return int(text)
 
 
-def _execution_time(value: str, date: ReadDate) -> Criterion:
-    compare, text = _compared(value)
-    at = date(text)
-    return lambda subject: _holds(compare, _seconds(subject.request.spec.eligible), at // 1000)
-
-
-def _seconds(at: int | None) -> int | None:
-    return None if at is None else at // 1000
-
-
-def _account(value: str, date: ReadDate) -> Criterion:
-    return lambda subject: subject.request.spec.account == value
-
-
-_INTERVAL = re.compile(r"([nsuc])|([cw])=([0-9]{1,9})|w")
+# ---------------------------------------------------------------- options
 
 
 def _interval(value: str, date: ReadDate) -> Criterion:
@@ -107,6 +95,15 @@ def _hold_list(value: str, date: ReadDate) -> Criterion:
     return lambda subject: _holds(compare, frozenset(subject.request.letters), wanted)
 
 
+_READERS: Mapping[str, Callable[[str], Any]] = {"time": parse_time, "size": parse_size, "names": str}
+_RESOURCES = {
+    option.pbs.removeprefix("Resource_List/"): _READERS.get(option.unit, _number)
+    for option in OPTIONS
+    if option.pbs.startswith("Resource_List/")
+} | {"nodect": _number, "nodes": str, "place": str, "select": str, "software": str}
+"""Readers of the values of resources, by name in PBS."""
+
+
 def _resources(value: str, date: ReadDate) -> Criterion:
     tests = [_resource(piece.strip()) for piece in value.split(",")]
     return lambda subject: all(test(resource_list(subject.request.spec)) for test in tests)
@@ -118,51 +115,20 @@ def _resource(piece: str) -> Callable[[Mapping[str, str | int]], bool]:
         raise BadValue("it is NAME, a comparison such as .ge., and a value: mem.ge.1gb,ncpus.eq.2")
     name, sign, text = found[1], found[2] or ".eq.", found[3]
     if sign not in _COMPARE:
-        raise BadValue(f"{sign} is none of {' '.join(_COMPARE)}")
-    read = _reader(name)
+        raise BadValue(f"{sign} is none of {_SIGNS}")
+    read = _RESOURCES.get(name)
+    if read is None:
+        raise BadValue(f"there is no resource {name}; there are {' '.join(sorted(_RESOURCES))}")
     compare, wanted = _COMPARE[sign], read(text)
-    if name in _TEXTS and sign not in (".eq.", ".ne."):
+    if read is str and sign not in (".eq.", ".ne."):
         raise BadValue(f"{name} is a text: .eq. and .ne. alone say something of it")
-
-    def test(asked: Mapping[str, str | int]) -> bool:
-        have = asked.get(name)
-        return _holds(compare, None if have is None else read(str(have)), wanted)
-
-    return test
-
-
-def _reader(name: str) -> Callable[[str], Any]:
-    if name in _TIMES:
-        return parse_time
-    if name in _SIZES:
-        return parse_size
-    if name in _NUMBERS:
-        return _number
-    if name in _TEXTS:
-        return str
-    raise BadValue(
-        f"there is no resource {name}; there are {' '.join(sorted(_TIMES | _SIZES | _NUMBERS | _TEXTS))}"
-    )
-
-
-def _number(text: str) -> int:
-    if not re.fullmatch(r"[+-]?[0-9]{1,15}", text.strip()):
-        raise BadValue(f"{text!r} is no whole number")
-    return int(text)
-
-
-def _name(value: str, date: ReadDate) -> Criterion:
-    return lambda subject: subject.request.name == value
+    return lambda asked: _holds(compare, None if name not in asked else read(str(asked[name])), wanted)
 
 
 def _priority(value: str, date: ReadDate) -> Criterion:
     compare, text = _compared(value)
     wanted = _number(text)
     return lambda subject: bool(compare(subject.request.spec.priority or 0, wanted))
-
-
-def _project(value: str, date: ReadDate) -> Criterion:
-    return lambda subject: project(subject.request.spec) == value
 
 
 def _rerunable(value: str, date: ReadDate) -> Criterion:
@@ -192,16 +158,26 @@ _MOMENTS: Mapping[str, Callable[[Subject], int | None]] = {
 
 
 def _times(value: str, date: ReadDate) -> Criterion:
+    """A moment of a job, by its letter, compared in whole seconds."""
     moment = _MOMENTS.get(value[:1])
     if moment is None:
         kept = {"g": "eligible_time is not kept", "t": "estimated starts are not kept, qstat -T shows them"}
         raise BadValue(kept.get(value[:1], f"it begins with one of {' '.join(_MOMENTS)}"))
     compare, text = _compared(value[1:])
-    at = date(text)
-    return lambda subject: _holds(compare, _seconds(moment(subject)), at // 1000)
+    at = date(text) // 1000
+    return lambda subject: _holds(compare, None if (had := moment(subject)) is None else had // 1000, at)
 
 
 _MAKERS: Mapping[str, Callable[[str, ReadDate], Criterion]] = {
-    "a": _execution_time, "A": _account, "c": _interval, "h": _hold_list, "l": _resources, "N": _name,
-    "p": _priority, "P": _project, "r": _rerunable, "s": _states, "t": _times,
-}  # fmt: skip
+    "a": lambda value, date: _times(f"a{value}", date),
+    "A": lambda value, date: lambda subject: subject.request.spec.account == value,
+    "c": _interval,
+    "h": _hold_list,
+    "l": _resources,
+    "N": lambda value, date: lambda subject: subject.request.name == value,
+    "p": _priority,
+    "P": lambda value, date: lambda subject: project(subject.request.spec) == value,
+    "r": _rerunable,
+    "s": _states,
+    "t": _times,
+}
