@@ -34,7 +34,7 @@ class AttemptHistory:
         column, pes = (1 if charge == "cpu" else 2), (self.pes if charge == "pe_wall" else 1)
         if at >= points[-1][0]:
             return float(pes * points[-1][column])
-        place = bisect_right(points, at, key=_instant)
+        place = bisect_right(points, at, key=lambda point: point[0])
         before, after = points[place - 1], points[place]
         part = (at - before[0]) / (after[0] - before[0])
         return pes * (before[column] + (after[column] - before[column]) * part)
@@ -45,10 +45,6 @@ class AttemptHistory:
         if self.began is not None and begin <= self.began and self.gone is not None and self.gone <= end:
             return self.used_at(_EVER, charge)
         return max(0.0, self.used_at(end, charge) - self.used_at(begin, charge))
-
-    def park(self, at: Instant) -> None:
-        """Others may have its PEs from here on."""
-        self.parked = at
 
     def unpark(self, at: Instant) -> None:
         """It has its PEs again, or needs them no more."""
@@ -87,7 +83,3 @@ class AttemptHistory:
             self.begin = at
             self.points = [(at, 0, 0)]
         self.reported = True
-
-
-def _instant(point: tuple[Instant, int, int]) -> Instant:
-    return point[0]

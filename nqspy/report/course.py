@@ -56,7 +56,8 @@ def figures(
 ) -> CourseFigures:
     """Of the time from ``begin`` to ``end``: what came of a site as it was ``before``, charged by ``charge``
     (`Usage.charge`); events behind its end only tell of requests' starts."""
-    then = SiteThen(before, _bare(before))
+    bare = Site(copy_of(before.settings), before.found, before.host, before.zone)
+    then = SiteThen(before, bare)
     accounts = QuotaAccounts(then, charge, begin, end, max(1, end - begin))
     replay, short = HistoryReplay({}, watchers=(accounts,)), ShortMoments()
     starts: dict[Seq, Instant] = {}
@@ -70,21 +71,11 @@ def figures(
         if not replay.queued or isinstance(event, _RESTARTS):
             short.over(recorded.at)
     accounts.advance(end)
-    return CourseFigures(starts, _busy(replay, then, starts, short, end), accounts.total(), replay.histories)
-
-
-def _bare(site: Site) -> Site:
-    """Settings and machine alone."""
-    return Site(copy_of(site.settings), site.found, site.host, site.zone)
-
-
-def _busy(
-    replay: HistoryReplay, then: SiteThen, starts: Mapping[Seq, Instant], short: ShortMoments, end: Instant
-) -> Busy | None:
     every = replay.histories.values()
     ends = (history.ended for history in every if history.ended is not None)
     last = short.until(end) or min(end, max(ends, default=end))
-    return busy_share(every, min(starts.values(), default=None), last, then.pes, then.cpus)
+    busy = busy_share(every, min(starts.values(), default=None), last, then.pes, then.cpus)
+    return CourseFigures(starts, busy, accounts.total(), replay.histories)
 
 
 def _former(site: Site) -> Iterator[ev.Recorded]:
@@ -92,15 +83,13 @@ def _former(site: Site) -> Iterator[ev.Recorded]:
     made = [pair for request in site.requests.values() for pair in _way(request)]
     for at, event in sorted(made, key=lambda pair: pair[0]):
         yield ev.Recorded(0, at, event)
-    yield ev.Recorded(0, site.at, ev.Decided(site.n, ready=tuple(_ready(site))))
-
-
-def _ready(site: Site) -> Iterator[tuple[str, int]]:
-    """What passes said could start."""
-    for domain in site.shared():
-        for key, account in site.accounts_in(domain):
-            if key.startswith("u:"):
-                yield account_key(domain, key[2:]), account.entry.ready
+    ready = (  # what passes said could start
+        (account_key(domain, key[2:]), account.entry.ready)
+        for domain in site.shared()
+        for key, account in site.accounts_in(domain)
+        if key.startswith("u:")
+    )
+    yield ev.Recorded(0, site.at, ev.Decided(site.n, ready=tuple(ready)))
 
 
 def _way(request: Request) -> Iterator[tuple[Instant, ev.Event]]:

@@ -19,29 +19,31 @@ def rows(
     used: Mapping[str, float],
     sums: QuotaSums,
     fractions: Mapping[str, float],
-    span: tuple[int, int],
+    span: tuple[Instant, Instant],
 ) -> list[dict[str, Any]]:
     """A row of each department that had requests: quota against use, what became of its requests. ``used``:
     CPU time (ms) by group; ``span``: begin and end of the night. Wall time is that in which they ran."""
     own = by_group(histories)
     names = dict.fromkeys((*(name for name in fractions if name in own), *own))
-    total = sum(used.values())
+    total, (begin, end) = sum(used.values()), span
+    wall = {
+        name: sum(attempt.ran_for(begin, end) for history in some for attempt in history.attempts)
+        for name, some in own.items()
+    }
     return [
         {
             "name": name,
             "owners": sorted({history.request.spec.owner for history in own[name]}),
-            **_quota(sums.row(name)),
+            "share": (quota := sums.row(name))["entitled"],
+            "part": quota["got"],
+            "deviation": quota["deviation"],
             "cpu_s": round(used.get(name, 0.0) / 1000, 3),
             "cpu_part": used.get(name, 0.0) / total if total else 0.0,
-            "wall_s": round(_wall(own[name], span) / 1000, 3),
+            "wall_s": round(wall[name] / 1000, 3),
             **_counts(own[name]),
         }
         for name in names
     ]
-
-
-def _quota(row: Mapping[str, float | None]) -> dict[str, float | None]:
-    return {"share": row["entitled"], "part": row["got"], "deviation": row["deviation"]}
 
 
 def _counts(histories: list[RequestHistory]) -> dict[str, Any]:
@@ -62,11 +64,6 @@ def _counts(histories: list[RequestHistory]) -> dict[str, Any]:
     }
 
 
-def _wall(histories: list[RequestHistory], span: tuple[int, int]) -> float:
-    begin, end = Instant(span[0]), Instant(span[1])
-    return sum(attempt.ran_for(begin, end) for history in histories for attempt in history.attempts)
-
-
 # ---------------------------------------------------------------- the page of one
 
 
@@ -76,8 +73,19 @@ def page_of(data: Data, group: str) -> dict[str, Any]:
     own = {each["name"]: each for each in data["groups"]}[group]
     deviation = None if own["deviation"] is None else abs(own["deviation"])
     overtaken = [each for each in data["overtaken"] if each["group"] == group]
-    own_rows = {key: _own(data[key], group) for key in ("failed", "waiting", "running")}
-    outlook = _outlook(data["outlook"], group)
+    lists = ("failed", "waiting", "running")
+    own_rows = {key: [each for each in data[key] if each["group"] == group] for key in lists}
+    left = [each for each in data["outlook"]["departments"] if each["name"] == group]
+    parts = [
+        {**row, "groups": {name: each for name, each in row["groups"].items() if name == group}}
+        for row in data["parts"]["rows"]
+    ]
+    exits = [
+        # The words of an exit may name others.
+        {**each, "count": len(mine), "text": "", "requests": {group: mine}}
+        for each in data["exits"]
+        if (mine := each["requests"].get(group)) is not None
+    ]
     cut = {key: value for key, value in data.items() if key != "line"} | {
         "group": group,
         "requests": own["requests"],
@@ -86,34 +94,16 @@ def page_of(data: Data, group: str) -> dict[str, Any]:
         "order_kept": not overtaken,
         "overtaken": overtaken,
         "groups": [own],
-        "parts": _parts(data["parts"], group),
+        "parts": {
+            **data["parts"],
+            "groups": [name for name in data["parts"]["groups"] if name == group],
+            "rows": parts,
+        },
         **own_rows,
-        "never": sum(each["never"] for each in outlook["departments"]),
+        "never": sum(each["never"] for each in left),
         "incidents": [],
         "story": for_department(data["story"], group),
-        "exits": [_failures(each, group) for each in data["exits"] if group in each["requests"]],
-        "outlook": outlook,
+        "exits": exits,
+        "outlook": {**data["outlook"], "departments": left},
     }
     return {"line": night_metrics.night_line(cut), **cut}
-
-
-def _parts(parts: Data, group: str) -> dict[str, Any]:
-    rows = [
-        {**row, "groups": {name: each for name, each in row["groups"].items() if name == group}}
-        for row in parts["rows"]
-    ]
-    return {**parts, "groups": [name for name in parts["groups"] if name == group], "rows": rows}
-
-
-def _own(rows: list[dict[str, Any]], group: str) -> list[dict[str, Any]]:
-    return [each for each in rows if each["group"] == group]
-
-
-def _failures(each: Data, group: str) -> dict[str, Any]:
-    """What an exit did to one department's requests; its words may name others."""
-    mine = each["requests"][group]
-    return {**each, "count": len(mine), "text": "", "requests": {group: mine}}
-
-
-def _outlook(outlook: Data, group: str) -> dict[str, Any]:
-    return {**outlook, "departments": [each for each in outlook["departments"] if each["name"] == group]}

@@ -12,7 +12,6 @@ from nqspy.model.ids import Seq, full_id
 from nqspy.model.indices import show
 from nqspy.model.options import OPTIONS, Option
 from nqspy.model.requests import Reservation, Spec, Used, finite
-from nqspy.model.shapes import Mold
 from nqspy.model.specs import shown_part
 from nqspy.report.time_text import Zone
 
@@ -56,12 +55,20 @@ def used_object(used: Used) -> dict[str, Any]:
 
 
 def requested(spec: Spec) -> dict[str, Any]:
-    """``requested{}``: what was asked for; null where nothing or no limit was."""
+    """``requested{}``: what was asked for; null where nothing or no limit was. Of a request with several
+    sizes: ``sizes`` on which it may run, ``walls_s``: its wall limits on these, the ``speedup`` they came
+    of."""
     made = {name: read(spec) for name, read in _REQUESTED}
     for name, read in _RARELY:
         if (value := read(spec)) is not None:
             made[name] = value
-    return made if spec.mold is None else made | _molded(spec.mold)
+    if (mold := spec.mold) is not None:
+        made |= {
+            "sizes": list(mold.sizes),
+            "walls_s": [seconds(finite(mold.wall_on(pes))) for pes in mold.sizes],
+        }
+        made |= {} if mold.speedup is None else {"speedup": msgspec.structs.asdict(mold.speedup)}
+    return made
 
 
 def own_options(spec: Spec) -> dict[str, Any]:
@@ -85,13 +92,6 @@ _REQUESTED = [_reader(option) for option in _ASKED if not option.rare]
 _RARELY = [_reader(option) for option in _ASKED if option.rare]
 
 
-def _molded(mold: Mold) -> dict[str, Any]:
-    """``sizes`` on which it may run, ``walls_s``: its wall limits on these, the ``speedup`` they came of."""
-    walls = [seconds(finite(mold.wall_on(pes))) for pes in mold.sizes]
-    curve = {} if mold.speedup is None else {"speedup": msgspec.structs.asdict(mold.speedup)}
-    return {"sizes": list(mold.sizes), "walls_s": walls, **curve}
-
-
 def seconds(ms: int | None) -> float | None:
     """Seconds of milliseconds; None stays None."""
     return None if ms is None else ms / 1000
@@ -112,77 +112,21 @@ def _spec(event: ev.Submitted | ev.Modified, host: str, zone: Zone) -> dict[str,
     }
 
 
-def _cause(event: Any, host: str, zone: Zone) -> dict[str, Any]:
-    """The request whose start gave another its date. The name of any other cause has a field of its own."""
-    return {"cause": _id(event.cause, host)} if isinstance(event, ev.Redated) else {}
-
-
-def _what(event: ev.DependencyMet, host: str, zone: Zone) -> dict[str, Any]:
-    """What became of the prerequisite, if that is known."""
-    what = event.what
-    return {} if what is None else {"end_reason": what.reason or None, "began": what.began}
-
-
-def _began(event: ev.Started, host: str, zone: Zone) -> dict[str, Any]:
-    """As a rule an attempt begins when that is told."""
-    return {} if event.began is None else {"began": zone.text(event.began)}
-
-
-def _samples(event: ev.Decided | ev.Reported, host: str, zone: Zone) -> dict[str, Any]:
-    return {
-        "samples": [{"request": _id(seq, host), "used": used_object(used)} for seq, used in event.samples]
-    }
-
-
-def _failures(event: ev.Decided | ev.Alarm, host: str, zone: Zone) -> dict[str, Any]:
-    rows = [
-        {"exit": each.exit, "request": _id(each.seq, host), "text": each.text, "off": each.off}
-        for each in event.failures
-    ]
-    return {"failures": rows}
-
-
 def _reasons(rows: Iterable[tuple[Seq, str, str, str]], host: str) -> list[dict[str, Any]]:
     return [
         {"request": _id(seq, host), "code": code, "who": who, "text": text} for seq, code, who, text in rows
     ]
 
 
-def _closing(event: ev.Reported, host: str, zone: Zone) -> dict[str, Any]:
-    names = ("queue", "code", "who", "text")
-    return {"closing": [dict(zip(names, row, strict=True)) for row in event.closing]}
-
-
 def _id(seq: Seq | None, host: str) -> str | None:
     return None if seq is None else full_id(seq, host)
 
 
-def _units(event: ev.Starting, host: str, zone: Zone) -> dict[str, Any]:
-    """Most requests ask for none, and are started in no hole."""
-    held = {"units": {name: list(units) for name, units in event.units}} if event.units else {}
-    return held if event.until is None else held | {"until": zone.text(event.until)}
-
-
-def _devices(event: ev.MachineFound, host: str, zone: Zone) -> dict[str, Any]:
-    """Most machines have none."""
-    return {"devices": msgspec.to_builtins(event.devices)} if event.devices else {}
-
-
-def _starts(event: ev.Reserved, host: str, zone: Zone) -> dict[str, Any]:
-    """Who was promised which start; ``at`` null where nobody can say, all null where it is taken back."""
-    return {"starts": [_promise(seq, kept, host, zone) for seq, kept in event.starts.items()]}
-
-
-def _promise(seq: Seq, kept: Reservation | None, host: str, zone: Zone) -> dict[str, Any]:
+def _reservation(seq: Seq, kept: Reservation | None, host: str, zone: Zone) -> dict[str, Any]:
     if kept is None:
         return {"request": _id(seq, host), "at": None, "by": None, "late": None}
     by = [_id(each, host) for each in kept.by]
     return {"request": _id(seq, host), "at": zone.stamp(kept.at), "by": by, "late": kept.late or None}
-
-
-def _causes(event: ev.Reserved, host: str, zone: Zone) -> dict[str, Any]:
-    causes = {_id(seq, host): text for seq, text in event.causes.items()}
-    return {"causes": causes} if causes else {}
 
 
 _SPECIAL: dict[str, Callable[[Any, str, Zone], dict[str, Any]]] = {
@@ -190,27 +134,52 @@ _SPECIAL: dict[str, Callable[[Any, str, Zone], dict[str, Any]]] = {
     "seqs": lambda event, host, zone: {"requests": [_id(seq, host) for seq in event.seqs]},
     "prerequisite": lambda event, host, zone: {"prerequisite": _id(event.prerequisite, host)},
     "spec": _spec,
-    "starts": _starts,
-    "causes": _causes,
+    "starts": lambda event, host, zone: {
+        "starts": [_reservation(seq, kept, host, zone) for seq, kept in event.starts.items()]
+    },
+    "causes": lambda event, host, zone: (
+        {"causes": {_id(seq, host): text for seq, text in event.causes.items()}} if event.causes else {}
+    ),
     "after": lambda event, host, zone: {
         "after": [f"{_id(each.seq, host)}:{each.word}" for each in event.spec.after]
     },
     "key": lambda event, host, zone: {"key": event.key or None},
     "indices": lambda event, host, zone: {"indices": show(event.indices)} if event.indices else {},
-    "cause": _cause,
-    "began": _began,
-    "units": _units,
-    "devices": _devices,
-    "samples": _samples,
-    "failures": _failures,
+    # The request whose start gave another its date. The name of any other cause has a field of its own.
+    "cause": lambda event, host, zone: (
+        {"cause": _id(event.cause, host)} if isinstance(event, ev.Redated) else {}
+    ),
+    # As a rule an attempt begins when that is told.
+    "began": lambda event, host, zone: {} if event.began is None else {"began": zone.text(event.began)},
+    "units": lambda event, host, zone: (
+        ({"units": {name: list(units) for name, units in event.units}} if event.units else {})
+        | ({} if event.until is None else {"until": zone.text(event.until)})
+    ),
+    "devices": lambda event, host, zone: (
+        {"devices": msgspec.to_builtins(event.devices)} if event.devices else {}
+    ),
+    "samples": lambda event, host, zone: {
+        "samples": [{"request": _id(seq, host), "used": used_object(used)} for seq, used in event.samples]
+    },
+    "failures": lambda event, host, zone: {
+        "failures": [
+            {"exit": each.exit, "request": _id(each.seq, host), "text": each.text, "off": each.off}
+            for each in event.failures
+        ]
+    },
     "wait": lambda event, host, zone: {"wait": _reasons(event.wait, host)},
-    "what": _what,
+    # What became of the prerequisite, if that is known.
+    "what": lambda event, host, zone: (
+        {} if event.what is None else {"end_reason": event.what.reason or None, "began": event.what.began}
+    ),
     "exit_status": lambda event, host, zone: {
         "ok": End.of(event).ok,
         "exit_status": End.of(event).shown_status,
     },
     "own": lambda event, host, zone: {"own": _reasons(event.own, host)},
-    "closing": _closing,
+    "closing": lambda event, host, zone: {
+        "closing": [dict(zip(("queue", "code", "who", "text"), row, strict=True)) for row in event.closing]
+    },
 }
 """Fields that are not shown as they are: what is shown instead."""
 
@@ -222,16 +191,15 @@ def event_line(data: dict[str, Any]) -> str:
     rest = [
         f"{key}={_short(value)}"
         for key, value in data.items()
-        if key not in _HEAD and key not in told and not _nothing(value)
+        if key not in (*_HEAD, *told)
+        and value not in ("", [], {})
+        and value is not None
+        and value is not False
     ]
     return " ".join([f"{data['n']:>6}", str(data["at"])[:19], f"{data['kind']:<16}", who, *rest]).rstrip()
 
 
 _HEAD = ("n", "at", "kind", "request", "requests")
-
-
-def _nothing(value: Any) -> bool:
-    return value is None or value is False or value == "" or value in ([], {})
 
 
 def _short(value: Any) -> str:

@@ -1,10 +1,10 @@
-"""What went wrong in a night, as a story: each incident with its beginning and its end, and whom it met.
+"""Incidents of a night, as a story: each with its beginning, its end, and the requests that it met.
 
 Events are told apart by their ``kind`` and attributes, so that journals of sites with probes and without read
 alike.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,13 @@ from nqspy.report.time_text import Zone
 SAME = 15 * MINUTE
 """What happens to request after request for the same cause is one incident if no more time than this lies
 between two of them."""
+
+_OF_SITE = (
+    "probe", "pressure", "settings_changed", "daemon_started", "machine_found", "shift_failed",
+    "shift_changed", "exit_off", "alarm", "decided",
+)  # fmt: skip
+_OF_REQUESTS = ("requeued", "ended", "resumed", "suspended", "deleting", "held")
+"""Kinds of events that tell of incidents."""
 
 _SYSTEM = ("feature", "probe", "shift")
 """Kinds of causes that do something to requests without a person asking for it."""
@@ -78,10 +85,12 @@ class IncidentLog:
         self._suspended: dict[Seq, Incident] = {}
 
     def take(self, recorded: ev.Recorded) -> None:
-        """Takes one event; before the replay does."""
-        handler = _HANDLERS.get(recorded.event.kind)
-        if handler is not None and not is_new_home(recorded):
-            handler(self, recorded.event, recorded.at)
+        """Take one event; before the replay does."""
+        event, at = recorded.event, recorded.at
+        if event.kind in _OF_REQUESTS:
+            self._take_of_request(event, at)
+        elif event.kind in _OF_SITE and not is_new_home(recorded):
+            self._take_of_site(event, at)
 
     def objects(self, since: Instant, host: str, zone: Zone) -> list[dict[str, Any]]:
         """The incidents that were not over at ``since``, by their beginning."""
@@ -112,6 +121,64 @@ class IncidentLog:
         if incident.kind != "alarm":
             return False
         return name in {"exit": self.exits, "shift": shifts, "probe": probes}.get(head, ())
+
+    # ------------------------------------------------------------ events
+
+    def _take_of_site(self, event: Any, at: Instant) -> None:
+        kind = event.kind
+        if kind == "probe" or kind == "pressure":
+            who, bad = (event.name, "broken") if kind == "probe" else ("memory", "high")
+            if (event.state if kind == "probe" else event.level) == bad:
+                self.open(kind, who, getattr(event, "text", ""), at)
+            else:
+                self.close(kind, who, at)
+        elif kind == "settings_changed":
+            for change in event.changes:
+                head, _, name = change.path.partition("/")
+                if change.op == "delete" and head == "probe":  # no event will say that it is well again
+                    self.close("probe", name, at)
+        elif kind == "daemon_started":
+            how = "was stopped" if event.clean else "had ended without being stopped"
+            self.point("daemon", "nqsd", f"the daemon {how}; it was started again", at, event.last)
+        elif kind == "machine_found":
+            cpus = len(event.cpus) - len(event.offline)
+            text = f"the daemon found a changed machine, after a restart or since: {cpus} CPUs"
+            self.point("machine", event.host, text, at)
+        elif kind == "shift_failed":
+            self.open("shift", event.shift, event.text, at)
+        elif kind == "shift_changed":
+            self.close("shift", None, at)
+            if event.manual:
+                self.point("switched", str(event.shift), "", at)
+        elif kind == "exit_off":
+            self.point("exit_off", event.exit, event.text, at)
+            if event.exit in self.exits:
+                self.exits[event.exit].off = at
+        else:
+            self.failed(event.failures, at)
+            if kind == "alarm" and event.who != "hands":  # lost ends are told with the requests
+                self.point("store" if event.who == "store" else kind, event.who, event.text, at, event.since)
+
+    def _take_of_request(self, event: Any, at: Instant) -> None:
+        kind = event.kind
+        if kind in ("requeued", "ended", "resumed"):
+            self.goes_on(event.seq, at)
+        if kind == "requeued":
+            self.met("requeued", "", event.text, event.seq, at)
+        elif kind == "ended" and event.end_reason == "lost":
+            self.met("lost", "", event.text or "its end was not seen", event.seq, at)
+        elif kind in ("suspended", "deleting", "held"):
+            cause = event.because()
+            by_system = cause.kind in _SYSTEM
+            if kind == "suspended" and by_system:
+                self.suspended(event.by, event.seq, at)
+            elif kind == "deleting" and by_system:
+                self.met("ended", event.who, "to run again" if event.rerun else "", event.seq, at)
+            elif kind == "held":
+                for seq in event.seqs if by_system or cause == HANDS else ():
+                    if not by_system:  # it could not be started, or its end was lost
+                        self.not_again(seq, at)
+                    self.met("held", event.who if by_system else "nqsd", event.text, seq, at)
 
     # ------------------------------------------------------------ building
 
@@ -180,114 +247,6 @@ def _ids(seqs: Mapping[str, Iterable[Seq]], host: str) -> dict[str, list[str]]:
     return {group: [full_id(seq, host) for seq in each] for group, each in seqs.items()}
 
 
-# ---------------------------------------------------------------- events
-
-
-def _probe(log: IncidentLog, event: Any, at: Instant) -> None:
-    if event.state == "broken":
-        log.open("probe", event.name, getattr(event, "text", ""), at)
-    else:
-        log.close("probe", event.name, at)
-
-
-def _settings_changed(log: IncidentLog, event: ev.SettingsChanged, at: Instant) -> None:
-    for change in event.changes:
-        head, _, name = change.path.partition("/")
-        if change.op == "delete" and head == "probe":  # nobody will say that it is well again
-            log.close("probe", name, at)
-
-
-def _pressure(log: IncidentLog, event: Any, at: Instant) -> None:
-    if event.level == "high":
-        log.open("pressure", "memory", getattr(event, "text", ""), at)
-    else:
-        log.close("pressure", "memory", at)
-
-
-def _daemon_started(log: IncidentLog, event: ev.DaemonStarted, at: Instant) -> None:
-    how = "was stopped" if event.clean else "had ended without being stopped"
-    log.point("daemon", "nqsd", f"the daemon {how}; it was started again", at, event.last)
-
-
-def _machine_found(log: IncidentLog, event: ev.MachineFound, at: Instant) -> None:
-    left = len(event.cpus) - len(event.offline)
-    text = f"the daemon found a changed machine, after a restart or since: {left} CPUs"
-    log.point("machine", event.host, text, at)
-
-
-def _shift_changed(log: IncidentLog, event: ev.ShiftChanged, at: Instant) -> None:
-    log.close("shift", None, at)
-    if event.manual:
-        log.point("switched", str(event.shift), "", at)
-
-
-def _exit_off(log: IncidentLog, event: ev.ExitOff, at: Instant) -> None:
-    log.point("exit_off", event.exit, event.text, at)
-    if event.exit in log.exits:
-        log.exits[event.exit].off = at
-
-
-def _alarm(log: IncidentLog, event: ev.Alarm, at: Instant) -> None:
-    log.failed(event.failures, at)
-    if event.who != "hands":  # lost ends are told with the requests
-        kind = "store" if event.who == "store" else "alarm"
-        log.point(kind, event.who, event.text, at, event.since)
-
-
-def _requeued(log: IncidentLog, event: ev.Requeued, at: Instant) -> None:
-    log.goes_on(event.seq, at)
-    log.met("requeued", "", event.text, event.seq, at)
-
-
-def _ended(log: IncidentLog, event: ev.Ended, at: Instant) -> None:
-    log.goes_on(event.seq, at)
-    if event.end_reason == "lost":
-        log.met("lost", "", event.text or "its end was not seen", event.seq, at)
-
-
-def _suspended(log: IncidentLog, event: ev.Suspended, at: Instant) -> None:
-    if event.because().kind in _SYSTEM:
-        log.suspended(event.by, event.seq, at)
-
-
-def _deleting(log: IncidentLog, event: ev.Deleting, at: Instant) -> None:
-    if event.because().kind in _SYSTEM:
-        log.met("ended", event.who, "to run again" if event.rerun else "", event.seq, at)
-
-
-def _held(log: IncidentLog, event: ev.Held, at: Instant) -> None:
-    cause = event.because()
-    if cause.kind in _SYSTEM:
-        for seq in event.seqs:
-            log.met("held", event.who, event.text, seq, at)
-    elif cause == HANDS:  # it could not be started, or its end was lost
-        for seq in event.seqs:
-            log.not_again(seq, at)
-            log.met("held", "nqsd", event.text, seq, at)
-
-
-_Handler = Callable[[IncidentLog, Any, Instant], None]
-
-_HANDLERS: dict[str, _Handler] = {
-    "probe": _probe,
-    "settings_changed": _settings_changed,
-    "pressure": _pressure,
-    "daemon_started": _daemon_started,
-    "machine_found": _machine_found,
-    "shift_failed": lambda log, event, at: log.open("shift", event.shift, event.text, at),
-    "shift_changed": _shift_changed,
-    "exit_off": _exit_off,
-    "alarm": _alarm,
-    "requeued": _requeued,
-    "ended": _ended,
-    "suspended": _suspended,
-    "resumed": lambda log, event, at: log.goes_on(event.seq, at),
-    "deleting": _deleting,
-    "held": _held,
-    "decided": lambda log, event, at: log.failed(event.failures, at),
-}
-
-
 # ---------------------------------------------------------------- in words
 
 _EVERYBODY = ("daemon", "machine", "probe", "pressure", "store")
@@ -315,20 +274,15 @@ _MOST = 10
 def sentence(incident: Mapping[str, Any]) -> str:
     """An incident in words, without its times."""
     ids = [id for each in incident["requests"].values() for id in each]
-    said = _SENTENCES[incident["kind"]].format(who=incident["who"], many=_many(len(ids)), it=_it(ids))
+    one = len(ids) == 1
+    many = "1 request was" if one else f"{len(ids)} requests were"
+    ends = "the end of 1 request was" if one else f"the ends of {len(ids)} requests were"
+    said = _SENTENCES[incident["kind"]].format(who=incident["who"], many=many, it=ends)
     text = f"{said}: {incident['text']}" if incident["text"] and said else said or incident["text"]
     if not ids:
         return text
     more = f" and {len(ids) - _MOST} more" if len(ids) > _MOST else ""
     return f"{text} ({', '.join(ids[:_MOST])}{more})"
-
-
-def _many(count: int) -> str:
-    return "1 request was" if count == 1 else f"{count} requests were"
-
-
-def _it(ids: list[str]) -> str:
-    return "the end of 1 request was" if len(ids) == 1 else f"the ends of {len(ids)} requests were"
 
 
 _SENTENCES = {

@@ -14,7 +14,7 @@ from nqspy.model.requests import Request, State
 from nqspy.model.site import Site
 from nqspy.report import night_metrics
 from nqspy.report.event_objects import requested, used_object
-from nqspy.report.replay import RequestHistory
+from nqspy.report.replay import HistoryReplay, RequestHistory
 from nqspy.report.time_text import Zone
 
 Why = Callable[[Seq, str], Reason | None]
@@ -117,13 +117,13 @@ class RequestLabels:
         text = f"it waits for {others}" + (f": {history.request.never}" if history.request.never else "")
         return ReasonCode.DEPENDENCY.value, "dependency", text
 
-    def overtaken(self, at: Instant, started: Seq, before: Seq, group: str) -> dict[str, Any]:
+    def overtaken(self, at: Instant, started: Seq, before: Seq, replay: HistoryReplay) -> dict[str, Any]:
         """One that was started before an earlier one of its list."""
         return {
             "at": self._zone.text(at),
             "started": self._site.id_of(started),
             "before": self._site.id_of(before),
-            "group": group,
+            "group": replay.histories[started].request.group,
         }
 
 

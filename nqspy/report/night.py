@@ -140,7 +140,10 @@ class Night:
         if kind is ev.Starting:
             self._order(event, at)
         elif kind is ev.Decided:
-            self._decides(event, at)
+            self._decided = event
+            self.short.decided(event.short_of_pes, at)
+            if event.wait:
+                self.reasons.update({seq: (code, who, text) for seq, code, who, text in event.wait})
         elif at < self.bounds.start:
             pass
         elif kind in _INCIDENTS and not is_new_home(recorded):
@@ -158,12 +161,6 @@ class Night:
         if kind is ev.Ended and at > self._last:
             history = self.replay.histories.get(event.seq)
             self._last = at if history is not None and history.counts else self._last
-
-    def _decides(self, event: ev.Decided, at: Instant) -> None:
-        self._decided = event
-        self.short.decided(event.short_of_pes, at)
-        if event.wait:
-            self.reasons.update({seq: (code, who, text) for seq, code, who, text in event.wait})
 
     def follow_accounts(self, then: SiteThen, charge: str, now: Instant) -> QuotaAccounts:
         """The quotas' accounts over the night, up to ``now`` while it lasts; they take its events from now
@@ -232,7 +229,11 @@ def night_report(
     zone, night = zone_of(site.timezone), Night(site, bounds)
     then = SiteThen(site, around.before)
     accounts = night.follow_accounts(then, site.settings.usage.charge, now)
-    _follow(night, events, accounts, now, around)
+    night.take_all(events)
+    if around.samples and night.end(now) >= now:
+        night.replay.sample(around.samples, now)
+        accounts.sample(around.samples, now)
+    accounts.advance(now)
     end, histories = night.end(now), night.histories()
     fractions = department_shares(site.settings.groups) if site.settings.groups else {}
     every = night.replay.histories.values()
@@ -242,22 +243,29 @@ def night_report(
     used = night_metrics.used_by_group(every, bounds.start, end)
     step, bars = quarters(every, (bounds.start, end), then.pes, then.cpus, zone)
     labels = RequestLabels(site, zone)
-    outcomes = _outcomes(night, histories, labels, around.why)
-    rows = zip((one for one in histories if one.waits), outcomes["waiting"], strict=True)
-    hopeless = {history.request.seq for history, row in rows if row["never"]}
-    left = outlook(histories, fractions, _rate(busy, then), now, zone, around.opens, hopeless)
+    those = [history for history in histories if history.waits]
+    waiting = [labels.waiting(history, night.reasons, around.why) for history in those]
+    hopeless = {each.request.seq for each, row in zip(those, waiting, strict=True) if row["never"]}
+    # CPU time used in a unit of time, as in the night; all that the CPUs have, if it is not known.
+    rate = then.cpus.latest * (busy.used if busy is not None else 1.0)
+    left = outlook(histories, fractions, rate, now, zone, around.opens, hopeless)
     groups = departments.rows(histories, used, sums, fractions, (bounds.start, end))
     data = {
         **_heading(night, now, around, zone),
         "requests": sum(history.weight for history in histories),
         **_busy(busy, zone),
-        **_quotas(sums, accounts, named, zone),
+        "deviation": largest(sums.deviations.values()),
+        "little_use": sums.little,
+        "parts": division_of(accounts, named, zone),
         "charge": site.settings.usage.charge,
         "order_kept": not night.overtaken,
-        "overtaken": [_overtaken(labels, night, *each) for each in night.overtaken],
+        "overtaken": [labels.overtaken(*each, night.replay) for each in night.overtaken],
         "groups": groups,
         **night_metrics.outcome(groups),
-        **outcomes,
+        "moves": night.moves.told(),
+        "failed": [labels.ended(history) for history in histories if night_metrics.is_failed(history)],
+        "waiting": waiting,
+        "running": [labels.running(history) for history in histories if history.request.state in STARTED],
         "never": sum(each["never"] for each in left),
         "incidents": [event_object(each, site.name, zone) for each in night.incidents],
         "step_s": step // 1000,
@@ -274,25 +282,6 @@ def night_report(
     return {"line": night_line(data), **data}
 
 
-def _quotas(sums: QuotaSums, accounts: QuotaAccounts, named: Sequence[str], zone: Zone) -> dict[str, Any]:
-    return {
-        "deviation": largest(sums.deviations.values()),
-        "little_use": sums.little,
-        "parts": division_of(accounts, named, zone),
-    }
-
-
-def _follow(
-    night: Night, events: Iterable[ev.Recorded], accounts: QuotaAccounts, now: Instant, around: Around
-) -> None:
-    """Has a night take its events, and the accounts over it."""
-    night.take_all(events)
-    if around.samples and night.end(now) >= now:
-        night.replay.sample(around.samples, now)
-        accounts.sample(around.samples, now)
-    accounts.advance(now)
-
-
 def _heading(night: Night, now: Instant, around: Around, zone: Zone) -> dict[str, Any]:
     bounds = night.bounds
     return {
@@ -305,28 +294,6 @@ def _heading(night: Night, now: Instant, around: Around, zone: Zone) -> dict[str
         "shift": bounds.shift,
         "clock": around.clock or None,
     }
-
-
-def _outcomes(
-    night: Night, histories: Sequence[RequestHistory], labels: RequestLabels, why: Why
-) -> dict[str, Any]:
-    """Return what gave way, failed, waits and runs."""
-    return {
-        "moves": night.moves.told(),
-        "failed": [labels.ended(history) for history in histories if night_metrics.is_failed(history)],
-        "waiting": [labels.waiting(each, night.reasons, why) for each in histories if each.waits],
-        "running": [labels.running(history) for history in histories if history.request.state in STARTED],
-    }
-
-
-def _overtaken(labels: RequestLabels, night: Night, at: Instant, started: Seq, before: Seq) -> dict[str, Any]:
-    return labels.overtaken(at, started, before, night.replay.histories[started].request.group)
-
-
-def _rate(busy: night_metrics.Busy | None, then: SiteThen) -> float:
-    """CPU time used in a unit of time, as in the night; all that the CPUs have, if no request waited only for
-    PEs."""
-    return then.cpus.latest * (busy.used if busy is not None else 1.0)
 
 
 def _busy(busy: night_metrics.Busy | None, zone: Zone) -> dict[str, Any]:

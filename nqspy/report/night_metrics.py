@@ -163,13 +163,10 @@ def _keeps_back(code: str, text: str, earlier: Request, started: Request, forced
         return earlier.spec.ask.pes > started.spec.ask.pes
     if code == _LIMIT and not forced:
         shared = any(words in text for words in _OF_THE_LIST)
-        return not shared and (earlier.owner != started.owner or _asks_more(earlier, started))
+        mine, other = earlier.spec.ask, started.spec.ask
+        more = mine.pes > other.pes or _amount(mine.memory_wanted()) > _amount(other.memory_wanted())
+        return not shared and (earlier.owner != started.owner or more)
     return code != _LATER
-
-
-def _asks_more(earlier: Request, started: Request) -> bool:
-    mine, other = earlier.spec.ask, started.spec.ask
-    return mine.pes > other.pes or _amount(mine.memory_wanted()) > _amount(other.memory_wanted())
 
 
 def _amount(size: int | None) -> float:
@@ -243,15 +240,12 @@ def night_line(data: Mapping[str, Any]) -> str:
         f"night: {data['requests'] - withdrawn} requests: {data['ended_ok']} ended well, "
         f"{more['failed']} failed, {more['waiting']} waiting{running}"
     )
+    quotas = f"quotas: {TOO_LITTLE}" if data["little_use"] else "no quotas to keep"
+    if data["deviation"] is not None:
+        quotas = f"largest quota deviation {data['deviation']:.1f} points"
     figures = (
         f"busy {busy * 100:.1f} %" if busy is not None else NEVER_SHORT,
-        _quotas(data["deviation"], data["little_use"]),
+        quotas,
         "order kept" if data["order_kept"] else "order changed",
     )
     return f"{told}{f'; {withdrawn} withdrawn' if withdrawn else ''}; {', '.join(figures)}"
-
-
-def _quotas(deviation: float | None, little: bool) -> str:
-    if deviation is not None:
-        return f"largest quota deviation {deviation:.1f} points"
-    return f"quotas: {TOO_LITTLE}" if little else "no quotas to keep"

@@ -22,25 +22,16 @@ def night_text(data: Data, most: int | None = None) -> str:
     parts += ["", *map(folded, figures(data))]
     for section in sections(data):
         if section.rows:
-            parts += ["", *_table(section, most)]
+            rows, left = section.rows[:most], 1 if section.heads is _GROUPS else len(section.heads)
+            parts += ["", f"{section.title}:", grid(section.heads, rows, left=left).rstrip("\n")]
+            if len(rows) < len(section.rows):
+                parts.append(f"and {len(section.rows) - len(rows)} more: nqspy report night --date DATE")
     for title, lines in paragraphs(data):
         if lines:
-            parts += ["", f"{title}:", *(folded(f"  {line}") for line in _some(lines, most))]
+            shown = lines[:most]
+            cut = [f"and {len(lines) - len(shown)} more"] if len(shown) < len(lines) else []
+            parts += ["", f"{title}:", *(folded(f"  {line}") for line in (*shown, *cut))]
     return "\n".join(parts) + "\n"
-
-
-def _table(section: "Section", most: int | None) -> list[str]:
-    rows = section.rows if most is None else section.rows[:most]
-    cut = len(section.rows) - len(rows)
-    left = 1 if section.heads is _GROUPS else len(section.heads)
-    more = [f"and {cut} more: nqspy report night --date DATE"] if cut else []
-    return [f"{section.title}:", grid(section.heads, rows, left=left).rstrip("\n"), *more]
-
-
-def _some(lines: list[str], most: int | None) -> list[str]:
-    if most is None or len(lines) <= most:
-        return lines
-    return [*lines[:most], f"and {len(lines) - most} more"]
 
 
 def period(data: Data) -> str:
@@ -81,19 +72,9 @@ _MOST = 20
 """Changes of order named in the text; the data have all."""
 
 _GROUPS = (
-    "GROUP",
-    "SHARE %",
-    "PART %",
-    "POINTS",
-    "CPU s",
-    "CPU %",
-    "WALL s",
-    "REQ",
-    "OK",
-    "FAILED",
-    "WAITING",
+    "GROUP", "SHARE %", "PART %", "POINTS", "CPU s", "CPU %", "WALL s", "REQ", "OK", "FAILED", "WAITING",
     "RUNNING",
-)
+)  # fmt: skip
 _FAILED = ("REQUEST", "NAME", "OWNER", "GROUP", "END", "STATUS", "WHY", "ERRORS")
 _WAITING = ("REQUEST", "NAME", "OWNER", "GROUP", "QUEUE", "STATE", "REASON")
 _RUNNING = ("REQUEST", "NAME", "OWNER", "GROUP", "QUEUE", "SINCE")
@@ -124,19 +105,15 @@ def sections(data: Data) -> Iterable[Section]:
 
 def paragraphs(data: Data) -> Iterable[tuple[str, list[str]]]:
     """What is told in sentences: incidents with their times, the shifts to come."""
-    yield "incidents", [f"{_times(each)}  {sentence(each)}" for each in data["story"]]
-    coming = [
-        f"{each['at'][:10]} {each['at'][11:16]}  shift {each['shift']}" for each in data["outlook"]["coming"]
-    ]
-    yield "next", coming
+    told = []
+    for each in data["story"]:
+        begin, end = each["begin"], each["end"]
+        until = "-     " if end is None else f"-{end[11:16]}" if end[:16] != begin[:16] else "      "
+        told.append(f"{begin[:10]} {begin[11:16]}{until}  {sentence(each)}")
+    yield "incidents", told
+    coming = data["outlook"]["coming"]
+    yield "next", [f"{each['at'][:10]} {each['at'][11:16]}  shift {each['shift']}" for each in coming]
     yield "holidays", list(data["outlook"]["holidays"])
-
-
-def _times(each: Data) -> str:
-    begin, end = each["begin"], each["end"]
-    if end is None:
-        return f"{begin[:10]} {begin[11:16]}-     "
-    return f"{begin[:10]} {begin[11:16]}" + (f"-{end[11:16]}" if end[:16] != begin[:16] else "      ")
 
 
 def _group(each: Data) -> tuple[str, ...]:

@@ -44,13 +44,15 @@ def quota_svg(data: Mapping[str, Any], title: str) -> str:
     """Bars of the part that was got, a line for the target; a title and a description say the same in words.
     ``data``: as `division_of` gives it."""
     names, rows = data["groups"][:MOST], data["rows"]
+    times = [row["at"] for row in rows]
+    hours = full_hours(times)
     height = TOP + len(names) * (STRIP + GAP) + BOTTOM
     shapes = [
         *legend("held", LEFT, "part of what all were charged"),
         Stroke("ink", ((LEFT + 230, 14), (LEFT + 244, 14)), 2),
         TextLine(LEFT + 250, 18, "entitled to (full height: 100 %)"),
         *(shape for place, name in enumerate(names) for shape in _strip(name, place, rows)),
-        *_hours(rows, height),
+        *(TextLine(LEFT + step * _width(rows), height - 8, times[step][11:16], "middle") for step in hours),
     ]
     return svg_of(Drawing("parts", title, _description(names, rows), height, tuple(shapes)))
 
@@ -78,12 +80,6 @@ def _strip(name: str, place: int, rows: Sequence[Mapping[str, Any]]) -> Iterator
     yield Stroke("rule", ((LEFT, base), (WIDTH - RIGHT, base)))
     yield Boxes("held", tuple(parts))
     yield from aims
-
-
-def _hours(rows: Sequence[Mapping[str, Any]], height: int) -> Iterator[Shape]:
-    times = [row["at"] for row in rows]
-    for step in full_hours(times):
-        yield TextLine(LEFT + step * _width(rows), height - 8, times[step][11:16], "middle")
 
 
 def _width(rows: Sequence[Mapping[str, Any]]) -> float:

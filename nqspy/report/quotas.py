@@ -175,9 +175,13 @@ def _held(history: RequestHistory, at: int) -> float:
 
 
 def _bounds(presence: Presence, period: Period, site: Site) -> Amounts:
-    """The PE time that each group's requests held in the period and had still to hold when it ended."""
+    """The PE time that each group's requests held in the period and had still to hold when it ended: by the
+    mean of the group's ended requests where they say nothing."""
     histories, found = presence.replay.histories, dict[str, float]()
-    means = _means(histories.values())
+    ran = by_group(each for each in histories.values() if each.ended is not None and each.attempts)
+    means = {
+        group: sum(_held(each, each.ended or 0) for each in own) / len(own) for group, own in ran.items()
+    }
     for history in histories.values():
         _add_up(site, found, history.request.group, _held(history, period.end) - _held(history, period.begin))
     for seq, some in presence.left.items():
@@ -219,12 +223,6 @@ def _still(history: RequestHistory, end: int, means: Mapping[str, float], site: 
     return max(0.0, (means.get(history.request.group, float("inf")) if whole is None else whole) - before)
 
 
-def _means(histories: Iterable[RequestHistory]) -> Amounts:
-    """Mean PE time (ms) that the requests held which have ended, by group."""
-    ran = by_group(history for history in histories if history.ended is not None and history.attempts)
-    return {group: sum(_held(each, each.ended or 0) for each in own) / len(own) for group, own in ran.items()}
-
-
 # ---------------------------------------------------------------- the report
 
 
@@ -258,8 +256,12 @@ def quota_report(
     accounts.advance(period.end)
     used = got(presence.replay.histories.values(), period, charge, site)
     could, zone, sums = _bounded(presence, period, site), zone_of(site.timezone), accounts.total()
-    names = _names(presence, used, site)
-    hours = list(_hours(accounts))
+    own = sorted({history.request.group for history in presence.replay.histories.values()})
+    others = (name for name in own if name in used or name in presence.worked)
+    names = list(dict.fromkeys((*departments(site.settings.groups), *others)))
+    marks = zip(accounts.marks, accounts.marks[HOURLY:], accounts.sums, accounts.sums[HOURLY:], strict=False)
+    each = ((begin, end, now.since(before)) for begin, end, before, now in marks if end - begin >= HOUR)
+    hours = [hour for hour in each if not hour[2].little]  # those in which enough was used to tell
     rows = [_row(name, sums, presence, used, could, site) | _hour(name, hours, zone) for name in names]
     data = {
         "from": zone.text(period.begin),
@@ -277,13 +279,6 @@ def quota_report(
     return {"line": quota_line(data), **data}
 
 
-def _names(presence: Presence, used: Amounts, site: Site) -> list[str]:
-    """The departments, then other groups that had requests of their own."""
-    groups, own = site.settings.groups, {t.request.group for t in presence.replay.histories.values()}
-    others = sorted(name for name in own if name in used or name in presence.worked)
-    return list(dict.fromkeys((*departments(groups), *others)))
-
-
 def _bounded(presence: Presence, period: Period, site: Site) -> Amounts:
     whole, most = presence.could, _bounds(presence, period, site)
     found = {name: min(value, most.get(name, 0.0)) for name, value in whole.items() if name}
@@ -294,14 +289,8 @@ def _bounded(presence: Presence, period: Period, site: Site) -> Amounts:
 
 
 def _row(
-    name: str,
-    sums: QuotaSums,
-    presence: Presence,
-    used: Amounts,
-    could: Amounts,
-    site: Site,
+    name: str, sums: QuotaSums, presence: Presence, used: Amounts, could: Amounts, site: Site
 ) -> dict[str, Any]:
-    span = presence.marks[-1] - presence.marks[0]
     return {
         "name": name,
         "entitlement": entitlements(with_default(site.settings.groups)).get(name, 0.0),
@@ -310,21 +299,12 @@ def _row(
         "could_s": round(could.get(name, 0.0) / 1000, 3),
         "could_part": _part(could, name),
         **sums.row(name),
-        "work_part": presence.worked.get(name, 0.0) / span,
+        "work_part": presence.worked.get(name, 0.0) / (presence.marks[-1] - presence.marks[0]),
     }
 
 
 def _part(sums: Amounts, name: str) -> float:
     return sums.get(name, 0.0) / sums[""] if sums.get("") else 0.0
-
-
-def _hours(accounts: QuotaAccounts) -> Iterator[tuple[int, int, QuotaSums]]:
-    """Each hour (begin, end, sums) in which enough was used to tell."""
-    for begin, end, before, sums in zip(
-        accounts.marks, accounts.marks[HOURLY:], accounts.sums, accounts.sums[HOURLY:], strict=False
-    ):
-        if end - begin >= HOUR and not (found := sums.since(before)).little:
-            yield begin, end, found
 
 
 def _hour(name: str, hours: Iterable[tuple[int, int, QuotaSums]], zone: Zone) -> dict[str, Any]:
@@ -353,12 +333,8 @@ def quota_text(data: Mapping[str, Any]) -> str:
     """The same as a table."""
     span = f"from {short(data['from'])} to {short(data['until'])}"
     shift = [f"shift {data['shift']}"] if data["shift"] else []
-    notes = [
-        *shift,
-        *(["still going on"] if data["ongoing"] else []),
-        f"{data['pes']} PEs",
-        f"got: {charge_words(data['charge'])}",
-    ]
+    going = ["still going on"] if data["ongoing"] else []
+    notes = [*shift, *going, f"{data['pes']} PEs", f"got: {charge_words(data['charge'])}"]
     heads = "GROUP", "ENT %", "GOT s", "GOT %", "DUE %", "GOT OF IT %", "POINTS", "WORK %", "HOUR", "FROM"
     where = folded(f"{span} ({', '.join(notes)})")
     return f"{folded(data['line'])}\n{where}\n\n{grid(heads, [_told(row) for row in data['groups']])}"

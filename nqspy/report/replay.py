@@ -126,12 +126,16 @@ class HistoryReplay:
         for watcher in self.watchers:
             watcher.take(recorded)
         if kind is ev.Submitted:
-            self._add(transitions.submitted(event, recorded.at), recorded.n)
+            request = transitions.submitted(event, recorded.at)
+            counts = self._closed is None or request.submitted < self._closed
+            self.histories[request.seq] = added = RequestHistory(request, counts)
+            self._enter(added, recorded.n, request.submitted)
         elif kind is ev.Decided:
             if event.samples:
                 self.sample(dict(event.samples), recorded.at)
         elif kind is Parted:
-            self._parted(event, recorded)
+            for index in indices.each(event.indices):
+                self._born(member(event.seq, index), recorded)
         elif kind in transitions.STEPS and kind is not ev.Redated:
             for seq in event.seqs if hasattr(event, "seqs") else (event.seq,):
                 history = self.histories.get(seq) or self._born(seq, recorded) or self._found(seq, event)
@@ -150,23 +154,13 @@ class HistoryReplay:
         array = self.histories.get(array_of(seq) or 0)
         if array is None or not transitions.is_in(array.request, seq):
             return None
-        self._leave(array)
-        for watcher in self.watchers:
-            watcher.leave(array.request, None, recorded.at)
+        self._leave(array, None, recorded.at)
         made = transitions.born(array.request, seq)
         transitions.part(array.request, seq, recorded.at)
-        self._enter(array, array.since)
-        for watcher in self.watchers:
-            watcher.enter(array.request, recorded.at)
+        self._enter(array, array.since, recorded.at)
         history = self.histories[seq] = RequestHistory(made, array.counts)
-        self._enter(history, array.since)
-        for watcher in self.watchers:
-            watcher.enter(made, recorded.at)
+        self._enter(history, array.since, recorded.at)
         return history
-
-    def _parted(self, event: Parted, recorded: ev.Recorded) -> None:
-        for index in indices.each(event.indices):
-            self._born(member(event.seq, index), recorded)
 
     def _found(self, seq: Seq, event: Any) -> RequestHistory | None:
         """One whose submission was not seen, made from the live request: as the event says it ran, or was to
@@ -179,34 +173,24 @@ class HistoryReplay:
         run = Attempt(number or request.attempts, (), request.started or self.last)
         made = structs.replace(request, state=state, date_in_queue=request.submitted, attempt=run, slot=-1)
         history = self.histories[seq] = RequestHistory(made, False)
-        self._enter(history, 0)
+        self._enter(history, 0, None)
         return history
-
-    def _add(self, request: Request, n: int) -> None:
-        counts = self._closed is None or request.submitted < self._closed
-        self.histories[request.seq] = history = RequestHistory(request, counts)
-        self._enter(history, n)
-        for watcher in self.watchers:
-            watcher.enter(request, request.submitted)
 
     def _change(self, history: RequestHistory, recorded: ev.Recorded) -> None:
         event, at, request = recorded.event, recorded.at, history.request
         step, holding = transitions.STEPS[type(event)], _HOLDING.get(type(event))
         if not step.stays:
-            self._leave(history)
-            for watcher in self.watchers:
-                watcher.leave(request, event, at)
-        step.make(request, event, at, _anew)
+            self._leave(history, event, at)
+        # Events say whether age counts anew (`ev.Released.aging`).
+        step.make(request, event, at, lambda request: True)
         if holding is not None:
             holding(self, history, event, at)
         if not step.stays:
-            self._enter(history, recorded.n)
-            for watcher in self.watchers:
-                watcher.enter(request, at)
+            self._enter(history, recorded.n, at)
 
     # ------------------------------------------------------------ lists and counts
 
-    def _leave(self, history: RequestHistory) -> None:
+    def _leave(self, history: RequestHistory, event: ev.Event | None, at: Instant) -> None:
         request = history.request
         if request.state is _QUEUED:
             self.queued -= 1
@@ -214,8 +198,11 @@ class HistoryReplay:
             del line[0 if line[0] == place else bisect_left(line, place)]
         elif history.counts and history.runs:
             self.running -= 1
+        for watcher in self.watchers:
+            watcher.leave(request, event, at)
 
-    def _enter(self, history: RequestHistory, n: int) -> None:
+    def _enter(self, history: RequestHistory, n: int, at: Instant | None) -> None:
+        """Count a request where it stands now. ``at`` None: watchers are not told."""
         request = history.request
         if request.state is _QUEUED:
             self.queued += 1
@@ -223,38 +210,28 @@ class HistoryReplay:
             insort(self.lists.setdefault((request.group, request.queue), []), place_of(request))
         elif history.counts and history.runs:
             self.running += 1
-
-
-def _anew(request: Request) -> bool:
-    """Events say whether age counts anew (`ev.Released.aging`)."""
-    return True
+        if at is not None:
+            for watcher in self.watchers:
+                watcher.enter(request, at)
 
 
 # ---------------------------------------------------------------- when PEs were held
 
 
-def _starting(replay: HistoryReplay, history: RequestHistory, event: ev.Starting, at: Instant) -> None:
-    history.attempts.append(AttemptHistory(len(event.pes), at, None, [(at, 0, 0)], began=replay.latest))
-
-
-def _started(replay: HistoryReplay, history: RequestHistory, event: ev.Started, at: Instant) -> None:
-    if history.attempts:
+def _hold(replay: HistoryReplay, history: RequestHistory, event: Any, at: Instant) -> None:
+    """Note that an attempt got its PEs, gave them up for a while, or has them again."""
+    kind = type(event)
+    if kind is ev.Starting:
+        attempt = AttemptHistory(len(event.pes), at, None, [(at, 0, 0)], began=replay.latest)
+        history.attempts.append(attempt)
+    elif not history.attempts:
+        return
+    elif kind is ev.Started:
         history.attempts[-1].begin_at(at if event.began is None else event.began)
-
-
-def _suspended(
-    replay: HistoryReplay,
-    history: RequestHistory,
-    event: ev.Suspended | ev.MovedOut | ev.Exiting,
-    at: Instant,
-) -> None:
-    if history.attempts and (not isinstance(event, ev.Suspended) or event.parked):
-        history.attempts[-1].park(at)
-
-
-def _resumed(replay: HistoryReplay, history: RequestHistory, event: ev.Resumed, at: Instant) -> None:
-    if history.attempts:
+    elif kind is ev.Resumed:
         history.attempts[-1].unpark(at)
+    elif kind is not ev.Suspended or event.parked:
+        history.attempts[-1].parked = at
 
 
 def _point(attempt: AttemptHistory, at: Instant, used: Used) -> None:
@@ -290,12 +267,7 @@ def _gone(replay: HistoryReplay, history: RequestHistory, event: ev.Ended | ev.D
 
 
 _HOLDING: dict[type[ev.Event], Callable[[HistoryReplay, RequestHistory, Any, Instant], None]] = {
-    ev.Starting: _starting,
-    ev.Started: _started,
-    ev.Suspended: _suspended,
-    ev.Resumed: _resumed,
-    ev.MovedOut: _suspended,
-    ev.Exiting: _suspended,
+    **dict.fromkeys((ev.Starting, ev.Started, ev.Suspended, ev.Resumed, ev.MovedOut, ev.Exiting), _hold),
     ev.Ended: _over,
     ev.Requeued: _over,
     ev.Deleted: _gone,

@@ -13,7 +13,6 @@ from nqspy.report.swf_jobs import (
     LoggedJob,
     LoggedJobs,
     NameNumbers,
-    Part,
     asked_memory,
 )
 from nqspy.report.time_text import Zone
@@ -88,7 +87,7 @@ class _Lines:
         time = self._frame.time
         for job in self._jobs:
             start = UNKNOWN if job.start is None else time(max(0, job.start - job.submitted))
-            yield self._line(job, time(job.submitted - self._zero), start, _run(job.parts), job.status)
+            yield self._line(job, time(job.submitted - self._zero), start, job.wall, job.status)
             if len(job.parts) > 1:
                 yield from self._attempts(job)
 
@@ -119,11 +118,6 @@ class _Lines:
         if job.before is None or not 0 < number < self._numbers[job.seq]:
             return UNKNOWN, UNKNOWN
         return str(number), self._frame.time(max(0, job.submitted - job.before[1]))
-
-
-def _run(parts: Sequence[Part]) -> int | None:
-    walls = [part.wall for part in parts if part.wall is not None]
-    return sum(walls) if parts and len(walls) == len(parts) else None
 
 
 # ---------------------------------------------------------------- header

@@ -55,6 +55,12 @@ class LoggedJob(Struct, frozen=True):
         """When it was first started."""
         return self.parts[0].begin if self.parts else None
 
+    @property
+    def wall(self) -> int | None:
+        """Wall time of all its attempts; None where nobody saw that of each."""
+        walls = [part.wall for part in self.parts if part.wall is not None]
+        return sum(walls) if self.parts and len(walls) == len(self.parts) else None
+
 
 class NameNumbers(dict[str, int]):
     """Numbers from 1 upward for names, in the order in which they are first asked for."""
@@ -100,9 +106,17 @@ class LoggedJobs:
         if history is None or history.ended is None:
             return
         for job in self._jobs_of(history, event.seq):
-            self._note_end(job)
-            if self._sees(history.request.spec):
-                self.jobs.append(self._numbered(job, history.request))
+            for one in (job.seq, array_of(job.seq)):  # the last index to end is the end of its array
+                if one is not None:
+                    self._ends[one] = job.seq, job.ended
+            if self._sees(spec := history.request.spec):
+                self.jobs.append(
+                    replace(
+                        job, user=self.users.of(spec.owner), group=self.groups.of(spec.group),
+                        name=self.names.of(spec.name), queue=self.queues.of(history.request.queue),
+                        domain=self.domains.of(self._then.site.domain_of(history.request.queue).name),
+                    )
+                )  # fmt: skip
 
     def _jobs_of(self, history: RequestHistory, seq: Seq) -> Iterator[LoggedJob]:
         """The job of a request; of an array those of its indices that never began."""
@@ -113,18 +127,20 @@ class LoggedJobs:
         for index in indices.each(array.left):
             yield self._job(history, member(seq, index))
 
-    def _note_end(self, job: LoggedJob) -> None:
-        """Who waits for an array waits for that index of it which ends last."""
-        for seq in (job.seq, array_of(job.seq)):
-            if seq is not None:
-                self._ends[seq] = job.seq, job.ended
-
     def _job(self, history: RequestHistory, seq: Seq) -> LoggedJob:
         request, ending, ended = history.request, history.ending, history.ended
         assert ended is not None
-        parts = tuple(self._parts(history))
+        status = CANCELLED
+        if isinstance(ending, ev.Ended) and ending.end_reason != "deleted":
+            status = COMPLETED if End.of(ending).ok else FAILED
+        lost = isinstance(ending, ev.Ended) and ending.end_reason == "lost"
+        parts = tuple(
+            Part(each.begin, each.end, None if lost and each is history.attempts[-1] and not wall else wall)
+            for each in history.attempts
+            if each.end is not None and (wall := each.points[-1][2]) is not None
+        )
         return LoggedJob(
-            seq, request.submitted, ended, _status(ending), parts,
+            seq, request.submitted, ended, status, parts,
             had=history.attempts[-1].pes if history.attempts else 0,
             cpu=sum(attempt.points[-1][1] for attempt in history.attempts if attempt.points),
             memory=ending.used.memory if isinstance(ending, ev.Ended) else 0,
@@ -132,21 +148,6 @@ class LoggedJobs:
             limit=wall_limit(self._then.site.settings, request.queue, request.spec.ask),
             user=0, group=0, name=0, queue=0, domain=0,
             before=self._before(request, seq, parts[0].begin if parts else ended),
-        )  # fmt: skip
-
-    def _parts(self, history: RequestHistory) -> Iterator[Part]:
-        lost = isinstance(history.ending, ev.Ended) and history.ending.end_reason == "lost"
-        for attempt in history.attempts:
-            if attempt.end is not None:
-                unseen = lost and attempt is history.attempts[-1] and not attempt.points[-1][2]
-                yield Part(attempt.begin, attempt.end, None if unseen else attempt.points[-1][2])
-
-    def _numbered(self, job: LoggedJob, request: Request) -> LoggedJob:
-        spec, domain = request.spec, self._then.site.domain_of(request.queue).name
-        return replace(
-            job, user=self.users.of(spec.owner), group=self.groups.of(spec.group),
-            name=self.names.of(spec.name), queue=self.queues.of(request.queue),
-            domain=self.domains.of(domain),
         )  # fmt: skip
 
     def _before(self, request: Request, seq: Seq, start: Instant) -> tuple[Seq, Instant] | None:
@@ -159,12 +160,6 @@ class LoggedJobs:
             if each.word != "start" and end is not None and end[1] <= start:
                 found.append(end)
         return max(found, key=lambda end: (end[1], end[0]), default=None)
-
-
-def _status(ending: ev.Ended | ev.Deleted | None) -> int:
-    if not isinstance(ending, ev.Ended) or ending.end_reason == "deleted":
-        return CANCELLED
-    return COMPLETED if End.of(ending).ok else FAILED
 
 
 def asked_memory(job: LoggedJob) -> int | None:

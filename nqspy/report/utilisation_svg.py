@@ -84,11 +84,9 @@ def utilisation_svg(data: Mapping[str, Any]) -> str:
     title and a description say the same in words. ``data``: the night's report."""
     axis, until = _Axis(data["from"], data["until"]), data["until"]
     shapes = [
-        *_grid(),
+        *_frame(axis, data),
         *_bars(axis, data["quarters"], until),
-        *_hours(axis, data["quarters"]),
-        *(shape for each in data["shifts"] for shape in _shift(axis, each)),
-        *(_incident(axis, each, until) for each in data["story"]),
+        *_events(axis, data),
         *legend("held", LEFT + 330, "PEs allocated"),
         *legend("used", LEFT + 460, "CPU time used"),
         *legend("bad", LEFT + 590, "incidents"),
@@ -116,11 +114,15 @@ def _y(part: float) -> float:
     return TOP + (1 - min(1.0, max(0.0, part))) * (HEIGHT - TOP - BOTTOM)
 
 
-def _grid() -> Iterator[Shape]:
+def _frame(axis: _Axis, data: Mapping[str, Any]) -> Iterator[Shape]:
+    """Lines at parts of the whole, and the hours below."""
     for part in (0.0, 0.5, 1.0):
         y = _y(part)
         yield Stroke("rule", ((LEFT, y), (WIDTH - RIGHT, y)))
         yield TextLine(LEFT - 6, y + 4, f"{part * 100:.0f} %", "end")
+    times = [each["at"] for each in data["quarters"]]
+    for place in full_hours(times):
+        yield TextLine(axis.x(times[place]), HEIGHT - BOTTOM + 16, times[place][11:16], "middle")
 
 
 def _bars(axis: _Axis, steps: Sequence[Mapping[str, Any]], until: str) -> Iterator[Shape]:
@@ -134,19 +136,13 @@ def _bars(axis: _Axis, steps: Sequence[Mapping[str, Any]], until: str) -> Iterat
         yield Boxes(colour, tuple(boxes))
 
 
-def _hours(axis: _Axis, steps: Sequence[Mapping[str, Any]]) -> Iterator[Shape]:
-    times = [each["at"] for each in steps]
-    for place in full_hours(times):
-        yield TextLine(axis.x(times[place]), HEIGHT - BOTTOM + 16, times[place][11:16], "middle")
-
-
-def _shift(axis: _Axis, each: Mapping[str, Any]) -> tuple[Shape, Shape]:
-    x = axis.x(each["at"])
-    line = Stroke("rule", ((x, TOP - 10), (x, _y(0))))
-    return line, TextLine(min(x + 3, WIDTH - 60), TOP - 4, str(each["shift"]))
-
-
-def _incident(axis: _Axis, each: Mapping[str, Any], until: str) -> Shape:
-    x, end = axis.x(each["begin"]), axis.x(each["end"] or until)
-    said = f"{each['begin'][11:16]}: {each['kind']} {each['who']}".rstrip()
-    return Boxes("bad", ((x, _y(0) + 22, max(3.0, end - x), 6),), said)
+def _events(axis: _Axis, data: Mapping[str, Any]) -> Iterator[Shape]:
+    """Shifts and incidents."""
+    for each in data["shifts"]:
+        x = axis.x(each["at"])
+        yield Stroke("rule", ((x, TOP - 10), (x, _y(0))))
+        yield TextLine(min(x + 3, WIDTH - 60), TOP - 4, str(each["shift"]))
+    for each in data["story"]:
+        x, end = axis.x(each["begin"]), axis.x(each["end"] or data["until"])
+        said = f"{each['begin'][11:16]}: {each['kind']} {each['who']}".rstrip()
+        yield Boxes("bad", ((x, _y(0) + 22, max(3.0, end - x), 6),), said)
