@@ -1,6 +1,6 @@
 """``qstat --graph``: who waits for whom, as far as the caller may see."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from nqspy.answers.listing import SLICE
@@ -9,9 +9,14 @@ from nqspy.answers.serving import Serving
 from nqspy.answers.visibility import Visibility
 from nqspy.model.ids import Seq, rank_of
 from nqspy.model.requests import Request
-from nqspy.report.graph import tree
 from nqspy.rpc import messages
 from nqspy.rpc import server as rpc
+
+Edges = Mapping[Seq, Sequence[tuple[str, Seq]]]
+"""Those that wait for a request, each with the word for which it does (`requests.Dependency`)."""
+
+MOST = 10_000
+"""Lines that are drawn; then it is said how many requests are left out."""
 
 
 def answer(serving: Serving, asked: rpc.Asked) -> Iterator[Any]:
@@ -76,3 +81,25 @@ def _told(serving: Serving, asked: rpc.Asked, seqs: list[Seq], lines: list[str])
     if asked.message.get("text") is None:
         return messages.result_answer(asked.handle.id, {"text": text})
     return messages.text_answer(asked.handle.id, 0, text)
+
+
+def tree(roots: Sequence[Seq], edges: Edges, labels: Mapping[Seq, str]) -> Iterator[str]:
+    """Draw the lines: ``17.ymp prepare  anne  running``, below it, by two blanks, ``ok: 18.ymp compute ...``
+    for each that waits until 17 has ended well. A request that waits for several stands below each of them, what
+    is below it only the first time."""
+    drawn: set[Seq] = set()
+    stack = [(root, 0, "") for root in reversed(roots)]
+    count = 0
+    while stack:
+        seq, depth, word = stack.pop()
+        if count == MOST:
+            yield f"... and {len(labels.keys() - drawn)} more"
+            return
+        count += 1
+        again = seq in drawn
+        below = edges.get(seq, ())
+        drawn.add(seq)
+        head = f"{'  ' * depth}{f'{word}: ' if word else ''}{labels[seq]}"
+        yield f"{head}  (see above)" if again and below else head
+        if not again:
+            stack += [(each, depth + 1, word) for word, each in reversed(below)]

@@ -11,7 +11,7 @@ from nqspy.engine.loop import Engine
 from nqspy.model.commands import Command
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.people import Caller
-from nqspy.report.pbs_written import Written
+from nqspy.report.pbs_forms import Written
 from nqspy.rpc.server import RpcServer
 from nqspy.store.reader import Reader
 

@@ -55,7 +55,7 @@ from nqspy.model.observations import Observation, ObservedMachine, SiteObservati
 from nqspy.model.people import Caller
 from nqspy.model.requests import STARTED, State
 from nqspy.model.tree import twin
-from nqspy.report.pbs_written import Written
+from nqspy.report.pbs_forms import Written
 from nqspy.rpc import server as rpc
 from nqspy.rpc.limits import person
 from nqspy.store import open_mark, restoring

@@ -14,11 +14,10 @@ from report.pbs_book import CONTEXT, ended, house, subject
 from nqspy.model import events as ev
 from nqspy.model.requests import Dependency, MailWishes, Output, Used
 from nqspy.model.shapes import Layout
-from nqspy.report import pbs_forms, pbs_written
+from nqspy.report import pbs_forms
 from nqspy.report.pbs_attributes import asked_for, attributes, resource_list
-from nqspy.report.pbs_forms import DsvLayout, JobWriter, folded, layout, written
+from nqspy.report.pbs_forms import DsvLayout, JobWriter, Written, folded, layout, written
 from nqspy.report.pbs_values import VariableList, is_number
-from nqspy.report.pbs_written import Written
 from nqspy.rpc import messages
 
 
@@ -351,7 +350,7 @@ def test_what_was_written_before_is_told_as_it_is_now(diary):
 
 
 def test_memory_of_what_was_written_is_bounded_and_numbers_are_never_given_twice(diary, monkeypatch):
-    monkeypatch.setattr(pbs_written, "MOST", 3)
+    monkeypatch.setattr(pbs_forms, "MOST", 3)
     book, numbers = diary(pes=2, d1=1), set()
     form = Written().form("any")
     for number in range(9):
