@@ -3,9 +3,9 @@ commands that act on many ask first, then name those that were found."""
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from typing import Any
 
-from nqspy.answers.listing import SLICE, state_named
+from nqspy.answers.listing import SLICE
+from nqspy.answers.named import state_named
 from nqspy.answers.serving import Serving
 from nqspy.answers.visibility import Visibility
 from nqspy.model.errors import Refusal
@@ -49,9 +49,8 @@ class Meant:
             return False
         if not self.operands:
             return True
-        return any(number_of(seq) in each for each in self.ranges) or any(
-            fnmatchcase(spec.name, each) for each in self.patterns
-        )
+        by_name = any(fnmatchcase(spec.name, each) for each in self.patterns)
+        return by_name or any(number_of(seq) in each for each in self.ranges)
 
     def what(self) -> str:
         """What was asked for, as a refusal quotes it."""
@@ -77,7 +76,11 @@ def choose(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
     if not found and (wish.operands or wish.name or wish.state):
         raise Refusal("none_chosen", what=wish.what())
     whole = {seq for seq in found if array_of(seq) not in found}  # an array stands for its indices
-    yield _answer(asked, [wish.site.id_of(seq) for seq in sorted(whole, key=rank_of)])
+    ids = [wish.site.id_of(seq) for seq in sorted(whole, key=rank_of)]
+    if asked.message.get("text") is None:
+        yield messages.result_answer(asked.handle.id, {"ids": ids})
+    else:
+        yield messages.text_answer(asked.handle.id, 0, "".join(f"{id}\n" for id in ids))
 
 
 def _gone(serving: Serving, wish: Meant, found: bool) -> Iterator[list[Seq]]:
@@ -97,10 +100,3 @@ def _gone(serving: Serving, wish: Meant, found: bool) -> Iterator[list[Seq]]:
         if number % SLICE == 0:
             yield []
     yield latest
-
-
-def _answer(asked: rpc.Asked, ids: list[str]) -> bytes:
-    if asked.message.get("text") is None:
-        result: dict[str, Any] = {"ids": ids}
-        return messages.result_answer(asked.handle.id, result)
-    return messages.text_answer(asked.handle.id, 0, "".join(f"{id}\n" for id in ids))

@@ -107,8 +107,8 @@ class Dispatcher:
                 return None
             fields.check_list(asked.message)
             command = _decode(asked.message)
-            if isinstance(command, cm.Submit):
-                command = _with_users(command)
+            if isinstance(command, cm.Submit) and any(item.user for item in command.items):
+                command = replace(command, items=tuple(map(_with_user, command.items)))
             elif isinstance(command, cm.Configure):
                 fields.check_changes(command.changes)
             command = administration.dated(self.serving, command)
@@ -144,17 +144,17 @@ class Dispatcher:
 
     def _qmgr(self, asked: rpc.Asked) -> bool:
         data: Any = None
+
+        def to_its_end(slices: Iterator[Any]) -> Iterator[Any]:
+            try:
+                yield from slices
+            finally:
+                self.serving.reloads.over()
+
         with self.told(asked):
             data = language.answer(self.serving, asked)
-            self._give(asked, self._to_its_end(data) if isinstance(data, Iterator) else data)
+            self._give(asked, to_its_end(data) if isinstance(data, Iterator) else data)
         return isinstance(data, Iterator)
-
-    def _to_its_end(self, slices: Iterator[Any]) -> Iterator[Any]:
-        """A long script that reloads exits."""
-        try:
-            yield from slices
-        finally:
-            self.serving.reloads.over()
 
     def qmgr(self, asked: rpc.Asked) -> Any:
         """A script of qmgr; one that reloads exits is run when those are loaded."""
@@ -260,28 +260,16 @@ def _decode(message: dict[str, Any]) -> cm.Command:
     return command
 
 
-def _with_users(command: cm.Submit) -> cm.Submit:
-    """Fills in who ``-u OTHER`` is; whether the caller may is the engine's to say."""
-    if not any(item.user for item in command.items):
-        return command
-    return replace(command, items=tuple(_with_user(item) for item in command.items))
-
-
-def _user_of(name: str) -> pwd.struct_passwd:
-    """The user of that name, or of ``USER@HOST``. Raises KeyError."""
-    try:
-        return pwd.getpwnam(name)
-    except KeyError:
-        return pwd.getpwnam(name.partition("@")[0])
-
-
 def _with_user(item: cm.Submission) -> cm.Submission:
+    """Fill in who ``-u OTHER``, or ``-u USER@HOST``, is; the engine says whether the caller may be that."""
     if not item.user:
         return item
-    try:
-        entry = _user_of(item.user)
-    except KeyError:
-        raise Refusal("unknown_user", user=item.user) from None
+    for name in (item.user, item.user.partition("@")[0]):
+        with contextlib.suppress(KeyError):
+            entry = pwd.getpwnam(name)
+            break
+    else:
+        raise Refusal("unknown_user", user=item.user)
     spec = replace(item.spec, owner=entry.pw_name, uid=entry.pw_uid, gid=entry.pw_gid)
     return replace(item, spec=spec, user=entry.pw_name)
 
@@ -292,13 +280,9 @@ def _shutdown(serving: Serving, asked: rpc.Asked) -> Any:
     return {"stopping": mode}
 
 
-def _reload_queues(serving: Serving, asked: rpc.Asked) -> Any:
-    return {"text": administration.reload_queues(serving, asked.caller)}
-
-
 _OF_STATE: dict[str, Callable[[Serving, rpc.Asked], Any]] = {
     "shutdown": _shutdown,
-    "reload_queues": _reload_queues,
+    "reload_queues": lambda serving, asked: {"text": administration.reload_queues(serving, asked.caller)},
     "qstat": listing.qstat,
     "qselect": pbs_select.qselect,
     "pbsnodes": pbs_views.nodes,

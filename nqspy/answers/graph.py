@@ -37,10 +37,20 @@ def answer(serving: Serving, asked: rpc.Asked) -> Iterator[Any]:
         if number % SLICE == 0:
             yield None
     seen = [site.requests[seq] for seq in sorted(wanted | behind, key=rank_of) if seq in site.requests]
-    labels = {each.seq: _label(serving, each) for each in seen if sight.sees(each.spec)}
+    labels = {}
+    for each in seen:
+        if sight.sees(each.spec):
+            never = "  (what it waits for can never come about)" if each.never else ""
+            state = each.shown_state.value
+            labels[each.seq] = f"{site.id_of(each.seq)} {each.name}  {each.owner}  {state}{never}"
     below_them = {seq: [each for each in some if each[1] in labels] for seq, some in edges.items()}
     roots = [seq for seq in labels if seq not in behind]
-    yield _told(serving, asked, asked_for, list(tree(roots, below_them, labels)))
+    ended = [f"{site.id_of(seq)}  ended" for seq in asked_for if seq not in site.requests]
+    text = "".join(f"{line}\n" for line in (*ended, *tree(roots, below_them, labels)))
+    if asked.message.get("text") is None:
+        yield messages.result_answer(asked.handle.id, {"text": text})
+    else:
+        yield messages.text_answer(asked.handle.id, 0, text)
 
 
 def _waiting_for(serving: Serving, seq: Seq) -> Iterator[tuple[str, Request]]:
@@ -68,25 +78,10 @@ def _connected(serving: Serving, seqs: list[Seq]) -> set[Seq]:
     return found
 
 
-def _label(serving: Serving, request: Request) -> str:
-    never = "  (what it waits for can never come about)" if request.never else ""
-    id = serving.engine.site.id_of(request.seq)
-    return f"{id} {request.name}  {request.owner}  {request.shown_state.value}{never}"
-
-
-def _told(serving: Serving, asked: rpc.Asked, seqs: list[Seq], lines: list[str]) -> bytes:
-    ended = [seq for seq in seqs if seq not in serving.engine.site.requests]
-    lines = [*(f"{serving.engine.site.id_of(seq)}  ended" for seq in ended), *lines]
-    text = "".join(f"{line}\n" for line in lines)
-    if asked.message.get("text") is None:
-        return messages.result_answer(asked.handle.id, {"text": text})
-    return messages.text_answer(asked.handle.id, 0, text)
-
-
 def tree(roots: Sequence[Seq], edges: Edges, labels: Mapping[Seq, str]) -> Iterator[str]:
     """Draw the lines: ``17.ymp prepare  anne  running``, below it, by two blanks, ``ok: 18.ymp compute ...``
-    for each that waits until 17 has ended well. A request that waits for several stands below each of them, what
-    is below it only the first time."""
+    for each that waits until 17 has ended well. A request that waits for several stands below each of them,
+    what is below it only the first time."""
     drawn: set[Seq] = set()
     stack = [(root, 0, "") for root in reversed(roots)]
     count = 0

@@ -59,7 +59,10 @@ def _slices(serving: Serving, asked: rpc.Asked) -> Steps:
     said, clock = _Said(source), _Clock()
     try:
         for each in read_text(str(message["script"]), source):
-            parsed.append(_noted(each, not message.get("file")))
+            if isinstance(each.command, cm.Configure):  # nobody reads advice
+                live = not message.get("file")
+                each = replace(each, command=replace(each.command, live=live, advise=False))
+            parsed.append(each)
             if clock.over():
                 yield None
                 clock = _Clock()
@@ -79,9 +82,12 @@ def _slices(serving: Serving, asked: rpc.Asked) -> Steps:
         yield from _run_all(serving, asked, parsed, said)
     if message.get("plan") and not said.err:
         said.out.append(shows.plan(serving, parsed))
-    if any(callable(text) for text in said.out):
-        yield partial(_made, asked, said)
-    yield _answer(asked, said)
+
+    def work() -> bytes:
+        said.out = [text() if callable(text) else text for text in said.out]
+        return _answer(asked, said)
+
+    yield work if any(callable(text) for text in said.out) else work()
 
 
 def _run_all(serving: Serving, asked: rpc.Asked, parsed: list[Parsed], said: _Said) -> Iterator[None]:
@@ -89,10 +95,13 @@ def _run_all(serving: Serving, asked: rpc.Asked, parsed: list[Parsed], said: _Sa
     as_json, atomic = bool(asked.message.get("json")), bool(asked.message.get("atomic"))
     clock, some, done = _Clock(), 1, 0
     while done < len(parsed):
-        now, part = parsed[done : done + _together(parsed[done : done + some])], _Clock()
+        sets = sum(1 for _ in takewhile(_only_sets, parsed[done : done + some]))
+        now, part = parsed[done : done + max(1, sets)], _Clock()
         done += len(now)
         if len(now) > 1:
-            _set_together(serving, now, asked.caller, said)
+            replies = serving.ask_all([cast(cm.Command, each.command) for each in now], asked.caller)
+            wrong = ((each, reply.refusal) for each, reply in zip(now, replies, strict=True) if reply.refusal)
+            said.err += [f"{said.place(each.line)}: {refusal}" for each, refusal in wrong]
         elif not _run(serving, now[0], asked.caller, said, as_json) and atomic:
             return
         some = max(FEWEST_TOGETHER, some // 2) if part.over() else min(MOST_TOGETHER, 2 * some)
@@ -101,24 +110,12 @@ def _run_all(serving: Serving, asked: rpc.Asked, parsed: list[Parsed], said: _Sa
             clock = _Clock()
 
 
-def _together(parsed: list[Parsed]) -> int:
-    """How many of the first commands may be committed together: settings that move no shift."""
-    count = sum(1 for _ in takewhile(_only_sets, parsed))
-    return max(1, count)
-
-
 def _only_sets(each: Parsed) -> bool:
+    """True for a setting that moves no shift: such ones may be committed together."""
     moving = ("shift", "calendar", "server")
     return isinstance(each.command, cm.Configure) and all(
         change.path.partition("/")[0] not in moving for change in each.command.changes
     )
-
-
-def _set_together(serving: Serving, parsed: list[Parsed], caller: Caller, said: _Said) -> None:
-    replies = serving.ask_all([cast(cm.Command, each.command) for each in parsed], caller)
-    for each, reply in zip(parsed, replies, strict=True):
-        if reply.refusal is not None:
-            said.err.append(f"{said.place(each.line)}: {reply.refusal}")
 
 
 class _Clock:
@@ -129,19 +126,6 @@ class _Clock:
 
     def over(self) -> bool:
         return time.monotonic() >= self._end
-
-
-def _noted(each: Parsed, live: bool) -> Parsed:
-    """A command with what its script says of all: whether somebody types them; nobody reads advice."""
-    if isinstance(each.command, cm.Configure):
-        return replace(each, command=replace(each.command, live=live, advise=False))
-    return each
-
-
-def _made(asked: rpc.Asked, said: _Said) -> bytes:
-    """Makes what takes long, in the reports' thread."""
-    said.out = [text() if callable(text) else text for text in said.out]
-    return _answer(asked, said)
 
 
 def _answer(asked: rpc.Asked, said: _Said) -> bytes:
@@ -208,19 +192,13 @@ def _run(serving: Serving, each: Parsed, caller: Caller, said: _Said, as_json: b
     except NqspyError as error:
         said.err.append(f"{said.place(each.line)}: {error}")
         return False
-    file = _file_of(each.command)
-    if file is not None:
-        said.files.append({"name": file, "text": str(text)})
+    command = each.command
+    if isinstance(command, cm.ShowObject) and command.what == "snap" and "file" in (command.options or {}):
+        # The client writes the file, with the rights of the person who asks.
+        said.files.append({"name": (command.options or {})["file"], "text": str(text)})
     elif text:
         said.out.append(text)
     return True
-
-
-def _file_of(command: Any) -> str | None:
-    """The file that ``snap FILE`` names: the client writes it, with the rights of whoever asked."""
-    if isinstance(command, cm.ShowObject) and command.what == "snap":
-        return (command.options or {}).get("file")
-    return None
 
 
 def _carry_out(

@@ -1,26 +1,25 @@
 """qstat: requests as objects, and why they wait; made in slices so that a long list never stalls the
 engine. Its tables and PBS forms: `pbs_jobs`."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
 from nqspy.answers import pbs_jobs, pbs_views, queues
-from nqspy.answers.hints import add_hints
-from nqspy.answers.named import seqs_of
-from nqspy.answers.pbs_choosing import Limit
+from nqspy.answers.named import Limit, seqs_of, state_named, with_indices
 from nqspy.answers.serving import Serving
 from nqspy.answers.slow import Work
 from nqspy.answers.visibility import Visibility, promise_for
-from nqspy.core import guarantees_times
+from nqspy.core import guarantees_times, runtime
 from nqspy.core.classes import class_in
 from nqspy.decider.estimates import PATIENCE, outlooks
 from nqspy.engine.explain import Places, causes, chain, reasons_of
 from nqspy.model import indices
-from nqspy.model.errors import Refusal, listed
-from nqspy.model.ids import Instant, Seq, index_of, is_array, member, rank_of, request_named
+from nqspy.model.endings import End
+from nqspy.model.errors import Refusal
+from nqspy.model.ids import Instant, Seq, index_of, rank_of, request_named
 from nqspy.model.machine import torus_of
 from nqspy.model.people import Caller
 from nqspy.model.reasons import Reason
@@ -126,7 +125,7 @@ class RequestChoice:
         if self.ended and not self.seqs:
             return
         seqs = self.seqs or self._all()
-        for some in in_slices(self._expanded(seqs) if self.expand else iter(seqs), SLICE):
+        for some in in_slices(with_indices(self.site, seqs) if self.expand else iter(seqs), SLICE):
             found = (self.site.to_be(seq) for seq in some)
             yield [request for request in found if request is not None and self.fits(request)]
 
@@ -137,23 +136,12 @@ class RequestChoice:
         found = (seq for seq in self.site.requests if not (self.whole and index_of(seq) is not None))
         return sorted(found, key=rank_of)
 
-    def _expanded(self, seqs: Iterable[Seq]) -> Iterator[Seq]:
-        """Behind each array its indices that have not ended."""
-        for seq in seqs:
-            yield seq
-            if is_array(seq):
-                request = self.site.requests.get(seq)
-                state = request.array if request is not None else None
-                own = (index_of(each) or 0 for each in self.site.members.get(seq, ()))
-                for index in indices.each(indices.plus(state.left if state else (), indices.of(own))):
-                    yield member(seq, index)
-
     def gone(self, serving: Serving) -> Iterator[Any]:
         """Rows of the ended requests asked for, None now and then; what is to be said of identifiers of no
         request is kept in ``unknown``."""
         reader = serving.readers.live
         if self.seqs:
-            missing = [seq for seq in self.seqs if not self._is_to_be(seq)]
+            missing = [seq for seq in self.seqs if not self.sight.shows(seq)]
             ended = reader.ended(seqs=missing) if missing else ()
             found = [row for row in ended if self.sight.sees(row["spec"])]
             unknown = sorted(set(missing) - {row["seq"] for row in found})
@@ -170,10 +158,6 @@ class RequestChoice:
                 if number % SLICE == 0:
                     yield None
 
-    def _is_to_be(self, seq: Seq) -> bool:
-        request = self.site.to_be(seq)
-        return request is not None and self.sight.sees(request.spec)
-
     def complaint(self) -> str:
         """One line for each identifier that names no request."""
         return "".join(f"{each}\n" for each in self.unknown) + self._limit.note()
@@ -181,16 +165,6 @@ class RequestChoice:
     def status(self) -> int:
         """The exit status of a command that shows what was found."""
         return self.unknown[-1].status if self.unknown else 0
-
-
-def state_named(word: Any) -> State | None:
-    """The state of that name, None where none is named. Raises Refusal."""
-    if not word:
-        return None
-    try:
-        return State(str(word).lower())
-    except ValueError:
-        raise Refusal("bad_state", word=word, known=listed(State)) from None
 
 
 # ---------------------------------------------------------------- answering
@@ -227,10 +201,6 @@ def _pieces(
 def _written(objects: Objects) -> bytes:
     """Elements of a JSON array without its brackets."""
     return json_objects.encode(objects)[1:-1]
-
-
-def _escaped(objects: Objects) -> bytes:
-    return messages.escaped(_written(objects).decode())
 
 
 def _objects(serving: Serving, choice: RequestChoice, into: Objects) -> Iterator[None]:
@@ -304,7 +274,7 @@ def _key(serving: Serving, made: dict[str, Any]) -> Seq:
 def _json(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
     found: list[bytes] = []
     choice = RequestChoice(serving, asked.message, asked.caller)
-    yield from _pieces(serving, choice, found, _escaped)
+    yield from _pieces(serving, choice, found, lambda some: messages.escaped(_written(some).decode()))
     pieces = (b"[", *(part for each in found for part in (each, b",")))
     if found:
         pieces = pieces[:-1]
@@ -319,8 +289,13 @@ def _why(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
     choice = RequestChoice(serving, {"operands": [str(word) for word in operands]}, asked.caller)
     yield from _objects(serving, choice, found)
     for some in in_slices(iter(found), A_FEW):
-        _add_chains(serving, some, choice.sight)
-        add_hints(serving.engine.site, some)
+        for each in some:
+            seq = _key(serving, each)
+            each["chain"] = _chain(serving, seq, choice.sight)
+            each["redated"] = _redated(serving, seq, choice.sight)
+            each["causes"] = _causes(serving, seq, choice.sight)
+            each["reservation"] = _reservation(serving, seq, choice.sight)
+            each["hint"] = _hint(serving, each) or None
         if not message.get("json"):
             _add_needed(serving, some)
         if some[-1] is not found[-1]:
@@ -373,12 +348,15 @@ _FORETOLD: dict[str, Callable[[Serving, rpc.Asked], Iterator[Work | None]]] = {"
 """Forms that look ahead."""
 
 
-def _add_chains(serving: Serving, found: Objects, sight: Visibility) -> None:
-    for each in found:
-        each["chain"] = _chain(serving, _key(serving, each), sight)
-        each["redated"] = _redated(serving, _key(serving, each), sight)
-        each["causes"] = _causes(serving, _key(serving, each), sight)
-        each["reservation"] = _reservation(serving, _key(serving, each), sight)
+def _hint(serving: Serving, each: dict[str, Any]) -> str:
+    """Return what owners are told of their wall limits; "" where there is nothing to say, and of a request
+    that did not end well."""
+    asked = each["requested"]
+    if each["state"] == "ended" and not End.of_object(each).ok:
+        return ""
+    limit = None if asked["wall_s"] is None else round(asked["wall_s"] * 1000)
+    site, key = serving.engine.site, (each["owner"], each["name"], asked["pes"])
+    return runtime.hint_on_wall(site.settings, site.lifetimes, key, limit)
 
 
 def _add_needed(serving: Serving, found: Objects) -> None:
@@ -398,10 +376,11 @@ def _chain(serving: Serving, seq: Seq, sight: Visibility) -> Objects:
     live = lister.objects([request for request in there if sight.sees(request.spec)])
     gone = ended_objects(serving, [link.seq for link in links if link.seq not in site.requests], sight)
     objects = {_key(serving, each): each for each in (*live, *gone)}
+    kept = ("id", "state", "queue", "reason", "depends_on", "end_reason", "exit_status", "exit_signal", "ok")
     return [
-        _link(site.id_of(link.needed_by), link.word, objects[link.seq])
+        {"needed_by": site.id_of(link.needed_by), "word": link.word} | {key: each[key] for key in kept}
         for link in links
-        if link.seq in objects
+        if (each := objects.get(link.seq)) is not None
     ]
 
 
@@ -430,8 +409,3 @@ def _reservation(serving: Serving, seq: Seq, sight: Visibility) -> dict[str, Any
     kept = promise_for(replace(request.reservation, by=going), set(sight.known(going)))
     sure = guarantees_times(serving.engine.site, request.queue)
     return json_objects.reservation_object(kept, sure, Lister(serving, sight).place)
-
-
-def _link(needed_by: str, word: str, each: dict[str, Any]) -> dict[str, Any]:
-    kept = ("id", "state", "queue", "reason", "depends_on", "end_reason", "exit_status", "exit_signal", "ok")
-    return {"needed_by": needed_by, "word": word} | {key: each[key] for key in kept}

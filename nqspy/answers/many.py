@@ -47,7 +47,8 @@ def carried_out(serving: Serving, command: Any, caller: Caller, answer: Callable
             deleted = set(done) if getattr(command, "cascade", False) and reply.value["failed"] else ()
             failed += [each for each in reply.value["failed"] if _full(serving, each["id"]) not in deleted]
             done += reply.value["done"]
-            command = _with_fewer_mails(command, len(reply.value["done"]))
+            if getattr(command, "mails", None) is not None:  # of a deletion at most so many go out in all
+                command = replace(command, mails=max(0, command.mails - len(reply.value["done"])))
         some = max(least, some // 2) if part_over() else min(AT_ONCE, 2 * some)
         if slice_over():
             yield None
@@ -60,10 +61,3 @@ def _full(serving: Serving, text: str) -> str:
     site = serving.engine.site
     seq = request_named(text, site.names)
     return text if seq is None else site.id_of(seq)
-
-
-def _with_fewer_mails(command: Any, done: int) -> Any:
-    """The command for the next slice: of a deletion at most so many mails go out in all."""
-    if getattr(command, "mails", None) is None:
-        return command
-    return replace(command, mails=max(0, command.mails - done))

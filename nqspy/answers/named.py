@@ -1,12 +1,15 @@
 """Which requests identifiers name: a bare number may mean an array, and ``17[3-9]`` several indices."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
 
 from nqspy.answers.serving import Serving
 from nqspy.answers.visibility import Visibility
 from nqspy.model import indices
-from nqspy.model.errors import BadValue, Refusal
-from nqspy.model.ids import Seq, array_key, is_array, member, number_of, parse_named
+from nqspy.model.errors import BadValue, Refusal, listed
+from nqspy.model.ids import Seq, array_key, index_of, is_array, member, number_of, parse_named
+from nqspy.model.requests import State
+from nqspy.model.site import Site
 
 MOST = 10_000
 """Indices that one identifier may name."""
@@ -35,6 +38,49 @@ def seqs_of(
             wrong.append(refusal)
     arrays = _arrays(serving, sight, found)
     return [arrays.get(seq, seq) for seq in found]
+
+
+def with_indices(site: Site, seqs: Iterable[Seq]) -> Iterator[Seq]:
+    """These requests, and behind each array its indices that have not ended."""
+    for seq in seqs:
+        yield seq
+        if is_array(seq):
+            request = site.requests.get(seq)
+            state = request.array if request is not None else None
+            own = (index_of(each) or 0 for each in site.members.get(seq, ()))
+            for index in indices.each(indices.plus(state.left if state else (), indices.of(own))):
+                yield member(seq, index)
+
+
+def state_named(word: Any) -> State | None:
+    """The state of that name, None where none is named. Raises Refusal."""
+    if not word:
+        return None
+    try:
+        return State(str(word).lower())
+    except ValueError:
+        raise Refusal("bad_state", word=word, known=listed(State)) from None
+
+
+class Limit:
+    """How many requests that have ended a list shows: the last ones (``limit`` of the message)."""
+
+    def __init__(self, message: Mapping[str, Any]) -> None:
+        self._most: int | None = message.get("limit")
+        self._shown = 0
+        self._left = False
+
+    def is_reached(self) -> bool:
+        """Count one more. True if it is not to be shown."""
+        self._left = self._most is not None and self._shown >= self._most
+        self._shown += 1
+        return self._left
+
+    def note(self) -> str:
+        """Return the line that says what was left out, "" where nothing was."""
+        if not self._left:
+            return ""
+        return f"the last {self._most} that have ended are shown; --limit N or --since T shows others\n"
 
 
 def _named(names: Collection[str], text: str) -> list[Seq]:

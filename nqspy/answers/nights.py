@@ -20,7 +20,6 @@ from nqspy.model.errors import Refusal, listed
 from nqspy.model.ids import DAY, Instant, Seq
 from nqspy.model.reasons import Reason, ReasonCode, told
 from nqspy.model.requests import Used
-from nqspy.model.shifts import Shift
 from nqspy.model.site import Site
 from nqspy.report import departments, night, pages, site_then
 from nqspy.report.time_text import Zone, parse_day
@@ -91,16 +90,10 @@ def picture_of(reported: ev.Reported) -> Picture:
 
 def event_of(picture: Picture, day: str, files: Iterable[str], mails: int) -> ev.Reported:
     """The event that keeps a picture with the report made from it."""
-    return ev.Reported(
-        day,
-        picture.n,
-        picture.at,
-        tuple(files),
-        mails,
-        tuple(picture.samples.items()),
-        tuple((seq, *named) for seq, named in picture.own.items()),
-        tuple((queue, *named) for queue, named in picture.closing.items()),
-    )
+    own = tuple((seq, *named) for seq, named in picture.own.items())
+    closing = tuple((queue, *named) for queue, named in picture.closing.items())
+    samples = tuple(picture.samples.items())
+    return ev.Reported(day, picture.n, picture.at, tuple(files), mails, samples, own, closing)
 
 
 # ---------------------------------------------------------------- in another thread
@@ -155,7 +148,9 @@ def report(
     bounds = past.bounds(zone, picture, day)
     if day is not None:
         _need_begun(site, zone, picture.at, bounds)
-    _need_known(past.reader, zone, bounds)
+    oldest = next(past.reader.events(limit=1), None)
+    if oldest is not None and bounds.end is not None and bounds.end <= oldest.at:
+        raise Refusal("night_too_early", day=bounds.day, begin=zone.text(oldest.at)[:10])
     former = None if final else past.reported(bounds.day.isoformat())
     if former is not None:
         picture = picture_of(former)
@@ -165,17 +160,16 @@ def report(
     since = bounds.start if first is None else min(first, bounds.start)
     events = past.reader.events(since=since)
     shown = takewhile(lambda each: each.n <= picture.n, events)
-    coming, holidays = _coming(site, zone, picture.at), _holidays(site, picture.at)
-    opens = _opens(site, picture.at)
+    now, calendar = picture.at, (site.settings, site.timezone)
+    firings = timetable.coming(*calendar, now, Instant(now + COMING))
+    coming = [{"at": zone.text(each.at), "shift": each.shift} for each in firings]
+    days = timetable.sundays(*calendar, now, Instant(now + WEEK))
+    holidays = [f"{day.isoformat()} {name}".rstrip() for day, name in days]
+    opens = _opens(site, now)
     before = past.before(since)
     around = night.Around(picture.why, picture.samples, clock.text, coming, holidays, opens, made, before)
     with no_collector():
         return night.night_report(shown, site, bounds, picture.at, around)
-
-
-def _coming(site: Site, zone: Zone, now: Instant) -> list[dict[str, str]]:
-    firings = timetable.coming(site.settings, site.timezone, now, Instant(now + COMING))
-    return [{"at": zone.text(each.at), "shift": each.shift} for each in firings]
 
 
 def _opens(site: Site, now: Instant) -> dict[str, Instant | None]:
@@ -189,32 +183,17 @@ def _opens(site: Site, now: Instant) -> dict[str, Instant | None]:
     return found
 
 
-def _holidays(site: Site, now: Instant) -> list[str]:
-    days = timetable.sundays(site.settings, site.timezone, now, Instant(now + WEEK))
-    return [f"{day.isoformat()} {name}".rstrip() for day, name in days]
-
-
 def _need_begun(site: Site, zone: Zone, now: Instant, bounds: night.Bounds) -> None:
     """Raises Refusal for a night that begins later: noon has not come, or its shift is still to come."""
     if bounds.start <= now and (bounds.shift is not None or bounds.end is not None):
         return
     shift = site.settings.shifts.get(night.NIGHT)
     noon = zone.at(bounds.day + timedelta(days=1), 12)
-    if bounds.start <= now and (shift is None or not _comes(shift, site, now, noon)):
+    calendar = (site.settings, site.timezone)
+    if bounds.start <= now and not (shift and timetable.coming(*calendar, now, noon, shifts=(shift,))):
         return
     moment = zone.text(now)[:16].replace("T", " ")
     raise Refusal("night_to_come", day=bounds.day, now=moment)
-
-
-def _comes(shift: Shift, site: Site, now: Instant, until: Instant) -> bool:
-    return bool(timetable.coming(site.settings, site.timezone, now, until, shifts=(shift,)))
-
-
-def _need_known(reader: Reader, zone: Zone, bounds: night.Bounds) -> None:
-    first = next(reader.events(limit=1), None)
-    if first is not None and bounds.end is not None and bounds.end <= first.at:
-        begin = zone.text(first.at)[:10]
-        raise Refusal("night_too_early", day=bounds.day, begin=begin)
 
 
 def for_group(data: dict[str, Any], group: str) -> dict[str, Any]:

@@ -5,12 +5,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from nqspy.answers.named import seqs_of
+from nqspy.answers.named import Limit, seqs_of, state_named, with_indices
 from nqspy.answers.serving import Serving
 from nqspy.answers.visibility import Visibility
 from nqspy.model import indices
-from nqspy.model.errors import Refusal, listed
-from nqspy.model.ids import Instant, Seq, array_of, index_of, is_array, member, rank_in_list
+from nqspy.model.errors import Refusal
+from nqspy.model.ids import Instant, Seq, array_of, is_array, member, rank_in_list
 from nqspy.model.people import Caller
 from nqspy.model.requests import Request, State
 from nqspy.model.site import Site
@@ -25,27 +25,6 @@ _NARROWED = {
 }  # fmt: skip
 _SLICE = 500
 """Ended indices of an array that are read at a time."""
-
-
-class Limit:
-    """How many requests that have ended a list shows: the last ones (``limit`` of the message)."""
-
-    def __init__(self, message: Mapping[str, Any]) -> None:
-        self._most: int | None = message.get("limit")
-        self._shown = 0
-        self._left = False
-
-    def is_reached(self) -> bool:
-        """Count one more. True if it is not to be shown."""
-        self._left = self._most is not None and self._shown >= self._most
-        self._shown += 1
-        return self._left
-
-    def note(self) -> str:
-        """Return the line that says what was left out, "" where nothing was."""
-        if not self._left:
-            return ""
-        return f"the last {self._most} that have ended are shown; --limit N or --since T shows others\n"
 
 
 class JobChoice:
@@ -95,7 +74,8 @@ class JobChoice:
     def requests(self) -> Iterator[Request]:
         """Those that have not ended: the ones named in their order, then of destinations; an array as one,
         and behind it its indices where they are asked for."""
-        for seq in self._expanded(dict.fromkeys(self.seqs)):
+        seqs = dict.fromkeys(self.seqs)
+        for seq in with_indices(self.site, seqs) if self._expand else seqs:
             found = self.site.to_be(seq)
             if found is not None and self._fits(found):
                 yield found
@@ -105,20 +85,10 @@ class JobChoice:
     def _of_destinations(self) -> Iterator[Request]:
         named = set(self.seqs)
         shown = [seq for seq in self.site.requests if not array_of(seq)]
-        for seq in self._expanded(shown) if self._expand else shown:
+        for seq in with_indices(self.site, shown) if self._expand else shown:
             found = self.site.requests.get(seq) or self.site.to_be(seq)
             if found is not None and seq not in named and self._listed(found):
                 yield found
-
-    def _expanded(self, seqs: Iterable[Seq]) -> Iterator[Seq]:
-        """Behind each array its indices that have not ended, where they are asked for."""
-        for seq in seqs:
-            yield seq
-            request = self.site.requests.get(seq) if self._expand and is_array(seq) else None
-            if request is not None and request.array is not None:
-                own = (index_of(each) or 0 for each in self.site.members.get(seq, ()))
-                for index in indices.each(indices.plus(request.array.left, indices.of(own))):
-                    yield member(seq, index)
 
     def rows(self) -> Iterator[EndedRow]:
         """Those that have ended; told of in ``wrong`` where they are named and not asked for, as are
@@ -137,7 +107,7 @@ class JobChoice:
 
     def _named_rows(self) -> Iterator[EndedRow]:
         seqs = dict.fromkeys(self.seqs)
-        missing = [seq for seq in seqs if not self._is_to_be(seq)]
+        missing = [seq for seq in seqs if not self.sight.shows(seq)]
         found = {row["seq"]: row for row in (self._reader.ended(seqs=missing) if missing else ())}
         for seq in missing:
             row, id = found.get(seq), self.site.id_of(seq)
@@ -164,10 +134,6 @@ class JobChoice:
                 if self._fits(row["request"], State.ENDED):
                     yield row
 
-    def _is_to_be(self, seq: Seq) -> bool:
-        request = self.site.to_be(seq)
-        return request is not None and self.sight.sees(request.spec)
-
     def orders(self, seqs: Iterable[Seq]) -> Iterable[int]:
         """Return the keys that sort jobs: the named ones in their order, indices behind their array, the
         others by their numbers. A list of what has ended has the newest first."""
@@ -184,16 +150,14 @@ class JobChoice:
 
     def _fits(self, request: Request, state: State | None = None) -> bool:
         """True if a job is asked for; ``state``: of one that has ended."""
+        seq = request.seq
         return (
             (self.sight.all or self.sight.sees(request.spec))
             and (self._states is None or (state or request.shown_state) in self._states)
             and (not self._users or request.owner in self._users)
             and (not self._queue or request.queue == self._queue)
-            and (not self._arrays_only or self._of_arrays(request.seq))
+            and (not self._arrays_only or (self._expand and array_of(seq) is not None) or is_array(seq))
         )
-
-    def _of_arrays(self, seq: Seq) -> bool:
-        return is_array(seq) or (self._expand and array_of(seq) is not None)
 
     # ------------------------------------------------------------ what was wrong
 
@@ -235,11 +199,8 @@ def need_server(site: Site, name: str) -> None:
 
 
 def _states(word: Any, letters: str, ended: bool) -> frozenset[State] | None:
-    if word:
-        try:
-            return frozenset({State(str(word).lower())})
-        except ValueError:
-            raise Refusal("bad_state", word=word, known=listed(State)) from None
+    if (state := state_named(word)) is not None:
+        return frozenset({state})
     if ended:
         return _NARROWED["H"]
     return next((_NARROWED[letter] for letter in _NARROWED if letter in letters), None)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from operator import gt, itemgetter
 from typing import Any, TypeVar
 
@@ -77,6 +77,7 @@ class Subjects:
 
     def _live(self, request: Request, reason: Reason | None, *, comments: bool) -> Subject:
         used: Used | None = None
+        sees = self._choice.sight.sees
         members: tuple[Request, ...] = ()
         if request.array is not None:
             site = self._serving.engine.site
@@ -90,12 +91,9 @@ class Subjects:
             used,
             self._comment(request, reason) if comments else "",
             self._variables_of(request.spec) if self._full else None,
-            shared_output=self._shared_output(request) if self._full else "",
+            shared_output=shared(self._serving.engine.site, request, sees) if self._full else "",
             members=members,
         )
-
-    def _shared_output(self, request: Request) -> str:
-        return shared(self._serving.engine.site, request, self._choice.sight.sees)
 
     def ended(self, rows: list[EndedRow]) -> list[Subject]:
         """Of requests that have ended."""
@@ -168,18 +166,14 @@ class Listing:
     def slices(self) -> Iterator[list[Subject] | None]:
         """The subjects, some at a time; None where others may have their turn."""
         end = time.thread_time() + SLICE_TIME
-        for some in self._some():
+        live = (self.subjects.live(r, comments=self._comments) for r in _batches(self.choice.requests()))
+        ended = (self.subjects.ended(rows) for rows in _batches(self.choice.rows()))
+        for some in chain(live, ended):
             yield some
             if time.thread_time() >= end:
                 left = time.monotonic()
                 yield None
                 end = time.thread_time() + _time_for_slice(time.monotonic() - left)
-
-    def _some(self) -> Iterator[list[Subject]]:
-        for requests in _batches(self.choice.requests()):
-            yield self.subjects.live(requests, comments=self._comments)
-        for rows in _batches(self.choice.rows()):
-            yield self.subjects.ended(rows)
 
     def collected(self, into: list[T], write: Callable[[list[Subject]], list[T]]) -> Iterator[None]:
         """Fills ``into`` with what is made of each subject, in order; None after each slice."""
@@ -247,12 +241,20 @@ def _with_starts(serving: Serving, listing: Listing, letters: str) -> Steps:
     between, subjects = serving.engine.between, list[Subject]()
     ahead = estimates.starts(serving.decider, serving.clock.now(), between, ())
     written = partial(_alternate, serving, letters)
-    yield from listing.collected(subjects, _copied)
+    # Another thread may look at copies.
+    yield from listing.collected(
+        subjects, lambda some: [structs.replace(each, request=copy(each.request)) for each in some]
+    )
+
+    def order(starts: Mapping[int, int], subject: Subject) -> tuple[bool, float]:
+        """Those that run first, as they were started; then as they may start, last those not known."""
+        begun = subject.request.started
+        return begun is None, starts.get(subject.request.seq, math.inf) if begun is None else begun
 
     def work() -> bytes:
         starts, _ = ahead(estimates.PATIENCE)
         row, head = written(starts)
-        lines = [row(each) for each in sorted(subjects, key=partial(_by_start, starts))]
+        lines = [row(each) for each in sorted(subjects, key=partial(order, starts))]
         return listing.answer("".join([head, *lines] if lines else ()))
 
     yield work
@@ -269,18 +271,6 @@ def _alternate(
     )  # fmt: skip
     at = pbs_tables.Where(site.name, node_name(site), Zone(site.timezone), serving.clock.now())
     return partial(pbs_tables.alternate_row, look=look, at=at), pbs_tables.alternate_head(site.name, look)
-
-
-def _copied(subjects: list[Subject]) -> list[Subject]:
-    """Subjects that another thread may look at."""
-    return [structs.replace(each, request=copy(each.request)) for each in subjects]
-
-
-def _by_start(starts: Mapping[int, int], subject: Subject) -> tuple[bool, float]:
-    """Those that run first, as they were started; then as they may start, last those of which it is not
-    known."""
-    begun = subject.request.started
-    return (begun is None, starts.get(subject.request.seq, math.inf) if begun is None else begun)
 
 
 def full(serving: Serving, asked: rpc.Asked) -> Steps:

@@ -6,11 +6,10 @@ from typing import Any
 
 import msgspec
 
-from nqspy.answers import fields, limits, nights, shows
+from nqspy.answers import fields, nights, shows
 from nqspy.answers.named import seq_of
 from nqspy.answers.serving import Serving
 from nqspy.answers.slow import Work
-from nqspy.answers.snapshot import snapshot
 from nqspy.answers.visibility import Visibility
 from nqspy.core import alike
 from nqspy.engine.handlers.people import need
@@ -19,8 +18,10 @@ from nqspy.model.ids import DAY, Instant, Seq
 from nqspy.model.queues import without_effect
 from nqspy.model.reasons import ALIKE, ReasonCode
 from nqspy.model.requests import State
+from nqspy.qmgr.show import limit_flags
 from nqspy.report import counters, estimates, quotas, swf, usage
 from nqspy.report.time_text import Zone, short
+from nqspy.rpc import messages
 from nqspy.rpc import server as rpc
 
 
@@ -51,8 +52,20 @@ def _status(serving: Serving, asked: rpc.Asked) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _now(serving: Serving, asked: rpc.Asked) -> dict[str, Any]:
-    return {"now": serving.clock.now(), "zone": serving.engine.site.timezone}
+def _limits(serving: Serving, asked: rpc.Asked) -> Any:
+    """``qlimit``: what requests may be limited to here (``verbose``: with how each is kept), or ``qping``: a
+    sentence. Raises Refusal for another host than this."""
+    site, message = serving.engine.site, asked.message
+    for host in message.get("hosts") or ():
+        if host not in (site.name, site.host):
+            raise Refusal("other_host", host=host[:80], name=site.name)
+    if message.get("text") == "qping":
+        text = f"{site.name}: nqsd answers\n"
+    else:
+        text = limit_flags(site.settings.server.shell_strategy, bool(message.get("verbose")))
+    if message.get("text") is None:
+        return {"host": site.name, "text": text}
+    return messages.text_answer(asked.handle.id, 0, text)
 
 
 def _counters(serving: Serving, asked: rpc.Asked) -> Work:
@@ -75,7 +88,11 @@ def _instants(message: Mapping[str, Any]) -> tuple[Instant | None, Instant | Non
 
 
 def _report_quota(serving: Serving, asked: rpc.Asked) -> Work:
-    site, now, samples = snapshot(serving.engine.site), serving.clock.now(), dict(serving.engine.samples)
+    site, now, samples = (
+        shows.snapshot(serving.engine.site),
+        serving.clock.now(),
+        dict(serving.engine.samples),
+    )
     reader, clock, zone = serving.readers.live, serving.clock.text, Zone(serving.engine.site.timezone)
     (begin, end), shift = _instants(asked.message), asked.message.get("shift")
     oldest = min((request.submitted for request in site.requests.values()), default=now)
@@ -123,10 +140,6 @@ def _report_estimates(serving: Serving, asked: rpc.Asked) -> Work:
     return work
 
 
-def _exits_list(serving: Serving, asked: rpc.Asked) -> Any:
-    return {"exits": serving.exits.listing()}
-
-
 def _exits_loaded(serving: Serving, asked: rpc.Asked) -> Any:
     """The loaded exits with their code, and where the engine is: what a copy of the site needs besides its
     rows."""
@@ -169,15 +182,15 @@ def _reached(serving: Serving, seq: Seq) -> list[dict[str, Any]]:
 QUESTIONS: dict[str, Callable[[Serving, rpc.Asked], Any]] = {
     "status": _status,
     "ping": lambda serving, asked: {"ok": True},
-    "now": _now,
-    "limits": limits.answer,
+    "now": lambda serving, asked: {"now": serving.clock.now(), "zone": serving.engine.site.timezone},
+    "limits": _limits,
     "counters": _counters,
     "report_night": nights.answer,
     "report_quota": _report_quota,
     "report_swf": _report_swf,
     "report_usage": _report_usage,
     "report_estimates": _report_estimates,
-    "exits_list": _exits_list,
+    "exits_list": lambda serving, asked: {"exits": serving.exits.listing()},
     "exits_loaded": _exits_loaded,
     "exits_trace": _exits_trace,
 }

@@ -2,6 +2,8 @@
 knows."""
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
+from dataclasses import replace
 from functools import cache
 from itertools import takewhile
 from typing import Any
@@ -11,7 +13,6 @@ import msgspec
 from nqspy.answers import queues
 from nqspy.answers.nights import Past
 from nqspy.answers.serving import Serving
-from nqspy.answers.snapshot import snapshot
 from nqspy.core import consumables, domains
 from nqspy.core.resource_health import PROBES, tried_by
 from nqspy.decider import estimates
@@ -20,7 +21,7 @@ from nqspy.engine.handlers.settings import try_changes
 from nqspy.model import commands as cm
 from nqspy.model import registry
 from nqspy.model.accounts import Entry
-from nqspy.model.configure import dump
+from nqspy.model.configure import copy_of, dump
 from nqspy.model.domains import APPLICATION
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Recorded, ShiftChanged
@@ -62,6 +63,26 @@ def show(serving: Serving, asked: cm.ShowObject, as_json: bool) -> str:
     if asked.what in _TEXTS:
         return _TEXTS[asked.what](serving, asked)
     return qmgr_show.show_settings(asked.what, site.settings, names)
+
+
+def snapshot(site: Site) -> Site:
+    """Return a copy of the site as it is now that the engine does not change: what reports read."""
+    requests = {seq: copy(request) for seq, request in site.requests.items()}
+    return Site(
+        settings=copy_of(site.settings),
+        found=site.found,
+        host=site.host,
+        zone=site.zone,
+        requests=requests,
+        started={seq: requests[seq] for seq in site.started},
+        accounts={key: account.copy() for key, account in site.accounts.items()},
+        past={domain: past.copy() for domain, past in site.past.items()},
+        shift=replace(site.shift),
+        reported=site.reported,
+        next_seq=site.next_seq,
+        n=site.n,
+        at=site.at,
+    )
 
 
 def _json(data: Any) -> str:
@@ -187,16 +208,6 @@ def _span(asked: cm.ShowObject, usual: int) -> int:
     return span
 
 
-def _coming(serving: Serving, asked: cm.ShowObject) -> list[dict[str, str]]:
-    site, now = serving.engine.site, serving.clock.now()
-    zone = Zone(site.timezone)
-    until = Instant(now + _span(asked, DAY))
-    firings = timetable.coming(site.settings, site.timezone, now, until, _MOST + 1)
-    if len(firings) > _MOST:
-        raise Refusal("many_switches", most=_MOST)
-    return [{"at": zone.text(each.at), "shift": each.shift} for each in firings]
-
-
 def _holidays(serving: Serving, asked: cm.ShowObject, span: int = DAY) -> list[dict[str, str]]:
     """The coming days that count as Sundays."""
     site, now = serving.engine.site, serving.clock.now()
@@ -205,17 +216,16 @@ def _holidays(serving: Serving, asked: cm.ShowObject, span: int = DAY) -> list[d
     return [{"date": day.isoformat(), "name": name} for day, name in found]
 
 
-def _calendar_data(serving: Serving, asked: cm.ShowObject) -> dict[str, Any]:
-    return {**dump(serving.engine.site.settings)["calendar"], "coming": _holidays(serving, asked, 366 * DAY)}
-
-
 def _shifts_data(serving: Serving, asked: cm.ShowObject) -> dict[str, Any]:
-    state = serving.engine.site.shift
-    coming = _coming(serving, asked)
+    state, site, now = serving.engine.site.shift, serving.engine.site, serving.clock.now()
+    firings = timetable.coming(site.settings, site.timezone, now, Instant(now + _span(asked, DAY)), _MOST + 1)
+    if len(firings) > _MOST:
+        raise Refusal("many_switches", most=_MOST)
+    zone = Zone(site.timezone)
     return {
         "current": state.current,
         "manual": state.manual,
-        "coming": coming,
+        "coming": [{"at": zone.text(each.at), "shift": each.shift} for each in firings],
         "holidays": _holidays(serving, asked),
         "shifts": _settings(serving, asked),
     }
@@ -260,14 +270,11 @@ def _probes_text(serving: Serving, asked: cm.ShowObject, rows: list[dict[str, An
     for own, probe in PROBES.all(site.settings).items():
         told = [by_name[name] for name in tried_by(site, probe) if name in by_name]
         if probe.units is not None:
-            found[own] = f"[units of {probe.units}]", "\n  ".join(f"{r['name']} {_found(r)}" for r in told)
+            each = "\n  ".join(f"{row['name']} {_state(row)}, {_last(row)}" for row in told)
+            found[own] = f"[units of {probe.units}]", each
         elif told:
             found[own] = _state(told[0]), _last(told[0])
     return qmgr_show.show_listed(site.settings, PROBES, asked.names, found)
-
-
-def _found(row: Mapping[str, Any]) -> str:
-    return f"{_state(row)}, {_last(row)}"
 
 
 def _state(row: Mapping[str, Any]) -> str:
@@ -277,12 +284,6 @@ def _state(row: Mapping[str, Any]) -> str:
 def _last(row: Mapping[str, Any]) -> str:
     tried = short(row["tried"]) if row["tried"] else "never"
     return f"tried last {tried}: {row['text'] or '-'}"
-
-
-def _queue_text(serving: Serving, asked: cm.ShowObject) -> str:
-    long = bool((asked.options or {}).get("long"))
-    site = serving.engine.site
-    return qmgr_show.show_queue(site.settings, asked.names, long, queues.counts(serving), site.name)
 
 
 def count(
@@ -363,19 +364,13 @@ def _difference(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
         if old is None or new is None:
             lines.append(f"{'new' if old is None else 'gone'}: {path.replace('/', ' ')}")
             continue
-        old, new = _shown(old), _shown(new)
+        old, new = (row | row.get("values", {}) for row in (old, new))  # an exit's settings stand in values
         for key in dict.fromkeys((*old, *new)):
-            if old.get(key) != new.get(key):
+            if old.get(key) != new.get(key) and key not in ("values", "commands", "counts"):
                 place = f"{path}/{key}"
                 told = f"{_told(place, old, key)} -> {_told(place, new, key)}"
                 lines.append(f"{place.replace('/', ' ')}: {told}")
     return lines
-
-
-def _shown(row: dict[str, Any]) -> dict[str, Any]:
-    """An object's row without what its other settings give; an exit's own settings stand among them."""
-    whole = row | row.get("values", {})
-    return {key: value for key, value in whole.items() if key not in ("values", "commands", "counts")}
 
 
 def _told(path: str, row: Mapping[str, Any], key: str) -> Any:
@@ -391,7 +386,10 @@ _MADE: dict[
 ] = {
     "shifts": (_shifts_data, _shifts_text),
     "calendar": (
-        _calendar_data,
+        lambda serving, asked: {
+            **dump(serving.engine.site.settings)["calendar"],
+            "coming": _holidays(serving, asked, 366 * DAY),
+        },
         lambda serving, asked, data: show_shifts.show_calendar(serving.engine.site.settings, data["coming"]),
     ),
     "exits": (
@@ -412,7 +410,13 @@ _MADE: dict[
 }
 """What is shown that is not settings alone: its data, and their text."""
 _TEXTS: dict[str, Callable[[Serving, cm.ShowObject], str]] = {
-    "queue": _queue_text,
+    "queue": lambda serving, asked: qmgr_show.show_queue(
+        serving.engine.site.settings,
+        asked.names,
+        bool((asked.options or {}).get("long")),
+        queues.counts(serving),
+        serving.engine.site.name,
+    ),
     "machine": lambda serving, asked: qmgr_show.show_machine(
         serving.engine.site.settings, serving.engine.site.found
     ),

@@ -30,24 +30,23 @@ def reply(id: int, form: str | None, reply: Reply) -> bytes:
         return _submitted(id, form, value)
     if "dry_run" in value:
         return messages.text_answer(id, 0, _would(form, value["dry_run"]), **_warned(value))
-    return _many(id, value)
+    failed = value.get("failed", [])
+    err = "".join(f"{each['text']}\n" for each in failed)
+    status = next((each["status"] for each in reversed(failed) if each["status"]), 0)
+    return messages.text_answer(id, status, "", err)
 
 
 def _would(form: str, rows: list[dict[str, Any]]) -> str:
     if form == "json":
         return msgspec.json.encode(rows[0] if len(rows) == 1 else rows).decode() + "\n"
-    return "".join(
-        f"{each['name']}: would be accepted into queue {each['queue']}, group {each['group']}{_when(each)}\n"
-        for each in rows
-    )
-
-
-def _when(row: dict[str, Any]) -> str:
-    estimate = row.get("estimate")
-    if not estimate:
-        return ""
-    note = f"; {row['note']}" if row.get("note") else ""
-    return "".join(f"; {word}: {said}" for word, said in both(estimate)) + note
+    lines = []
+    for row in rows:
+        line = f"{row['name']}: would be accepted into queue {row['queue']}, group {row['group']}"
+        if row.get("estimate"):
+            line += "".join(f"; {word}: {said}" for word, said in both(row["estimate"]))
+            line += f"; {row['note']}" if row.get("note") else ""
+        lines.append(f"{line}\n")
+    return "".join(lines)
 
 
 def _submitted(id: int, form: str, value: dict[str, Any]) -> bytes:
@@ -56,7 +55,8 @@ def _submitted(id: int, form: str, value: dict[str, Any]) -> bytes:
     pairs = list(zip(ids, queues, strict=False))
     said = "".join(f"Request {name} submitted to queue: {queue or '-'}.\n" for name, queue in pairs)
     if form == "json":
-        rows = [f'{{"id":"{name}","queue":{_word(queue)}}}' for name, queue in pairs]
+        words = ((name, f'"{queue}"' if queue else "null") for name, queue in pairs)
+        rows = [f'{{"id":"{name}","queue":{word}}}' for name, word in words]
         text = rows[0] if len(rows) == 1 else "[" + ",".join(rows) + "]"
         return messages.text_answer(id, 0, text + "\n", "", **_warned(value), said=said)
     text = "".join(f"{name}\n" for name in ids)
@@ -67,14 +67,3 @@ def _warned(value: dict[str, Any]) -> dict[str, str]:
     """Warnings as lines behind the text form: the command shows them on a terminal only."""
     said = value.get("warnings")
     return {"warnings": "".join(f"{each}\n" for each in said)} if said else {}
-
-
-def _word(queue: str) -> str:
-    return f'"{queue}"' if queue else "null"
-
-
-def _many(id: int, value: dict[str, Any]) -> bytes:
-    failed = value.get("failed", [])
-    err = "".join(f"{each['text']}\n" for each in failed)
-    status = next((each["status"] for each in reversed(failed) if each["status"]), 0)
-    return messages.text_answer(id, status, "", err)

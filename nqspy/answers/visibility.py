@@ -31,6 +31,11 @@ class Visibility:
         """Whether a request of this specification is shown."""
         return self.all or may_see(self._settings, self._caller, spec)
 
+    def shows(self, seq: Seq) -> bool:
+        """True if a request is shown that has not ended."""
+        request = self._serving.engine.site.to_be(seq)
+        return request is not None and self.sees(request.spec)
+
     def known(self, seqs: Iterable[Seq]) -> set[Seq]:
         """Those of these requests, ended or not, that there are for the caller."""
         site = self._serving.engine.site
@@ -114,20 +119,17 @@ class Visibility:
         groups = self.groups()
         if not groups:
             raise Refusal("night_of_others")
+        user, fellows = self._caller.user, self._settings.server.privacy == "group"
         kept = {"groups": [each for each in data["groups"] if each["name"] in groups]}
         for part in ("failed", "waiting", "running"):
-            kept[part] = [self._in_report(each) for each in data[part] if self._shown(each, groups)]
+            shown = [
+                row for row in data[part] if row["owner"] == user or (fellows and row["group"] in groups)
+            ]
+            kept[part] = [self.mask(row) if "reason" in row else row for row in shown]
         outlook = data["outlook"]
         outlook = outlook | {"departments": [e for e in outlook["departments"] if e["name"] in groups]}
         nothing: dict[str, Any] = {key: [] for key in ("overtaken", "incidents", "story", "exits")}
         return data | kept | nothing | {"outlook": outlook}
-
-    def _shown(self, row: dict[str, Any], groups: set[str]) -> bool:
-        own = row["owner"] == self._caller.user
-        return own or (self._settings.server.privacy == "group" and row["group"] in groups)
-
-    def _in_report(self, row: dict[str, Any]) -> dict[str, Any]:
-        return self.mask(row) if "reason" in row else row
 
     def usage(self, data: dict[str, Any]) -> dict[str, Any]:
         """Use of the departments; of single users the own, and with privacy ``group`` the fellow members'."""
@@ -173,7 +175,11 @@ def _narrowed(event: Any, known: set[Seq]) -> ev.Event | None:
             failures=tuple(each for each in event.failures if each.seq in known),
         )
     if isinstance(event, ev.Reserved):
-        return _narrowed_promises(event, known)
+        starts = {
+            seq: kept and promise_for(kept, known) for seq, kept in event.starts.items() if seq in known
+        }
+        causes = {seq: text for seq, text in event.causes.items() if seq in known}
+        return replace(event, starts=starts, causes=causes) if starts else None
     if isinstance(event, ev.Alarm) or (hasattr(event, "seq") and event.seq not in known):
         return None
     if hasattr(event, "seqs"):
@@ -183,12 +189,6 @@ def _narrowed(event: Any, known: set[Seq]) -> ev.Event | None:
         event = replace(event, cause=None)
     found: ev.Event | None = event
     return found
-
-
-def _narrowed_promises(event: ev.Reserved, known: set[Seq]) -> ev.Event | None:
-    starts = {seq: kept and promise_for(kept, known) for seq, kept in event.starts.items() if seq in known}
-    causes = {seq: text for seq, text in event.causes.items() if seq in known}
-    return replace(event, starts=starts, causes=causes) if starts else None
 
 
 def promise_for(kept: Reservation, known: set[Seq]) -> Reservation:

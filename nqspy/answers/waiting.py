@@ -162,20 +162,20 @@ class OpenQuestions:
         if message.get("request"):
             seq = seq_of(self._serving, sight, str(message["request"]))
             sight.need(seq)
-            since = self._submitted(seq) if not after else None
+            request = self._serving.engine.site.requests.get(seq)
+            if after:
+                since = None
+            elif request is not None:
+                since = request.submitted
+            else:
+                [row] = self._serving.readers.live.ended(seqs=(seq,))
+                since = row["submitted"]
         page = _Page(self._serving, sight, seq, since, after)
         page.read(min(limit, SLICE))
         if page.last == after and message.get("wait"):
             self._events.append(asked)
             return None
-        return page.whole() if page.count < min(limit, SLICE) or limit <= SLICE else _rest(asked, page, limit)
-
-    def _submitted(self, seq: Seq) -> Instant:
-        request = self._serving.engine.site.requests.get(seq)
-        if request is not None:
-            return request.submitted
-        [row] = self._serving.readers.live.ended(seqs=(seq,))
-        return row["submitted"]
+        return page.whole() if page.count < min(limit, SLICE) or limit <= SLICE else page.rest(asked, limit)
 
     # ------------------------------------------------------------ output
 
@@ -315,13 +315,12 @@ class _Page:
         """The answer."""
         return {"events": self._objects, "last": self.last}
 
-
-def _rest(asked: rpc.Asked, page: _Page, limit: int) -> Iterator[bytes | None]:
-    """The rest of a page of which the first slice is there."""
-    yield None
-    while page.count < limit and page.read(min(limit - page.count, SLICE)):
+    def rest(self, asked: rpc.Asked, limit: int) -> Iterator[bytes | None]:
+        """Read on after the first slice, then answer."""
         yield None
-    yield messages.result_answer(asked.handle.id, page.whole())
+        while self.count < limit and self.read(min(limit - self.count, SLICE)):
+            yield None
+        yield messages.result_answer(asked.handle.id, self.whole())
 
 
 def _piece(asked: rpc.Asked, data: bytes, offset: int) -> bytes:
