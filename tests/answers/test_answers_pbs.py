@@ -8,7 +8,9 @@ import pytest
 from answers.pbs_asked import ask, ids, jobs, number, selected
 
 from nqspy.answers import pbs_jobs
-from nqspy.model.requests import Attempt, State, Used
+from nqspy.model.cause import HANDS
+from nqspy.model.ids import MINUTE
+from nqspy.model.requests import Attempt, Pause, State, Used
 
 ENVIRONMENT = "PBS_O_HOME=/home/anne\0PBS_O_WORKDIR=/\0PBS_O_SYSTEM=Linux\0SECRET=word,of\0N=7"
 
@@ -38,10 +40,8 @@ def test_operands_are_identifiers_queues_and_servers(site):
     server = site.server
     assert ids(site) == [site.run, site.wait]
     assert ids(site, operands=[str(number(site.wait)), site.run]) == [site.wait, site.run]
-    assert ids(site, operands=[f"{number(site.wait)}@{server}", f"{site.run}@{server}"]) == [
-        site.wait,
-        site.run,
-    ]
+    both = [f"{number(site.wait)}@{server}", f"{site.run}@{server}"]
+    assert ids(site, operands=both) == [site.wait, site.run]
     assert ids(site, operands=["spare"]) == ids(site, operands=[f"spare@{server}"]) == [site.wait]
     assert ids(site, operands=[f"@{server}"]) == [site.run, site.wait]
     assert ids(site, operands=["spare", "batch"]) == [site.run, site.wait]
@@ -124,12 +124,8 @@ def test_json_says_of_a_job_what_there_is(site):
     status, found, err = jobs(site, by="owner")
     assert (status, err, list(found)) == (0, "", [site.run, site.wait])
     run = found[site.run]
-    assert (run["Job_Name"], run["job_state"], run["queue"], run["server"]) == (
-        "runs",
-        "R",
-        "batch",
-        site.server,
-    )
+    told = (run["Job_Name"], run["job_state"], run["queue"], run["server"])
+    assert told == ("runs", "R", "batch", site.server)
     assert run["resources_used"]["cput"] == "00:00:05"
     assert run["exec_host"].endswith("/0")
     assert run["Variable_List"]["SECRET"] == "word,of"
@@ -140,13 +136,8 @@ def test_json_says_of_a_job_what_there_is(site):
 
 
 def test_variables_are_their_owners_and_the_operators(site):
-    for by, sees in (
-        ("owner", True),
-        ("operator", True),
-        ("root", True),
-        ("other", False),
-        ("unknown uid", False),
-    ):
+    for by in ("owner", "operator", "root", "other", "unknown uid"):
+        sees = by in ("owner", "operator", "root")
         found = jobs(site, by)[1][site.run]
         assert ("Variable_List" in found) == sees
         for form in ("text", "dsv"):
@@ -199,6 +190,35 @@ def test_when_jobs_may_start_comes_from_a_look_ahead(site):
     assert [line.split()[0] for line in lines[6:]] == [site.run, site.wait]
 
 
+def full(fresh, id):
+    out = fresh.result("root", "qstat", text="full", operands=[id])["out"]
+    return dict(line.strip().split(" = ", 1) for line in out.splitlines() if " = " in line)
+
+
+@pytest.mark.parametrize(("pause", "wall"), [(None, "00:10:00"), (3 * MINUTE, "00:07:00")])
+def test_wall_time_is_that_of_the_moment_and_not_of_the_last_sample(fresh, monkeypatch, pause, wall):
+    [id] = fresh.submit("owner")
+    request = fresh.daemon.engine.site.requests[int(id.partition(".")[0])]
+    now = fresh.daemon.clock.now()
+    monkeypatch.setattr(type(fresh.daemon.clock), "now", lambda clock: now)
+    stopped, used = None if pause is None else Pause(HANDS, now - pause), Used(5_000, 30_000, 1 << 20)
+    request.attempt = Attempt(
+        1, (0,), now - 11 * MINUTE, starting=False, used=used, pause=stopped, suspended_time=MINUTE
+    )
+    request.state = State.RUNNING if pause is None else State.SUSPENDED
+    shown = full(fresh, id)
+    assert (shown["resources_used.walltime"], shown["resources_used.cput"]) == (wall, "00:00:05")
+    [told] = fresh.result("root", "list_requests", ids=[id])
+    assert told["used"]["wall_s"] == (10 if pause is None else 7) * 60
+
+
+def test_the_domain_is_said_where_there_are_several(fresh):
+    [id] = fresh.submit("owner")
+    assert "domain" not in full(fresh, id)
+    fresh.qmgr("set machine pes=8", "create domain big pes=4-7", "set queue batch domain=big")
+    assert full(fresh, id)["domain"] == "big"
+
+
 # ---------------------------------------------------------------- arrays
 
 
@@ -225,11 +245,8 @@ def test_an_array_is_one_line_and_its_indices_stand_below_it_where_they_are_aske
     assert ids(arrayed, letters="Jt") == [arrayed.array, *below]
     assert ids(arrayed, operands=[number]) == ids(arrayed, operands=[f"{number}[]"]) == [arrayed.array]
     assert ids(arrayed, operands=[f"{number}[3,5]"]) == below[1:3]
-    assert ids(arrayed, letters="t", operands=[arrayed.last, arrayed.array]) == [
-        arrayed.last,
-        arrayed.array,
-        *below,
-    ]
+    shown = ids(arrayed, letters="t", operands=[arrayed.last, arrayed.array])
+    assert shown == [arrayed.last, arrayed.array, *below]
     assert ask(arrayed, operands=[f"{number}[2]"])[0] == 153
     assert selected(arrayed, letters="J") == [arrayed.array]
     assert selected(arrayed, ("N", "all"), letters="T") == [arrayed.array, *below]
@@ -242,12 +259,8 @@ def test_ended_indices_stand_below_the_array_that_is_named(arrayed):
     arrayed.result("owner", "delete", ids=[below[1], below[3]])
     assert ids(arrayed, letters="t", operands=[number]) == [arrayed.array, *below[::2]]
     assert ids(arrayed, letters="xt", operands=[number]) == [arrayed.array, *below]
-    assert ids(arrayed, letters="xt", operands=[below[3], number]) == [
-        below[3],
-        arrayed.array,
-        *below[:3],
-        below[4],
-    ]
+    shown = ids(arrayed, letters="xt", operands=[below[3], number])
+    assert shown == [below[3], arrayed.array, *below[:3], below[4]]
     assert ids(arrayed, letters="x", operands=[number]) == [arrayed.array]
     arrayed.result("owner", "delete", ids=[arrayed.array])
     assert ids(arrayed, letters="xt", operands=[number]) == [arrayed.array, below[1], below[3]]
@@ -298,11 +311,8 @@ def test_queues_as_a_table_and_whole(site):
 
 
 def test_the_shorter_table_of_queues_has_limits_and_sums(site):
-    site.qmgr(
-        "set queue spare run_limit=4",
-        "set per_request cpu_limit=600 spare",
-        "set per_request memory_limit=1gb spare",
-    )
+    limits = ("cpu_limit=600", "memory_limit=1gb")
+    site.qmgr("set queue spare run_limit=4", *(f"set per_request {limit} spare" for limit in limits))
     lines = ask(site, "queue_limits")[1].splitlines()
     assert lines[:2] == ["", f"server: {site.server}"]
     assert lines[3].split() == [

@@ -6,9 +6,12 @@ import json
 import pytest
 from daemon.inner import PEOPLE, item
 
-from nqspy.answers.visibility import Visibility
+from nqspy.answers.visibility import Visibility, _narrowed, promise_for
+from nqspy.model import events as ev
+from nqspy.model.ids import Instant
 from nqspy.model.lifetimes import Lived
 from nqspy.model.people import Caller
+from nqspy.model.requests import Reservation
 
 UNKNOWN = "unknown_request"
 GROUPS = ("create group d1 members=(anne, eva)", "create group d2 members=(ben)")
@@ -31,28 +34,26 @@ def seen(site, by, **fields):
     return {each["name"] for each in site.result(by, "list_requests", **fields)}
 
 
-@pytest.mark.parametrize(
-    ("privacy", "by_owner", "by_fellow", "by_other"),
-    [
-        ("all", {"annes", "bens"}, {"annes", "bens"}, {"annes", "bens"}),
+def test_lists_show_the_own_requests_those_of_the_group_or_all(site):
+    both = {"annes", "bens"}
+    for privacy, by_owner, by_fellow, by_other in (
+        ("all", both, both, both),
         ("group", {"annes"}, {"annes"}, {"bens"}),
         ("owner", {"annes"}, set(), {"bens"}),
-    ],
-)
-def test_lists_show_the_own_requests_those_of_the_group_or_all(site, privacy, by_owner, by_fellow, by_other):
-    site.qmgr(f"set privacy {privacy}")
-    assert seen(site, "owner") == by_owner
-    assert seen(site, EVA) == by_fellow
-    assert seen(site, "other") == by_other
-    assert seen(site, "unknown uid") == (by_owner if privacy == "all" else set())
-    for role in ("root", "home's owner", "manager", "operator"):
-        assert seen(site, role) == {"annes", "bens"}
-    table = site.ask("other", "qstat", text="table")["out"]
-    assert ("annes" in table) == ("annes" in by_other)
-    rows = json.loads(site.ask("other", "qstat", text="json")["out"])
-    assert {row["name"] for row in rows} == by_other
-    gone = {each["name"] for each in site.result("other", "list_requests", ended=True)}
-    assert gone == ({"gone"} if privacy == "all" else set())
+    ):
+        site.qmgr(f"set privacy {privacy}")
+        assert seen(site, "owner") == by_owner
+        assert seen(site, EVA) == by_fellow
+        assert seen(site, "other") == by_other
+        assert seen(site, "unknown uid") == (both if privacy == "all" else set())
+        for role in ("root", "home's owner", "manager", "operator"):
+            assert seen(site, role) == both
+        table = site.ask("other", "qstat", text="table")["out"]
+        assert ("annes" in table) == ("annes" in by_other)
+        rows = json.loads(site.ask("other", "qstat", text="json")["out"])
+        assert {row["name"] for row in rows} == by_other
+        gone = {each["name"] for each in site.result("other", "list_requests", ended=True)}
+        assert gone == ({"gone"} if privacy == "all" else set())
 
 
 QUESTIONS = [
@@ -75,28 +76,26 @@ QUESTIONS = [
 ]
 
 
-@pytest.mark.parametrize("asked", QUESTIONS, ids=[f"{n}-{cmd}" for n, (cmd, _) in enumerate(QUESTIONS)])
-def test_a_hidden_request_answers_exactly_as_one_that_never_was(site, asked):
-    cmd, fields = asked
+def test_a_hidden_request_answers_exactly_as_one_that_never_was(site):
     site.qmgr("set privacy owner")
-    told = site.refusal("other", cmd, **fields(site.never))
-    for hidden in (site.annes, site.gone):
-        code, text = site.refusal("other", cmd, **fields(hidden))
-        assert (code, text.replace(hidden, site.never)) == told
+    for cmd, fields in QUESTIONS:
+        told = site.refusal("other", cmd, **fields(site.never))
+        for hidden in (site.annes, site.gone):
+            code, text = site.refusal("other", cmd, **fields(hidden))
+            assert (code, text.replace(hidden, site.never)) == told, cmd
     assert site.result("root", "list_requests", ids=[site.annes])[0]["state"] == "queued"
 
 
-@pytest.mark.parametrize("asked", QUESTIONS, ids=[f"{n}-{cmd}" for n, (cmd, _) in enumerate(QUESTIONS)])
-def test_a_hidden_array_says_neither_that_it_is_one_nor_which_indices_it_has(site, asked):
-    cmd, fields = asked
+def test_a_hidden_array_says_neither_that_it_is_one_nor_which_indices_it_has(site):
     array = site.submit("owner", array={"indices": [[1, 5, 1]]}, held=True)[0]
     number = array.partition("[")[0]
     site.result("owner", "modify", ids=[f"{number}[2]"], values={"priority": 1})  # of its own from now on
     site.qmgr("set privacy owner")
-    for part in ("", "[]", "[2]", "[3]", "[9]"):
-        told = site.refusal("other", cmd, **fields(f"999{part}"))
-        code, text = site.refusal("other", cmd, **fields(number + part))
-        assert (code, text.replace(number, "999")) == told
+    for cmd, fields in QUESTIONS:
+        for part in ("", "[]", "[2]", "[3]", "[9]"):
+            told = site.refusal("other", cmd, **fields(f"999{part}"))
+            code, text = site.refusal("other", cmd, **fields(number + part))
+            assert (code, text.replace(number, "999")) == told, (cmd, part)
 
 
 def test_events_are_those_of_what_one_sees(site):
@@ -185,3 +184,19 @@ def test_privacy_is_shown_and_written_by_snap(site):
     assert "privacy=group" in site.qmgr("snap")
     assert "group" in next(line for line in site.qmgr("show parameters").splitlines() if "Users see" in line)
     assert "expected owner, group, all" in site.refusal("root", "qmgr", script="set privacy nobody")[1]
+
+
+KEPT = Reservation(Instant(5), (1, 2), "what it needs is held by 2.ymp")
+
+
+def test_a_reserved_start_names_no_hidden_request():
+    told = promise_for(KEPT, {1, 3})
+    assert (told.at, told.by, told.late) == (5, (1,), "others are in its way")
+    assert promise_for(KEPT, {1, 2}) is KEPT
+
+
+def test_an_event_tells_of_the_reservations_of_known_requests_alone():
+    event = ev.Reserved({3: KEPT, 4: KEPT, 5: None}, 17, {5: "exits/x: no"})
+    assert _narrowed(event, {1, 2, 3}) == ev.Reserved({3: KEPT}, 17)
+    assert _narrowed(event, {1, 2, 5}) == ev.Reserved({5: None}, 17, {5: "exits/x: no"})
+    assert _narrowed(event, {1, 2}) is None

@@ -12,15 +12,8 @@ def _environment(size):
 
 
 def _item(script="true\n", environment="", **spec):
-    whole = {
-        "owner": "",
-        "uid": 0,
-        "script": "",
-        "environment": "",
-        "name": "job",
-        "queue": "",
-        "workdir": "/",
-    }
+    whole = dict.fromkeys(("owner", "script", "environment", "queue"), "")
+    whole |= {"uid": 0, "name": "job", "workdir": "/"}
     return {"spec": whole | {"held": True} | spec, "script": script, "environment": environment}
 
 

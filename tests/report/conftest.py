@@ -12,7 +12,10 @@ from nqspy.model.people import Group
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Ask, Spec, Used
 from nqspy.model.site import Site
+from nqspy.report.night import Around, night_bounds, night_report
+from nqspy.report.time_text import zone_of
 
+PARIS = zone_of("Europe/Paris")
 NINE = 1_772_481_600_000
 """2026-03-02 21:00 in Paris (UTC+1), ms."""
 
@@ -73,6 +76,11 @@ class Diary:
         request = self.site.requests[seq]
         used = Used(round(cpu * 1000), 0, 4096)
         self.add(second, ev.Ended(seq, request.attempts, reason, status, None, used, "", "/o", "/e"))
+
+    def report(self, now: float = 9 * 3600, day: Any = None, **around: Any) -> dict[str, Any]:
+        """The night's report as of an instant."""
+        bounds = night_bounds(self.events, PARIS, self.at(now), day)
+        return night_report(self.events, self.site, bounds, self.at(now), Around(**around))
 
 
 @pytest.fixture

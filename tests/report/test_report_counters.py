@@ -38,11 +38,7 @@ def test_used_and_remain_are_of_this_period_finished_of_day_and_week(book):
     d1, d2 = data["groups"]
     # d1: 3/5 of 2 PEs x 12 h (`default` counts with 1) = 14:24, less 25 min of the running request.
     assert (d1["share"], d1["used_s"], d1["remain_s"]) == (0.6, 1500.0, 14.4 * 3600 - 1500.0)
-    assert (d1["daily_finished_s"], d1["daily_running_s"], d1["weekly_finished_s"]) == (
-        7200.0,
-        1500.0,
-        7200.0,
-    )
+    assert (d1["daily_finished_s"], d1["daily_running_s"], d1["weekly_finished_s"]) == (7200, 1500, 7200)
     assert d1["weekly_part"] == pytest.approx(2 / 3)
     assert (d2["used_s"], d2["remain_s"]) == (0.0, pytest.approx(4.8 * 3600.0))
 
@@ -89,11 +85,7 @@ def test_pe_time_is_counted_and_said_where_it_is_charged(diary):
     data = counters(book.events, book.site, book.at(600), book.at(0), {two: Used(5_000, 4_200_000)})
     d1, d2 = data["groups"]
     assert data["charge"] == "pe_wall"
-    assert (d1["daily_finished_s"], d1["used_s"], d1["remain_s"]) == (
-        3 * 1800.0,
-        0.0,
-        pytest.approx(103_680.0),
-    )
+    assert (d1["daily_finished_s"], d1["used_s"], d1["remain_s"]) == (5400, 0, pytest.approx(103_680.0))
     assert (d2["daily_running_s"], d2["used_s"]) == (4200.0, 600.0)
     text = counters_text(data)
     assert "charged   : PEs x wall time\n" in text

@@ -10,8 +10,8 @@ from nqspy.model.cause import Cause
 from nqspy.model.requests import Used
 from nqspy.report.departments import page_of
 from nqspy.report.event_objects import event_object
-from nqspy.report.incidents import sentence
-from nqspy.report.night import Night, night_bounds, night_report
+from nqspy.report.incidents import IncidentLog, sentence
+from nqspy.report.night import Night, night_bounds
 from nqspy.report.night_pages import night_html
 from nqspy.report.pages import night_text
 from nqspy.report.replay import HistoryReplay
@@ -19,11 +19,6 @@ from nqspy.report.time_text import zone_of
 
 PARIS = zone_of("Europe/Paris")
 HOUR = 3600.0
-
-
-def told(book, now=9 * HOUR):
-    bounds = night_bounds(book.events, PARIS, book.at(now))
-    return night_report(book.events, book.site, bounds, book.at(now))
 
 
 def times(entry):
@@ -63,17 +58,14 @@ def test_a_probe_that_breaks_and_recovers_is_one_incident(diary):
 
 def test_a_broken_probe_is_told_once_and_its_deletion_ends_the_incident(diary):
     book = diary(d1=1)
-    changed = [
-        ev.Change("create", "probe/nfs", {"file": "/x"}),
-        ev.Change("create", "probe/disk", {"file": "/y"}),
-    ]
-    book.add(-60, ev.SettingsChanged(tuple(changed)))
+    made = (ev.Change("create", f"probe/{name}", {"file": "/x"}) for name in ("nfs", "disk"))
+    book.add(-60, ev.SettingsChanged(tuple(made)))
     book.night()
     book.add(HOUR, ev.ResourceChanged("nfs", "broken", "stale handle"))
     book.add(HOUR, ev.Alarm("probe nfs", "resource nfs is broken: stale handle"))
     book.add(HOUR, ev.ResourceChanged("disk", "broken", "full"))
     book.add(2 * HOUR, ev.SettingsChanged((ev.Change("delete", "probe/nfs"),)))
-    nfs, disk = told(book)["story"]
+    nfs, disk = book.report()["story"]
     assert (nfs["kind"], nfs["who"], times(nfs)) == ("probe", "nfs", ("22:00", "23:00"))
     assert (disk["who"], times(disk)) == ("disk", ("22:00", None))
 
@@ -82,7 +74,7 @@ def test_one_held_at_its_submission_is_told_as_such(diary):
     book = diary(d1=1)
     book.submit(-60, "d1", state="held")
     book.night()
-    [waiting] = told(book)["waiting"]
+    [waiting] = book.report()["waiting"]
     assert waiting["reason"]["text"] == "held by its owner at submission"
 
 
@@ -106,7 +98,7 @@ def test_what_swap_control_does_to_several_requests_is_one_incident(diary):
     book.add(300, ev.Resumed(one, 1, "swap"))
     book.add(400, ev.Suspended(one, 1, "anne"))
     book.add(600, ev.Resumed(two, 1, "swap"))
-    [entry] = told(book)["story"]
+    [entry] = book.report()["story"]
     assert times(entry) == ("21:01", "21:10")
     assert entry["requests"] == {"d1": ["1.ymp"], "d2": ["2.ymp"]}
     assert sentence(entry) == "2 requests were suspended by swap (1.ymp, 2.ymp)"
@@ -122,7 +114,7 @@ def test_what_people_do_is_no_incident_whatever_they_are_called(diary):
         book.add(60 + n, ev.Suspended(one, 1, name, cause=person))
         book.add(70 + n, ev.Resumed(one, 1, name, cause=person))
     book.add(80, ev.Suspended(one, 1, "swapna"))
-    assert told(book)["story"] == []
+    assert book.report()["story"] == []
 
 
 def test_one_that_ends_while_it_is_suspended_ends_the_incident(diary):
@@ -132,7 +124,7 @@ def test_one_that_ends_while_it_is_suspended_ends_the_incident(diary):
     book.decide(0, one)
     book.add(60, ev.Suspended(one, 1, "probe nfs"))
     book.end(120, one, cpu=1)
-    [entry] = told(book)["story"]
+    [entry] = book.report()["story"]
     assert times(entry) == ("21:01", "21:02")
 
 
@@ -144,7 +136,7 @@ def test_requeued_requests_are_told_together_and_those_hours_later_apart(diary):
     for seq in seqs[:2]:
         book.add(60 + seq, ev.Requeued(seq, 1, "rerun by probe nfs", Used()))
     book.add(4 * HOUR, ev.Requeued(seqs[2], 1, "rerun by probe nfs", Used()))
-    first, second = told(book)["story"]
+    first, second = book.report()["story"]
     assert first["requests"] == {"d1": ["1.ymp", "2.ymp"]}
     assert sentence(second) == "1 request was queued again: rerun by probe nfs (3.ymp)"
 
@@ -153,7 +145,7 @@ def test_the_time_in_which_nothing_could_be_written_is_told_as_a_span(diary):
     book = diary(d1=1)
     book.night()
     book.add(1200, ev.Alarm("store", "nothing was changed for 600 s: disk full", book.at(600)))
-    [entry] = told(book)["story"]
+    [entry] = book.report()["story"]
     assert (entry["kind"], times(entry)) == ("store", ("21:10", "21:20"))
     assert sentence(entry) == "nothing was changed for 600 s: disk full"
 
@@ -163,7 +155,7 @@ def test_a_restart_is_told_with_the_last_sign_of_life(diary, clean, words):
     book = diary(d1=1)
     book.night()
     book.add(6 * HOUR, ev.DaemonStarted(book.at(5.5 * HOUR), clean))
-    [entry] = told(book)["story"]
+    [entry] = book.report()["story"]
     assert times(entry) == ("02:30", "03:00")
     assert words in entry["text"]
 
@@ -174,7 +166,7 @@ def test_a_shift_that_failed_lasts_until_one_is_entered(diary):
     book.add(HOUR, ev.ShiftFailed("extra", "no such queue"))
     book.add(HOUR, ev.Alarm("shift extra", "shift extra could not be entered: no such queue"))
     book.add(2 * HOUR, ev.ShiftChanged("night", "night", None, True))
-    failed, switched = told(book)["story"]
+    failed, switched = book.report()["story"]
     assert (failed["who"], times(failed)) == ("extra", ("22:00", "23:00"))
     assert sentence(switched) == "shift night was put in force by hand"
 
@@ -188,7 +180,7 @@ def test_exits_that_misbehaved_are_told_with_count_times_and_requests(diary):
     book.add(60, ev.Alarm("exit loop", "exit loop failed on 1.ymp: ran beyond its budget"))
     book.add(7200, ev.Decided(1, (), (ExitFailure("loop", two, "again", "", True),)))
     book.add(7200, ev.ExitOff("loop", "again"))
-    data = told(book)
+    data = book.report()
     [exit] = data["exits"]
     assert (exit["exit"], exit["count"], exit["text"]) == ("loop", 3, "again")
     assert [each[11:16] for each in (exit["first"], exit["last"], exit["off"])] == ["21:01", "23:00", "23:00"]
@@ -208,7 +200,7 @@ def test_failures_that_alarms_carry_are_counted_with_those_of_passes_since_the_e
     book.add(120, ev.Alarm("exit mine", "no door", failures=(ExitFailure("mine", None, "no door"),)))
     book.add(180, ev.Alarm("exit mine", "exit mine on 1.ymp: it ended", failures=(lost,)))
     book.add(180, ev.ExitOff("mine", "it ended"))
-    data = told(book)
+    data = book.report()
     [exit] = data["exits"]
     assert (exit["count"], exit["requests"], exit["text"]) == (3, {"d1": ["1.ymp"]}, lost.text)
     assert [each[11:16] for each in (exit["first"], exit["last"], exit["off"])] == ["21:01", "21:03", "21:03"]
@@ -222,7 +214,7 @@ def test_lost_requests_are_told_with_the_reason(diary):
     book.decide(0, one)
     book.add(60, ev.Ended(one, 1, "lost", None, None, Used(), "its end was not seen"))
     book.add(60, ev.Alarm("hands", "the end of request 1.ymp was lost; it is ended"))
-    data = told(book)
+    data = book.report()
     assert [sentence(each) for each in data["story"]] == [
         "the end of 1 request was lost: its end was not seen (1.ymp)"
     ]
@@ -232,12 +224,8 @@ def test_lost_requests_are_told_with_the_reason(diary):
 def test_new_kinds_are_told_by_the_journal_too(diary):
     book = diary()
     book.add(0, ev.DaemonStarted(book.at(-60), False))
-    book.add(
-        1,
-        ev.Reported(
-            "2026-03-02", 1, book.at(0), ("night.json",), 2, ((1, Used(5)),), ((1, "LIMIT", "q", "x"),)
-        ),
-    )
+    own = ((1, "LIMIT", "q", "x"),)
+    book.add(1, ev.Reported("2026-03-02", 1, book.at(0), ("night.json",), 2, ((1, Used(5)),), own))
     started, reported = (event_object(each, "ymp", PARIS) for each in book.events)
     assert (started["last"], started["clean"]) == ("2026-03-02T20:59:00.000+01:00", False)
     assert (reported["day"], reported["mails"], reported["taken"]) == (
@@ -265,7 +253,7 @@ def a_mixed_night(diary):
     book.end(100, mine[0], cpu=50, status=2)
     book.end(110, theirs[0], cpu=60, status=3)
     book.morning()
-    return told(book, 9 * HOUR + 1)
+    return book.report(9 * HOUR + 1)
 
 
 def test_a_departments_page_tells_of_no_other_department(diary):
@@ -292,10 +280,7 @@ def test_the_departments_pages_together_tell_of_everything(diary):
 
 
 def test_a_follower_that_knows_nothing_names_no_group(diary):
-    replay = HistoryReplay({})
-    from nqspy.report.incidents import IncidentLog
-
-    story = IncidentLog(replay)
+    story = IncidentLog(HistoryReplay({}))
     story.take(ev.Recorded(1, 5, ev.Requeued(7, 1, "lost")))
     [entry] = story.objects(0, "ymp", PARIS)
     assert entry["requests"] == {"": ["7.ymp"]}
@@ -307,8 +292,8 @@ def test_the_machine_of_a_new_home_is_no_changed_one(diary):
     found = ev.MachineFound((0, 1), 1 << 30, "ymp", "Europe/Paris")
     book.add(60, found)
     book.add(120, found)
-    assert [event["n"] for event in told(book)["incidents"]] == [2]
-    assert [times(each) for each in told(book)["story"]] == [("21:02", "21:02")]
+    assert [event["n"] for event in book.report()["incidents"]] == [2]
+    assert [times(each) for each in book.report()["story"]] == [("21:02", "21:02")]
 
 
 def test_what_is_held_because_it_could_not_start_was_not_queued_again(diary):
@@ -320,7 +305,7 @@ def test_what_is_held_because_it_could_not_start_was_not_queued_again(diary):
         book.add(101, ev.Requeued(seq, 1, "cannot run /nope"))
         if seq != seqs[-1]:
             book.add(101, ev.Held((seq,), "u", "hands", "cannot run /nope"))
-    held, again = sorted(told(book)["story"], key=lambda each: each["kind"])
+    held, again = sorted(book.report()["story"], key=lambda each: each["kind"])
     assert sentence(held) == "2 requests were held by nqsd: cannot run /nope (1.ymp, 2.ymp)"
     assert sentence(again) == "1 request was queued again: cannot run /nope (3.ymp)"
 
@@ -332,6 +317,6 @@ def test_no_line_of_the_report_is_wider_than_a_terminal(diary):
         seq = book.submit(10 * n, "d1", name=f"a_rather_long_name_of_a_request_{n}")
         book.decide(10 * n, seq)
         book.add(10 * n + 5, ev.Requeued(seq, 1, "cannot change to the folder " + "and/so/on/ " * 12))
-    text = night_text(told(book))
+    text = night_text(book.report())
     assert not [line for line in text.splitlines() if len(line) > 80]
     assert "and/so/on/" in text

@@ -20,39 +20,11 @@ from nqspy.report.pbs_attributes import Subject, attributes
 from nqspy.report.time_text import parse_day, parse_since, zone_of
 
 PARIS = zone_of("Europe/Paris")
-KEYS = [
-    "id",
-    "seq",
-    "name",
-    "owner",
-    "group",
-    "account",
-    "project",
-    "queue",
-    "domain",
-    "state",
-    "attempt",
-    "submitted",
-    "date_in_queue",
-    "eligible",
-    "started",
-    "ended",
-    "requested",
-    "used",
-    "priority",
-    "position",
-    "pes",
-    "units",
-    "exit_status",
-    "exit_signal",
-    "end_reason",
-    "ok",
-    "reason",
-    "depends_on",
-    "held",
-    "output",
-    "error",
-]
+KEYS = """
+    id seq name owner group account project queue domain state attempt submitted date_in_queue eligible
+    started ended requested used priority position pes units exit_status exit_signal end_reason ok reason
+    depends_on held output error
+""".split()  # noqa: SIM905
 RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d")
 
 
@@ -71,14 +43,9 @@ def test_a_queued_request_has_every_key_its_priority_and_its_reason(diary):
     assert made["id"] == "1.ymp"
     assert made["submitted"] == "2026-03-02T21:00:00.250+01:00"
     assert made["requested"] == {
-        "cpu_s": 600.0,
-        "wall_s": None,
-        "memory_bytes": 1 << 20,
-        "pes": 2,
-        "needs": [],
-        "consumables": {},
+        "cpu_s": 600.0, "wall_s": None, "memory_bytes": 1 << 20, "pes": 2, "needs": [], "consumables": {},
         "processes": None,
-    }
+    }  # fmt: skip
     assert made["used"] == {"cpu_s": None, "wall_s": None, "memory_bytes": None}
     assert made["priority"] == {
         "total": 3.5, "share": 0.25, "cpu": 0.5, "memory": 0.75, "time": 1.0,

@@ -10,18 +10,13 @@ from nqspy.model.machine import Found
 from nqspy.model.reasons import ReasonCode, told
 from nqspy.model.requests import Used
 from nqspy.model.site import Site
-from nqspy.report.night import Around, night_bounds, night_report
+from nqspy.report.night import night_bounds
 from nqspy.report.night_pages import night_html
 from nqspy.report.pages import night_text
 from nqspy.report.time_text import zone_of
 
 PARIS = zone_of("Europe/Paris")
 HOUR = 3600.0
-
-
-def report(book, now, day=None, **more):
-    bounds = night_bounds(book.events, PARIS, book.at(now), day)
-    return night_report(book.events, book.site, bounds, book.at(now), Around(**more))
 
 
 def two_lists(diary):
@@ -45,7 +40,7 @@ def two_lists(diary):
 def test_the_one_line_is_what_one_computes_by_hand(diary):
     book = two_lists(diary)
     book.morning()
-    data = report(book, 9 * HOUR + 60)
+    data = book.report(9 * HOUR + 60)
     # PE time from 0 to 210 s: 100 + 110 + 100 (from 110 on) + 100 of 420.
     assert data["busy"] == pytest.approx(410 / 420)
     assert data["cpu_busy"] == pytest.approx((90 + 110 + 95 + 100 * 100 / 110) / 420)
@@ -61,7 +56,7 @@ def test_the_one_line_is_what_one_computes_by_hand(diary):
 def test_departments_are_listed_with_share_part_and_counts(diary):
     book = two_lists(diary)
     book.morning()
-    first, second = report(book, 10 * HOUR)["groups"]
+    first, second = book.report(10 * HOUR)["groups"]
     assert (first["name"], first["cpu_s"]) == ("d1", 245.0)
     assert first["part"] == pytest.approx(245 / 455), "of all that was charged"
     assert first["share"] == pytest.approx((405 / 2 + 50) / 455), "alone for the last 50 s"
@@ -80,7 +75,7 @@ def test_use_between_two_samples_is_taken_as_linear(diary):
     book.decide(40, last, short=True, samples=[(long, Used(30_000))])
     book.end(60, last, cpu=20)
     book.end(80, long, cpu=80)
-    data = report(book, 100)
+    data = book.report(100)
     # d1 had work all the time and got 80 of 140 s; d2 had until 60 s, while 65 + 60 s were used.
     first, second = data["groups"]
     assert first["part"] == pytest.approx(80 / 140)
@@ -99,7 +94,7 @@ def test_pes_count_as_allocated_and_cpus_as_busy(diary):
         book.end(100, seq, cpu=50)
     book.end(150, requests[3], cpu=60)
     book.decide(150, requests[4], short=False)
-    data = report(book, 200)
+    data = book.report(200)
     # Four PEs on two CPUs: 100 s with all of them held, then 50 s with one.
     assert data["busy"] == pytest.approx((4 * 100 + 50) / (4 * 150))
     assert data["cpu_busy"] == pytest.approx((3 * 50 + 60) / (2 * 150))
@@ -116,7 +111,7 @@ def test_a_request_that_waits_for_something_else_does_not_count_as_short_of_pes(
     book.end(100, one, cpu=100)
     book.decide(100, two, short=False)
     book.end(200, two, cpu=100)
-    data = report(book, 300)
+    data = book.report(300)
     assert data["busy"] is None
     assert "no request waited only for PEs" in data["line"]
 
@@ -128,7 +123,7 @@ def test_a_short_moment_ends_when_the_last_waiting_request_is_deleted(diary):
     book.decide(0, one, short=True)
     book.add(50, ev.Deleted(two, "olga"))
     book.end(100, one, cpu=100)
-    data = report(book, 300)
+    data = book.report(300)
     assert data["busy_until"] == "2026-03-02T21:00:50.000+01:00"
     assert data["busy"] == 1.0
     assert [(each["id"], each["end_reason"]) for each in data["failed"]] == [("2.ymp", "deleted")]
@@ -146,7 +141,7 @@ def test_failed_waiting_and_held_requests_are_named(diary):
     book.end(10, bad, cpu=1, status=3)
     book.end(20, killed, cpu=1, status=None, reason="cpu_limit")
     why = {late: told(ReasonCode.LIMIT, "queue night", "run limit 2 reached")}
-    data = report(book, 30, why=lambda seq, queue: why.get(seq))
+    data = book.report(30, why=lambda seq, queue: why.get(seq))
     assert data["ongoing"]
     assert [(e["id"], e["name"], e["end_reason"], e["exit_status"]) for e in data["failed"]] == [
         ("1.ymp", "j0", "exit", 3),
@@ -173,7 +168,7 @@ def test_only_the_nights_own_requests_are_counted(diary):
     book.end(100, over, cpu=200)
     book.morning()
     book.submit(9 * HOUR + 10, "d1")
-    data = report(book, 10 * HOUR)
+    data = book.report(10 * HOUR)
     assert (data["requests"], data["ended_ok"], data["waiting"]) == (1, 1, [])
     # Half of what it used falls into the night: it ran from -100 to 100 s.
     assert data["groups"][0]["cpu_s"] == pytest.approx(100.0)
@@ -187,14 +182,14 @@ def test_the_night_lasts_until_its_last_running_request_has_ended(diary):
     book.morning()
     book.end(9 * HOUR + 600, one, cpu=100)
     book.decide(9 * HOUR + 600, two, short=False)
-    going = report(book, 9 * HOUR + 700)
+    going = book.report(9 * HOUR + 700)
     assert going["ongoing"]
     assert [each["id"] for each in going["running"]] == ["2.ymp"]
     book.end(9 * HOUR + 900, two, cpu=100)
     other = book.submit(11 * HOUR, "d1")
     book.decide(11 * HOUR, other)
     book.end(12 * HOUR, other, cpu=1)
-    data = report(book, 12 * HOUR)
+    data = book.report(12 * HOUR)
     assert (data["requests"], data["ended_ok"]) == (2, 2)
     assert data["until"] == "2026-03-03T06:15:00.000+01:00"
 
@@ -208,7 +203,7 @@ def test_a_requeued_request_holds_its_pe_in_both_attempts(diary):
     book.decide(50, one, short=True)
     book.end(100, one, cpu=50)
     book.decide(100, two, short=False)
-    data = report(book, 120)
+    data = book.report(120)
     assert data["busy"] == pytest.approx(0.9)
     assert data["groups"][0]["cpu_s"] == pytest.approx(80.0)
     assert [each["kind"] for each in data["incidents"]] == ["requeued"]
@@ -222,7 +217,7 @@ def test_alarms_restarts_and_failed_shifts_are_incidents(diary):
     book.add(10, ev.Alarm("exit dependency", "it failed"))
     book.add(20, ev.MachineFound((0, 1), 0, "ymp", "Europe/Paris"))
     book.add(30, ev.ShiftFailed("report", "no such queue"))
-    data = report(book, 60, clock="x360 from 20:55")
+    data = book.report(60, clock="x360 from 20:55")
     assert [each["kind"] for each in data["incidents"]] == ["alarm", "machine_found", "shift_failed"]
     text = night_text(data)
     assert "it failed" in text
@@ -236,7 +231,7 @@ def test_without_departments_there_is_no_quota_to_deviate_from(diary):
     book.night(10)
     book.decide(20, one)
     book.end(30, one, cpu=5)
-    data = report(book, 40)
+    data = book.report(40)
     assert data["line"] == (
         "night: 1 requests: 1 ended well, 0 failed, 0 waiting; "
         "no request waited only for PEs, no quotas to keep, order kept"
@@ -254,7 +249,7 @@ def test_the_group_default_is_a_department_where_it_is_not_set_up(diary):
         book.end(1000, one, cpu=1000)
         book.end(2000, two, cpu=500)
         assert last
-        seen.append(report(book, 2010))
+        seen.append(book.report(2010))
     assert [row["share"] for row in seen[0]["groups"]] == [row["share"] for row in seen[1]["groups"]]
     assert seen[0] == seen[1]
 
@@ -267,7 +262,7 @@ def test_shares_count_among_the_departments_that_handed_in_a_list(diary):
     book.decide(0, one, two, short=True)
     book.end(100, one, cpu=75)
     book.decide(100, more, samples=[(two, Used(25_000))])
-    data = report(book, 101)
+    data = book.report(101)
     assert [each["share"] for each in data["groups"]] == pytest.approx([0.75, 0.25], abs=0.005)
     assert data["deviation"] == pytest.approx(0.0, abs=0.5)
     assert [each["id"] for each in data["waiting"]] == [f"{last}.ymp"]
@@ -283,7 +278,7 @@ def test_nobody_is_entitled_to_more_than_its_requests_can_use(diary):
     book.decide(60, two, short=True)
     book.end(100, two, cpu=40)
     book.decide(100, left, short=True)
-    data = report(book, 120)
+    data = book.report(120)
     assert data["groups"][0]["share"] == pytest.approx(1 / 3, abs=0.01), "a third is less than one PE of two"
     assert [each["id"] for each in data["waiting"]] == [f"{last}.ymp"]
 
@@ -292,7 +287,7 @@ def test_the_page_is_self_contained_and_escapes_names(diary):
     book = diary(pes=1, d1=1)
     book.submit(-9, "d1", name="<b>")
     book.night()
-    page = night_html(report(book, 10))
+    page = night_html(book.report(10))
     assert "&lt;b&gt;" in page
     assert "<b>" not in page
     assert "src=" not in page
@@ -365,6 +360,6 @@ def test_what_there_was_is_what_there_was_at_each_moment(diary):
     book.decide(100, second, short=True)
     book.end(200, second, cpu=200)
     book.decide(200, third, short=False)
-    data = report(book, 200, before=before)
+    data = book.report(200, before=before)
     assert data["busy"] == pytest.approx((200 + 200) / (200 + 400))
-    assert report(book, 200)["busy"] == pytest.approx(400 / 800), "of a journal whose beginning is not known"
+    assert book.report(200)["busy"] == pytest.approx(400 / 800), "of a journal whose beginning is not known"

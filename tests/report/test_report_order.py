@@ -14,6 +14,7 @@ from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal
 from nqspy.model.queues import Queue
+from nqspy.model.requests import Dependency
 from nqspy.report.night import night_bounds, night_report
 from nqspy.report.night_metrics import overtaken
 from nqspy.report.pages import night_text
@@ -25,10 +26,6 @@ PARIS = zone_of("Europe/Paris")
 SHIPPED = Path(__file__).parents[2] / "exits"
 
 
-def report(book, now):
-    return night_report(book.events, book.site, night_bounds(book.events, PARIS, book.at(now)), book.at(now))
-
-
 def overtaking(diary, wait=(), before=None, **ask):
     """The second request of a list, which asks for 1 MB, is started while the first still waits."""
     book = diary(pes=4, d1=1)
@@ -38,7 +35,7 @@ def overtaking(diary, wait=(), before=None, **ask):
     if before is not None:
         before(book, one, two)
     book.decide(0, two, wait=[(one, *each) for each in wait])
-    return report(book, 10)
+    return book.report(10)
 
 
 def test_starting_a_later_one_first_changes_the_order(diary):
@@ -57,7 +54,7 @@ def test_who_fits_before_a_promised_start_changes_no_order_and_who_runs_longer_d
         two = book.submit(-50, "d1", "anne", wall=mine)
         book.night()
         book.decide(0, two)
-        return report(book, 10)["order_kept"]
+        return book.report(10)["order_kept"]
 
     assert started(600_000, 3_600_000, reserve=1)
     assert not started(3_600_000, 600_000, reserve=1)
@@ -88,7 +85,7 @@ def test_a_rank_that_is_given_meanwhile_hides_nobody_from_the_pass(diary):
     book.add(0, ev.Ranked(one, 0, "op"))
     book.add(0, ev.Decided(seen))
     book.add(0, ev.Starting(two, 1, (0,)))
-    assert not report(book, 10)["order_kept"]
+    assert not book.report(10)["order_kept"]
 
 
 def test_larger_requests_may_be_passed_over_for_lack_of_room(diary):
@@ -123,7 +120,7 @@ def test_a_request_released_after_the_pass_looked_is_not_overtaken(diary):
     book.add(0, ev.Released((one,), "o", "op"))
     book.add(0, ev.Decided(seen))
     book.add(0, ev.Starting(two, 1, (0,)))
-    assert report(book, 10)["order_kept"]
+    assert book.report(10)["order_kept"]
 
 
 def test_who_was_released_between_the_look_of_the_pass_and_the_start_overtakes_nobody(diary):
@@ -136,7 +133,7 @@ def test_who_was_released_between_the_look_of_the_pass_and_the_start_overtakes_n
     book.add(0, ev.Decided(seen))
     book.add(0, ev.Starting(one, 1, (0,)))
     assert book.site.requests[two].date_in_queue < book.site.requests[one].date_in_queue
-    assert report(book, 10)["order_kept"]
+    assert book.report(10)["order_kept"]
 
 
 def test_lists_of_other_groups_and_queues_are_lists_of_their_own(diary):
@@ -146,7 +143,7 @@ def test_lists_of_other_groups_and_queues_are_lists_of_their_own(diary):
     last = book.submit(-50, "d2")
     book.night()
     book.decide(0, last)
-    assert report(book, 10)["order_kept"]
+    assert book.report(10)["order_kept"]
 
 
 def test_a_request_with_a_date_joins_its_list_when_the_date_has_come(diary):
@@ -157,7 +154,29 @@ def test_a_request_with_a_date_joins_its_list_when_the_date_has_come(diary):
     book.decide(0, one)
     book.add(30, ev.Eligible((dated,)))
     book.decide(40, two)
-    assert report(book, 50)["order_kept"]
+    assert book.report(50)["order_kept"]
+
+
+def test_what_waits_for_others_is_not_passed_over_and_is_told_with_its_reason(diary):
+    book = diary(pes=1, d1=1)
+    first = book.submit(-60, "d1")
+    second = book.submit(-50, "d1", after=(Dependency(first),))
+    third = book.submit(-40, "d1")
+    fourth = book.submit(-30, "d1", after=(Dependency(second),))
+    book.night()
+    book.decide(0, first)
+    book.end(100, first, cpu=100)
+    book.add(100, ev.DependencyMet((second,), first, ("ok", "any", "start"), "it ended"))
+    book.decide(100, second)
+    book.end(200, second, cpu=100, status=1)
+    book.add(200, ev.DependencyFailed((fourth,), second, ("ok",), "it failed"))
+    book.decide(200, third)
+    book.end(300, third, cpu=100)
+    book.morning()
+    data = book.report(9 * 3600 + 60)
+    assert "order kept" in data["line"]
+    [waits] = data["waiting"]
+    assert (waits["id"], waits["reason"]["code"]) == ("4.ymp", "DEPENDENCY")
 
 
 # ---------------------------------------------------------------- as the scheduler orders

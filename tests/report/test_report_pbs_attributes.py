@@ -30,6 +30,12 @@ def text(one, **wish):
     return written(layout(wish, "Job Id: "), f"{one.request.seq}.ymp", attributes(one, CONTEXT))
 
 
+def charged_to(book, account):
+    """The second request, charged to an account."""
+    request = book.site.requests[2]
+    return subject(structs.replace(request, spec=replace(request.spec, account=account)))
+
+
 def read_back(shown):
     """A full form as the manual says to read it."""
     lines = shown.replace("\n\t", "").split("\n")
@@ -209,11 +215,7 @@ def test_pieces_stay_whole_where_they_fit():
 
 @pytest.mark.parametrize("words", ["x job_state = R", "Job Id: 7", "job_state =", "a,Job Id:,job_state ="])
 def test_what_a_user_writes_is_never_taken_for_a_line_of_ours(book, words):
-    one = subject(book.site.requests[2])
-    one = structs.replace(
-        one, request=structs.replace(one.request, spec=replace(one.request.spec, account=words))
-    )
-    shown = text(one)
+    shown = text(charged_to(book, words))
     found = [line for line in shown.split("\n") if "Job Id:" in line or "job_state =" in line]
     assert found == ["Job Id: 2.ymp", "    job_state = Q"]
     assert read_back(shown)["Account_Name"] == words
@@ -229,10 +231,7 @@ def test_lines_are_not_folded_where_that_is_asked_for(book):
 
 
 def test_dsv_is_a_line_with_escaped_delimiters(book):
-    one = subject(book.site.requests[2])
-    one = structs.replace(
-        one, request=structs.replace(one.request, spec=replace(one.request.spec, account="a|b"))
-    )
+    one = charged_to(book, "a|b")
     [line, rest] = text(one, format="dsv").split("\n")
     assert rest == ""
     assert line.startswith("Job Id: 2.ymp|Job_Name=a-very-long-name-indeed|Job_Owner=anne@ymp|")
@@ -350,7 +349,7 @@ def test_what_was_written_before_is_told_as_it_is_now(diary):
 
 
 def test_memory_of_what_was_written_is_bounded_and_numbers_are_never_given_twice(diary, monkeypatch):
-    monkeypatch.setattr(pbs_forms, "MOST", 3)
+    monkeypatch.setattr(pbs_forms, "MOST_WRITTEN", 3)
     book, numbers = diary(pes=2, d1=1), set()
     form = Written().form("any")
     for number in range(9):

@@ -181,10 +181,6 @@ def test_times_asked_for_are_of_the_cpu_where_it_was_asked_for(diary):
     began = structs.replace(one, used=Used(cpu=10 * MINUTE, wall=30 * MINUTE))
     assert alternate([began]).splitlines()[-1].split()[-3:] == ["01:00", "Q", "00:30"]
     assert default([began], done=True).splitlines()[2].split()[3] == "50"
-    both = structs.replace(
-        began,
-        request=structs.replace(
-            one.request, spec=replace(one.request.spec, ask=replace(one.request.spec.ask, cpu=20 * MINUTE))
-        ),
-    )
+    spec = replace(one.request.spec, ask=replace(one.request.spec.ask, cpu=20 * MINUTE))
+    both = structs.replace(began, request=structs.replace(one.request, spec=spec))
     assert alternate([both]).splitlines()[-1].split()[-3:] == ["00:20", "Q", "00:10"]

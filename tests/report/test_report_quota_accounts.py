@@ -85,13 +85,8 @@ def test_the_reports_say_what_the_scheduler_kept(centre):
 
 
 def test_every_mark_has_its_sums(centre):
-    accounts = QuotaAccounts(
-        SiteThen(centre.site),
-        centre.site.settings.usage.charge,
-        bounds(centre).start,
-        centre.sim.now,
-        900_000,
-    )
+    charge, begin = centre.site.settings.usage.charge, bounds(centre).start
+    accounts = QuotaAccounts(SiteThen(centre.site), charge, begin, centre.sim.now, 900_000)
     replay = HistoryReplay({}, watchers=(accounts,))
     for recorded in centre.journal.events():
         replay.take(recorded)
@@ -119,15 +114,10 @@ def live(centre):
     return {name: (e.entitled, e.got) for name, e in level.members().items()}
 
 
-def followed(centre, begin, step):
-    """Accounts that follow the site's events from its first, and its settings with them."""
-    charge = centre.site.settings.usage.charge
-    return QuotaAccounts(SiteThen(centre.site, Site()), charge, begin, centre.sim.now, step)
-
-
 def told(centre, begin):
-    """What a report of the same events says."""
-    accounts = followed(centre, begin, 3_600_000)
+    """What a report of the same events, which follows the settings with them, says."""
+    charge = centre.site.settings.usage.charge
+    accounts = QuotaAccounts(SiteThen(centre.site, Site()), charge, begin, centre.sim.now, 3_600_000)
     replay = HistoryReplay({}, watchers=(accounts,))
     for recorded in centre.journal.events():
         replay.take(recorded)
@@ -178,10 +168,7 @@ def test_no_part_is_negative_where_a_request_used_less_than_it_counted_as(diary)
     book.end(60, first, 73)
     book.end(3600, second, 10_800)
     book.morning()
-    zone = zone_of("Europe/Paris")
-    data = night_report(
-        book.events, book.site, night_bounds(book.events, zone, book.at(40_000)), book.at(40_000)
-    )
+    data = book.report(40_000)
     parts = {row["name"]: row["part"] for row in data["groups"]}
     # d1 worked for a minute, at a hundredth of a PE, while d2 used one, and for an hour.
     assert parts == pytest.approx({"d1": 0.6 / 3600.6, "d2": 3600 / 3600.6}, abs=1e-5)
@@ -198,10 +185,7 @@ def test_a_correction_belongs_to_all_the_time_that_it_corrects(diary):
     book.end(7200, first, 72)
     book.end(7200, second, 7200)
     book.morning()
-    zone = zone_of("Europe/Paris")
-    data = night_report(
-        book.events, book.site, night_bounds(book.events, zone, book.at(40_000)), book.at(40_000)
-    )
+    data = book.report(40_000)
     rows = [row["groups"] for row in data["parts"]["rows"] if row["groups"]]
     assert len(rows) == 8
     assert [row["d1"]["part"] for row in rows] == pytest.approx([0.01 / 1.01] * 8, abs=0.001)
@@ -249,9 +233,8 @@ def test_a_night_is_told_by_the_settings_that_held_then():
     centre.qmgr("set shift day spill=leave\ndelete shift day\ndelete domain big\nset machine pes=3")
     assert reports() == before
     still = quota_report(centre.journal.events(), centre.site, period, centre.sim.now)
-    assert {row["name"]: row["deviation"] for row in still["groups"]} != {
-        n: r[2] for n, r in before[0].items()
-    }
+    deviations = {name: row[2] for name, row in before[0].items()}
+    assert {row["name"]: row["deviation"] for row in still["groups"]} != deviations
 
 
 def test_one_that_can_start_nothing_is_no_work_for_a_report_that_has_but_the_journal():

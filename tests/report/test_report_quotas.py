@@ -29,9 +29,8 @@ create group d2 share=50 members=(ben)
 
 def report(book, begin, end, now=None, **more):
     now = book.at(end if now is None else now)
-    return quota_report(
-        book.events, book.site, Period(book.at(begin), book.at(end), None, False), now, **more
-    )
+    period = Period(book.at(begin), book.at(end), None, False)
+    return quota_report(book.events, book.site, period, now, **more)
 
 
 def rows(data):
@@ -177,9 +176,7 @@ def test_a_burst_of_short_requests_is_bounded_by_what_they_came_to(diary):
         book.end(HOUR + 60, seq, cpu=60)
     found = rows(report(book, 0, HOUR + 60))
     assert found["d2"]["could_s"] == 120.0
-    assert found["d2"]["hour"]["deviation"] == pytest.approx(-50.0), (
-        "but an hour long it could have had one PE"
-    )
+    assert found["d2"]["hour"]["deviation"] == pytest.approx(-50.0), "it could have had one PE all the hour"
 
 
 def test_held_requests_are_no_work(diary):

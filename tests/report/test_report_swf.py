@@ -71,17 +71,11 @@ def test_what_failed_is_0_and_what_was_deleted_is_5_waiting_or_running():
     centre.ask(cm.Delete((str(gone),)))
     centre.later(seconds=40)
     _, jobs = log_of(centre)
-    assert [(job[3], job[4], job[10]) for job in jobs] == [
-        ("60", "2", "0"),
-        ("-1", "-1", "5"),
-    ]
+    assert [(job[3], job[4], job[10]) for job in jobs] == [("60", "2", "0"), ("-1", "-1", "5")]
     centre.later(hours=1)
     _, jobs = log_of(centre)
-    assert [(job[0], job[3], job[10]) for job in jobs] == [
-        ("1", "60", "0"),
-        ("2", "30", "0"),
-        ("3", "-1", "5"),
-    ]
+    ends = [(job[0], job[3], job[10]) for job in jobs]
+    assert ends == [("1", "60", "0"), ("2", "30", "0"), ("3", "-1", "5")]
 
 
 def test_indices_of_an_array_are_jobs_also_those_that_never_began():

@@ -8,7 +8,6 @@ import pytest
 
 from nqspy.model import events as ev
 from nqspy.model.requests import Used
-from nqspy.report.night import Around, night_bounds, night_report
 from nqspy.report.night_pages import night_html
 from nqspy.report.pages import night_text
 from nqspy.report.time_text import zone_of
@@ -17,11 +16,6 @@ from nqspy.report.utilisation_svg import MOST_BARS, utilisation_svg
 PARIS = zone_of("Europe/Paris")
 HOUR = 3600.0
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-def told(book, now=9 * HOUR, **more):
-    bounds = night_bounds(book.events, PARIS, book.at(now))
-    return night_report(book.events, book.site, bounds, book.at(now), Around(**more))
 
 
 def two_hours(diary):
@@ -37,7 +31,7 @@ def two_hours(diary):
 
 
 def test_each_quarter_hour_has_what_was_allocated_and_used(diary):
-    data = told(two_hours(diary))
+    data = two_hours(diary).report()
     assert data["step_s"] == 900
     assert [each["at"][11:16] for each in data["quarters"]] == [
         "21:00", "21:15", "21:30", "21:45", "22:00", "22:15", "22:30", "22:45",
@@ -58,7 +52,7 @@ def test_the_quarters_add_up_and_count_pes_where_there_are_fewer_cpus(diary):
     for seq in seqs[:4]:
         book.end(3000, seq, cpu=1000)
     book.decide(3000, seqs[4], short=True)
-    data = told(book, 3600)
+    data = book.report(3600)
     parts = [each["allocated"] for each in data["quarters"]]
     assert sum(parts) / 4 == pytest.approx((4 * 3000 + 600) / (4 * 3600), abs=1e-3)
     assert data["busy"] == 1.0, "short of PEs until 3000 s"
@@ -70,7 +64,7 @@ def test_a_last_step_cut_short_is_measured_by_its_own_length(diary):
     one = book.submit(-60, "d1")
     book.night()
     book.decide(0, one)
-    data = told(book, 1000, samples={one: Used(1_000_000)})
+    data = book.report(1000, samples={one: Used(1_000_000)})
     assert [each["allocated"] for each in data["quarters"]] == [1.0, 1.0]
     assert [each["used"] for each in data["quarters"]] == [1.0, 1.0]
 
@@ -78,7 +72,7 @@ def test_a_last_step_cut_short_is_measured_by_its_own_length(diary):
 def test_a_long_time_is_drawn_by_the_hour(diary):
     book = diary(pes=1, d1=1)
     book.night()
-    data = told(book, MOST_BARS * 900 + 10)
+    data = book.report(MOST_BARS * 900 + 10)
     assert data["step_s"] == 3600
     assert len(data["quarters"]) == MOST_BARS // 4 + 1
 
@@ -94,7 +88,7 @@ def boxes(root, kind):
 
 
 def test_the_picture_has_two_bars_a_step_and_says_in_words_what_it_shows(diary):
-    root = drawn(told(two_hours(diary)))
+    root = drawn(two_hours(diary).report())
     bars = {kind: boxes(root, kind) for kind in ("held", "used", "bad")}
     assert [len(bars[kind]) for kind in bars] == [8 + 1, 8 + 1, 1 + 1], "one each in the legend"
     heights = [height for *_, height in bars["held"][:8]]
@@ -111,7 +105,7 @@ def test_the_picture_has_two_bars_a_step_and_says_in_words_what_it_shows(diary):
 
 
 def test_incidents_are_marked_where_they_were(diary):
-    root = drawn(told(two_hours(diary)))
+    root = drawn(two_hours(diary).report())
     (x, *_), (middle, _, width, _) = boxes(root, "bad")[0], boxes(root, "held")[3]
     assert abs(x - middle) < width
     assert [mark[0].text for mark in root.iter(f"{SVG}path") if len(mark)] == ["21:50: daemon nqsd"]
@@ -120,7 +114,7 @@ def test_incidents_are_marked_where_they_were(diary):
 def test_a_night_without_anything_is_a_picture_too(diary):
     book = diary(pes=1)
     book.night()
-    data = told(book, 0)
+    data = book.report(0)
     assert drawn(data)[1].text == "Nothing was measured."
     assert "<svg" in night_html(data)
 
@@ -131,7 +125,7 @@ def test_names_in_the_picture_and_the_page_are_escaped(diary):
     book.night()
     book.add(1, ev.Alarm("<b>", "</svg><b>"))
     book.add(2, ev.ShiftChanged("night", "night", None))
-    page = night_html(told(book))
+    page = night_html(book.report())
     for tag in ("<script", "<i>", "<b>"):
         assert tag not in page
     assert page.count("</svg>") == 1
@@ -153,9 +147,8 @@ def test_the_outlook_reckons_with_what_the_departments_used(diary):
     book.end(1000, twos[0], cpu=1000)
     book.decide(1000, short=False)
     book.morning()
-    data = told(
-        book, 9 * HOUR, coming=[{"at": "2026-03-03T08:30:00.000+01:00", "shift": "day"}], holidays=["x"]
-    )
+    coming = [{"at": "2026-03-03T08:30:00.000+01:00", "shift": "day"}]
+    data = book.report(coming=coming, holidays=["x"])
     first, second = data["outlook"]["departments"]
     assert (first["name"], first["queued"], first["cpu_s"], first["expected_cpu_s"]) == ("d1", 3, 21600, 3000)
     assert (second["queued"], second["held"], second["without_cpu_limit"]) == (2, 1, 3)
@@ -176,12 +169,12 @@ def test_what_waits_in_a_stopped_queue_is_drained_not_before_a_shift_starts_it(d
     book.submit(200, "d1", queue="day"), book.submit(200, "d2"), book.submit(200, "d3", queue="dusk")
     book.morning()
     opening = book.at(12 * HOUR)
-    data = told(book, 9 * HOUR, opens={"day": opening, "dusk": None, "night": None})
+    data = book.report(9 * HOUR, opens={"day": opening, "dusk": None, "night": None})
     rows = {each["name"]: each for each in data["outlook"]["departments"]}
     assert (rows["d1"]["drained_at"], rows["d1"]["not_before"]) == (None, "2026-03-03T09:00:00.000+01:00")
     assert (rows["d3"]["drained_at"], rows["d3"]["not_before"]) == (None, None), "nobody knows when"
     assert "not before 2026-03-03 09:00" in night_text(data)
-    open_all_night = told(book, 9 * HOUR, opens={"day": opening})["outlook"]["departments"]
+    open_all_night = book.report(9 * HOUR, opens={"day": opening})["outlook"]["departments"]
     assert open_all_night[1]["drained_at"].startswith("2026-03-03T06:0"), "nothing keeps back d2"
 
 
@@ -197,7 +190,7 @@ def test_without_anything_to_reckon_with_nothing_is_foretold(diary):
     book = diary(pes=1, d1=1)
     book.submit(-60, "d1")
     book.night()
-    [row] = told(book)["outlook"]["departments"]
+    [row] = book.report()["outlook"]["departments"]
     assert (row["queued"], row["expected_cpu_s"], row["drained_at"]) == (1, 0, None)
 
 
@@ -206,6 +199,6 @@ def test_long_tables_of_a_mail_are_cut_and_say_so(diary):
     for _ in range(50):
         book.submit(-60, "d1")
     book.night()
-    data = told(book, 60)
+    data = book.report(60)
     assert "and 10 more" in night_text(data, 40)
     assert "more" not in night_text(data)
