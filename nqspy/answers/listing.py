@@ -232,11 +232,6 @@ def list_requests(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
     yield messages.list_answer(asked.handle.id, found)
 
 
-def _answer(asked: rpc.Asked, choice: RequestChoice, text: str) -> bytes:
-    """What was found, and a line on stderr for what was not."""
-    return messages.text_answer(asked.handle.id, choice.status(), text, choice.complaint())
-
-
 def qstat(serving: Serving, asked: rpc.Asked) -> Any:
     """The answer in the form that ``text`` names."""
     form = str(asked.message.get("text") or "table")
@@ -292,9 +287,7 @@ def _why(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
         for each in some:
             seq = _key(serving, each)
             each["chain"] = _chain(serving, seq, choice.sight)
-            each["redated"] = _redated(serving, seq, choice.sight)
-            each["causes"] = _causes(serving, seq, choice.sight)
-            each["reservation"] = _reservation(serving, seq, choice.sight)
+            each |= _more(serving, seq, choice.sight)
             each["hint"] = _hint(serving, each) or None
         if not message.get("json"):
             _add_needed(serving, some)
@@ -313,7 +306,7 @@ def _why(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
             text = json_objects.encode(found).decode() + "\n"
         else:
             text = "".join(why.why_text(each, zone.text(now)) for each in found)
-        return _answer(asked, choice, text)
+        return messages.text_answer(asked.handle.id, choice.status(), text, choice.complaint())
 
     yield work
 
@@ -339,7 +332,7 @@ def _eta(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
         none = not found and bool(choice.unknown)  # nobody asked about anything that is there
         told_text = "" if none else eta.eta_text(rows)
         text = json_objects.encode(rows).decode() + "\n" if message.get("json") else told_text
-        return _answer(asked, choice, text)
+        return messages.text_answer(asked.handle.id, choice.status(), text, choice.complaint())
 
     yield work
 
@@ -384,28 +377,26 @@ def _chain(serving: Serving, seq: Seq, sight: Visibility) -> Objects:
     ]
 
 
-def _causes(serving: Serving, seq: Seq, sight: Visibility) -> Objects:
-    """Why indices of an array wait, where they do for more than one cause."""
-    zone, found = Zone(serving.engine.site.timezone), causes(serving.engine, seq)
+def _more(serving: Serving, seq: Seq, sight: Visibility) -> dict[str, Any]:
+    """Return what is told of one that waits: ``redated``, ``causes`` of the indices of an array where there
+    are several, ``reservation``."""
+    site, zone = serving.engine.site, Zone(serving.engine.site.timezone)
+    found = causes(serving.engine, seq)
     made = [(indices.show(runs), json_objects.reason_object(reason, zone)) for runs, reason in found]
-    return [sight.mask({"indices": shown, "reason": reason}) for shown, reason in made if len(made) > 1]
-
-
-def _redated(serving: Serving, seq: Seq, sight: Visibility) -> dict[str, Any] | None:
-    request = serving.engine.site.requests.get(seq)
-    if request is None or request.redated is None:
-        return None
-    cause = request.redated.cause
-    shown = cause is None or cause in sight.known((cause,))
-    found = json_objects.redating_object(request, Lister(serving, sight).place)
-    return found if found is None or shown else {**found, "cause": None}
-
-
-def _reservation(serving: Serving, seq: Seq, sight: Visibility) -> dict[str, Any] | None:
-    request = serving.engine.site.requests.get(seq)
-    if request is None or request.reservation is None:
-        return None
-    going = tuple(seq for seq in request.reservation.by if seq in serving.engine.site.started)
-    kept = promise_for(replace(request.reservation, by=going), set(sight.known(going)))
-    sure = guarantees_times(serving.engine.site, request.queue)
-    return json_objects.reservation_object(kept, sure, Lister(serving, sight).place)
+    told = [sight.mask({"indices": shown, "reason": reason}) for shown, reason in made if len(made) > 1]
+    more: dict[str, Any] = {"redated": None, "causes": told, "reservation": None}
+    request = site.requests.get(seq)
+    if request is None:
+        return more
+    place = Lister(serving, sight).place
+    if request.redated is not None:
+        cause = request.redated.cause
+        hidden = cause is not None and cause not in sight.known((cause,))
+        more["redated"] = json_objects.redating_object(request, place)
+        more["redated"] |= {"cause": None} if hidden else {}
+    if request.reservation is not None:
+        going = tuple(seq for seq in request.reservation.by if seq in site.started)
+        kept = promise_for(replace(request.reservation, by=going), set(sight.known(going)))
+        sure = guarantees_times(site, request.queue)
+        more["reservation"] = json_objects.reservation_object(kept, sure, place)
+    return more

@@ -98,7 +98,7 @@ class SlowAnswers:
         self._worker.submit(self._next_work)
 
     def _next_work(self) -> None:
-        """In the reports' thread: what the user has asked for whose turn it is."""
+        """Do what the user has asked for whose turn it is, in the reports' thread."""
         found = self._works.next()
         if found is not None:
             found[1]()
@@ -183,19 +183,16 @@ class SlowAnswers:
         if not self._answers:
             self._served.clear()
         if isinstance(made, bytes) and made:
-            self._give(slow, made)
+            self._serving.sent(len(made))
+            self._serving.server.reply(slow.asked.handle, made)
+            if slow.others:
+                self._serving.server.reply_alike([asked.handle for asked in slow.others], made)
             return True
         if not isinstance(made, bytes):
             self.take(slow.asked, made)
         for asked in slow.others:  # what was wrong with the first is told to each
             self._again(asked)
         return True
-
-    def _give(self, slow: SlowAnswer, made: bytes) -> None:
-        self._serving.sent(len(made))
-        self._serving.server.reply(slow.asked.handle, made)
-        if slow.others:
-            self._serving.server.reply_alike([asked.handle for asked in slow.others], made)
 
     def patience(self) -> float | None:
         """How long the inbox may be waited for: not at all while an answer is half made, None: for ever."""

@@ -145,9 +145,15 @@ class OpenQuestions:
             return messages.result_answer(id, rows)
         if not rows:  # hidden meanwhile by another setting
             raise Refusal("hidden_since")
-        if form == "qwait":
-            return _told(id, rows, ends)
-        return messages.text_answer(id, End.of_object(rows[-1]).code)
+        if form != "qwait":
+            return messages.text_answer(id, End.of_object(rows[-1]).code)
+        # With ``any`` the identifiers are printed too.
+        found = [(row["id"], End.of_object(row)) for row in rows]
+        lines = [f"{name} ended: {end.words}\n" for name, end in found if not end.ok]
+        out = "".join(f"{name}\n" for name, _ in found) if ends.any else ""
+        status = ends.wrong[-1].status if ends.wrong else 1 if lines else 0
+        err = "".join([*lines, *(f"{each}\n" for each in ends.wrong)])
+        return messages.text_answer(id, status, out, err)
 
     # ------------------------------------------------------------ events
 
@@ -326,13 +332,3 @@ class _Page:
 def _piece(asked: rpc.Asked, data: bytes, offset: int) -> bytes:
     out = data.decode("latin-1")
     return messages.output_answer(asked.handle.id, out, next=offset + len(data), done=not data)
-
-
-def _told(id: int, rows: listing.Objects, waited: _Ends) -> bytes:
-    """Answer of `qwait`: exit status 1 and a line for each request that did not end well, the status of PBS
-    for an identifier that names none. With ``any`` the identifiers are printed too."""
-    ends = [(row["id"], End.of_object(row)) for row in rows]
-    lines = [f"{name} ended: {end.words}\n" for name, end in ends if not end.ok]
-    out = "".join(f"{name}\n" for name, _ in ends) if waited.any else ""
-    status = waited.wrong[-1].status if waited.wrong else 1 if lines else 0
-    return messages.text_answer(id, status, out, "".join([*lines, *(f"{each}\n" for each in waited.wrong)]))

@@ -1,7 +1,7 @@
 """The departments' counters, after figure 1 of seed 003: what each has used of its share in this period, what
 finished and runs today, what finished this week. Counted is what is charged (`Usage.charge`)."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -145,9 +145,12 @@ def counters_text(data: Mapping[str, Any]) -> str:
     where something else than CPU time is charged."""
     by_cpu = data["charge"] == "cpu"
     width = max([len(row["name"]) for row in data["groups"]] + [2])
+    date, planning = (f"{t[8:10]}/{t[5:7]}/{t[2:4]} {t[11:19]}" for t in (data["date"], data["planning"]))
+    ms = round(data["period_s"] * 1000)
+    period = f"{ms // HOUR}h" if ms % HOUR == 0 else f"{ms // MINUTE}min"
     lines = [
-        f"date      : {_moment(data['date'])}",
-        f"planning  : {_moment(data['planning'])} ({_period(data['period_s'])} period)",
+        f"date      : {date}",
+        f"planning  : {planning} ({period} period)",
         *(() if by_cpu else ("charged   : PEs x wall time",)),
         "",
         f"{'dep. %':<{width + 8}}{'cpu/period' if by_cpu else 'PE/period '}       daily           weekly",
@@ -161,22 +164,9 @@ def _line(row: Mapping[str, Any], width: int) -> str:
     def shown(key: str, digits: int = 2) -> str:
         return hours(row[key] * 1000, digits)
 
-    head = f"{row['name']:<{width}} ({_percent(row['share'])})"
-    weekly = f"{shown('weekly_finished_s', 3)} ({_percent(row['weekly_part'])})"
+    head = f"{row['name']:<{width}} ({row['share'] * 100:02.0f})"
+    weekly = f"{shown('weekly_finished_s', 3)} ({row['weekly_part'] * 100:02.0f})"
     return (
         f"{head:<{width + 6}}  {shown('used_s'):<6} {shown('remain_s'):<8} "
         f"{shown('daily_finished_s'):<7} {shown('daily_running_s'):<7} {weekly}"
     )
-
-
-_percent: Callable[[float], str] = lambda part: f"{round(part * 100):02d}"  # noqa: E731
-
-
-def _moment(text: str) -> str:
-    """``17/02/94 16:47:02`` of an RFC 3339 text."""
-    return f"{text[8:10]}/{text[5:7]}/{text[2:4]} {text[11:19]}"
-
-
-def _period(seconds: float) -> str:
-    ms = round(seconds * 1000)
-    return f"{ms // HOUR}h" if ms % HOUR == 0 else f"{ms // MINUTE}min"

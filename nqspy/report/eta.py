@@ -12,7 +12,7 @@ Estimate = Mapping[str, Any]
 says why it is not known. ``start`` and ``basis`` are those of ``probably``; ``as_of``: when it was asked."""
 
 _WORDS = (("latest", "at the latest"), ("probably", "probably"))
-_HEAD = ("request", "name", "owner", "queue", "at the latest", "probably")
+_HEAD: tuple[str, ...] = ("request", "name", "owner", "queue", "at the latest", "probably")
 SHOWN = 5
 """Requests that are named as those that have a basis in common."""
 
@@ -34,15 +34,13 @@ def eta_text(rows: Sequence[Mapping[str, Any]]) -> str:
     rest on, and why others are not known."""
     if not rows:
         return "nothing waits\n"
-    cells = [_HEAD, *(_cells(each) for each in rows)]
+    cells = [_HEAD]
+    for row in rows:
+        estimate = row["estimate"]
+        starts = (estimate[key]["start"] for key, _ in _WORDS)
+        times = (when(start, estimate.get("as_of")) if start else "-" for start in starts)
+        cells.append((row["id"], row["name"], row["owner"], row["queue"], *times))
     return "".join(f"{line}\n" for line in [*aligned(cells), *_bases(rows)])
-
-
-def _cells(each: Mapping[str, Any]) -> tuple[str, ...]:
-    estimate = each["estimate"]
-    starts = (estimate[key]["start"] for key, _ in _WORDS)
-    times = (when(start, estimate.get("as_of")) if start else "-" for start in starts)
-    return each["id"], each["name"], each["owner"], each["queue"], *times
 
 
 def _bases(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """Requests as objects of the night report: identifier and name first, why one failed, why one waits."""
 
+import contextlib
 import signal
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -129,16 +130,11 @@ class RequestLabels:
 
 def _why(ending: ev.Ended) -> str:
     if ending.exit_signal is not None and ending.end_reason in ("signal", "exit"):
-        said = f"it ended by signal {ending.exit_signal}{_name_of(ending.exit_signal)}"
+        said = f"it ended by signal {ending.exit_signal}"
+        with contextlib.suppress(ValueError):
+            said += f" ({signal.Signals(ending.exit_signal).name})"
     elif ending.end_reason == "exit":
         said = f"it ended with status {ending.exit_status}"
     else:
         said = _WORDS.get(ending.end_reason, ending.end_reason)
     return f"{said}: {ending.text}" if ending.text and ending.text not in said else said
-
-
-def _name_of(number: int) -> str:
-    try:
-        return f" ({signal.Signals(number).name})"
-    except ValueError:
-        return ""

@@ -26,7 +26,8 @@ STYLE = (
 def night_html(data: Data) -> str:
     """The whole report, or that of a department (`departments.page_of`), as one page."""
     title = f"Night of {data['date']}" + (f", {data['group']}" if data.get("group") else "")
-    notes = "".join(f"<p>{escape(text)}</p>" for text in (period(data), *figures(data), _clock(data)) if text)
+    clock = f"clock: {data['clock']}" if data["clock"] else ""
+    notes = "".join(f"<p>{escape(text)}</p>" for text in (period(data), *figures(data), clock) if text)
     tables = "".join(_table(section) for section in sections(data) if section.rows)
     lists = "".join(_list(name, lines) for name, lines in paragraphs(data) if lines)
     return (
@@ -44,10 +45,6 @@ def _parts(data: Data) -> str:
         return ""
     title = f"Departments' parts against what they were entitled to, night of {data['date']}"
     return f"<h2>Quotas</h2><figure>{quota_svg(data['parts'], title)}</figure>"
-
-
-def _clock(data: Data) -> str:
-    return f"clock: {data['clock']}" if data["clock"] else ""
 
 
 def _list(name: str, lines: Sequence[str]) -> str:

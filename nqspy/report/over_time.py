@@ -12,33 +12,6 @@ def marks_of(begin: int, end: int, step: int) -> list[int]:
     return [*range(begin, end, step), end]
 
 
-class Steps:
-    """Time that passes over marks; whoever measures it says what passes (`_pass`) and what is noted at each
-    mark (`_at_mark`). ``reached``: how many marks are passed; ``over``: the last one is, no more time
-    passes."""
-
-    def __init__(self, begin: Instant, end: Instant, step: int) -> None:
-        self.marks = marks_of(begin, end, step)
-        self.reached = 0
-        self.over = False
-
-    def advance(self, to: Instant) -> None:
-        """Lets time pass, to the end at most."""
-        while not self.over and self.marks[self.reached] <= to:
-            self._pass(Instant(self.marks[self.reached]))
-            self.reached += 1
-            self.over = self.reached == len(self.marks)
-            self._at_mark()
-        if not self.over:
-            self._pass(to)
-
-    def _pass(self, to: Instant) -> None:
-        raise NotImplementedError
-
-    def _at_mark(self) -> None:
-        raise NotImplementedError
-
-
 class CapacityOverTime:
     """How many PEs or CPUs there were: ``first`` to begin with, and others from some instants on."""
 

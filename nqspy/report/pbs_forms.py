@@ -327,14 +327,14 @@ class JobWriter:
         self.size = 0
 
     def write(self, subject: Subject) -> bytes:
-        """One job."""
-        made = self._by_template(subject) if is_alike(subject) else self._whole(subject)
+        """Write one job."""
+        if is_alike(subject):
+            made = self._by_template(subject)
+        else:
+            found = attributes(subject, self._context)
+            made = self._escaped(written(self._layout, self._id(subject), found))
         self.size += len(made)
         return made
-
-    def _whole(self, subject: Subject) -> bytes:
-        found = attributes(subject, self._context)
-        return self._escaped(written(self._layout, self._id(subject), found))
 
     def _id(self, subject: Subject) -> str:
         return full_id(subject.request.seq, self._context.server)

@@ -1,7 +1,7 @@
 """Values of attributes as PBS writes them: spans, sizes, numbers, lists of variables."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 
 import msgspec
@@ -74,7 +74,8 @@ class VariableList:
     def of(cls, environment: bytes, workdir: str, queue: str) -> "VariableList":
         """Of an environment as it was handed in. Where it was submitted and to which queue is known better
         from the request."""
-        found = dict(_pairs(environment.decode("utf-8", "replace").split("\0")))
+        words = (word.partition("=") for word in environment.decode("utf-8", "replace").split("\0"))
+        found = {name: value for name, equals, value in words if equals and name}
         found["PBS_O_WORKDIR"] = workdir
         if queue:
             found["PBS_O_QUEUE"] = queue
@@ -92,10 +93,3 @@ class VariableList:
     def json(self) -> str:
         """An object, values as they are."""
         return _ENCODE({name: parsed(value) for name, value in self._variables.items()}).decode()
-
-
-def _pairs(words: Iterable[str]) -> Iterator[tuple[str, str]]:
-    for word in words:
-        name, equals, value = word.partition("=")
-        if equals and name:
-            yield name, value

@@ -40,7 +40,6 @@ from nqspy.model.site import Site
 from nqspy.model.texts import folded, grid, percent, points
 from nqspy.report.night import NIGHT, night_bounds
 from nqspy.report.night_metrics import used_by_group
-from nqspy.report.over_time import Steps
 from nqspy.report.quota_accounts import QuotaAccounts
 from nqspy.report.replay import HistoryReplay, RequestHistory, by_group
 from nqspy.report.shares import TOO_LITTLE, QuotaSums, charge_words, departments, largest
@@ -94,18 +93,19 @@ def period_of(
     return Period(begin, last, shift, last == now)
 
 
-class Presence(Steps):
+class Presence:
     """Follows events and adds up, from the period's beginning to its end, what each group could use
     (``could``, PE ms) and how long it had work (``worked``, ms). ``left``: the requests that ran or were
     queued at the end, of arrays with the indices that could start."""
 
     def __init__(self, site: Site, period: Period, then: SiteThen) -> None:
-        super().__init__(period.begin, period.end, STEP)
+        self.span = period.end - period.begin
+        self._end = period.end
         self.replay = HistoryReplay(site.requests, watchers=(self,))
         self.could: Amounts = {}
         self.worked: Amounts = {}
         self.left: dict[Seq, Runs] = {}
-        self._then, self._at = then, period.begin
+        self._then, self._at, self.over = then, period.begin, False
         self._wanted: dict[str, dict[str, int]] = {}
         self._tune()
 
@@ -116,7 +116,7 @@ class Presence(Steps):
         self._divisions = {domain: division_of(site, domain) for domain in site.domains()}
 
     def take(self, recorded: ev.Recorded) -> None:
-        """Takes one event; those before the period's beginning too, and those after its end."""
+        """Take one event; those before the period's beginning too, and those after its end."""
         self.advance(recorded.at)
         if self._then.take(recorded):
             self._tune()
@@ -134,7 +134,16 @@ class Presence(Steps):
             wanted, pes = self._wanted.setdefault(request.queue, {}), request.spec.ask.pes
             wanted[request.group] = wanted.get(request.group, 0) + sign * request.multiplicity * pes
 
-    def _pass(self, to: Instant) -> None:
+    def advance(self, to: Instant) -> None:
+        """Let time pass, to the end at most."""
+        if self.over:
+            return
+        self.over = to >= self._end
+        to = min(to, self._end)
+        if self.over:
+            every = ((seq, history.request) for seq, history in self.replay.histories.items())
+            here = ((seq, request) for seq, request in every if request.state in WORKS)
+            self.left = {seq: request.array.ready if request.array else () for seq, request in here}
         span = to - self._at
         if span <= 0:
             return
@@ -149,12 +158,6 @@ class Presence(Steps):
                 working[name] = None
         for name in working:
             self.worked[name] = self.worked.get(name, 0.0) + span
-
-    def _at_mark(self) -> None:
-        if self.over:
-            every = ((seq, history.request) for seq, history in self.replay.histories.items())
-            working = ((seq, request) for seq, request in every if request.state in WORKS)
-            self.left = {seq: request.array.ready if request.array else () for seq, request in working}
 
 
 def got(histories: Iterable[RequestHistory], period: Period, charge: str, site: Site) -> Amounts:
@@ -299,7 +302,7 @@ def _row(
         "could_s": round(could.get(name, 0.0) / 1000, 3),
         "could_part": _part(could, name),
         **sums.row(name),
-        "work_part": presence.worked.get(name, 0.0) / (presence.marks[-1] - presence.marks[0]),
+        "work_part": presence.worked.get(name, 0.0) / presence.span,
     }
 
 

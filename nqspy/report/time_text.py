@@ -1,5 +1,6 @@
 """Instants as people and programs read them, in the site's time zone; and back."""
 
+import contextlib
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -18,7 +19,10 @@ class Zone:
     it has written. Raises BadValue for a zone nobody knows."""
 
     def __init__(self, name: str) -> None:
-        self.info = _zone(name)
+        try:
+            self.info = ZoneInfo(name)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise BadValue(f"{name!r} is no time zone; write it like Europe/Paris or UTC") from None
         self._minutes: dict[int, tuple[str, str]] = {}
         self._minutes_in_c: dict[int, tuple[str, str]] = {}
 
@@ -80,44 +84,24 @@ def zone_of(name: str) -> Zone:
     return Zone(name)
 
 
-def _zone(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise BadValue(f"{name!r} is no time zone; write it like Europe/Paris or UTC") from None
-
-
 def parse_since(text: str, zone: Zone, now: int) -> Instant:
     """The instant that ``--since`` names: a date, a date with time (with or without offset), ``HH:MM`` (the
     last time it was that late), or a span such as ``30min`` before ``now``. Raises BadValue."""
-    try:
+    with contextlib.suppress(ValueError):
         return zone.instant(datetime.fromisoformat(text))
-    except ValueError:
-        pass
-    now_there = zone.local(now)
-    if (clock := _clock(text)) is not None:
+    now_there, clock, span = zone.local(now), None, UNLIMITED
+    with contextlib.suppress(ValueError, BadValue):
+        if ":" in text:
+            clock = time.fromisoformat(text)
+        else:
+            span = parse_time(text)
+    if clock is not None:
         days = (now_there.date(), now_there.date() - timedelta(days=1))
         found = [at for day in days for at in zone.shown(datetime.combine(day, clock))]
         return max(at for at in found if at <= now)
-    span = _span(text)
-    if span is None:
+    if span == UNLIMITED:
         raise BadValue(f"{text!r} is no moment; write it like 2026-03-02T21:00, 21:00 or 30min (ago)")
     return Instant(now - span)
-
-
-def _clock(text: str) -> time | None:
-    try:
-        return time.fromisoformat(text) if ":" in text else None
-    except ValueError:
-        return None
-
-
-def _span(text: str) -> int | None:
-    try:
-        span = parse_time(text) if ":" not in text else UNLIMITED
-    except BadValue:
-        return None
-    return None if span == UNLIMITED else span
 
 
 def parse_day(text: str) -> date:

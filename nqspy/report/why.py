@@ -31,7 +31,6 @@ def why_text(each: Mapping[str, Any], now: str | None = None) -> str:
         lines.append(f"  it was started {when(each['started'], now)}{_on_pes(each)}")
         lines += _why_contract(each, now)
         lines += _why_size(each)
-        lines += _why_moved(each)
         lines += _why_started(each)
     else:
         lines += _why_waiting(each, now)
@@ -48,7 +47,11 @@ def _on_pes(each: Mapping[str, Any]) -> str:
 
 
 def _why_started(each: Mapping[str, Any]) -> Iterable[str]:
-    """Why it is suspended, or what will become of it."""
+    """Lines on what it cost that it left its PEs, and why it is suspended or what will become of it."""
+    if moved := each.get("moved"):
+        times = "once" if moved["times"] == 1 else f"{moved['times']} times"
+        took, paged = f"{moved['took_s']:g} s in all", moved["paged_bytes"] >> 20
+        yield f"  moved:    it left its PEs {times}, which took {took}; {paged} MB left the memory"
     reason = each["reason"]
     if reason:
         word = "why:" if each["state"] == "suspended" else "told:"
@@ -56,14 +59,6 @@ def _why_started(each: Mapping[str, Any]) -> Iterable[str]:
         yield f"  says:     {reason['who'] or 'its holder'} ({reason['code']})"
         if each["state"] == "suspended":
             yield f"  needed:   {_needed(each)}"
-
-
-def _why_moved(each: Mapping[str, Any]) -> Iterable[str]:
-    """What it cost that it left its PEs for others."""
-    if moved := each.get("moved"):
-        times = "once" if moved["times"] == 1 else f"{moved['times']} times"
-        took, paged = f"{moved['took_s']:g} s in all", moved["paged_bytes"] >> 20
-        yield f"  moved:    it left its PEs {times}, which took {took}; {paged} MB left the memory"
 
 
 def _why_contract(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
@@ -113,7 +108,9 @@ _LACKED = {
 def _why_waiting(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
     reason, rank, estimate = each["reason"], each["priority"], each.get("estimate")
     if reason:
-        yield from _why_kept(reason, now)
+        until = f", until {when(reason['until'], now)}" if reason["until"] else ""
+        yield f"  why:      {reason['text']}{until}"
+        yield f"  says:     {reason['who'] or 'its holder'} ({reason['code']})"
     for cause in each.get("causes") or ():
         yield f"  indices:  {cause['indices']}: {cause['reason']['text']} ({cause['reason']['code']})"
     yield from _why_chain(each.get("chain") or ())
@@ -151,12 +148,6 @@ def _why_promised(reservation: Mapping[str, Any], now: str | None) -> Iterable[s
     )
     at = f"{when(reservation['at'], now)} {sure}" if reservation["at"] else "at a time that is not known"
     yield f"  reserved: its start{size}, {at}{by}"
-
-
-def _why_kept(reason: Mapping[str, Any], now: str | None) -> Iterable[str]:
-    until = f", until {when(reason['until'], now)}" if reason["until"] else ""
-    yield f"  why:      {reason['text']}{until}"
-    yield f"  says:     {reason['who'] or 'its holder'} ({reason['code']})"
 
 
 def _why_chain(chain: Iterable[Mapping[str, Any]]) -> Iterable[str]:
