@@ -42,7 +42,7 @@ class Meant:
         return range(begin, min(end + 1, self.site.next_seq))
 
     def means(self, seq: Seq, spec: Spec, state: State) -> bool:
-        """Whether a request is one of those asked for."""
+        """True if a request is one of those asked for."""
         if spec.owner != self.user or self.state not in (None, state):
             return False
         if self.name and not fnmatchcase(spec.name, self.name):

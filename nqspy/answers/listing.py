@@ -112,7 +112,7 @@ class RequestChoice:
         self.unknown: list[Refusal] = []
 
     def fits(self, request: Request) -> bool:
-        """Whether a request is asked for."""
+        """True if a request is asked for."""
         return (
             self.sight.sees(request.spec)
             and (not self.queues or request.queue in self.queues)

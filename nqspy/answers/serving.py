@@ -49,7 +49,7 @@ class SiteClock(Protocol):
 
     @property
     def accelerated(self) -> bool:
-        """Whether it is not the wall clock."""
+        """True if it is not the wall clock."""
 
     @property
     def speed(self) -> float:
@@ -94,10 +94,10 @@ class ExitReloads(Protocol):
     """`reload exits`: the files are loaded beside before the command is carried out."""
 
     def allowed(self, caller: Caller) -> bool:
-        """Whether somebody may reload exits."""
+        """True if somebody may reload exits."""
 
     def wanted(self, script: str, caller: Caller) -> bool:
-        """Whether a script of qmgr reloads exits, and its caller may."""
+        """True if a script of qmgr reloads exits, and its caller may."""
 
     def before(self, go: Callable[[], bool]) -> None:
         """Loads the files, then calls ``go``, which answers True where it goes on and calls `over` at its

@@ -64,7 +64,7 @@ class SlowAnswer:
         return bool(name == "qmgr" or COMMANDS.get(name) in EACH_ALONE)
 
     def gone(self) -> bool:
-        """Whether nobody waits for it any more."""
+        """True if nobody waits for it any more."""
         return all(asked.handle.gone for asked in (self.asked, *self.others))
 
 

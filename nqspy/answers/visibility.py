@@ -28,7 +28,7 @@ class Visibility:
         self._id = re.compile(rf"\b([0-9]{{1,12}}\[[0-9,:-]*\]|[0-9]{{1,18}})\.(?:{host})\b")
 
     def sees(self, spec: Spec) -> bool:
-        """Whether a request of this specification is shown."""
+        """True if a request of this specification is shown."""
         return self.all or may_see(self._settings, self._caller, spec)
 
     def shows(self, seq: Seq) -> bool:

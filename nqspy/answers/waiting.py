@@ -59,7 +59,7 @@ class _Ends:
         self.left = {seq for seq in self.left if seq in site.requests or site.to_be(seq) is not None}
 
     def due(self) -> bool:
-        """Whether that has come for which it was waited."""
+        """True if that has come for which it was waited."""
         return not self.left or (self.any and len(self.left) < len(set(self.seqs)))
 
 

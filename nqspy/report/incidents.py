@@ -239,7 +239,7 @@ class IncidentLog:
 
 
 def is_new_home(recorded: ev.Recorded) -> bool:
-    """Whether an event only says which machine a new home is on."""
+    """True if an event only says which machine a new home is on."""
     return recorded.n == 1 and recorded.event.kind == "machine_found"
 
 

@@ -118,7 +118,7 @@ class Night:
             self.take(recorded)
 
     def _over(self, at: Instant) -> bool:
-        """Whether a night whose end has come by then is over."""
+        """True if a night whose end has come by then is over."""
         late = (self.bounds.end or 0) + (DAY if self.bounds.shift is not None else 0)
         # What a pass decides comes with it, at the same instant: the night is not over between the two.
         same = at == self.replay.last

@@ -117,7 +117,7 @@ def overtaken(replay: HistoryReplay, event: Starting, decided: Decided | None) -
 
 
 def keeps_order(settings: Settings, replay: HistoryReplay, seq: Seq, before: Seq) -> bool:
-    """Whether their queue lets the later request ``seq`` start past the one ``before`` it for no rule of its
+    """True if their queue lets the later request ``seq`` start past the one ``before`` it for no rule of its
     own: it goes by dates, and promises no starts past which one that may run shorter fits (manual:
     `backfill`)."""
     later = replay.histories.get(seq) or replay.histories[array_of(seq) or 0]
@@ -155,7 +155,7 @@ _NO_PES, _LIMIT, _LATER = ReasonCode.NO_PES, ReasonCode.LIMIT, ReasonCode.LATER
 
 
 def _keeps_back(code: str, text: str, earlier: Request, started: Request, forced: bool) -> bool:
-    """Whether a journaled reason says that the earlier one could not have been started instead.
+    """True if a journaled reason says that the earlier one could not have been started instead.
 
     Lack of PEs and limits that count both alike do not: the later one has taken what the earlier one lacks.
     """
@@ -204,7 +204,7 @@ def is_ok(history: RequestHistory) -> bool:
 
 
 def is_failed(history: RequestHistory) -> bool:
-    """Whether it ended otherwise, and not because its owner deleted it."""
+    """True if it ended otherwise, and not because its owner deleted it."""
     return history.ending is not None and not is_ok(history) and not history.withdrawn
 
 

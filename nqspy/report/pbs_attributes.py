@@ -212,7 +212,7 @@ def _of_array(subject: Subject, server: str) -> dict[str, Value | None]:
 
 
 def is_alike(subject: Subject) -> bool:
-    """Whether it waits and is no array, so that it may be like others in all but `moving`."""
+    """True if it waits and is no array, so that it may be like others in all but `moving`."""
     request = subject.request
     lone = request.array is None and array_of(request.seq) is None
     return lone and request.attempt is None and subject.ended is None

@@ -49,7 +49,7 @@ def on_a_line(text: str) -> str:
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is written in JSON as a number."""
+    """True if a text is written in JSON as a number."""
     return _NUMBER.fullmatch(text) is not None
 
 

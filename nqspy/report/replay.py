@@ -34,7 +34,7 @@ class RequestHistory(Struct):
 
     @property
     def withdrawn(self) -> bool:
-        """Whether its owner deleted it, waiting or running: that is no failure."""
+        """True if its owner deleted it, waiting or running: that is no failure."""
         if isinstance(self.ending, ev.Deleted):
             return self.ending.who == self.request.owner
         order = self.request.ending
@@ -50,12 +50,12 @@ class RequestHistory(Struct):
 
     @property
     def waits(self) -> bool:
-        """Whether it has neither been started nor ended."""
+        """True if it has neither been started nor ended."""
         return self.request.state in _WAITS
 
     @property
     def runs(self) -> bool:
-        """Whether an attempt holds PEs: others have those of a parked one."""
+        """True if an attempt holds PEs: others have those of a parked one."""
         state = self.request.state
         return state is _RUNNING or (state is _SUSPENDED and not self.request.pes_released)
 

@@ -40,7 +40,7 @@ class SiteThen:
         self._n, self._changed = 0, False
 
     def take(self, recorded: ev.Recorded) -> bool:
-        """Whether an event changed the site; however many ask of it, it does so once."""
+        """True if an event changed the site; however many ask of it, it does so once."""
         if self._follows and recorded.n != self._n:
             self._n, self._changed = recorded.n, follow(self.site, recorded.event)
             if self._changed:

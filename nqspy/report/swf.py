@@ -45,7 +45,7 @@ class SwfFrame(Struct, frozen=True):
     fractions: bool = False
 
     def has(self, job: LoggedJob) -> bool:
-        """Whether a job ended in that time."""
+        """True if a job ended in that time."""
         first, last = self.begin, self.end
         return (first is None or job.ended >= first) and (last is None or job.ended < last)
 

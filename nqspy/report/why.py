@@ -62,7 +62,7 @@ def _why_started(each: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _why_contract(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
-    """Whether it is in a hole, or will take one."""
+    """True if it is in a hole, or will take one."""
     contract = each.get("contract")
     if contract and contract["until"]:
         yield f"  contract: it fills a hole and is ended {when(contract['until'], now)}"
