@@ -1,4 +1,4 @@
-"""What operators and managers ask of the daemon itself, and dates that depend on the site's clock."""
+"""Orders to the daemon itself by operators and managers, and dates that depend on the site's clock."""
 
 from msgspec.structs import replace
 

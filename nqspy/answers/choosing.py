@@ -1,5 +1,5 @@
-"""Which requests somebody means who says more than identifiers: ranges, names, states, all of one's own. The
-commands that act on many ask first, then name those that were found."""
+"""Requests that are named by more than identifiers: ranges, names, states, all of one's own. Commands that
+act on many ask first, then name those that were found."""
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -19,7 +19,7 @@ WIDEST = 100_000
 
 
 class Meant:
-    """What was asked for: requests of ``user``, of these numbers or of names like these where such are given.
+    """The wish: requests of ``user``, of these numbers or of names like these where such are given.
     ``ended``: those that have ended count too. Raises Refusal."""
 
     def __init__(self, serving: Serving, asked: rpc.Asked) -> None:
@@ -53,7 +53,7 @@ class Meant:
         return by_name or any(number_of(seq) in each for each in self.ranges)
 
     def what(self) -> str:
-        """What was asked for, as a refusal quotes it."""
+        """The wish, as a refusal quotes it."""
         said = [" ".join(self.operands)] if self.operands else []
         said += [f"name {self.name}"] if self.name else []
         said += [f"state {self.state.value}"] if self.state else []
@@ -84,8 +84,8 @@ def choose(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
 
 
 def _gone(serving: Serving, wish: Meant, found: bool) -> Iterator[list[Seq]]:
-    """Those that have ended: all of these numbers; of a name the one that ended last, where none is left that
-    has not."""
+    """Find those that have ended: all of these numbers; of a name the one that ended last, where none is left
+    that has not."""
     numbers = {seq for each in wish.ranges for seq in each}
     some = sorted({*numbers, *map(array_key, numbers)} - wish.site.requests.keys())
     for start in range(0, len(some), SLICE):

@@ -52,7 +52,7 @@ Question = Callable[["Dispatcher", rpc.Asked], Any]
 
 
 class Pending(Struct, frozen=True):
-    """Who waits for a reply of the engine."""
+    """A message that waits for a reply of the engine."""
 
     asked: rpc.Asked
 
@@ -61,7 +61,7 @@ class Pending(Struct, frozen=True):
         return texts.reply(self.asked.handle.id, self.asked.message.get("text"), reply)
 
     def late(self, value: LateValue) -> bytes:
-        """The same of a value that is made now."""
+        """The reply with a value that is made now."""
         return self.answer(Reply(value.make(PATIENCE)))
 
 
@@ -244,7 +244,7 @@ class Dispatcher:
         self.waiting.look(part())
 
     def patience(self) -> float | None:
-        """How long the inbox may be waited for."""
+        """Longest time to wait for the inbox."""
         times = (self.slow.patience(), self.waiting.patience())
         return min((each for each in times if each is not None), default=None)
 

@@ -1,4 +1,4 @@
-"""What the fields of a question may be: looked at before anything is done, so that no odd message finds its
+"""Fields of questions, checked before anything is done, so that no odd message finds its
 way further than the front."""
 
 import threading
@@ -92,7 +92,7 @@ def check_changes(changes: Sequence[Change]) -> None:
 
 
 def _check_undecoded(items: msgspec.Raw) -> None:
-    """The same of items that have not been decoded: no object of theirs is made before."""
+    """Check items that have not been decoded, before any object is made of them."""
     count = _count(items)
     most = WORDS_MAX + ITEM_WORDS_MAX * count
     data = bytes(items)
@@ -101,7 +101,7 @@ def _check_undecoded(items: msgspec.Raw) -> None:
 
 
 def _count(items: msgspec.Raw) -> int:
-    """How many they are. Raises Refusal when too many, msgspec.ValidationError for anything but objects."""
+    """Count them. Raises Refusal when too many, msgspec.ValidationError for anything but objects."""
     _counting.left = IDS_MAX
     try:
         msgspec.json.decode(items, type=list[_Counted])

@@ -54,7 +54,7 @@ def answer(serving: Serving, asked: rpc.Asked) -> Iterator[Any]:
 
 
 def _waiting_for(serving: Serving, seq: Seq) -> Iterator[tuple[str, Request]]:
-    """Who waits for a request, and for what of it."""
+    """Requests that wait for a request, and the words for which they do."""
     site = serving.engine.site
     for number in sorted(site.dependants.get(seq, ()), key=rank_of):
         request = site.requests.get(number)
@@ -64,7 +64,7 @@ def _waiting_for(serving: Serving, seq: Seq) -> Iterator[tuple[str, Request]]:
 
 
 def _connected(serving: Serving, seqs: list[Seq]) -> set[Seq]:
-    """These requests, and all that is connected with them by waiting."""
+    """Find these requests, and all that is connected with them by waiting."""
     site = serving.engine.site
     found: set[Seq] = set()
     left = [seq for seq in seqs if seq in site.requests]

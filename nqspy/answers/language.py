@@ -40,7 +40,7 @@ class _Said:
     counting: Callable[[], dict[str, Any]] | None = None
 
     def place(self, line: int) -> str:
-        """Where a command stands, as errors name it."""
+        """Place of a command, as errors name it."""
         return f"{self.source}, line {line}" if self.source else f"line {line}"
 
 
@@ -119,7 +119,7 @@ def _only_sets(each: Parsed) -> bool:
 
 
 class _Clock:
-    """When the slice under way is over."""
+    """The end of the slice under way."""
 
     def __init__(self) -> None:
         self._end = time.monotonic() + SLICE
@@ -140,7 +140,7 @@ def _answer(asked: rpc.Asked, said: _Said) -> bytes:
 
 
 def _no_setting(parsed: list[Parsed], said: _Said) -> str | None:
-    """What keeps a script from being carried out all or not at all: a command that is no setting beside
+    """Name what keeps a script from being carried out all or not at all: a command that is no setting beside
     others, since what it did cannot be taken back."""
     telling = (cm.ShowObject, ClientWord)
     doing = [each for each in parsed if not isinstance(each.command, telling)]

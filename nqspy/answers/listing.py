@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 def in_slices(things: Iterator[T], size: int) -> Iterator[list[T]]:
-    """What comes, so many at a time."""
+    """Split what comes into lists of that size."""
     while some := list(islice(things, size)):
         yield some
 
@@ -159,7 +159,7 @@ class RequestChoice:
                     yield None
 
     def complaint(self) -> str:
-        """One line for each identifier that names no request."""
+        """A line for each identifier that names no request."""
         return "".join(f"{each}\n" for each in self.unknown) + self._limit.note()
 
     def status(self) -> int:
@@ -312,7 +312,7 @@ def _why(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
 
 
 def _eta(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
-    """When those that wait would start, in that order; who may never comes last."""
+    """Answer when requests that wait would start, in that order; those that never may come last."""
     message, found = asked.message, list[dict[str, Any]]()
     choice = RequestChoice(serving, message, asked.caller)
     yield from _objects(serving, choice, found)
@@ -362,7 +362,7 @@ def _add_needed(serving: Serving, found: Objects) -> None:
 
 
 def _chain(serving: Serving, seq: Seq, sight: Visibility) -> Objects:
-    """What a request waits for, and what that waits for: prerequisites with their own reasons."""
+    """Follow what a request waits for, and what that waits for: prerequisites with their own reasons."""
     links = chain(serving.engine, seq)
     lister, site = Lister(serving, sight), serving.engine.site
     there = [site.requests[link.seq] for link in links if link.seq in site.requests]

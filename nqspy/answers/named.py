@@ -1,4 +1,4 @@
-"""Which requests identifiers name: a bare number may mean an array, and ``17[3-9]`` several indices."""
+"""Requests that identifiers name: a bare number may mean an array, and ``17[3-9]`` several indices."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
@@ -16,7 +16,7 @@ MOST = 10_000
 
 
 def seq_of(serving: Serving, sight: Visibility, text: str) -> Seq:
-    """The one request that an identifier names. Raises Refusal."""
+    """Return the one request that an identifier names. Raises Refusal."""
     seqs = seqs_of(serving, sight, (text,))
     if len(seqs) != 1:
         raise Refusal("bad_id", text=text[:80])
@@ -26,8 +26,8 @@ def seq_of(serving: Serving, sight: Visibility, text: str) -> Seq:
 def seqs_of(
     serving: Serving, sight: Visibility, texts: Iterable[str], wrong: list[Refusal] | None = None
 ) -> list[Seq]:
-    """The requests that identifiers name, in their order; a bare number means no array that is hidden. What
-    is no identifier goes into ``wrong``, or raises Refusal where that is not given."""
+    """Return the requests that identifiers name, in their order; a bare number means no array that is hidden.
+    What is no identifier goes into ``wrong``, or raises Refusal where that is not given."""
     names, found = serving.engine.site.names, list[Seq]()
     for text in texts:
         try:
@@ -41,7 +41,7 @@ def seqs_of(
 
 
 def with_indices(site: Site, seqs: Iterable[Seq]) -> Iterator[Seq]:
-    """These requests, and behind each array its indices that have not ended."""
+    """Yield these requests, and behind each array its indices that have not ended."""
     for seq in seqs:
         yield seq
         if is_array(seq):
@@ -63,7 +63,7 @@ def state_named(word: Any) -> State | None:
 
 
 class Limit:
-    """How many requests that have ended a list shows: the last ones (``limit`` of the message)."""
+    """Limit of requests that have ended in a list: the last ones (``limit`` of the message)."""
 
     def __init__(self, message: Mapping[str, Any]) -> None:
         self._most: int | None = message.get("limit")
@@ -102,7 +102,7 @@ def _named(names: Collection[str], text: str) -> list[Seq]:
 
 
 def _arrays(serving: Serving, sight: Visibility, seqs: Iterable[Seq]) -> dict[Seq, Seq]:
-    """The arrays that bare numbers mean: those of no request that are an array's."""
+    """Find the arrays that bare numbers mean: those of no request that are an array's."""
     requests = serving.engine.site.requests
     bare = [seq for seq in seqs if seq == number_of(seq) and seq not in requests]
     arrays = ((seq, requests.get(array_key(seq))) for seq in bare)

@@ -39,7 +39,7 @@ Named = tuple[str, str, str]
 
 
 class Picture(Struct, frozen=True):
-    """What a report needs beside the journal up to event ``n``: taken in the engine's thread at instant
+    """Facts that a report needs beside the journal up to event ``n``: taken in the engine's thread at instant
     ``at``, in a time that does not depend on how many requests wait. ``own`` and ``closing``: why requests
     and queues wait (code, who, text); ``settings`` of the site are made again from the journal."""
 
@@ -102,7 +102,7 @@ _KINDS = (*site_then.KINDS, "shift_changed", "reported")
 
 
 class Past:
-    """What the journal says beside the requests' ways: settings, machine, shifts, reports. One read."""
+    """Facts of the journal beside the requests' ways: settings, machine, shifts, reports. One read."""
 
     def __init__(self, reader: Reader, upto: int | None = None) -> None:
         self.reader = reader
@@ -118,7 +118,7 @@ class Past:
         return site
 
     def before(self, since: Instant) -> Site:
-        """The same before the events of an instant and of later ones."""
+        """The site without its requests before the events of an instant and of later ones."""
         return self.site(max((each.n for each in self._events if each.at < since), default=0))
 
     def bounds(self, zone: Zone, picture: Picture, day: date | None) -> night.Bounds:

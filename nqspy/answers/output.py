@@ -1,4 +1,4 @@
-"""What requests have written, read in the spool piece by piece.
+"""Output of requests, read in the spool piece by piece.
 
 The files belong to the requests' owners and the daemon may be root: so nothing but a regular file of the
 owner's (or the daemon's own) is read, in the attempt's own folder, by no link.
@@ -18,7 +18,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 def place(seq: Seq, attempt: int, stream: str) -> str:
-    """Where a stream of an attempt lies in the spool: ``17.1/stdout``."""
+    """Place of a stream of an attempt in the spool: ``17.1/stdout``."""
     return f"{records.folder_name(seq, attempt)}/{stream}"
 
 

@@ -1,4 +1,4 @@
-"""Which jobs a PBS form is about: identifiers, destinations, and what options narrow them to (pbs-clients.md
+"""Jobs that a PBS form is about: identifiers, destinations, and what options narrow them to (pbs-clients.md
 2, 8)."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -72,8 +72,8 @@ class JobChoice:
     # ------------------------------------------------------------ jobs
 
     def requests(self) -> Iterator[Request]:
-        """Those that have not ended: the ones named in their order, then of destinations; an array as one,
-        and behind it its indices where they are asked for."""
+        """Yield those that have not ended: the ones named in their order, then of destinations; an array as
+        one, and behind it its indices where they are asked for."""
         seqs = dict.fromkeys(self.seqs)
         for seq in with_indices(self.site, seqs) if self._expand else seqs:
             found = self.site.to_be(seq)
@@ -91,7 +91,7 @@ class JobChoice:
                 yield found
 
     def rows(self) -> Iterator[EndedRow]:
-        """Those that have ended; told of in ``wrong`` where they are named and not asked for, as are
+        """Yield those that have ended; told of in ``wrong`` where they are named and not asked for, as are
         identifiers of no job."""
         yield from self._named_rows()
         if self._whole and self._history:
@@ -123,7 +123,7 @@ class JobChoice:
                 yield from self._indices_over(row["request"] if row else self.site.requests.get(seq), seqs)
 
     def _indices_over(self, array: Request | None, named: Collection[Seq]) -> Iterator[EndedRow]:
-        """Indices of an array that have ended, but for those that are named themselves."""
+        """Yield indices of an array that have ended, except those that are named themselves."""
         if array is None or array.array is None or not self.sight.sees(array.spec):
             return
         state = array.array

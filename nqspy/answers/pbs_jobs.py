@@ -69,7 +69,7 @@ class Subjects:
         self._all, self._user = role_of(site.settings, caller) != "user", caller.user
 
     def live(self, requests: list[Request], *, comments: bool) -> list[Subject]:
-        """Of requests that have not ended; ``comments``: with why each waits."""
+        """Make subjects of requests that have not ended; ``comments``: with why each waits."""
         reasons = reasons_of(self._serving.engine, [r.seq for r in requests]) if comments else {}
         if self._full:
             self._read_variables([request.spec for request in requests])
@@ -96,7 +96,7 @@ class Subjects:
         )
 
     def ended(self, rows: list[EndedRow]) -> list[Subject]:
-        """Of requests that have ended."""
+        """Make subjects of requests that have ended."""
         if self._full:
             self._read_variables([row["spec"] for row in rows])
         return [
@@ -188,7 +188,7 @@ class Listing:
             into[:] = [part for _, part in sorted(zip(orders, into, strict=True), key=itemgetter(0))]
 
     def answer(self, text: str) -> bytes:
-        """What was found, and a line on stderr for what was not."""
+        """The answer with what was found, and a line on stderr for what was not."""
         return messages.text_answer(self.id, self.choice.status(), text, self.choice.complaint())
 
 
@@ -236,8 +236,8 @@ def alternate(serving: Serving, asked: rpc.Asked) -> Steps:
 
 
 def _with_starts(serving: Serving, listing: Listing, letters: str) -> Steps:
-    """When those that wait may start comes from the worker, late; all else is as it was when it was asked
-    for."""
+    """Answer with expected starts, which come late from the worker; all else is as it was when it was
+    asked for."""
     between, subjects = serving.engine.between, list[Subject]()
     ahead = estimates.starts(serving.decider, serving.clock.now(), between, ())
     written = partial(_alternate, serving, letters)
@@ -247,7 +247,7 @@ def _with_starts(serving: Serving, listing: Listing, letters: str) -> Steps:
     )
 
     def order(starts: Mapping[int, int], subject: Subject) -> tuple[bool, float]:
-        """Those that run first, as they were started; then as they may start, last those not known."""
+        """Sort key: those that run, as they were started; then as they may start, last those not known."""
         begun = subject.request.started
         return begun is None, starts.get(subject.request.seq, math.inf) if begun is None else begun
 
@@ -263,7 +263,7 @@ def _with_starts(serving: Serving, listing: Listing, letters: str) -> Steps:
 def _alternate(
     serving: Serving, letters: str, starts: Mapping[int, int] | None
 ) -> tuple[Callable[[Subject], str], str]:
-    """What writes a row, and the head above."""
+    """Return the function that writes a row, and the head above."""
     site = serving.engine.site
     look = pbs_tables.Look(
         wide="w" in letters, megawords="M" in letters, gigabytes="G" in letters, hosts="n" in letters,

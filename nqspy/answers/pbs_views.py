@@ -101,7 +101,7 @@ def _chosen(serving: Serving, asked: rpc.Asked) -> tuple[list[Queue], list[Refus
 
 
 def _told(wrong: list[Refusal], look: Callable[..., Any], *words: Any) -> Any:
-    """What looking gives, True where it gives nothing; None where it refuses, which is kept."""
+    """Return what looking gives, True where it gives nothing; None where it refuses, which is kept."""
     try:
         found = look(*words)
     except Refusal as refusal:

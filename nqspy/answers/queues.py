@@ -11,7 +11,7 @@ from nqspy.report import summaries
 
 
 def counts(serving: Serving) -> dict[str, dict[str, int]]:
-    """How many requests each queue holds, by state word."""
+    """Count the requests of each queue, by state word."""
     found: dict[str, dict[str, int]] = {name: {} for name in serving.engine.site.settings.queues}
     for (queue, state), number in _tally(serving.engine.site).items():
         found.setdefault(queue, {})[state.value] = number
@@ -19,7 +19,7 @@ def counts(serving: Serving) -> dict[str, dict[str, int]]:
 
 
 def _tally(site: Site) -> Counter[tuple[str, State]]:
-    """How many requests there are by queue and state; those that are queued are not walked one by one."""
+    """Count requests by queue and state; those that are queued are not walked one by one."""
     tally = Counter((r.queue, r.state) for r in [r for r in site.requests.values() if r.slot < 0])
     for queue, columns in site.waiting.items():
         if columns:
@@ -53,7 +53,7 @@ def form_of(message: dict[str, Any], form: str) -> Summary | None:
 
 
 def by_state(site: Site) -> dict[str, int]:
-    """How many requests there are, by state word."""
+    """Count requests by state word."""
     tally: dict[str, int] = {}
     for (_, state), number in _tally(site).items():
         tally[state.value] = tally.get(state.value, 0) + number
@@ -61,7 +61,7 @@ def by_state(site: Site) -> dict[str, int]:
 
 
 def state_of(serving: Serving) -> str:
-    """What PBS calls the state of this server."""
+    """The state of this server in PBS's words."""
     return "Terminating" if serving.engine.resting else "Active"
 
 

@@ -1,4 +1,4 @@
-"""What answers see of the daemon: the state to read, and the few things that they may have done."""
+"""The daemon as answers see it: the state to read, and the few things that they may have done."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -45,7 +45,7 @@ class SiteClock(Protocol):
 
     @property
     def text(self) -> str:
-        """How it was set, empty for the wall clock."""
+        """The setting, empty for the wall clock."""
 
     @property
     def accelerated(self) -> bool:
@@ -53,7 +53,7 @@ class SiteClock(Protocol):
 
     @property
     def speed(self) -> float:
-        """How many seconds of it one second takes."""
+        """Seconds of it in one second."""
 
     def now(self) -> Instant:
         """The site's time."""
@@ -75,7 +75,7 @@ class HomeFolder(Protocol):
 
     @property
     def spool(self) -> Path:
-        """Where attempts have their files."""
+        """Folder of the attempts' files."""
 
 
 class LastTry(Protocol):
@@ -83,11 +83,11 @@ class LastTry(Protocol):
 
     @property
     def at(self) -> Instant:
-        """When, by the site's clock."""
+        """Instant of the try by the site's clock."""
 
     @property
     def text(self) -> str:
-        """What it said."""
+        """Text of the try."""
 
 
 class ExitReloads(Protocol):
@@ -121,19 +121,19 @@ class Serving(Protocol):
 
     @property
     def home(self) -> HomeFolder:
-        """Where it lives."""
+        """The folder it lives in."""
 
     @property
     def clock(self) -> SiteClock:
-        """What time it is at the site."""
+        """The site's clock."""
 
     @property
     def run_times(self) -> RealRunTimes:
-        """How long attempts have really run."""
+        """Real run times of attempts."""
 
     @property
     def reloads(self) -> ExitReloads:
-        """Who loads exits beside."""
+        """The loader of exits beside."""
 
     def ask(self, command: Command, caller: Caller) -> Reply:
         """Has one command done now, the pass it calls for included."""

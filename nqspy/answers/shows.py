@@ -111,7 +111,7 @@ def _settings(serving: Serving, asked: cm.ShowObject) -> Any:
 
 
 def show_shares(serving: Serving, as_json: bool) -> Callable[[], str]:
-    """What makes the text (or JSON) of ``show shares``; it reads a shift's events: not in the engine's
+    """Return what makes the text (or JSON) of ``show shares``; it reads a shift's events: not in the engine's
     thread."""
     serving.commit()
     rows, site, now = _shares(serving), snapshot(serving.engine.site), serving.clock.now()
@@ -131,8 +131,8 @@ def show_shares(serving: Serving, as_json: bool) -> Callable[[], str]:
 
 
 def _with_quotas(rows: list[dict[str, Any]], domains: Mapping[str, QuotaSums]) -> list[dict[str, Any]]:
-    """What each group's own requests were entitled to and got since the present shift began, of all domains
-    together and of each."""
+    """Add what each group's own requests were entitled to and got since the present shift began, of all
+    domains together and of each."""
     sums, found = QuotaSums.together(domains.values()), []
     for row in rows:
         each = [{**one, **_quota(domains[one["domain"]], row["group"])} for one in row.get("domains", ())]
@@ -201,7 +201,7 @@ _MOST = 10_000
 
 
 def _span(asked: cm.ShowObject, usual: int) -> int:
-    """How far ahead to look. Raises Refusal for more than FARTHEST."""
+    """Return how far ahead to look. Raises Refusal for more than FARTHEST."""
     span = (asked.options or {}).get("next", usual)
     if isinstance(span, bool) or not isinstance(span, int) or not 0 < span <= FARTHEST:
         raise Refusal("bad_next")
@@ -240,8 +240,8 @@ def _shifts_text(serving: Serving, asked: cm.ShowObject, data: Any) -> str:
 
 
 def probes(serving: Serving, asked: cm.ShowObject) -> list[dict[str, Any]]:
-    """What each probe tries and found, and when it was tried last; ``text``: what its last try said. One of
-    units is told of once for each unit, by the name of that as a resource."""
+    """Rows of what each probe tries and found, and when it was tried last; ``text``: what its last try said.
+    One of units is told of once for each unit, by the name of that as a resource."""
     site = serving.engine.site
     return [
         _probe_row(serving, name, each)
@@ -297,7 +297,7 @@ def count(
 
 
 def counting(serving: Serving) -> Callable[[], dict[str, Any]]:
-    """What makes the same as of now, once. It reads days of events: not in the engine's thread."""
+    """Return what makes the counters as of now, once. It reads days of events: not in the engine's thread."""
     site, now, samples = snapshot(serving.engine.site), serving.clock.now(), dict(serving.engine.samples)
     reader = serving.readers.live
     return cache(lambda: count(reader.events(since=Instant(now - 8 * DAY)), site, now, samples))
@@ -309,8 +309,9 @@ def show_counters(made: Callable[[], dict[str, Any]], as_json: bool) -> str:
 
 
 def plan(serving: Serving, parsed: list[Any]) -> Callable[[], str]:
-    """What a script would change: its settings line by line, and which waiting requests the next pass would
-    start then and not now. What it gives may take a while, in any thread."""
+    """Return what makes the text of a plan, what a script would change: its settings line by line, and which
+    waiting requests the next pass would start then and not now. What it gives may take a while, in any
+    thread."""
     site, now = serving.engine.site, serving.clock.now()
     changes = tuple(
         c for each in parsed if isinstance(each.command, cm.Configure) for c in each.command.changes

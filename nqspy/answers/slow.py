@@ -45,7 +45,7 @@ Steps = Iterator[bytes | Work | None]
 
 @dataclass(slots=True)
 class SlowAnswer:
-    """One that is made in steps.
+    """An answer that is made in steps.
 
     ``key``: what was asked by whom, where it is about no single request: long lists are made one at a time,
     and whoever asks for one that is not begun yet gets the same (``others``).
@@ -152,9 +152,9 @@ class SlowAnswers:
         return {slow.asked.handle.place for slow in self._answers if slow.lasting}
 
     def _in_turn(self) -> list[SlowAnswer]:
-        """Those that are made now, of each user in turn: a few of each at a time, none for who does not read
-        what was sent; so that nobody's wishes fill the memory or keep others waiting. Who was served last
-        comes last; of the long ones, that which is begun comes first."""
+        """Return those that are made now, of each user in turn: a few of each at a time, none for who does
+        not read what was sent; so that nobody's wishes fill the memory or keep others waiting. Who was served
+        last comes last; of the long ones, that which is begun comes first."""
         turns: dict[int, int] = {}
         found: list[tuple[bool, int, int, SlowAnswer]] = []
         for slow in self._answers:
@@ -195,14 +195,14 @@ class SlowAnswers:
         return True
 
     def patience(self) -> float | None:
-        """How long the inbox may be waited for: not at all while an answer is half made, None: for ever."""
+        """Longest time to wait for the inbox: none while an answer is half made, None: for ever."""
         if not self._answers:
             return None
         return 0.0 if self._in_turn() else LOOK_AGAIN
 
 
 def key_of(asked: rpc.Asked) -> tuple[Any, ...] | None:
-    """What two questions have in common that get the same answer; None: it is about single requests."""
+    """Key that two questions share if they get the same answer; None: it is about single requests."""
     message = asked.message
     if message.get("operands") or message.get("ids") or message.get("request"):
         return None

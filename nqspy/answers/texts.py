@@ -1,4 +1,4 @@
-"""How the engine's replies look on the wire: data for programs, ready text for the lean commands."""
+"""The engine's replies on the wire: data for programs, ready text for the lean commands."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def refusal(id: int, form: str | None, error: NqspyError) -> bytes:
 
 
 def reply(id: int, form: str | None, reply: Reply) -> bytes:
-    """What a command is answered with."""
+    """The answer to a command."""
     if reply.refusal is not None:
         return refusal(id, form, reply.refusal)
     if form is None:

@@ -29,7 +29,7 @@ def after(seconds: float, clock: Callable[[], float] = time.monotonic) -> Enough
 
 
 class Turns(Generic[T]):
-    """What waits, by user. From any thread."""
+    """Things that wait, by user. From any thread."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -38,7 +38,7 @@ class Turns(Generic[T]):
         self.count = self.size = 0
 
     def add(self, who: int, thing: T, size: int = 0) -> None:
-        """One more thing of a user, who has his turn after those that wait already."""
+        """Add a thing of a user, who has a turn after those that wait already."""
         with self._lock:
             self._waiting.setdefault(who, deque()).append((thing, size))
             self._add(who, 1, size)
@@ -65,7 +65,7 @@ class Turns(Generic[T]):
             return who, thing, size
 
     def put_back(self, things: Sequence[tuple[int, T, int]]) -> None:
-        """What was taken and not done, in the order in which it was taken: it is first again."""
+        """Put back what was taken and not done, in the order in which it was taken: it is first again."""
         with self._lock:
             for who, thing, size in reversed(things):
                 waiting = self._waiting.pop(who, deque())
@@ -74,6 +74,6 @@ class Turns(Generic[T]):
                 self._add(who, 1, size)
 
     def of(self, who: int) -> tuple[int, int]:
-        """How much waits of one user: things, and their sizes."""
+        """Number of things of one user that wait, and their sizes."""
         with self._lock:
             return len(self._waiting.get(who, ())), self._sizes.get(who, 0)

@@ -1,5 +1,5 @@
-"""What the caller of a question may see of others (``set privacy``): a request that is hidden is answered for
-as if there were none."""
+"""View of a caller on the requests of others (``set privacy``): a request that is hidden is answered for as
+if there were none."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -18,7 +18,7 @@ from nqspy.model.requests import Reservation, Spec
 
 
 class Visibility:
-    """One caller's view. ``all``: nothing is hidden."""
+    """The view of a caller. ``all``: nothing is hidden."""
 
     def __init__(self, serving: Serving, caller: Caller) -> None:
         self._serving, self._caller = serving, caller
@@ -37,7 +37,7 @@ class Visibility:
         return request is not None and self.sees(request.spec)
 
     def known(self, seqs: Iterable[Seq]) -> set[Seq]:
-        """Those of these requests, ended or not, that there are for the caller."""
+        """Return those of these requests, ended or not, that there are for the caller."""
         site = self._serving.engine.site
         requests, wanted = site.requests, set(seqs)
         found = {seq for seq in wanted if seq in requests and self.sees(requests[seq].spec)}
@@ -101,8 +101,8 @@ class Visibility:
         return {group.name for group in named if self._caller.user in group.members}
 
     def users(self) -> set[str] | None:
-        """Of whom single figures are shown: of the caller, and with privacy ``group`` of the fellow members;
-        None: of all."""
+        """Return the users whose single figures are shown: the caller, and with privacy ``group`` of the
+        fellow members; None: of all."""
         if self.all:
             return None
         fellows: set[str] = {self._caller.user}
@@ -166,7 +166,7 @@ def _causes(event: ev.Event) -> Iterable[Seq]:
 
 
 def _narrowed(event: Any, known: set[Seq]) -> ev.Event | None:
-    """What is left of an event for somebody who knows these requests only; None: nothing."""
+    """Narrow an event to what a person may know who knows these requests only; None: nothing."""
     if isinstance(event, ev.Decided):
         return replace(
             event,

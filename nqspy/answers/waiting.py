@@ -1,5 +1,5 @@
-"""Those who wait for something to happen: the end of requests (``qsub --wait``), events to come, output to
-come."""
+"""Questions that wait for something to happen: the end of requests (``qsub --wait``), events to come, output
+to come."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -78,7 +78,7 @@ class OpenQuestions:
         self._tailed = time.monotonic()
 
     def patience(self) -> float | None:
-        """How long may pass before the next look."""
+        """Longest time before the next look."""
         if self._due.count:
             return 0.0
         return TAIL if self._tails else None
@@ -217,7 +217,7 @@ class OpenQuestions:
         return _piece(asked, data, offset)
 
     def _cat_ended(self, asked: rpc.Asked, seq: Seq, offset: int) -> bytes:
-        """Of one that has ended the place of its output: whoever asks reads it with his own rights."""
+        """Answer with the place of the output of an ended request: the person who asks reads it."""
         site = self._serving.engine.site
         name = site.id_of(seq)
         rows = listing.ended_objects(self._serving, [seq], Visibility(self._serving, asked.caller))

@@ -10,7 +10,7 @@ _EVER = 1 << 62
 
 @dataclass(slots=True)
 class AttemptHistory:
-    """One attempt: its PEs, when it held them, and points (instant, CPU ms and wall ms used so far).
+    """An attempt: its PEs, when it held them, and points (instant, CPU ms and wall ms used so far).
     ``parked``: since when others may have its PEs; ``pauses``: when they could. ``began``, ``gone``: the
     latest instant that there had been when it began and ended; the clock may have been set back since."""
 
@@ -25,9 +25,9 @@ class AttemptHistory:
     gone: Instant | None = None
 
     def used_at(self, at: int, charge: str = "cpu") -> float:
-        """What is charged (`Usage.charge`: CPU time, or PEs x wall time; ``wall``: wall time alone; ms) up to
-        an instant: linear between the points the journal has, the last one's value after it (a running
-        attempt's use since its last sample is not known)."""
+        """Return what is charged (`Usage.charge`: CPU time, or PEs x wall time; ``wall``: wall time alone;
+        ms) up to an instant: linear between the points the journal has, the last one's value after it (a
+        running attempt's use since its last sample is not known)."""
         points = self.points
         if not points or at < points[0][0]:
             return 0.0
@@ -40,20 +40,20 @@ class AttemptHistory:
         return pes * (before[column] + (after[column] - before[column]) * part)
 
     def used_between(self, begin: int, end: int, charge: str = "cpu") -> float:
-        """What is charged of what it used between two instants: all, if it began and ended within them,
+        """Return what is charged of its use between two instants: all, if it began and ended within them,
         however the site's clock was set meanwhile."""
         if self.began is not None and begin <= self.began and self.gone is not None and self.gone <= end:
             return self.used_at(_EVER, charge)
         return max(0.0, self.used_at(end, charge) - self.used_at(begin, charge))
 
     def unpark(self, at: Instant) -> None:
-        """It has its PEs again, or needs them no more."""
+        """Note that it has its PEs again, or needs them no more."""
         if self.parked is not None:
             self.pauses.append((self.parked, at))
             self.parked = None
 
     def held(self, begin: Instant, end: Instant) -> list[tuple[Instant, Instant]]:
-        """When it held its PEs between two instants."""
+        """Spans in which it held its PEs between two instants."""
         first = max(self.begin, begin)
         last = end if self.end is None else min(self.end, end)
         if not self.pauses and self.parked is None:
@@ -66,12 +66,13 @@ class AttemptHistory:
         return [(a, b) for a, b in (*spans, (first, last)) if b > a]
 
     def held_time(self, begin: Instant, end: Instant) -> int:
-        """How long (ms) it held its PEs between two instants."""
+        """Time (ms) for which it held its PEs between two instants."""
         return sum(last - first for first, last in self.held(begin, end))
 
     def ran_for(self, begin: Instant, end: Instant) -> float:
-        """How long (ms) it ran between two instants: as measured, since the site's clock may be set; how long
-        it held its PEs where nothing was measured, and since the last measurement of one that runs."""
+        """Time (ms) for which it ran between two instants: as measured, since the site's clock may be set;
+        how long it held its PEs where nothing was measured, and since the last measurement of one that
+        runs."""
         if not self.points or not self.points[-1][2]:
             return self.held_time(begin, end)
         since = self.held_time(max(begin, self.points[-1][0]), end) if self.end is None else 0

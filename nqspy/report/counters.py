@@ -17,7 +17,7 @@ from nqspy.shares import amount
 
 
 class Since(NamedTuple):
-    """When the planning period, the day and the week began."""
+    """Beginnings of the planning period, the day and the week."""
 
     period: Instant
     day: Instant
@@ -25,7 +25,7 @@ class Since(NamedTuple):
 
     @property
     def first(self) -> Instant:
-        """From when on events are needed."""
+        """The instant from which on events are needed."""
         return min(self)
 
 

@@ -1,4 +1,4 @@
-"""What one course of a time was like: when requests were started, how busy the machine was, how quotas were
+"""Figures of a course of a time: when requests were started, how busy the machine was, how quotas were
 kept. Two courses of one night are laid side by side by it."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -54,8 +54,8 @@ class CourseFigures:
 def figures(
     before: Site, events: Sequence[ev.Recorded], begin: Instant, end: Instant, charge: str
 ) -> CourseFigures:
-    """Of the time from ``begin`` to ``end``: what came of a site as it was ``before``, charged by ``charge``
-    (`Usage.charge`); events behind its end only tell of requests' starts."""
+    """Return the figures of the time from ``begin`` to ``end``: what came of a site as it was ``before``,
+    charged by ``charge`` (`Usage.charge`); events behind its end only tell of requests' starts."""
     bare = Site(copy_of(before.settings), before.found, before.host, before.zone)
     then = SiteThen(before, bare)
     accounts = QuotaAccounts(then, charge, begin, end, max(1, end - begin))
@@ -79,7 +79,7 @@ def figures(
 
 
 def _former(site: Site) -> Iterator[ev.Recorded]:
-    """How the requests came to where they stood, told as events; of number 0."""
+    """Tell as events, of number 0, how the requests came to where they stood."""
     made = [pair for request in site.requests.values() for pair in _way(request)]
     for at, event in sorted(made, key=lambda pair: pair[0]):
         yield ev.Recorded(0, at, event)

@@ -86,7 +86,7 @@ def down(shape: Shape, by: float) -> Shape:
 
 
 def stacked(name: str, title: str, drawings: Iterable[Drawing]) -> Drawing:
-    """One below the other."""
+    """Join drawings, one below the other."""
     height, shapes, told = 0.0, list[Shape](), list[str]()
     for drawing in drawings:
         shapes += [down(shape, height) for shape in drawing.shapes]

@@ -1,4 +1,4 @@
-"""How well people know how long their requests run: their wall limits, their best guesses, and what could
+"""Accuracy of what people say about run times: their wall limits, their best guesses, and what could
 have been said of each by the ones before it. From the lifetimes that are kept (`model.lifetimes`)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -46,7 +46,7 @@ def _row(of_names: Sequence[Sequence[Lived]]) -> dict[str, Any]:
 
 
 def _said(parts: Sequence[int]) -> dict[str, Any]:
-    """Of what came in thousandths of what was said."""
+    """Figures of run times in thousandths of what was said."""
     near = [min(part, WHOLE) / max(part, WHOLE) for part in parts]
     return {
         "known": len(parts),
@@ -61,7 +61,8 @@ def _share(which: Iterable[bool]) -> float | None:
 
 
 def _by_those_before(runs: Sequence[Lived]) -> Iterator[float]:
-    """How near the last ones before it came to each, measured by the limits where all have one."""
+    """Accuracy of the last ones before each as an estimate of it, measured by the limits where all have
+    one."""
     for place in range(LAST, len(runs)):
         some = runs[place - LAST : place + 1]
         values = [run.part for run in some] if all(run.part for run in some) else [run.wall for run in some]
@@ -78,7 +79,7 @@ _HEADS = (
 
 
 def estimates_text(data: Mapping[str, Any]) -> str:
-    """The same as a table."""
+    """The data as a table."""
     if not data["users"]:
         return "no request has ended yet\n"
     rows = [

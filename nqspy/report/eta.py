@@ -1,4 +1,4 @@
-"""When requests that wait would start, in words: for ``qstat --why``, ``--eta`` and ``qsub --dry-run``."""
+"""Expected starts of requests that wait, in words: for ``qstat --why``, ``--eta`` and ``qsub --dry-run``."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

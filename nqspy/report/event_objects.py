@@ -185,7 +185,7 @@ _SPECIAL: dict[str, Callable[[Any, str, Zone], dict[str, Any]]] = {
 
 
 def event_line(data: dict[str, Any]) -> str:
-    """One event for people: number, time, kind, and what it names."""
+    """Line for people: number, time, kind, and what it names."""
     who = data.get("request") or " ".join(data.get("requests", ()))
     told = ("failures",) if data["kind"] == "alarm" else ()  # its text says so
     rest = [

@@ -32,7 +32,7 @@ _SYSTEM = ("feature", "probe", "shift")
 
 @dataclass(slots=True)
 class Incident:
-    """One incident. ``end`` None: it was not over when the night was; ``seqs``: requests it met, by group."""
+    """An incident. ``end`` None: it was not over when the night was; ``seqs``: requests it met, by group."""
 
     kind: str
     who: str
@@ -42,20 +42,20 @@ class Incident:
     seqs: dict[str, dict[Seq, None]] = field(default_factory=dict)
 
     def meets(self, replay: HistoryReplay, seq: Seq) -> None:
-        """One more request."""
+        """Add a request."""
         history = replay.histories.get(seq)
         self.seqs.setdefault(history.request.group if history is not None else "", {})[seq] = None
 
 
 @dataclass(slots=True)
 class Failing:
-    """What an exit did wrong: when, at which group's request (if any), with which words."""
+    """Failures of an exit: when, at which group's request (if any), with which words."""
 
     told: list[tuple[Instant, str, Seq | None, str]] = field(default_factory=list)
     off: Instant | None = None
 
     def object(self, name: str, since: Instant, host: str, zone: Zone) -> dict[str, Any] | None:
-        """What is said of it from ``since`` on; None where there is nothing."""
+        """Return what is said of it from ``since`` on; None where there is nothing."""
         told = [each for each in self.told if each[0] >= since]
         if not told:
             return None
@@ -203,7 +203,7 @@ class IncidentLog:
             self.incidents.append(incident)
 
     def close(self, kind: str, who: str | None, at: Instant) -> None:
-        """It is over; ``who`` None: all of that kind."""
+        """End an incident; ``who`` None: all of that kind."""
         for key in [key for key in self._open if key[0] == kind and who in (None, key[1])]:
             self._open.pop(key).end = at
 
@@ -223,7 +223,7 @@ class IncidentLog:
         self._suspended[seq] = incident
 
     def not_again(self, seq: Seq, at: Instant) -> None:
-        """It was not queued again just now after all, but held."""
+        """Take back that a request was queued again just now: it was held."""
         for incident in [e for e in self.incidents if e.kind == "requeued" and e.end == at]:
             for seqs in incident.seqs.values():
                 seqs.pop(seq, None)
@@ -232,7 +232,7 @@ class IncidentLog:
                 self._open.pop(("requeued", f"\n{incident.text}"), None)
 
     def goes_on(self, seq: Seq, at: Instant) -> None:
-        """It goes on, or has ended."""
+        """Note that a request goes on, or has ended."""
         incident = self._suspended.pop(seq, None)
         if incident is not None and not any(incident is each for each in self._suspended.values()):
             incident.end = at

@@ -27,8 +27,8 @@ Paths = tuple[str | None, str | None]
 
 
 class AnswerContext(NamedTuple):
-    """What every object of one answer needs: host part of identifiers, the site's zone, the instant of the
-    answer (the priorities' ``at``), queues' domains, by queue, that are not ``application``, and how the
+    """Facts that every object of one answer needs: host part of identifiers, the site's zone, the instant of
+    the answer (the priorities' ``at``), queues' domains, by queue, that are not ``application``, and how the
     machine's PEs lie."""
 
     host: str
@@ -85,7 +85,7 @@ def ended_object(row: EndedRow, context: AnswerContext) -> dict[str, Any]:
 def _object(
     request: Request, state: State, used: Any, reason: Any, paths: Paths, context: AnswerContext
 ) -> dict[str, Any]:
-    """What is said alike of both; what only one of them has is null, or nothing."""
+    """Make the object of a request, ended or not; what only one of them has is null, or nothing."""
     spec, stamp = request.spec, context.zone.stamp
     return {
         "id": full_id(request.seq, context.host),

@@ -46,7 +46,7 @@ class RequestLabels:
         self._zone = zone
 
     def head(self, history: RequestHistory) -> dict[str, Any]:
-        """What every list of requests says of one."""
+        """The fields of a request in every list."""
         spec = history.request.spec
         return {
             "id": self._site.id_of(history.request.seq),
@@ -60,13 +60,13 @@ class RequestLabels:
         }
 
     def running(self, history: RequestHistory) -> dict[str, Any]:
-        """One that still runs: since when, on how many PEs."""
+        """Return one that still runs: since when, on how many PEs."""
         last = history.attempts[-1] if history.attempts else None
         since = self._zone.stamp(last.begin if last is not None else None)
         return self.head(history) | {"started": since, "pes": last.pes if last is not None else 0}
 
     def ended(self, history: RequestHistory) -> dict[str, Any]:
-        """One that ended otherwise than well: how, why, and where its output lies."""
+        """Return one that did not end well: how, why, and where its output lies."""
         ending = history.ending
         found = self.head(history) | {
             "ended": self._zone.stamp(history.ended),
@@ -119,7 +119,7 @@ class RequestLabels:
         return ReasonCode.DEPENDENCY.value, "dependency", text
 
     def overtaken(self, at: Instant, started: Seq, before: Seq, replay: HistoryReplay) -> dict[str, Any]:
-        """One that was started before an earlier one of its list."""
+        """Return one that was started before an earlier one of its list."""
         return {
             "at": self._zone.text(at),
             "started": self._site.id_of(started),

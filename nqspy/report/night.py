@@ -125,7 +125,7 @@ class Night:
         return at >= late or not (self.replay.running or self.short.now or same)
 
     def end(self, now: Instant) -> Instant:
-        """When the night ended; ``now`` while it lasts, or the latest event if the clock was set back."""
+        """The end of the night; ``now`` while it lasts, or the latest event if the clock was set back."""
         if self.bounds.end is None or now < self.bounds.end:
             return max(now, self.replay.latest)
         return now if self.replay.running and self.bounds.shift else max(self.bounds.end, self._last)
@@ -199,7 +199,7 @@ _INCIDENTS = {
 
 
 class Around(Struct, frozen=True):
-    """What is known of a night beside its events. ``why``: the live reasons of what still waits; ``samples``:
+    """Facts of a night beside its events. ``why``: the live reasons of what still waits; ``samples``:
     what running requests have used by now; ``clock``: a note on an accelerated clock; ``coming``: the next
     switches of shifts (``at``, ``shift``) and ``holidays``; ``opens``: the stopped queues, with the
     instant at which a shift starts each; ``made``: when this is written, if not now; ``before``: the site

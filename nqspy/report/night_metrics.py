@@ -1,4 +1,4 @@
-"""What a night is judged by: busy share, deviation from the quotas, order of the lists (semantics.md 1)."""
+"""Measures of a night: busy share, deviation from the quotas, order of the lists (semantics.md 1)."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -49,8 +49,8 @@ def busy_share(
 
 
 class NightMoves:
-    """How often requests gave way to others of a higher class, and what it cost that they left their PEs:
-    while they do the PEs are held and do nothing."""
+    """Counts how often requests gave way to others of a higher class, and what it cost that they left their
+    PEs: while they do the PEs are held and do nothing."""
 
     def __init__(self) -> None:
         self._gave_way = self._moved = self._lost = self._paged = 0
@@ -174,16 +174,16 @@ def _amount(size: int | None) -> float:
 
 
 class ShortMoments:
-    """When a request waited only for a PE: ``last`` is the end of the last such moment, ``now`` whether one
-    is under way. A pass says so (`Decided.short_of_pes`); a moment ends with the next pass that says
-    otherwise, when nothing is queued any more, or with a restart."""
+    """Moments in which a request waited only for a PE: ``last`` is the end of the last such moment, ``now``
+    whether one is under way. A pass says so (`Decided.short_of_pes`); a moment ends with the next pass that
+    says otherwise, when nothing is queued any more, or with a restart."""
 
     def __init__(self) -> None:
         self.now = False
         self.last: Instant | None = None
 
     def decided(self, short: bool, at: Instant) -> None:
-        """What a pass says."""
+        """Note what a pass says."""
         if self.now or short:
             self.last = at
         self.now = short
@@ -209,7 +209,7 @@ def is_failed(history: RequestHistory) -> bool:
 
 
 def state_of(history: RequestHistory) -> str:
-    """Its end reason (``deleted`` for one that was deleted before it ran), else its state."""
+    """Return its end reason (``deleted`` for one that was deleted before it ran), else its state."""
     if history.ending is not None:
         return str(getattr(history.ending, "end_reason", "deleted"))
     return history.request.state.value

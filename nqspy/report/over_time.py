@@ -1,4 +1,4 @@
-"""What attempts held and used, and what groups had, step by step over a time."""
+"""PEs held and time used, step by step over a time."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -13,14 +13,14 @@ def marks_of(begin: int, end: int, step: int) -> list[int]:
 
 
 class CapacityOverTime:
-    """How many PEs or CPUs there were: ``first`` to begin with, and others from some instants on."""
+    """Numbers of PEs or CPUs over time: ``first`` to begin with, and others from some instants on."""
 
     def __init__(self, first: int) -> None:
         self._since = [(0, first)]
 
     @property
     def latest(self) -> int:
-        """How many there are at last."""
+        """The last number."""
         return self._since[-1][1]
 
     def becomes(self, at: Instant, count: int) -> None:
@@ -29,13 +29,13 @@ class CapacityOverTime:
             self._since.append((at, count))
 
     def until(self, begin: int, end: int) -> list[tuple[int, int]]:
-        """From ``begin`` to ``end``: until when there were how many."""
+        """Return the pieces from ``begin`` to ``end``: until when there were how many."""
         pieces = zip(self._since, [*(at for at, _ in self._since[1:]), end], strict=True)
         found = [(min(last, end), count) for (at, count), last in pieces if last > begin and at < end]
         return found or [(end, self.latest)]
 
     def whole(self, begin: int, end: int) -> int:
-        """What they had to give meanwhile (PE ms)."""
+        """PE time (ms) that they had to give meanwhile."""
         passed, whole = begin, 0
         for last, count in self.until(begin, end):
             whole, passed = whole + count * (last - passed), last

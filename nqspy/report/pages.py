@@ -35,7 +35,7 @@ def night_text(data: Data, most: int | None = None) -> str:
 
 
 def period(data: Data) -> str:
-    """From when to when."""
+    """Beginning and end of the night."""
     what = f"shift {data['shift']}" if data["shift"] else "noon to noon"
     going = ", still going on" if data["ongoing"] else ""
     return f"from {short(data['from'])} to {short(data['until'])} ({what}{going})"
@@ -104,7 +104,7 @@ def sections(data: Data) -> Iterable[Section]:
 
 
 def paragraphs(data: Data) -> Iterable[tuple[str, list[str]]]:
-    """What is told in sentences: incidents with their times, the shifts to come."""
+    """Yield what is told in sentences: incidents with their times, the shifts to come."""
     told = []
     for each in data["story"]:
         begin, end = each["begin"], each["end"]

@@ -67,8 +67,8 @@ class Subject(Struct, frozen=True):
 
 
 class PbsContext(NamedTuple):
-    """What all jobs of one answer have in common: the server, the host that runs jobs, the site's zone, and
-    the domains of queues where there are several."""
+    """Facts that all jobs of one answer have in common: the server, the host that runs jobs, the site's zone,
+    and the domains of queues where there are several."""
 
     server: str
     node: str
@@ -143,7 +143,7 @@ def _last(
 
 
 def moving(subject: Subject, context: PbsContext) -> dict[str, str]:
-    """Those of the attributes in which requests differ that wait and are alike (`is_alike`), in order."""
+    """Return the attributes in which requests differ that wait and are alike (`is_alike`), in order."""
     request, ctime = subject.request, context.zone.ctime
     host = request.spec.host or context.server
     ended = subject.ended
@@ -185,12 +185,12 @@ def letter_of(subject: Subject) -> str:
 
 
 def used_by_indices(state: ArrayState) -> Used | None:
-    """What the indices of an array that have ended have used; None before one began."""
+    """Use of the indices of an array that have ended; None before one began."""
     return Used(state.cpu, state.wall, state.memory) if state.begun else None
 
 
 def _of_array(subject: Subject, server: str) -> dict[str, Value | None]:
-    """What is said of arrays and of their indices."""
+    """Return the attributes of arrays and of their indices."""
     request = subject.request
     array, state, asked = array_of(request.seq), request.array, request.spec.array
     if array is not None:
@@ -219,13 +219,14 @@ def is_alike(subject: Subject) -> bool:
 
 
 def asked_for(spec: Spec) -> tuple[Any, ...]:
-    """What two requests that wait and are alike have both asked for."""
+    """Return what two requests that wait and are alike have both asked for."""
     found: tuple[Any, ...] = _ASKED(spec)
     return found
 
 
 def standing(subject: Subject) -> tuple[Any, ...]:
-    """What else they have in common, where all their attributes are equal but for those of `moving`."""
+    """Return what else they have in common, where all their attributes are equal but for those of
+    `moving`."""
     request = subject.request
     eligible = eligible_since(subject) is None
     own = (request.queue, request.state, request.letters, not request.unmet, request.attempts)
@@ -233,7 +234,7 @@ def standing(subject: Subject) -> tuple[Any, ...]:
 
 
 def notes_of(spec: Spec) -> dict[str, str]:
-    """What a submission said that is kept as an attribute of the request, by name."""
+    """Return what a submission said that is kept as an attribute of the request, by name."""
     if not spec.attributes:
         return {}
     split = (each.partition(":") for each in spec.attributes)
@@ -350,8 +351,8 @@ def changed(subject: Subject) -> Instant:
 
 
 def eligible_since(subject: Subject) -> int | None:
-    """When it could start for the first time, as far as that is known: its date in queue, or its own if
-    later; None of one that cannot, or never could."""
+    """Return when it could start for the first time, as far as that is known: its date in queue, or its own
+    if later; None of one that cannot, or never could."""
     request = subject.request
     ran = request.started is not None or subject.at is None
     waits = request.state in (State.HELD, State.WAITING)
@@ -382,7 +383,7 @@ def _end_reason(ended: Ended | Deleted | None) -> str | None:
 
 
 def comment_of(ended: Ended | Deleted) -> str:
-    """What there is to say of an end."""
+    """The text on an end."""
     if ended.text or isinstance(ended, Ended):
         return ended.text
     return f"deleted by {ended.who}" if ended.who else ""

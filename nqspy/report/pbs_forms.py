@@ -48,25 +48,25 @@ _CUT = _BETWEEN.encode()
 
 
 class PbsLayout(Protocol):
-    """How a form writes an object: its beginning, each attribute, its end. ``between``: how many characters
+    """Layout of an object in a form: its beginning, each attribute, its end. ``between``: how many characters
     of an attribute stand there only if another is before it."""
 
     between: ClassVar[int]
 
     def begin(self, name: str) -> str:
-        """What stands before the attributes."""
+        """Text before the attributes."""
 
     def attribute(self, name: str, value: Value) -> str:
-        """One attribute; resources each for itself."""
+        """An attribute; resources each for itself."""
 
     def slot(self, name: str) -> tuple[str, str]:
-        """What stands before and behind a `value` in an attribute."""
+        """Text before and behind a `value` in an attribute."""
 
     def value(self, name: str, value: str) -> str:
         """A text as it stands in an attribute of that name."""
 
     def end(self) -> str:
-        """What stands behind them."""
+        """Text behind the attributes."""
 
 
 def layout(wish: Mapping[str, Any], kind: str, indent: str = "    ", dsv: str = "") -> PbsLayout:
@@ -111,7 +111,7 @@ class TextLayout(Struct, frozen=True):
         return f"{self._line(name, text_of(value))}\n"
 
     def slot(self, name: str) -> tuple[str, str]:
-        """Where a line may be folded depends on the whole of it."""
+        """Nothing but the line's end: where a line may be folded depends on the whole of it."""
         return "", "\n"
 
     def value(self, name: str, value: str) -> str:
@@ -153,7 +153,7 @@ def folded(line: str, begin: int = 0) -> str:
 
 
 def _pieces(value: str) -> Iterator[str]:
-    """What stands between commas, with the comma behind it."""
+    """Yield what stands between commas, with the comma behind it."""
     *some, last = value.split(",")
     for piece in some:
         yield f"{piece},"
@@ -171,7 +171,7 @@ class DsvLayout(Struct, frozen=True):
     delimiter: str = "|"
 
     def begin(self, name: str) -> str:
-        """What stands first."""
+        """The beginning of the line."""
         return f"{self.kind}{name}"
 
     def attribute(self, name: str, value: Value) -> str:
@@ -236,7 +236,7 @@ class JsonLayout(Struct, frozen=True):
 
 
 def json_head(at: int, version: str, server: str) -> str:
-    """How every document begins, its brace still open: ``at`` ms."""
+    """Beginning of every document, its brace still open: ``at`` ms."""
     head = {"timestamp": at // 1000, "pbs_version": version, "pbs_server": server}
     return _encode(head).decode()[:-1]
 
@@ -266,7 +266,7 @@ class WrittenForm:
         self._numbers = count()
 
     def of(self, subject: Subject) -> tuple[int, bytes] | None:
-        """What `keep` answered, and was told of it, if that holds still."""
+        """Return what `keep` answered, and was told of it, if that holds still."""
         known = self.kept.get(subject.request.seq)
         if known is None or known.spec is not subject.request.spec or known.standing != _standing(subject):
             return None
@@ -288,20 +288,20 @@ class WrittenForm:
 
 
 class Written:
-    """What is remembered of the forms that were asked for last."""
+    """Memory of the forms that were asked for last."""
 
     def __init__(self) -> None:
         self._forms: dict[Hashable, WrittenForm] = {}
 
     def form(self, name: Hashable) -> WrittenForm:
-        """Of one form; ``name``: all that the writing depends on besides the requests."""
+        """Return the memory of a form; ``name``: all that the writing depends on besides the requests."""
         if name not in self._forms and len(self._forms) >= _FORMS:
             self._forms.clear()
         return self._forms.setdefault(name, WrittenForm())
 
 
 def _standing(subject: Subject) -> tuple[str, State, Instant, str]:
-    """What fields of a request that waits are made of, besides its spec."""
+    """Return what fields of a request that waits are made of, besides its spec."""
     request = subject.request
     return request.queue, request.state, request.date_in_queue, subject.comment
 
@@ -348,7 +348,7 @@ class JobWriter:
         return template % tuple(fields)
 
     def _fields(self, subject: Subject) -> tuple[int, list[bytes]]:
-        """What differs in jobs that are alike, and the number of what this one asks for."""
+        """Return what differs in jobs that are alike, and the number of what this one asks for."""
         value = self._layout.value
         own = moving(subject, self._context).items()
         parts = [self._layout.begin(self._id(subject)), *[value(name, text) for name, text in own]]

@@ -16,7 +16,7 @@ Counts = Mapping[str, int]
 
 
 def held_resources(site: Site, queue: str | None = None) -> dict[str, str | int]:
-    """What started requests hold: memory as they asked for it, CPUs, nodes."""
+    """Resources that started requests hold: memory as they asked for it, CPUs, nodes."""
     holding = [r for r in site.started.values() if r.pes and queue in (None, r.queue)]
     memory = sum(request.spec.ask.finite_memory() or 0 for request in holding)
     return {

@@ -22,7 +22,7 @@ _TIME = 8
 
 
 def cut(text: str, width: int) -> str:
-    """What is too long is cut, ``*`` its last character."""
+    """Cut a text that is too long, ``*`` its last character."""
     return text if len(text) <= width else text[: width - 1] + "*"
 
 
@@ -97,7 +97,7 @@ def _done(subject: Subject) -> str:
 
 
 class Look(Struct, frozen=True):
-    """How the alternate table looks: wide; memory in ``megawords`` or ``gigabytes``; ``hosts`` and
+    """Look of the alternate table: wide; memory in ``megawords`` or ``gigabytes``; ``hosts`` and
     ``comments`` beside each job, on its own line (``one_line``) or the next; ``starts``: when a job may start
     stands where else its elapsed time does."""
 
@@ -132,7 +132,7 @@ def alternate_head(server: str, look: Look) -> str:
 
 
 class Where(NamedTuple):
-    """Where and when the table is made: server, host that runs jobs, the site's zone, instant."""
+    """Place and time of the table: server, host that runs jobs, the site's zone, instant."""
 
     server: str
     node: str
@@ -197,7 +197,7 @@ _WEEK = 7 * DAY
 
 
 def _start(request: Request, starts: Mapping[int, int], at: Where) -> str:
-    """When a job that waits may start: ``15:30`` today, ``Fr 15`` within a week, else the month or the
+    """Expected start of a job that waits: ``15:30`` today, ``Fr 15`` within a week, else the month or the
     year."""
     start = starts.get(request.seq)
     if start is None or start < at.now or request.state not in (State.QUEUED, State.SUSPENDED):

@@ -27,7 +27,7 @@ def span(ms: int) -> str:
 
 
 def sizes_list(mold: Mold) -> dict[str, str | int | None]:
-    """What ``Resource_List`` has of one that may run on several numbers of PEs."""
+    """The part of ``Resource_List`` for a request that may run on several numbers of PEs."""
     curve = mold.speedup
     return {
         "pes": shown_sizes(mold.sizes),
@@ -72,8 +72,8 @@ class VariableList:
 
     @classmethod
     def of(cls, environment: bytes, workdir: str, queue: str) -> "VariableList":
-        """Of an environment as it was handed in. Where it was submitted and to which queue is known better
-        from the request."""
+        """Make the list of an environment as it was handed in. Where it was submitted and to which queue is
+        known better from the request."""
         words = (word.partition("=") for word in environment.decode("utf-8", "replace").split("\0"))
         found = {name: value for name, equals, value in words if equals and name}
         found["PBS_O_WORKDIR"] = workdir
