@@ -13,7 +13,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nqspy.answers import (
-    administration,
     choosing,
     fields,
     graph,
@@ -111,7 +110,7 @@ class Dispatcher:
                 command = replace(command, items=tuple(map(_with_user, command.items)))
             elif isinstance(command, cm.Configure):
                 fields.check_changes(command.changes)
-            command = administration.dated(self.serving, command)
+            command = language.dated(self.serving, command)
             if isinstance(command, cm.ReloadExits) and self.serving.reloads.allowed(asked.caller):
                 self.serving.reloads.before(partial(self._reload, asked, command))
                 return None
@@ -276,13 +275,13 @@ def _with_user(item: cm.Submission) -> cm.Submission:
 
 def _shutdown(serving: Serving, asked: rpc.Asked) -> Any:
     mode = str(asked.message.get("mode", "leave"))
-    administration.shut_down(serving, asked.caller, mode)
+    language.shut_down(serving, asked.caller, mode)
     return {"stopping": mode}
 
 
 _OF_STATE: dict[str, Callable[[Serving, rpc.Asked], Any]] = {
     "shutdown": _shutdown,
-    "reload_queues": lambda serving, asked: {"text": administration.reload_queues(serving, asked.caller)},
+    "reload_queues": lambda serving, asked: {"text": language.reload_queues(serving, asked.caller)},
     "qstat": listing.qstat,
     "qselect": pbs_select.qselect,
     "pbsnodes": pbs_views.nodes,

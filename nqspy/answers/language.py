@@ -9,13 +9,14 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from nqspy.answers import administration, shows
+from nqspy.answers import shows
 from nqspy.answers.serving import Serving
 from nqspy.answers.slow import Steps, Work
 from nqspy.engine.handlers.people import need
 from nqspy.model import commands as cm
 from nqspy.model.errors import NqspyError, Refusal
 from nqspy.model.people import Caller
+from nqspy.qmgr.dates import settled
 from nqspy.qmgr.help import help_text
 from nqspy.qmgr.parser import ClientWord, Parsed, ParseError, read_text
 from nqspy.rpc import messages
@@ -216,11 +217,11 @@ def _carry_out(
     if isinstance(command, ClientWord):
         return help_text(command.args) if command.verb == "help" else ""
     if isinstance(command, cm.ReloadQueues):
-        return administration.reload_queues(serving, caller)
+        return reload_queues(serving, caller)
     if isinstance(command, cm.Shutdown):
-        administration.shut_down(serving, caller, command.mode)
+        shut_down(serving, caller, command.mode)
         return ""
-    reply = serving.ask(administration.dated(serving, command), caller)
+    reply = serving.ask(dated(serving, command), caller)
     if reply.refusal is not None:
         raise reply.refusal
     if isinstance(reply.value, dict) and reply.value.get("failed"):
@@ -228,3 +229,28 @@ def _carry_out(
     if isinstance(reply.value, dict) and "text" in reply.value:
         return str(reply.value["text"])
     return ""
+
+
+# ---------------------------------------------------------------- the daemon itself
+
+
+def shut_down(serving: Serving, caller: Caller, mode: str) -> None:
+    """Has the daemon stop. Raises Refusal."""
+    need(serving.engine.site.settings, caller, "operator", "shutdown")
+    if mode not in ("leave", "drain", "requeue"):
+        raise Refusal("bad_mode", mode=mode)
+    serving.stop(mode)
+
+
+def reload_queues(serving: Serving, caller: Caller) -> str:
+    """Applies the files of ``queues.d`` that changed. Raises NqspyError."""
+    need(serving.engine.site.settings, caller, "manager", "reload queues")
+    return serving.reload_queues()
+
+
+def dated(serving: Serving, command: cm.Command) -> cm.Command:
+    """The command with the date it names by the site's clock and zone. Raises BadValue."""
+    if not isinstance(command, cm.ModifyRequest):
+        return command
+    now, zone = serving.clock.now(), serving.engine.site.timezone
+    return replace(command, values=settled(command.values, now, zone))

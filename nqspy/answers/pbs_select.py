@@ -1,7 +1,9 @@
-"""``qselect``: identifiers of the jobs that satisfy all that is asked for (pbs-clients.md 9)."""
+"""``qselect``: identifiers of the jobs that satisfy all that is asked for, and what its options ask for
+(pbs-clients.md 9)."""
 
+import operator
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -10,12 +12,37 @@ from nqspy.answers.pbs_jobs import Listing
 from nqspy.answers.serving import Serving
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.ids import full_id
+from nqspy.model.options import OPTIONS
+from nqspy.model.units import parse_size, parse_time
 from nqspy.qmgr.dates import parse_date
-from nqspy.report import pbs_selection
-from nqspy.report.pbs_attributes import Subject
+from nqspy.report.pbs_attributes import (
+    Subject,
+    changed,
+    checkpoint,
+    eligible_since,
+    letter_of,
+    notes_of,
+    project,
+    resource_list,
+)
 from nqspy.report.time_text import Zone
 from nqspy.rpc import server as rpc
 
+Criterion = Callable[[Subject], bool]
+"""True for a job that is to be listed."""
+ReadDate = Callable[[str], int]
+"""The instant that a date of PBS means. Raises BadValue."""
+Compare = Callable[[Any, Any], bool]
+
+_COMPARE: Mapping[str, Compare] = {
+    ".eq.": operator.eq, ".ne.": operator.ne, ".ge.": operator.ge, ".gt.": operator.gt, ".le.": operator.le,
+    ".lt.": operator.lt,
+}  # fmt: skip
+_SIGNS = " ".join(_COMPARE)
+_STATES = "BEFHMQRSTUWX"
+_HOLDS = "nuops"
+_RESOURCE = re.compile(r"([a-z_]+)(?:(\.[a-z]{2}\.)|=)(.+)", re.DOTALL)
+_INTERVAL = re.compile(r"([nsuc])|([cw])=([0-9]{1,9})|w")
 _DATE = re.compile(r"(?:([0-9]{2})?([0-9]{2}))?([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})(?:\.([0-9]{2}))?")
 
 
@@ -36,7 +63,7 @@ def qselect(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | Any]:
     yield listing.answer("".join(ids))
 
 
-def _criterion(serving: Serving, letter: str, value: str) -> pbs_selection.Criterion:
+def _criterion(serving: Serving, letter: str, value: str) -> Criterion:
     site, now = serving.engine.site, serving.clock.now()
     if letter == "q":
         queue = queue_of(site, value)
@@ -44,10 +71,10 @@ def _criterion(serving: Serving, letter: str, value: str) -> pbs_selection.Crite
     if letter == "u":
         users = owners(serving, value)
         return lambda subject: subject.request.owner in users
-    if not pbs_selection.known(letter):
+    if letter not in _MAKERS:
         raise Refusal("bad_criterion", option=letter, value=value, wanted="qselect has no such option")
     try:
-        return pbs_selection.criterion(letter, value, lambda text: _date(text, now, site.timezone))
+        return _MAKERS[letter](value, lambda text: _date(text, now, site.timezone))
     except BadValue as error:
         raise Refusal("bad_criterion", option=letter, value=value, wanted=error) from None
 
@@ -66,3 +93,143 @@ def _date(text: str, now: int, zone: str) -> int:
         return here.instant(datetime(year, month, day, hour, minute, second))
     except (ValueError, OverflowError):
         raise BadValue(f"{text!r} is no date; write it like 202603022100") from None
+
+
+# ---------------------------------------------------------------- criteria
+
+
+def _compared(value: str) -> tuple[Compare, str]:
+    """Split a value into the comparison before it, equality where there is none, and the rest."""
+    sign = value[:4]
+    if sign in _COMPARE:
+        return _COMPARE[sign], value[4:]
+    if value[:1] == "." and value[3:4] == ".":
+        raise BadValue(f"{sign} is none of {_SIGNS}")
+    return operator.eq, value
+
+
+def _holds(compare: Compare, have: Any, wanted: Any) -> bool:
+    """True if the comparison holds. A value that there is not is unequal to anything, and nothing else."""
+    return compare is operator.ne if have is None else bool(compare(have, wanted))
+
+
+def _number(text: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]{1,15}", text.strip()):
+        raise BadValue(f"{text!r} is no whole number")
+    return int(text)
+
+
+# ---------------------------------------------------------------- options
+
+
+def _interval(value: str, date: ReadDate) -> Criterion:
+    """``n > s > c=MINUTES > c > u``."""
+    compare, text = _compared(value)
+    wanted = _rank(text)
+    if wanted is None:
+        raise BadValue("it is one of n, s, c, c=MINUTES, w, w=MINUTES, u")
+    return lambda subject: _holds(compare, _rank(checkpoint(notes_of(subject.request.spec))), wanted)
+
+
+def _rank(text: str) -> tuple[int, int, str] | None:
+    found = _INTERVAL.fullmatch(text.strip())
+    if found is None:
+        return None
+    minutes = int(found[3] or 0)
+    return {"n": 4, "s": 3, "u": 0}.get(text.strip(), 2 if minutes else 1), minutes, text.strip()[:1]
+
+
+def _hold_list(value: str, date: ReadDate) -> Criterion:
+    compare, text = _compared(value)
+    if not text or text.strip(_HOLDS) or ("n" in text and set(text) != {"n"}):
+        raise BadValue("it is n, or letters of u, o, p, s")
+    wanted = frozenset(text) - {"n"}
+    return lambda subject: _holds(compare, frozenset(subject.request.letters), wanted)
+
+
+_READERS: Mapping[str, Callable[[str], Any]] = {"time": parse_time, "size": parse_size, "names": str}
+_RESOURCES = {
+    option.pbs.removeprefix("Resource_List/"): _READERS.get(option.unit, _number)
+    for option in OPTIONS
+    if option.pbs.startswith("Resource_List/")
+} | {"nodect": _number, "nodes": str, "place": str, "select": str, "software": str}
+"""Readers of the values of resources, by name in PBS."""
+
+
+def _resources(value: str, date: ReadDate) -> Criterion:
+    tests = [_resource(piece.strip()) for piece in value.split(",")]
+    return lambda subject: all(test(resource_list(subject.request.spec)) for test in tests)
+
+
+def _resource(piece: str) -> Callable[[Mapping[str, str | int]], bool]:
+    found = _RESOURCE.fullmatch(piece)
+    if found is None:
+        raise BadValue("it is NAME, a comparison such as .ge., and a value: mem.ge.1gb,ncpus.eq.2")
+    name, sign, text = found[1], found[2] or ".eq.", found[3]
+    if sign not in _COMPARE:
+        raise BadValue(f"{sign} is none of {_SIGNS}")
+    read = _RESOURCES.get(name)
+    if read is None:
+        raise BadValue(f"there is no resource {name}; there are {' '.join(sorted(_RESOURCES))}")
+    compare, wanted = _COMPARE[sign], read(text)
+    if read is str and sign not in (".eq.", ".ne."):
+        raise BadValue(f"{name} is a text: .eq. and .ne. alone say something of it")
+    return lambda asked: _holds(compare, None if name not in asked else read(str(asked[name])), wanted)
+
+
+def _priority(value: str, date: ReadDate) -> Criterion:
+    compare, text = _compared(value)
+    wanted = _number(text)
+    return lambda subject: bool(compare(subject.request.spec.priority or 0, wanted))
+
+
+def _rerunable(value: str, date: ReadDate) -> Criterion:
+    if value.strip() not in ("y", "n"):
+        raise BadValue("it is y or n")
+    return lambda subject: subject.request.spec.rerunnable == (value.strip() == "y")
+
+
+def _states(value: str, date: ReadDate) -> Criterion:
+    compare, text = _compared(value)
+    if not text.strip() or text.strip().strip(_STATES):
+        raise BadValue(f"it is letters of {' '.join(_STATES)}")
+    if compare not in (operator.eq, operator.ne):
+        raise BadValue("states are in no order: .eq. and .ne. alone say something of them")
+    among = compare is operator.eq
+    return lambda subject: (letter_of(subject) in text) == among
+
+
+_MOMENTS: Mapping[str, Callable[[Subject], int | None]] = {
+    "a": lambda subject: subject.request.spec.eligible,
+    "c": lambda subject: subject.request.submitted,
+    "e": eligible_since,
+    "m": changed,
+    "q": lambda subject: subject.request.date_in_queue,
+    "s": lambda subject: subject.request.started,
+}
+
+
+def _times(value: str, date: ReadDate) -> Criterion:
+    """A moment of a job, by its letter, compared in whole seconds."""
+    moment = _MOMENTS.get(value[:1])
+    if moment is None:
+        kept = {"g": "eligible_time is not kept", "t": "estimated starts are not kept, qstat -T shows them"}
+        raise BadValue(kept.get(value[:1], f"it begins with one of {' '.join(_MOMENTS)}"))
+    compare, text = _compared(value[1:])
+    at = date(text) // 1000
+    return lambda subject: _holds(compare, None if (had := moment(subject)) is None else had // 1000, at)
+
+
+_MAKERS: Mapping[str, Callable[[str, ReadDate], Criterion]] = {
+    "a": lambda value, date: _times(f"a{value}", date),
+    "A": lambda value, date: lambda subject: subject.request.spec.account == value,
+    "c": _interval,
+    "h": _hold_list,
+    "l": _resources,
+    "N": lambda value, date: lambda subject: subject.request.name == value,
+    "p": _priority,
+    "P": lambda value, date: lambda subject: project(subject.request.spec) == value,
+    "r": _rerunable,
+    "s": _states,
+    "t": _times,
+}
