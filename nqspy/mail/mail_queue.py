@@ -234,7 +234,7 @@ class MailQueue:
         for address in [name for name in self._limited if not self._rate_limit.full(name, now, limit)]:
             self._limited.remove(address)
             some = [kept for kept in self._waiting if kept.message.to == address and not kept.counted]
-            self._waiting = [kept for kept in self._waiting if kept not in some]
+            self._waiting = [kept for kept in self._waiting if kept.message.to != address or kept.counted]
             one = _Kept(gathered(address, [kept.message for kept in some]), {})
             for kept in some:
                 one.files |= kept.files

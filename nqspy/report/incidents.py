@@ -19,11 +19,11 @@ SAME = 15 * MINUTE
 """What happens to request after request for the same cause is one incident if no more time than this lies
 between two of them."""
 
-_OF_SITE = (
+_OF_SITE = frozenset({
     "probe", "pressure", "settings_changed", "daemon_started", "machine_found", "shift_failed",
     "shift_changed", "exit_off", "alarm", "decided",
-)  # fmt: skip
-_OF_REQUESTS = ("requeued", "ended", "resumed", "suspended", "deleting", "held")
+})  # fmt: skip
+_OF_REQUESTS = frozenset({"requeued", "ended", "resumed", "suspended", "deleting", "held"})
 """Kinds of events that tell of incidents."""
 
 _SYSTEM = ("feature", "probe", "shift")
