@@ -4,7 +4,7 @@ import pytest
 
 from nqspy.model import events as ev
 from nqspy.model.ids import HOUR
-from nqspy.model.people import Group, entitlements
+from nqspy.model.people import Group
 from nqspy.model.requests import Used
 from nqspy.report.counters import counters, counters_text, since
 from nqspy.report.shares import departments
@@ -120,11 +120,6 @@ TREE = {
 }
 
 
-def test_entitlements_multiply_down_the_tree():
-    assert entitlements(TREE) == pytest.approx({"ymp": 0.8, "admin": 0.2, "d1": 0.6, "d2": 0.2})
-    assert departments(TREE) == ["admin", "d1", "d2"]
-
-
 def test_use_is_decayed_and_compared_with_the_entitlement(diary):
     book = diary(pes=2)
     book.site.settings.groups.update(TREE)
@@ -136,6 +131,7 @@ def test_use_is_decayed_and_compared_with_the_entitlement(diary):
     data = usage(book.site, book.at(3600))
     by_name = {each["name"]: each for each in data["groups"]}
     assert [each["name"] for each in data["groups"]] == ["ymp", "d1", "d2", "admin"]
+    assert departments(TREE) == ["admin", "d1", "d2"]
     assert by_name["d1"]["use_s"] == pytest.approx(50.0)
     assert by_name["ymp"]["use_s"] == pytest.approx(200.0)
     # The group `default` is always there, with share 1 unless it is set up: 100 becomes 101.
