@@ -229,11 +229,7 @@ def night_report(
     zone, night = zone_of(site.timezone), Night(site, bounds)
     then = SiteThen(site, around.before)
     accounts = night.follow_accounts(then, site.settings.usage.charge, now)
-    night.take_all(events)
-    if around.samples and night.end(now) >= now:
-        night.replay.sample(around.samples, now)
-        accounts.sample(around.samples, now)
-    accounts.advance(now)
+    _follow(night, events, accounts, now, around)
     end, histories = night.end(now), night.histories()
     fractions = department_shares(site.settings.groups) if site.settings.groups else {}
     every = night.replay.histories.values()
@@ -280,6 +276,17 @@ def night_report(
         },
     }
     return {"line": night_line(data), **data}
+
+
+def _follow(
+    night: Night, events: Iterable[ev.Recorded], accounts: QuotaAccounts, now: Instant, around: Around
+) -> None:
+    """Have a night take its events, and the accounts over it."""
+    night.take_all(events)
+    if around.samples and night.end(now) >= now:
+        night.replay.sample(around.samples, now)
+        accounts.sample(around.samples, now)
+    accounts.advance(now)
 
 
 def _heading(night: Night, now: Instant, around: Around, zone: Zone) -> dict[str, Any]:
