@@ -17,7 +17,7 @@ HOSTS = (
     "security." + "debian",
 )
 PLACES = re.compile(r"(?<![\w.~}/-])/(?:work|opt)/|/" + r"root/\.|bash_" + "jobs")
-SCRIPTS = ("quickstart", "test", "check", "clients", "bench", "chaos", "lock")
+SCRIPTS = ("quickstart", "test", "check", "clients", "bench", "chaos", "house", "lock", "plans")
 
 
 def _texts():

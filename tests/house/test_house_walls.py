@@ -1,6 +1,7 @@
 """The walls between the rooms: import contracts, and that nothing can hide from them."""
 
 import ast
+import configparser
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +30,24 @@ def test_every_folder_of_code_is_a_package_that_the_contracts_see():
         if not (folder / "__init__.py").exists() and not DATA_FOLDERS & set(folder.relative_to(PACKAGE).parts)
     ]
     assert not unseen, f"without __init__.py import-linter skips {unseen}"
+
+
+def test_the_contract_of_circles_has_no_exemption():
+    contracts = configparser.ConfigParser()
+    contracts.read(ROOT / "setup.cfg")
+    assert not contracts.has_option("importlinter:contract:circles", "ignore_imports")
+
+
+def test_one_file_alone_writes_the_state_of_a_request():
+    writers = {
+        place(path)
+        for path in sources("nqspy")
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Assign) and "State." in ast.unparse(node.value)
+        for to in node.targets
+        if isinstance(to, ast.Attribute) and to.attr == "state"
+    }
+    assert writers == {"nqspy/model/transitions.py"}
 
 
 def test_the_shadow_shares_no_code_with_what_it_judges():
