@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 
 import pytest
 from house.checkout import PACKAGE, ROOT, place, tracked
@@ -133,3 +134,30 @@ def test_measures_find_all_that_they_import():
     words = (sys.executable, "-c", f"import {', '.join(scripts)}")
     run = subprocess.run(words, env=os.environ | here, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
+
+
+ROOMS = sorted(path for path in tracked() if path.name == "README.md" and path.parent.parent == PACKAGE)
+
+
+@pytest.mark.parametrize("page", ROOMS, ids=lambda path: path.parent.name)
+def test_the_page_of_a_room_names_only_what_exists(page):
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    named = [token for token in re.findall(r"`([^`\n]+)`", text) if re.fullmatch(r"[\w./]+", token)]
+    assert not {word for token in named for word in re.findall(r"\w+", token)} - _known_words()
+
+
+@cache
+def _known_words():
+    code = "".join(path.read_text() for path in tracked() if path.suffix == ".py" and PACKAGE in path.parents)
+    return set(re.findall(r"\w+", " ".join([code, *(place(path) for path in tracked())])))
+
+
+def test_each_folder_has_a_page_or_stands_on_that_of_a_folder_above():
+    folders = {path.parent for path in tracked() if not {"data", ".ci"} & set(path.relative_to(ROOT).parts)}
+    missing = []
+    for folder in sorted(folders):
+        pages = [above / "README.md" for above in (folder, *folder.parents) if above.is_relative_to(ROOT)]
+        texts = [page.read_text() for page in pages[1:] if page.exists()]
+        if not pages[0].exists() and not any(re.search(rf"\b{folder.name}\b", text) for text in texts):
+            missing.append(place(folder))
+    assert not missing
