@@ -12,9 +12,8 @@ from sim.sim_calls import ROOT, TRACES, call, log, refused
 from nqspy.report.drawing import svg_of
 from nqspy.sim.batch import EndedJob, HeldPes
 from nqspy.sim.metrics import Metrics
-from nqspy.sim.pictures.album import DRAWN, names_of
+from nqspy.sim.pictures.album import DRAWN, names_of, png_of
 from nqspy.sim.pictures.axes import short_time
-from nqspy.sim.pictures.png import png_of
 from nqspy.sim.running import Simulated
 from nqspy.sim.runs import SimulatedRun
 from nqspy.sim.trail import Trail

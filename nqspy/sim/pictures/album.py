@@ -1,32 +1,71 @@
-"""The pictures of one or several runs, and the files they are written to."""
+"""The pictures of one or several runs, and the files they are written to: as SVG, or as PNG by
+Pillow (the extra `png`), which need not be there for anything else."""
 
 from collections.abc import Callable, Mapping, Sequence
+from io import BytesIO
+from math import ceil
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
-from nqspy.report.drawing import Drawing, stacked, svg_of
+from nqspy.report.drawing import COLOURS, WIDTH, Boxes, Drawing, Shape, Stroke, stacked, svg_of
 from nqspy.sim.batch import NotSimulated
 from nqspy.sim.comparing import compare
-from nqspy.sim.pictures.comparison import NAME as COMPARISON
-from nqspy.sim.pictures.comparison import comparison
-from nqspy.sim.pictures.gantt import NAME as GANTT
-from nqspy.sim.pictures.gantt import gantt
-from nqspy.sim.pictures.png import png_of
-from nqspy.sim.pictures.utilisation import NAME as UTILISATION
-from nqspy.sim.pictures.utilisation import utilisation
-from nqspy.sim.pictures.waits import NAME as WAITS
-from nqspy.sim.pictures.waits import waits
+from nqspy.sim.pictures.bars import comparison, waits
+from nqspy.sim.pictures.over_time import gantt, utilisation
 from nqspy.sim.runs import SimulatedRun
 
+if TYPE_CHECKING:
+    from PIL.ImageDraw import ImageDraw
+
 DRAWN: Mapping[str, Callable[[Sequence[SimulatedRun]], Drawing]] = {
-    UTILISATION: utilisation,
-    GANTT: gantt,
-    WAITS: waits,
-    COMPARISON: lambda runs: comparison(compare(runs)),
+    "utilisation": utilisation,
+    "gantt": gantt,
+    "waits": waits,
+    "comparison": lambda runs: comparison(compare(runs)),
 }
-"""Pictures by name: to add one is a file here and a line above."""
+"""Pictures by name: to add one is a function and a line above."""
+
+SCALE = 2
+"""Pixels of one unit."""
+SIZE = 12
+MOST_PIXELS = 30_000
+"""Of a side: what readers of PNG files are safe with."""
+
+ANCHORS = {"start": "ls", "middle": "ms", "end": "rs"}
+
+
+def png_of(drawing: Drawing) -> bytes:
+    """The whole file, in the colours of a light page. Raises NotSimulated."""
+    try:
+        from PIL import Image, ImageDraw, ImageFont
+    except ImportError:
+        raise NotSimulated(
+            "PNG needs the package Pillow: pip install pillow; SVG needs nothing more"
+        ) from None
+    scale = max(1, min(SCALE, MOST_PIXELS // ceil(drawing.height)))
+    image = Image.new("RGB", (WIDTH * scale, ceil(drawing.height) * scale), "white")
+    pen, font = ImageDraw.Draw(image), ImageFont.load_default(SIZE * scale)
+    for shape in drawing.shapes:
+        _draw(pen, font, shape, scale)
+    found = BytesIO()
+    image.quantize(64).save(found, "png", optimize=True)
+    return found.getvalue()
+
+
+def _draw(pen: "ImageDraw", font: Any, shape: Shape, scale: int) -> None:
+    if isinstance(shape, Boxes):
+        for x, y, width, height in shape.rectangles:
+            right, below = max(x, x + width - 1 / scale), max(y, y + height - 1 / scale)
+            pen.rectangle(((x * scale, y * scale), (right * scale, below * scale)), COLOURS[shape.kind][0])
+    elif isinstance(shape, Stroke):
+        places = [(x * scale, y * scale) for x, y in shape.places]
+        pen.line(places, COLOURS[shape.kind][0], round(shape.thick * scale), "curve")
+    else:
+        place = (shape.x * scale, shape.y * scale)
+        pen.text(place, shape.text, COLOURS["ink"][0], font, ANCHORS[shape.anchor])
+
 
 FORMATS: Mapping[str, Callable[[Drawing], bytes]] = {
     ".svg": lambda drawing: svg_of(drawing).encode("utf-8", "replace"),
@@ -41,8 +80,8 @@ def names_of(runs: int, seeds: int) -> list[str]:
     """Pictures that there are of so many runs, over so many seeds each: over several only what compares
     them, of a single one all else."""
     if seeds > 1:
-        return [COMPARISON]
-    return [name for name in DRAWN if runs > 1 or name != COMPARISON]
+        return ["comparison"]
+    return [name for name in DRAWN if runs > 1 or name != "comparison"]
 
 
 class PictureFile(Struct, frozen=True):

@@ -14,8 +14,7 @@ from nqspy.model.site import Site
 from nqspy.report.drawing import Drawing, stacked
 from nqspy.sim.batch import HeldPes, NotSimulated
 from nqspy.sim.pictures.album import FORMATS, write
-from nqspy.sim.pictures.gantt import chart
-from nqspy.sim.pictures.utilisation import strips
+from nqspy.sim.pictures.over_time import chart, strips
 from nqspy.sim.replay.apart import NotReplayed
 from nqspy.sim.replay.comparison import NightComparison
 from nqspy.sim.trail import Trail

@@ -1,0 +1,169 @@
+"""Pictures over time: PEs held and jobs waiting, a strip for each run; and Gantt charts of which PEs were
+held when. A few jobs are boxes of their own; of many, time and PEs are cut into cells, the darker the more of
+it was held."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from math import ceil
+
+from nqspy.report.drawing import (
+    JOB_COLOURS,
+    SHADES,
+    WIDTH,
+    Boxes,
+    Drawing,
+    Rectangle,
+    Shape,
+    Stroke,
+    TextLine,
+)
+from nqspy.sim.pictures.axes import BELOW, FIRST, LEFT, RIGHT, TimeAxis, fitting, short_time
+from nqspy.sim.runs import SimulatedRun
+from nqspy.sim.trail import Trail
+
+TOP = 34
+STRIP, STRIP_GAP = 96, 26
+CHART_GAP = 22
+LEAST, MOST, ROW = 96, 256, 12
+"""Height of a chart; of a PE where there is room."""
+FULL = 0.999
+CELLS = 320
+"""Of a row at most: finer ones would be narrower than three pixels."""
+
+
+def utilisation(runs: Sequence[SimulatedRun]) -> Drawing:
+    """A strip for each run, all over one time; empty where nothing ran."""
+    return strips([(run.label, run.found.trail) for run in runs if run.found.trail is not None])
+
+
+def strips(trails: Sequence[tuple[str, Trail]], origin: str = FIRST) -> Drawing:
+    """A strip for each label and what it is drawn from; ``origin``: what times are counted from."""
+    axis = TimeAxis(max((trail.end for _, trail in trails), default=1), origin)
+    shapes: list[Shape] = [
+        Boxes("held", ((LEFT, 8, 12, 12),)),
+        TextLine(LEFT + 17, 18, "PEs held (full height: all of them)"),
+        Stroke("wait", ((LEFT + 260, 14), (LEFT + 274, 14)), 1.2),
+        TextLine(LEFT + 280, 18, "jobs waiting (full height: the most there were)"),
+    ]
+    y = float(TOP)
+    for label, trail in trails:
+        shapes += _strip(axis, y, label, trail)
+        y += STRIP + STRIP_GAP
+    shapes += axis.drawn(TOP, y - STRIP_GAP)
+    said = ", ".join(f"{label}: {_mean(trail) * 100:.1f} % of {trail.pes} PEs" for label, trail in trails)
+    told = f"PEs held from the first submission to the last end: {said or 'nothing ran'}."
+    return Drawing("utilisation", "Utilisation over time", told, y - STRIP_GAP + BELOW, tuple(shapes))
+
+
+def _strip(axis: TimeAxis, top: float, label: str, trail: Trail) -> Iterator[Shape]:
+    """PEs held as an area over the whole height, jobs waiting as a line over the height of the most."""
+    base, waiting = top + STRIP, trail.waiting()
+    most = max(waiting, default=0.0)
+    yield Boxes("held", tuple(_area(axis, base, trail)))
+    if most > 0:
+        yield Stroke("wait", tuple(_steps(axis, base, trail, waiting, most)), 1.2)
+    yield Stroke("rule", ((LEFT, base), (WIDTH - RIGHT, base)))
+    yield TextLine(LEFT - 8, top + 14, fitting(label), "end")
+    yield TextLine(LEFT - 8, top + 32, f"{_mean(trail) * 100:.1f} % of {trail.pes} PEs", "end")
+    yield TextLine(LEFT - 8, top + 50, f"{most:.{0 if most >= 10 else 1}f} waiting at most", "end")
+
+
+def _area(axis: TimeAxis, base: float, trail: Trail) -> Iterator[tuple[float, float, float, float]]:
+    """Columns of one height are one box."""
+    begin, held = 0, [*(round(each / trail.pes * STRIP, 1) for each in trail.held()), -1.0]
+    for column, height in enumerate(held):
+        if height != held[begin]:
+            if held[begin] > 0:
+                x, end = axis.x(begin * trail.width), axis.x(min(column * trail.width, trail.end))
+                yield x, base - held[begin], end - x, held[begin]
+            begin = column
+
+
+def _steps(
+    axis: TimeAxis, base: float, trail: Trail, waiting: Sequence[float], most: float
+) -> Iterator[tuple[float, float]]:
+    """A line that is level through each column."""
+    for column, jobs in enumerate(waiting):
+        y = base - jobs / most * STRIP
+        yield axis.x(column * trail.width), y
+        yield axis.x(min((column + 1) * trail.width, trail.end)), y
+
+
+def _mean(trail: Trail) -> float:
+    """Part of the PEs that were held, from the first submission to the last end."""
+    return sum(trail.held()) * trail.width / (trail.pes * trail.end) if trail.end else 0.0
+
+
+def gantt(runs: Sequence[SimulatedRun]) -> Drawing:
+    """A chart for each run, all over one time."""
+    return chart([(run.label, run.found.trail) for run in runs if run.found.trail is not None])
+
+
+def chart(trails: Sequence[tuple[str, Trail]], origin: str = FIRST) -> Drawing:
+    """A chart for each label and what it is drawn from; ``origin``: what times are counted from."""
+    axis = TimeAxis(max((trail.end for _, trail in trails), default=1), origin)
+    shapes, y = list(_chart_legend([trail for _, trail in trails])), float(TOP)
+    for label, trail in trails:
+        height = min(MOST, max(LEAST, ROW * trail.pes))
+        shapes.append(TextLine(LEFT - 8, y + 14, fitting(label), "end"))
+        shapes.append(TextLine(LEFT - 8, y + 30, "PE 0 above", "end"))
+        shapes.append(TextLine(LEFT - 8, y + height - 2, f"PE {trail.pes - 1}", "end"))
+        shapes += _jobs(axis, y, height, trail) if trail.boxes is not None else _cells(axis, y, height, trail)
+        y += height + CHART_GAP
+    shapes += axis.drawn(TOP, y - CHART_GAP)
+    how = {True: "cells of time and PEs", False: "jobs one by one"}
+    said = ", ".join(f"{label}: {trail.pes} PEs, {how[trail.boxes is None]}" for label, trail in trails)
+    told = f"PEs from top to bottom, time from left to right. {said or 'Nothing ran'}."
+    return Drawing("gantt", "PEs over time", told, y - CHART_GAP + BELOW, tuple(shapes))
+
+
+def _jobs(axis: TimeAxis, top: float, height: float, trail: Trail) -> Iterator[Shape]:
+    """A box for each stay of a job on PEs."""
+    one, inset = height / trail.pes, 0.3
+    for box in trail.boxes or ():
+        x, y = axis.x(box.begin), top + box.first * one
+        width, tall = axis.x(box.end) - x, (box.last - box.first + 1) * one
+        place = x, y + inset, max(0.7, width - inset), max(0.7, tall - 2 * inset)
+        pes = f"PE {box.first}" if box.first == box.last else f"PEs {box.first}-{box.last}"
+        title = f"job {box.number}, {pes}: {short_time(box.begin)} to {short_time(box.end)}"
+        yield Boxes(f"job{box.number % JOB_COLOURS}", (place,), title)
+
+
+def _cells(axis: TimeAxis, top: float, height: float, trail: Trail) -> Iterator[Shape]:
+    """A shape for each shade."""
+    found: dict[int, list[Rectangle]] = {shade: [] for shade in range(1, SHADES + 1)}
+    tall = height / trail.pes
+    for row, amounts in enumerate(trail.rows()):
+        pes = min(trail.per_row, trail.pes - row * trail.per_row)
+        y = top + row * trail.per_row * tall
+        for shade, (x, width) in _runs_of_a_shade(axis, trail, amounts, pes):
+            found[shade].append((x, y, width, pes * tall))
+    for shade, rectangles in found.items():
+        yield Boxes(f"shade{shade}", tuple(rectangles))
+
+
+def _runs_of_a_shade(
+    axis: TimeAxis, trail: Trail, amounts: Sequence[float], pes: int
+) -> Iterator[tuple[int, tuple[float, float]]]:
+    """Yield neighbouring cells of one shade as (shade, (place, width)); none where nothing was held."""
+    several = -(-len(amounts) // CELLS)
+    cells = [amounts[n : n + several] for n in range(0, len(amounts), several)]
+    held = [sum(cell) / len(cell) / pes for cell in cells]
+    shades = [0 if part < 1 - FULL else min(SHADES, ceil(part / FULL * SHADES)) for part in held]
+    wide = trail.width * several
+    for shade, run in groupby(range(len(shades)), lambda n: shades[n]):
+        if shade:
+            numbers = list(run)
+            x = axis.x(numbers[0] * wide)
+            yield shade, (x, axis.x(min((numbers[-1] + 1) * wide, trail.end)) - x)
+
+
+def _chart_legend(trails: Sequence[Trail]) -> Iterator[Shape]:
+    if any(trail.boxes is not None for trail in trails):
+        yield TextLine(LEFT, 18, "boxes: jobs")
+    if any(trail.boxes is None for trail in trails):
+        yield TextLine(LEFT + 100, 18, "shades: part of the PEs that was held, up to")
+        for shade in range(1, SHADES + 1):
+            x = LEFT + 330 + 76.0 * shade
+            yield Boxes(f"shade{shade}", ((x - 18, 8, 12, 12),))
+            yield TextLine(x, 18, f"{100 * shade // SHADES} %")
