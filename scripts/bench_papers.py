@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from nqspy.sim.gang import GangOrder, GangRun
-from nqspy.sim.gang_sites import CHOSEN, UNLIMITED
+from nqspy.sim.gang import CHOSEN, UNLIMITED, GangOrder, GangRun
+from nqspy.sim.workloads.jobs import Wanted
 from nqspy.sim.workloads.t3d import t3d
-from nqspy.sim.workloads.wanted import Wanted
 
 ORDERS: Mapping[str, GangOrder] = {
     "space sharing": GangOrder(False),

@@ -1,25 +1,156 @@
 """The command ``nqspy sim WORKLOAD``: a log or an invented workload on a simulated machine, under one policy
-or several of them."""
+or several of them; from the words of its line to what is written and printed."""
 
+import json
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, NoReturn
+from typing import Annotated, Any
 
 import typer
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nqspy.model.errors import NqspyError
 from nqspy.model.units import parse_size
 from nqspy.rpc.messages import plain
 from nqspy.rpc.program import run
 from nqspy.sim.batch import NotSimulated
-from nqspy.sim.orders import SimOrder, carry_out
-from nqspy.sim.variants import POLICY_NAMES
-from nqspy.sim.workloads.jobs import MOST_JOBS, BadWorkload
+from nqspy.sim.comparing import alike, compare
+from nqspy.sim.pictures.album import PictureFile, files_of, names_of, writable, write
+from nqspy.sim.policies import POLICY_NAMES, count_of, variants_of
+from nqspy.sim.results import Results, Starts, opened
+from nqspy.sim.runs import RunTask, SimulatedRun, begun, run_all, run_task, workload_of
+from nqspy.sim.tables import page, progress, remark, show, show_comparison, tables_of
+from nqspy.sim.workloads.jobs import MOST_JOBS, BadWorkload, Wanted
 from nqspy.sim.workloads.known import FILES, GENERATORS
-from nqspy.sim.workloads.wanted import Wanted
+
+MOST_RUNS = 10_000
+"""Of one command: what came of each is kept until all are done."""
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+class SimOrder(Struct, frozen=True):
+    """The words of a command line, as `sim` explains them; ``wanted`` holds its first seed."""
+
+    workload: str
+    wanted: Wanted
+    policy: str | None = None
+    config: Path | None = None
+    vary: tuple[str, ...] = ()
+    seeds: int | None = None
+    processes: int | None = None
+    starts: Path | None = None
+    requests: Path | None = None
+    pictures: tuple[Path, ...] = ()
+    html: Path | None = None
+    as_json: bool = False
+
+    @property
+    def many(self) -> int:
+        """Seeds of each variant."""
+        return self.seeds or 1
+
+    def tasks(self) -> list[RunTask]:
+        """All runs: by variant, then by seed. Raises NotSimulated."""
+        count = self.many * count_of(self.policy, self.vary)
+        if count > MOST_RUNS:
+            raise NotSimulated(
+                f"--policy, --vary and --seeds make {count} runs, {MOST_RUNS} at most are made"
+            )
+        drawn, pictured = self.seeds is not None, self.many == 1 and bool(self.pictures or self.html)
+        try:
+            config = None if self.config is None else (self.config.name, self.config.read_text("utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            why = getattr(error, "strerror", error)
+            raise NotSimulated(f"{self.config} cannot be read: {why}") from None
+        return [
+            RunTask(self.workload, replace(self.wanted, seed=seed), variant, config, drawn, pictured)
+            for variant in variants_of(self.policy, self.vary)
+            for seed in range(self.wanted.seed, self.wanted.seed + self.many)
+        ]
+
+
+def carry_out(order: SimOrder, took: Callable[[], float]) -> None:
+    """Runs all of it, writes its files and prints what came of it; ``took``: seconds since it began. Raises
+    BadWorkload, NotSimulated and NqspyError."""
+    tasks = order.tasks()
+    if len(tasks) > 1 and (order.starts or order.requests):
+        raise NotSimulated(f"--starts and --requests write the jobs of a single run; here are {len(tasks)}")
+    names = names_of(len(tasks) // order.many, order.many)
+    files = [file for path in order.pictures for file in files_of(path, names)]
+    _each_its_own(order, files)
+    if order.html is not None:
+        writable(order.html)
+    runs = _run(order, tasks)
+    for file in files:
+        file.write(runs)
+    seeds, first = {run.seed for run in runs}, runs[0].found
+    name = first.workload if len(seeds) == 1 else first.workload.removesuffix(f"-{runs[0].seed}")
+    title = f"{name} on {first.pes} PEs"
+    if order.html is not None:
+        write(order.html, page(title, runs, names).encode("utf-8", "replace"))
+    if len(runs) == 1 and order.seeds is None:
+        _tell_one(runs[0], took(), order.as_json)
+    else:
+        _tell_all(title, runs, took(), order.as_json)
+
+
+def _each_its_own(order: SimOrder, files: Sequence[PictureFile]) -> None:
+    """What is written overwrites nothing that is read, and nothing else that is written. Raises
+    NotSimulated."""
+    used = {} if order.workload in GENERATORS else {Path(order.workload).resolve(): "the workload"}
+    used |= {} if order.config is None else {order.config.resolve(): "--config"}
+    written = [("--starts", order.starts), ("--requests", order.requests), ("--html", order.html)]
+    for option, path in (*written, *(("--pictures", file.path) for file in files)):
+        if path is None or path.is_char_device():
+            continue
+        if other := used.get(path.resolve()):
+            raise NotSimulated(f"{option} would overwrite {path}, which is {other}: say another file")
+        used[path.resolve()] = f"what {option} writes"
+
+
+def _run(order: SimOrder, tasks: Sequence[RunTask]) -> list[SimulatedRun]:
+    first = begun(tasks) if len(tasks) > 1 else workload_of(tasks[0])
+    title = first.name if len(tasks) == 1 else f"{order.workload}, {len(tasks)} runs"
+    results = list[Results]()
+    if order.starts is not None:
+        results.append(Starts(order.starts))
+    if order.requests is not None:
+        results.append(opened(order.requests))
+    with progress(title, first.count * len(tasks)) as far:
+        if len(tasks) == 1:
+            return [run_task(tasks[0], results, far)]
+        return run_all(tasks, order.processes, far)
+
+
+def _tell_one(run: SimulatedRun, took: float, as_json: bool) -> None:
+    if not as_json:
+        show(tables_of(run.found, run.label))
+        return
+    speed = {"seconds": round(took, 3), "jobs_per_s": round(run.found.metrics.jobs / took, 1)}
+    _print({"policy": run.label} | run.found.data() | speed)
+
+
+def _tell_all(title: str, runs: Sequence[SimulatedRun], took: float, as_json: bool) -> None:
+    found = compare(runs)
+    if as_json:
+        each = [{"label": run.label, "seed": run.seed} | run.found.data() for run in runs]
+        _print({"comparison": [one.data() for one in found], "runs": each, "seconds": round(took, 3)})
+        return
+    show_comparison(title, found)
+    if alike(found):
+        remark("all runs came out alike: what differs between them makes no difference here")
+
+
+def _print(data: dict[str, Any]) -> None:
+    print(json.dumps(data, indent=2))
+
+
+# ---------------------------------------------------------------- the line
+
 
 WorkloadArgument = Annotated[
     str,
@@ -104,12 +235,8 @@ def sim(
             lambda: perf_counter() - began,
         )  # fmt: skip
     except (BadWorkload, NotSimulated, NqspyError) as error:
-        _fail(error)
-
-
-def _fail(text: object) -> NoReturn:
-    print(f"nqspy: {plain(str(text)).translate({10: ' '})}", file=sys.stderr)
-    raise SystemExit(1)
+        print(f"nqspy: {plain(str(error)).translate({10: ' '})}", file=sys.stderr)
+        raise SystemExit(1) from None
 
 
 def main() -> None:

@@ -8,8 +8,7 @@ from statistics import fmean, stdev
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from nqspy.sim.running import Simulated
-from nqspy.sim.runs import SimulatedRun
+from nqspy.sim.runs import Simulated, SimulatedRun
 
 STUDENT = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
@@ -95,9 +94,8 @@ def _compared(
     return Compared(label, len(every), metrics, differences)
 
 
-def alike(runs: Sequence[SimulatedRun]) -> bool:
-    """Whether whatever is compared came out the same for all labels, to the last bit."""
-    found = compare(runs)
+def alike(found: Sequence[Compared]) -> bool:
+    """True if all that is compared came out the same for all labels, to the last bit."""
     return len(found) > 1 and all(
         each.mean == 0 and not each.ci95 for one in found[1:] for each in one.differences.values()
     )

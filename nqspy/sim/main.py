@@ -1,6 +1,6 @@
 """The simulator: the virtual driver with an operator who asks, and things that come about by themselves."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -55,7 +55,7 @@ class Simulation(VirtualDriver):
         )  # fmt: skip
 
     def ask(self, command: Command, caller: Caller = OPERATOR) -> Any:
-        """Has a command done now; returns its value or raises its refusal."""
+        """Carry out a command now; return its value or raise its refusal."""
         handle = object()
         self.feed([CommandAsked(command, caller, handle)])
         reply = next(reply for got, reply in reversed(self.replies) if got is handle)
@@ -65,31 +65,30 @@ class Simulation(VirtualDriver):
         return late.make(0) if isinstance(late, LateValue) else late
 
     def configure(self, texts: Iterable[tuple[str, str]]) -> None:
-        """Has files of qmgr commands applied, (name, text) each. Raises NqspyError."""
-        files = tuple((name, name, _encoded(name, text)) for name, text in texts)
-        self.ask(cm.ApplyFiles(files))
+        """Apply files of qmgr commands, (name, text) each. Raises NqspyError."""
+        self.ask(cm.ApplyFiles(tuple((name, name, _encoded(name, text)) for name, text in texts)))
 
     def keep(self, texts: Iterable[tuple[str, str]]) -> None:
-        """Has commands applied as `configure` does, and again whenever a shift comes into force: what a shift
+        """Apply commands as `configure` does, and again whenever a shift comes into force: what a shift
         sets does not take them back. Raises NqspyError."""
         texts = list(texts)
         self.configure(texts)
         added = [each.text for name, text in texts for each in parse_text(text, name)]
         if added:
             shifts = self.site.settings.shifts.values()
-            self.configure([(f"shift {shift.name}", _defined(shift, added)) for shift in shifts])
+            self.configure([(f"shift {shift.name}", shift_text(shift, added)) for shift in shifts])
 
     def at(self, at: Instant, command: Command, caller: Caller = OPERATOR) -> None:
-        """Has a command done at an instant to come."""
+        """Carry out a command at an instant to come."""
         self.heap.push(at, CommandAsked(command, caller))
 
     def see(self, at: Instant, news: SiteObservation) -> None:
-        """Has something be seen of the machine or the site at an instant to come."""
+        """Observe something of the machine or the site at an instant to come."""
         self.heap.push(at, news)
 
 
-def _defined(shift: Shift, added: Sequence[str]) -> str:
-    """The shift in qmgr's words, with commands behind its own."""
+def shift_text(shift: Shift, added: Sequence[str]) -> str:
+    """Return a shift in qmgr's words, with commands behind its own."""
     crons = ", ".join(f'"{cron}"' for cron in shift.when)
     when = f" when=({crons})" if crons else ""
     head = f"define shift {shift.name}{when} spill={shift.spill}"
@@ -98,11 +97,6 @@ def _defined(shift: Shift, added: Sequence[str]) -> str:
 
 @lru_cache(64)
 def _encoded(name: str, text: str) -> tuple[dict[str, Any], ...]:
-    """The commands of a file as they are handed on. All runs of a comparison read the same files."""
-    return tuple(map(cm.encode, _commands(name, text)))
-
-
-def _commands(name: str, text: str) -> Iterator[Command]:
-    for parsed in parse_text(text, name):
-        if isinstance(parsed.command, Command):
-            yield parsed.command
+    """Return the commands of a file as they are handed on. All runs of a comparison read the same files."""
+    parsed = (each.command for each in parse_text(text, name))
+    return tuple(cm.encode(command) for command in parsed if isinstance(command, Command))

@@ -1,22 +1,98 @@
-"""One run of a workload, said in a few words that another process understands, and what came of it."""
+"""Runs of workloads: one from its beginning to its end, said in a few words that another process understands;
+and many of them over processes. A result depends on its task alone, never on the process or the time."""
 
-from collections.abc import Callable, Sequence
+import gc
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing import active_children, get_context
+from signal import SIG_IGN, SIGINT, signal
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from nqspy.model.errors import NqspyError
 from nqspy.sim.batch import BatchRun, JobRun, NotSimulated, Texts
-from nqspy.sim.batch_policies import BATCH_POLICIES, SITE, BatchPolicy
+from nqspy.sim.metrics import Metrics
 from nqspy.sim.night_site import NAME as NIGHT
 from nqspy.sim.night_site import NightRun, shipped_run
+from nqspy.sim.policies import BATCH_POLICIES, SITE, BatchPolicy, Variant
 from nqspy.sim.results import Results
-from nqspy.sim.running import Simulated, simulate
-from nqspy.sim.variants import Variant
-from nqspy.sim.workloads.jobs import BadWorkload, Workload
-from nqspy.sim.workloads.known import GENERATORS, open_workload
-from nqspy.sim.workloads.resampled import resampled
-from nqspy.sim.workloads.wanted import Wanted
+from nqspy.sim.trail import Trail
+from nqspy.sim.workloads.jobs import BadWorkload, Wanted, Workload
+from nqspy.sim.workloads.known import GENERATORS, open_workload, resampled
+
+STEP = 100
+"""Jobs between two reports of how far it is."""
+_SELDOM = (20_000, 5, 400)
+
+
+class Simulated(Struct, frozen=True):
+    """What came of a workload; ``left``: jobs that were handed in and never ended; ``judged``: what else it
+    is judged by (`JobRun.judged`); ``trail``: what pictures are drawn from, if it was wanted."""
+
+    workload: str
+    pes: int
+    dropped: Mapping[str, int]
+    metrics: Metrics
+    left: int
+    judged: Mapping[str, Any] = field(default_factory=dict)
+    trail: Trail | None = None
+
+    def data(self) -> dict[str, Any]:
+        """As JSON has it."""
+        head = {"workload": self.workload, "pes": self.pes, "jobs": self.metrics.jobs}
+        return (
+            head | {"dropped": dict(self.dropped), "left": self.left} | self.metrics.data() | {**self.judged}
+        )
+
+
+def simulate(
+    workload: Workload,
+    run: JobRun,
+    results: Sequence[Results] = (),
+    far: Callable[[int], None] = lambda jobs: None,
+    pictured: bool = False,
+) -> Simulated:
+    """Runs it; ``far`` is told how many jobs have ended. Raises NotSimulated, BadWorkload."""
+    metrics, trail = Metrics(workload.pes), None
+    if pictured:
+        # Times count from the first submission on, which jobs without instants of their own do not have.
+        first = None if workload.at_once is not None else next(iter(workload.jobs()), None)
+        trail = Trail(run.pes, 0 if first is None else first.submit)
+    try:
+        with calm():
+            for ended in run:
+                metrics.add(ended)
+                for each in results:
+                    each.add(ended)
+                if trail is not None:
+                    trail.add(ended)
+                if metrics.jobs % STEP == 0:
+                    far(metrics.jobs)
+        far(metrics.jobs)
+    finally:
+        for each in results:
+            each.close()
+    dropped = {reason: n for reason, n in workload.dropped.items() if n}
+    return Simulated(workload.name, workload.pes, dropped, metrics, run.left, run.judged(), trail)
+
+
+@contextmanager
+def calm() -> Iterator[None]:
+    """Circles are looked for seldom: there are few, and looking takes a seventh of the time."""
+    before = gc.get_threshold()
+    gc.set_threshold(*_SELDOM)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+# ---------------------------------------------------------------- a task
 
 DEFAULT = "firstfit"
 
@@ -88,7 +164,12 @@ def begun(tasks: Sequence[RunTask]) -> Workload:
 def _begun(task: RunTask) -> tuple[Workload, JobRun]:
     own, varied = [] if task.config is None else [task.config], task.variant.texts
     if task.policy == NIGHT and task.workload == NIGHT:
-        night = _own_night(task, own, varied)
+        if task.wanted != replace(task.wanted, pes=None, memory=None, jobs=None):
+            raise BadWorkload(
+                "the night of the computing centre has its own machine and lists: "
+                "--pes, --memory and --jobs go with another --policy"
+            )
+        night = NightRun(task.wanted.seed, own, varied)
         return night.workload, night
     workload, memory = workload_of(task), task.wanted.memory
     if task.policy == NIGHT:
@@ -96,15 +177,71 @@ def _begun(task: RunTask) -> tuple[Workload, JobRun]:
     site: Texts = own or [("the plain site", SITE)]
     policy = BatchPolicy("", "") if task.policy is None else BATCH_POLICIES[task.policy]
     texts = [*site, (f"policy {policy.name}", policy.commands)]
-    return workload, BatchRun(
-        workload, texts, memory, kept=varied, ask=policy.ask, molding=policy.molding
-    )  # fmt: skip
+    return workload, BatchRun(workload, texts, memory, kept=varied, ask=policy.ask, molding=policy.molding)
 
 
-def _own_night(task: RunTask, own: Texts, varied: Texts) -> NightRun:
-    if task.wanted != replace(task.wanted, pes=None, memory=None, jobs=None):
-        raise BadWorkload(
-            "the night of the computing centre has its own machine and lists: "
-            "--pes, --memory and --jobs go with another --policy"
-        )
-    return NightRun(task.wanted.seed, own, varied)
+# ---------------------------------------------------------------- many tasks
+
+GLANCE = 0.5
+"""Seconds between two looks at how far all are."""
+
+
+class _Counter:
+    """Jobs that have ended in this process' runs, added to a number that all processes share."""
+
+    shared: Any = None
+
+    @classmethod
+    def begin(cls, shared: Any) -> None:
+        """A process begins: who is at the keyboard stops the one that began it."""
+        signal(SIGINT, SIG_IGN)
+        cls.shared = shared
+
+    def __init__(self) -> None:
+        self._told = 0
+
+    def tell(self, jobs: int) -> None:
+        """So many of a run have ended by now."""
+        if self.shared is not None:
+            with self.shared.get_lock():
+                self.shared.value += jobs - self._told
+        self._told = jobs
+
+
+def _run(task: RunTask) -> SimulatedRun:
+    return run_task(task, far=_Counter().tell)
+
+
+def run_all(
+    tasks: Sequence[RunTask],
+    processes: int | None = None,
+    far: Callable[[int], None] = lambda jobs: None,
+) -> list[SimulatedRun]:
+    """What came of each task, in their order, run in so many processes (None: as many as there are CPUs);
+    ``far`` is told how many jobs have ended in all. The first failure ends all. Raises BadWorkload,
+    NotSimulated."""
+    several = min(len(tasks), processes or len(os.sched_getaffinity(0)))
+    if several == 1:
+        found = list[SimulatedRun]()
+        for task in tasks:
+            before = sum(each.found.metrics.jobs for each in found)
+            found.append(run_task(task, far=lambda jobs, before=before: far(before + jobs)))  # type: ignore[misc]
+        return found
+    context = get_context("forkserver")
+    ended = context.Value("q", 0)
+    with ProcessPoolExecutor(several, context, _Counter.begin, (ended,)) as pool:
+        try:
+            futures = [pool.submit(_run, task) for task in tasks]
+            pending = set(futures)
+            while pending:
+                done, pending = wait(pending, GLANCE, FIRST_EXCEPTION)
+                far(ended.value)
+                for future in done:
+                    future.result()  # raises what it raised
+            return [future.result() for future in futures]
+        except BrokenProcessPool:
+            raise NotSimulated("a process that simulated was ended from outside; was memory short?") from None
+        except BaseException:
+            for child in active_children():
+                child.terminate()
+            raise

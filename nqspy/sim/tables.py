@@ -1,21 +1,128 @@
-"""The results of simulated workloads as tables for people, and how far they are while they run."""
+"""The results of runs as rows of texts, printed as tables or written as one page of HTML, which needs no
+network and no other file; and how far runs are."""
 
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from html import escape
 
+from msgspec import Struct
 from rich.console import Console
-from rich.markup import escape
+from rich.markup import escape as unmarked
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from nqspy.model.texts import grid
+from nqspy.report.drawing import svg_of
+from nqspy.report.grid import grid
+from nqspy.report.night_pages import STYLE
 from nqspy.rpc.messages import plain
-from nqspy.sim.comparing import Compared
-from nqspy.sim.rows import TextTable, comparison_table
+from nqspy.sim.comparing import Compared, Estimate, compare
+from nqspy.sim.metrics import KINDS
+from nqspy.sim.pictures.album import DRAWN
+from nqspy.sim.runs import Simulated, SimulatedRun
 
+MOST = 10
+"""Rows of a table of groups or users: those that used most."""
+HEADS = ("jobs", "wait mean s", "median s", "max s", "slowdown", "PE hours")
+COMPARED: Mapping[str, tuple[str, str]] = {
+    "wait_mean_s": ("mean wait s", ".1f"),
+    "wait_median_s": ("median s", ".1f"),
+    "wait_max_s": ("longest s", ".0f"),
+    "bsld_mean": ("slowdown", ".2f"),
+    "utilisation": ("utilised", ".3f"),
+    "makespan_s": ("makespan s", ".0f"),
+    "busy": ("busy", ".3f"),
+    "deviation_most": ("deviation", ".2f"),
+    "order_kept": ("order kept", ".2f"),
+}
+"""Columns of a comparison, and how their numbers are written."""
+WHOLE = 1_000
+"""From here on numbers of a comparison are written without a fraction."""
 PIPED = 240
 """Columns of a table that is read by no terminal."""
+
+
+class TextTable(Struct, frozen=True):
+    """``left``: so many columns are words, the others numbers; no ``heads``: names and their values."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    left: int = 1
+
+
+# ---------------------------------------------------------------- one run
+
+
+def tables_of(found: Simulated, label: str) -> list[TextTable]:
+    """All tables of one run."""
+    title = f"{found.workload} on {found.pes} PEs, {label}"
+    return [TextTable(title, (), tuple(_overall(found))), *(_parts(found, kind) for kind in KINDS)]
+
+
+def _overall(found: Simulated) -> Iterator[tuple[str, str]]:
+    metrics = found.metrics.overall()
+    yield "jobs", f"{found.metrics.jobs}"
+    for reason, n in found.dropped.items():
+        yield f"dropped: {reason}", f"{n}"
+    if found.left:
+        yield "never ended", f"{found.left}"
+    yield "wait, mean", f"{metrics.wait_mean_s:.3f} s"
+    yield "wait, median", f"{metrics.wait_median_s:g} s"
+    yield "wait, longest", f"{metrics.wait_max_s:g} s"
+    yield "bounded slowdown, mean", f"{metrics.bsld_mean:.4f}"
+    yield "makespan", f"{metrics.makespan_s:g} s"
+    yield "utilisation", f"{metrics.utilisation:.6f}"
+    if "busy" in found.judged:
+        yield "the night: CPUs busy", f"{found.judged['busy'] * 100:.1f} %"
+        for name, points in found.judged["deviation"].items():
+            yield f"the night: {name} off its quota", f"{points:+.2f} points"
+        yield "the night: order of the lists", "kept" if found.judged["order_kept"] else "changed"
+
+
+def _parts(found: Simulated, kind: str) -> TextTable:
+    parts = found.metrics.parts(kind)
+    shown = list(parts.items()) if kind == "size" else list(parts.items())[:MOST]
+    more = f" (the {MOST} of {len(parts)} that used most)" if len(shown) < len(parts) else ""
+    rows = tuple(
+        (name, str(each.jobs), f"{each.wait_mean_s:.1f}", f"{each.wait_median_s:g}", f"{each.wait_max_s:g}",
+         f"{each.bsld_mean:.2f}", f"{each.pe_seconds / 3600:.1f}")
+        for name, each in shown
+    )  # fmt: skip
+    return TextTable(f"by {kind}{more}", (kind, *HEADS), rows)
+
+
+# ---------------------------------------------------------------- several runs
+
+
+def comparison_table(title: str, found: Sequence[Compared], between: str = "±") -> TextTable:
+    """A row for each label; ``between``: a mean and half its 95 % confidence interval. Differences of mean
+    waits are to the first row, over the same seeds."""
+    names = [name for name in COMPARED if any(name in each.metrics for each in found)]
+    heads = ["run", COMPARED[names[0]][0], "difference", *(COMPARED[name][0] for name in names[1:])]
+    rows = [(each.label, *_cells(each, names, between)) for each in found]
+    seeds = max((each.seeds for each in found), default=1)
+    over = f"; means over {seeds} seeds, {between} 95 % confidence intervals" if seeds > 1 else ""
+    return TextTable(title + over, tuple(heads), tuple(rows))
+
+
+def _cells(each: Compared, names: Sequence[str], between: str) -> Iterator[str]:
+    for name in names:
+        form = COMPARED[name][1]
+        yield _written(each.metrics[name], form, between) if name in each.metrics else ""
+        if name == "wait_mean_s":
+            other = each.differences.get(name)
+            yield "" if other is None else _written(other, "+" + form, between)
+
+
+def _written(found: Estimate, form: str, between: str) -> str:
+    if abs(found.mean) >= WHOLE:
+        form = form[:-2] + "0f"
+    mean = format(found.mean, form)
+    return mean if found.ci95 is None else f"{mean} {between} {format(found.ci95, form.removeprefix('+'))}"
+
+
+# ---------------------------------------------------------------- printed
 
 
 def show(tables: Iterable[TextTable]) -> None:
@@ -45,12 +152,37 @@ def progress(title: str, jobs: int) -> Iterator[Callable[[int], None]]:
     if not console.is_terminal:
         yield lambda done: None
         return
-    columns = (
-        TextColumn(escape(plain(title).encode(console.encoding, "replace").decode(console.encoding))),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
+    text = unmarked(plain(title).encode(console.encoding, "replace").decode(console.encoding))
+    columns = (TextColumn(text), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(title, total=jobs)
         yield lambda done: bar.update(task, completed=done)
+
+
+# ---------------------------------------------------------------- a page
+
+
+def page(title: str, runs: Sequence[SimulatedRun], names: Iterable[str]) -> str:
+    """Pictures of these names (`album.names_of`), and all tables: over several seeds only what compares
+    them."""
+    drawings = [DRAWN[name](runs) for name in names]
+    pictures = (f"<h2>{escape(each.title)}</h2><figure>{svg_of(each)}</figure>" for each in drawings)
+    tables = [comparison_table("Compared", compare(runs))] if len(runs) > 1 else []
+    if len({run.seed for run in runs}) == 1:
+        tables += [table for run in runs for table in tables_of(run.found, run.label)]
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body><h1>{escape(title)}</h1>"
+        f"{''.join(pictures)}{''.join(map(_html, tables))}</body></html>\n"
+    )
+
+
+def _html(table: TextTable) -> str:
+    heads = "".join(f'<th scope="col">{escape(head)}</th>' for head in table.heads)
+    head = f"<thead><tr>{heads}</tr></thead>" if heads else ""
+    body = ""
+    for row in table.rows:
+        cells = (f"<td{' class=n' * (n >= table.left)}>{escape(cell)}</td>" for n, cell in enumerate(row))
+        body += f"<tr>{''.join(cells)}</tr>"
+    return f'<h2>{escape(table.title)}</h2><div class="wide"><table>{head}<tbody>{body}</tbody></table></div>'

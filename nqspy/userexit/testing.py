@@ -8,11 +8,11 @@ stands far above this room; pytest is loaded for the fixture only. PYTEST_DONT_R
 from importlib import import_module
 
 _BEHIND = {
-    "BadExit": ("errors", "BadExit"),
-    "BadStory": ("errors", "BadStory"),
-    "ExitFailed": ("errors", "ExitFailed"),
+    "BadExit": ("record", "BadExit"),
+    "BadStory": ("record", "BadStory"),
+    "ExitFailed": ("record", "ExitFailed"),
     "Job": ("job", "StoryJob"),
-    "Refusal": ("errors", "Refusal"),
+    "Refusal": ("record", "Refusal"),
     "Site": ("site", "StorySite"),
     "site": ("fixture", "site_of_test"),
 }

@@ -14,7 +14,7 @@ from nqspy.cli.dates import parse_date
 from nqspy.cli.resources import Resources, read_list, read_needs, resolve
 from nqspy.model.amounts import Wrong
 from nqspy.report.time_text import parse_since, zone_of
-from nqspy.sim.testing.times import moment
+from nqspy.sim.testing.record import moment
 
 
 @given(st.text("ab \\\"'#\t=", max_size=20))

@@ -9,9 +9,9 @@ import pytest
 from daemon.live import Live
 
 from nqspy.model.errors import NqspyError
+from nqspy.sim.trying.command import text as text_of
 from nqspy.sim.trying.compare import tried_now
 from nqspy.sim.trying.since import tried_since
-from nqspy.sim.trying.texts import text as text_of
 from nqspy.userexit.loader import read_file
 
 ONE_PE = """\

@@ -24,7 +24,7 @@ from nqspy.report.shares import deviations, largest
 from nqspy.report.time_text import zone_of
 from nqspy.sim.main import Simulation
 from nqspy.sim.night_site import MONDAY, ZONE
-from nqspy.sim.running import calm
+from nqspy.sim.runs import calm
 from nqspy.sim.workloads.nights import (
     CPUS,
     DEPARTMENTS,

@@ -4,8 +4,8 @@ from shadow.judge import Shadow
 
 from nqspy.model.site import Site
 from nqspy.sim.gang import GangOrder, GangRun
+from nqspy.sim.workloads.jobs import Wanted
 from nqspy.sim.workloads.t3d import t3d
-from nqspy.sim.workloads.wanted import Wanted
 
 
 def test_of_queues_by_class_it_says_that_classes_decided():

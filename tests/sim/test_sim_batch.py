@@ -10,8 +10,8 @@ import pytest
 from sim.sim_calls import call, refused
 
 from nqspy.sim.batch import BatchRun, NotSimulated
-from nqspy.sim.batch_policies import BATCH_POLICIES, SITE
 from nqspy.sim.metrics import Metrics, size_class
+from nqspy.sim.policies import BATCH_POLICIES, SITE
 from nqspy.sim.results import seconds
 from nqspy.sim.workloads.swf import open_swf
 

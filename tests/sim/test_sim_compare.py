@@ -11,10 +11,9 @@ from sim.sim_calls import ROOT, TRACES, call, log, program, refused
 
 from nqspy.sim.batch import NotSimulated
 from nqspy.sim.comparing import STUDENT, Estimate, estimate, student
-from nqspy.sim.variants import changes_of, variants_of
+from nqspy.sim.policies import changes_of, variants_of
 from nqspy.sim.workloads.jobs import BadWorkload
-from nqspy.sim.workloads.known import GENERATORS
-from nqspy.sim.workloads.resampled import WEEK, resampled
+from nqspy.sim.workloads.known import GENERATORS, WEEK, resampled
 from nqspy.sim.workloads.swf import open_swf
 
 LUBLIN = ("lublin", "--jobs", 40)

@@ -8,11 +8,10 @@ import pytest
 
 from nqspy.engine.virtual.moves import Channel
 from nqspy.model import events as ev
-from nqspy.model.site_checks import check_site
-from nqspy.sim import gang_sites
+from nqspy.sim import gang as gang_sites
 from nqspy.sim.gang import GangOrder, GangRun
+from nqspy.sim.workloads.jobs import Wanted
 from nqspy.sim.workloads.t3d import INTERACTIVE, QUEUES, is_working, t3d
-from nqspy.sim.workloads.wanted import Wanted
 
 FEW = 500
 

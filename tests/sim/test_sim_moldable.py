@@ -3,12 +3,10 @@
 import pytest
 
 from nqspy.sim.batch import BatchRun
-from nqspy.sim.batch_policies import BATCH_POLICIES, SITE
+from nqspy.sim.policies import BATCH_POLICIES, SITE, Variant
 from nqspy.sim.runs import RunTask, run_task
-from nqspy.sim.variants import Variant
-from nqspy.sim.workloads.jobs import SimulatedJob, Workload
+from nqspy.sim.workloads.jobs import SimulatedJob, Wanted, Workload
 from nqspy.sim.workloads.moldable import any_size, molded_job, narrow, wide
-from nqspy.sim.workloads.wanted import Wanted
 
 JOBS = [
     SimulatedJob(n, n + 1, n * 60_000, 600_000, 900_000, width) for n, width in enumerate((4, 1, 6, 8, 2, 5))

@@ -14,8 +14,7 @@ from nqspy.sim.batch import EndedJob, HeldPes
 from nqspy.sim.metrics import Metrics
 from nqspy.sim.pictures.album import DRAWN, names_of, png_of
 from nqspy.sim.pictures.axes import short_time
-from nqspy.sim.running import Simulated
-from nqspy.sim.runs import SimulatedRun
+from nqspy.sim.runs import Simulated, SimulatedRun
 from nqspy.sim.trail import Trail
 from nqspy.sim.workloads.jobs import SimulatedJob
 

@@ -15,7 +15,7 @@ from nqspy.sim.replay import texts
 from nqspy.sim.replay.apart import NotReplayed, apart
 from nqspy.sim.replay.command import read_commands, time_asked
 from nqspy.sim.replay.exits import PATIENCE, ExitVersions, RecordedExits, files_in
-from nqspy.sim.trying import texts as trial_texts
+from nqspy.sim.trying import command as trial_texts
 from nqspy.userexit.call_stats import RETRY
 
 SLOW = """\

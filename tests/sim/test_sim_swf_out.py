@@ -9,7 +9,7 @@ from nqspy.model import events as ev
 from nqspy.report.swf import SwfFrame, swf_log
 from nqspy.report.time_text import Zone
 from nqspy.sim.batch import BatchRun
-from nqspy.sim.batch_policies import BATCH_POLICIES, SITE
+from nqspy.sim.policies import BATCH_POLICIES, SITE
 from nqspy.sim.workloads.swf import open_swf
 
 TRACES = Path(__file__).parents[1] / "data" / "traces"

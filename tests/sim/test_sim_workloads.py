@@ -7,14 +7,13 @@ import pytest
 from typer.testing import CliRunner
 
 from nqspy.sim.batch import BatchRun
-from nqspy.sim.batch_policies import SITE
 from nqspy.sim.command import app
-from nqspy.sim.workloads.jobs import BadWorkload
+from nqspy.sim.policies import SITE
+from nqspy.sim.workloads.jobs import BadWorkload, Wanted
 from nqspy.sim.workloads.known import GENERATORS, open_workload
 from nqspy.sim.workloads.lublin import cycle
 from nqspy.sim.workloads.nights import night_lists
 from nqspy.sim.workloads.psched import applications
-from nqspy.sim.workloads.wanted import Wanted
 
 
 @pytest.mark.parametrize("name", GENERATORS)

@@ -2,10 +2,9 @@
 
 import json
 import sys
-from collections.abc import Iterator
-from functools import partial, reduce
+from functools import reduce
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 
@@ -16,11 +15,11 @@ from nqspy.report.time_text import parse_since
 from nqspy.rpc.home import resolve_home
 from nqspy.rpc.messages import plain
 from nqspy.rpc.program import run
-from nqspy.sim.replay import changes, picture, steps, texts
+from nqspy.sim.replay import picture, steps, texts, what_if
 from nqspy.sim.replay.apart import Far, NotReplayed, apart
 from nqspy.sim.replay.comparison import NightComparison, data_of
 from nqspy.sim.replay.past import RecordedPast
-from nqspy.sim.replay.what_if import Gathered, Other, beginning, exits_of, gathered, replayed
+from nqspy.sim.replay.what_if import Other, beginning, exits_of, gathered, replayed
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -89,7 +88,13 @@ def replay(
             _show_steps(past, begin, end, as_json, other)
             return
         what = gathered(past, begin, end)
-        made = apart(partial(_compared, what, other, drawn), len(what.recording.events))
+
+        def compared(far: Far) -> dict[str, Any]:
+            comparison = NightComparison(replayed(what, other, far))
+            content = "" if drawn is None else picture.drawn(drawn, comparison)
+            return {"data": data_of(comparison), "picture": content}
+
+        made = apart(compared, len(what.recording.events))
         if drawn is not None:
             picture.save(drawn, made["picture"])
         data = made["data"]
@@ -102,16 +107,10 @@ def replay(
         if other.nothing and data["differences"]:
             raise SystemExit(1)
     except (NqspyError, OSError) as error:
-        _fail(error)
+        print(f"nqspy: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
-
-
-def _compared(what: Gathered, other: Other, drawn: Path | None, far: Far) -> dict[str, Any]:
-    """In a process of its own."""
-    comparison = NightComparison(replayed(what, other, far))
-    content = "" if drawn is None else picture.drawn(drawn, comparison)
-    return {"data": data_of(comparison), "picture": content}
 
 
 def time_asked(
@@ -136,13 +135,13 @@ def _other(exits: Path | None, queues: Path | None, commands: list[str], file: P
     """What is other, from the words of the line. Raises NotReplayed."""
     parts = list[tuple[str, CourseChange]]()
     if queues is not None:
-        parts.append((f"the queues of {queues}", changes.other_queues(queues)))
+        parts.append((f"the queues of {queues}", what_if.other_queues(queues)))
     if file is not None:
-        parts.append((str(file), changes.as_if_applied(read_commands(file), file.name)))
+        parts.append((str(file), what_if.as_if_applied(read_commands(file), file.name)))
     if commands:
-        parts.append((", ".join(commands), changes.throughout("\n".join(commands) + "\n")))
+        parts.append((", ".join(commands), what_if.throughout("\n".join(commands) + "\n")))
     words = [words for words, _ in parts] + ([] if exits is None else [f"the exits of {exits}"])
-    change = reduce(changes.both, (change for _, change in parts), CourseChange())
+    change = reduce(what_if.both, (change for _, change in parts), CourseChange())
     return Other(change, None if exits is None else exits_of(exits), ", ".join(words))
 
 
@@ -174,11 +173,8 @@ def _show_steps(
     # What exits failed on shortly before counts.
     what = gathered(past, Instant(begin - steps.BEFORE), end)
     for step in apart(lambda far: list(steps.passes(beginning(what), begin, end))):
-        _print(json.dumps(step, ensure_ascii=False) + "\n" if as_json else _lines(steps.lines(step)))
-
-
-def _lines(lines: Iterator[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)
+        lines = [json.dumps(step, ensure_ascii=False)] if as_json else steps.lines(step)
+        _print("".join(f"{line}\n" for line in lines))
 
 
 def _print(text: str) -> None:
@@ -187,11 +183,6 @@ def _print(text: str) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         raise SystemExit(0) from None
-
-
-def _fail(text: object) -> NoReturn:
-    print(f"nqspy: {text}", file=sys.stderr)
-    raise SystemExit(1)
 
 
 def main() -> None:

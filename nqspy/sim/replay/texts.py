@@ -20,20 +20,26 @@ def text_of(data: Data, words: str, brief: bool = False) -> str:
 
 def _parts(data: Data, words: str, brief: bool) -> Iterator[str]:
     yield f"{short(data['since'])} to {short(data['until'])}: {data['events']} events\n"
-    yield f"gone through again as it was: {elsewhere(data) if words else _other_ones(data)}\n"
+    again = "the same to the event" if not data["as_it_was"] else (
+        f"{data['as_it_was']} events are other ones (see `nqspy manual replay`)"
+    )  # fmt: skip
+    yield f"gone through again as it was: {elsewhere(data) if words else again}\n"
     yield from (f"{line}\n" for line in unasked_exits(data))
     if not words:
         return
-    yield f"with {words}: {_differs(data)}\n"
-    if _is_same(data):
+    if data["left"] is None or not data["differences"]:  # whatever exits would have answered besides
+        yield f"with {words}: nothing would have been different\n"
         return
+    differs = f"different from {short(data['left'])} on, {data['differences']} events are other ones"
+    yield f"with {words}: {differs}\n"
     yield from _notes(data)
     starts = data["starts"]
     said = (f"{starts[kind]} {what}" for kind, what in _KINDS.items() if starts[kind] or kind in _ALWAYS)
     yield f"\nstarts: {', '.join(said)}\n"
     yield f"busy: {_was(data['busy'], percent)} %\n"
     if data["deviation"]["was"] is not None or data["deviation"]["would"] is not None:
-        yield f"largest quota deviation: {_was(data['deviation'], _plain)} points\n"
+        points_of = _was(data["deviation"], lambda each: "-" if each is None else f"{each:.1f}")
+        yield f"largest quota deviation: {points_of} points\n"
     elif any(data["little_use"].values()):
         yield f"largest quota deviation: {TOO_LITTLE}\n"
     yield "\n" + _table(data["groups"], "GROUP")
@@ -54,12 +60,6 @@ _KINDS = {
 _ALWAYS = ("earlier", "later", "same")
 
 
-def _other_ones(data: Data) -> str:
-    if not data["as_it_was"]:
-        return "the same to the event"
-    return f"{data['as_it_was']} events are other ones (see `nqspy manual replay`)"
-
-
 def elsewhere(data: Data) -> str:
     """Say how far the course without a change is what happened."""
     if not data["as_it_was"]:
@@ -78,17 +78,6 @@ def unasked_exits(data: Data) -> Iterator[str]:
         yield f"the journal does not say which exits were loaded before {short(until)}: today's were asked"
 
 
-def _is_same(data: Data) -> bool:
-    """Whether all would have happened as it did, whatever exits would have answered besides."""
-    return data["left"] is None or not data["differences"]
-
-
-def _differs(data: Data) -> str:
-    if _is_same(data):
-        return "nothing would have been different"
-    return f"different from {short(data['left'])} on, {data['differences']} events are other ones"
-
-
 def _notes(data: Data) -> Iterator[str]:
     guessed, refused = data["guessed"], data["refused"]
     if guessed:
@@ -102,23 +91,21 @@ def _was(pair: Data, written: Any) -> str:
     return f"{written(pair['was'])} -> {written(pair['would'])}"
 
 
-def _plain(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f}"
-
-
 def _table(rows: Mapping[str, Data], head: str) -> str:
     quotas = any("deviation" in row for row in rows.values())
     heads = [head, "EARLIER", "LATER", "SAME", "MEAN WAIT", "->"] + (["DEVIATION", "->"] if quotas else [])
     cells = [
-        [name, row["earlier"], row["later"] + row["never"], row["same"], *_waits(row["wait_s"])]
+        [
+            name,
+            row["earlier"],
+            row["later"] + row["never"],
+            row["same"],
+            *(_span(row["wait_s"][each]) for each in ("was", "would")),
+        ]
         + ([points(row["deviation"]["was"]), points(row["deviation"]["would"])] if quotas else [])
         for name, row in rows.items()
-    ]
+    ]  # fmt: skip
     return grid(heads, cells)
-
-
-def _waits(pair: Data) -> tuple[str, str]:
-    return _span(pair["was"]), _span(pair["would"])
 
 
 def _span(seconds: float | None) -> str:
@@ -137,8 +124,7 @@ def _moves(moved: list[Data]) -> Iterator[str]:
             each["id"],
             each["name"],
             each["group"],
-            _moment(each["was"]),
-            _moment(each["would"]),
+            *("-" if each[course] is None else short(each[course])[5:] for course in ("was", "would")),
             "-" if each["later_s"] is None else _span(each["later_s"]),
             _why(each),
         ]
@@ -147,10 +133,6 @@ def _moves(moved: list[Data]) -> Iterator[str]:
     yield "\n" + grid(("REQUEST", "NAME", "GROUP", "WAS", "WOULD", "LATER", "WHY"), rows, left=5)
     if len(moved) > MOST:
         yield f"and {len(moved) - MOST} more; --json has all\n"
-
-
-def _moment(text: str | None) -> str:
-    return "-" if text is None else short(text)[5:]
 
 
 def _why(each: Data) -> str:

@@ -4,24 +4,31 @@ For a caller that wants both courses of a night: ``apart(lambda far: mine(replay
 where `gathered` reads the journal before and ``mine`` makes of what came of it what JSON can hold.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 
 from nqspy.engine import timetable
-from nqspy.engine.replay.course import Course, CourseChange, Moves, nothing_again, side_by_side
+from nqspy.engine.replay.course import OURS, Course, CourseChange, Moves, nothing_again, side_by_side
 from nqspy.engine.replay.follow import Follower
 from nqspy.engine.replay.recording import Recording
+from nqspy.model import commands as cm
+from nqspy.model import events as ev
 from nqspy.model.actions import ExitFailure
+from nqspy.model.configure import object_paths
 from nqspy.model.errors import NqspyError
 from nqspy.model.ids import Instant
+from nqspy.model.settings import Settings
 from nqspy.model.site import Site
 from nqspy.model.twin import twin_of
+from nqspy.qmgr.parser import ParseError, parse_text
 from nqspy.report.time_text import Zone
+from nqspy.sim.main import shift_text
 from nqspy.sim.replay.apart import Far, NotReplayed
 from nqspy.sim.replay.exits import Choice, ExitVersions, RecordedExits, files_in
 from nqspy.sim.replay.past import RecordedPast
-from nqspy.sim.running import calm
+from nqspy.sim.runs import calm
 from nqspy.userexit.call_stats import RETRY
 from nqspy.userexit.loader import Source
 
@@ -141,3 +148,96 @@ def exits_of(folder: Path) -> Choice:
         raise NotReplayed(f"{folder} is no folder of user exits")
     sources = files_in(folder)
     return lambda files: sources
+
+
+_ROUTING = ("queue/", "default/")
+"""Paths of settings that may have requests routed otherwise."""
+_SHIFTS = "shift/"
+"""Paths of shifts, which no shift sets."""
+
+Again = Callable[[Settings], tuple[ev.Change, ...]]
+
+
+def settings_of(text: str, source: str) -> tuple[tuple[ev.Change, ...], tuple[str, ...]]:
+    """The settings that qmgr commands change, and those commands that a shift may have too. Raises
+    NotReplayed."""
+    changes, lines = list[ev.Change](), list[str]()
+    try:
+        for parsed in parse_text(text, source):
+            if not isinstance(parsed.command, cm.Configure):
+                words = " ".join(parsed.text.split()[:2])
+                raise NotReplayed(f"{source}: {words!r} is no setting: a replay changes settings only")
+            changes += parsed.command.changes
+            if not any(each.path.startswith(_SHIFTS) for each in parsed.command.changes):
+                lines.append(parsed.text)
+    except ParseError as error:
+        raise NotReplayed(str(error)) from None
+    return tuple(changes), tuple(lines)
+
+
+def throughout(text: str, source: str = "-c") -> CourseChange:
+    """These settings hold all the time, whatever a shift or a person sets. Raises NotReplayed."""
+    changes, lines = settings_of(text, source)
+    return _change(changes, lambda settings: (*changes, *_in_shifts(settings, lines)))
+
+
+def as_if_applied(text: str, source: str) -> CourseChange:
+    """A file of commands, as if it had been applied at the beginning, and were the last word that people have
+    said; shifts set what they set. Raises NotReplayed."""
+    changes, _ = settings_of(text, source)
+    return _change(changes, lambda settings: changes)
+
+
+def _change(changes: tuple[ev.Change, ...], again: Again) -> CourseChange:
+    if not changes:
+        return CourseChange()
+    commands = (cm.Configure(changes, OURS, upsert=True, advise=False),)
+    routed = any(each.path.startswith(_ROUTING) for each in changes)
+
+    def still_to_do(settings: Settings) -> tuple[ev.Change, ...]:
+        """Return what is to be set again, without deleting what is deleted."""
+        wanted = again(settings)
+        gone = {each.path for each in wanted if each.op == "delete"}
+        gone -= set(object_paths(settings)) if gone else gone
+        return tuple(each for each in wanted if each.op != "delete" or each.path not in gone)
+
+    return CourseChange(commands, still_to_do, routed=routed)
+
+
+def other_queues(folder: Path) -> CourseChange:
+    """The files of another folder ``queues.d``. Raises NotReplayed."""
+    files = []
+    for path in sorted(folder.glob("*.qmgr")):
+        try:
+            text = path.read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise NotReplayed(f"{path} cannot be read: {error}") from None
+        try:
+            commands = (each.command for each in parse_text(text, path.name))
+            encoded = tuple(cm.encode(each) for each in commands if isinstance(each, cm.Command))
+        except ParseError as error:
+            raise NotReplayed(str(error)) from None
+        files.append((path.name, sha256(text.encode()).hexdigest()[:32], encoded))
+    if not files:
+        raise NotReplayed(f"{folder} has no files *.qmgr")
+    return CourseChange((cm.ApplyFiles(tuple(files)),), files=True, routed=True)
+
+
+def both(one: CourseChange, other: CourseChange) -> CourseChange:
+    """Two changes, one after the other."""
+    return CourseChange(
+        (*one.commands, *other.commands),
+        lambda settings: (*one.again(settings), *other.again(settings)),
+        one.files or other.files,
+        one.routed or other.routed,
+    )
+
+
+def _in_shifts(settings: Settings, lines: Sequence[str]) -> tuple[ev.Change, ...]:
+    """What makes each shift set this too, when it comes into force."""
+    found: list[ev.Change] = []
+    for shift in settings.shifts.values():
+        if lines and tuple(shift.lines[-len(lines) :]) != tuple(lines):
+            changes, _ = settings_of(shift_text(shift, lines), f"shift {shift.name}")
+            found += changes
+    return tuple(found)

@@ -5,8 +5,7 @@ from nqspy.model.errors import Refusal
 from nqspy.model.ids import Instant, number_of
 from nqspy.report.time_text import Zone
 from nqspy.sim.testing.job import StoryJob
-from nqspy.sim.testing.record import LINES, StoryRecord
-from nqspy.sim.testing.times import shown
+from nqspy.sim.testing.record import LINES, StoryRecord, shown
 
 WAITS = ("arriving", "routing", "waiting", "held", "queued", "begun")
 

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from nqspy.model.actions import ExitFailure
-from nqspy.sim.testing.errors import BadExit, ExitFailed
+from nqspy.sim.testing.record import BadExit, ExitFailed
 from nqspy.userexit.guard import Guard
 from nqspy.userexit.loader import Source
 from nqspy.userexit.site_exits import SiteExits

@@ -15,9 +15,7 @@ from nqspy.model.options import OPTIONS, Option
 from nqspy.model.requests import AFTER_WORDS, AfterWord, Ask, Dependency, Request, Spec
 from nqspy.model.units import parse_size, parse_time
 from nqspy.report.time_text import Zone
-from nqspy.sim.testing.errors import BadStory
-from nqspy.sim.testing.record import StoryRecord
-from nqspy.sim.testing.times import shown
+from nqspy.sim.testing.record import BadStory, StoryRecord, shown
 
 USERS = 100
 """The Unix group of everybody in a test."""

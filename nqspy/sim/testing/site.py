@@ -30,11 +30,9 @@ from nqspy.report import night
 from nqspy.report.time_text import Zone, zone_of
 from nqspy.sim.main import OPERATOR, Simulation
 from nqspy.sim.testing.claims import Claims
-from nqspy.sim.testing.errors import BadStory
 from nqspy.sim.testing.files import Exits, ExitsUnderTest, sources_of
 from nqspy.sim.testing.job import USERS, Amount, StoryJob, StoryWish, read_after
-from nqspy.sim.testing.record import StoryRecord
-from nqspy.sim.testing.times import moment, shown, span
+from nqspy.sim.testing.record import BadStory, StoryRecord, moment, shown, span
 from nqspy.store.memory import MemoryJournal
 
 ONE_QUEUE = """

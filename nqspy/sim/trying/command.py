@@ -3,17 +3,20 @@
 import json
 import os
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from nqspy.model.errors import NqspyError
+from nqspy.report.time_text import short
 from nqspy.rpc.messages import plain
 from nqspy.rpc.program import run
+from nqspy.sim.replay.texts import elsewhere, unasked_exits
 from nqspy.sim.trying.compare import tried_now
-from nqspy.sim.trying.texts import text
 from nqspy.userexit.loader import read_file
+from nqspy.userexit.specs import NOTICES
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -66,3 +69,101 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+
+
+SHOWN = 20
+"""Requests that are told without ``--all``."""
+Data = Mapping[str, Any]
+
+_WOULD = {
+    "starts": "{n} would start now",
+    "waits": "{n} would not start now",
+    "submission": "{n} would be answered otherwise at submission",
+    "earlier": "{n} would start earlier",
+    "later": "{n} would start later",
+    "answer": "{n} would be answered otherwise",
+    "place": "{n} would change place",
+}
+_WOULD_HAVE = {
+    "submission": "{n} would have been refused",
+    "earlier": "{n} would have started earlier",
+    "later": "{n} would have started later",
+    "new": "{n} would have started that did not",
+    "never": "{n} would not have started",
+}
+
+
+def text(data: Data, every: bool) -> str:
+    """The whole; ``every``: all requests, not only the first."""
+    lines = (
+        *(_of_past(data) if "since" in data else _of_now(data)),
+        *_of_requests(data, every),
+        *_of_calls(data),
+    )
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _which(data: Data) -> str:
+    how = "in the place of the loaded one" if data["replaces"] else "besides those loaded"
+    return f"exit {data['exit']}, {how}, on the"
+
+
+def _of_now(data: Data) -> Iterator[str]:
+    far = f"to {short(data['until'])}" if data["until"] else "to the end"
+    yield f"{_which(data)} {data['waiting']} that wait at {short(data['at'])}, looked {far}"
+    if data["left_out"]:
+        yield f"{data['left_out']} more that wait were not looked at: they stand behind these"
+    yield from _of_it(data)
+    yield _counted(data, _WOULD) or "nothing would change"
+
+
+def _of_past(data: Data) -> Iterator[str]:
+    span = f"{short(data['since'])} to {short(data['until'])}"
+    yield f"{_which(data)} {data['requests']} that started from {span}"
+    yield from _of_it(data)
+    if data["as_it_was"]:
+        yield f"gone through without it, {elsewhere(data)}"
+    yield from unasked_exits(data)
+    yield _counted(data, _WOULD_HAVE) or "nothing would have been otherwise"
+
+
+def _of_it(data: Data) -> Iterator[str]:
+    if data["off"]:
+        yield f"exit {data['exit']} is switched off; it was tried as if it were on"
+
+
+def _counted(data: Data, said: Mapping[str, str]) -> str:
+    return "; ".join(said[kind].format(n=n) for kind, n in data["counts"].items() if n)
+
+
+def _of_requests(data: Data, every: bool) -> Iterator[str]:
+    rows = data["changed"] if every else data["changed"][:SHOWN]
+    for row in rows:
+        yield f"{row['id']}  {row['name']}  {row['owner']}  {row['queue']}"
+        yield f"  was:   {row['was']}"
+        yield f"  would: {row['would']}"
+        if row["reason"]:
+            then = "waited then: " if "since" in data and row["kind"] in ("earlier", "new") else ""
+            yield f"  why:   {then}{row['reason']}"
+    if len(rows) < len(data["changed"]):
+        yield f"and {len(data['changed']) - len(rows)} more (--all)"
+
+
+def _of_calls(data: Mapping[str, Any]) -> Iterator[str]:
+    for hook, each in data["hooks"].items():
+        took = f"{each['total_ms']:.1f} ms in all, longest {each['longest_ms']:.2f} ms"
+        if hook in NOTICES:
+            yield f"{hook}: is a notice, which is not tried: it would do what it does"
+        else:
+            yield f"{hook}: {each['calls']} calls, {each['failures']} failed, {took}"
+    for each in data["failures"]:
+        times = f" ({each['times']} times)" if each["times"] > 1 else ""
+        yield f"FAILED {_call(each)}: {each['text']}{times}"
+    for each in data["long"]:
+        yield f"LONG {_call(each)}: {each['ms']} ms of {each['budget_ms']} ms"
+
+
+def _call(each: Data) -> str:
+    """What was called, about which request."""
+    hook = f": {each['hook']}" if each["hook"] else ""
+    return f"exit {each['exit']}{hook}" + (f" on {each['id']}" if each["id"] else "")

@@ -9,8 +9,8 @@ from msgspec import Struct
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Request
 from nqspy.report.time_text import Zone, short, zone_of
-from nqspy.sim.trying.asked import Said
 from nqspy.sim.trying.copied import NotTried, SiteCopy, copied
+from nqspy.sim.trying.looks import Said
 from nqspy.sim.trying.trial import OneLook, Tried, try_out
 from nqspy.userexit.loader import Source
 

@@ -13,11 +13,10 @@ from nqspy.model.requests import Request
 from nqspy.report.time_text import parse_since, short
 from nqspy.rpc.home import resolve_home
 from nqspy.sim.replay.apart import apart
-from nqspy.sim.replay.changes import throughout
 from nqspy.sim.replay.comparison import MovedStart, NightComparison, exits_object
 from nqspy.sim.replay.exits import Files
 from nqspy.sim.replay.past import RecordedPast
-from nqspy.sim.replay.what_if import AS_IT_WAS, Other, gathered, replayed
+from nqspy.sim.replay.what_if import AS_IT_WAS, Other, gathered, replayed, throughout
 from nqspy.sim.trying.copied import NotTried, loaded_exits
 from nqspy.userexit.loader import Source
 

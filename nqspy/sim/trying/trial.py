@@ -20,9 +20,8 @@ from nqspy.model.machine import ExitSettings
 from nqspy.model.site import Site
 from nqspy.model.twin import beyond, twin_of
 from nqspy.ports import Exits
-from nqspy.sim.trying.asked import Answers, asked
 from nqspy.sim.trying.copied import NotTried, SiteCopy
-from nqspy.sim.trying.foreseen import ForeseenStarts, foreseen, lines_of
+from nqspy.sim.trying.looks import Answers, ForeseenStarts, asked, foreseen, lines_of
 from nqspy.sim.trying.tried_exits import FailedCall, Key, LongCall, TriedExits
 from nqspy.store.loading import no_collector
 from nqspy.userexit.loader import Source

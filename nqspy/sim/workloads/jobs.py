@@ -50,3 +50,13 @@ class Workload(Struct, frozen=True):
     zone: str = "UTC"
     at_once: int | None = None
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+class Wanted(Struct, frozen=True):
+    """PEs and memory (bytes) of the machine, seed and number of jobs of what is invented; None: as the
+    workload has it."""
+
+    pes: int | None = None
+    memory: int | None = None
+    seed: int = 1
+    jobs: int | None = None

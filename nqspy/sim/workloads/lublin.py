@@ -12,8 +12,7 @@ from itertools import pairwise
 from math import exp, lgamma, log, log2
 from random import Random
 
-from nqspy.sim.workloads.jobs import SimulatedJob, Workload
-from nqspy.sim.workloads.wanted import Wanted
+from nqspy.sim.workloads.jobs import SimulatedJob, Wanted, Workload
 
 PES, JOBS = 128, 1_000
 """Where nothing else is asked for."""

@@ -1,11 +1,14 @@
 """The departments' lists for one night, invented by a seed: the recipe of the manual's page `nights`
 (seed 003, with the shares of its figure 1)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from math import log
 from random import Random
 
 from msgspec import Struct
+
+from nqspy.sim.workloads.jobs import SimulatedJob, Wanted, Workload
 
 DEPARTMENTS: Mapping[str, int] = {
     "d1": 29, "d2": 24, "d3": 16, "d4": 15, "d5": 4, "d6": 10, "d7": 1, "d8": 1,
@@ -98,3 +101,20 @@ def _cpu(rng: Random) -> int:
 def _memory(rng: Random) -> int:
     _, low, high = rng.choices(BANDS, _PARTS)[0]
     return round(rng.uniform(low, high) * MW)
+
+
+def night(wanted: Wanted) -> Workload:
+    """The lists of night number ``seed``, in the order in which departments hand them in. An estimate is the
+    CPU time that is asked for."""
+    jobs = list(islice(_jobs(wanted), wanted.jobs))
+    return Workload(f"night-{wanted.seed}", wanted.pes or CPUS, len(jobs), lambda: iter(jobs))
+
+
+def _jobs(wanted: Wanted) -> Iterator[SimulatedJob]:
+    lists, place = night_lists(wanted.seed), 0
+    for group, at in sorted(hours_handed_in(wanted.seed).items(), key=lambda each: each[1]):
+        for job in lists[group]:
+            memory = job.memory if wanted.memory is not None else None
+            if memory is None or wanted.memory is None or memory <= wanted.memory:
+                yield SimulatedJob(place, place + 1, at, job.wall, job.asked, 1, memory, job.owner, group)
+                place += 1

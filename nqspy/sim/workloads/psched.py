@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from itertools import islice
 from random import Random
 
-from nqspy.sim.workloads.jobs import BadWorkload, SimulatedJob, Workload
-from nqspy.sim.workloads.wanted import Wanted
+from nqspy.sim.workloads.jobs import BadWorkload, SimulatedJob, Wanted, Workload
 
 PES, JOBS, AT_ONCE = 128, 2_000, 33
 

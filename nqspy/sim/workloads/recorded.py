@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from math import isfinite
 from pathlib import Path
 
-from nqspy.sim.workloads.jobs import LONGEST, BadWorkload, SimulatedJob, Workload
+from nqspy.sim.workloads.jobs import LONGEST, BadWorkload, SimulatedJob, Wanted, Workload
 from nqspy.sim.workloads.swf import TOO_WIDE
-from nqspy.sim.workloads.wanted import Wanted
 
 NEEDED = ("job", "width", "submit", "run")
 

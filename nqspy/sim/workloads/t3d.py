@@ -12,8 +12,7 @@ from random import Random
 
 from msgspec import Struct
 
-from nqspy.sim.workloads.jobs import BadWorkload, SimulatedJob, Workload
-from nqspy.sim.workloads.wanted import Wanted
+from nqspy.sim.workloads.jobs import BadWorkload, SimulatedJob, Wanted, Workload
 
 PES = 256
 WEEKS = 5
