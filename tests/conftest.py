@@ -12,7 +12,7 @@ from typing import Any
 
 import leftovers
 import pytest
-from examples import BUILD, PROFILE, examples
+from examples import BUILD, PROFILE, QUICK, examples
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
@@ -24,9 +24,10 @@ from nqspy.model.site import Site
 # No test is timed: the machine may be busy. A build server draws the same examples each time, so that no
 # landing hangs on a die; whoever runs the tests himself draws others, and finds what is left.
 settings.register_profile("nqspy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile(
-    BUILD, settings.get_profile("nqspy"), derandomize=True, database=None, max_examples=examples(100)
-)
+for _name in (BUILD, QUICK):
+    settings.register_profile(
+        _name, settings.get_profile("nqspy"), derandomize=True, database=None, max_examples=examples(100)
+    )
 settings.load_profile(PROFILE)
 
 # Whoever begins a run in the background has it ignore these; what the tests begin must not.

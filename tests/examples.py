@@ -1,13 +1,15 @@
 """How many examples a property is shown. A build server draws the same ones each time: more of them would
-find nothing new there, and take its minutes."""
+find nothing new there, and take its minutes. `scripts/test quick` draws few, for a first look."""
 
 import os
 
-BUILD = "build"
-"""The profile of a build server (`NQSPY_TEST_EXAMPLES`)."""
+BUILD, QUICK = "build", "quick"
+"""Profiles that draw the same examples each time (`NQSPY_TEST_EXAMPLES`)."""
 PROFILE = os.environ.get("NQSPY_TEST_EXAMPLES", "nqspy")
+_PARTS = {BUILD: (2, 5), QUICK: (1, 20)}
 
 
 def examples(most: int) -> int:
-    """So many; two fifths of them on a build server."""
-    return most * 2 // 5 if PROFILE == BUILD else most
+    """Return how many of them are drawn: two fifths on a build server, a twentieth in a quick run."""
+    part, of = _PARTS.get(PROFILE, (1, 1))
+    return max(2, most * part // of)
