@@ -4,7 +4,7 @@ estimate as its wall limit; what became of it comes out as soon as it has ended,
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -64,23 +64,6 @@ class EndedJob(Struct, frozen=True):
     def wait(self) -> int:
         """From its submission to its first start."""
         return self.start - self.job.submit
-
-
-class JobRun(Protocol):
-    """A workload while it is run. Iterating over it lets time pass, and gives the jobs as they end."""
-
-    def __iter__(self) -> Iterator[EndedJob]: ...
-
-    @property
-    def pes(self) -> int:
-        """PEs of the machine."""
-
-    @property
-    def left(self) -> int:
-        """Jobs that were handed in and have not ended."""
-
-    def judged(self) -> Mapping[str, object]:
-        """What else it is judged by, once it is over; nothing for most."""
 
 
 class HeldByJobs:
@@ -155,11 +138,21 @@ class BatchRun:
             journal(self._follow), self._run, self.begin, pes=workload.pes, zone=workload.zone,
             exits=exits, processors=processors, moves=moves, sampled=sampled, patient=True,
         )  # fmt: skip
-        self._set_up([*texts, *_memory(memory)], kept)
+        if memory is not None:
+            text = f"set machine memory={memory}b\nset global memory_limit={memory}b\n"
+            texts = [*texts, ("--memory", text)]
+        try:
+            self.sim.configure(texts)
+            self.sim.keep(kept)
+        except NqspyError as error:
+            raise NotSimulated(str(error)) from None
         self._groups = frozenset(self.sim.site.settings.groups)
         self._callers: dict[str, Caller] = {}
         self._source = self._arrivals()
-        self._set_off()
+        if workload.at_once is None:
+            self.sim.heap.stream(self._source)
+        else:
+            self._hand_in(workload.at_once)
 
     def __iter__(self) -> Iterator[EndedJob]:
         return self.pass_to()
@@ -167,7 +160,10 @@ class BatchRun:
     def pass_to(self, until: Instant | None = None) -> Iterator[EndedJob]:
         """Let time pass to an instant (None: the end), and yield the jobs that end."""
         while self.sim.step(until):
-            self._look_at_replies()
+            for job, reply in self.sim.replies:
+                if reply.refusal is not None:
+                    raise NotSimulated(f"job {job.number} was refused: {reply.refusal}")
+            self.sim.replies.clear()
             yield from self._ended
             self._ended.clear()
         if until is not None:
@@ -184,26 +180,13 @@ class BatchRun:
         return self.sim.site.pes()
 
     def judged(self) -> Mapping[str, object]:
-        """Nothing else."""
+        """Return what else the run is judged by, once it is over; nothing for most."""
         return {}
-
-    def _set_up(self, texts: Texts, kept: Texts) -> None:
-        try:
-            self.sim.configure(texts)
-            self.sim.keep(kept)
-        except NqspyError as error:
-            raise NotSimulated(str(error)) from None
 
     # ------------------------------------------------------------ jobs
 
-    def _set_off(self) -> None:
-        if self.workload.at_once is None:
-            self.sim.heap.stream(self._source)
-        else:
-            self._hand_in(self.workload.at_once)
-
     def _hand_in(self, count: int) -> None:
-        """Of a workload without instants of its own so many more, now."""
+        """Submit so many more jobs of a workload without instants of its own, now."""
         for _, command in islice(self._source, count):
             self.sim.heap.push(self.sim.now, command)
 
@@ -252,15 +235,3 @@ class BatchRun:
                 self._ended.append(EndedJob(job, begin, end, event.used.wall, held))
                 if self.workload.at_once is not None:
                     self._hand_in(1)
-
-    def _look_at_replies(self) -> None:
-        for job, reply in self.sim.replies:
-            if reply.refusal is not None:
-                raise NotSimulated(f"job {job.number} was refused: {reply.refusal}")
-        self.sim.replies.clear()
-
-
-def _memory(memory: int | None) -> Texts:
-    if memory is None:
-        return ()
-    return [("--memory", f"set machine memory={memory}b\nset global memory_limit={memory}b\n")]

@@ -318,7 +318,8 @@ class GangRun(BatchRun):
         used_by_week, in_hours, hours = [0.0] * weeks, 0.0, 0
         before, at = 0.0, 0
         while at < weeks * WEEK:
-            until = _next_bound(at)
+            day, hour = at // DAY * DAY, at % DAY // HOUR  # until working hours begin or end, or a day
+            until = day + next(bound for bound in (8, 18, 24) if bound > hour) * HOUR
             for _ in self.pass_to(Instant(self.begin + until)):
                 pass
             spent = self.sim.executor.spent(self.sim.now)
@@ -330,12 +331,6 @@ class GangRun(BatchRun):
             tuple(used / (WEEK * PES) for used in used_by_week), in_hours / (hours * PES),
             tuple(sorted(self._waits)), self._channel.busy, self._preempted, self._gone, self.left,
         )  # fmt: skip
-
-
-def _next_bound(at: int) -> int:
-    """The next instant at which working hours begin or end, or a day."""
-    day, hour = at // DAY * DAY, at % DAY // HOUR
-    return day + next(bound for bound in (8, 18, 24) if bound > hour) * HOUR
 
 
 # ---------------------------------------------------------------- the command

@@ -40,7 +40,12 @@ def shipped_run(workload: Workload, memory: int | None, texts: Texts, kept: Text
     its PEs as CPU time, the memory it says, else 1 Mw. Raises NotSimulated."""
     hmax = f"{max(1, round(HMAX / CPUS * workload.pes))}mw"
     size = f"set exit large_memory hmax={hmax} nproc={workload.pes}\n"
-    return BatchRun(workload, [*_files(size), *texts], memory, _exits(), kept, _ask_of)
+
+    def ask_of(job: SimulatedJob) -> Ask:
+        memory = MW if job.memory is None else job.memory
+        return Ask(pes=job.width, wall=job.estimate, cpu=job.estimate * job.width, memory=memory)
+
+    return BatchRun(workload, [*_files(size), *texts], memory, _exits(), kept, ask_of)
 
 
 def _files(size: str) -> list[tuple[str, str]]:
@@ -50,11 +55,6 @@ def _files(size: str) -> list[tuple[str, str]]:
 
 def _exits() -> SiteExits:
     return SiteExits(shipped() / "exits", guard=Unguarded)
-
-
-def _ask_of(job: SimulatedJob) -> Ask:
-    memory = MW if job.memory is None else job.memory
-    return Ask(pes=job.width, wall=job.estimate, cpu=job.estimate * job.width, memory=memory)
 
 
 # ---------------------------------------------------------------- its own night

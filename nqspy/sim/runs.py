@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from nqspy.model.errors import NqspyError
-from nqspy.sim.batch import BatchRun, JobRun, NotSimulated, Texts
+from nqspy.sim.batch import BatchRun, NotSimulated, Texts
 from nqspy.sim.metrics import Metrics
 from nqspy.sim.night_site import NAME as NIGHT
 from nqspy.sim.night_site import NightRun, shipped_run
@@ -32,7 +32,7 @@ _SELDOM = (20_000, 5, 400)
 
 class Simulated(Struct, frozen=True):
     """What came of a workload; ``left``: jobs that were handed in and never ended; ``judged``: what else it
-    is judged by (`JobRun.judged`); ``trail``: what pictures are drawn from, if it was wanted."""
+    is judged by (`BatchRun.judged`); ``trail``: what pictures are drawn from, if it was wanted."""
 
     workload: str
     pes: int
@@ -52,7 +52,7 @@ class Simulated(Struct, frozen=True):
 
 def simulate(
     workload: Workload,
-    run: JobRun,
+    run: BatchRun,
     results: Sequence[Results] = (),
     far: Callable[[int], None] = lambda jobs: None,
     pictured: bool = False,
@@ -161,7 +161,7 @@ def begun(tasks: Sequence[RunTask]) -> Workload:
         raise NotSimulated(str(error)) from None
 
 
-def _begun(task: RunTask) -> tuple[Workload, JobRun]:
+def _begun(task: RunTask) -> tuple[Workload, BatchRun]:
     own, varied = [] if task.config is None else [task.config], task.variant.texts
     if task.policy == NIGHT and task.workload == NIGHT:
         if task.wanted != replace(task.wanted, pes=None, memory=None, jobs=None):

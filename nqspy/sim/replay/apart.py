@@ -32,7 +32,10 @@ def apart(work: Callable[[Far], Any], events: int = 0) -> Any:
     is not everybody's. A terminal shows how many of so many ``events`` have been gone through. Raises
     NotReplayed: what it was refused, or that its process was lost."""
     sys.stdout.flush()
-    user = _user()
+    try:
+        user = sandbox.user()
+    except OSError as error:
+        raise NotReplayed(str(error)) from None
     answers, answer = os.pipe()
     parent, pid = os.getpid(), os.fork()
     if pid == 0:
@@ -76,13 +79,6 @@ def _end_if_stopped(pid: int) -> None:
         changed = os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         if changed is not None and changed.si_code == os.CLD_STOPPED:
             os.kill(pid, signal.SIGKILL)
-
-
-def _user() -> tuple[str, int, int] | None:
-    try:
-        return sandbox.user()
-    except OSError as error:
-        raise NotReplayed(str(error)) from None
 
 
 def _live(

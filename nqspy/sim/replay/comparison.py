@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import takewhile
 from typing import Any
 
 from msgspec import Struct
@@ -63,13 +62,17 @@ class NightComparison:
         self.left: Instant | None = None
         self.differences = self.wrong = sum(each.events for each in found.was.differences)
         if found.would is not None:
-            self.wrong = _elsewhere(events, self.was.starts, self.end)
+            then = {e.event.seq: e.at for e in reversed(events) if isinstance(e.event, ev.Starting)}
+            now = {seq: at for seq, at in self.was.starts.items() if at < self.end}
+            self.wrong = sum(_kind(then.get(seq), now.get(seq)) != "same" for seq in {*then, *now})
             self.differences, self.left = _unlike(self.base, found.would.made, self.end)
         if found.would is not None and self.left is not None:
             self.would = figures(before, found.would.made, self.begin, self.end, charge)
         starts = (*self.was.starts.items(), *self.would.starts.items())
         self.seqs = sorted({seq for seq, at in starts if at < self.end})
-        self.moved = sorted(self._moved(), key=_most)
+        self.moved = sorted(
+            self._moved(), key=lambda each: (each.by is not None, -abs(each.by or 0), each.request.seq)
+        )
 
     @property
     def events(self) -> int:
@@ -133,10 +136,6 @@ class NightComparison:
         return refusal[1] if refusal is not None and begun is not None and refusal[0] >= begun else None
 
 
-def _most(moved: MovedStart) -> tuple[bool, int, Seq]:
-    return moved.by is not None, -abs(moved.by or 0), moved.request.seq
-
-
 def _kind(was: Instant | None, would: Instant | None) -> str | None:
     if was is None or would is None:
         return None if was is would else "new" if was is None else "never"
@@ -172,21 +171,14 @@ class _Passing:
 def _unlike(base: Sequence[Recorded], made: Sequence[Recorded], end: Instant) -> tuple[int, Instant | None]:
     """Return how many events one of them has and the other has not, and when the first of these came."""
     was, would = ([each for each in all if _is_compared(each, end)] for all in (base, made))
-    alike = sum(1 for _ in takewhile(lambda pair: _is_same(*pair), zip(was, would, strict=False)))
-    one, other = (Counter(_key(each) for each in all[alike:]) for all in (was, would))
-    unlike = (one - other) + (other - one)
+    alike = 0
+    for one, other in zip(was, would, strict=False):
+        if one.at != other.at or (one.event != other.event and _key(one) != _key(other)):
+            break
+        alike += 1
+    left, right = (Counter(_key(each) for each in all[alike:]) for all in (was, would))
+    unlike = (left - right) + (right - left)
     return unlike.total(), min((at for at, *_ in unlike), default=None)
-
-
-def _is_same(one: Recorded, other: Recorded) -> bool:
-    return one.at == other.at and (one.event == other.event or _key(one) == _key(other))
-
-
-def _elsewhere(events: Sequence[Recorded], starts: Mapping[Seq, Instant], end: Instant) -> int:
-    """Return how many requests are not started within a second of when they were first."""
-    then = {each.event.seq: each.at for each in reversed(events) if isinstance(each.event, ev.Starting)}
-    now = {seq: at for seq, at in starts.items() if at < end}
-    return sum(_kind(then.get(seq), now.get(seq)) != "same" for seq in {*then, *now})
 
 
 def _is_compared(recorded: Recorded, end: Instant) -> bool:

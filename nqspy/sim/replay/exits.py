@@ -64,8 +64,9 @@ class RecordedCalls(Calls):
 
     def call(self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...]) -> Any:
         """As `Calls`; a failure that is expected comes without a call."""
+        after_choice = (hook.name == "elected") == (seq in self._started)
         for failure in self._expected:
-            if self._is_of(failure, hook, seq):
+            if after_choice and (failure.exit, failure.seq) == (hook.exit.module.name, seq):
                 self._expected.remove(failure)
                 failed = self.failed(hook, subject, seq, args, failure.text, failure.traceback)
                 self.failures[-1] = failure
@@ -77,11 +78,6 @@ class RecordedCalls(Calls):
         if self._patient.overran:
             self._endless.add(about)
         return answer
-
-    def _is_of(self, failure: ExitFailure, hook: Hook, seq: Seq | None) -> bool:
-        if (failure.exit, failure.seq) != (hook.exit.module.name, seq):
-            return False
-        return (hook.name == "elected") == (seq in self._started)
 
 
 Files = Mapping[str, str] | None

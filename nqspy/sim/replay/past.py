@@ -10,7 +10,6 @@ from nqspy.engine.replay.recording import Recording, rebuilt, reloaded
 from nqspy.model.actions import ExitFailure
 from nqspy.model.events import Alarm, Decided, LoadedExits, Recorded, Submitted
 from nqspy.model.ids import Instant, Seq, array_key, number_of
-from nqspy.model.requests import Dependency
 from nqspy.model.site import Site
 from nqspy.ports import EndedRow
 from nqspy.report.time_text import Zone, zone_of
@@ -65,7 +64,11 @@ class RecordedPast:
         if not events or (until is not None and events[0].at >= until):
             raise NotReplayed("nothing happened in that time: there is nothing to replay")
         _without_gaps(events)
-        count = len(events) if until is None else _count(events, until)
+        count = (
+            len(events)
+            if until is None
+            else next((n for n, each in enumerate(events) if each.at >= until), len(events))
+        )
         first = _site(self.reader, n)
         spare, sites = reloaded(first), [first]
 
@@ -76,7 +79,8 @@ class RecordedPast:
 
     def _known(self, events: Sequence[Recorded]) -> Callable[[Sequence[Seq]], Iterator[EndedRow]]:
         """Those that have ended of whom somebody asks."""
-        named = {each.seq for recorded in events for each in _awaited(recorded)}
+        submitted = (each.event.spec for each in events if isinstance(each.event, Submitted))
+        named = {dependency.seq for spec in submitted for dependency in spec.after}
         wanted = sorted({*named, *(array_key(number_of(seq)) for seq in named)})
         rows = {row["seq"]: row for row in self.reader.ended(seqs=wanted)} if wanted else {}
         return lambda seqs: (rows[seq] for seq in seqs if seq in rows)
@@ -134,12 +138,3 @@ def _without_gaps(events: Sequence[Recorded]) -> None:
             f"the journal lacks what was between its events {last} and {next_}: it was altered; "
             "take a time without it (--since, --until)"
         )
-
-
-def _count(events: Sequence[Recorded], until: Instant) -> int:
-    return next((place for place, each in enumerate(events) if each.at >= until), len(events))
-
-
-def _awaited(recorded: Recorded) -> Sequence[Dependency]:
-    """What a request waits for that was handed in."""
-    return recorded.event.spec.after if isinstance(recorded.event, Submitted) else ()

@@ -5,8 +5,8 @@ from typing import Any
 
 from nqspy.engine.replay.follow import Follower
 from nqspy.model import events as ev
-from nqspy.model.actions import Plan, Start
-from nqspy.model.events import Recorded
+from nqspy.model.actions import Start
+from nqspy.model.event import Recorded
 from nqspy.model.ids import Instant, Seq, array_of
 from nqspy.model.reasons import Reason
 from nqspy.model.site import Site
@@ -36,29 +36,30 @@ def passes(found: Replayed, begin: Instant, end: Instant) -> Iterator[dict[str, 
 def _pass(was: Follower, zone: Zone, recorded: Recorded, followed: list[Any]) -> dict[str, Any]:
     event, site, plan = recorded.event, was.site, was.engine.plan
     assert isinstance(event, ev.Decided)
+    starts = {action.seq for action in plan.actions if isinstance(action, Start)}
+    waits = [(seq, why) for seq, why in plan.reasons.own.items() if seq not in starts][:MOST]
     return {
         "n": recorded.n,
         "at": zone.text(recorded.at),
         "asked": zone.text(event.asked or recorded.at),
         "as_of": event.as_of,
         "shift": site.shift.current,
-        "started": [_started(site, each) for each in followed if each.kind == "starting"],
-        "waits": [_reason(site, seq, why) for seq, why in _looked_at(plan)],
+        "started": [
+            {
+                "request": site.id_of(each.seq),
+                "name": _name(site, each.seq),
+                "pes": list(each.pes),
+                "forced": each.forced,
+            }
+            for each in followed
+            if each.kind == "starting"
+        ],
+        "waits": [_reason(site, seq, why) for seq, why in waits],
         "queues": [{"queue": name, **_said(why)} for name, why in plan.reasons.closing.items()],
         "short_of_pes": plan.short_of_pes,
         "failures": [{"exit": each.exit, "text": each.text} for each in plan.failures],
         "others": [_other(site, each) for each in followed if each.kind != "starting"],
     }
-
-
-def _started(site: Site, event: ev.Starting) -> dict[str, Any]:
-    name, pes = _name(site, event.seq), list(event.pes)
-    return {"request": site.id_of(event.seq), "name": name, "pes": pes, "forced": event.forced}
-
-
-def _looked_at(plan: Plan) -> list[tuple[Seq, Reason]]:
-    starts = {action.seq for action in plan.actions if isinstance(action, Start)}
-    return [(seq, why) for seq, why in plan.reasons.own.items() if seq not in starts][:MOST]
 
 
 def _reason(site: Site, seq: Seq, why: Reason) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 """The record of a site as a test asks for it: what started, ran and ended, in its own words; times as a test
-writes them; and errors that a test may meet beside its own assertions. The errors are failed assertions, except
+writes them; and errors that it may meet beside its own assertions. The errors are failed assertions, except
 `Refusal`, which a submission may meet as at a site."""
 
 from collections.abc import Iterable, Iterator

@@ -87,7 +87,10 @@ class Comparison:
             "counts": {kind: counts[kind] for kind in KINDS},
             "changed": rows,
             "calls": tried.row["calls"],
-            "hooks": {hook: _rounded(figures) for hook, figures in tried.row["by_hook"].items()},
+            "hooks": {
+                hook: {key: round(n, 3) if isinstance(n, float) else n for key, n in figures.items()}
+                for hook, figures in tried.row["by_hook"].items()
+            },
             "failures": [
                 {"exit": each.exit, "hook": each.hook, "id": self._id(each.seq), "text": each.text,
                  "times": each.times}
@@ -173,10 +176,6 @@ _OF_WAITING: Mapping[str, _Sides] = {
     "answer": lambda was, would: _otherwise(was.answer, would.answer),
     "place": lambda was, would: was.place != would.place and not was.at_once,
 }
-
-
-def _rounded(figures: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: round(value, 3) if isinstance(value, float) else value for key, value in figures.items()}
 
 
 def tried_now(home: str | None, candidate: Source) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""What exits say when they are asked about each of those that wait, one by one, whatever is free: would a
-submission of it be accepted now, and might it start."""
+"""Two looks at the requests that wait under a set of exits. One asks about each, whatever is free: would a
+submission of it be accepted now, and might it start. The other lets time pass: places, starts and reasons."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -13,10 +13,10 @@ from nqspy.core.sight import seen, view_of
 from nqspy.engine.explain import reasons_of
 from nqspy.engine.look_ahead import Spent, probable_runs
 from nqspy.engine.virtual.ahead import AheadRun
-from nqspy.model.ids import Instant, Seq
-from nqspy.model.requests import STARTED, Request, Spec
+from nqspy.model.ids import Seq
+from nqspy.model.requests import STARTED, Request
 from nqspy.model.site import Site
-from nqspy.ports import Answer, Exits, SubmitAnswer
+from nqspy.ports import Exits
 from nqspy.sim.trying.copied import SiteCopy
 
 Said = tuple[str, str]
@@ -63,13 +63,12 @@ def _selected(
             request = seen(twin.requests[seq], draft)
             answer = exits.jobselect(request, view_of(draft))
             draft.offered[queue].append((request, answer))
-            yield seq, RULES if answer is None else _said(answer)
+            if answer is None:
+                yield seq, RULES
+            else:
+                yield seq, (answer.verdict, f"{answer.text} ({answer.who})" if answer.text else answer.who)
             if exits.failures():
                 exits.begin(twin)  # one that fails is asked about the next one all the same
-
-
-def _said(answer: Answer) -> Said:
-    return answer.verdict, f"{answer.text} ({answer.who})" if answer.text else answer.who
 
 
 # ---------------------------------------------------------------- would it be accepted
@@ -82,23 +81,14 @@ def _submitted(copy: SiteCopy, twin: Site, exits: Exits, request: Request) -> Sa
     if answer is not None and answer.refusal is not None:
         return "refused", f"{answer.refusal} ({answer.who})"
     words = [] if answer is None else [f"{name}={value}" for name, value in answer.changes.items()]
-    if answer is None or "queue" not in answer.changes:
-        words += _routed(copy, twin, exits, spec)
+    pipe = twin.settings.queues.get(spec.queue)
+    routed = pipe is not None and pipe.kind == "pipe" and exits.has("route")
+    if pipe is not None and routed and (answer is None or "queue" not in answer.changes):
+        queue, _ = destination(twin, spec, pipe, exits, spec.unix_groups, copy.now)
+        words.append(f"queue={queue or pipe.name}")
     if not words:
         return ACCEPTED
-    return f"accepted with {', '.join(words)}", _who(answer)
-
-
-def _routed(copy: SiteCopy, twin: Site, exits: Exits, spec: Spec) -> list[str]:
-    pipe = twin.settings.queues.get(spec.queue)
-    if pipe is None or pipe.kind != "pipe" or not exits.has("route"):
-        return []
-    queue, _ = destination(twin, spec, pipe, exits, spec.unix_groups, copy.now)
-    return [f"queue={queue or pipe.name}"]
-
-
-def _who(answer: SubmitAnswer | None) -> str:
-    return "" if answer is None else f"({answer.who})"
+    return f"accepted with {', '.join(words)}", "" if answer is None else f"({answer.who})"
 
 
 Lines = dict[str, list[Seq]]
@@ -135,8 +125,5 @@ def foreseen(copy: SiteCopy, twin: Site, exits: Exits, lines: Lines, spent: Spen
     reasons = {seq: (reason.text, reason.who) for seq, reason in told.items()}
     cut = run.go_on_while(lambda: not left <= run.starts.keys() and spent() < 1)
     until = int(run.now) if cut and not left <= run.starts.keys() else None
-    return ForeseenStarts(places, reasons, _known(run.starts, left), until)
-
-
-def _known(starts: Mapping[Seq, Instant], wanted: set[Seq]) -> dict[Seq, int]:
-    return {seq: int(at) for seq, at in starts.items() if seq in wanted}
+    starts = {seq: int(at) for seq, at in run.starts.items() if seq in left}
+    return ForeseenStarts(places, reasons, starts, until)

@@ -31,7 +31,11 @@ def tried_since(home: str | None, candidate: Source, since: str) -> dict[str, An
         past = RecordedPast(Path(resolve_home(home)))
     except OSError as error:
         raise NotTried(str(error)) from None
-    what = gathered(past, parse_since(since, past.zone, past.last), now=_in_force(past.home))
+    try:
+        in_force = loaded_exits(past.home)
+    except Unreachable:
+        in_force = None  # no daemon tells which are loaded: as they lie in their folder
+    what = gathered(past, parse_since(since, past.zone, past.last), now=in_force)
     name = candidate.path.stem
     known = past.now_site.settings.exits.get(name)
     off = known is not None and not known.enabled
@@ -49,14 +53,6 @@ def tried_since(home: str | None, candidate: Source, since: str) -> dict[str, An
     return {"exit": name, "replaces": replaces, "off": off} | found
 
 
-def _in_force(home: Path) -> Sequence[Source] | None:
-    """The exits as they are loaded; None where no daemon tells: as they lie in their folder."""
-    try:
-        return loaded_exits(home)
-    except Unreachable:
-        return None
-
-
 # ---------------------------------------------------------------- as data
 
 
@@ -66,7 +62,13 @@ def _data(comparison: NightComparison, name: str) -> dict[str, Any]:
     if found.exits is None or found.would is None:
         raise NotTried(f"exit {name} is the loaded one: there is nothing to try")
     row = next(each for each in found.exits.listing() if each["name"] == name)
-    rows = [*_refused(comparison), *(_moved(comparison, each) for each in comparison.moved)]
+    histories = comparison.was.histories
+    rows = [
+        {"kind": "submission"} | _row(comparison, histories[seq].request, "accepted", "refused", text)
+        for seq, text in sorted(comparison.refused().items())
+        if seq in histories
+    ]
+    rows += [_moved(comparison, each) for each in comparison.moved]
     rows = sorted(rows, key=lambda each: KINDS.index(each["kind"]))
     counts = Counter(each["kind"] for each in rows)
     return {
@@ -82,14 +84,6 @@ def _data(comparison: NightComparison, name: str) -> dict[str, Any]:
         "failures": list(_failures(comparison, found.would.made, row)),
         "long": [],
     }
-
-
-def _refused(comparison: NightComparison) -> Iterator[dict[str, Any]]:
-    histories = comparison.was.histories
-    for seq, text in sorted(comparison.refused().items()):
-        if seq in histories:
-            row = _row(comparison, histories[seq].request, "accepted", "refused", text)
-            yield {"kind": "submission"} | row
 
 
 def _moved(comparison: NightComparison, moved: MovedStart) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from nqspy.core.no_exits import NoExits
 from nqspy.decider import messages, sandbox
 from nqspy.decider.backoff import named
 from nqspy.decider.process import WorkerPipes, WorkerProcess
-from nqspy.decider.worker import part_of_patience
-from nqspy.engine.look_ahead import MOST, Spent
+from nqspy.decider.stopwatch import part_of_patience
+from nqspy.engine.look_ahead import MOST
 from nqspy.model.machine import ExitSettings
 from nqspy.model.site import Site
 from nqspy.model.twin import beyond, twin_of
@@ -138,7 +138,9 @@ class _Look:
     def __init__(self, copy: SiteCopy, sources: Iterable[Source], pipes: WorkerPipes, name: str = "") -> None:
         self.copy, self.left = copy, beyond(copy.site, MOST)
         self.twin = twin_of(copy.site, self.left)
-        _enable(self.twin, name)
+        known = self.twin.settings.exits.get(name)
+        if known is not None and not known.enabled:  # it is tried as it would be once it is on
+            self.twin.settings.exits[name] = ExitSettings(name, True, known.budget, dict(known.values))
         self.exits, self.asked = (TriedExits(sources, pipes.heartbeat) for _ in range(2))
 
     def knows(self, name: str) -> bool:
@@ -147,11 +149,12 @@ class _Look:
 
     def look(self) -> OneLook:
         """What comes of it."""
-        spent = _patience(ASKING)
+        spent = part_of_patience(ASKING, SLOWER * ASKING)
         exits: Exits = self.exits if self.exits.listing() else NoExits()
         lines = lines_of(self.copy, self.twin, exits)
         answers = asked(self.copy, self.twin, self.asked, lines, spent)
-        return OneLook(answers, foreseen(self.copy, self.twin, exits, lines, _patience(AHEAD)))
+        ahead = part_of_patience(AHEAD, SLOWER * AHEAD)
+        return OneLook(answers, foreseen(self.copy, self.twin, exits, lines, ahead))
 
     def failed(self) -> list[FailedCall]:
         """Which calls failed."""
@@ -177,21 +180,9 @@ class _Look:
             next(each for each in exits.listing() if each["name"] == name)
             for exits in (self.exits, self.asked)
         )
-        hooks = {hook: _sum(figures, other["by_hook"][hook]) for hook, figures in one["by_hook"].items()}
+        hooks = {}
+        for hook, figures in one["by_hook"].items():
+            more = other["by_hook"][hook]
+            longest = max(figures["longest_ms"], more["longest_ms"])
+            hooks[hook] = {key: figures[key] + more[key] for key in figures} | {"longest_ms": longest}
         return {"name": name, "by_hook": hooks, "calls": sum(each["calls"] for each in hooks.values())}
-
-
-def _patience(seconds: float) -> Spent:
-    return part_of_patience(seconds, SLOWER * seconds)
-
-
-def _sum(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    longest = max(one["longest_ms"], other["longest_ms"])
-    return {key: one[key] + other[key] for key in one} | {"longest_ms": longest}
-
-
-def _enable(site: Site, name: str) -> None:
-    """One that is switched off is tried as it would be once it is on."""
-    known = site.settings.exits.get(name)
-    if known is not None and not known.enabled:
-        site.settings.exits[name] = ExitSettings(name, True, known.budget, dict(known.values))

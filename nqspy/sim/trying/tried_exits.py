@@ -79,7 +79,9 @@ class TriedExits(SiteExits):
             watch=watch,
             guard=lambda: _Stopwatch(self._took),
         )
-        self._calls.heard = self._heard
+        self._calls.heard = lambda hook, seq, text: self._keep_failure(
+            hook.exit.module.name, hook.name, seq, text
+        )
 
     def failures(self) -> tuple[ExitFailure, ...]:
         """As `SiteExits`; those of settings are kept besides."""
@@ -88,9 +90,6 @@ class TriedExits(SiteExits):
             if each.text.startswith("setting "):
                 self._keep_failure(each.exit, "", None, each.text)
         return found
-
-    def _heard(self, hook: Hook, seq: Seq | None, text: str) -> None:
-        self._keep_failure(hook.exit.module.name, hook.name, seq, text)
 
     def _keep_failure(self, exit: str, hook: str, seq: Seq | None, text: str) -> None:
         key = (exit, hook, seq, text)
