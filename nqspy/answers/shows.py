@@ -41,7 +41,7 @@ from nqspy.report.quota_accounts import quotas_since
 from nqspy.report.shares import QuotaSums
 from nqspy.report.time_text import Zone, short
 from nqspy.shares import ALL, FairShare, entitlements
-from nqspy.userexit.shadows import shadows
+from nqspy.userexit.seats import shadows
 
 
 def show(serving: Serving, asked: cm.ShowObject, as_json: bool) -> str:

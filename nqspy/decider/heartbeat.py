@@ -10,8 +10,7 @@ import time
 from msgspec import Struct
 
 from nqspy.model.ids import Seq
-from nqspy.userexit.call_stats import Subject
-from nqspy.userexit.watch import CallWatch
+from nqspy.userexit.call_stats import CallWatch, Subject
 
 SIZE = 4096
 _HEAD = struct.Struct("<qH")

@@ -12,7 +12,7 @@ from nqspy.decider.worker import names
 from nqspy.model.errors import Refusal
 from nqspy.userexit.errors import unloadable
 from nqspy.userexit.loader import loaded, owner_of, read_folder
-from nqspy.userexit.shadows import shadows
+from nqspy.userexit.seats import shadows
 
 
 class Loading:

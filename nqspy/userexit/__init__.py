@@ -9,11 +9,10 @@ from nqspy.model.actions import Redate
 from nqspy.model.ids import Instant
 from nqspy.ports import Answer, Selection
 from nqspy.ports import RequestView as Request
-from nqspy.userexit.annotations import ExitView as View
-from nqspy.userexit.annotations import SubmittedRequest
 from nqspy.userexit.answers import Changes, changes, force, hold_line, never, redate, refuse
 from nqspy.userexit.settings import Setting, setting
 from nqspy.userexit.specs import userexit
+from nqspy.userexit.view import SubmittedRequest, View
 
 __all__ = [
     "Answer",

@@ -65,13 +65,10 @@ def refuse(
 def _bounds(within: Mapping[str, tuple[float | None, float | None]]) -> tuple[Bounds, ...]:
     if type(within) is not dict and not isinstance(within, Mapping):
         raise TypeError(f'refuse() takes as within= {{"memory": (least, most)}} and its like, not {within!r}')
-    return tuple([(_bounded(name), *_pair(name, pair)) for name, pair in within.items()])
-
-
-def _bounded(name: str) -> str:
-    if name not in BOUNDED:
-        raise ValueError(f"refuse() knows within= of {', '.join(BOUNDED)}, not {name!r}")
-    return name
+    for name in within:
+        if name not in BOUNDED:
+            raise ValueError(f"refuse() knows within= of {', '.join(BOUNDED)}, not {name!r}")
+    return tuple([(name, *_pair(name, pair)) for name, pair in within.items()])
 
 
 def _pair(name: str, pair: Any) -> tuple[int | None, int | None]:
@@ -259,7 +256,8 @@ CHECKS: dict[str, Callable[[Any, tuple[Any, ...]], Any]] = {
 def _words(answer: Any) -> str:
     """An answer as site code writes it."""
     if type(answer) is Answer:
-        return f"{answer.verdict}({_quoted(answer.text) if answer.text else ''})"
+        text = '"' + answer.text.replace('"', "'") + '"' if answer.text else ""
+        return f"{answer.verdict}({text})"
     if type(answer) is Changes:
         return f"changes({', '.join(f'{name}={value!r}' for name, value in answer.fields.items()) or '...'})"
     if type(answer) is Redate:
@@ -267,10 +265,6 @@ def _words(answer: Any) -> str:
     if type(answer) in (list, tuple):
         return f"[{', '.join(map(_words, answer))}]"
     return repr(answer)
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace('"', "'") + '"'
 
 
 def _shown(answer: Any) -> str:

@@ -219,3 +219,17 @@ def _shown(answer: Any) -> str | None:
     if isinstance(answer, tuple) and answer and hasattr(answer[0], "seqs"):
         return ", ".join(f"redate of {len(action.seqs)} requests" for action in answer)
     return repr(answer)
+
+
+class CallWatch:
+    """Told before and after each piece of site code. This one looks away."""
+
+    def enter(self, exit: str, hook: str, subject: Subject, owner: str = "") -> None:
+        """Code of this exit is about to run: a hook about its subject (`call_stats.Subject`), which is of
+        this owner; or ``load``, which is nobody's."""
+
+    def leave(self) -> None:
+        """It has come back."""
+
+
+UNWATCHED = CallWatch()

@@ -1,25 +1,21 @@
 """One call of a deciding exit: whether it is asked at all, its budget, and what comes of a failure."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
+from nqspy.engine.zones import local
 from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Instant, Seq
 from nqspy.ports import Answer, PassView
 from nqspy.userexit import clock
-from nqspy.userexit.call_stats import Subject, Trace
+from nqspy.userexit.call_stats import UNWATCHED, CallWatch, Mark, Subject, Trace
 from nqspy.userexit.errors import described
 from nqspy.userexit.guard import Guard, is_ctrl_c
-from nqspy.userexit.resting import told, whose
 from nqspy.userexit.seats import Failed, Hook
 from nqspy.userexit.view import View
-from nqspy.userexit.watch import UNWATCHED, CallWatch
 
 Said = Answer | Failed | None
-
-
-def _nobody(hook: Hook, seq: Seq | None, text: str) -> None:
-    """Nobody wants to be told."""
 
 
 class Calls:
@@ -35,7 +31,7 @@ class Calls:
         self.failures: list[ExitFailure] = []
         self.really: Instant | None = None
         self.again: Instant | None = None
-        self.heard: Callable[[Hook, Seq | None, str], None] = _nobody
+        self.heard: Callable[[Hook, Seq | None, str], None] = lambda hook, seq, text: None
         self._zone = "UTC"
         self._view: PassView | None = None
         self._views: dict[str, View] = {}
@@ -96,18 +92,14 @@ class Calls:
                 hook.exit.down = True
                 return Failed(described(self.guard, hook.exit.module.path, error)[0])
             record.took(self.guard.took)
-            return self._failed(hook, subject, seq, args, error)
+            said = described(self.guard, hook.exit.module.path, error)
+            return self.failed(hook, subject, seq, args, *said)
         if self.really is not None:
             return answer
         record.answered(self.guard.took)
         if seq is not None:
             self.trace.note(seq, hook.who, hook.name, args[-1], answer, None)
         return answer
-
-    def _failed(
-        self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...], error: BaseException
-    ) -> Failed:
-        return self.failed(hook, subject, seq, args, *described(self.guard, hook.exit.module.path, error))
 
     def failed(
         self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...], text: str, trace: str
@@ -124,3 +116,19 @@ class Calls:
             self.trace.note(seq, hook.who, hook.name, now, None, text)
         self.failures.append(ExitFailure(hook.who, seq, text, trace, off, rests))
         return Failed(text)
+
+
+def whose(args: tuple[Any, ...]) -> str:
+    """The owner a call of a deciding hook is about: of its request, or of the share term."""
+    first = args[0]
+    return first if isinstance(first, str) else str(first.owner)
+
+
+def told(owner: str, mark: Mark | None, zone: str) -> str:
+    """What follows "exit NAME failed ": it is asked about this owner's again at that minute, rounded up;
+    empty where it is asked (None)."""
+    if mark is None:
+        return ""
+    when = local(Instant(mark.until - 1), zone) + timedelta(minutes=1)
+    on = f"requests of {owner} that ended its process" if mark.lost else f"five requests of {owner} in a row"
+    return f"on {on}; it is asked about theirs again at {when:%H:%M}"

@@ -18,7 +18,10 @@ def sayable(text: str) -> str:
 def describe(error: BaseException) -> str:
     """An error in one line: its class and its text."""
     try:
-        text = sayable(" ".join(_text_of(error).split()).split(" (/")[0])
+        # A request or a view says itself what it has not.
+        lacks = getattr(type(error.obj), "_lacks", None) if isinstance(error, AttributeError) else None
+        said = str(error) if lacks is None else str(lacks(getattr(error, "name", "")))
+        text = sayable(" ".join(said.split()).split(" (/")[0])
     except Exception:
         text = ""
     text = text if len(text) <= 300 else text[:297] + "..."
@@ -26,12 +29,6 @@ def describe(error: BaseException) -> str:
     if name in ("BadValue", "Nonsense", "Overrun"):
         return text
     return f"{name}: {text}" if text else name
-
-
-def _text_of(error: BaseException) -> str:
-    """What it says; of what a request or a view has not, what these say."""
-    lacks = getattr(type(error.obj), "_lacks", None) if isinstance(error, AttributeError) else None
-    return str(error) if lacks is None else str(lacks(getattr(error, "name", "")))
 
 
 def unloadable(problems: Sequence[str]) -> Refusal:

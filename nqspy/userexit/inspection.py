@@ -8,7 +8,6 @@ where a kind is not known nothing is said.
 
 import ast
 import contextlib
-import difflib
 import inspect
 import types
 import typing
@@ -21,16 +20,12 @@ from nqspy.model.queues import Queue
 from nqspy.model.site import Settings
 from nqspy.ports import Answer, RequestView, Selection
 from nqspy.userexit import answers, specs
-from nqspy.userexit.loader import Module
+from nqspy.userexit.loader import Module, meant
 from nqspy.userexit.settings import Setting
 from nqspy.userexit.view import View
 
 Problem = tuple[int, str]
 """Line and what is wrong there."""
-
-_UNSAID: Mapping[str, Any] = {"machine": Machine, "settings": Settings, "queue": Queue}
-"""Kinds of what the view gives read only."""
-
 
 _KINDS: Mapping[Any, str] = {
     RequestView: "a request", View: "the view", Setting: "a setting", Answer: "an answer",
@@ -49,11 +44,14 @@ class Inspection:
     def __init__(self, module: Module, tree: ast.Module, fields: typing.Iterable[str], handed: str) -> None:
         self._module, self._tree = module, tree
         self._fields, self._handed = tuple(fields), handed
-        self._makers = {name: getattr(answers, name) for name in _imported(tree)}
+        names = [alias.name for node in tree.body if isinstance(node, ast.ImportFrom)
+                 for alias in node.names if alias.asname is None and alias.name.islower()]  # fmt: skip
+        self._makers = {name: maker for name in names if callable(maker := getattr(answers, name, None))}
         self._settings = {
             target.id
-            for node in tree.body if isinstance(node, ast.Assign)
-            for target in node.targets if isinstance(target, ast.Name) and _calls(node.value, "setting")
+            for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+            for target in node.targets if isinstance(target, ast.Name)
+            and isinstance(node.value.func, ast.Name) and node.value.func.id == "setting"
         }  # fmt: skip
 
     def problems(self) -> list[Problem]:
@@ -80,16 +78,6 @@ class Inspection:
         if kind in (View, Setting, Answer, Selection, Machine, Settings, Queue) or _is_settings(kind):
             return tuple(name for name in {*dir(kind), *_hints(kind)} if not name.startswith("_"))
         return ()
-
-
-def _imported(tree: ast.Module) -> list[str]:
-    names = [alias.name for node in tree.body if isinstance(node, ast.ImportFrom)
-             for alias in node.names if alias.asname is None]  # fmt: skip
-    return [name for name in names if callable(getattr(answers, name, None)) and name.islower()]
-
-
-def _calls(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
 
 
 def _having(kind: Any) -> tuple[str, str]:
@@ -199,7 +187,7 @@ class _Body(ast.NodeVisitor):
         if names and node.attr not in names:
             what, it = _having(kind)
             shown = ", ".join(sorted(names))
-            self._wrong(node, f"{what} no {node.attr}{_meant(node.attr, names)}; {it} {shown}")
+            self._wrong(node, f"{what} no {node.attr}{meant(node.attr, names)}; {it} {shown}")
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
@@ -260,15 +248,13 @@ def _plain(kind: Any) -> Any:
 
 def _member(kind: Any, name: str) -> Any:
     kind = _plain(kind)
-    if kind is View and name in _UNSAID:
-        return _UNSAID[name]
     return _hints(kind).get(name, _Unknown) if kind in (View, RequestView) or _is_settings(kind) else _Unknown
 
 
 def _returned(kind: Any, name: str) -> Any:
     if _plain(kind) is not View:
         return _Unknown
-    return _UNSAID.get(name) or _hints(getattr(View, name, None)).get("return", _Unknown)
+    return _hints(getattr(View, name, None)).get("return", _Unknown)
 
 
 def _element(kind: Any) -> Any:
@@ -277,11 +263,6 @@ def _element(kind: Any) -> Any:
         return RequestView
     arguments = typing.get_args(kind)
     return arguments[0] if len(arguments) == 1 else _Unknown
-
-
-def _meant(word: str, words: typing.Iterable[str]) -> str:
-    near = difflib.get_close_matches(word, list(words), 1)
-    return f" (did you mean {near[0]}?)" if near else ""
 
 
 # ---------------------------------------------------------------- answers

@@ -23,10 +23,10 @@ from msgspec import Struct
 from nqspy.model.errors import BadValue, NqspyError
 from nqspy.model.machine import ExitSettings
 from nqspy.userexit import specs
+from nqspy.userexit.call_stats import UNWATCHED, CallWatch
 from nqspy.userexit.errors import describe
 from nqspy.userexit.guard import Guard, is_ctrl_c
 from nqspy.userexit.settings import Setting, read
-from nqspy.userexit.watch import UNWATCHED, CallWatch
 
 IMPORT_BUDGET = 5_000
 """ms of CPU time that the top level of a file may take when it is loaded."""
@@ -240,7 +240,7 @@ def _execute(path: Path, code: CodeType, module: ModuleType) -> None:
 
 
 def _verified(path: Path, nodes: Sequence[ast.AST], module: ModuleType) -> Module:
-    found = Module(path.stem, path, _first_line(module.__doc__))
+    found = Module(path.stem, path, (module.__doc__ or "").strip().split("\n")[0])
     for name, value in list(module.__dict__.items()):
         if isinstance(value, Setting):
             if value.name in found.settings:
@@ -295,7 +295,7 @@ def _wrong(name: str, function: Any) -> str | None:
     """What is wrong with a function that was marked as the exit ``name``."""
     wanted = specs.ARGUMENTS.get(name)
     if wanted is None:
-        return f"{name} is no exit{_meant(name, specs.ARGUMENTS)}; exits are {', '.join(specs.ARGUMENTS)}"
+        return f"{name} is no exit{meant(name, specs.ARGUMENTS)}; exits are {', '.join(specs.ARGUMENTS)}"
     if not isinstance(function, FunctionType):
         return f"{name} is no plain function"
     if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
@@ -305,19 +305,16 @@ def _wrong(name: str, function: Any) -> str | None:
             return f"argument {parameter.name} of {name}: an exit takes plain arguments without defaults"
         if parameter.name not in wanted:
             return (
-                f"{name} has no argument {parameter.name}{_meant(parameter.name, wanted)}; "
+                f"{name} has no argument {parameter.name}{meant(parameter.name, wanted)}; "
                 f"its arguments are {', '.join(wanted)}"
             )
     return None
 
 
-def _meant(word: str, words: Any) -> str:
+def meant(word: str, words: Iterable[str]) -> str:
+    """Return a guess at the word that was meant, in brackets."""
     near = difflib.get_close_matches(word, list(words), 1)
     return f" (did you mean {near[0]}?)" if near else ""
-
-
-def _first_line(text: str | None) -> str:
-    return (text or "").strip().split("\n")[0]
 
 
 def owner_of(folder: Path, owner: int | None = None) -> int:

@@ -1,6 +1,6 @@
 """The loaded exits at work: one `Exit` for each file, one `Hook` for each of its functions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
@@ -42,7 +42,10 @@ class Hook:
         self.exit, self.name, self.who = exit, name, exit.module.name
         function, taken = exit.module.hooks[name]
         self.function: Callable[..., Any] = function
-        self._picks = _picker(tuple(specs.ARGUMENTS[name].index(argument) for argument in taken))
+        places = tuple(specs.ARGUMENTS[name].index(argument) for argument in taken)
+        self._picks: Callable[[tuple[Any, ...]], tuple[Any, ...]] = (
+            itemgetter(*places) if len(places) > 1 else lambda args: tuple(args[place] for place in places)
+        )
         self.check: Callable[[Any, tuple[Any, ...]], Any] = CHECKS.get(name, check_notice)
         self.record = Record()
         self.of_group = "owner" not in taken
@@ -58,16 +61,18 @@ class Hook:
         return answer
 
 
-def _picker(places: tuple[int, ...]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
-    if len(places) > 1:
-        return itemgetter(*places)
-    return lambda args: tuple(args[place] for place in places)
-
-
 def entry(one: Exit) -> dict[str, Any]:
     """What a listing shows of it: ``name doc enabled budget_ms hooks settings calls failures total_ms
     longest_ms by_hook``."""
-    hooks = {name: _figures(hook.record) for name, hook in one.hooks.items()}
+    hooks = {
+        name: {
+            "calls": hook.record.calls,
+            "failures": hook.record.failures,
+            "total_ms": hook.record.total / 1e6,
+            "longest_ms": hook.record.longest / 1e6,
+        }
+        for name, hook in one.hooks.items()
+    }
     return {
         "name": one.module.name,
         "doc": one.module.doc,
@@ -86,10 +91,12 @@ def entry(one: Exit) -> dict[str, Any]:
     }
 
 
-def _figures(record: Record) -> dict[str, Any]:
-    return {
-        "calls": record.calls,
-        "failures": record.failures,
-        "total_ms": record.total / 1e6,
-        "longest_ms": record.longest / 1e6,
-    }
+def shadows(listing: Iterable[Mapping[str, Any]]) -> list[str]:
+    """A line for each exit that is switched on and stands behind another one's ``shrpri`` (rows of
+    `seats.entry`)."""
+    names = sorted(row["name"] for row in listing if row["enabled"] and "shrpri" in row["hooks"])
+    return [
+        f"{name}: its shrpri is asked only where {names[0]}.py answers None, which sorts before it; to scale "
+        f"the stock value, put view.stock_shrpri(owner, group) into one file and switch {names[0]} off"
+        for name in names[1:]
+    ]

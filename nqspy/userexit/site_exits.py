@@ -26,15 +26,14 @@ from nqspy.model.site import Site
 from nqspy.ports import Answer, OfferRound, PassView, RequestView, SubmitAnswer
 from nqspy.userexit import kept, settings, specs
 from nqspy.userexit.answers import Changes
+from nqspy.userexit.call_stats import UNWATCHED, CallWatch
 from nqspy.userexit.calls import Calls, Said
 from nqspy.userexit.errors import describe, traceback_of, unloadable
 from nqspy.userexit.guard import Guard, is_ctrl_c
 from nqspy.userexit.kept import Kept
 from nqspy.userexit.loader import Module, Source, load_sources, loaded, misfits, owner_of, read_folder
-from nqspy.userexit.seats import Exit, Failed, Hook, entry
-from nqspy.userexit.shadows import shadows
+from nqspy.userexit.seats import Exit, Failed, Hook, entry, shadows
 from nqspy.userexit.view import View
-from nqspy.userexit.watch import UNWATCHED, CallWatch
 
 NOTICE_WALL = 30_000
 """ms of wall time that a notice may take."""
@@ -244,8 +243,10 @@ class SiteExits:
         """The same of many; an exit is asked once about those who differ in nothing that it takes."""
         seen, hooks, now = self._calls.seen, self._active["shrpri"], view.now
         asked = [(hook, seen(hook.who, view), dict[Any, Any]()) for hook in hooks]
+        # True if the answer about a group holds for each owner in it, while nothing changes.
+        of_group = all(hook.of_group and not (hook.exit.down or hook.record.marked) for hook in hooks)
         with self._guard:
-            found = self._shares_of_groups(pairs, asked, now) if all(map(_is_of_group, hooks)) else []
+            found = self._shares_of_groups(pairs, asked, now) if of_group else []
             # Once an exit has failed each owner is asked about.
             found += [self._share(pair, asked, now) for pair in pairs[len(found) :]]
         return found
@@ -374,8 +375,3 @@ class SiteExits:
     def listing(self) -> list[dict[str, Any]]:
         """One entry for each loaded exit, as `seats.entry` describes it."""
         return [entry(one) for one in self._exits.values()]
-
-
-def _is_of_group(hook: Hook) -> bool:
-    """Return True if its answer about a group holds for each owner in it, while nothing changes."""
-    return hook.of_group and not (hook.exit.down or hook.record.marked)

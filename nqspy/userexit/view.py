@@ -1,18 +1,28 @@
-"""What an exit gets to see of the site: the pass's view, read only, never interrupted half-way."""
+"""The site as an exit sees it: the pass's view, read only, never interrupted half-way; and the request that
+is submitted. An editor completes these kinds, and mypy checks them."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import cached_property
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
 from nqspy.model.ids import Instant
+from nqspy.model.machine import Machine
+from nqspy.model.queues import Queue
+from nqspy.model.site import Settings
 from nqspy.ports import Answer, PassView, RequestView, Selection
 
 Shield = Callable[[Callable[..., Any]], Callable[..., Any]]
 T = TypeVar("T")
+
+
+class SubmittedRequest(RequestView, Protocol):
+    """A request as the exit ``submit`` sees it: with its script, the first 64 KiB of it as text."""
+
+    script: str
 
 
 def _called(name: str) -> Any:
@@ -31,13 +41,13 @@ class ViewFields:
     __slots__ = ()
 
     shift: str | None = _shown("shift")
-    machine: Any = _shown("machine")
+    machine: Machine = _shown("machine")
     _local: Any = cached_property(lambda view: view._clock.local(view._site.now, view._site.site.timezone))
     _end_of_shift: Any = cached_property(
         lambda view: view._shield(view._clock.end_of_shift)(view._site.site, view._site.now)
     )
-    settings: Any = _shown("settings")
-    _queue: Callable[..., Any] = _called("queue")
+    settings: Settings = _shown("settings")
+    _queue: Callable[..., Queue] = _called("queue")
     _waiting: Callable[..., Selection] = _called("waiting")
     _running: Callable[..., Sequence[RequestView]] = _called("running")
     _ahead: Callable[..., Sequence[tuple[RequestView, Answer | None]]] = _called("ahead")
@@ -75,7 +85,7 @@ class View(ViewFields, Struct, dict=True, eq=False):
 
     @property
     def now(self) -> Instant:
-        """The instant of the pass."""
+        """The instant of the pass, ms."""
         return self._site.now
 
     @property
@@ -85,21 +95,21 @@ class View(ViewFields, Struct, dict=True, eq=False):
         return shown
 
     def at(self, time: str) -> Instant:
-        """Return the next instant at which the site's clock shows a time of day, such as ``"06:00"``. Raises
-        ValueError."""
+        """Return the next instant, ms, at which the site's clock shows a time of day, such as ``"06:00"``.
+        Raises ValueError."""
         found: Instant = self._clock.next_at(time, self._site.site.timezone, self._site.now)
         return found
 
     @property
     def shift_ends(self) -> Instant | None:
-        """The instant at which another shift begins; None where no shift does."""
+        """The instant, ms, at which another shift begins; None where no shift does."""
         ends: Instant | None = self._end_of_shift
         return ends
 
     def once(self, make: Callable[["View"], T]) -> T:
-        """What a function makes of the view, for all calls of this exit: made again when the pass has started
-        or changed something. It may look at nothing but the view and settings; whoever gets what it made
-        leaves that as it is."""
+        """Return a function's result for the view, made once for all calls of this exit, and again when the
+        pass has started or changed something. It may look at nothing but the view and settings; callers leave
+        the result as it is."""
         version, aheads = getattr(self._site, "version", None), self._aheads
         kept = self._made.get(make)
         if kept is not None and version is not None and kept[0] == version:
@@ -110,8 +120,8 @@ class View(ViewFields, Struct, dict=True, eq=False):
             self._made[make] = version, made
         return made
 
-    def queue(self, name: str) -> Any:
-        """The settings of a queue. Raises KeyError."""
+    def queue(self, name: str) -> Queue:
+        """Return the settings of a queue. Raises KeyError."""
         return self._queue(name)
 
     def waiting(self, *, queue: str | None = None, owner: str | None = None, group: str | None = None,

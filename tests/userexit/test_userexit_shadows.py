@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from nqspy.userexit.shadows import shadows
+from nqspy.userexit.seats import shadows
 from nqspy.userexit.site_exits import SiteExits
 
 ANSWERS = """\"\"\"Scales.\"\"\"

@@ -11,14 +11,13 @@ from nqspy.engine.replay.follow import ExitsThen
 from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.site import Site
-from nqspy.userexit.call_stats import Mark, Subject
+from nqspy.userexit.call_stats import CallWatch, Mark, Subject
 from nqspy.userexit.calls import Calls
 from nqspy.userexit.guard import NS, Guard
 from nqspy.userexit.kept import Spare
 from nqspy.userexit.loader import Source, owner_of, read_folder
 from nqspy.userexit.seats import Hook
 from nqspy.userexit.site_exits import SiteExits
-from nqspy.userexit.watch import CallWatch
 
 PATIENCE = 20
 """So many times its budget an exit may take that was there then: what it did in time must not fail on a busy

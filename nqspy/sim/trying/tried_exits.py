@@ -8,11 +8,11 @@ from msgspec import Struct
 
 from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Seq
+from nqspy.userexit.call_stats import CallWatch
 from nqspy.userexit.guard import Guard
 from nqspy.userexit.loader import Source
 from nqspy.userexit.seats import Hook
 from nqspy.userexit.site_exits import SiteExits
-from nqspy.userexit.watch import CallWatch
 
 LONG = 0.5
 """A call is long that took more than this part of its budget, by the wall clock."""
