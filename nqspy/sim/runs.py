@@ -175,7 +175,7 @@ def _begun(task: RunTask) -> tuple[Workload, BatchRun]:
     if task.policy == NIGHT:
         return workload, shipped_run(workload, memory, own, varied)
     site: Texts = own or [("the plain site", SITE)]
-    policy = BatchPolicy("", "") if task.policy is None else BATCH_POLICIES[task.policy]
+    policy = BatchPolicy("") if task.policy is None else BATCH_POLICIES[task.policy]
     texts = [*site, (f"policy {policy.name}", policy.commands)]
     return workload, BatchRun(workload, texts, memory, kept=varied, ask=policy.ask, molding=policy.molding)
 

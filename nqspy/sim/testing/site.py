@@ -45,18 +45,15 @@ set default batch_request queue batch
 
 FIRST_UID = 1_001
 
-Happened = Callable[[Sequence[Recorded], EngineSite], None]
 AfterGiven = str | StoryJob | Iterable[str | StoryJob]
 
 
 class _Driver(Simulation):
-    """Tells what happens as soon as it is committed."""
+    """Tells ``happened`` of events as soon as they are committed."""
 
-    def __init__(
-        self, happened: Callable[[Sequence[Recorded], EngineSite], None], *words: Any, **more: Any
-    ) -> None:
+    def __init__(self, happened: Callable[[Sequence[Recorded], EngineSite], None], **more: Any) -> None:
         self._happened = happened
-        super().__init__(*words, **more)
+        super().__init__(**more)
 
     def _take(self, outcome: Outcome) -> None:
         super()._take(outcome)
@@ -95,7 +92,14 @@ class StorySite(Claims):
         start = zone_of(zone).instant(datetime.fromisoformat(at))
         self.journal = MemoryJournal()
         self._driver = _Driver(
-            self._follow, self.journal, self._run, start, pes=pes, zone=zone, exits=self.exits, host="test"
+            self._follow,
+            journal=self.journal,
+            lengths=lambda request: self._runs[number_of(request.seq)],
+            start=start,
+            pes=pes,
+            zone=zone,
+            exits=self.exits,
+            host="test",
         )
         self.qmgr(qmgr or ONE_QUEUE)
 
@@ -141,17 +145,19 @@ class StorySite(Claims):
         Raises Refusal where it is refused.
         """
         __tracebackhide__ = True
+        eligible = None if not_before is None else moment(not_before, self.zone, self._driver.now)
         wanted = StoryWish(
             owner, name if named is None else named, queue or self._only_queue(),
             {"account": account, "pes": pes, "cpu": cpu, "wall": wall, "memory": memory,
              "priority": priority, "held": held, **options},
-            group, project, tuple(self._dependencies(after)), self._moment(not_before), array, units, needs,
+            group, project, tuple(self._dependencies(after)), eligible, array, units, needs,
             attributes, arguments, script,
         )  # fmt: skip
         job = self._name(name, array is not None)
         wall_ms = self._length if runs is None else span(runs)
         self._runs[job.number] = Run(wall_ms, wall_ms * pes if uses is None else span(uses), status)
-        caller = Caller(owner, self._uid(owner), USERS, ("users",))
+        uid = self._uids.setdefault(owner, FIRST_UID + len(self._uids))
+        caller = Caller(owner, uid, USERS, ("users",))
         asked = (cm.Submit((wanted.submission(caller.uid),)), caller)
         if self._together is not None:
             self._together.append(asked)
@@ -296,7 +302,11 @@ class StorySite(Claims):
     def answers(self, name: str | StoryJob) -> list[str]:
         """What each exit last answered about a request, such as ``quiet.jobselect: refuse('why')``."""
         rows = self.exits.trace(self.job(name).seq)
-        return [f"{each['exit']}.{each['hook']}: {_answer(each)}" for each in rows]
+        return [
+            f"{each['exit']}.{each['hook']}: "
+            + (f"failed: {each['error']}" if each["error"] else each["answer"] or "the standard rules")
+            for each in rows
+        ]
 
     def job(self, name: str | StoryJob) -> StoryJob:
         """A request by what the test calls it. Raises BadStory where there is none."""
@@ -340,9 +350,6 @@ class StorySite(Claims):
         with self.exits.blamed(self.strict):
             self._driver.run(until)
 
-    def _run(self, request: Request) -> Run:
-        return self._runs[number_of(request.seq)]
-
     def _follow(self, happened: Sequence[Recorded], site: EngineSite) -> None:
         self.record.take(happened)
         for hook, arguments in self._due.of(happened, site):
@@ -372,13 +379,3 @@ class StorySite(Claims):
             else:
                 name, word = read_after(each)
                 yield Dependency(self.job(name).seq, word)
-
-    def _moment(self, text: str | None) -> Instant | None:
-        return None if text is None else moment(text, self.zone, self._driver.now)
-
-    def _uid(self, owner: str) -> int:
-        return self._uids.setdefault(owner, FIRST_UID + len(self._uids))
-
-
-def _answer(row: Mapping[str, Any]) -> str:
-    return f"failed: {row['error']}" if row["error"] else row["answer"] or "the standard rules"

@@ -31,8 +31,7 @@ NO_PROCESSORS = "no processors"
 NEVER_RAN = "never ran"
 TOO_WIDE = "wider than the machine"
 TOO_LARGE = "more memory than the machine"
-REASONS = (NO_SUBMIT, NO_PROCESSORS, NEVER_RAN, TOO_WIDE, TOO_LARGE)
-"""Why lines are dropped, in the order in which that is looked at."""
+"""Reasons why lines are dropped, in the order in which they are checked."""
 
 KB = 1024
 
@@ -51,7 +50,9 @@ def open_swf(path: Path, pes: int | None = None, memory: int | None = None) -> W
     if not used:
         raise BadWorkload(f"{path}: there is no job in it that could be run")
     jobs = partial(_jobs, path, size, memory, ordered)
-    return Workload(path.name, size, used, jobs, dropped, _begin(labels), _zone(labels), labels=labels)
+    begin = _count(labels.get("UnixStartTime", ("0",))[0].partition(" ")[0]) * 1000
+    begin = begin if begin <= LONGEST else 0
+    return Workload(path.name, size, used, jobs, dropped, begin, _zone(labels), labels=labels)
 
 
 def read_labels(path: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -82,11 +83,6 @@ def _size(path: Path, labels: Mapping[str, tuple[str, ...]]) -> int:
         if size > 0:
             return size
     raise BadWorkload(f"{path}: its header has neither MaxProcs nor MaxNodes: say --pes N")
-
-
-def _begin(labels: Mapping[str, tuple[str, ...]]) -> int:
-    begin = _count(labels.get("UnixStartTime", ("0",))[0].partition(" ")[0]) * 1000
-    return begin if begin <= LONGEST else 0
 
 
 def _count(word: str) -> int:
