@@ -1,13 +1,17 @@
 """How tests of ``nqspy sim`` call it and make their workloads."""
 
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from typer.testing import CliRunner
 
+from nqspy.model import events as ev
+from nqspy.sim.batch import BatchRun
 from nqspy.sim.command import app
 
 ROOT = Path(__file__).parents[2]
@@ -17,6 +21,25 @@ TRACES = ROOT / "tests" / "data" / "traces"
 def call(*words: object):
     """The command, in this process."""
     return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def data_of(*words: object) -> Any:
+    """Return what the command prints with ``--json``."""
+    answer = call(*words, "--json")
+    assert answer.exit_code == 0, answer.output
+    return json.loads(answer.stdout)
+
+
+class KeptRun(BatchRun):
+    """A run that keeps its events."""
+
+    def __init__(self, *given: Any) -> None:
+        self.events: list[ev.Recorded] = []
+        super().__init__(*given)
+
+    def _follow(self, events: Sequence[ev.Recorded]) -> None:
+        self.events += events
+        super()._follow(events)
 
 
 def program(

@@ -7,7 +7,8 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from sim.sim_calls import call, refused
+from sim.sim_calls import ROOT, call, data_of, refused
+from sim.sim_calls import TRACES as OURS
 
 from nqspy.sim.batch import BatchRun, NotSimulated
 from nqspy.sim.metrics import Metrics, size_class
@@ -15,8 +16,6 @@ from nqspy.sim.policies import BATCH_POLICIES, SITE
 from nqspy.sim.results import seconds
 from nqspy.sim.workloads.swf import open_swf
 
-ROOT = Path(__file__).parents[2]
-OURS = ROOT / "tests" / "data" / "traces"
 MORE = Path(os.environ.get("NQSPY_TRACES", ROOT.parent / "shared" / "traces"))
 """Where logs are that are not ours to copy, with an ``expected`` folder; perhaps they are not here."""
 
@@ -95,7 +94,7 @@ def test_who_knows_run_times_exactly_plans_by_them_and_chances_need_a_past(tmp_p
 def test_a_job_that_outruns_its_estimate_is_killed_at_it(tmp_path):
     path = tmp_path / "log.swf"
     path.write_text(
-        "1 0 -1 80 1 -1 -1 1 50 -1 1 1 1 -1 1 -1 -1 -1\n2 0 -1 50 1 -1 -1 1 50 -1 1 1 1 -1 1 -1 -1 -1\n"
+        "".join(f"{n} 0 -1 {run} 1 -1 -1 1 50 -1 1 1 1 -1 1 -1 -1 -1\n" for n, run in ((1, 80), (2, 50)))
     )
     first, second = BatchRun(open_swf(path, 1), [("site", SITE)])
     assert (first.start, first.run, first.end) == (0, 50_000, 50_000)
@@ -133,34 +132,24 @@ def test_metrics_are_those_of_the_reference():
         metrics.add(ended)
     found = metrics.overall()
     assert (round(found.wait_mean_s, 3), found.wait_median_s, found.wait_max_s) == (9187.12, 1140, 116_760)
-    assert (round(found.bsld_mean, 4), found.makespan_s, round(found.utilisation, 6)) == (
-        14.3949,
-        611_460,
-        0.848997,
-    )
+    rest = round(found.bsld_mean, 4), found.makespan_s, round(found.utilisation, 6)
+    assert rest == (14.3949, 611_460, 0.848997)
     for kind in ("group", "user", "size"):
         assert sum(each.jobs for each in metrics.parts(kind).values()) == 1500
     assert list(metrics.parts("size")) == ["1", "2", "3-4", "5-8", "9-16", "17-32", "33-64"]
 
 
-def test_nothing_has_no_metrics_and_no_division_by_zero():
-    assert Metrics(8).overall().utilisation == 0.0
-
-
-def test_size_classes_reach_to_powers_of_two():
-    assert [size_class(n) for n in (1, 2, 3, 4, 5, 8, 9, 128)] == [
+def test_size_classes_reach_to_powers_of_two_and_times_have_no_trailing_zeros():
+    assert Metrics(8).overall().utilisation == 0.0, "nothing is divided by zero"
+    assert [size_class(n) for n in (1, 2, 3, 5, 8, 9, 128)] == [
         "1",
         "2",
-        "3-4",
         "3-4",
         "5-8",
         "5-8",
         "9-16",
         "65-128",
     ]
-
-
-def test_times_are_numbers_without_trailing_zeros():
     assert [seconds(ms) for ms in (0, 1000, 120_500, 1, 10)] == ["0", "1", "120.5", "0.001", "0.01"]
 
 
@@ -176,15 +165,10 @@ def test_starts_are_written_in_the_order_of_the_file(tmp_path):
 
 
 def test_json_is_one_object(tmp_path):
-    answer = call(OURS / "edge.swf", "--json")
-    data = json.loads(answer.stdout)
+    data = data_of(OURS / "edge.swf")
     assert (data["jobs"], data["policy"], data["pes"]) == (16, "firstfit", 16)
-    assert data["dropped"] == {
-        "no submit time": 1,
-        "no processors": 1,
-        "never ran": 1,
-        "wider than the machine": 1,
-    }
+    reasons = ("no submit time", "no processors", "never ran", "wider than the machine")
+    assert data["dropped"] == dict.fromkeys(reasons, 1)
     assert set(data["metrics"]) == {
         "wait_mean_s", "wait_median_s", "wait_max_s", "bsld_mean", "makespan_s", "utilisation",
     }  # fmt: skip
@@ -250,7 +234,7 @@ def test_what_is_refused_leaves_no_file(tmp_path):
 def test_a_configuration_of_ones_own_is_used(tmp_path):
     config = tmp_path / "one.qmgr"
     config.write_text(SITE + "set run_limit=1 batch\n")
-    data = json.loads(call(OURS / "example.swf", "--config", config, "--json").stdout)
+    data = data_of(OURS / "example.swf", "--config", config)
     assert data["metrics"]["makespan_s"] == sum((9, 8, 8, 6, 3, 2, 2)), "one after the other"
 
 

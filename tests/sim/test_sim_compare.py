@@ -1,13 +1,12 @@
 """Several runs side by side: policies, varied settings, seeds; the same whoever runs them."""
 
-import json
 import os
 import subprocess
 import sys
 from typing import BinaryIO
 
 import pytest
-from sim.sim_calls import ROOT, TRACES, call, log, program, refused
+from sim.sim_calls import ROOT, TRACES, call, data_of, log, program, refused
 
 from nqspy.sim.batch import NotSimulated
 from nqspy.sim.comparing import STUDENT, Estimate, estimate, student
@@ -17,12 +16,6 @@ from nqspy.sim.workloads.known import GENERATORS, WEEK, resampled
 from nqspy.sim.workloads.swf import open_swf
 
 LUBLIN = ("lublin", "--jobs", 40)
-
-
-def data_of(*words: object):
-    answer = call(*words, "--json")
-    assert answer.exit_code == 0, answer.output
-    return json.loads(answer.stdout)
 
 
 # ---------------------------------------------------------------- policies side by side
@@ -42,12 +35,10 @@ def test_each_policy_gives_what_it_gives_alone():
 
 
 def test_the_table_has_a_row_for_each_and_its_difference_to_the_first():
-    answer = call(TRACES / "example.swf", "--policy", "fcfs,easy")
-    rows = [line.split() for line in answer.stdout.splitlines() if line.strip()]
-    found = {row[0]: row for row in rows}
-    assert float(found["easy"][2]) == pytest.approx(
-        float(found["easy"][1]) - float(found["fcfs"][1]), abs=0.11
-    )
+    lines = call(TRACES / "example.swf", "--policy", "fcfs,easy").stdout.splitlines()
+    found = {line.split()[0]: line.split() for line in lines if line.strip()}
+    easy, fcfs = (float(found[name][1]) for name in ("easy", "fcfs"))
+    assert float(found["easy"][2]) == pytest.approx(easy - fcfs, abs=0.11)
 
 
 # ---------------------------------------------------------------- seeds
@@ -64,14 +55,9 @@ def test_seeds_give_the_same_whoever_runs_them():
     ]
 
 
-def test_a_seed_among_many_is_that_seed_alone():
-    many = data_of(*LUBLIN, "--seeds", 3, "--seed", 5)
-    alone = data_of(*LUBLIN, "--seed", 6)
-    assert many["runs"][1]["metrics"] == alone["metrics"]
-
-
-def test_differences_are_paired_by_seed():
-    found = data_of(*LUBLIN, "--policy", "fcfs,easy", "--seeds", 4)
+def test_differences_are_paired_by_seed_and_a_seed_among_many_is_that_seed_alone():
+    found = data_of(*LUBLIN, "--policy", "fcfs,easy", "--seeds", 4, "--seed", 5, "--processes", 1)
+    assert found["runs"][1]["metrics"] == data_of(*LUBLIN, "--policy", "fcfs", "--seed", 6)["metrics"]
     waits = {
         label: [run["metrics"]["wait_mean_s"] for run in found["runs"] if run["label"] == label]
         for label in ("fcfs", "easy")
@@ -92,7 +78,7 @@ def test_estimates_are_those_of_students_t():
 
 def test_psched_and_night_have_seeds_too():
     for words in (("psched", "--jobs", 60), ("night", "--policy", "fcfs", "--jobs", 20)):
-        found = data_of(*words, "--seeds", 2)
+        found = data_of(*words, "--seeds", 2, "--processes", 1)
         assert [run["seed"] for run in found["runs"]] == [1, 2]
         assert found["runs"][0]["metrics"] != found["runs"][1]["metrics"]
 
@@ -121,17 +107,11 @@ def test_other_seeds_of_a_log_are_weeks_drawn_from_it(tmp_path):
         assert all(1 <= count <= 6 for count in per_week), "whole weeks, each one of the log's"
 
 
-def test_a_log_is_run_over_seeds(tmp_path):
+def test_a_log_is_run_over_seeds_where_it_is_long_enough_and_has_the_jobs_that_it_has(tmp_path):
     path = weeks_of_jobs(tmp_path / "log.swf", 5)
-    found = data_of(path, "--pes", 2, "--seeds", 2)
+    found = data_of(path, "--pes", 2, "--seeds", 2, "--processes", 1)
     assert {run["workload"] for run in found["runs"]} == {"log.swf-1", "log.swf-2"}
-
-
-def test_a_log_has_the_jobs_that_it_has():
     assert "--jobs is of an invented workload" in refused(TRACES / "example.swf", "--jobs", 2)
-
-
-def test_a_log_that_is_too_short_for_that_is_refused():
     said = refused(TRACES / "example.swf", "--seeds", 3)
     assert "example.swf reaches over 0 whole weeks, and other seeds draw from 4 at least" in said
     with pytest.raises(BadWorkload):
@@ -228,9 +208,9 @@ def test_names_and_errors_do_nothing_to_a_terminal(tmp_path):
 
 
 def test_what_makes_no_difference_is_said():
-    answer = call(*LUBLIN, "--policy", "fcfs", "--vary", "sched_factor share=0,10")
+    answer = call(*LUBLIN, "--policy", "fcfs", "--vary", "sched_factor share=0,10", "--processes", 1)
     assert "all runs came out alike" in answer.stdout
-    assert "alike" not in call(*LUBLIN, "--policy", "fcfs,easy", "--jobs", 200).stdout
+    assert "alike" not in call(*LUBLIN, "--policy", "fcfs,easy", "--jobs", 200, "--processes", 1).stdout
 
 
 # ---------------------------------------------------------------- terminals

@@ -1,9 +1,15 @@
-"""Logs in the Standard Workload Format: what a line means, what is no job, what is wrong with a file."""
+"""Logs in the Standard Workload Format: what a line means, what is no job, what is wrong with a file;
+and the log of a site, written and read back."""
 
 import gzip
+from pathlib import Path
 
 import pytest
+from sim.sim_calls import TRACES, KeptRun
 
+from nqspy.report.swf import SwfFrame, swf_log
+from nqspy.report.time_text import Zone
+from nqspy.sim.policies import BATCH_POLICIES, SITE
 from nqspy.sim.workloads.jobs import BadWorkload, Wanted
 from nqspy.sim.workloads.known import open_workload
 from nqspy.sim.workloads.swf import open_swf, read_labels
@@ -171,3 +177,32 @@ def test_a_header_without_end_is_not_read_to_its_end(tmp_path, line):
         packed.write("; MaxProcs: 8\n" + line * (2_000_000 // len(line)))
     with pytest.raises(BadWorkload, match="its header is longer than 1000000 characters"):
         open_swf(path)
+
+
+# ---------------------------------------------------------------- written and read back
+
+
+def run(path: Path, policy: str):
+    made = KeptRun(open_swf(path), [("site", SITE), (policy, BATCH_POLICIES[policy].commands)])
+    found = sorted((each.job.submit, each.job.place, each.start, each.run, each.job.width) for each in made)
+    return made, [each[2:] for each in found]
+
+
+@pytest.mark.parametrize(
+    ("trace", "policy"),
+    [("example", "firstfit"), ("edge", "easy"), ("edge", "conservative"), ("ties", "easy")],
+)
+def test_a_log_of_a_simulated_site_gives_the_same_starts_again(trace, policy, tmp_path):
+    made, starts = run(TRACES / f"{trace}.swf", policy)
+    written = tmp_path / "out.swf"
+    written.write_text(swf_log(made.events, SwfFrame("sim", "nqspy", Zone("UTC"), fractions=True)))
+    again = open_swf(written)
+    assert (again.pes, again.count) == (made.workload.pes, made.workload.count)
+    first = made.begin - again.begin
+    told = [each.split() for each in written.read_text().splitlines() if not each.startswith(";")]
+    assert [round(1000 * (float(line[1]) + float(line[2]))) - first for line in told] == [
+        start for start, _, _ in starts
+    ]
+    assert [(start - first, *rest) for start, *rest in run(written, policy)[1]] == [
+        tuple(each) for each in starts
+    ]
