@@ -18,16 +18,9 @@ def jobselect(request):
 
 
 @pytest.mark.parametrize(
-    "act",
-    [
-        "while True: pass",
-        "1 / 0",
-        "return 5",
-        "raise SystemExit",
-        "import time; time.sleep(99)",
-        "f = lambda: f(); f()",
-    ],
-)
+    "act", ["while True: pass", "1 / 0", "return 5", "raise SystemExit", "import time; time.sleep(99)",
+            "f = lambda: f(); f()"],
+)  # fmt: skip
 def test_only_the_poisonous_request_is_refused_for_it_in_that_pass(put, load, house, req, a_pass, act):
     put("a", POISON.format(act=act))
     exits = load()
@@ -227,17 +220,13 @@ def test_an_error_whose_own_text_runs_for_ever_is_a_failure_like_any_other(put, 
 
 
 def test_ctrl_c_is_not_an_exits_failure(put, load, house, req):
+    put("a", "@userexit\ndef jobselect(): raise KeyboardInterrupt\n")
     former = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job starts without it
     try:
-        _see_that_ctrl_c_passes(put, load, house, req)
+        with pytest.raises(KeyboardInterrupt):
+            load().jobselect(req(1), house)
     finally:
         signal.signal(signal.SIGINT, former)
-
-
-def _see_that_ctrl_c_passes(put, load, house, req):
-    put("a", "@userexit\ndef jobselect(): raise KeyboardInterrupt\n")
-    with pytest.raises(KeyboardInterrupt):
-        load().jobselect(req(1), house)
 
 
 def test_a_rehearsal_leaves_no_mark(put, load, house, req):

@@ -75,15 +75,9 @@ def forever_asleep():
 
 
 LOOPS = [
-    forever,
-    forever_past_exceptions,
-    forever_past_everything,
-    forever_past_everything_tightly,
-    forever_with_nested_tries,
-    forever_with_finally,
-    forever_keeping_what_it_caught,
-    forever_asleep,
-]
+    forever, forever_past_exceptions, forever_past_everything, forever_past_everything_tightly,
+    forever_with_nested_tries, forever_with_finally, forever_keeping_what_it_caught, forever_asleep,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.__name__)

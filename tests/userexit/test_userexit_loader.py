@@ -7,8 +7,10 @@ import sys
 import pytest
 
 from nqspy.model.errors import Refusal
+from nqspy.model.machine import ExitSettings
 from nqspy.userexit import specs
 from nqspy.userexit.loader import load_source, read_file, writable_by_others
+from nqspy.userexit.seats import shadows
 from nqspy.userexit.site_exits import SiteExits
 
 GOOD = """
@@ -65,11 +67,7 @@ def test_a_function_takes_any_subset_of_its_arguments_in_any_order(put, load, ho
         ("from nqspy.userexit import forse", 3, "cannot import name 'forse'"),
         ("from nqspy.userexit import setting\nh = setting('h', 'meters', '1', 'x')", 4, "no unit"),
         ("from nqspy.userexit import setting\nh = setting('h', 'memory', 'big', 'x')", 4, "no size"),
-        (
-            "from nqspy.userexit import setting\nh = setting('budget', 'time', '1', 'x')",
-            4,
-            "cannot be the name",
-        ),
+        ("from nqspy.userexit import setting\nh = setting('budget', 'time', '1', 'x')", 4, "cannot be the"),
         (GOOD + GOOD, 9, "defined twice"),
         ("x = 1", None, "holds no exit"),
     ],
@@ -84,20 +82,13 @@ def test_a_mistake_is_refused_with_file_and_line(put, tmp_path, text, line, said
     assert SiteExits(tmp_path / "exits").problems == [problem]
 
 
-def test_a_good_file_has_no_problems(put):
-    assert load_source(read_file(put("good", GOOD)))[1] == []
-
-
 @pytest.mark.parametrize("mode", [0o666, 0o646])
-def test_a_file_that_everybody_may_write_is_not_loaded(put, tmp_path, mode):
-    put("bad", GOOD).chmod(mode)
+def test_a_file_that_all_may_write_or_of_another_owner_is_not_loaded(put, tmp_path, mode):
+    of = put("bad", GOOD).stat()
+    (tmp_path / "exits" / "bad.py").chmod(mode)
     exits = SiteExits(tmp_path / "exits")
     assert exits.listing() == []
     assert exits.problems == ["exits/bad.py: not loaded: it may be written by all users (chmod go-w)"]
-
-
-def test_a_file_of_another_owner_is_not_loaded(put):
-    of = put("bad", GOOD).stat()
     stranger = os.stat_result((of.st_mode, 1, 1, 1, 4711, of.st_gid, 1, 0, 0, 0))
     assert writable_by_others(stranger, owner=4712) == "belongs to another user than the home"
     assert writable_by_others(stranger, owner=4711) is None
@@ -143,8 +134,6 @@ def test_a_broken_set_leaves_the_old_one_in_force(put, load, house, req):
 
 
 def test_reload_is_refused_when_a_value_in_force_does_not_fit_any_more(put, load, a_pass, site):
-    from nqspy.model.machine import ExitSettings
-
     put("a", "h = setting('h', 'text', 'x', 'd')\n" + GOOD)
     exits = load()
     a_pass(exits, a=ExitSettings("a", values={"h": "long"}))
@@ -198,3 +187,34 @@ def test_every_hook_is_documented_and_site_code_needs_one_import_only():
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
     assert set(specs.DECISIONS) == {"jobselect", "elected", "shrpri", "submit", "route"}
     assert set(specs.NOTICES) == {"jobinit", "jobend", "shift_changed", "night_report"}
+
+
+# ---------------------------------------------------------------- several that answer shrpri
+
+SCALES = """\"\"\"Scales.\"\"\"
+from nqspy.userexit import userexit
+
+@userexit
+def shrpri(owner, group, view):
+    return 2 * view.stock_shrpri(owner, group)
+"""
+
+
+def test_the_load_names_files_whose_answer_is_shadowed(tmp_path, house):
+    for name in ("shrpri", "zz_mine"):
+        (tmp_path / f"{name}.py").write_text(SCALES)
+    exits = SiteExits(tmp_path)
+    said = exits.reload().splitlines()
+    assert said[0] == "2 exits loaded: shrpri, zz_mine"
+    assert said[1].startswith("zz_mine: its shrpri is asked only where shrpri.py answers None")
+    house.stock = {("anne", "d1"): 0.25}
+    assert exits.shrpri("anne", "d1", house) == 0.5
+
+
+def test_nothing_is_said_where_one_alone_answers_or_the_first_is_off():
+    rows = [
+        {"name": "a", "enabled": False, "hooks": ["shrpri"]},
+        {"name": "b", "enabled": True, "hooks": ["shrpri", "submit"]},
+        {"name": "c", "enabled": True, "hooks": ["jobselect"]},
+    ]
+    assert shadows(rows) == []
