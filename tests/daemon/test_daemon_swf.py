@@ -7,7 +7,7 @@ from pathlib import Path
 from daemon.live import Live
 
 from nqspy.report.time_text import zone_of
-from nqspy.sim.workloads.swf import open_swf
+from nqspy.sim.workloads.logs import open_swf
 
 UTC = zone_of("UTC")
 

@@ -14,7 +14,7 @@ from nqspy.sim.batch import BatchRun, NotSimulated
 from nqspy.sim.metrics import Metrics, size_class
 from nqspy.sim.policies import BATCH_POLICIES, SITE
 from nqspy.sim.results import seconds
-from nqspy.sim.workloads.swf import open_swf
+from nqspy.sim.workloads.logs import open_swf
 
 MORE = Path(os.environ.get("NQSPY_TRACES", ROOT.parent / "shared" / "traces"))
 """Where logs are that are not ours to copy, with an ``expected`` folder; perhaps they are not here."""

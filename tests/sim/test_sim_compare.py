@@ -13,7 +13,7 @@ from nqspy.sim.comparing import STUDENT, Estimate, estimate, student
 from nqspy.sim.policies import changes_of, variants_of
 from nqspy.sim.workloads.jobs import BadWorkload
 from nqspy.sim.workloads.known import GENERATORS, WEEK, resampled
-from nqspy.sim.workloads.swf import open_swf
+from nqspy.sim.workloads.logs import open_swf
 
 LUBLIN = ("lublin", "--jobs", 40)
 

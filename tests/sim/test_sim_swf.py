@@ -12,7 +12,7 @@ from nqspy.report.time_text import Zone
 from nqspy.sim.policies import BATCH_POLICIES, SITE
 from nqspy.sim.workloads.jobs import BadWorkload, Wanted
 from nqspy.sim.workloads.known import open_workload
-from nqspy.sim.workloads.swf import open_swf, read_labels
+from nqspy.sim.workloads.logs import open_swf, read_labels
 
 HEADER = "; Version: 2.2\n; MaxNodes: 8\n; MaxProcs: 16\n"
 LINE = "{number} {submit} -1 {run} {had} -1 -1 {asked} {estimate} {memory} 1 7 3 -1 1 -1 -1 -1"

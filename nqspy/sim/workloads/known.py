@@ -8,11 +8,10 @@ from random import Random
 from msgspec.structs import replace
 
 from nqspy.sim.workloads.jobs import MOST_PES, BadWorkload, SimulatedJob, Wanted, Workload
+from nqspy.sim.workloads.logs import open_recorded, open_swf
 from nqspy.sim.workloads.lublin import lublin
 from nqspy.sim.workloads.nights import night
 from nqspy.sim.workloads.psched import psched
-from nqspy.sim.workloads.recorded import open_recorded
-from nqspy.sim.workloads.swf import open_swf
 from nqspy.sim.workloads.t3d import t3d
 
 GENERATORS: Mapping[str, Callable[[Wanted], Workload]] = {

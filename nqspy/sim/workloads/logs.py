@@ -3,8 +3,10 @@
 
 A log is read twice: once to learn its header, how many jobs it has, and whether they stand in the order of
 their submit times; then job by job while they are simulated. Only one whose lines are out of order is held in
-memory."""
+memory. Besides, lists that were recorded: CSV files with a header, as `nqspy sim --requests FILE.csv` writes
+them. Needed are ``job width submit run``, all else may be missing; times in seconds."""
 
+import csv
 import gzip
 import zlib
 from collections import Counter
@@ -18,7 +20,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from msgspec.structs import replace
 
-from nqspy.sim.workloads.jobs import LONGEST, BadWorkload, SimulatedJob, Workload
+from nqspy.sim.workloads.jobs import LONGEST, BadWorkload, SimulatedJob, Wanted, Workload
 
 FIELDS = 18
 """Numbers of a line; what comes behind them is not read."""
@@ -192,3 +194,56 @@ def _text(path: Path) -> Iterator[str]:
         raise BadWorkload(f"{path} cannot be read: {error.strerror or error}") from None
     except (EOFError, zlib.error):
         raise BadWorkload(f"{path} is damaged: it ends before its end, or is no gzip file") from None
+
+
+# ---------------------------------------------------------------- lists that were recorded
+
+NEEDED = ("job", "width", "submit", "run")
+
+
+def open_recorded(path: Path, wanted: Wanted) -> Workload:
+    """The list, by submit time, then by place, for a machine as wide as its widest job where nothing else is
+    asked for. Raises BadWorkload."""
+    found = list(_read_rows(path))
+    pes = wanted.pes or max((job.width for job in found), default=0)
+    fitting = [job for job in found if job.width <= pes]
+    if not fitting:
+        raise BadWorkload(f"{path}: there is no job in it that could be run")
+    dropped = Counter({TOO_WIDE: len(found) - len(fitting)}) if len(fitting) < len(found) else Counter[str]()
+    fitting.sort(key=lambda job: job.submit)
+    return Workload(path.name, pes, len(fitting), lambda: iter(fitting), dropped)
+
+
+def _read_rows(path: Path) -> Iterator[SimulatedJob]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = csv.DictReader(file)
+            missing = [name for name in NEEDED if name not in (rows.fieldnames or ())]
+            if missing:
+                raise BadWorkload(f"{path}: its first line names no column {missing[0]}")
+            for place, row in enumerate(rows):
+                yield _recorded_job(path, rows.line_num, row, place)
+    except OSError as error:
+        raise BadWorkload(f"{path} cannot be read: {error.strerror}") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise BadWorkload(f"{path} is no CSV file") from None
+
+
+def _recorded_job(path: Path, line: int, row: Mapping[str, str], place: int) -> SimulatedJob:
+    try:
+        submit, run = _recorded_ms(row["submit"]), _recorded_ms(row["run"])
+        estimate = _recorded_ms(row.get("estimate") or "0") or max(run, 1000)
+        number, width = int(row["job"]), int(row["width"])
+        if min(submit, run, width - 1) < 0 or max(submit, run, estimate) > LONGEST:
+            raise ValueError
+    except (ValueError, TypeError, OverflowError):
+        raise BadWorkload(f"{path}, line {line}: job, width, submit, run or estimate is no number") from None
+    user, group = row.get("user") or "u1", row.get("group") or "g1"
+    return SimulatedJob(place, number, submit, run, estimate, width, None, user, group)
+
+
+def _recorded_ms(word: str) -> int:
+    found = float(word) * 1000
+    if not isfinite(found):
+        raise ValueError
+    return round(found)
