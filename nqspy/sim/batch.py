@@ -33,7 +33,8 @@ Texts = Sequence[tuple[str, str]]
 
 
 class NotSimulated(Exception):
-    """What cannot be simulated: settings that are refused, a job that no queue takes. One line of text."""
+    """A run that cannot be simulated: settings that are refused, a job that no queue takes. One line of
+    text."""
 
 
 class HeldPes(NamedTuple):
@@ -57,12 +58,12 @@ class EndedJob(Struct, frozen=True):
 
     @property
     def pes(self) -> int:
-        """How many PEs it held at last."""
+        """PEs that it held at last."""
         return len(self.held[-1].pes) if self.held else self.job.width
 
     @property
     def wait(self) -> int:
-        """From its submission to its first start."""
+        """Time (ms) between its submission and its first start."""
         return self.start - self.job.submit
 
 
@@ -75,7 +76,7 @@ class HeldByJobs:
         self._before: dict[Seq, tuple[HeldPes, ...]] = {}
 
     def take(self, recorded: ev.Recorded) -> tuple[HeldPes, ...]:
-        """What happened; of a request that has ended, all that it held."""
+        """Follow an event; return, of a request that has ended, all that it held."""
         event, at = recorded.event, recorded.at - self._begin
         if isinstance(event, ev.Starting):
             self._now[event.seq] = at, event.pes
@@ -91,12 +92,12 @@ class HeldByJobs:
 
 
 def ask_of(job: SimulatedJob) -> Ask:
-    """What a job asks for where nothing else is said."""
+    """Return what a job asks for where nothing else is said."""
     return Ask(pes=job.width, wall=job.estimate, memory=job.memory)
 
 
 def exact_ask_of(job: SimulatedJob) -> Ask:
-    """The same with the time that it will run for its wall limit, which no live site knows."""
+    """Return it with the time that the job will run as its wall limit, which no live site knows."""
     return Ask(pes=job.width, wall=max(1, min(job.run, job.estimate)), memory=job.memory)
 
 
@@ -208,7 +209,7 @@ class BatchRun:
         return cm.Submission(spec, "")
 
     def _caller(self, job: SimulatedJob) -> Caller:
-        """Its owner, who may charge any group."""
+        """Return its owner as a caller that may charge any group."""
         found = self._callers.get(job.user)
         if found is None:
             found = self._callers[job.user] = Caller(job.user, 1000, 1000, (), True)

@@ -99,7 +99,7 @@ def carry_out(order: SimOrder, took: Callable[[], float]) -> None:
 
 
 def _each_its_own(order: SimOrder, files: Sequence[PictureFile]) -> None:
-    """What is written overwrites nothing that is read, and nothing else that is written. Raises
+    """Check that no file that is written overwrites one that is read, or another one. Raises
     NotSimulated."""
     used = {} if order.workload in GENERATORS else {Path(order.workload).resolve(): "the workload"}
     used |= {} if order.config is None else {order.config.resolve(): "--config"}

@@ -35,7 +35,7 @@ class Compared(Struct, frozen=True):
     differences: Mapping[str, Estimate]
 
     def data(self) -> dict[str, object]:
-        """As JSON has it."""
+        """Return it as JSON has it."""
         shown = {
             name: asdict(found) | {"difference": asdict(self.differences[name])}
             if name in self.differences
@@ -54,15 +54,15 @@ def student(freedom: int) -> float:
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """Of values that are independent of each other: one at least."""
+    """Estimate the mean of independent values: one at least."""
     count = len(values)
     half = student(count - 1) * stdev(values) / sqrt(count) if count > 1 else None
     return Estimate(fmean(values), half)
 
 
 def figures_of(found: Simulated) -> dict[str, float]:
-    """What a run is compared by: the metrics, and of a judged night ``busy``, ``deviation_most`` (the largest
-    deviation, points) and ``order_kept`` (1 or 0)."""
+    """Return the figures by which a run is compared: the metrics, and of a judged night ``busy``,
+    ``deviation_most`` (the largest deviation, points) and ``order_kept`` (1 or 0)."""
     figures: dict[str, float] = asdict(found.metrics.overall())
     if "busy" in found.judged:
         figures["busy"] = found.judged["busy"]

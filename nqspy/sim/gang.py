@@ -74,7 +74,7 @@ PER_PE = 10
 
 
 class GangChoices(Struct, frozen=True):
-    """What the seed's text does not show, or leaves to the site, and is chosen here. Jobs of ``large`` PEs
+    """Choices that the seed's text leaves to the site. Jobs of ``large`` PEs
     and more have ``by_day`` PEs together from 8 to 18 h on weekdays, all of them at other hours; then
     production jobs are not disturbed for ``at_night`` s for each PE. Requests of more than ``wide`` PEs are
     not started from 4 to 18 h on weekdays; from then until ``until`` h the others have ``beside`` PEs, so
@@ -88,7 +88,7 @@ class GangChoices(Struct, frozen=True):
     until: int = 20
 
     def told(self) -> str:
-        """The same for people."""
+        """Say it for people."""
         return (
             f"By class, chosen: jobs of {self.large} PEs and more have {self.by_day} PEs together from 8 to "
             f"18 h on weekdays ({PES} else), and what lower classes have of them does not count for an "
@@ -120,7 +120,8 @@ def by_space() -> list[tuple[str, str]]:
 
 
 def by_class(per_pe: int = PER_PE, chosen: GangChoices = CHOSEN) -> list[tuple[str, str]]:
-    """The same work by classes; ``per_pe``: do-not-disturb time by day, s for each PE."""
+    """Return the site that runs the work by classes; ``per_pe``: do-not-disturb time by day, s for each
+    PE."""
     queue = " domain=nqs backfill=none"
     lines = [
         "set domain application placement=contiguous",

@@ -1,4 +1,4 @@
-"""What a simulated workload is judged by: waits, bounded slowdowns, utilisation; of all jobs, and of each
+"""Measures of a simulated workload: waits, bounded slowdowns, utilisation; of all jobs, and of each
 group, user and size class."""
 
 from array import array
@@ -17,8 +17,8 @@ KINDS = ("group", "user", "size")
 
 
 class Figures(Struct, frozen=True):
-    """Of some jobs: waits in seconds (the median is the lower middle one), mean bounded slowdown, PE seconds
-    that they used."""
+    """Figures of some jobs: waits in seconds (the median is the lower middle one), mean bounded slowdown, PE
+    seconds that they used."""
 
     jobs: int
     wait_mean_s: float
@@ -29,7 +29,7 @@ class Figures(Struct, frozen=True):
 
 
 class Spread(Struct, frozen=True):
-    """How the waits of some jobs are spread, in seconds: nine in ten lie from ``low`` to ``high``, half of
+    """Spread of the waits of some jobs, in seconds: nine in ten lie from ``low`` to ``high``, half of
     them from ``lower`` to ``upper``."""
 
     jobs: int
@@ -42,7 +42,7 @@ class Spread(Struct, frozen=True):
 
 
 class Overall(Struct, frozen=True):
-    """Of all jobs: the same, the span from the first submission to the last end in seconds, and PE seconds
+    """Figures of all jobs, with the span from the first submission to the last end in seconds, and PE seconds
     used / (PEs x span)."""
 
     wait_mean_s: float
@@ -54,7 +54,7 @@ class Overall(Struct, frozen=True):
 
 
 class _Sums:
-    """What is kept of some jobs; eight bytes of each, for the median."""
+    """Sums over some jobs; eight bytes of each, for the median."""
 
     __slots__ = ("area", "slowdown", "waits")
 
@@ -74,7 +74,7 @@ class _Sums:
         return Figures(jobs, mean, median, waits[-1] / 1000, self.slowdown / jobs, self.area / 1000)
 
     def spread(self) -> Spread:
-        """Of one job at least."""
+        """Return the spread of one job's wait at least."""
         waits, jobs = sorted(self.waits), len(self.waits)
         cuts = [waits[round((jobs - 1) * part)] / 1000 for part in (0.05, 0.25, 0.75, 0.95)]
         low, lower, upper, high = cuts
@@ -93,7 +93,7 @@ class Metrics:
         self._last = 0
 
     def add(self, ended: EndedJob) -> None:
-        """One more."""
+        """Count a job."""
         job = ended.job
         slowdown = max(1.0, (ended.wait + ended.run) / max(ended.run, TAU))
         self._first = job.submit if self._first is None else min(self._first, job.submit)
@@ -108,11 +108,11 @@ class Metrics:
 
     @property
     def jobs(self) -> int:
-        """How many were counted."""
+        """Number of jobs that were counted."""
         return len(self._all.waits)
 
     def overall(self) -> Overall:
-        """Of all."""
+        """Return the figures of all."""
         found, span = self._all.figures(), self._last - (self._first or 0)
         used = self._all.area / (self._pes * span) if span else 0.0
         return Overall(
@@ -120,14 +120,14 @@ class Metrics:
         )
 
     def parts(self, kind: str) -> Mapping[str, Figures]:
-        """Of each group, user or size class (`KINDS`), in the order of what they used, size classes in
-        theirs."""
+        """Return the figures of each group, user or size class (`KINDS`), in the order of what they used,
+        size classes in theirs."""
         found = {name: sums.figures() for name, sums in self._parts[kind].items()}
         order = first_size if kind == "size" else lambda name: (-found[name].pe_seconds, name)
         return {name: found[name] for name in sorted(found, key=order)}
 
     def spreads(self, kind: str) -> Mapping[str, Spread]:
-        """How the waits of each group, user or size class are spread, by name."""
+        """Return the spread of waits of each group, user or size class, by name."""
         parts = self._parts[kind]
         return {
             name: parts[name].spread() for name in sorted(parts, key=first_size if kind == "size" else None)

@@ -65,7 +65,7 @@ FORM = "it is written 'sched_factor share=0,10,20': what follows `set` in qmgr, 
 
 
 class Variation(Struct, frozen=True):
-    """One value of a setting: ``name`` as tables have it (``share=10``), ``command`` of qmgr, ``source``:
+    """A value of a setting: ``name`` as tables have it (``share=10``), ``command`` of qmgr, ``source``:
     what was written, for errors."""
 
     name: str
@@ -85,7 +85,7 @@ class Variant(Struct, frozen=True):
         return [(f"--vary '{change.source}'", change.command + "\n") for change in self.changes]
 
     def label(self, other: str) -> str:
-        """What tables call it; ``other``: where it has no policy of its own."""
+        """Name it for tables; ``other``: where it has no policy of its own."""
         return ", ".join((self.policy or other, *(change.name for change in self.changes)))
 
 
@@ -96,7 +96,7 @@ def variants_of(policy: str | None, varied: Sequence[str]) -> list[Variant]:
 
 
 def count_of(policy: str | None, varied: Sequence[str]) -> int:
-    """How many variants these make, without making them. Raises NotSimulated."""
+    """Count the variants that these make, without making them. Raises NotSimulated."""
     return prod((len(policies_of(policy)), *(sum(1 for _ in changes_of(text)) for text in varied)))
 
 

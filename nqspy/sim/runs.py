@@ -31,7 +31,7 @@ _SELDOM = (20_000, 5, 400)
 
 
 class Simulated(Struct, frozen=True):
-    """What came of a workload; ``left``: jobs that were handed in and never ended; ``judged``: what else it
+    """Results of a workload; ``left``: jobs that were handed in and never ended; ``judged``: what else it
     is judged by (`BatchRun.judged`); ``trail``: what pictures are drawn from, if it was wanted."""
 
     workload: str
@@ -43,7 +43,7 @@ class Simulated(Struct, frozen=True):
     trail: Trail | None = None
 
     def data(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return it as JSON has it."""
         head = {"workload": self.workload, "pes": self.pes, "jobs": self.metrics.jobs}
         return (
             head | {"dropped": dict(self.dropped), "left": self.left} | self.metrics.data() | {**self.judged}
@@ -98,9 +98,9 @@ DEFAULT = "firstfit"
 
 
 class RunTask(Struct, frozen=True):
-    """What is run: a workload (`open_workload`) under a variant. ``config``: settings in place of the plain
-    site, as (name, text); ``drawn``: weeks of a recorded workload are drawn by the seed; ``pictured``: what
-    pictures are drawn from is kept."""
+    """A run to be made: a workload (`open_workload`) under a variant. ``config``: settings in place of the
+    plain site, as (name, text); ``drawn``: weeks of a recorded workload are drawn by the seed; ``pictured``:
+    what pictures are drawn from is kept."""
 
     workload: str
     wanted: Wanted
@@ -111,7 +111,7 @@ class RunTask(Struct, frozen=True):
 
     @property
     def policy(self) -> str | None:
-        """Its policy; None: what its configuration says."""
+        """Policy; None: what its configuration says."""
         if self.variant.policy is not None:
             return self.variant.policy
         if self.workload == NIGHT:
@@ -120,13 +120,13 @@ class RunTask(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """What tables call it."""
+        """Name in tables."""
         other = self.policy or (self.config[0] if self.config is not None else DEFAULT)
         return self.variant.label(other)
 
 
 class SimulatedRun(Struct, frozen=True):
-    """What came of a task."""
+    """Result of a task."""
 
     label: str
     seed: int
@@ -146,7 +146,7 @@ def run_task(
 
 
 def workload_of(task: RunTask) -> Workload:
-    """Its workload. Raises BadWorkload."""
+    """Open its workload. Raises BadWorkload."""
     found = open_workload(task.workload, task.wanted)
     return resampled(found, task.wanted.seed) if task.drawn and task.workload not in GENERATORS else found
 
@@ -193,7 +193,7 @@ class _Counter:
 
     @classmethod
     def begin(cls, shared: Any) -> None:
-        """A process begins: who is at the keyboard stops the one that began it."""
+        """Begin a process; Ctrl-C stops the one that began it."""
         signal(SIGINT, SIG_IGN)
         cls.shared = shared
 
@@ -217,8 +217,8 @@ def run_all(
     processes: int | None = None,
     far: Callable[[int], None] = lambda jobs: None,
 ) -> list[SimulatedRun]:
-    """What came of each task, in their order, run in so many processes (None: as many as there are CPUs);
-    ``far`` is told how many jobs have ended in all. The first failure ends all. Raises BadWorkload,
+    """Return the result of each task, in their order, run in so many processes (None: as many as there are
+    CPUs); ``far`` is told how many jobs have ended in all. The first failure ends all. Raises BadWorkload,
     NotSimulated."""
     several = min(len(tasks), processes or len(os.sched_getaffinity(0)))
     if several == 1:

@@ -1,5 +1,5 @@
-"""What the pictures of a simulated workload are drawn from, kept while it runs: who held which PEs when,
-and how many waited. However many jobs there are it stays of one size: time is cut into columns, and whenever
+"""Material of the pictures of a simulated workload, kept while it runs: which PEs were held when, and how
+many jobs waited. However many jobs there are it stays of one size: time is cut into columns, and whenever
 these do not reach far enough each two of them become one."""
 
 from collections.abc import Iterable, Iterator
@@ -81,13 +81,13 @@ class Trail:
         self.boxes: list[PeBox] | None = []
 
     def add(self, ended: EndedJob) -> None:
-        """One more."""
+        """Add a job."""
         self.wait(ended.job.submit, ended.start)
         for held in ended.held:
             self.hold(ended.job.number, held)
 
     def wait(self, begin: int, end: int) -> None:
-        """One waited from then to then."""
+        """Add a wait."""
         self._reach(end - self._origin)
         self._waiting.add(begin - self._origin, end - self._origin, self.width)
 
@@ -121,7 +121,7 @@ class Trail:
 
     @property
     def columns(self) -> int:
-        """How many columns the time takes."""
+        """Number of columns that the time takes."""
         return -(-self.end // self.width)
 
     def rows(self) -> list[list[float]]:

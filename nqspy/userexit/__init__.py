@@ -1,4 +1,4 @@
-"""What the code of a site's user exits may import, and nothing else does it need.
+"""Names that the code of a site's user exits may import; it needs nothing else.
 
 ``userexit`` marks a function as an exit, ``setting`` declares a setting; ``force``, ``refuse``,
 ``never``, ``hold_line``, ``redate`` and ``changes`` make answers. The types are for annotations:

@@ -1,4 +1,4 @@
-"""What an exit may answer: the functions that site code builds answers with, and the check of each answer."""
+"""Answers of exits: the functions that site code builds answers with, and the check of each answer."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence

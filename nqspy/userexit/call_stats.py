@@ -1,4 +1,4 @@
-"""What is remembered of the exits: how often and how long they ran, what they answered, where they failed."""
+"""Memory of the exits: how often and how long they ran, what they answered, where they failed."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -36,18 +36,18 @@ class Mark(Struct, frozen=True):
 
     @property
     def until(self) -> Instant:
-        """When it is asked again."""
+        """Instant from which it is asked again."""
         return Instant(self.at + RETRY)
 
     def holds(self, now: Instant, really: Instant | None = None) -> bool:
-        """Whether it is not asked then; ``really``: the instant from which that is looked ahead to."""
+        """True if it is not asked then; ``really``: the instant from which that is looked ahead to."""
         return 0 <= (really if self.lost and really is not None else now) - self.at < RETRY
 
 
 @dataclass(slots=True)
 class Record:
-    """One hook of one exit. Times in ns of real time; ``changes``: how often its row of failures became
-    another one; ``marked``: whether `rests` and `spared` need to be asked at all."""
+    """Figures and failures of a hook of an exit. Times in ns of real time; ``changes``: how often its row of
+    failures became another one; ``marked``: whether `rests` and `spared` need to be asked at all."""
 
     calls: int = 0
     failures: int = 0
@@ -106,7 +106,7 @@ class Record:
         self.marked = bool(self._spared or self._resting)
 
     def rest(self, owner: str, mark: Mark) -> None:
-        """It is not asked about anything of this owner for a while: of several marks, in whatever order of
+        """Do not ask it about anything of this owner for a while: of several marks, in whatever order of
         time they come, the latest counts."""
         _later(self._resting, owner, mark)
         self.marked = True
@@ -117,32 +117,32 @@ class Record:
         return mark if mark is not None and mark.holds(now, really) else None
 
     def spare(self, subject: Subject, mark: Mark) -> None:
-        """It is not asked about this subject for a while, what it failed with counts; marks as in `rest`."""
+        """Do not ask it about this subject for a while; its failure counts; marks as in `rest`."""
         _later(self._spared, subject, mark)
         self.marked = True
 
     def spared(self, subject: Subject, now: Instant, really: Instant | None = None) -> str | None:
-        """What it failed with on this subject, while it is not asked about it again; else None."""
+        """Return its failure on this subject, while it is not asked about it again; else None."""
         if not self._spared or (mark := self._spared.get(subject)) is None:
             return None
         return mark.text if mark.holds(now, really) else None
 
     def row(self) -> list[tuple[Any, str]]:
-        """What it failed on in a row, each with its owner."""
+        """Return the subjects that it failed on in a row, each with its owner."""
         return list(self._row)
 
     def resting(self) -> list[tuple[str, int]]:
-        """Whose requests it is not asked about, and since when; for its failures."""
+        """Return the owners whose requests it is not asked about, and since when; for its failures."""
         return [(owner, int(mark.at)) for owner, mark in self._resting.items() if not mark.lost]
 
     def spares(self) -> list[tuple[Any, int, str]]:
-        """What it is not asked about, since when and why; for its failures."""
+        """Return the subjects that it is not asked about, since when and why; for its failures."""
         return [
             (s, int(mark.at), mark.text[:LONGEST_TEXT]) for s, mark in self._spared.items() if not mark.lost
         ]
 
     def take_over(self, row: Iterable[tuple[Subject, str]]) -> None:
-        """It failed on these in a row before, each with its owner."""
+        """Take over the subjects that it failed on in a row before, each with its owner."""
         self._row = list(row)[:IN_A_ROW]
 
     def forgive(self) -> None:
@@ -229,7 +229,7 @@ class CallWatch:
         this owner; or ``load``, which is nobody's."""
 
     def leave(self) -> None:
-        """It has come back."""
+        """The code has come back."""
 
 
 UNWATCHED = CallWatch()

@@ -1,4 +1,4 @@
-"""One call of a deciding exit: whether it is asked at all, its budget, and what comes of a failure."""
+"""Calls of deciding exits: whether one it is asked at all, its budget, and what comes of a failure."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -42,12 +42,12 @@ class Calls:
         self.forget()
 
     def forget(self) -> None:
-        """What was seen so far is seen no more."""
+        """Forget what was seen so far."""
         self._view = None
         self._views.clear()
 
     def seen(self, who: str, view: PassView) -> View:
-        """What the exit of that name sees of it."""
+        """Return the view that the exit of that name sees."""
         if view is not self._view:
             self._view = view
             self._views.clear()
@@ -71,7 +71,7 @@ class Calls:
             self._watch.leave()
 
     def _left_out(self, hook: Hook, subject: Subject, args: tuple[Any, ...]) -> Failed | None:
-        """What it failed with, where it is not asked about this or its owner for a while."""
+        """Return its failure, where it is not asked about this or its owner for a while."""
         owner, now, record = whose(args), args[-1], hook.record
         if (mark := record.rests(owner, now, self.really)) is not None:
             if mark.until > now:
@@ -81,7 +81,7 @@ class Calls:
         return None if spared is None else Failed(spared)
 
     def call(self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...]) -> Any:
-        """The same of one that is asked in any case."""
+        """Ask as `ask` does, in any case."""
         record = hook.record
         try:
             answer = self.guard.call_with(hook.run, args, hook.exit.budget)
@@ -104,7 +104,7 @@ class Calls:
     def failed(
         self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...], text: str, trace: str
     ) -> Failed:
-        """What comes of a call that failed with that text and traceback."""
+        """Record a call that failed with that text and traceback."""
         self.heard(hook, seq, text)
         now, owner = args[-1], whose(args)
         off = hook.record.failed(subject, owner, now, text)
@@ -125,8 +125,8 @@ def whose(args: tuple[Any, ...]) -> str:
 
 
 def told(owner: str, mark: Mark | None, zone: str) -> str:
-    """What follows "exit NAME failed ": it is asked about this owner's again at that minute, rounded up;
-    empty where it is asked (None)."""
+    """Return what follows "exit NAME failed ": it is asked about this owner's again at that minute, rounded
+    up; empty where it is asked (None)."""
     if mark is None:
         return ""
     when = local(Instant(mark.until - 1), zone) + timedelta(minutes=1)

@@ -32,7 +32,7 @@ def describe(error: BaseException) -> str:
 
 
 def unloadable(problems: Sequence[str]) -> Refusal:
-    """Why files do not count, all or none: the first of these lines, and how many more there are."""
+    """Return the refusal of files, all or none: the first of these lines, and how many more there are."""
     if len(problems) == 1:
         return Refusal("bad_exit", said=problems[0])
     return Refusal("bad_exits", said=problems[0], more=len(problems) - 1)

@@ -52,7 +52,7 @@ class _Trip:
 
 
 def is_ctrl_c(error: BaseException) -> bool:
-    """Whether a person at the keyboard stops the program. Where SIGINT is handled otherwise, as in the
+    """True if a person at the keyboard stops the program. Where SIGINT is handled otherwise, as in the
     daemon, a KeyboardInterrupt can only be the exit's own and is a failure like any other."""
     return type(error) is KeyboardInterrupt and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -102,10 +102,10 @@ class Guard:
     def call(
         self, function: Callable[..., Any], args: tuple[Any, ...], budget: int, wall: int | None = None
     ) -> Any:
-        """What the function returns. ``budget`` ms of CPU time, ``wall`` ms of wall time (None: ten times).
+        """Return what the function returns. ``budget`` ms of CPU time, ``wall`` ms of wall time (None: ten
+        times).
 
-        Raises Overrun, or whatever the function raises, BaseExceptions included.
-        """
+        Raises Overrun, or whatever the function raises, BaseExceptions included."""
         self._begin(budget, budget * WALL_FACTOR if wall is None else wall)
         try:
             self._active = True
@@ -126,7 +126,7 @@ class Guard:
         raise Overrun(self._over).with_traceback(where)
 
     def call_with(self, function: Callable[[Any], Any], argument: Any, budget: int) -> Any:
-        """The same of a function of one argument, as the hooks of a pass are."""
+        """Call a function of one argument, as the hooks of a pass are."""
         return self.call(function, (argument,), budget)
 
     def shielded(self, method: Callable[..., Any]) -> Callable[..., Any]:
@@ -153,7 +153,7 @@ class Guard:
         self._cpu, self._wall = thread_time_ns(), perf_counter_ns()
 
     def _late(self) -> bool:
-        """Whether a budget is used up; says so in ``_over``."""
+        """Return True if a budget is used up; says so in ``_over``."""
         if perf_counter_ns() - self._wall >= self._limit:
             self._over = f"ran longer than {self._limit // NS} ms of wall time"
         elif thread_time_ns() - self._cpu >= self._budget:
@@ -190,11 +190,11 @@ class Unguarded(Guard):
     def call(
         self, function: Callable[..., Any], args: tuple[Any, ...], budget: int, wall: int | None = None
     ) -> Any:
-        """What the function returns. Raises whatever it raises."""
+        """Return what the function returns. Raises whatever it raises."""
         return function(*args)
 
     def call_with(self, function: Callable[[Any], Any], argument: Any, budget: int) -> Any:
-        """The same of a function of one argument."""
+        """Call a function of one argument."""
         return function(argument)
 
     def shielded(self, method: Callable[..., Any]) -> Callable[..., Any]:

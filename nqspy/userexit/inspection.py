@@ -1,10 +1,9 @@
-"""What can be seen of an exit's code without running it: attributes that nobody has, calls and answers that
-fit no hook. For `nqspy exits check`.
+"""Faults that can be seen in an exit's code without running it: attributes that nothing has, calls and
+answers that fit no hook. For `nqspy exits check`.
 
 What exists is read off the code: the annotations of requests, views and settings, the signatures of what
 makes answers, the checks of answers. Kinds are followed through assignments, loops and calls of the view;
-where a kind is not known nothing is said.
-"""
+where a kind is not known nothing is said."""
 
 import ast
 import contextlib
@@ -39,7 +38,7 @@ class _Unknown:
 
 
 class Inspection:
-    """One loaded module. ``fields``: what a request has; ``handed``: what only submit exits see of it."""
+    """A loaded module. ``fields``: what a request has; ``handed``: what only submit exits see of it."""
 
     def __init__(self, module: Module, tree: ast.Module, fields: typing.Iterable[str], handed: str) -> None:
         self._module, self._tree = module, tree
@@ -55,7 +54,7 @@ class Inspection:
         }  # fmt: skip
 
     def problems(self) -> list[Problem]:
-        """What is wrong, by line."""
+        """Return what is wrong, by line."""
         found: list[Problem] = []
         for node in self._tree.body:
             if isinstance(node, ast.FunctionDef):
@@ -72,7 +71,7 @@ class Inspection:
         return known
 
     def _names(self, kind: Any, hook: str) -> tuple[str, ...]:
-        """What something of that kind has; empty where that is not known."""
+        """Return the names that a kind has; empty where that is not known."""
         if kind is RequestView:
             return (*self._fields, self._handed) if hook == "submit" else self._fields
         if kind in (View, Setting, Answer, Selection, Machine, Settings, Queue) or _is_settings(kind):
@@ -109,7 +108,7 @@ class _Body(ast.NodeVisitor):
             self._kinds = {k: v for k, v in kinds.items() if k not in {a.arg for a in node.args.args}}
 
     def problems(self) -> list[Problem]:
-        """What is wrong in it."""
+        """Return what is wrong in it."""
         for each in self._node.body:
             self.visit(each)
         return self._found
@@ -125,7 +124,7 @@ class _Body(ast.NodeVisitor):
         self._found += _Body(node, "", inner, self._makers, self._names).problems()
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
-        """The same."""
+        """A lambda: nothing is known of its arguments."""
         before = dict(self._kinds)
         for argument in node.args.args:
             self._kinds.pop(argument.arg, None)
@@ -308,5 +307,5 @@ def _made(name: str, maker: Any) -> Any:
 def inspect_module(
     module: Module, source: bytes, fields: typing.Iterable[str], handed: str
 ) -> Iterator[Problem]:
-    """What is wrong with the code of a loaded module, by line."""
+    """Yield what is wrong with the code of a loaded module, by line."""
     yield from Inspection(module, ast.parse(source), fields, handed).problems()

@@ -1,4 +1,4 @@
-"""What outlives the process in which exits run: where they failed and what they answered."""
+"""Memory that outlives the process in which exits run: where they failed and what they answered."""
 
 from collections.abc import Iterable, Mapping
 from itertools import chain, repeat
@@ -16,7 +16,7 @@ Named = int | tuple[str, str] | None
 
 
 class Kept(msgspec.Struct):
-    """What is remembered of exits over their process: ``files``: content hash of each when this was so; rows
+    """Memory of exits over their process: ``files``: content hash of each when this was so; rows
     of failures and what is not asked about again (``[exit, hook, subjects]``, ``[exit, hook, subject, at,
     text]``), the latest answers (``[request, exit, hook, at, answer, error]``). ``owners``: those of the
     subjects of each row (older ones have none); ``resting``: whose requests are not asked about, and since
@@ -31,7 +31,7 @@ class Kept(msgspec.Struct):
 
 
 class Spare(Struct, frozen=True):
-    """What an exit died on: it is not asked about that for a while."""
+    """Subject that an exit died on: it is not asked about that for a while."""
 
     exit: str
     hook: str
@@ -41,7 +41,8 @@ class Spare(Struct, frozen=True):
 
 
 class OwnerRest(Struct, frozen=True):
-    """Whose requests an exit died on more than once: it is not asked about any of theirs for a while."""
+    """Owner whose requests an exit died on more than once: it is not asked about any of theirs for a
+    while."""
 
     exit: str
     owner: str
@@ -54,7 +55,7 @@ def stamp(exits: Mapping[str, Exit]) -> int:
 
 
 def dump(exits: Mapping[str, Exit], trace: Trace, files: Mapping[str, str]) -> Kept:
-    """What is to be remembered; ``files``: content hash of each exit."""
+    """Return what is to be remembered; ``files``: content hash of each exit."""
     hooks = [(name, hook) for name, one in exits.items() for hook in one.hooks.values()]
     rows = [(name, hook.name, row) for name, hook in hooks if (row := hook.record.row())]
     return Kept(

@@ -134,7 +134,7 @@ def _load(source: Source, printed: Callable[[str, str], None]) -> Module:
 
 
 def writable_by_others(of: os.stat_result, owner: int) -> str | None:
-    """Who besides its owner (and root) may write it, as the end of a sentence; None: nobody."""
+    """Say which others than its owner and root may write it, as the end of a sentence; None: no others."""
     if of.st_uid not in (owner, 0):
         return "belongs to another user than the home"
     if of.st_mode & stat.S_IWOTH:
@@ -145,7 +145,7 @@ def writable_by_others(of: os.stat_result, owner: int) -> str | None:
 
 
 def _private_group(gid: int, owner: int) -> bool:
-    """Whether the owner is alone in this group, as where each user has a group of his own."""
+    """True if the owner is alone in this group, as where each user has a group of their own."""
     import grp  # only where a file is writable by its group
 
     try:
@@ -171,7 +171,7 @@ def _read(path: Path, owner: int | None) -> bytes:
 
 
 class _Parsed(NamedTuple):
-    """What a file says, before it is run: all that is in it, its docstring, and what runs."""
+    """Contents of a file, before it is run: all that is in it, its docstring, and what runs."""
 
     nodes: Sequence[ast.AST]
     doc: str | None
@@ -198,7 +198,7 @@ def _parse(path: Path, source: bytes) -> tuple[ast.Module, CodeType]:
 
 
 def _misplaced(tree: ast.Module, nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
-    """What can be seen without running it: forbidden imports, functions defined twice."""
+    """Yield faults that can be seen without running it: forbidden imports, functions defined twice."""
     for node in nodes:
         if not isinstance(node, (ast.Import, ast.ImportFrom)):
             continue
@@ -292,7 +292,7 @@ def _register(path: Path, module: ModuleType, found: Module) -> None:
 
 
 def _wrong(name: str, function: Any) -> str | None:
-    """What is wrong with a function that was marked as the exit ``name``."""
+    """Say what is wrong with a function that was marked as the exit ``name``."""
     wanted = specs.ARGUMENTS.get(name)
     if wanted is None:
         return f"{name} is no exit{meant(name, specs.ARGUMENTS)}; exits are {', '.join(specs.ARGUMENTS)}"
@@ -325,7 +325,7 @@ def owner_of(folder: Path, owner: int | None = None) -> int:
 
 
 def loaded(names: Sequence[str], notes: Sequence[str] = ()) -> str:
-    """What is said to the person who had the exits loaded; ``notes``: what else of them is worth knowing."""
+    """Say which exits were loaded; ``notes``: what else of them is worth knowing."""
     if not names:
         return "no exits loaded: the standard rules decide alone"
     text = f"{len(names)} {'exit' if len(names) == 1 else 'exits'} loaded: {', '.join(names)}"

@@ -33,7 +33,7 @@ class Exit:
 
 
 class Hook:
-    """One function of an exit: which of the hook's arguments it takes, how its answer is checked. ``who``:
+    """A function of an exit: which of the hook's arguments it takes, how its answer is checked. ``who``:
     the exit's name; ``of_group``: its answers know no owner."""
 
     __slots__ = ("_picks", "_quiet", "check", "exit", "function", "name", "of_group", "record", "who")
@@ -52,7 +52,7 @@ class Hook:
         self._quiet = name == "jobselect" and not exit.module.forces
 
     def run(self, args: tuple[Any, ...]) -> Any:
-        """Its checked answer; runs under the guard as a whole."""
+        """Return its checked answer; runs under the guard as a whole."""
         # Not called as if they were methods, for which each call would look.
         function, picks, check = self.function, self._picks, self.check
         answer = check(function(*picks(args)), args)
@@ -62,7 +62,7 @@ class Hook:
 
 
 def entry(one: Exit) -> dict[str, Any]:
-    """What a listing shows of it: ``name doc enabled budget_ms hooks settings calls failures total_ms
+    """Return its row of a listing: ``name doc enabled budget_ms hooks settings calls failures total_ms
     longest_ms by_hook``."""
     hooks = {
         name: {

@@ -121,7 +121,7 @@ class SiteExits:
         return kept.stamp(self._exits)
 
     def kept(self, files: Mapping[str, str]) -> Kept:
-        """What is to be remembered over this process; ``files``: content hash of each exit."""
+        """Return what is to be remembered over this process; ``files``: content hash of each exit."""
         return kept.dump(self._exits, self._calls.trace, files)
 
     def recollect(self, former: Kept, files: Mapping[str, str]) -> None:
@@ -191,7 +191,7 @@ class SiteExits:
     # ------------------------------------------------------------ decisions
 
     def has(self, hook: str) -> bool:
-        """Whether any exit that is switched on implements that hook."""
+        """True if an exit that is switched on implements that hook."""
         return hook in self._had
 
     def jobselect(self, request: RequestView, view: PassView) -> Answer | None:
@@ -240,7 +240,8 @@ class SiteExits:
         return self.shrpris(((owner, group),), view)[0]
 
     def shrpris(self, pairs: Sequence[tuple[str, str]], view: PassView) -> list[float | None]:
-        """The same of many; an exit is asked once about those who differ in nothing that it takes."""
+        """Return the share terms of many; an exit is asked once about pairs that differ in nothing it
+        takes."""
         seen, hooks, now = self._calls.seen, self._active["shrpri"], view.now
         asked = [(hook, seen(hook.who, view), dict[Any, Any]()) for hook in hooks]
         # True if the answer about a group holds for each owner in it, while nothing changes.
@@ -254,8 +255,8 @@ class SiteExits:
     def _shares_of_groups(
         self, pairs: Sequence[tuple[str, str]], asked: Sequence[Asked], now: Instant
     ) -> list[float | None]:
-        """The same where no exit takes an owner: each group is asked about with its first pair. Ends with the
-        pair on which one failed."""
+        """Return them where no exit takes an owner: each group is asked about with its first pair. Ends with
+        the pair on which one failed."""
         of_group: dict[str, float | None] = {}
         found, failed = [], list[Hook]()
         for pair in pairs:
@@ -279,7 +280,7 @@ class SiteExits:
         return None
 
     def submit(self, request: RequestView, view: PassView) -> SubmitAnswer | None:
-        """What the exits say of a submission: the first refusal, else the changes of all."""
+        """Return the answer to a submission: the first refusal, else the changes of all."""
         changed: dict[str, Any] = {}
         who: list[str] = []
         with self._guard:
@@ -307,7 +308,7 @@ class SiteExits:
         return destinations
 
     def forces(self) -> bool:
-        """Whether any exit that is switched on may force."""
+        """True if an exit that is switched on may force."""
         return any(hook.exit.module.forces for hook in self._active["jobselect"])
 
     def rounds(self, site: Site) -> Mapping[str, OfferRound]:
@@ -324,12 +325,13 @@ class SiteExits:
         return True
 
     def asks_again(self) -> Instant | None:
-        """When an exit is asked again about an owner whose requests it was not asked about since `begin`."""
+        """Instant from which an exit is asked again about an owner that it was not asked about since
+        `begin`."""
         return self._calls.again
 
     @contextmanager
     def rehearsal(self, now: Instant) -> Iterator[None]:
-        """What is asked in here leaves no mark: a look ahead is no evidence of how an exit behaves. What ends
+        """Ask without leaving a mark: a look ahead is no evidence of how an exit behaves. What ends
         the process is not asked either that it is not asked at ``now``, however far it looks."""
         self._calls.really = now
         try:
@@ -373,5 +375,5 @@ class SiteExits:
         return self._calls.trace.of(seq)
 
     def listing(self) -> list[dict[str, Any]]:
-        """One entry for each loaded exit, as `seats.entry` describes it."""
+        """Return an entry for each loaded exit, as `seats.entry` describes it."""
         return [entry(one) for one in self._exits.values()]

@@ -27,5 +27,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """Where pytest looks for fixtures."""
+    """Names in which pytest looks for fixtures."""
     return __all__

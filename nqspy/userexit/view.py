@@ -36,7 +36,7 @@ def _shown(name: str) -> Any:
 
 
 class ViewFields:
-    """What is looked at of the site, from the first time on."""
+    """Fields of the site, each from when it is first looked at."""
 
     __slots__ = ()
 
@@ -75,7 +75,7 @@ class View(ViewFields, Struct, dict=True, eq=False):
 
     @staticmethod
     def _lacks(name: str) -> str:
-        """What is said of something that it has not. (With ``__getattr__`` all that it has would be dear.)"""
+        """Say that it has no such name. (With ``__getattr__`` all that it has would be dear.)"""
         return f"a view has no {name}"
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -148,6 +148,6 @@ class View(ViewFields, Struct, dict=True, eq=False):
         return self._share(group=group, owner=owner)
 
     def stock_shrpri(self, owner: str | None, group: str) -> float:
-        """What the stock share rule (``set global share_rule``) gives a user in a group, in [0, 1]; without a
-        user the group: what a site may scale."""
+        """Return what the stock share rule (``set global share_rule``) gives a user in a group, in [0, 1];
+        without a user the group: what a site may scale."""
         return self._stock_shrpri(owner, group)

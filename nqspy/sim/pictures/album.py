@@ -99,9 +99,9 @@ class PictureFile(Struct, frozen=True):
 
 
 def files_of(path: Path, names: Sequence[str]) -> list[PictureFile]:
-    """What ``--pictures PATH`` asks for: a file by its ending, with the picture that it is called by, else
-    with all of ``names``; else a folder with an SVG of each, made where it is not there. Raises
-    NotSimulated."""
+    """Return the files that ``--pictures PATH`` asks for: a file by its ending, with the picture that it is
+    called by, else with all of ``names``; else a folder with an SVG of each, made where it is not there.
+    Raises NotSimulated."""
     if path.suffix.lower() in FORMATS and not path.is_dir():
         if path.stem in DRAWN and path.stem not in names:
             raise NotSimulated(

@@ -40,11 +40,11 @@ class TimeAxis:
         self.end, self._origin = max(end, 1), origin
 
     def x(self, at: float) -> float:
-        """Its place."""
+        """Return the place of a value."""
         return LEFT + min(1.0, max(0.0, at / self.end)) * (WIDTH - LEFT - RIGHT)
 
     def drawn(self, top: float, bottom: float) -> Iterator[Shape]:
-        """Its marks: lines from ``top`` to ``bottom``, and their times below."""
+        """Draw its marks: lines from ``top`` to ``bottom``, and their times below."""
         step = next((step for step in STEPS if self.end / step <= MOST_MARKS), STEPS[-1])
         for at in range(0, self.end + 1, step):
             yield from _mark(self.x(at), top, bottom, short_time(at))
@@ -58,17 +58,17 @@ class WaitAxis:
         self._longest = max(longest, 1.0)
 
     def x(self, wait: float) -> float:
-        """Its place."""
+        """Return the place of a value."""
         part = log10(1 + max(0.0, wait)) / log10(1 + self._longest)
         return LEFT + min(1.0, part) * (WIDTH - LEFT - RIGHT - ROOM)
 
     @property
     def end(self) -> float:
-        """Where the words behind it begin."""
+        """Place at which the words behind it begin."""
         return WIDTH - RIGHT - ROOM + 10
 
     def drawn(self, top: float, bottom: float) -> Iterator[Shape]:
-        """Its marks, as those of times."""
+        """Draw its marks, as those of times."""
         shown = [wait for wait in WAITS if wait <= self._longest]
         for wait in shown:
             yield from _mark(self.x(wait), top, bottom, short_time(wait * SECOND))
@@ -86,7 +86,7 @@ class AmountAxis:
         self._left, self._scale = left, (right - left) / ((high - self._low) or 1.0)
 
     def x(self, amount: float) -> float:
-        """Its place."""
+        """Return the place of a value."""
         return self._left + (amount - self._low) * self._scale
 
 

@@ -28,9 +28,9 @@ Far = Callable[[int], None]
 
 
 def apart(work: Callable[[Far], Any], events: int = 0) -> Any:
-    """What ``work`` gives, which JSON can hold; it finds everything as it is now, and can read no file that
-    is not everybody's. A terminal shows how many of so many ``events`` have been gone through. Raises
-    NotReplayed: what it was refused, or that its process was lost."""
+    """Return the result of ``work``, which JSON can hold; it finds everything as it is now, and can read no
+    file that is not everybody's. A terminal shows how many of so many ``events`` have been gone through.
+    Raises NotReplayed: what it was refused, or that its process was lost."""
     sys.stdout.flush()
     try:
         user = sandbox.user()

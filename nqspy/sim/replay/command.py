@@ -116,7 +116,7 @@ def replay(
 def time_asked(
     past: RecordedPast, span: str | None, since: str | None, until: str | None
 ) -> tuple[Instant | None, Instant | None]:
-    """From when on and up to when. Raises BadValue, NotReplayed."""
+    """Return the beginning and the end that are asked for. Raises BadValue, NotReplayed."""
     if span is not None:
         if since is not None or until is not None or ".." not in span:
             raise NotReplayed(f"{span!r} is no time: write it like 03:10..03:20, without --since and --until")
@@ -132,7 +132,7 @@ def time_asked(
 
 
 def _other(exits: Path | None, queues: Path | None, commands: list[str], file: Path | None) -> Other:
-    """What is other, from the words of the line. Raises NotReplayed."""
+    """Read the change from the words of the line. Raises NotReplayed."""
     parts = list[tuple[str, CourseChange]]()
     if queues is not None:
         parts.append((f"the queues of {queues}", what_if.other_queues(queues)))

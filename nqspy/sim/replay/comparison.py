@@ -1,4 +1,4 @@
-"""What would have been different: two courses of a night laid side by side."""
+"""Differences that a change would have made: two courses of a night laid side by side."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -76,7 +76,7 @@ class NightComparison:
 
     @property
     def events(self) -> int:
-        """How many events of the journal were gone through."""
+        """Number of events of the journal that were replayed."""
         return len(self.found.recording.events)
 
     # ------------------------------------------------------------ starts

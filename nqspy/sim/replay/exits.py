@@ -62,7 +62,7 @@ class RecordedCalls(Calls):
         self._expected, self._started = list(told), started
 
     def call(self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...]) -> Any:
-        """As `Calls`; a failure that is expected comes without a call."""
+        """Call as `Calls` does; a failure that is expected comes without a call."""
         after_choice = (hook.name == "elected") == (seq in self._started)
         for failure in self._expected:
             if after_choice and (failure.exit, failure.seq) == (hook.exit.module.name, seq):
@@ -156,12 +156,12 @@ class RecordedExits(SiteExits, ExitsThen):
         return self._recorded
 
     def expect(self, failures: Sequence[ExitFailure], started: Collection[Seq]) -> None:
-        """As `RecordedCalls`."""
+        """Expect failures as `RecordedCalls` does."""
         self._recorded.expect(failures, started)
 
     def failed_before(self, site: Site, failures: Iterable[tuple[Instant, ExitFailure]]) -> None:
-        """They failed at these before the beginning, and are not asked about them again so soon. Who was not
-        there then has not failed."""
+        """Spare exits what they failed at before the beginning: they are not asked about it again so soon. An
+        exit that was not there then has not failed."""
         for at, each in failures:
             one, request = self._exits.get(each.exit), site.requests.get(each.seq or 0)
             if one is not None and each.exit not in self._others and request is not None:

@@ -1,4 +1,4 @@
-"""What a home's journal has of a time: the site as it was at the beginning, and all that happened."""
+"""A time as a home's journal has it: the site as it was at the beginning, and all that happened."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -56,9 +56,9 @@ class RecordedPast:
         return zone_of(self.now_site.timezone)
 
     def recording(self, since: Instant | None = None, until: Instant | None = None) -> Recording:
-        """From ``since`` (None: the beginning) to before ``until`` (None: the end), a little longer where a
-        pass was under way. It needs the journal no more. It begins once with the very site, then with copies,
-        which are the same but for what is reckoned meanwhile. Raises NotReplayed."""
+        """Read the journal from ``since`` (None: the beginning) to before ``until`` (None: the end), a little
+        longer where a pass was under way. It needs the journal no more. It begins once with the very site,
+        then with copies, which are the same but for what is reckoned meanwhile. Raises NotReplayed."""
         n = 0 if since is None else self._before(since)
         events = list(self.reader.events(after=n))
         if not events or (until is not None and events[0].at >= until):
@@ -78,7 +78,7 @@ class RecordedPast:
         return Recording(begin, events[:count], self._known(events[:count]), events[count:])
 
     def _known(self, events: Sequence[Recorded]) -> Callable[[Sequence[Seq]], Iterator[EndedRow]]:
-        """Those that have ended of whom somebody asks."""
+        """Return the ended requests on which others depend."""
         submitted = (each.event.spec for each in events if isinstance(each.event, Submitted))
         named = {dependency.seq for spec in submitted for dependency in spec.after}
         wanted = sorted({*named, *(array_key(number_of(seq)) for seq in named)})
@@ -86,8 +86,8 @@ class RecordedPast:
         return lambda seqs: (rows[seq] for seq in seqs if seq in rows)
 
     def failures(self, n: int, since: Instant) -> list[tuple[Instant, ExitFailure]]:
-        """What user exits failed at from an instant on, up to event ``n``, and when: at their pass's time,
-        which is before it was journaled. A load of the exits forgives what was before."""
+        """Return failures of user exits from an instant on, up to event ``n``, and when: at their pass's
+        time, which is before it was journaled. A load of the exits forgives what was before."""
         since = max([since, *(at for at, _ in self._loads_before(n + 1))])
         told = self.reader.kinds((Decided.kind, Alarm.kind), after=max(0, n - NEAR), upto=n)
         every = ((each.at, each.event) for each in told if each.at >= since)
@@ -113,7 +113,7 @@ class RecordedPast:
         return ExitVersions(self.home / "exits", copies, now, loads, until)
 
     def _loads_before(self, n: int) -> list[tuple[Instant, Files]]:
-        """When exits were loaded before event ``n``, and which."""
+        """Return loads of exits before event ``n``: when, and which files."""
         told = self.reader.kinds((LoadedExits.kind,), upto=n - 1)
         return [(each.at, dict(each.event.files)) for each in told if isinstance(each.event, LoadedExits)]
 

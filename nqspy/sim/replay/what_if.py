@@ -35,7 +35,7 @@ from nqspy.userexit.loader import Source
 
 @dataclass(frozen=True)
 class Other:
-    """What is other than it was. ``change``: settings; ``exits``: other user exits, None: the same;
+    """A change against the past. ``change``: settings; ``exits``: other user exits, None: the same;
     ``words``: what people read of it."""
 
     change: CourseChange = CourseChange()
@@ -44,7 +44,7 @@ class Other:
 
     @property
     def nothing(self) -> bool:
-        """Whether it is all as it was."""
+        """True if all is as it was."""
         return not self.change.commands and self.exits is None
 
 
@@ -55,7 +55,7 @@ STEP = 100
 
 @dataclass
 class Gathered:
-    """What a replay needs: nothing of it is read later. ``versions``: the user exits that were loaded;
+    """Material of a replay: nothing of it is read later. ``versions``: the user exits that were loaded;
     ``failures``: what these failed at shortly before."""
 
     zone: Zone
@@ -90,8 +90,8 @@ def gathered(
     until: Instant | None = None,
     now: Sequence[Source] | None = None,
 ) -> Gathered:
-    """What the journal has from ``since`` to ``until``; ``now``: the user exits in force, by default those in
-    the home's folder. No code of the site is run. Raises NotReplayed."""
+    """Gather what the journal has from ``since`` to ``until``; ``now``: the user exits in force, by default
+    those in the home's folder. No code of the site is run. Raises NotReplayed."""
     recording = past.recording(since, until)
     first = recording.events[0]
     failures = past.failures(first.n - 1, Instant(first.at - RETRY))
@@ -176,7 +176,7 @@ def settings_of(text: str, source: str) -> tuple[tuple[ev.Change, ...], tuple[st
 
 
 def throughout(text: str, source: str = "-c") -> CourseChange:
-    """These settings hold all the time, whatever a shift or a person sets. Raises NotReplayed."""
+    """Have these settings hold all the time, whatever a shift or a person sets. Raises NotReplayed."""
     changes, lines = settings_of(text, source)
     return _change(changes, lambda settings: (*changes, *_in_shifts(settings, lines)))
 
@@ -234,7 +234,7 @@ def both(one: CourseChange, other: CourseChange) -> CourseChange:
 
 
 def _in_shifts(settings: Settings, lines: Sequence[str]) -> tuple[ev.Change, ...]:
-    """What makes each shift set this too, when it comes into force."""
+    """Return the changes that make each shift set this too, when it comes into force."""
     found: list[ev.Change] = []
     for shift in settings.shifts.values():
         if lines and tuple(shift.lines[-len(lines) :]) != tuple(lines):

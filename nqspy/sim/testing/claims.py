@@ -1,4 +1,4 @@
-"""What a test claims of a site, in sentences. A claim that does not hold raises AssertionError, whose text
+"""Claims of a test about a site, in sentences. A claim that does not hold raises AssertionError, whose text
 has the last lines of the story; one that holds is true, so ``assert`` may stand before it."""
 
 from nqspy.model.errors import Refusal
@@ -25,13 +25,14 @@ class Claims:
         raise NotImplementedError
 
     def submit(self, name: str) -> StoryJob:
-        """As `StorySite.submit`."""
+        """Submit as `StorySite.submit`."""
         raise NotImplementedError
 
     # ------------------------------------------------------------ now
 
     def must_wait(self, name: str | StoryJob, because: str = "") -> bool:
-        """It waits now, and ``because`` is part of why: of the sentence, or of who says so."""
+        """Claim that it waits now, and that ``because`` is part of the reason or of the name of its
+        source."""
         __tracebackhide__ = True
         job = self.job(name)
         if job.state not in WAITS:
@@ -41,7 +42,7 @@ class Claims:
         return True
 
     def must_run(self, name: str | StoryJob) -> bool:
-        """It runs now."""
+        """Claim that it runs now."""
         __tracebackhide__ = True
         job = self.job(name)
         if job.state != "running":
@@ -50,7 +51,7 @@ class Claims:
         return True
 
     def must_have_ended(self, name: str | StoryJob, status: int | None = None) -> bool:
-        """It has ended, with this exit status if one is given."""
+        """Claim that it has ended, with this exit status if one is given."""
         __tracebackhide__ = True
         job = self.job(name)
         if job.state != "ended":
@@ -105,7 +106,7 @@ class Claims:
         return AssertionError(f"{text}\n\n{self.story(LINES)}")
 
     def story(self, most: int | None = None) -> str:
-        """What has happened so far, a line each; ``most``: the last lines."""
+        """Tell what has happened so far, a line each; ``most``: the last lines."""
         lines = self.record.lines[-most:] if most is not None else self.record.lines
         left = len(self.record.lines) - len(lines)
         head = [f"({left} lines before)"] if left else []

@@ -26,7 +26,7 @@ class _Patient(Guard):
     def call(
         self, function: Callable[..., Any], args: tuple[Any, ...], budget: int, wall: int | None = None
     ) -> Any:
-        """What the function returns, within a budget for a busy machine."""
+        """Return what the function returns, within a budget for a busy machine."""
         budget = max(budget, PATIENCE)
         return super().call(function, args, budget, max(10 * budget, wall or 0))
 
@@ -57,15 +57,14 @@ class ExitsUnderTest(SiteExits):
         return super().reload()
 
     def failures(self) -> tuple[ExitFailure, ...]:
-        """As `SiteExits`; they are kept besides."""
+        """Return failures as `SiteExits` does; they are kept besides."""
         found = super().failures()
         self.failed += found
         return found
 
     @contextmanager
     def blamed(self, strict: bool) -> Iterator[None]:
-        """What is done in here fails with what an exit fails with meanwhile, where it is ``strict``. Raises
-        ExitFailed."""
+        """Fail with the failure of an exit meanwhile, where it is ``strict``. Raises ExitFailed."""
         self.failed.clear()
         yield
         if strict and self.failed:

@@ -25,7 +25,7 @@ Amount = str | int | float | None
 
 
 class SiteOfStory(Protocol):
-    """What a job asks of its site."""
+    """Questions of a job to its site."""
 
     record: StoryRecord
 
@@ -38,7 +38,7 @@ class SiteOfStory(Protocol):
 
 
 class StoryJob:
-    """One request of a test, by what the test calls it. Everything is as of now; times read as a test writes
+    """A request of a test, by the test's name for it. Everything is as of now; times read as a test writes
     them, ``2026-03-02 20:00:00``."""
 
     def __init__(self, site: SiteOfStory, label: str, number: int, array: bool) -> None:
@@ -50,7 +50,7 @@ class StoryJob:
 
     @property
     def id(self) -> str:
-        """Its full identifier."""
+        """Full identifier."""
         return self._site.named(self.seq)
 
     @property
@@ -60,7 +60,7 @@ class StoryJob:
 
     @property
     def spec(self) -> Spec:
-        """It as it was accepted, changes of a submit exit included."""
+        """Request as it was accepted, changes of a submit exit included."""
         return self.request.spec
 
     @property
@@ -75,28 +75,28 @@ class StoryJob:
 
     @property
     def why(self) -> str:
-        """Why it waits, in words; empty where it does not."""
+        """Reason why it waits, in words; empty where it does not."""
         return self._site.why(self)
 
     @property
     def place(self) -> int | None:
-        """Its place in its queue, from 1; None where it is not queued."""
+        """Place in its queue, from 1; None where it is not queued."""
         return self._site.place(self)
 
     @property
     def date_in_queue(self) -> str:
-        """As of when it counts as submitted."""
+        """Time as of which it counts as submitted."""
         return shown(self._site.zone, self.request.date_in_queue)
 
     @property
     def started(self) -> str | None:
-        """When it started last."""
+        """Time of its last start."""
         runs = self._site.record.stretches(self.number)
         return self._shown(runs[-1].begin if runs else None)
 
     @property
     def ended(self) -> str | None:
-        """When it last stopped running."""
+        """Time at which it last stopped running."""
         runs = self._site.record.stretches(self.number)
         return self._shown(runs[-1].end if runs else None)
 
@@ -111,7 +111,7 @@ class StoryJob:
 
 
 class StoryWish(Struct, frozen=True):
-    """What a test says of a request that it submits (`StorySite.submit`). ``options``: those of the list by
+    """Words of a test about a request that it submits (`StorySite.submit`). ``options``: those of the list by
     their names in Python."""
 
     owner: str
@@ -130,7 +130,7 @@ class StoryWish(Struct, frozen=True):
     script: str = ""
 
     def submission(self, uid: int) -> Submission:
-        """As qsub sends it. Raises BadStory for an amount that cannot be read."""
+        """Make the submission as qsub sends it. Raises BadStory for an amount that cannot be read."""
         own: dict[str, Any] = {"account": self.group}
         ask: dict[str, Any] = {"needs": tuple(self.needs), "consumables": tuple((self.units or {}).items())}
         try:

@@ -39,19 +39,19 @@ class StoryRecord:
     lines: list[tuple[Instant, str]] = field(default_factory=list)
 
     def take(self, happened: Iterable[ev.Recorded]) -> None:
-        """These happened."""
+        """Follow these events."""
         for recorded in happened:
             self._follow(recorded.event, recorded.at)
             self.lines += [(recorded.at, text) for text in self._told(recorded.event)]
 
     def label(self, seq: Seq) -> str:
-        """What the test calls a request; an index of an array: ``a[3]``."""
+        """Return the test's name for a request; an index of an array: ``a[3]``."""
         name = self.labels.get(number_of(seq), f"request {number_of(seq)}")
         index = index_of(seq)
         return name if index is None else f"{name}[{index}]"
 
     def stretches(self, number: int) -> list[Stretch]:
-        """When a request ran, its indices too."""
+        """Return the times in which a request ran, its indices too."""
         return [each for each in self.starts if number_of(each.seq) == number]
 
     def _follow(self, event: ev.Event, at: Instant) -> None:
@@ -123,7 +123,7 @@ def _next(day: str, clock: time, zone: Zone, now: Instant) -> Instant:
 
 
 def span(text: str | float) -> int:
-    """How long, in ms, of ``30min``, ``1:00:00`` or a number of seconds. Raises BadStory."""
+    """Read a length of time, in ms, of ``30min``, ``1:00:00`` or a number of seconds. Raises BadStory."""
     try:
         found = parse_time(str(text))
     except BadValue as error:

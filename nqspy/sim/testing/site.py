@@ -172,7 +172,7 @@ class StorySite(Claims):
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """What is submitted in here arrives at the same moment: one pass looks at all of it."""
+        """Have what is submitted in here arrive at the same moment: one pass looks at all of it."""
         __tracebackhide__ = True
         self._together = []
         try:
@@ -247,14 +247,14 @@ class StorySite(Claims):
 
     @property
     def running(self) -> list[str]:
-        """Those that run now, in the order of their starts."""
+        """Requests that run now, in the order of their starts."""
         known = self._driver.site.started
         runs = (each.seq for each in self.record.starts if each.end is None)
         return [self.record.label(seq) for seq in runs if seq in known and known[seq].state is State.RUNNING]
 
     @property
     def waiting(self) -> list[str]:
-        """Those that wait now, in the order of the lines of their queues, held and dated ones last."""
+        """Requests that wait now, in the order of the lines of their queues, held and dated ones last."""
         site, places = self._driver.site, Places(self._driver.engine, self._driver.now)
 
         def line(request: Request) -> tuple[Any, ...]:
@@ -267,16 +267,16 @@ class StorySite(Claims):
 
     @property
     def ended(self) -> list[str]:
-        """Those that have ended, deleted ones too, in the order of their ends."""
+        """Requests that have ended, deleted ones too, in the order of their ends."""
         return [self.record.label(seq) for seq in self.record.ends]
 
     @property
     def printed(self) -> list[str]:
-        """What exits have printed, each line behind the exit's name."""
+        """Lines that exits have printed, each behind the exit's name."""
         return self.exits.printed
 
     def most_at_once(self, owner: str | None = None, queue: str | None = None) -> int:
-        """How many requests ran at the same time at most so far, of that owner, of that queue."""
+        """Return the most requests that ran at the same time so far, of that owner, of that queue."""
         steps = []
         for each in self.record.starts:
             request = self.found(each.seq)[0]
@@ -289,18 +289,18 @@ class StorySite(Claims):
         return most
 
     def why(self, name: str | StoryJob) -> str:
-        """Why a request waits, in words, and who says so; empty where it does not."""
+        """Return the reason why a request waits, in words, with its source; empty where it does not."""
         seq = self.job(name).seq
         reason = reasons_of(self._driver.engine, (seq,)).get(seq)
         return "" if reason is None else f"{reason.text} ({reason.who})" if reason.who else reason.text
 
     def place(self, name: str | StoryJob) -> int | None:
-        """Its place in its queue, from 1; None where it is not queued."""
+        """Return its place in its queue, from 1; None where it is not queued."""
         place = Places(self._driver.engine, self._driver.now).of(self.found(self.job(name).seq)[0])
         return None if place is None else place.position
 
     def answers(self, name: str | StoryJob) -> list[str]:
-        """What each exit last answered about a request, such as ``quiet.jobselect: refuse('why')``."""
+        """Return the last answer of each exit about a request, such as ``quiet.jobselect: refuse('why')``."""
         rows = self.exits.trace(self.job(name).seq)
         return [
             f"{each['exit']}.{each['hook']}: "

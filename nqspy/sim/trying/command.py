@@ -108,7 +108,7 @@ def _of_calls(data: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _call(each: Data) -> str:
-    """What was called, about which request."""
+    """Name what was called, and the request."""
     hook = f": {each['hook']}" if each["hook"] else ""
     return f"exit {each['exit']}{hook}" + (f" on {each['id']}" if each["id"] else "")
 

@@ -1,4 +1,4 @@
-"""Two looks at those that wait, side by side: who is made something else of."""
+"""Two looks at the requests that wait, side by side: which of them change."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -24,7 +24,7 @@ order the first one that is true is told, and of submissions always."""
 
 
 class _Side(Struct, frozen=True):
-    """One look, as of one request; ``horizon``: so far both looked."""
+    """A look at a request; ``horizon``: so far both looked."""
 
     look: OneLook
     seq: Seq
@@ -59,7 +59,7 @@ class _Side(Struct, frozen=True):
 
 
 class Comparison:
-    """What a trial has found, as data for programs and people."""
+    """Findings of a trial, as data for programs and people."""
 
     def __init__(self, copy: SiteCopy, tried: Tried, zone: Zone) -> None:
         self._copy, self._tried, self._zone = copy, tried, zone
@@ -67,8 +67,8 @@ class Comparison:
         self._horizon = min(ends, default=None)
 
     def changed(self) -> list[dict[str, Any]]:
-        """Those that are made something else of, first those that start or wait now; who would be answered
-        otherwise at submission besides stands twice."""
+        """Return the requests that change, first those that start or wait now; a request that would be
+        answered otherwise at submission besides stands twice."""
         rows = [row for each in self._copy.waiting() for row in self._rows(each)]
         return sorted(rows, key=lambda row: KINDS.index(row["kind"]))
 
@@ -154,12 +154,12 @@ _Sides = Callable[[_Side, _Side], bool]
 
 
 def _otherwise(was: Said | None, would: Said | None) -> bool:
-    """Whether both were asked, and said something else."""
+    """True if both were asked, and said something else."""
     return was is not None and would is not None and was != would
 
 
 def _earlier(was: _Side, would: _Side) -> bool:
-    """Whether the second one starts earlier; who does not in the time that was looked at starts last."""
+    """True if the second one starts earlier; no start in the time that was looked at is the last one."""
     if would.start is None:
         return False
     return was.start is None or would.start <= was.start - FEW
@@ -179,7 +179,7 @@ _OF_WAITING: Mapping[str, _Sides] = {
 
 
 def tried_now(home: str | None, candidate: Source) -> dict[str, Any]:
-    """What a file would make of those that wait now, as data. Raises NqspyError."""
+    """Try a file on the requests that wait now; return the result as data. Raises NqspyError."""
     copy = copied(home, candidate)
     tried = try_out(copy, candidate)
     if tried.problems:

@@ -41,7 +41,7 @@ class SiteCopy(Struct, frozen=True):
     scripts: Mapping[str, bytes] = field(default_factory=dict)
 
     def waiting(self) -> list[Request]:
-        """Those that have not started, in the order of their numbers."""
+        """Return the requests that have not started, in the order of their numbers."""
         return [each for each in self.site.requests.values() if each.state not in STARTED]
 
 

@@ -30,15 +30,15 @@ HALF = 0.5
 
 
 class Answers(Struct):
-    """By request. ``submissions``: what a submission would be answered; ``starts``: what jobselect says. Who
-    is not there was not asked about, for want of time or as he is in no line."""
+    """Answers by request. ``submissions``: what a submission would be answered; ``starts``: what jobselect
+    says. A request that is not there was not asked about, for want of time or as it is in no line."""
 
     submissions: dict[Seq, Said] = field(default_factory=dict)
     starts: dict[Seq, Said] = field(default_factory=dict)
 
 
 def asked(copy: SiteCopy, twin: Site, exits: Exits, lines: dict[str, list[Seq]], spent: Spent) -> Answers:
-    """What these exits say; ``lines``: the requests of each queue in their order."""
+    """Ask these exits; ``lines``: the requests of each queue in their order."""
     found = Answers()
     for request in twin.requests.values():
         if request.state not in STARTED and spent() < HALF:
@@ -75,7 +75,7 @@ def _selected(
 
 
 def _submitted(copy: SiteCopy, twin: Site, exits: Exits, request: Request) -> Said:
-    """What a submission like this would be answered."""
+    """Return the answer to a submission like this."""
     spec = request.spec
     answer = ask_submit(twin, spec, exits, copy.now, copy.scripts.get(spec.script, b""))
     if answer is not None and answer.refusal is not None:
@@ -95,9 +95,9 @@ Lines = dict[str, list[Seq]]
 
 
 class ForeseenStarts(Struct):
-    """By request. ``places``: in its queue's order of offers; ``reasons``: why it does not start now, and who
-    says so; ``starts``: when it would, probably (at the instant of the copy: now); ``until``: so far was
-    looked, None: to the end."""
+    """Starts by request. ``places``: in its queue's order of offers; ``reasons``: why it does not start now,
+    with the source; ``starts``: when it would, probably (at the instant of the copy: now); ``until``: so far
+    was looked, None: to the end."""
 
     places: dict[Seq, int] = field(default_factory=dict)
     reasons: dict[Seq, tuple[str, str]] = field(default_factory=dict)

@@ -26,7 +26,8 @@ any more."""
 
 
 def tried_since(home: str | None, candidate: Source, since: str) -> dict[str, Any]:
-    """What would have been other with that file among the exits, as data. Raises NqspyError."""
+    """Replay the time with that file among the exits; return what would have been other. Raises
+    NqspyError."""
     try:
         past = RecordedPast(Path(resolve_home(home)))
     except OSError as error:
@@ -109,8 +110,8 @@ def _row(comparison: NightComparison, request: Request, was: str, would: str, re
 def _failures(
     comparison: NightComparison, made: Sequence[Recorded], row: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """As the journal would have them, which does not say which hook it was: that is told where only one has
-    failed."""
+    """Yield failures as the journal would have them, which does not say which hook it was: that is told where
+    only one has failed."""
     name, named = row["name"], comparison.found.site.id_of
     failing = [hook for hook, figures in row["by_hook"].items() if figures["failures"]]
     times: Counter[tuple[Seq | None, str]] = Counter()

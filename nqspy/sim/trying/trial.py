@@ -59,7 +59,7 @@ class FailedCall(Struct, frozen=True):
 
     @property
     def key(self) -> Key:
-        """What is alike in calls that failed alike."""
+        """Fields that are alike in calls that failed alike."""
         return self.exit, self.hook, self.seq, self.text
 
 
@@ -83,7 +83,7 @@ class _Stopwatch(Guard):
     def call(
         self, function: Callable[..., Any], args: tuple[Any, ...], budget: int, wall: int | None = None
     ) -> Any:
-        """What the function returns."""
+        """Return what the function returns."""
         hook = getattr(function, "__self__", None)
         try:
             return super().call(function, args, budget, wall)
@@ -93,7 +93,7 @@ class _Stopwatch(Guard):
 
 
 class TriedExits(SiteExits):
-    """These files at work on a copy of a site."""
+    """Exits of these files at work on a copy of a site."""
 
     def __init__(self, sources: Iterable[Source], watch: CallWatch) -> None:
         self._failed_calls: dict[Key, int] = {}
@@ -109,7 +109,7 @@ class TriedExits(SiteExits):
         )
 
     def failures(self) -> tuple[ExitFailure, ...]:
-        """As `SiteExits`; those of settings are kept besides."""
+        """Return failures as `SiteExits` does; those of settings are kept besides."""
         found = super().failures()
         for each in found:
             if each.text.startswith("setting "):
@@ -141,16 +141,16 @@ class TriedExits(SiteExits):
 
 
 class OneLook(Struct):
-    """What the exits say when they are asked about each request, and what becomes of these."""
+    """Answers of the exits about each request, and what becomes of these."""
 
     said: Answers = field(default_factory=Answers)
     seen: ForeseenStarts = field(default_factory=ForeseenStarts)
 
 
 class Tried(Struct):
-    """What came of it. ``problems``: why the file cannot be loaded, the rest is empty then; ``row``: figures
-    of its calls (``name by_hook calls``, as `userexit.seats.entry` has them); ``left``: how many of those
-    that wait were not looked at."""
+    """Result of a trial. ``problems``: why the file cannot be loaded, the rest is empty then; ``row``:
+    figures of its calls (``name by_hook calls``, as `userexit.seats.entry` has them); ``left``: how many of
+    those that wait were not looked at."""
 
     problems: list[str] = field(default_factory=list)
     was: OneLook = field(default_factory=OneLook)
@@ -174,7 +174,7 @@ def try_out(copy: SiteCopy, candidate: Source) -> Tried:
 
 
 def in_a_sandbox(site: Site, work: Callable[[WorkerPipes], None], kind: type[T]) -> T:
-    """What ``work`` answers by `messages.ExitsTried`, decoded strictly. Raises NqspyError."""
+    """Return the answer of ``work`` by `messages.ExitsTried`, decoded strictly. Raises NqspyError."""
     heard: list[Any] = []
     try:
         box = sandbox.Sandbox(site.settings.decider.memory, True, 64, sandbox.user())
@@ -192,7 +192,7 @@ def in_a_sandbox(site: Site, work: Callable[[WorkerPipes], None], kind: type[T])
 
 
 def _waited_for(process: WorkerProcess) -> bool:
-    """Whether it has ended by itself."""
+    """Return True if it has ended by itself."""
     try:
         process.loaded.result(PATIENCE)
     except TimeoutError:
@@ -236,7 +236,7 @@ class _Trial(Struct, frozen=True):
 
 
 class _Look:
-    """One look. The exits that are asked about each request are others than those under which time passes:
+    """A look. The exits that are asked about each request are others than those under which time passes:
     what they fail on there shall not change what becomes of it."""
 
     def __init__(self, copy: SiteCopy, sources: Iterable[Source], pipes: WorkerPipes, name: str = "") -> None:
@@ -248,11 +248,11 @@ class _Look:
         self.exits, self.asked = (TriedExits(sources, pipes.heartbeat) for _ in range(2))
 
     def knows(self, name: str) -> bool:
-        """Whether that exit could be loaded."""
+        """Return True if that exit could be loaded."""
         return any(each["name"] == name for each in self.exits.listing())
 
     def look(self) -> OneLook:
-        """What comes of it."""
+        """Look, and return the result."""
         spent = part_of_patience(ASKING, SLOWER * ASKING)
         exits: Exits = self.exits if self.exits.listing() else NoExits()
         lines = lines_of(self.copy, self.twin, exits)
@@ -261,7 +261,7 @@ class _Look:
         return OneLook(answers, foreseen(self.copy, self.twin, exits, lines, ahead))
 
     def failed(self) -> list[FailedCall]:
-        """Which calls failed."""
+        """Return the calls that failed."""
         found: dict[Key, FailedCall] = {}
         for each in (*self.asked.failed_calls(), *self.exits.failed_calls()):
             before = found.get(each.key)
@@ -279,7 +279,7 @@ class _Look:
         return self.exits.unfit(self.copy.site.settings.exits)
 
     def row(self, name: str) -> dict[str, Any]:
-        """What a listing has of an exit, both together."""
+        """Return an exit's row of a listing, both together."""
         one, other = (
             next(each for each in exits.listing() if each["name"] == name)
             for exits in (self.exits, self.asked)

@@ -56,8 +56,8 @@ FEWEST = 4
 
 
 def resampled(workload: Workload, seed: int) -> Workload:
-    """As many weeks as it has, each drawn from all of them; jobs keep their numbers, so one may come several
-    times. Raises BadWorkload."""
+    """Return as many weeks as it has, each drawn from all of them; jobs keep their numbers, so one may come
+    several times. Raises BadWorkload."""
     weeks = _weeks(workload)
     drawn = Random(seed).choices(range(len(weeks)), k=len(weeks))
     count = sum(len(weeks[number]) for number in drawn)
@@ -69,7 +69,7 @@ def resampled(workload: Workload, seed: int) -> Workload:
 
 
 def _weeks(workload: Workload) -> list[list[SimulatedJob]]:
-    """Its whole weeks, from its first submission on; submit times count from each one's beginning."""
+    """Return its whole weeks, from its first submission on; submit times count from each one's beginning."""
     found: list[list[SimulatedJob]] = []
     first = last = None
     for job in workload.jobs():

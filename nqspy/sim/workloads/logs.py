@@ -181,7 +181,7 @@ def _wrong(words: list[str]) -> str:
 
 
 def _text(path: Path) -> Iterator[str]:
-    """Its lines. Raises BadWorkload."""
+    """Yield its lines. Raises BadWorkload."""
     try:
         with path.open("rb") as file:
             packed = file.read(2) == b"\x1f\x8b"

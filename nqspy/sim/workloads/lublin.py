@@ -65,7 +65,7 @@ def width_of(rng: Random, pes: int) -> int:
 
 
 def run_of(rng: Random, width: int) -> int:
-    """Its run time, s."""
+    """Draw its run time, s."""
     part = min(1.0, max(0.0, MIX[0] * width + MIX[1]))
     while True:
         found = rng.gammavariate(*(SHORT if rng.random() <= part else LONG))

@@ -34,7 +34,7 @@ class MoldedJob(Struct, frozen=True):
     speedup: Speedup
 
     def time_on(self, pes: int, time: int) -> int:
-        """How long (ms) what takes ``time`` on the width that it asks for takes on so many PEs."""
+        """Return how long (ms) it takes on so many PEs if it takes ``time`` on the width that it asks for."""
         return ceil(time * self.speedup.on(self.job.width) / self.speedup.on(pes))
 
     def mold(self, sizes: tuple[int, ...]) -> Mold:
@@ -54,12 +54,12 @@ def molded_job(job: SimulatedJob, pes: int) -> MoldedJob:
 
 
 def narrow(found: MoldedJob) -> Mold:
-    """Its least size alone."""
+    """Ask for its least size alone."""
     return found.mold(found.sizes[:1])
 
 
 def wide(found: MoldedJob) -> Mold:
-    """Its greatest size alone."""
+    """Ask for its greatest size alone."""
     return found.mold(found.sizes[-1:])
 
 

@@ -38,7 +38,7 @@ _PARTS = [part for part, _, _ in BANDS]
 
 
 class Job(Struct, frozen=True):
-    """One line of a list: CPU time in ms, memory in bytes. Equal names of one owner depend on each other."""
+    """A line of a list: CPU time in ms, memory in bytes. Equal names of one owner depend on each other."""
 
     name: str
     owner: str
@@ -53,7 +53,7 @@ class Job(Struct, frozen=True):
 
     @property
     def wall(self) -> int:
-        """How long it takes with a CPU for itself."""
+        """Time that it takes with a CPU for itself."""
         return round(self.cpu / (1 - IO))
 
 
@@ -69,7 +69,7 @@ def night_lists(seed: int, load: float = 1.5) -> dict[str, list[Job]]:
 
 
 def hours_handed_in(seed: int) -> dict[str, int]:
-    """When each department's list is handed in: ms after 17:00, before 21:00."""
+    """Draw the time at which each department's list is handed in: ms after 17:00, before 21:00."""
     rng = Random(-seed)
     return {group: rng.randrange(4 * HOUR - MINUTE) for group in DEPARTMENTS}
 

@@ -26,7 +26,7 @@ _WIDTHS = {2: 18, 4: 18, 8: 18, 16: 18, 32: 18, 64: 10}
 
 
 class T3dQueue(Struct, frozen=True):
-    """One of the machine's batch queues: its weight among the jobs that come, wall limit (s), PEs."""
+    """A batch queue of the machine: its weight among the jobs that come, wall limit (s), PEs."""
 
     weight: int
     limit: int
@@ -64,7 +64,7 @@ def _five_weeks(seed: int, pes: int) -> Iterator[SimulatedJob]:
 
 
 def is_working(seconds: float) -> bool:
-    """Whether people work: between 8 and 18 h, on days 1 to 5 of a week."""
+    """True if people work: between 8 and 18 h, on days 1 to 5 of a week."""
     return 8 <= seconds % _DAY / _HOUR < 18 and seconds // _DAY % 7 < 5
 
 
@@ -104,7 +104,7 @@ def _interactive(rng: Random) -> tuple[int, int, int]:
 
 
 def _of(rng: Random, queue: T3dQueue) -> tuple[int, int, int]:
-    """The same of a batch job."""
+    """Draw run time and limit (s) and width of a batch job."""
     run = max(1, int(queue.limit * rng.betavariate(*_PART)))
     narrower = [2**power for power in range(1, 8) if 2**power < queue.pes]
     width = queue.pes if rng.random() < _WIDEST else rng.choice(narrower)
