@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.markup import escape as unmarked
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from nqspy.model.texts import grid
 from nqspy.report.drawing import svg_of
-from nqspy.report.grid import grid
 from nqspy.report.night_pages import STYLE
 from nqspy.rpc.messages import plain
 from nqspy.sim.comparing import Compared, Estimate, compare

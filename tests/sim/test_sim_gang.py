@@ -9,6 +9,7 @@ from sim.sim_calls import KeptRun
 
 from nqspy.engine.virtual.moves import Channel
 from nqspy.model import events as ev
+from nqspy.model.site_checks import check_site
 from nqspy.sim import gang
 from nqspy.sim.gang import GangOrder, GangRun
 from nqspy.sim.workloads.jobs import Wanted

@@ -6,7 +6,7 @@ from typing import Any
 from nqspy.engine.replay.follow import Follower
 from nqspy.model import events as ev
 from nqspy.model.actions import Start
-from nqspy.model.event import Recorded
+from nqspy.model.events import Recorded
 from nqspy.model.ids import Instant, Seq, array_of
 from nqspy.model.reasons import Reason
 from nqspy.model.site import Site

@@ -14,7 +14,7 @@ from nqspy.core.no_exits import NoExits
 from nqspy.decider import messages, sandbox
 from nqspy.decider.backoff import named
 from nqspy.decider.process import WorkerPipes, WorkerProcess
-from nqspy.decider.stopwatch import part_of_patience
+from nqspy.decider.worker import part_of_patience
 from nqspy.engine.look_ahead import MOST
 from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Seq
