@@ -12,6 +12,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 try:  # a checkout measured beside this one may have the nights in its package
     from nqspy.sim.nights import run_week
+
     from nqspy.sim.policies import NO_EXITS, POLICIES
 except ImportError:
     sys.path.insert(0, str(ROOT / "tests"))
