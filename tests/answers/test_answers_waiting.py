@@ -20,8 +20,8 @@ def read(fresh, monkeypatch):
     """Queries of the answers' reader."""
     seen = []
     live = fresh.daemon.readers.live
-    plain = live._plain
-    monkeypatch.setattr(live, "_plain", lambda query: (seen.append(query), plain(query))[1])
+    fetch = live._fetch
+    monkeypatch.setattr(live, "_fetch", lambda query: (seen.append(query), fetch(query))[1])
     return seen
 
 

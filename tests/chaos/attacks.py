@@ -104,7 +104,7 @@ ATTACKS = (
     Attack("9", "leave the sandbox of a user exit: namespaces, shared memory, files",
            (f"{_DECIDER}::test_the_process_reaches_neither_the_daemons_socket_nor_the_daemon",
             f"{_DECIDER}::test_nor_does_the_one_that_gives_notices_which_has_the_network",
-            "decider/test_decider_candidate.py::test_nothing_of_a_candidate_runs_as_root_or_writes_a_file")),
+            "decider/test_decider_file_check.py::test_nothing_of_a_candidate_runs_as_root_or_writes_a_file")),
 )  # fmt: skip
 """Every attack; the house looks that each test is there."""
 

@@ -27,6 +27,7 @@ from nqspy.daemon.home import Home
 from nqspy.daemon.tools import examine
 from nqspy.engine import lifecycle
 from nqspy.model.site import Site
+from nqspy.model.site_checks import check_site
 
 SITE = """\
 set machine pes=8
@@ -223,7 +224,7 @@ def _replay(ledger: Ledger, history: History, rows: Site) -> None:
     site = Site()
     for recorded in history.events:
         lifecycle.apply(site, recorded)
-    rows.check()
+    check_site(rows)
     told, found = observable(site), observable(rows)
     for key, value in told.items():
         if found[key] != value:

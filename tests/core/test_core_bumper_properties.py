@@ -132,7 +132,8 @@ def test_nobody_is_given_an_offline_pe_and_everybody_ends_once_all_are_online(jo
         room = [pe for pe in range(PES) if len(story.house.site.holders.get(pe, ())) < depth]
         assert (rows["offline"], rows["free"]) == (len(offline), len(set(room) - offline))
         check_site(story.house.site)
-    story.house.set("machine/offline", ()).finish(sum(job[3] for job, _ in jobs))
+    story.house.set("machine/offline", ())
+    story.finish(sum(job[3] for job, _ in jobs))
     assert all(story.never(seq) for seq in story.house.site.requests)
 
 

@@ -105,22 +105,17 @@ def test_beside_one_that_was_promised_a_time_nobody_takes_chances(probable):
 # ---------------------------------------------------------------- what is learnt
 
 
-def test_the_chance_counts_one_more_that_had_not_ended():
-    known = (100, 200, 200, 900)
-    for part in range(0, 1000, 50):
-        below = len([each for each in known if each <= part])
-        assert lived(*known).chance(part) == below / 5
-    assert lived().chance(999) == 0
-    assert lived().chance(1000) == 1
-
-
 @pytest.mark.parametrize("percent", [1, 30.0, 50, 66.6, 90, 98, 99])
 @pytest.mark.parametrize("count", [0, 1, 2, 9, 10, 49, 50])
 def test_the_sure_part_is_the_least_with_that_chance(percent, count):
+    """One more that had not ended by then counts with those known; at its limit each has ended."""
     parts = tuple((each * 37) % 997 + 1 for each in range(count))
-    lifetime = lived(*parts)
-    by_trying = next(part for part in range(1001) if lifetime.chance(part) >= percent / 100)
-    assert lifetime.sure_part(percent) == by_trying
+
+    def chance(part: int) -> float:
+        return 1 if part == 1000 else sum(each <= part for each in parts) / (count + 1)
+
+    by_trying = next(part for part in range(1001) if chance(part) >= percent / 100)
+    assert lived(*parts).sure_part(percent) == by_trying
 
 
 def test_what_ends_by_itself_or_by_a_limit_is_learnt_and_nothing_else(probable):
@@ -134,7 +129,7 @@ def test_what_ends_by_itself_or_by_a_limit_is_learnt_and_nothing_else(probable):
         probable._event(
             ev.Ended(seq, 1, "signal" if signal else kind, exit_signal=signal, used=Used(0, 60_001))
         )
-    assert probable.site.lifetimes.known["eve", "one", 1].parts == [101, 101, 101, 101]
+    assert probable.site.lifetimes.known["eve", "one", 1].runs == (Lived(60_001, 101),) * 4
 
 
 def test_so_much_is_kept_and_what_is_oldest_is_forgotten_first():
@@ -146,7 +141,7 @@ def test_so_much_is_kept_and_what_is_oldest_is_forgotten_first():
     assert ("anne", "job0", 1) in touched
     for n in range(60):
         list(known.add(("anne", "job600", 1), Lived(n, n + 1), 5000 + n))
-    assert known.known["anne", "job600", 1].parts == list(range(11, 61))
+    assert known.known["anne", "job600", 1].runs == tuple(Lived(n, n + 1) for n in range(10, 60))
     assert Lifetimes.of(dict(sorted(known.known.items()))) == known
     assert list(Lifetimes.of(dict(sorted(known.known.items()))).known) == list(known.known)
 

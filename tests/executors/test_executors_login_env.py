@@ -309,4 +309,4 @@ def test_a_script_that_is_damaged_in_the_database_does_not_run(bench):
     request = bench.request("exit 0\n")
     bench.blobs[request.spec.script] = b"exit 1\n"
     bench.do(Start(request.seq, 1, (0,)), request)
-    assert bench.first(request, ObservedNotStarted, ObservedEnded).kind == "not_started"
+    assert isinstance(bench.first(request, ObservedNotStarted, ObservedEnded), ObservedNotStarted)
