@@ -222,7 +222,8 @@ class Level:
             used = [rate * piece / PE for rate in rates]
             targets = self._bent(rows, terms) if n else targets
             self._step(rows, used, rate * piece / PE, None if alone else targets, terms, left, spread)
-        self.correct(amounts, terms)
+        if amounts:
+            self.correct(amounts, terms)
         return rows.keys
 
     def _clip(self, terms: Terms) -> None:
