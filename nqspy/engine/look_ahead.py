@@ -36,7 +36,6 @@ MOST = 10_000
 SHOWN = 3
 """Requests that are named as those of which nobody knows when they end."""
 
-Namer = Callable[[tuple[Seq, ...]], str]
 Spent = Callable[[], float]
 """Which part of the time that a look may take has gone by: from 1 on it is broken off."""
 

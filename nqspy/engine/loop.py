@@ -190,11 +190,6 @@ class Engine:
     def _pass_is_due(self) -> bool:
         return self._dirty and not self._asked and not self.resting and not self.by_hand
 
-    @property
-    def wants_pass(self) -> bool:
-        """True if something has changed since the last pass, and none is under way."""
-        return self._dirty and not self._asked
-
     def _waits(self, now: Instant) -> bool:
         """True if a commit failed just now: what people ask is tried all the same, the rest later."""
         at = self._again_at

@@ -23,7 +23,7 @@ the PEs that the group holds; it only moves on with events of that group.
 from collections.abc import Callable, Iterable, Mapping
 
 from nqspy.model.accounts import Entry, account_of
-from nqspy.model.domains import APPLICATION, account_key
+from nqspy.model.domains import APPLICATION, account_key, account_keys
 from nqspy.model.ids import Instant
 from nqspy.model.people import Group
 from nqspy.model.requests import State
@@ -63,20 +63,18 @@ class Balance:
                 self.change(request.group, request.owner, request.run.rate, request.spec.ask.pes)
         self.changed.clear()
 
-    def _level(self, key: str, divide: Divide, cuts: bool = False) -> Level:
-        """Return a level; ``key``: the beginning of the keys of its accounts."""
+    def _level(self, beginning: str, divide: Divide, cuts: bool = False) -> Level:
+        """Return a level; ``beginning``: the first part of its accounts' keys in the domain."""
+        key = account_key(self._domain, beginning)
 
         def peek(name: str) -> Entry | None:
-            account = self._accounts.get(account_key(self._domain, key + name))
+            account = self._accounts.get(key + name)
             return None if account is None else account.entry
 
-        return Level(lambda name: self._entry(key + name), peek, divide, cuts, key)
+        return Level(lambda name: account_of(self._accounts, key + name).entry, peek, divide, cuts, key)
 
     def _parts(self, wanted: Mapping[str, int]) -> dict[str, float]:
         return self._division.parts(wanted)  # by the shares in force
-
-    def _entry(self, key: str) -> Entry:
-        return account_of(self._accounts, account_key(self._domain, key)).entry
 
     @property
     def is_bare(self) -> Callable[[str], bool]:
@@ -134,17 +132,18 @@ class Balance:
         users.change_one(owner, rate, pes, ready, terms)
         if pes:
             users.forget()
-        self.changed.update((f"g:{group}", f"u:{group}:{owner}"))
+        self.changed.update(account_keys(self._domain, group, owner))
 
     def ready(self, pairs: Iterable[tuple[str, int]]) -> None:
         """Note what a pass found startable: PEs by ``GROUP:USER``; time has passed before."""
         for pair, pes in pairs:
             group, _, owner = pair.partition(":")
             self._ready[pair] = pes
-            account = self._accounts.get(account_key(self._domain, f"u:{pair}"))
+            key = account_key(self._domain, f"u:{pair}")
+            account = self._accounts.get(key)
             before = 0 if account is None else account.entry.ready
             if pes != before:
-                self._entry(f"u:{pair}").ready = pes
+                account_of(self._accounts, key).entry.ready = pes
                 self.change(group, owner, ready=pes - before)
 
     def startable(self) -> Mapping[str, int]:
@@ -162,8 +161,9 @@ class Balance:
     def begin_period(self, keys: Iterable[str]) -> None:
         """Count anew what each was entitled to and got, as another shift is in force; time has passed
         before."""
-        for key in keys:
-            entry = self._entry(key)
+        for each in keys:
+            key = account_key(self._domain, each)
+            entry = account_of(self._accounts, key).entry
             if entry.whole:
                 entry.entitled = entry.got = entry.whole = 0.0
                 self.changed.add(key)

@@ -103,7 +103,7 @@ def _book(site: Site, domain: str, booked: Sequence[_Booked], at: Instant) -> No
 def _note(site: Site, domain: str) -> None:
     """Note that the rows of all accounts that changed must be written."""
     balance = balance_of(site, domain)
-    site.touched.accounts.update(account_key(domain, key) for key in balance.changed)
+    site.touched.accounts.update(balance.changed)
     site.past_of(domain).spent = balance.groups.spent or 0.0
     balance.changed.clear()
 
