@@ -1,26 +1,16 @@
 """The door of the core: what other rooms use of its folders. Its files they import by name."""
 
-from nqspy.core.fallback import resume
-from nqspy.core.fallback.preempt import move_rank
-from nqspy.core.gate.gate import NOW, Gate, never, refusal_of
-from nqspy.core.gate.running import GroupLimit, RunLimit
-from nqspy.core.order.places import Place, QueueOrder, standing
-from nqspy.core.preemption import health, swap
-from nqspy.core.timeline.lengths import guarantees_times
-
-__all__ = [
-    "NOW",
-    "Gate",
-    "GroupLimit",
-    "Place",
-    "QueueOrder",
-    "RunLimit",
-    "guarantees_times",
-    "health",
-    "move_rank",
-    "never",
-    "refusal_of",
-    "resume",
-    "standing",
-    "swap",
-]
+from nqspy.core.fallback import resume as resume
+from nqspy.core.fallback.preempt import move_rank as move_rank
+from nqspy.core.gate.gate import NOW as NOW
+from nqspy.core.gate.gate import Gate as Gate
+from nqspy.core.gate.gate import never as never
+from nqspy.core.gate.gate import refusal_of as refusal_of
+from nqspy.core.gate.running import GroupLimit as GroupLimit
+from nqspy.core.gate.running import RunLimit as RunLimit
+from nqspy.core.order.places import Place as Place
+from nqspy.core.order.places import QueueOrder as QueueOrder
+from nqspy.core.order.places import standing as standing
+from nqspy.core.preemption import health as health
+from nqspy.core.preemption import swap as swap
+from nqspy.core.timeline.lengths import guarantees_times as guarantees_times

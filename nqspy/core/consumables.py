@@ -7,15 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from nqspy.model import errors, tree
-from nqspy.model.consumables import (
-    Consumable,
-    Units,
-    Wanted,
-    device_of,
-    offline_of,
-    units_of,
-    vendor_of,
-)
+from nqspy.model.consumables import Consumable, Units, Wanted, device_of, offline_of, units_of, vendor_of
 from nqspy.model.domains import spans
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.errors import listed as in_words
@@ -158,19 +150,13 @@ errors.declare_refusals(
     {"unknown_consumable": "unknown resource {name}: it is no consumable of this site; consumables: {known}"},
 )
 errors.declare_refusals(
-    "above_limit",
-    188,
-    {"too_many_units": "{asked} {name} are more than the {most} there are"},
+    "above_limit", 188, {"too_many_units": "{asked} {name} are more than the {most} there are"}
 )
 errors.declare_refusals(
-    "bad_resource",
-    1,
-    {"no_unit_asked": "{name} is a number of units from 1 upward, not {asked}"},
+    "bad_resource", 1, {"no_unit_asked": "{name} is a number of units from 1 upward, not {asked}"}
 )
 errors.declare_refusals(
-    "unit_is_held",
-    1,
-    {"unit_is_held": "unit {unit} of {name} is held by {holder}; only free units can go"},
+    "unit_is_held", 1, {"unit_is_held": "unit {unit} of {name} is held by {holder}; only free units can go"}
 )
 
 

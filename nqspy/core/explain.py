@@ -2,12 +2,14 @@
 
 from msgspec.structs import replace
 
+from nqspy.core.asked import too_wide
 from nqspy.core.draft import Draft
 from nqspy.core.fallback.offers import Offers
 from nqspy.core.fallback.policy import Skip
 from nqspy.core.gate.gate import Gate, Which
-from nqspy.core.gate.room import Width
+from nqspy.core.gate.rule import wider
 from nqspy.core.order.candidates import Candidates
+from nqspy.core.placement.placements import size_of
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Seq
 from nqspy.model.queues import Queue
@@ -54,11 +56,13 @@ class Explanation:
 
     def say_never(self, queue: Queue, columns: Columns) -> None:
         """Give a reason to requests that ask for more PEs than their queue's domain has."""
-        width, most = Width(self._draft.site), self._draft.site.settings.global_.offers_per_pass
-        rows = width.mask(queue.name, columns)
-        for row in () if rows is None else rows.nonzero()[0][:most].tolist():
+        site = self._draft.site
+        rows = wider(columns, size_of(site, queue.name))
+        for row in (
+            () if rows is None else rows.nonzero()[0][: site.settings.global_.offers_per_pass].tolist()
+        ):
             request = columns.request(row)
-            if (never := width.refuses(request)) is not None:
+            if (never := too_wide(site, queue.name, request.spec.ask.pes)) is not None:
                 self._draft.reasons[request.seq] = never
 
     def blocked(self, request: Request, reason: Reason, forced: bool) -> None:

@@ -3,7 +3,6 @@ and a line in the list of `core.features`."""
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from msgspec import Struct
 
@@ -11,7 +10,6 @@ from nqspy.core.draft import Draft
 from nqspy.model.actions import Action
 from nqspy.model.ids import Instant
 from nqspy.model.reasons import Reason
-from nqspy.model.registry import SettingsObject
 from nqspy.model.requests import Request
 from nqspy.model.site import Settings, Site
 
@@ -25,7 +23,6 @@ class Feature(Struct, frozen=True):
     """The functions of a feature.
 
     - ``act(draft, now)`` proposes in the draft of one pass, and returns the latest time to act again.
-    - ``settings``: the kinds of objects that it declares (`registry.declare`).
     - ``verify(settings, site)`` returns a line for each setting that it finds unwise.
     - ``stands(site, action)``: True if an earlier proposal is still right. The re-check itself examines only
       states, PEs and limits.
@@ -37,7 +34,6 @@ class Feature(Struct, frozen=True):
 
     name: str
     act: Callable[[Draft, Instant], Instant | None] = lambda draft, now: None
-    settings: tuple[SettingsObject[Any], ...] = ()
     verify: Callable[[Settings, Site], list[str]] = lambda settings, site: []
     stands: Callable[[Site, Action], bool] = lambda site, action: False
     why_held: Callable[[Site, Request], Reason | None] = says_nothing

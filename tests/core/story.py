@@ -97,8 +97,7 @@ class Story:
         said = {"refuse": refuse(), "force": force(), "hold": hold_line()}
         answers = {owner: said[word] for owner, word in (each.split("=") for each in words if "=" in each)}
         self.exits = self.house.exits(
-            "forcing" in words,
-            jobselect=lambda request, view: answers.get(request.owner, answers.get("all")),
+            "forcing" in words, jobselect=lambda request, view: answers.get(request.owner, answers.get("all"))
         )
 
     def stops(self, queue: str, at: str, spill: str) -> None:

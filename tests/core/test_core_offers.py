@@ -115,8 +115,7 @@ def test_whom_a_later_answer_does_not_reach_were_passed_over_for_the_former_one(
     before = Answer("refuse", "too long", "exits/test", (), (("cpu", 60_000, None),))
     after = Answer("refuse", "one is running", "exits/test", (), (("cpu", 30_000, 60_000),))
     house.exits(
-        may_force=False,
-        jobselect=lambda r, v: (after if v.running() else before) if r.seq == first else None,
+        may_force=False, jobselect=lambda r, v: (after if v.running() else before) if r.seq == first else None
     )
     told = house.run_pass()
     assert told.starts == [small]

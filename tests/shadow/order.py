@@ -25,12 +25,7 @@ class Order:
     requests that the pass ``found``. ``told``: an exit gave the share values."""
 
     def __init__(
-        self,
-        site: Site,
-        queue: str,
-        found: Sequence[Request],
-        instants: tuple[Instant, Instant],
-        told: bool,
+        self, site: Site, queue: str, found: Sequence[Request], instants: tuple[Instant, Instant], told: bool
     ) -> None:
         self._site, self._queue, self._told = site, site.settings.queues[queue], told
         self._weights, self._instants = site.settings.weights(queue), instants

@@ -11,8 +11,8 @@ hold is no bumper, and a job of a class that does not wait bumps none of equal c
 The block is a fact that is kept across passes (`model.promises`), so that a restart finds it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, product
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Literal
 
 from msgspec.structs import replace
@@ -21,7 +21,6 @@ from nqspy.core.classes import (
     BUMPER,
     BY_CLASS,
     CLASSES,
-    GANG,
     ClassTable,
     is_bumped,
     is_served,
@@ -32,7 +31,7 @@ from nqspy.core.draft import Choice, Draft
 from nqspy.core.fallback.clearing import can_be_cleared, cheapest, on_block, tenant
 from nqspy.core.fallback.policy import Skip
 from nqspy.core.feature import Feature
-from nqspy.core.gate.classes import ClassLimit, JobLimit, LargeLimit
+from nqspy.core.gate.classes import ClassLimits
 from nqspy.core.gate.gate import Gate
 from nqspy.core.order.candidates import Candidates
 from nqspy.core.order.jobs import ClassCandidates, WaitingJob
@@ -72,16 +71,12 @@ class Preempt(Skip):
         # Jobs that run and may be bumped, then those that are moving out.
         holders = chain(draft.running(), leaving)
         self._holders, self._new = [each for each in holders if each.queue in jobs.names], set[Seq]()
-        self._class_limit = ClassLimit(gate.site)
-        self._limits = (self._class_limit, JobLimit(gate.site), LargeLimit(gate.site))
+        self._limits = ClassLimits(gate.site)
         # Limits of classes count the jobs that were asked to end and still hold their PEs; none is bumped.
-        ending = [
-            each
-            for each in self._site.started.values()
-            if each.ending and each.state is State.RUNNING and each.queue in jobs.names
-        ]
-        for limit, holder in product(self._limits, [*self._holders, *ending]):
-            limit.add(holder)
+        running = (each for each in self._site.started.values() if each.state is State.RUNNING)
+        ending = (each for each in running if each.ending and each.queue in jobs.names)
+        for holder in chain(self._holders, ending):
+            self._limits.add(holder)
         self._former = promises.made(gate.site, NAME).get(self._domain.name)
         self._cleared_for = None if self._former is None else self._former["seq"]
         self._stage: Literal["scheduled", "bumpers", "all"] = "scheduled"
@@ -149,7 +144,7 @@ class Preempt(Skip):
         return self._first(lambda job: self.refuses(job, False)) is not None
 
     def not_limited(self, candidates: Candidates) -> int | None:
-        return self._first(lambda job: self.gate.limit(job) or self._class_refuses(job))
+        return self._first(lambda job: self.gate.limit(job) or self._limits.refuses(job))
 
     def _first(self, refuses: Callable[[Request], Reason | None]) -> int | None:
         """Return the first row with a job that is not refused on the least of its sizes."""
@@ -186,7 +181,7 @@ class Preempt(Skip):
         delay. Nothing that is reserved holds a job that returns, nor one for which a block was cleared."""
         if forced:
             self._forced.add(ask.seq)
-        reason = self.gate.limit(ask, forced) or self._class_refuses(ask)
+        reason = self.gate.limit(ask, forced) or self._limits.refuses(ask)
         returns = ask.state is State.SUSPENDED
         if reason is None and ask.spec.ask.pes > self._placement.room(self._board):
             if returns:
@@ -196,11 +191,6 @@ class Preempt(Skip):
         if reason or forced or returns or ask.seq == self._cleared_for:
             return reason
         return self.gate.reserved.delaying(ask)
-
-    def _class_refuses(self, ask: Request, without: Iterable[Request] = ()) -> Reason | None:
-        """Return why limits of classes refuse a job; ``without``: jobs that give way to it."""
-        reasons = (limit.refuses(ask, tuple(without)) for limit in self._limits)
-        return next((reason for reason in reasons if reason is not None), None)
 
     def place(self, ask: Request) -> tuple[int, ...]:
         """Return the PEs nearest to PE 0."""
@@ -223,8 +213,7 @@ class Preempt(Skip):
     def _load(self, job: Request, run: Attempt) -> None:
         self._holders.append(replace(job, state=State.RUNNING, attempt=run))
         self._new.add(job.seq)
-        for limit in self._limits:
-            limit.add(job)
+        self._limits.add(job)
 
     def blocked(self, candidates: Candidates, candidate: Request, reason: Reason) -> None:
         """Have a block cleared for a bumper. Without one it waits in the order of the others."""
@@ -249,28 +238,27 @@ class Preempt(Skip):
             return
         self._bumper, self._block = job, block
         bumped = on_block(self._board, self._holders, block)
-        for limit in self._limits:
-            limit.leave_room(least, bumped)
+        self._limits.leave_room(least, bumped)
         self._clear(job, bumped)
         self.gate.keep_free(least, block)
 
     def _block_for(self, least: Request) -> tuple[int, ...] | None:
         """Return the block that is cleared for a bumper: the former one if it can still be cleared, else the
         cheapest; None: there is none, or limits of classes refuse the bumper all the same."""
-        tenants, now, by_limit = [], self._draft.now, self._class_limit
+        tenants, now = [], self._draft.now
         for holder in self._holders:
-            gives = len(holder.pes) if by_limit.makes_room(holder, least) else 0
+            gives = len(holder.pes) if self._limits.makes_room(holder, least) else 0
             tenants.append(tenant(holder, least, self._table, now, gives, self._leaves(holder)))
         count, found = least.spec.ask.pes, None
         if self._former is not None and self._former["seq"] == least.seq:
             found = numbers(tuple(self._former["pes"]))
         if found is None or len(found) != count or not can_be_cleared(self._board, tenants, found):
-            short = self._class_limit.excess(least)
+            short = self._limits.excess(least)
             found = cheapest(self._board, tenants, count, self._placement.in_a_row, short)
         if found is None:
             return None
         without = on_block(self._board, self._holders, found)
-        return found if self._class_refuses(least, without) is None else None
+        return found if self._limits.refuses(least, without) is None else None
 
     def _leaves(self, holder: Request) -> bool:
         """True if a holder leaves its PEs already, or an earlier feature has it do so."""
@@ -380,4 +368,4 @@ def move_rank(site: Site, seq: Seq) -> int:
     return 0 if bumper is None else 2 * table.of(bumper).priority + 2
 
 
-FEATURE = Feature(NAME, settings=(CLASSES, GANG), verify=verify, stands=stands)
+FEATURE = Feature(NAME, verify=verify, stands=stands)

@@ -1,7 +1,6 @@
 """Limits of job classes in one domain: PEs of the loaded jobs of a class, of all large jobs, and of one job
 (seed 000, "Job Scheduling Parameters")."""
 
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable
 
@@ -22,102 +21,65 @@ from nqspy.model.site import Site
 )
 
 
-class _ClassRule(ABC):
-    """A limit on PEs that counts the loaded jobs of one domain by class; no rule of the gate."""
+class ClassLimits:
+    """Limits on PEs that count the loaded jobs of one domain by class; no rules of the gate."""
 
     def __init__(self, site: Site) -> None:
         self._table = ClassTable(site.settings)
-        self._loaded: Counter[str] = Counter()
+        self._loaded, self._large = Counter[str](), Counter[str]()
 
-    @abstractmethod
-    def bound(self, job: Request) -> tuple[str, int | None]:
-        """Return what has the limit that applies to a job, and the limit; None: no limit."""
-
-    def counts(self, job: Request) -> bool:
-        """True if a loaded job counts under this limit."""
-        return False
-
-    def held(self, job: Request, loaded: Counter[str]) -> int:
-        """Return how many of the PEs ``loaded`` by the jobs of each class count against a job."""
-        return 0
-
-    def makes_room(self, holder: Request, job: Request) -> bool:
-        """True if a job may have the PEs of a holder that gives way to it under this limit."""
-        return False
-
-    def refuses(self, request: Request, without: Iterable[Request] = ()) -> Reason | None:
+    def refuses(self, job: Request, without: Iterable[Request] = ()) -> Reason | None:
         """Return why a job may not be loaded; ``without``: loaded jobs that give way to it."""
-        loaded = self._loaded.copy() if without else self._loaded
+        gone, gone_large = Counter[str](), Counter[str]()
         for holder in without:
-            if self.counts(holder):
-                loaded[self._table.name(holder)] -= _pes(holder)
-        (who, most), pes = self.bound(request), _pes(request)
-        if most is None or (held := self.held(request, loaded)) + pes <= most:
-            return None
-        return _ABOVE(who, most, pes) if pes > most else _REACHED(who, most, held)
+            gone[self._table.name(holder)] += _pes(holder)
+            if self._is_large(holder):
+                gone_large[self._table.name(holder)] += _pes(holder)
+        kind, name, pes, gang = self._table.of(job), self._table.name(job), _pes(job), self._table.gang
+        bounds = [(f"class {kind.name}", kind.pe_limit, self._loaded[name] - gone[name])]
+        bounds.append(("gang", gang.job_limit, 0))
+        if self._is_large(job):
+            counted = [each for each in self._large if not self._gives_way(each, job)]
+            held = sum(self._large[each] - gone_large[each] for each in counted)
+            bounds.append(("gang, large jobs", gang.large_limit, held))
+        for who, most, held in bounds:
+            if most is not None and held + pes > most:
+                return _ABOVE(who, most, pes) if pes > most else _REACHED(who, most, held)
+        return None
 
-    def add(self, request: Request) -> None:
+    def _is_large(self, job: Request) -> bool:
+        return self._table.is_large(_pes(job))
+
+    def _gives_way(self, name: str, job: Request) -> bool:
+        """True if large jobs of a class do not count against a job of a higher class: they give way to it."""
+        kind, lower = self._table.of(job), self._table.named(name)
+        bumps = kind.wait is not None and lower.preempted and lower.do_not_disturb is not None
+        return bumps and lower.priority < kind.priority
+
+    def add(self, job: Request) -> None:
         """Count a job as loaded from now on."""
-        if self.counts(request):
-            self._loaded[self._table.name(request)] += _pes(request)
-
-    def leave_room(self, job: Request, holders: Iterable[Request]) -> None:
-        """Leave room for a job beyond what the holders that give way to it leave."""
-        if self.counts(job):
-            left = sum(_pes(each) for each in holders if self.makes_room(each, job))
-            self._loaded[self._table.name(job)] += max(0, _pes(job) - left)
-
-
-class ClassLimit(_ClassRule):
-    """PEs of the loaded jobs of a class."""
-
-    def bound(self, job: Request) -> tuple[str, int | None]:
-        kind = self._table.of(job)
-        return f"class {kind.name}", kind.pe_limit
-
-    def counts(self, job: Request) -> bool:
-        return True
-
-    def held(self, job: Request, loaded: Counter[str]) -> int:
-        return loaded[self._table.name(job)]
+        self._loaded[self._table.name(job)] += _pes(job)
+        if self._is_large(job):
+            self._large[self._table.name(job)] += _pes(job)
 
     def makes_room(self, holder: Request, job: Request) -> bool:
+        """True if a job may have the PEs of a holder that gives way to it under the limit of its class."""
         return self._table.name(holder) == self._table.name(job)
 
     def excess(self, job: Request) -> int:
         """Return how many PEs its class would have too many with a job."""
-        _, most = self.bound(job)
-        return 0 if most is None else max(0, self.held(job, self._loaded) + _pes(job) - most)
+        most = self._table.of(job).pe_limit
+        return 0 if most is None else max(0, self._loaded[self._table.name(job)] + _pes(job) - most)
 
-
-class JobLimit(_ClassRule):
-    """PEs of one job."""
-
-    def bound(self, job: Request) -> tuple[str, int | None]:
-        return "gang", self._table.gang.job_limit
-
-
-class LargeLimit(_ClassRule):
-    """PEs of all loaded large jobs. Those of a lower class do not count against a job to which they will give
-    way."""
-
-    def bound(self, job: Request) -> tuple[str, int | None]:
-        return "gang, large jobs", self._table.gang.large_limit if self.counts(job) else None
-
-    def counts(self, job: Request) -> bool:
-        return self._table.is_large(_pes(job))
-
-    def held(self, job: Request, loaded: Counter[str]) -> int:
-        kind, held = self._table.of(job), 0
-        for name, pes in loaded.items():
-            lower = self._table.named(name)
-            bumps = kind.wait is not None and lower.preempted and lower.do_not_disturb is not None
-            if not (bumps and lower.priority < kind.priority):
-                held += pes
-        return held
-
-    def makes_room(self, holder: Request, job: Request) -> bool:
-        return self.counts(holder) and self._table.of(holder).priority == self._table.of(job).priority
+    def leave_room(self, job: Request, holders: Iterable[Request]) -> None:
+        """Leave room for a job beyond what the holders that give way to it leave."""
+        name, priority, pes = self._table.name(job), self._table.of(job).priority, _pes(job)
+        left = sum(_pes(each) for each in holders if self.makes_room(each, job))
+        self._loaded[name] += max(0, pes - left)
+        if self._is_large(job):
+            large = (each for each in holders if self._is_large(each))
+            left = sum(_pes(each) for each in large if self._table.of(each).priority == priority)
+            self._large[name] += max(0, pes - left)
 
 
 def _pes(job: Request) -> int:

@@ -9,10 +9,12 @@ from nqspy.core.gate.arrays import ArrayLimit
 from nqspy.core.gate.caps import Caps
 from nqspy.core.gate.limits import ScopeLimits
 from nqspy.core.gate.reserved import Reservations
-from nqspy.core.gate.room import Health, Room, Width
-from nqspy.core.gate.rule import IN_A_SHIFT, LESS, RAISED, CountLimit, Mask, Rule, any_of, gravest
+from nqspy.core.gate.room import Room
+from nqspy.core.gate.rule import IN_A_SHIFT, LESS, RAISED, CountLimit, Mask, Rule, any_of, gravest, wider
 from nqspy.core.gate.shifts import TOGETHER, Drain, judged
 from nqspy.core.gate.units import FreeUnits
+from nqspy.core.placement.placements import size_of
+from nqspy.core.resource_health import blocked_mask
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant
 from nqspy.model.queues import Queue
@@ -163,8 +165,8 @@ class Gate:
         """Return the rows that need what is not there: more PEs than the domain has, a broken resource. No
         start changes that."""
         if queue not in self._missing:
-            rules = Width(self.site), Health(self.site)
-            self._missing[queue] = any_of(rule.mask(queue, columns) for rule in rules)
+            wide = wider(columns, size_of(self.site, queue))
+            self._missing[queue] = any_of((wide, blocked_mask(self.site, columns)))
         return self._missing[queue]
 
     def opens(self) -> Instant | None:

@@ -1,10 +1,7 @@
-"""Rules about what there is: the PEs that are free, domain by domain, with the starts of a pass; the PEs that
-a domain has; resources that are broken."""
+"""The rule of room: the PEs that are free, domain by domain, with the starts of a pass."""
 
 from collections.abc import Iterable
 
-from nqspy.core import resource_health
-from nqspy.core.asked import too_wide
 from nqspy.core.gate.rule import Mask, Rule, wider
 from nqspy.core.placement.placements import placement_of, size_of
 from nqspy.model.board import Board
@@ -125,33 +122,3 @@ def asked_of(request: Request) -> int | str:
 def asking(request: Request, lack: Reason) -> Reason:
     """Return what is said of all requests of a queue, said of one of them."""
     return Reason(lack.kind, lack.who, (asked_of(request), *lack.values[1:]), lack.until, lack.ahead)
-
-
-class Width(Rule):
-    """The PEs that a queue's domain has."""
-
-    holds_forced = True
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
-
-    def refuses(self, request: Request) -> Reason | None:
-        return too_wide(self._site, request.queue, request.spec.ask.pes)
-
-    def mask(self, queue: str, columns: Columns, *, ever: bool = False) -> Mask | None:
-        return wider(columns, size_of(self._site, queue))
-
-
-class Health(Rule):
-    """Resources that a request or its queue needs, and that are broken."""
-
-    holds_forced = True
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
-
-    def refuses(self, request: Request) -> Reason | None:
-        return resource_health.keeping(self._site, request)
-
-    def mask(self, queue: str, columns: Columns, *, ever: bool = False) -> Mask | None:
-        return resource_health.blocked_mask(self._site, columns)

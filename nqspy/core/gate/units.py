@@ -37,10 +37,7 @@ from nqspy.model.site import Site
     few_units_free="it asks for {asked} {name}, {free} of {most} {free:is|are} free"
     "{held:; held by *}{away:; offline: *}",
 )
-(_TOO_MANY,) = reason_kinds(
-    ReasonCode.NEVER,
-    above_units="{asked} {name} are more than the {most} there are",
-)
+(_TOO_MANY,) = reason_kinds(ReasonCode.NEVER, above_units="{asked} {name} are more than the {most} there are")
 (_ALL_AWAY,) = reason_kinds(
     ReasonCode.NO_UNITS,
     "bring units back: set consumable offline=(), or repair them",

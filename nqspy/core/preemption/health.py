@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature
-from nqspy.core.resource_health import PROBES, broken, first_of, keeping, needs_of, reason, tried
+from nqspy.core.resource_health import broken, first_of, keeping, needs_of, reason, tried
 from nqspy.model.actions import Action, Requeue, Suspend
 from nqspy.model.cause import Cause
 from nqspy.model.health import Health, Probe
@@ -134,4 +134,4 @@ class Count:
         return result
 
 
-FEATURE = Feature("health", act, (PROBES,), stands=stands, why_held=why_held)
+FEATURE = Feature("health", act, stands=stands, why_held=why_held)

@@ -342,4 +342,4 @@ def near(control: SwapControl, reading: Reading) -> bool:
     return reading.used >= control.low - 15 or reading.stalled > 0
 
 
-FEATURE = Feature("swap", act, (CONTROL,), stands=stands, why_held=why_held)
+FEATURE = Feature("swap", act, stands=stands, why_held=why_held)

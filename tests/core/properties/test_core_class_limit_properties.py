@@ -5,7 +5,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqspy.core.gate.classes import ClassLimit, JobLimit, LargeLimit
+from nqspy.core.gate.classes import ClassLimits
 
 PES = 8
 MOST = st.none() | st.integers(1, PES)
@@ -33,19 +33,18 @@ def houses(draw):
     return house
 
 
-def counting(kind, site, holders):
-    """Return a rule that counts these jobs."""
-    rule = kind(site)
+def counting(site, holders):
+    """Return limits that count these jobs."""
+    limits = ClassLimits(site)
     for each in holders:
-        rule.add(each)
-    return rule
+        limits.add(each)
+    return limits
 
 
 @settings(max_examples=examples(100))
 @given(houses(), st.integers(0, PES))
 def test_a_class_limit_forgets_the_jobs_that_give_way(house, staying):
     site, holders = house.site, list(house.site.started.values())
-    for kind in (ClassLimit, JobLimit, LargeLimit):
-        rule, stay = counting(kind, site, holders), counting(kind, site, holders[:staying])
-        for job in site.columns("apps").requests():
-            assert rule.refuses(job, holders[staying:]) == stay.refuses(job)
+    limits, stay = counting(site, holders), counting(site, holders[:staying])
+    for job in site.columns("apps").requests():
+        assert limits.refuses(job, holders[staying:]) == stay.refuses(job)

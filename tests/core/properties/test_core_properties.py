@@ -275,11 +275,7 @@ def test_plans_do_not_depend_on_the_hash_seed():
     for seed in ("1", "2"):
         paths = {"PYTHONPATH": f"{top}{os.pathsep}{top / 'tests'}", "PYTHONHASHSEED": seed}
         done = subprocess.run(
-            [sys.executable, "-c", SCRIPT],
-            env=os.environ | paths,
-            capture_output=True,
-            text=True,
-            check=True,
+            [sys.executable, "-c", SCRIPT], env=os.environ | paths, capture_output=True, text=True, check=True
         )
         told.add(done.stdout)
     assert len(told) == 1

@@ -103,4 +103,4 @@ def why_held(site: Site, request: Request) -> Reason | None:
     return _why(site, request) if request.pause is not None and request.pause.cause == REST else None
 
 
-FEATURE = Feature(NAME, act, (CONTROL,), stands=stands, why_held=why_held)
+FEATURE = Feature(NAME, act, stands=stands, why_held=why_held)
