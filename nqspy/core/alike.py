@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 
 from nqspy.model.columns import Columns, Floats
-from nqspy.model.dictionary import Dictionary, Numbers
 from nqspy.model.ids import Seq
 from nqspy.model.reasons import BOUNDED, Bounds, Reach, Reason, Reasons
 from nqspy.model.requests import Request, finite
@@ -95,24 +94,15 @@ def rows(site: Site, columns: Columns, fields: Fields, within: Iterable[Bounds] 
     return np.logical_and.reduce(masks) if masks else np.ones(len(columns), dtype=bool)
 
 
-_NUMBERS: dict[str, Callable[[Dictionary], Numbers]] = {
-    "owner": lambda numbers: numbers.owners,
-    "group": lambda numbers: numbers.groups,
-    "name": lambda numbers: numbers.names,
-}
-
-
 def _number(site: Site, name: str, value: Value) -> float:
-    numbers_of = _NUMBERS.get(name)
-    if numbers_of is not None:
-        number = numbers_of(site.numbers).known(str(value))
-        return -1 if number is None else number
+    if name in ("owner", "group", "name"):
+        number = getattr(site.numbers, f"{name}s").known(str(value))
+        return -1 if number is None else float(number)
     return INFINITE if value is None else float(value)
 
 
 def reached(site: Site, reasons: Reasons, queue: str) -> Iterator[tuple[Seq, Reason]]:
-    """Yield the waiting requests of a queue that a reason reaches, except those with a reason of their
-    own."""
+    """Yield the waiting requests of a queue that a reason reaches and that have no reason of their own."""
     columns = site.columns(queue)
     for reach in reasons.reach if len(columns) else ():
         if reach.queue == queue:

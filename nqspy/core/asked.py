@@ -1,9 +1,6 @@
-"""The requests that a queue and its domain take: the limits of the queue for one request, the number of PEs,
-and the rules of the domain (size, user, Unix group, account, batch or interactive).
-
-These rules apply wherever a request enters a queue, so a pipe queue passes it on to the first destination
-with a domain that takes it. A request that is in a queue already stays there when these settings change.
-"""
+"""The requests that a queue and its domain take: limits for one request, PEs, and the rules of the domain
+(size, user, Unix group, account, batch or interactive). They apply where a request enters a queue; one that
+is in it already stays there when these settings change."""
 
 from collections.abc import Callable, Collection, Iterator
 
@@ -34,12 +31,10 @@ _WORDS = {
 
 
 def violation(site: Site, spec: Spec, queue: Queue) -> str | None:
-    """Return why a queue, or its domain, can never take this request: a line with the limit and its value;
-    None: it can.
+    """Return why a queue, or its domain, can never take this request, in a line; None: it can.
 
     An explicit ``unlimited`` fits only if the queue has no such limit. A queue takes a moldable request if it
-    takes one of its sizes; the reason is that of the smallest.
-    """
+    takes one of its sizes; the reason is that of the smallest."""
     if spec.mold is None:
         return excess(site, spec, queue)
     reasons = [excess(site, on_size(spec, pes), queue) for pes in spec.mold.sizes]
@@ -111,11 +106,9 @@ def misfit(domain: Domain, spec: Spec) -> str | None:
     at_terminal = "interactive:true" in spec.attributes or (spec.caller is not None and not spec.within)
     kind = "interactive" if at_terminal else "batch"
     if domain.takes not in ("all", kind):
-        return f"domain {domain.name} takes {domain.takes} requests, this is {_A[kind]} one"
+        this = "an interactive" if at_terminal else "a batch"
+        return f"domain {domain.name} takes {domain.takes} requests, this is {this} one"
     return None
-
-
-_A = {"interactive": "an interactive", "batch": "a batch"}
 
 
 def rules(domain: Domain) -> str:

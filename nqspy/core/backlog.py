@@ -1,5 +1,4 @@
-"""Work that waits ahead of a request: a rough figure for requests that the simulation ahead does not
-reach."""
+"""Work that waits ahead of a request: a rough figure where the simulation ahead ends before."""
 
 from collections.abc import Mapping
 
@@ -17,8 +16,7 @@ UNKNOWN = float(HOUR)
 
 
 class Backlog:
-    """Queued requests of each domain by date. ``running``: remaining work (PE ms) of running requests
-    there."""
+    """Queued requests of each domain by date. ``running``: remaining work (PE ms) of requests that run."""
 
     def __init__(self, site: Site, past: Lifetimes, running: Mapping[str, int]) -> None:
         self._running = running

@@ -48,11 +48,8 @@ DROPPED = Judgement(("any", "fail"), ("ok", "start"), "was deleted before it beg
 
 def judge(event: Event, ended: Request | None = None) -> Judgement:
     """Return the effect of an event on requests that wait for its request; most events have none. ``ended``:
-    the request, if the event ended it.
-
-    A request that was deleted before it ran has not started, and counts as failed. So does an array if one of
-    its indices was deleted so.
-    """
+    the request, if the event ended it. A request that was deleted before it ran has not started, and counts
+    as failed; so does an array if one of its indices was deleted so."""
     array = None if ended is None else ended.array
     match event:
         case Ended() if array is not None and array.dropped and not array.worst:
@@ -100,7 +97,5 @@ def reason(site: Site, request: Request) -> Reason:
     if request.array is not None:
         unmet += [Dependency(seq, "each") for seq, _ in request.array.awaiting]
     named = [awaited(site, each) for each in unmet[:SHOWN]]
-    more = len(unmet) - len(named)
-    if more:
-        named.append(f"{more} more")
-    return _WAITS(WHO, " and ".join(named))
+    more = [f"{len(unmet) - SHOWN} more"] if len(unmet) > SHOWN else []
+    return _WAITS(WHO, " and ".join(named + more))

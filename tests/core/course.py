@@ -6,8 +6,25 @@ from typing import Any
 from core.harness import House
 
 from nqspy.model.ids import Instant, Seq
+from nqspy.model.requests import Request
 
 MINUTE = 60_000
+
+
+def check_promises(
+    house: House, told: dict[Seq, Instant], slack: Callable[[Request], int] = lambda request: 0
+) -> None:
+    """A reserved start moves to no later time, and is kept. ``told``: the times so far; ``slack``: ms that a
+    start may be late."""
+    for seq, request in house.site.requests.items():
+        kept = request.reservation
+        if kept is not None and kept.at is not None:
+            assert kept.at <= told.get(seq, kept.at), f"{seq} is promised a later start"
+            assert not kept.late or slack(request), f"{seq}: {kept.late}"
+            assert kept.at >= house.now or kept.late, f"{seq} should have started"
+            told[seq] = kept.at
+        elif request.started is not None and seq in told:
+            assert request.started <= told.pop(seq) + slack(request), f"{seq} starts later than promised"
 
 
 def course(

@@ -371,7 +371,7 @@ def spec_of(owner: str, **given: str) -> Spec:
     named = "name" in given
     made = Spec(owner, 1000, given.get("name", "STDIN"), "", "s", "e", "/home", name_given=named, ask=ask,
                 group=given.get("group", "default"), contract="contract" in given,
-                job_class=given.get("class", ""),
+                job_class=given.get("class", ""), rerunnable=given.get("rerun") != "no",
                 priority=int(given["p"]) if "p" in given else None)  # fmt: skip
     return settled(replace(made, mold=mold_of(given))) if "sizes" in given else made
 

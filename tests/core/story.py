@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from core.harness import START, House, force, hold_line, refuse
 
+from nqspy.core.passes import explain
+from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import promises
 from nqspy.model.actions import Resume, Suspend
@@ -21,15 +23,18 @@ from nqspy.model.domains import numbers
 from nqspy.model.ids import Instant, Seq, array_of, index_of, member
 from nqspy.model.shifts import UpcomingStop
 
-WORDS = {"all": None, "on": True, "off": False, "-": None}
+MW = 8 * 2**20
+WORDS = {"all": None, "on": True, "off": False, "-": None, "''": ""}
 
 
 def value(text: str) -> Any:
-    """Return the value of a word: a number, a list ``(a,b)``, a word of `WORDS`, else the text."""
+    """Return the value of a word: a number, a list ``(a,b)``, a word of `WORDS`, else text (``~``: a blank)."""
     if text.startswith("("):
         return tuple(filter(None, text[1:-1].split(",")))
     number = re.fullmatch(r"\d+(\.\d+)?", text)
-    return WORDS.get(text, text) if number is None else float(text) if number[1] else int(text)
+    return (
+        WORDS.get(text, text.replace("~", " ")) if number is None else float(text) if number[1] else int(text)
+    )
 
 
 def pairs(words: Iterable[str]) -> dict[str, Any]:
@@ -108,6 +113,26 @@ class Story:
     def closes(self, queue: str, at: str) -> None:
         self.house.site.closings[queue] = Instant(START + ms(at))
 
+    def day(self, spill: str, *started: str) -> None:
+        """Begin shift day, which starts or stops queues: ``stop:night``."""
+        pairs = (each.split(":") for each in started)
+        changes = tuple(ev.Change("set", f"queue/{name}/started", verb == "start") for verb, name in pairs)
+        made = {"when": ["30 8 * * *"], "spill": spill, "commands": [cm.encode(cm.Configure(changes))]}
+        self.house.change(ev.Change("create", "shift/day", made)).change(*changes)
+        self.begin_shift("day")
+
+    def begin_shift(self, name: str) -> None:
+        self.house._event(ev.ShiftChanged(name, "night", self.house.now))
+
+    def memory(self, level: str, used: str, *held: str) -> None:
+        """Read the memory of 1000 Mw: per cent in use, and what requests hold: ``anne=20``."""
+        self.house.set("swap_control/enabled", True)
+        parts = (each.split("=") for each in held)
+        resident = tuple((self[name], int(size) * 8 * 2**20) for name, size in parts)
+        self.house._event(
+            ev.PressureChanged(level, float(used), f"{used} % in use", resident, 1000 * 8 * 2**20)
+        )
+
     def opens(self) -> None:
         self.house.site.upcoming_stops.clear()
         self.house.site.closings.clear()
@@ -141,9 +166,13 @@ class Story:
         self.house.release(self[name])
 
     def suspend(self, name: str, *cause: str) -> None:
-        """Suspend a request as shift day does, or another cause."""
+        """Suspend a request as shift day does, or another cause; ``op``, an operator, leaves it its PEs."""
         attempts, why = self.house.request(self[name]).attempts, " ".join(cause) or "shift day"
-        self.house._event(ev.Suspended(self[name], attempts, why, True, "the night is over"))
+        self.house._event(ev.Suspended(self[name], attempts, why, why != "op", "it is over"))
+
+    def resume(self, name: str) -> None:
+        """Have an operator resume a request."""
+        self.house._event(ev.Resumed(self[name], self.house.request(self[name]).attempts, "olga"))
 
     def begins(self, name: str, pes: str) -> None:
         """Start a request on these PEs without a pass."""
@@ -163,6 +192,13 @@ class Story:
     def starts(self, *names: str) -> None:
         """Run a pass, which starts these requests."""
         assert self._names(self.house.go().starts) == [name for name in names if name != "-"]
+
+    def does(self, *acts: str) -> None:
+        """Run a pass, which does this: ``suspend:anne start:ben``."""
+        actions = self.house.go().actions
+        assert [f"{each.kind}:{self._names([each.seq])[0]}" for each in actions] == [
+            each for each in acts if each != "-"
+        ]
 
     def picks(self, *names: str) -> None:
         """Check what a pass would start; nothing changes."""
@@ -202,7 +238,10 @@ class Story:
         assert self.house.request(self[name]).run.until == (None if time == "-" else START + ms(time))
 
     def why(self, name: str, word: str, *words: str) -> None:
-        """Check the code of a reason, or its kind and values; ``until=``, ``ahead=``, ``who=``."""
+        """Check the code of a reason, or its kind and values, ``until= ahead= who=``; ``-``: there is none."""
+        if word == "-":
+            assert not explain(self.house.site, (self[name],), self.house.plan.reasons)
+            return
         reason = self.house.why(self[name])
         more = pairs([each for each in words if "=" in each])
         if "until" in more:
@@ -234,7 +273,7 @@ class Story:
 
     def pes(self, name: str, pes: str) -> None:
         """Check the PEs of a request."""
-        assert self.house.request(self[name]).pes == tuple(numbers((pes,)))
+        assert self.house.request(self[name]).pes == tuple(numbers(tuple(pes.split(","))))
 
     def size(self, name: str, pes: str, minutes: str) -> None:
         """Check the size on which a moldable request runs."""

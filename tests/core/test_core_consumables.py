@@ -4,9 +4,8 @@ import pytest
 from core.story import Story
 
 from nqspy.core import consumables
-from nqspy.model.events import Change, Exiting, MachineFound, Requeued, Suspended
+from nqspy.model.events import Change, Exiting, MachineFound, Requeued
 from nqspy.model.machine import Device
-from nqspy.model.reasons import ReasonCode
 
 
 def make(house, name, **settings):
@@ -38,6 +37,22 @@ STORIES = {
     "two consumables together or none": f"""{LAB}; create consumable/matlab count=1
         submit anne gpu=1 matlab=1, ben gpu=1 matlab=1; starts anne; units anne gpu=0 matlab=0
         why ben few_units_free""",
+    "one that lacks units is passed over and told which requests hold them": f"""{LAB}; run anne gpu=3, ben
+        submit cleo gpu=2, dora gpu=1, emma; picks dora emma
+        why cleo few_units_free 2 gpu 0 4 1.ymp,~4.ymp '' who=consumable~gpu""",
+    "units that are offline are given to none, and their holder goes on": f"""{LAB}; run anne gpu=2
+        set consumable/gpu/offline (1,2); submit ben gpu=1, cleo gpu=1; starts ben; units anne gpu=0,1
+        units ben gpu=3; why cleo few_units_free 1 gpu 0 4 1.ymp,~2.ymp 1,~2; end anne; starts cleo
+        units cleo gpu=0; submit dora gpu=3; starts -; why dora units_offline 3 gpu 4 2 1,~2""",
+    "a suspended request keeps its units even if others have its PEs": f"""{LAB}; run anne gpu=3
+        suspend anne swap; submit ben gpu=2; picks; why ben few_units_free 2 gpu 1 4 1.ymp ''""",
+    "limits on units of a queue, a user and a group": f"""{LAB}; set queue/batch/consumable_limit (gpu=3)
+        submit anne gpu=2, ben gpu=2; starts anne; why ben units_limited gpu 3 queue~batch 1 '' 2
+        set queue/batch/consumable_limit (); set global/consumable_user_limit (gpu=2)
+        submit anne gpu=1, cleo; starts ben cleo; why anne2 units_limited global~gpu~user 2 - 0 anne 1
+        end ben; set global/consumable_user_limit (); set queue/batch/consumable_group_limit (gpu=2)
+        starts -; why anne2 units_limited gpu~group 2 queue~batch 0 default 1; submit emma gpu=1 group=d1
+        starts emma""",
 } | {
     f"no operator gives a unit twice: {word}": f"""{LAB}; run anne gpu=4; submit ben gpu=1
         schedule ben {word}; starts -; why ben NO_UNITS"""
@@ -48,32 +63,6 @@ STORIES = {
 @pytest.mark.parametrize("title", STORIES)
 def test_units(house, title):
     Story(house).play(STORIES[title])
-
-
-def test_one_that_lacks_units_is_passed_over_and_told_who_holds_them(lab):
-    a, b = lab.run("anne gpu=3", "ben")
-    waits, fits, other = lab.submit("cleo gpu=2", "dora gpu=1", "emma")
-    told = lab.run_pass()
-    assert told.starts == [fits, other]
-    reason = told.reason(waits)
-    assert (reason.code, reason.who) == (ReasonCode.NO_UNITS, "consumable gpu")
-    assert reason.text == f"it asks for 2 gpu, 0 of 4 are free; held by {a}.ymp, {fits}.ymp"
-    assert b in lab.site.started
-
-
-def test_units_that_are_offline_are_given_to_nobody_and_their_holder_goes_on(lab):
-    (a,) = lab.run("anne gpu=2")
-    b, c = lab.set("consumable/gpu/offline", ("1", "2")).submit("ben gpu=1", "cleo gpu=1")
-    told = lab.go()
-    assert units(lab, a) == {"gpu": ["0", "1"]}
-    assert units(lab, b) == {"gpu": ["3"]}
-    assert (
-        told.reason(c).text == f"it asks for 1 gpu, 0 of 4 are free; held by {a}.ymp, {b}.ymp; offline: 1, 2"
-    )
-    lab.end(a).go()
-    assert units(lab, c) == {"gpu": ["0"]}
-    (wide,) = lab.submit("dora gpu=3")
-    assert lab.run_pass().reason(wide).matches(kind="units_offline", values=(3, "gpu", 4, 2, "1, 2"))
 
 
 def test_the_nearest_units_are_those_of_the_pes_node(house):
@@ -100,16 +89,6 @@ def test_auto_units_are_those_of_one_vendor(house):
     assert "found AMD 0" in consumables.text(house.site, ("gpu",))
 
 
-def test_a_suspended_request_keeps_its_units_even_where_others_have_its_pes(lab):
-    (a,) = lab.run("anne gpu=3")
-    lab._event(Suspended(a, 1, "swap", True, "memory is short"))
-    (b,) = lab.submit("ben gpu=2")
-    told = lab.run_pass()
-    assert lab.request(a).pes_released
-    assert told.starts == []
-    assert f"held by {a}.ymp" in told.reason(b).text
-
-
 def test_units_are_free_once_the_processes_have_ended_and_told_of_still(lab):
     (a,) = lab.run("anne gpu=4")
     lab._event(Exiting(a, 1))
@@ -121,25 +100,6 @@ def test_units_are_free_once_the_processes_have_ended_and_told_of_still(lab):
     lab._event(Requeued(b, 1, "rerun"))
     assert lab.site.units == {}
     assert lab.request(b).units == ()
-
-
-def test_limits_on_units_of_a_queue_a_user_and_a_group(lab):
-    a, b = lab.set("queue/batch/consumable_limit", ("gpu=3",)).submit("anne gpu=2", "ben gpu=2")
-    told = lab.go()
-    assert a in lab.site.started
-    assert told.reason(b).matches(kind="units_limited", values=("gpu", 3, "queue batch", 1, "", 2))
-    lab.set("queue/batch/consumable_limit", ()).set("global/consumable_user_limit", ("gpu=2",))
-    c, d = lab.submit("anne gpu=1", "cleo")
-    told = lab.go()
-    assert {b, d} <= set(lab.site.started)
-    assert told.reason(c).matches(kind="units_limited", values=("global gpu user", 2, None, 0, "anne", 1))
-    lab.end(b).set("global/consumable_user_limit", ())
-    told = lab.set("queue/batch/consumable_group_limit", ("gpu=2",)).go()
-    assert told.reason(c).matches(
-        kind="units_limited", values=("gpu group", 2, "queue batch", 0, "default", 1)
-    )
-    (e,) = lab.run("emma gpu=1 group=d1")
-    assert e in lab.site.started
 
 
 def test_exits_see_what_is_asked_for(lab):

@@ -1,162 +1,86 @@
 """The features that a domain lists: only these have its running requests give way, or stay away."""
 
 import pytest
-from core.harness import House
-from core.test_core_shift_end import closes, day
+from core.story import Story
 
 from nqspy.core import features
-from nqspy.core.timeline.lengths import end_of, is_suspended
-from nqspy.model import events as ev
-from nqspy.model.actions import Requeue, Suspend
-from nqspy.model.cause import cause_of
 from nqspy.model.configure import dump, load
 from nqspy.model.errors import BadValue
-from nqspy.model.ids import HOUR
-from nqspy.model.reasons import ReasonCode
 from nqspy.model.tree import declared
 
-MW = 8 * 2**20
+BOTH = """machine 4; create domain/wide pes=(2-3); queue day; queue night domain=wide
+    run anne wall=9:00:00 queue=day, ben wall=9:00:00 queue=night; later 60"""
+STOPPED = f"{BOTH}; day suspend stop:day stop:night"
+WIDE = "set domain/wide/features"
+STORIES = {
+    f"without swap requests run on while memory is short: {listed}": f"""{BOTH}; {WIDE} {listed}
+        submit cleo queue=night; memory high 91 anne=20 ben=60; does suspend:{leaves}; why cleo MEMORY"""
+    for listed, leaves in (("-", "ben"), ("(swap)", "ben"), ("(health,shift_end)", "anne"), ("()", "anne"))
+} | {
+    # The last large request stays only where requests that may give way fill the memory.
+    f"the memory of a domain without swap counts as that of other programs: {listed}": f"""{BOTH}
+        {WIDE} {listed}; memory high 91 anne=100 ben=700; does suspend:{leaves}"""
+    for listed, leaves in (("(swap)", "ben"), ("()", "anne"))
+} | {
+    f"nothing is told or expected of a shift that lets requests run on: {listed}": f"""{BOTH}
+        queue other domain=wide reserve=1; {WIDE} {listed}; stops night 180 suspend; go; why ben {why}
+        run cleo pes=2 wall=1:00 queue=other; reserved cleo {at}"""
+    for listed, why, at in (("-", "will_rest 06:00 night", 180), ("(health)", "-", 540))
+} | {
+    f"without health what runs goes on and what waits still waits: {listed} {running}": f"""{BOTH}
+        probe nfs broken running={running}; set queue/day/needs (nfs); set queue/night/needs (nfs)
+        submit cleo queue=night; {WIDE} {listed}; does {running}:anne{more}; why cleo RESOURCE"""
+    for running in ("suspend", "requeue")
+    for listed, more in (("-", f" {running}:ben"), ("(swap,shift_end)", ""))
+} | {
+    "one that gave way to memory comes back when its domain lists swap no more": f"""{BOTH}
+        memory high 91 anne=20 ben=60; does suspend:ben; {WIDE} (); does -; why ben MEMORY
+        memory calm 20 anne=20; does resume:ben""",
+    "with shift_end all give way": f"{STOPPED}; does suspend:anne suspend:ben",
+    "without shift_end requests run on when a shift stops their queue": f"""{STOPPED}
+        {WIDE} (health,swap); does suspend:anne""",
+    "a suspended one goes on once its domain lists the feature no more": f"""{STOPPED}
+        does suspend:anne suspend:ben; does -; why ben SHIFT; {WIDE} (); does resume:ben; why anne SHIFT""",
+    "domain application has the setting too": f"""{BOTH}; day requeue stop:day
+        set domain/application/features (swap); does -; set domain/application/features -
+        does requeue:anne""",
+}  # fmt: skip
 
 
-@pytest.fixture
-def both() -> House:
-    """Two requests run: 1 in domain application, 2 in domain wide."""
-    house = House().machine(pes=4)
-    house.change(ev.Change("create", "domain/wide", {"pes": ["2-3"]}))
-    house.queue("day").queue("night", domain="wide")
-    house.run("anne queue=day wall=9:00:00", "ben queue=night wall=9:00:00")
-    return house.later(hours=1)
+@pytest.mark.parametrize("title", STORIES)
+def test_features_of_a_domain(house, title):
+    Story(house).play(STORIES[title])
 
 
-def gives_way(house: House) -> list[int]:
-    """Requests that a pass has give way."""
-    return [each.seq for each in house.run_pass().actions if isinstance(each, Suspend | Requeue)]
-
-
-def memory(house: House, level: str, used: float, *resident: int) -> None:
-    """A reading of the memory: 1000 Mw, so much of it in use, of which requests 1, 2, ... hold so much."""
-    house.set("swap_control/enabled", True)
-    held = tuple((seq, size * MW) for seq, size in enumerate(resident, 1))
-    house._event(ev.PressureChanged(level, used, f"{used:.0f} % in use", held, 1000 * MW))
-
-
-def test_a_domain_lists_what_may_give_way_and_nothing_that_starts_requests(both):
-    known = declared(type(both.site.domain("wide")))["features"]
+def test_a_domain_lists_what_may_give_way_and_nothing_that_starts_requests(house):
+    Story(house).play(BOTH)
+    known = declared(type(house.site.domain("wide")))["features"]
     assert known.words == ("health", "shift_end", "swap")
     assert {*known.words, *known.fixed} == {*features.BY_NAME}
-    for word, said in (
-        ("route", "route is always on; features is a list of"),
-        ("sawp", "'sawp' is not known"),
-    ):
+    for word, said in (("route", "route is always on"), ("sawp", "'sawp' is not known")):
         with pytest.raises(BadValue, match=said):
-            both.set("domain/wide/features", [word])
+            house.set("domain/wide/features", [word])
 
 
-@pytest.mark.parametrize(
-    ("listed", "leaves"), [(None, 2), (["swap"], 2), (["health", "shift_end"], 1), ([], 1)]
-)
-def test_without_swap_the_requests_of_a_domain_run_on_while_memory_is_short(both, listed, leaves):
-    both.set("domain/wide/features", listed).submit("cleo queue=night")
-    memory(both, "high", 91, 20, 60)
-    assert gives_way(both) == [leaves]
-    assert both.run_pass().starts == []
-    assert both.why(3).code is ReasonCode.MEMORY
+def test_a_domain_that_no_longer_lists_a_feature_is_left_alone_by_it(house):
+    Story(house).play(STOPPED)
+    actions = house.run_pass().actions
+    assert [features.stands(house.site, each) for each in actions] == [True, True]
+    house.set("domain/wide/features", ["health"])
+    assert [features.stands(house.site, each) for each in actions] == [True, False]
+    house.set("domain/wide/features", None).go()
+    assert features.keeping(house.site, house.request(2)) is not None
+    house.set("domain/wide/features", [])
+    assert [features.keeping(house.site, house.request(seq)) is None for seq in (1, 2)] == [False, True]
 
 
-@pytest.mark.parametrize(("listed", "leaves"), [(["swap"], [2]), ([], [1])])
-def test_the_memory_of_a_domain_without_swap_counts_as_that_of_other_programs(both, listed, leaves):
-    """The last large request stays only where requests that may give way fill the memory."""
-    both.set("domain/wide/features", listed)
-    memory(both, "high", 91, 100, 700)
-    assert gives_way(both) == leaves
-
-
-def test_a_request_that_gave_way_to_memory_comes_back_when_its_domain_lists_swap_no_more(both):
-    memory(both, "high", 91, 20, 60)
-    both.go()
-    both.set("domain/wide/features", [])
-    assert both.run_pass().actions == ()
-    assert both.why(2).code is ReasonCode.MEMORY
-    memory(both, "calm", 20, 20)
-    assert [each.seq for each in both.go().actions] == [2]
-    assert both.request(2).pause is None
-
-
-def test_without_shift_end_the_requests_of_a_domain_run_on_when_a_shift_stops_their_queue(both):
-    day(both, "suspend", "stop day", "stop night")
-    assert gives_way(both) == [1, 2]
-    both.set("domain/wide/features", ["health", "swap"])
-    assert gives_way(both) == [1]
-
-
-def test_a_suspended_request_goes_on_once_its_domain_lists_the_feature_no_more(both):
-    day(both, "suspend", "stop day", "stop night")
-    both.go()
-    assert both.run_pass().actions == ()
-    assert both.why(2).code is ReasonCode.SHIFT
-    told = both.set("domain/wide/features", []).go()
-    assert [each.seq for each in told.actions] == [2]
-    assert both.request(1).pause is not None
-    assert both.request(2).pause is None
-
-
-def test_nothing_is_told_or_reckoned_of_a_shift_that_lets_the_requests_of_a_domain_run_on(both):
-    closes(both, 2, "suspend", "night")
-    one, begin = both.request(2), both.now
-    assert features.outlook(both.site, one, begin) is not None
-    assert end_of(both.site, begin, one) == begin + 2 * HOUR
-    assert is_suspended(both.site, one, begin, begin + 3 * HOUR)
-    both.set("domain/wide/features", ["health"])
-    assert features.outlook(both.site, one, begin) is None
-    assert end_of(both.site, begin, one) == begin + 8 * HOUR
-    assert not is_suspended(both.site, one, begin, begin + 3 * HOUR)
-
-
-@pytest.mark.parametrize(("running", "kind"), [("suspend", Suspend), ("requeue", Requeue)])
-def test_without_health_what_runs_goes_on_and_what_waits_still_waits(both, running, kind):
-    both.probe("nfs", "broken", running=running).set("queue/day/needs", ["nfs"]).set(
-        "queue/night/needs", ["nfs"]
-    )
-    both.submit("cleo queue=night")
-    assert gives_way(both) == [1, 2]
-    told = both.set("domain/wide/features", ["swap", "shift_end"]).run_pass()
-    assert [(type(each), each.seq) for each in told.actions] == [(kind, 1)]
-    assert told.starts == []
-    assert told.reason(3).code is ReasonCode.RESOURCE
-
-
-def test_an_action_from_before_the_setting_changed_falls(both):
-    day(both, "suspend", "stop day", "stop night")
-    actions = both.run_pass().actions
-    assert [features.stands(both.site, each) for each in actions] == [True, True]
-    both.set("domain/wide/features", ["health"])
-    assert [features.stands(both.site, each) for each in actions] == [True, False]
-
-
-def test_a_feature_that_a_domain_does_not_list_keeps_none_of_its_suspended_requests(both):
-    day(both, "suspend", "stop day", "stop night")
-    both.go()
-    assert features.keeping(both.site, both.request(2)) is not None
-    both.set("domain/wide/features", [])
-    assert features.keeping(both.site, both.request(2)) is None
-    assert features.keeping(both.site, both.request(1)) is not None
-    assert both.request(1).pause.cause == cause_of("shift day")
-
-
-def test_domain_application_has_the_setting_too(both):
-    day(both, "requeue", "stop day")
-    both.set("domain/application/features", ["swap"])
-    assert gives_way(both) == []
-    both.set("domain/application/features", None)
-    assert gives_way(both) == [1]
-
-
-def test_rows_keep_the_list_without_words_of_features_that_are_gone(both):
-    assert "features" not in dump(both.site.settings)["domain/wide"]
-    both.set("domain/wide/features", ["health", "swap"])
-    rows = dump(both.site.settings)
+def test_rows_keep_the_list_without_words_of_features_that_are_gone(house):
+    Story(house).play(BOTH)
+    assert "features" not in dump(house.site.settings)["domain/wide"]
+    house.set("domain/wide/features", ["health", "swap"])
+    rows = dump(house.site.settings)
     assert load(rows).domains["wide"].features == ("health", "swap")
     rows["domain/wide"]["features"] = ["health", "gone"]
     assert load(rows).domains["wide"].features == ("health",)
-    both.set("domain/wide/features", [])
-    assert load(dump(both.site.settings)).domains["wide"].features == ()
+    house.set("domain/wide/features", [])
+    assert load(dump(house.site.settings)).domains["wide"].features == ()

@@ -3,58 +3,38 @@
 from time import process_time
 
 import pytest
-from core.harness import House, force, spec_of
+from core.harness import force, spec_of
 from core.properties.worlds import live, worlds
 from core.story import Story
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from nqspy.core import resource_health
 from nqspy.core.passes import explain
-from nqspy.core.preemption.health import Count, wish
+from nqspy.core.preemption.health import Count
 from nqspy.model import events as ev
-from nqspy.model.actions import Requeue, Resume, Start, Suspend
+from nqspy.model.actions import Suspend
 from nqspy.model.cause import cause_of
 from nqspy.model.health import Probe
-from nqspy.model.ids import Instant
-from nqspy.model.reasons import ReasonCode
-
-
-def house(**probe) -> House:
-    made = House().machine(pes=4).queue("day", time=1).queue("night", time=1)
-    made.probe("nfs", **probe).probe("licence")
-    return made.set("queue/night/needs", ("nfs",))
-
 
 # ---------------------------------------------------------------- counting tries
 
 
-def told(count: Count, probe: Probe, tries: str) -> list[str]:
-    """What single tries, + good and - failed, make the state: a dot where nothing changes."""
-    return [count.tell(probe, each == "+") or "." for each in tries]
+@pytest.mark.parametrize(
+    ("fails", "recovers", "before", "tries", "said"),
+    [
+        (3, 2, None, "+--+---+-++", "ok . . . . . broken . . . ok"),
+        (2, 5, None, "+", "ok"), (2, 5, None, "-+--", ". ok . broken"),
+        (1, 3, "broken", "-++-+++", ". . . . . . ok"),
+    ],
+)  # fmt: skip
+def test_so_many_tries_in_a_row_change_the_state(fails, recovers, before, tries, said):
+    probe, count = Probe("nfs", file="/x", fails=fails, recovers=recovers), Count(before)
+    assert [count.tell(probe, each == "+") or "." for each in tries] == said.split()
 
 
-def test_it_breaks_after_so_many_failures_in_a_row_and_recovers_after_so_many_good_tries():
-    probe = Probe("nfs", file="/x", fails=3, recovers=2)
-    assert told(Count(), probe, "+--+---+-++") == [
-        "ok", ".", ".", ".", ".", ".", "broken", ".", ".", ".", "ok",
-    ]  # fmt: skip
-
-
-def test_what_was_never_tried_is_well_at_the_first_good_try_and_broken_after_the_failures():
-    probe = Probe("nfs", file="/x", fails=2, recovers=5)
-    assert told(Count(), probe, "+") == ["ok"]
-    assert told(Count(), probe, "-+--") == [".", "ok", ".", "broken"]
-
-
-def test_what_was_known_before_a_restart_stands_until_tries_say_otherwise():
-    probe = Probe("nfs", file="/x", fails=1, recovers=3)
-    assert told(Count("broken"), probe, "-++-+++") == [".", ".", ".", ".", ".", ".", "ok"]
-
-
-# ---------------------------------------------------------------- waiting requests
+# ---------------------------------------------------------------- requests that need what is broken
 
 
 PROBES = (
@@ -75,6 +55,25 @@ STORIES = {
         why anne RESOURCE; why ben RESOURCE""",
     "what runs goes on if the probe says hold": f"""{PROBES}; set probe/nfs/running hold
         run anne queue=night; probe nfs broken; go; gives -""",
+    "running ones are parked, and their PEs go to others until it is well": f"""{PROBES}; machine 1
+        set probe/nfs/running suspend; run anne queue=night; submit ben queue=day; probe nfs broken
+        does suspend:anne start:ben; does -; why anne goes_on_when_well; probe nfs ok; does -
+        why anne NO_PES; end ben; does resume:anne""",
+    "those that may be run again are queued, and the others go on": f"""{PROBES}
+        set probe/nfs/running requeue; run anne queue=night, ben queue=night rerun=no; probe nfs broken
+        does requeue:anne""",
+    "what is parked is queued again if that is the stronger wish": f"""{PROBES}
+        set probe/nfs/running suspend; set probe/licence/running requeue; run anne queue=night needs=licence
+        probe nfs broken; does suspend:anne; probe licence broken; does requeue:anne
+        does -; why anne starts_when_well""",
+} | {
+    f"of several broken ones the strongest wish counts: {one} {other}": f"""{PROBES}
+        set probe/nfs/running {one}; set probe/licence/running {other}; run anne queue=night needs=licence
+        probe nfs broken; probe licence broken; does {act}"""
+    for one, other, act in (
+        ("hold", "suspend", "suspend:anne"), ("suspend", "hold", "suspend:anne"), ("hold", "hold", "-"),
+        ("suspend", "requeue", "requeue:anne"), ("requeue", "suspend", "requeue:anne"),
+    )
 } | {
     f"no place in the line helps: {word}": f"""{BROKEN}; {LINES}; schedule anne {word}; schedule ben {word}
         starts cleo; line day anne"""
@@ -87,81 +86,29 @@ def test_needs(house, title):
     Story(house).play(STORIES[title])
 
 
-def test_those_kept_back_do_not_count_for_the_share_of_others():
-    site = house().group("d1", 1).group("d2", 99)
-    site.queue("shared", share=10).probe("licence", "broken")
-    mine, _ = site.submit("anne group=d1 queue=shared", "ben group=d2 needs=licence queue=shared")
-    alone = site.standing("shared").of(site.request(mine)).share
-    assert alone == 1.0
+def test_those_kept_back_do_not_count_for_the_share_of_others(house):
+    Story(house).play("""queue night share=10; create group/d1 share=1; create group/d2 share=99
+        probe nfs broken; submit anne group=d1, ben group=d2 needs=nfs""")
+    assert house.standing().of(house.request(1)).share == 1.0
 
 
-def test_a_hundred_thousand_that_wait_for_it_cost_a_pass_next_to_nothing():
-    site = house().probe("licence", "broken")
+def test_many_that_wait_for_it_cost_a_pass_next_to_nothing(house):
+    Story(house).play(f"{PROBES}; probe licence broken")
     specs = [spec_of("anne", needs="licence") for _ in range(4)]
     for n in range(20_000):
-        seq = site.site.next_seq
-        site._event(ev.Submitted(seq, specs[n % 4], "day", "queued"))
-    [free] = site.submit("ben queue=day")
-    site.exits(jobselect=lambda request, view: None)
+        house._event(ev.Submitted(house.site.next_seq, specs[n % 4], "day", "queued"))
+    [free] = house.submit("ben queue=day")
+    house.exits(jobselect=lambda request, view: None)
     began = process_time()
-    assert site.run_pass().starts == [free]
+    assert house.run_pass().starts == [free]
     assert process_time() - began < 1.0
 
 
-# ---------------------------------------------------------------- started requests
-
-
-def test_running_ones_are_parked_and_their_pes_go_to_others_until_it_is_well():
-    site = house(running="suspend").machine(pes=1)
-    [night] = site.run("anne queue=night")
-    [day] = site.probe("nfs", "broken", "no answer").submit("ben queue=day")
-    told = site.run_pass()
-    assert [type(each) for each in told.actions] == [Suspend, Start]
-    assert told.actions[0] == Suspend(
-        night, 1, cause_of("probe nfs"), "resource nfs is broken: no answer", True
-    )
-    site.apply(told)
-    told = site.go()
-    assert told.reason(night).text.endswith("it goes on when probe nfs is well again")
-    told = site.probe("nfs", "ok").go()
-    assert told.actions == (), "its PE is another's now"
-    assert told.reason(night).code is ReasonCode.NO_PES
-    site.end(day)
-    assert site.go().actions == (Resume(night, 1, cause_of("scheduler")),)
-
-
-def test_those_that_may_be_run_again_are_queued_and_the_others_go_on():
-    site = house(running="requeue")
-    [again] = site.submit("anne queue=night")
-    once = replace(spec_of("ben"), rerunnable=False)
-    site._event(ev.Submitted(2, once, "night", "queued"))
-    site.go()
-    site.probe("nfs", "broken")
-    assert site.run_pass().actions == (Requeue(again, 1, cause_of("probe nfs"), "resource nfs is broken"),)
-
-
-@pytest.mark.parametrize(
-    ("of", "action"),
-    [
-        (("hold", "suspend"), "suspend"), (("suspend", "hold"), "suspend"),
-        (("suspend", "requeue"), "requeue"), (("requeue", "suspend"), "requeue"), (("hold", "hold"), None),
-    ],
-)  # fmt: skip
-def test_of_several_broken_ones_the_strongest_wish_counts(of, action):
-    site = house(running=of[0]).set("probe/licence/running", of[1])
-    [both] = site.run("anne queue=night needs=licence")
-    site.probe("nfs", "broken").probe("licence", "broken")
-    found = wish(site.site, site.request(both))
-    assert (found.action if found else None) == action
-
-
-def test_what_is_parked_already_is_queued_again_when_that_is_the_stronger_wish():
-    site = house(running="suspend").set("probe/licence/running", "requeue")
-    [both] = site.run("anne queue=night needs=licence")
-    site.probe("nfs", "broken").go()
-    told = site.probe("licence", "broken").go()
-    assert [type(each) for each in told.actions] == [Requeue]
-    assert site.request(both).state.value == "queued"
+def test_the_cause_and_the_text_of_a_suspension(house):
+    Story(house).play(f"{PROBES}; set probe/nfs/running suspend; run anne queue=night")
+    said = "resource nfs is broken: no answer"
+    house.probe("nfs", "broken", "no answer")
+    assert house.go().actions == (Suspend(1, 1, cause_of("probe nfs"), said, True),)
 
 
 # ---------------------------------------------------------------- whatever comes
@@ -193,16 +140,13 @@ def test_what_needs_something_broken_never_starts(world, down, data):
     live(world, 6, check)
 
 
-def test_the_reason_of_each_request_is_what_the_masks_say():
-    site = house().probe("licence", "broken").probe("nfs", "broken", "gone")
-    seqs = site.submit(
-        "a queue=day", "a queue=day needs=nfs", "a queue=day needs=licence+nfs", "a queue=night",
-    )  # fmt: skip
-    columns = site.site.waiting["day"]
-    mask = resource_health.blocked_mask(site.site, columns)
-    assert mask is not None
-    for seq in seqs[:3]:
-        request = site.request(seq)
-        assert bool(mask[request.slot]) == (resource_health.keeping(site.site, request) is not None)
-    assert resource_health.keeping(site.site, site.request(seqs[3])).who == "probe nfs"
-    assert site.site.resources["nfs"].since == Instant(site.now)
+def test_the_reason_of_each_request_is_what_the_masks_say(house):
+    Story(house).play(f"""{BROKEN}; submit anne queue=day, anne queue=day needs=nfs
+        submit anne queue=day needs=licence+nfs, anne queue=night""")
+    columns = house.site.waiting["day"]
+    mask = resource_health.blocked_mask(house.site, columns)
+    reasons = [resource_health.keeping(house.site, house.request(seq)) for seq in (1, 2, 3, 4)]
+    assert [columns.request(row).seq for row in mask.nonzero()[0]] == [2, 3]
+    assert [reason is not None for reason in reasons] == [False, True, True, True]
+    assert reasons[3].who == "probe nfs"
+    assert house.site.resources["nfs"].since == house.now

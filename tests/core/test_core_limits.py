@@ -4,27 +4,19 @@ from itertools import chain
 
 import pytest
 from core.harness import spec_of
+from core.story import Story
+from msgspec.structs import replace
 
 from nqspy.core.asked import violation
 from nqspy.core.gate.limits import LIMITS
 from nqspy.core.passes import explain
+from nqspy.model.events import Submitted
 from nqspy.model.queues import RunningLimits
 from nqspy.model.tree import declared
 
 
 def test_each_setting_of_a_limit_has_its_rule():
     assert {limit.setting for limit in chain(*LIMITS)} == set(declared(RunningLimits))
-
-
-def test_the_run_limit_of_a_queue(house):
-    seqs = house.machine(pes=8).queue("night", run_limit=2).submit("anne", "ben", "cleo", "dora")
-    told = house.go()
-    assert told.starts == seqs[:2]
-    assert told.reason(seqs[3]).matches(code="LIMIT", who="queue night")
-    assert told.reason(seqs[3]).matches(kind="limit_reached", values=("run", 2, "queue night", ""))
-    assert not told.short_of_pes
-    house.end(seqs[0])
-    assert house.go().starts == [seqs[2]]
 
 
 def reached(kind, most, name):
@@ -92,72 +84,37 @@ def test_limits_and_pes_of_a_queue(house, case):
         assert house.why(seq).matches(**reason)
 
 
-def test_a_request_without_a_memory_limit_counts_as_its_queues_limit(house):
-    house.machine(pes=8).queue("limited", memory_limit="115mw", max_memory="100mw")
-    first, second = house.submit("anne", "ben")
-    assert house.run_pass().starts == [first]
-    house.set("queue/limited/per_request/memory_limit", None)
-    assert house.run_pass().starts == [first, second]
+STORIES = {
+    "the run limit": """machine 8; queue night run_limit=2; submit anne, ben, cleo, dora; starts anne ben
+        why dora limit_reached run 2 queue~night '' who=queue~night; short no; end anne; starts cleo""",
+    "a request without a memory limit counts as its queue's limit": """machine 8
+        queue night memory_limit=115mw max_memory=100mw; submit anne, ben; picks anne
+        set queue/night/per_request/memory_limit -; picks anne ben""",
+    "PEs are the lowest free numbers": """machine 6; queue mpp; run anne pes=2, ben, cleo pes=3; pes anne 0-1
+        pes ben 2; pes cleo 3-5; end anne cleo; run dora pes=3, emil; pes dora 0-1,3; pes emil 4""",
+    "a full machine": """machine 1; queue night user_limit=1; run anne, anne, ben; starts -; short yes
+        why ben no_pe_free 1 1 - -; why anne2 LIMIT who=queue~night; why anne -""",
+    "one that an operator suspended keeps its PEs and counts": """machine 2; queue night run_limit=1
+        run anne, ben; suspend anne op; starts -; why ben LIMIT""",
+    "one that is held": "queue night; submit anne; hold anne; starts -; why anne HELD who=owner",
+    "one that asks for no memory starts while a limit is exceeded": """machine 3
+        queue night memory_limit=100mb; run anne mem=90mb; set queue/night/memory_limit 1048576
+        submit ben, cleo mem=1kb; starts ben; why cleo LIMIT""",
+} | {
+    f"complexes and the whole site have the same limits: {limit}": f"""machine 8; queue a; queue b
+        create complex/both queues=(a,b) {limit}=1; submit anne mem=1b queue=a, anne mem=1b queue=b
+        picks anne; why anne2 LIMIT who=complex~both; set complex/both/{limit} -; limit {limit}=1; picks anne
+        why anne2 LIMIT who=global; limit {limit}=-; picks anne anne2"""
+    for limit in ("run_limit", "user_limit", "group_limit", "memory_limit", "pe_limit")
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "limit", ["run_limit", "user_limit", "group_limit", "memory_limit", "pe_limit"]
-)  # fmt: skip
-def test_complexes_and_the_whole_site_have_the_same_limits(house, limit):
-    house.machine(pes=8).queue("a").queue("b").complex("prime-time", "a", "b", **{limit: 1})
-    first, second = house.submit("anne mem=1b queue=a", "anne mem=1b queue=b")
-    told = house.run_pass()
-    assert told.starts == [first]
-    assert told.reason(second).matches(code="LIMIT", who="complex prime-time")
-    told = house.set(f"complex/prime-time/{limit}", None).limit(**{limit: 1}).run_pass()
-    assert told.starts == [first]
-    assert told.reason(second).matches(code="LIMIT", who="global")
-    house.limit(**{limit: None})
-    assert house.run_pass().starts == [first, second]
-
-
-def test_pes_are_the_lowest_free_numbers(house):
-    a, b, c = house.machine(pes=6).queue("mpp").submit("anne pes=2", "ben pes=1", "cleo pes=3")
-    told = house.go()
-    assert [told.pes(seq) for seq in (a, b, c)] == [(0, 1), (2,), (3, 4, 5)]
-    d, e = house.end(a).end(c).submit("dora pes=3", "emil pes=1")
-    told = house.go()
-    assert [told.pes(seq) for seq in (d, e)] == [(0, 1, 3), (4,)]
-
-
-def test_a_full_machine_says_who_waits_for_a_pe(house):
-    first, mine, ben = house.machine(pes=1).queue("night", user_limit=1).run("anne", "anne", "ben")
-    told = house.run_pass()
-    assert told.short_of_pes
-    assert told.reason(ben).matches(code="NO_PES", text="it asks for 1 PE, none of 1 PEs is free")
-    why = explain(house.site, [first, mine, ben], told.plan.reasons)
-    assert why[mine].matches(code="LIMIT", who="queue night")
-    assert first not in why
-
-
-def test_suspended_requests_keep_their_pes_and_count_against_limits(house):
-    from nqspy.model.events import Suspended
-
-    anne, ben = house.machine(pes=2).queue("night", run_limit=1).run("anne", "ben")
-    house._event(Suspended(anne, 1, "op"))
-    told = house.run_pass()
-    assert told.starts == []
-    assert told.reason(ben).matches(code="LIMIT")
-
-
-def test_a_held_request_is_explained(house):
-    anne = house.queue("night").submit("anne")[0]
-    house.hold(anne)
-    why = explain(house.site, [anne, 99], house.run_pass().plan.reasons)
-    assert why[anne].matches(code="HELD", who="owner", text="held by anne")
-    assert 99 not in why
+@pytest.mark.parametrize("title", STORIES)
+def test_limits(house, title):
+    Story(house).play(STORIES[title])
 
 
 def test_the_next_date_is_when_to_look_again(house):
-    from msgspec.structs import replace
-
-    from nqspy.model.events import Submitted
-
     house.queue("night")
     later = house.now + 5_000
     spec = replace(spec_of("anne"), eligible=later, queue="night")
@@ -189,10 +146,3 @@ def test_a_queue_without_limits_takes_anything_that_the_machine_has(house):
     queue = house.machine(pes=8).queue("free").site.settings.queues["free"]
     assert violation(house.site, spec_of("anne", cpu="unlimited", mem="9tb"), queue) is None
     assert "more than the machine's 8" in (violation(house.site, spec_of("anne", pes="9"), queue) or "")
-
-
-def test_one_that_asks_for_no_memory_starts_while_a_memory_limit_is_exceeded(house):
-    house.machine(pes=3).queue("night", memory_limit="100mb").run("anne mem=90mb")
-    none, some = house.set("queue/night/memory_limit", 1 << 20).submit("ben", "cleo mem=1kb")
-    assert house.go().starts == [none]
-    assert house.why(some).code == "LIMIT"

@@ -3,8 +3,7 @@ shadow finds each alteration of a journal."""
 
 from core.course import course
 from core.harness import House
-from core.properties.test_core_promise_properties import QUEUE, REQUEST, asked_for, built
-from core.properties.worlds import live, worlds
+from core.properties.worlds import QUEUE, REQUEST, asked_for, built, live, worlds
 from examples import examples
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st

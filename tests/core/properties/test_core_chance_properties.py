@@ -1,7 +1,7 @@
 """Whatever the past says of lifetimes: where chances are taken nobody starves, and who was promised a time
 keeps it, also beside those; who takes a hole by contract delays nobody."""
 
-from core.course import MINUTE, course
+from core.course import MINUTE, check_promises, course
 from core.harness import House
 from examples import examples
 from hypothesis import given, settings
@@ -71,16 +71,10 @@ def ends_at(house: House, seq: Seq, end: Instant) -> Instant:
 def test_nobody_starves_and_promised_times_are_kept_beside_chances(queues, requests):
     house = built(queues)
     told: dict[Seq, Instant] = {}
+    chances = {name for name, each in house.site.settings.queues.items() if each.backfill == "probable"}
+    slack = len(requests) * LONGEST * MINUTE
     for _ in course(house, requests, asked_for, ended, ends_at):
-        for seq, request in house.site.requests.items():
-            kept, sure = request.reservation, house.site.settings.queues[request.queue].backfill != "probable"
-            if kept is not None and kept.at is not None:
-                assert kept.at <= told.get(seq, kept.at), f"{seq} is told a later start"
-                assert not (kept.late and sure), f"{seq}: {kept.late}"
-                told[seq] = kept.at
-            elif request.started is not None and seq in told:
-                slack = 0 if sure else len(requests) * LONGEST * MINUTE
-                assert request.started <= told.pop(seq) + slack, f"{seq} starts too late"
+        check_promises(house, told, lambda request: slack if request.queue in chances else 0)
     assert not house.site.requests, "somebody never started"
 
 

@@ -1,7 +1,7 @@
 """Whatever is asked for, beside requests whose lengths are not known: who waits for one of these
 loses nothing to all that pass him together, and whoever was promised a time keeps it."""
 
-from core.course import course
+from core.course import check_promises, course
 from core.harness import House
 from examples import examples
 from hypothesis import given, settings
@@ -63,14 +63,7 @@ def look(house: House, before: dict[Seq, set[Seq]], told: dict[Seq, Instant]) ->
         passed = [other for other in house.site.started if other not in before[seq]]
         for most, kept, held in zip((PES, UNITS), amounts(house, [seq]), amounts(house, passed), strict=True):
             assert not kept or held <= most - kept, f"{seq} waits for what {passed} hold"
-    for seq, request in house.site.requests.items():
-        kept = request.reservation
-        if kept is not None and kept.at is not None:
-            assert kept.at <= told.get(seq, kept.at)
-            assert not kept.late
-            told[seq] = kept.at
-        elif request.started is not None and seq in told:
-            assert request.started <= told.pop(seq), f"{seq} starts later than it was promised"
+    check_promises(house, told)
 
 
 @settings(max_examples=examples(200), deadline=None)
