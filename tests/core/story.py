@@ -22,13 +22,14 @@ from nqspy.model.actions import Resume, Suspend
 from nqspy.model.domains import numbers
 from nqspy.model.ids import Instant, Seq, array_of, index_of, member
 from nqspy.model.shifts import UpcomingStop
+from nqspy.shares import FairShare, balance_of
 
 MW = 8 * 2**20
 WORDS = {"all": None, "on": True, "off": False, "-": None, "''": ""}
 
 
 def value(text: str) -> Any:
-    """Return the value of a word: a number, a list ``(a,b)``, a word of `WORDS`, else text (``~``: a blank)."""
+    """Return the value of a word: number, list ``(a,b)``, one of `WORDS`, else text (``~``: a blank)."""
     if text.startswith("("):
         return tuple(filter(None, text[1:-1].split(",")))
     number = re.fullmatch(r"\d+(\.\d+)?", text)
@@ -152,9 +153,11 @@ class Story:
     def array(self, owner: str, last: str, *words: str) -> None:
         self.seqs[owner] = self.house.array(" ".join((owner, *words)), int(last))
 
-    def end(self, *names: str) -> None:
-        for name in names:
-            self.house.end(self[name])
+    def end(self, *words: str) -> None:
+        """End requests, which have used ``cpu=`` and ran for ``wall=``."""
+        used = dict(word.split("=") for word in words if "=" in word)
+        for name in (word for word in words if "=" not in word):
+            self.house.end(self[name], **used)
 
     def schedule(self, name: str, word: str) -> None:
         self.house.schedule(self[name], word)
@@ -226,8 +229,14 @@ class Story:
 
     def late(self, name: str, *words: str) -> None:
         """Check that a reservation is late (``no``: that it is not), for this cause."""
-        late = self.house.request(self[name]).reservation.late
+        kept = self.house.request(self[name]).reservation
+        late = "" if kept is None else kept.late
         assert (late == " ".join(words[1:])) if words[:1] == ("=",) else bool(late) is (not words), late
+
+    def given_up(self, name: str, *words: str) -> None:
+        """Check that the last pass took back a reservation, for this cause."""
+        causes = [each.causes for each in self.house.plan.actions if each.kind == "reserve"]
+        assert causes == [{self[name]: " ".join(words)}]
 
     def by(self, name: str, *others: str) -> None:
         """Check which requests must end before a reserved start."""
@@ -238,7 +247,7 @@ class Story:
         assert self.house.request(self[name]).run.until == (None if time == "-" else START + ms(time))
 
     def why(self, name: str, word: str, *words: str) -> None:
-        """Check the code of a reason, or its kind and values, ``until= ahead= who=``; ``-``: there is none."""
+        """Check the code of a reason, or its kind and values, ``until= ahead= who=``; ``-``: it has none."""
         if word == "-":
             assert not explain(self.house.site, (self[name],), self.house.plan.reasons)
             return
@@ -306,6 +315,18 @@ class Story:
     def short(self, word: str) -> None:
         """Check if the last pass found that a request waits only for PEs."""
         assert self.house.plan.short_of_pes is (word == "yes")
+
+    def entitled(self, *parts: str) -> None:
+        """Check the parts of the whole to which groups are entitled: ``d1=0.25``."""
+        share = FairShare(self.house.site, self.house.now, self.house.samples).share
+        for group, part in pairs(parts).items():
+            assert share(group=group) == pytest.approx(part, abs=1e-4), group
+
+    def works(self, *groups: str) -> None:
+        """Check which groups have requests that could start, as a pass that starts nothing reports it."""
+        self.house.tell_startable()
+        startable = balance_of(self.house.site).startable()
+        assert {pair.partition(":")[0] for pair, pes in startable.items() if pes} == {*groups} - {"-"}
 
     def line(self, queue: str, *names: str) -> None:
         """Check the order of a queue as `qstat` shows it."""

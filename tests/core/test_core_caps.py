@@ -3,18 +3,13 @@
 from math import log
 
 import pytest
-from core.harness import force
 from core.story import Story
 
 from nqspy.model.ids import HOUR
 from nqspy.model.reasons import ReasonCode
-from nqspy.shares import FairShare, balance_of
+from nqspy.shares import balance_of
 
 HALF = 24 * HOUR
-
-
-def books(house):
-    return FairShare(house.site, house.now, house.samples)
 
 
 def capped(house, limit=25, pes=8):
@@ -28,53 +23,6 @@ def has_used(house, group, part):
     whole = 0.25 * 8 * HALF / log(2)
     seq = house.run(f"anne group={group}")[0]
     house.end(seq, cpu=str(round(part * whole / 1000)))
-
-
-# ---------------------------------------------------------------- the share tree in a pass
-
-
-def test_idle_departments_leave_their_part_to_their_siblings_at_two_levels(house):
-    house.machine(pes=1).queue("night")
-    house.group("ymp", 60).group("t3d", 30).group("default", 10)
-    house.group("d1", 3, "ymp").group("d2", 1, "ymp").submit("anne group=d2", "ben group=t3d")
-    share = books(house).share
-    assert (share(group="d2"), share(group="t3d")) == pytest.approx((2 / 3, 1 / 3))
-    assert share(group="ymp") == pytest.approx(2 / 3)
-    house.submit("cleo group=d1", "dora group=default")
-    share = books(house).share
-    assert (share(group="d1"), share(group="d2"), share(group="t3d")) == pytest.approx((0.45, 0.15, 0.3))
-
-
-def test_running_work_counts_and_held_work_does_not(house):
-    house.machine(pes=1).queue("night").group("d1", 1).group("d2", 1).group("default", 0)
-    running = house.run("anne group=d1")[0]
-    held = house.submit("ben group=d2")[0]
-    house.hold(held)
-    assert books(house).share(group="d1") == 1
-    house.release(held)
-    assert books(house).share(group="d1") == 0.5
-    house.end(running)
-    assert books(house).share(group="d2") == 1
-
-
-def test_what_the_exit_sees_is_what_the_group_is_entitled_to_now(house):
-    house.machine(pes=1).queue("night", share=20, time=1).group("d1", 1).group("d2", 3).group("default", 0)
-    seen = {}
-
-    def shrpri(owner, group, view):
-        seen[group] = view.share(group=group)
-        return 1.0
-
-    house.exits(shrpri=shrpri)
-    house.submit("anne group=d1")
-    house.run_pass()
-    assert seen == {"d1": 1.0}
-    house.submit("ben group=d2")
-    house.run_pass()
-    assert seen == {"d1": 0.25, "d2": 0.75}
-
-
-# ---------------------------------------------------------------- PEs held
 
 
 CAPPED = "machine 8; queue night; create group/d1 share=1; create group/d3 share=1 limit="
@@ -93,6 +41,17 @@ STORIES = {
     "smaller requests pass one above it": f"""{CAPPED}25; submit anne group=d3 pes=3, anne group=d3
         starts anne2; why anne cap_never 25 2 8 1 3""",
     "those that it holds come last": f"{CAPPED}0; submit anne group=d3, ben group=d1; line night ben anne",
+    "idle departments leave their part to their siblings at two levels": """machine 1; queue night
+        create group/ymp share=60; create group/t3d share=30; create group/default share=10
+        create group/d1 share=3 parent=ymp; create group/d2 share=1 parent=ymp
+        submit anne group=d2, ben group=t3d; entitled d2=0.6667 t3d=0.3333 ymp=0.6667
+        submit cleo group=d1, dora group=default; entitled d1=0.45 d2=0.15 t3d=0.3""",
+    "running work counts and held work does not": """machine 1; queue night; create group/d1 share=1
+        create group/d2 share=1; create group/default share=0; run anne group=d1; submit ben group=d2
+        hold ben; entitled d1=1; release ben; entitled d1=0.5; end anne; entitled d2=1""",
+    "force passes a cap as it passes a run limit": f"""{CAPPED}0
+        submit anne group=d3, ben group=d3, cleo group=d3; schedule cleo now; asks forcing ben=force
+        starts cleo ben; why anne cap_never who=group~d3""",
     "a whole queue that it holds": f"""{CAPPED}0; submit anne group=d3, anne group=d3, anne group=d3
         starts -; why anne cap_never; why anne3 cap_never""",
 }  # fmt: skip
@@ -112,15 +71,6 @@ def test_a_cap_of_0_over_what_runs_leaves_the_accounts_whole(house):
     house.later(minutes=5).end(running[0], wall="10:00")
 
 
-def test_force_goes_past_a_cap_as_past_a_run_limit(house):
-    capped(house, limit=0)
-    house.exits(jobselect=lambda request, view: force() if request.name == "urgent" else None)
-    plain, urgent, now = house.submit("anne group=d3", "anne group=d3 name=urgent", "anne group=d3")
-    house.schedule(now, "now")
-    assert set(house.go().starts) == {urgent, now}
-    assert house.run_pass().reason(plain).who == "group d3"
-
-
 # ---------------------------------------------------------------- use
 
 
@@ -133,10 +83,7 @@ def test_a_group_that_used_its_part_is_not_started_further_until_enough_is_forgo
     reason = told.reason(waits)
     assert reason.matches(code=ReasonCode.LIMIT, who="group d3")
     # 25 % of 8 PEs and 24 h: 2 x 24 h / ln 2 = 69:14:58; it has used twice that.
-    assert reason.text == (
-        "limit 25% of group d3 is 69:14:58 of decayed CPU time, it has 138:29:55 with what runs: "
-        "past use must decay"
-    )
+    assert (reason.kind, reason.values) == ("cap_decays", (25, 249_298_000, "CPU time", 498_595_000))
     assert reason.until == told.plan.wake_at == pytest.approx(house.now + HALF, abs=60_000)
     house.later(told.plan.wake_at - house.now - 60_000)
     assert house.run_pass().starts == []
@@ -150,8 +97,7 @@ def test_what_runs_and_what_this_pass_starts_counts_as_used(house):
     one, two, three = house.submit(*[f"anne group=d3 cpu={half // 2 + 1}"] * 3)
     told = house.go()
     assert told.starts == [one, two]
-    assert told.reason(three).who == "group d3"
-    assert told.reason(three).text.endswith("with what runs: some of what runs must end")
+    assert told.reason(three).matches(kind="cap_runs", who="group d3")
     assert told.plan.wake_at is None, "only the end of what runs can help"
     house.end(one, cpu="1")
     assert house.go().starts == [three]

@@ -1,7 +1,8 @@
 """Class queues beside reserved starts of other queues, and the offers of their jobs to `jobselect`."""
 
 import pytest
-from core.harness import force, hold_line, refuse
+from core.harness import hold_line, refuse
+from core.story import Story
 
 from nqspy.core.fallback.preempt import move_rank
 from nqspy.engine.recheck import Recheck
@@ -10,49 +11,26 @@ from nqspy.model.requests import State
 from nqspy.ports import Answer
 
 
-def suspended(told):
-    """Return the requests that a pass makes give way."""
-    return [action.seq for action in told.actions if isinstance(action, Suspend)]
-
-
-# ---------------------------------------------------------------- reserved starts of other queues
-
-
-@pytest.fixture
-def reserved(gang):
-    """Half of the machine is busy for an hour; then a request of another queue is to have all of it."""
-    gang.queue("night", reserve=1, order="fcfs").run("anne pes=4 wall=3600")
-    gang.run("ben pes=8 wall=600")
-    return gang
-
-
-def test_a_forced_job_and_one_scheduled_now_pass_reserved_starts(reserved):
-    forced, now, other = reserved.submit(*["cleo class=standby pes=1 wall=7200"] * 3, queue="apps")
-    reserved.schedule(now, "now")
-    reserved.exits(jobselect=lambda request, view: force() if request.seq == forced else None)
-    assert set(reserved.go().starts) == {forced, now}
-    assert reserved.why(other).code == "RESERVED"
+def test_a_forced_job_and_one_scheduled_now_pass_reserved_starts(gang):
+    Story(gang).play("""queue night reserve=1 order=fcfs; run anne pes=4 wall=3600; run ben pes=8 wall=600
+        submit cleo class=standby wall=7200 queue=apps, dora class=standby wall=7200 queue=apps
+        submit emil class=standby wall=7200 queue=apps; schedule dora now; asks forcing cleo=force
+        starts dora cleo; why emil RESERVED""")
 
 
 @pytest.fixture
 def cleared(gang):
     """PEs are cleared for an interactive job that would delay the reserved start of another queue."""
     gang.queue("night", reserve=1, order="fcfs").run("anne class=standby pes=6 wall=600 queue=apps")
-    wide = gang.later(seconds=30).run("ben pes=8 wall=600")[0]
-    gang.wide, gang.bumper = wide, gang.submit("cleo class=interactive pes=4 wall=7200", queue="apps")[0]
-    (gang.victim,) = suspended(gang.go())
-    gang.moved_out(gang.victim)
-    return gang
-
-
-def test_a_job_for_which_a_block_was_cleared_passes_reserved_starts(cleared):
-    told = cleared.run_pass()
-    assert told.starts == [cleared.bumper]
-    assert [action.cleared for action in told.actions if isinstance(action, Start)] == [True]
+    gang.later(seconds=30).run("ben pes=8 wall=600")
+    gang.bumper = gang.submit("cleo class=interactive pes=4 wall=7200", queue="apps")[0]
+    (gang.victim,) = [action.seq for action in gang.go().actions if isinstance(action, Suspend)]
+    return gang.moved_out(gang.victim)
 
 
 def test_the_recheck_lets_only_a_job_with_a_cleared_block_delay_a_reserved_start(cleared):
-    start = next(action for action in cleared.run_pass().actions if isinstance(action, Start))
+    (start,) = [action for action in cleared.run_pass().actions if isinstance(action, Start)]
+    assert (start.seq, start.cleared) == (cleared.bumper, True)
     for is_cleared in (True, False):
         action = Start(start.seq, start.attempt, start.pes, cleared=is_cleared, by="select")
         assert Recheck(cleared.site, (), cleared.now, {}).stands(action) is is_cleared
@@ -70,18 +48,12 @@ def test_each_job_is_offered_once_in_a_pass(gang):
     assert sorted(exits.called("jobselect")) == sorted({*exits.called("jobselect")})
 
 
-def test_a_job_that_gave_way_goes_on_without_being_offered(cleared):
-    cleared.end(cleared.go().starts[0])
-    exits = cleared.exits(may_force=False, jobselect=lambda request, view: refuse())
-    cleared.go()
-    assert cleared.victim not in exits.called("jobselect")
-    assert not cleared.request(cleared.victim).pes_released
-
-
-def test_a_job_that_gave_way_goes_on_behind_a_line_that_an_exit_holds(cleared):
+@pytest.mark.parametrize("answer", [refuse(), hold_line()])
+def test_a_job_that_gave_way_goes_on_without_being_offered(cleared, answer):
     cleared.end(cleared.go().starts[0]).submit("dora class=interactive pes=1", queue="apps")
-    cleared.exits(jobselect=lambda request, view: hold_line())
+    exits = cleared.exits(answer.verdict == "hold_line", jobselect=lambda request, view: answer)
     assert cleared.go().starts == []
+    assert cleared.victim not in exits.called("jobselect")
     assert not cleared.request(cleared.victim).pes_released
 
 
@@ -118,9 +90,7 @@ def test_redated_jobs_take_their_new_place_at_once(gang):
 
 
 def test_what_a_bumper_waits_for_is_moved_first_then_what_comes_back(gang):
-    cleared, other = gang.run("anne class=production pes=4", "ben class=standby pes=4")
+    pair = gang.run("anne class=production pes=4", "ben class=standby pes=4")
     gang.later(hours=1).run("cleo class=interactive pes=8")
-    leaving = next(seq for seq in (cleared, other) if gang.request(seq).state is State.SUSPENDED)
-    staying = other if leaving == cleared else cleared
-    assert move_rank(gang.site, leaving) > move_rank(gang.site, staying) > 0
-    assert move_rank(gang.site, 999) == 0
+    leaving, staying = sorted(pair, key=lambda seq: gang.request(seq).state is not State.SUSPENDED)
+    assert move_rank(gang.site, leaving) > move_rank(gang.site, staying) > move_rank(gang.site, 999) == 0

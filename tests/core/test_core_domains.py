@@ -1,22 +1,21 @@
-"""Domains in a pass: each queue's requests get PEs of its domain; limits span all of them."""
+"""Domains in a pass: each queue's requests get PEs of its domain; limits span all of them. PEs with several
+slots, PEs that are offline, and command domains, whose requests hold none."""
 
 import pytest
 from core.story import Story
 
-from nqspy.model.events import Change, Suspended
+from nqspy.core.domains import rows, text
+from nqspy.core.timeline.profile import Profile
+from nqspy.core.timeline.spans import Spans
+from nqspy.model.errors import BrokenSite
+from nqspy.model.ids import Instant
 from nqspy.model.site_checks import check_site
-
-
-@pytest.fixture
-def two(house):
-    """Eight PEs, of which 5 to 7 are the domain ``wide``'s; queue night has application's, day has wide's."""
-    house.machine(pes=8).change(Change("create", "domain/wide", {"pes": ("5-7",)}))
-    house.queue("day", domain="wide", priority=2).queue("night", priority=1)
-    return house
-
 
 TWO = "machine 8; create domain/wide pes=(5-7); queue day domain=wide priority=2; queue night priority=1"
 ROW = "set domain/application/placement contiguous"
+DEEP = "queue night; set domain/application/depth 2"
+TEN = """machine 10; create domain/wide pes=(5-9) placement=contiguous; queue day domain=wide priority=2
+    queue night priority=1"""
 STORIES = {
     "each queue has PEs of its own domain": f"""{TWO}
         run anne pes=2, ben pes=2, cleo queue=day, dora pes=2 queue=day
@@ -37,6 +36,33 @@ STORIES = {
     "the block is named if the free PEs would suffice": f"""machine 5; queue night; {ROW}
         run anne pes=2, ben, cleo pes=2; end anne cleo; submit dora pes=3; starts -
         why dora few_pes_free 3 4 5 - 2 -""",
+    "what is parked comes back in its own domain": f"""{TWO}; run anne pes=2 queue=day
+        suspend anne probe nfs; set domain/wide/pes (4,6-7); submit ben pes=4; does resume:anne start:ben
+        pes anne 4,6""",
+    "a slot is free when its holder has ended": f"""machine 2; {DEEP}; run anne pes=2, ben, cleo; pes ben 0
+        pes cleo 1; end anne; run dora; pes dora 0""",
+    "a depth that is set again holds at once": f"""machine 2; {DEEP}; submit anne pes=2, ben pes=2
+        set domain/application/depth 1; starts anne; set domain/application/depth 2; starts ben""",
+    "a holder keeps a PE that goes offline, and no other is given it": f"""{TEN}; run anne pes=2
+        set machine/offline (0,2-3); submit ben, cleo; starts ben; pes anne 0-1; pes ben 4
+        why cleo no_pe_free 1 5 application 3; end anne; starts cleo; pes cleo 1; set machine/offline ()
+        run dora pes=3; pes dora 0,2-3""",
+    "a block does not reach over a PE that is offline": f"""{TEN}; set machine/offline (0,7)
+        submit anne pes=3 queue=day; starts -; why anne few_pes_free 3 4 5 wide 2 1; set machine/offline (0)
+        starts anne; pes anne 5-7""",
+    "PEs must come back if too few are left": f"""{TEN}; run anne pes=2; set machine/offline (4)
+        submit ben pes=5; starts -; why ben pes_offline 5 2 5 application 1""",
+    "other PEs may become free": f"""{TEN}; run anne pes=2; set machine/offline (4); submit ben pes=3
+        starts -; why ben few_pes_free 3 2 5 application - 1""",
+    "what gave its PEs away does not come back on one that is offline": f"""{TEN}; run anne pes=5
+        suspend anne probe nfs; set machine/offline (3); does -; set machine/offline (); does resume:anne
+        pes anne 0-4""",
+    "requests of a command domain hold no PEs and take none from others": """machine 4
+        create domain/front kind=command; queue front domain=front order=fcfs
+        submit anne pes=4, ben pes=3; starts anne ben; queue batch; run cleo pes=4; pes cleo 0-3""",
+    "units are given to requests of a command domain too": """machine 2
+        create domain/talk kind=command requests=2; create consumable/gpu units=(g0)
+        queue talk domain=talk; submit anne gpu=1, ben gpu=1; starts anne; units anne gpu=g0""",
 }  # fmt: skip
 
 
@@ -45,11 +71,23 @@ def test_domains(house, title):
     Story(house).play(STORIES[title])
 
 
-def test_what_is_parked_comes_back_in_its_own_domain(two):
-    (seq,) = two.run("anne pes=2", queue="day")
-    two._event(Suspended(seq, 1, "probe nfs", True, "nfs is away"))
-    two.change(Change("set", "domain/wide/pes", ("4", "6-7")))
-    check_site(two.site)
-    two.run("ben pes=4", queue="night")
-    check_site(two.site)
-    assert two.request(seq).pes == (6, 4) or two.request(seq).pes == (4, 6)
+def test_a_pe_with_two_slots_has_two_holders_and_no_third(house):
+    Story(house).play(f"machine 1; {DEEP}; run anne, ben, cleo")
+    assert house.site.holders == {0: (1, 2)}
+    house.set("domain/application/depth", 1)
+    with pytest.raises(BrokenSite, match="too often"):
+        check_site(house.site)
+    house.set("domain/application/depth", 2)
+
+
+def test_each_domain_counts_its_own_pes_that_are_offline(house):
+    Story(house).play(f"{TEN}; set machine/offline (0,7)")
+    row = {row["name"]: (row["free"], row["held"], row["offline"]) for row in rows(house.site)}
+    assert row == {"application": (4, 0, 1), "wide": (4, 0, 1)}
+    assert "PEs 5-9: 5, 4 free, 0 held, 1 offline (7)" in text(house.site, ("wide",))
+
+
+def test_no_pes_are_spare_for_one_that_passes_a_start_without_a_time():
+    profile = Profile(Instant(0))
+    profile.provide("units", 3)
+    assert Spans(profile).spare({("pes", "front"): 0, "units": 2}) == {("spare", "units"): 2}

@@ -1,87 +1,7 @@
-"""Suspended requests that gave their PEs away: how a stage suspends them, and how they come back."""
+"""Suspended requests that gave their PEs away: how they come back."""
 
 import pytest
 from core.story import Story
-
-from nqspy.core.draft import Draft
-from nqspy.core.no_exits import NoExits
-from nqspy.model import events as ev
-from nqspy.model.actions import Requeue, Resume, Suspend
-from nqspy.model.cause import cause_of
-
-
-def park(house, *seqs, parked=True):
-    """Suspends running requests as a stage of an earlier pass did."""
-    for seq in seqs:
-        house._event(ev.Suspended(seq, house.request(seq).attempts, "probe nfs", parked, "nfs is away"))
-
-
-def draft_of(house) -> Draft:
-    return Draft(house.site, house.now, NoExits(), {})
-
-
-@pytest.fixture
-def three(house):
-    """Two PEs, and three requests of which two run."""
-    house.machine(pes=2).queue("night").run("anne", "ben", "cleo")
-    return house
-
-
-# ---------------------------------------------------------------- what a draft does
-
-
-def test_suspending_a_request_frees_its_pes_for_the_rest_of_the_pass(three):
-    draft = draft_of(three)
-    assert draft.board("night").free == 0
-    draft.suspend(three.request(1), cause_of("shift day"), "the night is over", parked=True)
-    assert (draft.board("night").free, draft.board("night").open().tolist()) == (1, [0])
-    assert draft.before == [Suspend(1, 1, cause_of("shift day"), "the night is over", True, False)]
-    assert [r.seq for r in draft.running()] == [2], "it gives way once"
-
-
-def test_suspending_without_parking_and_requeueing_free_nothing_yet(three):
-    draft = draft_of(three)
-    draft.suspend(three.request(1), cause_of("swap"), "memory is short", parked=False, page_out=True)
-    draft.requeue(three.request(2), cause_of("probe nfs"), "nfs is away")
-    assert (draft.board("night").free, draft.board("night").open().tolist()) == (0, [])
-    assert draft.before == [
-        Suspend(1, 1, cause_of("swap"), "memory is short", False, True),
-        Requeue(2, 1, cause_of("probe nfs"), "nfs is away"),
-    ]
-    assert draft.running() == []
-
-
-def test_letting_go_on_takes_the_pes_it_had(three):
-    park(three, 1)
-    draft = draft_of(three)
-    assert (draft.board("night").free, [r.seq for r in draft.parked()]) == (1, [1])
-    draft.resume(three.request(1), cause_of("scheduler"))
-    assert (draft.board("night").free, draft.board("night").open().tolist()) == (0, [])
-    assert draft.before == [Resume(1, 1, cause_of("scheduler"))]
-    assert [r.seq for r in draft.resumed] == [1]
-
-
-def test_a_pe_that_the_machine_no_longer_has_is_neither_freed_nor_taken(three):
-    three.machine(pes=1)
-    draft = draft_of(three)
-    assert draft.board("night").free == 0
-    draft.suspend(three.request(2), cause_of("shift day"), "", parked=True)
-    assert (draft.board("night").free, draft.board("night").open().tolist()) == (0, [])
-    draft.rooms.take(three.request(1).queue, [1, 5])
-    assert draft.board("night").free == 0
-
-
-def test_what_is_to_end_gives_way_to_nobody_and_does_not_come_back(three):
-    three._event(ev.Deleting(1, 1, "anne"))
-    park(three, 2)
-    three._event(ev.Deleting(2, 1, "ben"))
-    draft = draft_of(three)
-    assert draft.running() == []
-    assert draft.parked() == []
-
-
-# ---------------------------------------------------------------- coming back
-
 
 THREE = "machine 2; queue night; run anne, ben, cleo"
 PARKED = """run anne pes=2 wall=1:00:00{units}; later 10; suspend anne probe nfs
@@ -89,6 +9,12 @@ PARKED = """run anne pes=2 wall=1:00:00{units}; later 10; suspend anne probe nfs
 AWAY = f"machine 2; queue night reserve=1; {PARKED.format(units='')}"
 STORIES = {
     "before all that waits": f"{THREE}; suspend anne probe nfs; go; returns anne; why cleo NO_PES",
+    "one that an operator suspended keeps its PEs and stays": f"{THREE}; suspend anne op; does -",
+    "what is to end gives way to none and does not come back": f"""{THREE}; suspend ben probe nfs; delete ben
+        does start:cleo; delete anne; day suspend stop:night; does suspend:cleo""",
+    "a PE that the machine no longer has is neither freed nor taken": """machine 2; queue night
+        queue batch; run anne queue=night, ben queue=night; machine 1; submit cleo, dora
+        day suspend stop:night; does suspend:anne suspend:ben start:cleo; pes cleo 0""",
     "on the PE that becomes free": f"""{THREE}; suspend anne probe nfs; begins cleo 0; go; returns -
         why anne pes_to_go_on 1 -; end ben; go; returns anne 1; pes anne 1; end cleo; submit dora
         starts dora; pes dora 0""",
@@ -119,8 +45,3 @@ STORIES = {
 @pytest.mark.parametrize("title", STORIES)
 def test_coming_back(house, title):
     Story(house).play(STORIES[title])
-
-
-def test_a_request_that_an_operator_suspended_keeps_its_pes_and_stays(three):
-    park(three, 1, parked=False)
-    assert three.run_pass().actions == ()

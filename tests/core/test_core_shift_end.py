@@ -43,8 +43,9 @@ SPILLED = {
         does suspend:anne start:cleo; pes cleo 0; does -; why anne SHIFT""",
     "it goes on when its queue is started, whatever the shift": f"""{AWAY}; set shift/day/spill leave; does -
         begin_shift evening; does -; set queue/night/started on; does resume:anne""",
-    "requeue ends what may run again and leaves the rest": """machine 2; queue night; run anne, ben rerun=no
-        day requeue stop:night; does requeue:anne; does -""",
+    "requeue ends what may run again and leaves the rest": """machine 2; queue night; queue batch
+        run anne queue=night, ben queue=night rerun=no; submit cleo; day requeue stop:night
+        does requeue:anne; does start:cleo; does -""",
     "a queue that an operator stopped goes on": """machine 2; queue night; queue batch
         run anne queue=night, ben queue=batch; day suspend stop:night; set queue/night/started on
         set queue/batch/started off; does -""",
