@@ -22,6 +22,7 @@ from nqspy.model.actions import Resume, Suspend
 from nqspy.model.domains import numbers
 from nqspy.model.ids import Instant, Seq, array_of, index_of, member
 from nqspy.model.shifts import UpcomingStop
+from nqspy.ports import Answer, PassView, RequestView
 from nqspy.shares import FairShare, balance_of
 
 MW = 8 * 2**20
@@ -98,13 +99,16 @@ class Story:
         self.house.takes = int(time)
 
     def asks(self, *words: str) -> None:
-        """Have a jobselect exit: ``ben=refuse`` answers about ben, ``all=`` about the others, ``forcing``: it
-        may force starts."""
+        """Have a jobselect exit: ``ben=refuse`` answers about ben, ``ben2=`` about a request, ``all=`` about
+        the others; ``forcing``: it may force starts."""
         said = {"refuse": refuse(), "force": force(), "hold": hold_line()}
         answers = {owner: said[word] for owner, word in (each.split("=") for each in words if "=" in each)}
-        self.exits = self.house.exits(
-            "forcing" in words, jobselect=lambda request, view: answers.get(request.owner, answers.get("all"))
-        )
+
+        def jobselect(request: RequestView, view: PassView) -> Answer | None:
+            named = (self._names([request.seq])[0], request.owner, "all")
+            return next((answers[name] for name in named if name in answers), None)
+
+        self.exits = self.house.exits("forcing" in words, jobselect=jobselect)
 
     def stops(self, queue: str, at: str, spill: str) -> None:
         """Announce that shift day stops a queue."""

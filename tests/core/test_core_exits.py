@@ -1,7 +1,7 @@
 """User exits in a pass: jobselect's four answers, what elected brings about, what exits can see."""
 
 import pytest
-from core.harness import force, refuse
+from core.harness import refuse
 from core.story import Story
 
 from nqspy.model.actions import Hold, Notify, Redate, Start
@@ -38,6 +38,10 @@ STORIES = {
     "those that limits hold are not offered once no other can start": """machine 9; queue night user_limit=1
         submit anne, anne, anne, anne, ben; asks; starts anne ben; why anne2 LIMIT; asks; starts -; asked
         why anne2 LIMIT""",
+    "force passes run, user, group and memory limits": """machine 9
+        queue night run_limit=1 user_limit=1 group_limit=1 memory_limit=1mw
+        submit anne mem=1mw, anne mem=1mw, anne mem=1mw; asks forcing anne3=force; starts anne anne3
+        why anne2 LIMIT who=queue~night""",
     "an exit that may force is offered all": """machine 9; queue night user_limit=1; submit anne, anne, anne
         asks forcing; starts anne; asked anne anne2 anne3""",
 }  # fmt: skip
@@ -46,16 +50,6 @@ STORIES = {
 @pytest.mark.parametrize("title", STORIES)
 def test_what_exits_are_asked_and_answer(house, title):
     Story(house).play(STORIES[title])
-
-
-def test_force_passes_run_user_group_and_memory_limits(house):
-    house.machine(pes=9).queue("night", run_limit=1, user_limit=1, group_limit=1, memory_limit="1mw")
-    seqs = house.submit("anne mem=1mw", "anne mem=1mw", "anne mem=1mw")
-    house.exits(jobselect=lambda request, view: force() if request.seq == seqs[2] else None)
-    told = house.run_pass()
-    assert told.starts == [seqs[0], seqs[2]]
-    assert [action.forced for action in told.actions] == [False, True]
-    assert told.reason(seqs[1]).matches(code="LIMIT", who="queue night")
 
 
 def test_without_a_jobselect_exit_nobody_that_limits_keep_back_is_looked_at(house):

@@ -1,18 +1,38 @@
-"""Whom a pass offers to jobselect: nobody once nothing more can start, nobody again whose answer holds,
-nobody whom another's answer reaches; and that the walk goes on whatever happens."""
+"""Candidates that a pass offers to jobselect, how far an answer reaches, and the reasons after the offers."""
 
 import pytest
-from core.harness import hold_line, refuse
+from core.harness import refuse
+from core.story import Story
 
 from nqspy.ports import Answer
 from nqspy.sim.workloads.nights import MW
 
+PROMISED = """machine 1; queue night order=sjf reserve=1; run anne wall=5:00; run ben wall=10:00
+    run cleo wall=6:00; later 5; end anne"""
+STORIES = {
+    "a wide one that was passed over is told what is free after the pass": """machine 3; queue night; run zoe
+        submit anne pes=3, ben, cleo; asks; starts ben cleo; why anne no_pe_free 3 3 - -""",
+    "if an exit refuses the request whose time has come the next one starts": f"""{PROMISED}
+        asks forcing ben=refuse; starts cleo; wake +1""",
+    "a reservation behind a line that an exit holds is late": f"""{PROMISED}; asks forcing cleo=hold; starts -
+        late ben""",
+} | {
+    # Ben's wide request waits for PEs until a request of his starts from the other queue.
+    f"no request has the limit of another owner as its reason: {asks}": f"""machine 4; queue day priority=20
+        queue night priority=10; create complex/both queues=(day,night) user_limit=1; {asks}; run anne
+        submit ben pes=4 queue=day, ben, anne, cleo pes=4; starts ben2; why ben LIMIT; why anne2 LIMIT
+        why cleo NO_PES"""
+    for asks in ("asks", "asks forcing")
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("title", STORIES)
+def test_offers(house, title):
+    Story(house).play(STORIES[title])
+
 
 def alike(*fields, text="not now"):
     return Answer("refuse", text, "exits/test", fields)
-
-
-# ---------------------------------------------------------------- exits that do not force
 
 
 def test_the_same_starts_whether_it_might_force_or_not(house):
@@ -47,66 +67,37 @@ def test_three_thousand_of_one_name_behind_a_running_one_are_passed_over_as_one(
     assert {house.why(seq).text for seq in (same[1], same[-1])} == {"x runs"}
 
 
-def test_a_reach_of_no_fields_is_the_whole_queue_and_no_other(house):
-    first = house.machine(pes=9).queue("a", priority=9).queue("b").submit(*["anne"] * 5, queue="a")
-    other = house.submit("ben", queue="b")
-    exits = house.exits(may_force=False, jobselect=lambda r, v: alike() if r.queue == "a" else None)
-    assert house.run_pass().starts == other
-    assert set(exits.called("jobselect")) == {first[0], *other}
-
-
-def test_a_name_that_was_not_given_is_not_alike(house):
-    given, default = house.machine(pes=9).queue("night").submit("anne name=STDIN", "anne")
-    house.exits(may_force=False, jobselect=lambda r, v: alike("name") if r.seq == given else None)
-    assert house.run_pass().starts == [default]
-
-
-@pytest.mark.parametrize("field", ["owner", "group", "cpu", "memory", "wall", "pes", "queue"])
-def test_reach_compares_the_field_that_it_names(house, field):
-    house.machine(pes=99).queue("night").group("d1", 1)
-    words = {"owner": ("ben", ""), "group": ("anne", "group=d1"), "cpu": ("anne", "cpu=60"),
-             "memory": ("anne", "mem=8mw"), "wall": ("anne", "wall=60"), "pes": ("anne", "pes=2"),
-             "queue": ("anne", "")}  # fmt: skip
-    same, other = "anne", " ".join(words[field])
-    first, second, third = house.submit(same, same, other)
-    house.exits(may_force=False, jobselect=lambda r, v: alike(field) if r.seq == first else None)
-    starts = house.run_pass().starts
-    assert second not in starts
-    assert (third in starts) == (field != "queue")
-
-
-SIZES = ("", "mem=8mw", "mem=4mw", "mem=16mw", "mem=32mw")
+SIZES = "anne, anne mem=8mw, anne mem=4mw, anne mem=16mw, anne mem=32mw"
 
 
 @pytest.mark.parametrize(
-    ("words", "bounds", "started"),
+    ("lines", "fields", "bounds", "started"),
     [
-        ("mem=8mw", (8 * MW, None), ["", "mem=4mw"]),
-        ("mem=8mw", (8 * MW, 16 * MW), ["", "mem=4mw", "mem=32mw"]),
-        ("mem=8mw", (4 * MW, 8 * MW), ["", "mem=16mw", "mem=32mw"]),
-        ("", (None, 16 * MW), ["mem=8mw", "mem=4mw", "mem=16mw", "mem=32mw"]),
+        ("anne queue=whole, ben queue=whole, ben", (), (), [3]),
+        ("anne name=STDIN, anne", ("name",), (), [2]),  # a name that was not given is not alike
+        ("anne, anne, ben", ("owner",), (), [3]),
+        ("anne, anne, anne group=d1", ("group",), (), [3]),
+        ("anne, anne, anne cpu=60", ("cpu",), (), [3]),
+        ("anne, anne, anne mem=8mw", ("memory",), (), [3]),
+        ("anne, anne, anne wall=60", ("wall",), (), [3]),
+        ("anne, anne, anne pes=2", ("pes",), (), [3]),
+        ("anne, anne, anne", ("queue",), (), []),
+        (f"anne mem=8mw, {SIZES}", (), (("memory", 8 * MW, None),), [2, 4]),
+        (f"anne mem=8mw, {SIZES}", (), (("memory", 8 * MW, 16 * MW),), [2, 4, 6]),
+        (f"anne mem=8mw, {SIZES}", (), (("memory", 4 * MW, 8 * MW),), [2, 5, 6]),
+        (f"anne, {SIZES}", (), (("memory", None, 16 * MW),), [3, 4, 5, 6]),
+        ("anne cpu=60, anne cpu=90, anne cpu=30, ben cpu=90", ("owner",), (("cpu", 60_000, None),), [3, 4]),
     ],
 )
-def test_a_refusal_reaches_whose_number_lies_within_its_bounds(house, words, bounds, started):
-    house.machine(pes=99).queue("night")
-    first, *others = house.submit(*[f"anne {each}" for each in (words, *SIZES)])
-    said = Answer("refuse", "too large", "exits/test", (), (("memory", *bounds),))
+def test_a_refusal_reaches_what_is_alike_and_within_its_bounds(house, lines, fields, bounds, started):
+    house.machine(pes=99).queue("whole", priority=9).queue("night").group("d1", 1)
+    first, *others = house.submit(*lines.split(", "))
+    said = Answer("refuse", "too large", "exits/test", fields, bounds)
     exits = house.exits(may_force=False, jobselect=lambda r, v: said if r.seq == first else None)
-    told = house.run_pass()
-    assert [SIZES[others.index(seq)] for seq in told.starts] == started
-    assert exits.called("jobselect") == [first, *told.starts, first], (
-        "again after the starts, as it stands then"
-    )
-    house.apply(told)
-    assert {house.why(seq).text for seq in others if seq not in told.starts} == {"too large"}
-
-
-def test_bounds_narrow_what_is_alike(house):
-    house.machine(pes=99).queue("night")
-    first, _, less, other = house.submit("anne cpu=60", "anne cpu=90", "anne cpu=30", "ben cpu=90")
-    said = Answer("refuse", "too long", "exits/test", ("owner",), (("cpu", 60_000, None),))
-    house.exits(may_force=False, jobselect=lambda r, v: said if r.seq == first else None)
-    assert house.run_pass().starts == [less, other]
+    assert house.go().starts == started
+    again = [first] if started else []  # as it stands after the starts
+    assert exits.called("jobselect") == [first, *started, *again]
+    assert {house.why(seq).text for seq in others if seq not in started} <= {"too large"}
 
 
 def test_whom_a_later_answer_does_not_reach_were_passed_over_for_the_former_one(house):
@@ -124,14 +115,6 @@ def test_whom_a_later_answer_does_not_reach_were_passed_over_for_the_former_one(
 
 
 # ---------------------------------------------------------------- reasons, as it stands after the pass
-
-
-def test_a_wide_one_that_was_passed_over_is_told_what_is_free_after_the_pass(house):
-    house.machine(pes=3).queue("night").run("zoe")
-    wide, ben, cleo = house.submit("anne pes=3", "ben", "cleo")
-    house.exits(may_force=False, jobselect=lambda request, view: None)
-    assert house.go().starts == [ben, cleo]
-    assert house.why(wide).matches(kind="no_pe_free", values=(3, 3, None, None))
 
 
 def test_a_text_made_before_a_later_start_of_the_same_pass_is_made_again(house):
@@ -199,43 +182,3 @@ def test_a_refusal_that_later_starts_of_the_pass_make_void_is_looked_at_again_at
     assert told.plan.wake_at == house.now + 1
     house.apply(told)
     assert house.go().starts == [ben]
-
-
-@pytest.mark.parametrize("may_force", [False, True])
-def test_no_request_has_the_limit_of_another_owner_as_its_reason(house, may_force):
-    """Ben's wide request waits for PEs until a request of his starts from the other queue."""
-    house.machine(pes=4).queue("day", priority=20).queue("night", priority=10)
-    house.complex("both", "day", "night", user_limit=1).submit("anne queue=night")
-    house.exits(may_force, jobselect=lambda request, view: None)
-    house.go()
-    wide, ben, anne, cleo = house.submit(
-        "ben queue=day pes=4", "ben queue=night", "anne queue=night", "cleo queue=night pes=4"
-    )
-    assert house.go().starts == [ben]
-    assert [house.why(seq).code.value for seq in (wide, anne, cleo)] == ["LIMIT", "LIMIT", "NO_PES"]
-
-
-# ---------------------------------------------------------------- reservations
-
-
-@pytest.fixture
-def promised(house):
-    """One PE, held for five minutes; then a request has it, by its reservation."""
-    running = house.machine(pes=1).queue("night", order="sjf", reserve=1).run("anne wall=5:00")[0]
-    house.first = house.run("ben wall=10:00")[0]
-    house.shorter = house.run("cleo wall=6:00")[0]
-    house.later(minutes=5).end(running)
-    return house
-
-
-def test_when_an_exit_refuses_the_request_whose_time_has_come_the_next_one_starts(promised):
-    promised.exits(jobselect=lambda request, view: refuse() if request.seq == promised.first else None)
-    told = promised.go()
-    assert told.starts == [promised.shorter]
-    assert told.plan.wake_at == promised.now + 1
-
-
-def test_a_reservation_behind_a_line_that_an_exit_holds_is_late_by_the_exit(promised):
-    promised.exits(jobselect=lambda request, view: hold_line() if request.seq == promised.shorter else None)
-    assert promised.go().starts == []
-    assert "exits/test" in promised.request(promised.first).reservation.late

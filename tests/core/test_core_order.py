@@ -43,6 +43,11 @@ STORIES = {
     "with shares": "machine 1; queue night share=20 time=1; submit anne p=1, anne p=2; line night anne2 anne",
     "an operator's word counts more": """machine 1; queue night; submit anne p=1, anne p=2
         schedule anne next; line night anne anne2""",
+    "scheduled now it starts in spite of limits, not without PEs": """machine 3
+        queue night run_limit=1 user_limit=1; submit anne, anne, anne pes=2; starts anne; schedule anne2 now
+        picks anne2; schedule anne3 now; machine 2; picks anne2""",
+    "one of a group of share 0 starts where others leave room": """machine 1; create group/idle share=0
+        queue night share=20 time=1; submit anne group=idle; starts anne""",
     "one that cannot start holds no other": """machine 2; queue night; submit anne pes=3 p=9, anne
         starts anne2""",
 } | {
@@ -101,17 +106,6 @@ def test_held_requests_count_for_nothing(house):
     with pytest.raises(KeyError):
         house.standing().of(house.request(large))
     assert house.run_pass().starts == [small]
-
-
-def test_schedule_request_now_starts_in_spite_of_limits_but_not_without_pes(house):
-    house.machine(pes=3).queue("night", run_limit=1, user_limit=1)
-    anne, other, third = house.submit("anne", "anne", "anne pes=2")
-    assert house.go().starts == [anne]
-    told = house.schedule(other, "now").run_pass()
-    assert told.starts == [other]
-    assert told.actions[0].forced
-    house.schedule(third, "now").machine(pes=2)
-    assert third not in house.run_pass().starts
 
 
 def test_positions_are_the_order_in_which_one_pass_then_starts_them(house):

@@ -1,13 +1,11 @@
 """Starts past a reservation by chance, though the wall limit reaches into it; what is learnt of past runs."""
 
 import pytest
-from core.harness import START
+from core.harness import promised
 
 from nqspy.model import events as ev
 from nqspy.model.lifetimes import Key, Lifetime, Lifetimes, Lived
 from nqspy.model.requests import Used
-
-MINUTE = 60_000
 
 
 @pytest.fixture
@@ -33,16 +31,6 @@ def lived(*parts, n=1):
 # ---------------------------------------------------------------- by chance
 
 
-def test_who_has_ended_in_time_before_starts_past_one_that_waits(probable):
-    learn(probable, *[100] * 9)
-    wide, long, other = probable.submit(
-        "ben pes=8 wall=5:00", "cleo pes=2 wall=60:00 name=job", "dora pes=2 wall=60:00 name=job"
-    )
-    assert probable.go().starts == [long]
-    assert probable.request(wide).reservation.at == START + 10 * MINUTE
-    assert probable.request(other).started is None
-
-
 @pytest.mark.parametrize(
     ("parts", "passes"),
     [
@@ -55,8 +43,10 @@ def test_who_has_ended_in_time_before_starts_past_one_that_waits(probable):
 )
 def test_how_sure_it_must_be_is_the_queues_own(probable, parts, passes):
     learn(probable, *parts)
-    _, long = probable.submit("ben pes=8 wall=5:00", "cleo pes=2 wall=60:00 name=job")
+    lines = ("ben pes=8 wall=5:00", "cleo pes=2 wall=60:00 name=job", "dora pes=2 wall=60:00 name=job")
+    wide, long, _ = probable.submit(*lines)
     assert probable.go().starts == ([long] if passes else [])
+    assert promised(probable, wide) == 10
 
 
 def test_one_without_a_wall_limit_takes_no_chances(probable):
@@ -69,15 +59,9 @@ def test_it_waits_for_its_luck_and_starts_in_time_where_it_has_some(probable):
     learn(probable, *[100] * 9)
     wide, long = probable.run("ben pes=8 wall=5:00", "cleo pes=2 wall=60:00 name=job")
     probable.at(5 * 60).end(long).go()
-    assert probable.request(wide).reservation == ev_reservation(probable, wide, late="")
+    assert (promised(probable, wide), probable.request(wide).reservation.late) == (10, "")
     probable.at(10 * 60).end(1)
     assert probable.go().starts == [wide]
-
-
-def ev_reservation(house, seq, late):
-    kept = house.request(seq).reservation
-    assert (kept.at, kept.late) == (START + 10 * MINUTE, late)
-    return kept
 
 
 def test_where_it_has_none_it_is_told_why_and_nobody_takes_chances_any_more(probable):
@@ -86,7 +70,7 @@ def test_where_it_has_none_it_is_told_why_and_nobody_takes_chances_any_more(prob
     probable.at(10 * 60).end(1)
     again, short = probable.submit("cleo pes=2 wall=60:00 name=job", "dora pes=2 wall=50:00")
     assert probable.go().starts == [short], "by its wall limit it ends before cleo's first does"
-    ev_reservation(probable, wide, late=f"what it needs is held by {long}.ymp")
+    assert probable.request(wide).reservation.late == f"what it needs is held by {long}.ymp"
     probable.at(60 * 60).end(short).end(long)
     assert probable.go().starts == [wide]
     assert probable.request(again).started is None

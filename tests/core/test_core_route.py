@@ -1,13 +1,23 @@
-"""Pipe queues: where a request goes, and why not."""
+"""Pipe queues and domains: where a request goes, and why not."""
 
+import pytest
 from core.harness import spec_of
+from msgspec.structs import replace
 
+from nqspy.core import asked as entry
 from nqspy.core import route
 from nqspy.core.features import verify
 from nqspy.core.route import ask_submit, destination
+from nqspy.model.domains import Domain
+from nqspy.model.events import Change
 from nqspy.ports import SubmitAnswer
 
+SESSION = {"attributes": ("interactive:true",)}
+CALLED = {"caller": (4711, 1)}
+BEYOND = ("attributes", "caller", "within", "group", "account")
 
+
+@pytest.fixture
 def day(house):
     """The queues of the day: express, normal, night behind the pipe queue batch."""
     house.machine(pes=8)
@@ -16,104 +26,183 @@ def day(house):
     return house.queue("batch", kind="pipe", destinations=("express", "normal", "night"))
 
 
+@pytest.fixture
+def three(house):
+    """16 PEs: a pipe queue before a queue for each of the domains small, staff and application."""
+    house.machine(pes=16).change(Change("create", "domain/small", {"pes": ("0-3",), "largest": 2}))
+    staff = {"pes": ("4-7",), "groups": ("staff",), "takes": "batch"}
+    house.change(Change("create", "domain/staff", staff))
+    house.queue("s", domain="small").queue("t", domain="staff").queue("rest")
+    return house.queue("batch", kind="pipe", destinations=("s", "t", "rest"))
+
+
+def spec(owner="anne", **asked):
+    more = {name: asked.pop(name) for name in BEYOND if name in asked}
+    return replace(spec_of(owner, **asked), **more)
+
+
 def goes_to(house, owner="anne", groups=(), **asked):
+    """The destination of a request, and the objections of the others."""
     pipe = house.site.settings.queues["batch"]
-    found, objections = route.Routes(house.site).find(spec_of(owner, **asked), pipe, groups)
+    found, objections = route.Routes(house.site).find(spec(owner, **asked), pipe, groups)
     return found, [each.text for each in objections]
 
 
-def test_the_first_destination_whose_limits_allow_it(house):
-    day(house)
-    assert goes_to(house, cpu="20")[0] == "express"
-    assert goes_to(house, cpu="20", mem="9mw")[0] == "normal"
-    assert goes_to(house, cpu="10:00")[0] == "normal"
-    assert goes_to(house, cpu="10:01")[0] == "night"
-    assert goes_to(house, cpu="unlimited")[0] == "night"
+@pytest.mark.parametrize(
+    ("settings", "asked", "queue"),
+    [
+        ({}, {"cpu": "20"}, "express"),
+        ({}, {"cpu": "20", "mem": "9mw"}, "normal"),
+        ({}, {"cpu": "10:00"}, "normal"),
+        ({}, {"cpu": "10:01"}, "night"),
+        ({}, {"cpu": "unlimited"}, "night"),
+        ({}, {}, "normal"),  # the default CPU time is ten minutes
+        ({"default/cpu_limit": 20_000}, {}, "express"),
+        ({"default/cpu_limit": None}, {}, "night"),
+        ({"queue/express/enabled": False, "queue/normal/users": ["ben"]}, {"cpu": "20"}, "night"),
+        ({"queue/express/users": ["ben"]}, {"cpu": "20", "owner": "ben"}, "express"),
+        ({"queue/express/groups": ["staff"]}, {"cpu": "20", "groups": ("staff",)}, "express"),
+        ({"queue/express/groups": ["staff"]}, {"cpu": "20"}, "normal"),
+        ({"queue/night/restricted": True}, {"cpu": "10:01"}, None),
+    ],
+)
+def test_the_first_destination_whose_limits_and_access_allow_it(day, settings, asked, queue):
+    for path, value in settings.items():
+        day.set(path, value)
+    assert goes_to(day, **asked)[0] == queue
 
 
-def test_an_omitted_cpu_time_counts_as_the_default(house):
-    day(house)
-    found, objections = goes_to(house)
-    assert found == "normal"
-    assert objections == ["express: CPU time 600 s is above the limit of 30 s"]
-    house.set("default/cpu_limit", 20_000)
-    assert goes_to(house)[0] == "express"
-    house.set("default/cpu_limit", None)
-    assert goes_to(house)[0] == "night"
+def test_what_destinations_object(day):
+    assert goes_to(day)[1] == ["express: CPU time 600 s is above the limit of 30 s"]
+    day.set("queue/express/enabled", False).set("queue/normal/users", ["ben"])
+    assert goes_to(day, cpu="20")[1] == ["express: the queue is disabled", "normal: anne has no access"]
 
 
-def test_disabled_and_restricted_destinations_are_passed_over(house):
-    day(house).set("queue/express/enabled", False).set("queue/normal/users", ["ben"])
-    found, objections = goes_to(house, cpu="20")
-    assert found == "night"
-    assert objections == ["express: the queue is disabled", "normal: anne has no access"]
-    assert goes_to(house, "ben", cpu="20")[0] == "normal"
-    house.set("queue/normal/groups", ["staff"])
-    assert goes_to(house, groups=("staff",), cpu="20")[0] == "normal"
-    house.set("queue/night/restricted", True)
-    assert goes_to(house, cpu="20")[0] is None
-
-
-def test_a_loadonly_queue_holds_no_more_than_its_run_limit(house):
-    day(house).set("queue/express/loadonly", True).set("queue/express/run_limit", 2)
-    seqs = house.set("queue/batch/started", False).submit(*["anne cpu=10"] * 4, queue="batch")
-    assert house.run_pass().reason(seqs[0]).matches(code="STOPPED", who="queue batch")
-    told = house.set("queue/batch/started", True).go()
+def test_a_loadonly_queue_holds_no_more_than_its_run_limit(day):
+    day.set("queue/express/loadonly", True).set("queue/express/run_limit", 2)
+    seqs = day.set("queue/batch/started", False).submit(*["anne cpu=10"] * 4, queue="batch")
+    assert day.run_pass().reason(seqs[0]).matches(code="STOPPED", who="queue batch")
+    told = day.set("queue/batch/started", True).go()
     assert told.moves() == dict(zip(seqs, ["express", "express", "normal", "normal"], strict=True))
     assert told.starts == []
-    assert house.go().starts == [*seqs[:2], *seqs[2:]]
+    assert day.go().starts == seqs
 
 
-def test_what_no_destination_takes_waits_and_says_why(house):
-    day(house).set("queue/batch/destinations", ["express", "normal"])
-    later, never = house.submit("anne cpu=20", "anne cpu=1:00:00", queue="batch")
-    told = house.set("queue/express/enabled", False).set("queue/normal/enabled", False).run_pass()
+def test_what_no_destination_takes_waits_and_says_why(day):
+    day.set("queue/batch/destinations", ["express", "normal"])
+    later, never = day.submit("anne cpu=20", "anne cpu=1:00:00", queue="batch")
+    told = day.set("queue/express/enabled", False).set("queue/normal/enabled", False).run_pass()
     assert told.moves() == {}
-    assert told.reason(later).matches(code="LATER", who="queue batch")
-    assert told.reason(never).matches(code="NEVER", who="queue batch")
-    assert "normal: CPU time 3600 s is above the limit of 600 s" in told.reason(never).text
+    assert told.reason(later).matches(kind="no_destination_now", who="queue batch")
+    assert told.reason(never).matches(kind="no_destination", who="queue batch")
 
 
-def test_pipes_lead_through_pipes(house):
-    day(house).queue("front", kind="pipe", destinations=("batch",))
-    seq = house.submit("anne cpu=20", queue="front")[0]
-    assert house.run_pass().moves() == {seq: "express"}
-    house.set("queue/batch/started", False)
-    assert house.run_pass().moves() == {seq: "batch"}
+def test_pipes_lead_through_pipes(day):
+    day.queue("front", kind="pipe", destinations=("batch",))
+    seq = day.submit("anne cpu=20", queue="front")[0]
+    assert day.run_pass().moves() == {seq: "express"}
+    day.set("queue/batch/started", False)
+    assert day.run_pass().moves() == {seq: "batch"}
 
 
-def test_a_route_exit_chooses_the_destinations(house):
-    day(house)
-    seq = house.submit("anne cpu=20", queue="batch")[0]
-    house.exits(route=lambda request, destinations, view: ["nowhere", *reversed(destinations)])
-    assert house.run_pass().moves() == {seq: "night"}
-    pipe = house.site.settings.queues["batch"]
-    found, objections = destination(house.site, spec_of("anne"), pipe, house.door, (), house.now)
+def test_a_route_exit_chooses_the_destinations(day):
+    seq = day.submit("anne cpu=20", queue="batch")[0]
+    day.exits(route=lambda request, destinations, view: ["nowhere", *reversed(destinations)])
+    assert day.run_pass().moves() == {seq: "night"}
+    pipe = day.site.settings.queues["batch"]
+    found, objections = destination(day.site, spec_of("anne"), pipe, day.door, (), day.now)
     assert (found, [each.text for each in objections]) == ("night", ["nowhere: there is no such queue"])
 
 
-def test_the_submit_exit_is_shown_the_request(house):
-    day(house)
-    assert ask_submit(house.site, spec_of("anne"), house.door, house.now) is None
-    house.exits(submit=lambda request, view: SubmitAnswer(f"{request.owner} {request.cpu} {view.shift}"))
-    answer = ask_submit(house.site, spec_of("anne", cpu="20"), house.door, house.now)
+def test_the_submit_exit_is_shown_the_request(day):
+    assert ask_submit(day.site, spec_of("anne"), day.door, day.now) is None
+    day.exits(submit=lambda request, view: SubmitAnswer(f"{request.owner} {request.cpu} {view.shift}"))
+    answer = ask_submit(day.site, spec_of("anne", cpu="20"), day.door, day.now)
     assert answer is not None
     assert answer.refusal == "anne 20000 None"
 
 
-def test_too_many_requests_in_a_pipe_take_turns(house):
-    day(house).set("queue/batch/destinations", ["express"]).set("global/offers_per_pass", 2)
-    stuck = house.submit(*["anne cpu=1:00:00"] * 3, queue="batch")
-    good = house.submit("anne cpu=20", queue="batch")[0]
+def test_too_many_requests_in_a_pipe_take_turns(day):
+    day.set("queue/batch/destinations", ["express"]).set("global/offers_per_pass", 2)
+    stuck = day.submit(*["anne cpu=1:00:00"] * 3, queue="batch")
+    good = day.submit("anne cpu=20", queue="batch")[0]
     moved = {}
     for _ in range(6):
-        moved |= house.go().moves()
+        moved |= day.go().moves()
     assert moved == {good: "express"}
-    assert all(house.request(seq).queue == "batch" for seq in stuck)
+    assert all(day.request(seq).queue == "batch" for seq in stuck)
 
 
-def test_a_pipe_queue_without_destinations_is_a_fault(house):
-    day(house).queue("blind", kind="pipe")
-    assert verify(house.site.settings, house.site) == [
-        "pipe queue blind has no destination: set destination=(...) blind"
-    ]
+def test_a_pipe_queue_without_destinations_is_a_fault(day):
+    day.queue("blind", kind="pipe")
+    (line,) = verify(day.site.settings, day.site)
+    assert line.startswith("pipe queue blind ")
+
+
+# ---------------------------------------------------------------- what domains take
+
+
+@pytest.mark.parametrize(
+    ("settings", "asked", "said"),
+    [
+        ({}, {"pes": 300}, None),
+        ({"smallest": 16}, {"pes": 16}, None),
+        ({"smallest": 16}, {"pes": 15}, "domain d takes requests of 16 PEs and more, not of 15"),
+        ({"largest": 8}, {"pes": 9}, "domain d takes requests of 1 to 8 PEs, not of 9"),
+        ({"smallest": 8, "largest": 8}, {"pes": 9}, "domain d takes requests of 8 PEs, not of 9"),
+        ({"accounts": ("cfd", "p17")}, {"group": "cfd", "account": "cfd"}, None),
+        ({"accounts": ("cfd", "p17")}, {"group": "other", "account": "p17"}, None),
+        (
+            {"accounts": ("cfd", "p17")},
+            {"group": "other"},
+            "domain d takes requests of accounts cfd, p17, not of other",
+        ),
+        ({"takes": "interactive"}, SESSION, None),
+        ({"takes": "interactive"}, CALLED, None),
+        ({"takes": "batch"}, CALLED | {"within": "12.here"}, None),
+        ({"takes": "batch"}, SESSION, "domain d takes batch requests, this is an interactive one"),
+        ({"takes": "interactive"}, {}, "domain d takes interactive requests, this is a batch one"),
+    ],
+)
+def test_a_domain_takes_what_its_settings_say_and_tells_others_what_it_takes(settings, asked, said):
+    assert entry.misfit(Domain("d", **settings), spec(**asked)) == said
+
+
+def test_users_and_unix_groups_let_in_and_nobody_named_lets_in_all():
+    domain = Domain("d", users=("anne",), groups=("staff",))
+    assert entry.turned_away(Domain("d"), "ben", ()) is None
+    assert entry.turned_away(domain, "anne", ()) is None
+    assert entry.turned_away(domain, "ben", ("staff", "x")) is None
+    told = "domain d takes no requests of ben: users anne; Unix groups staff"
+    assert entry.turned_away(domain, "ben", ("x",)) == told
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, "all requests"),
+        ({"smallest": 16, "largest": 256}, "requests of 16 to 256 PEs"),
+        ({"takes": "batch", "users": ("anne", "ben")}, "batch requests; users anne, ben"),
+        ({"groups": ("staff",), "accounts": ("cfd",)}, "requests; Unix groups staff; accounts cfd"),
+    ],
+)
+def test_whom_it_takes_in_words(settings, said):
+    assert entry.rules(Domain("d", **settings)) == said
+
+
+def test_a_pipe_queue_passes_on_to_the_first_whose_domain_takes_it(three):
+    assert goes_to(three, pes=2)[0] == "s"
+    assert goes_to(three, pes=3, groups=("staff",))[0] == "t"
+    found, objections = goes_to(three, pes=3)
+    assert (found, [each[:17] for each in objections]) == ("rest", ["s: domain small t", "t: domain staff t"])
+    assert goes_to(three, pes=3, groups=("staff",), **SESSION)[0] == "rest"
+
+
+def test_one_of_several_sizes_gets_only_those_that_its_domain_takes(house):
+    house.machine(pes=8).change(Change("create", "domain/wide", {"pes": ("2-7",), "smallest": 4}))
+    (first,) = house.queue("q", domain="wide").submit("ben pes=4", queue="q")
+    (seq,) = house.run("anne sizes=2,4,6 walls=50:00,40:00,30:00", queue="q")
+    assert house.request(first).pes == (2, 3, 4, 5)
+    assert not house.request(seq).pes, "two PEs are free, and fewer than four are never asked for"
+    house.end(first).go()
+    assert len(house.request(seq).pes) == 6

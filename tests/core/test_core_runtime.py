@@ -25,9 +25,13 @@ def asking(name="job", owner="anne", pes=1, **ask) -> Request:
 
 
 def past(*runs, owner="anne", name="job", pes=1, known=None) -> Lifetimes:
-    """Runs (wall, thousandths of the limit, thousandths of the guess; s) in the order in which they ended."""
+    """Runs (wall, thousandths of the limit, thousandths of the guess; s) in the order in which they ended;
+    a name with runs: those of that name."""
     known = known if known is not None else Lifetimes()
     for n, run in enumerate(runs):
+        if isinstance(run, tuple) and isinstance(run[0], str):
+            past(*run[1:], owner=owner, name=run[0], known=known)
+            continue
         wall, *parts = run if isinstance(run, tuple) else (run,)
         list(known.add((owner, name, pes), Lived(wall * SECOND, *(parts or (0,))), n))
     return known
@@ -39,63 +43,55 @@ def expected(request, known, ran=0, settings=None) -> float | None:
     return None if found is None else found / SECOND
 
 
-def test_the_last_few_tell_more_than_those_before():
-    assert expected(asking(), past(10, 10, 10, 10, 500, 600, 700)) == 600
-    assert expected(asking(), past(500, 600, 700, 10, 10, 10)) == 10
+OTHER = ("other", 5000, 6000, 7000)
+GUESSED = (50, 0, 500)
 
 
-def test_what_ran_longer_under_a_longer_limit_is_measured_by_it():
-    known = past((60, 100), (60, 100), (90, 150))
-    assert expected(asking(wall=6000), known) == 600
-    assert expected(asking(), known) == 60, "who has no limit is taken to run as long as they did"
+@pytest.mark.parametrize(
+    ("runs", "ask", "ran", "wall"),
+    [
+        # The last few tell more than those before.
+        ((10, 10, 10, 10, 500, 600, 700), {}, 0, 600),
+        ((500, 600, 700, 10, 10, 10), {}, 0, 10),
+        # What ran longer under a longer limit is measured by it.
+        (((60, 100), (60, 100), (90, 150)), {"wall": 6000}, 0, 600),
+        (((60, 100), (60, 100), (90, 150)), {}, 0, 60),
+        # One that has run for a while goes by those that ran longer: the last three.
+        ((10, 20, 1000, 30, 2000, 40), {}, 25, 40),
+        ((10, 20, 1000, 30, 2000, 40), {}, 100, 2000),
+        # A wider kind is asked where none like it ran longer.
+        ((10, 20, 30, OTHER), {}, 15, 30),
+        ((10, 20, 30, OTHER), {}, 40, 6000),
+        # One that has outrun all goes on as lifetimes do: sqrt(400 x 6400).
+        ((100, 200, 400), {"wall": 6400}, 400, 1600),
+        # Its limits tell where nothing is known.
+        ((), {"wall": 100}, 0, 100),
+        ((), {"wall": 100}, 40, 100),
+        ((), {}, 0, None),
+        ((), {}, 40, 80),
+        # A best guess counts as it is until three guesses tell how they come true.
+        ((10, 10, 10), {"wall": 1000, "best_guess": 300}, 0, 300),
+        ((10, 10, 10, GUESSED, GUESSED), {"wall": 1000, "best_guess": 300}, 0, 300),
+        ((10, 10, 10, GUESSED, GUESSED, GUESSED), {"wall": 1000, "best_guess": 300}, 0, 150),
+        ((10, GUESSED, GUESSED, GUESSED), {"best_guess": 300, "name": "new"}, 0, 150),
+        # A guess that is over gives way to those that ran longer.
+        ((10, 400, 400, 400), {"wall": 1000, "best_guess": 300}, 200, 300),
+        ((10, 400, 400, 400), {"wall": 1000, "best_guess": 300}, 301, 400),
+    ],
+)
+def test_expected_wall_times(runs, ask, ran, wall):
+    assert expected(asking(**ask), past(*runs), ran=ran) == wall
 
 
-def test_who_has_run_for_a_while_goes_by_those_that_ran_longer():
-    known = past(10, 20, 1000, 30, 2000, 40)
-    assert expected(asking(), known, ran=25) == 40, "the last three of them"
-    assert expected(asking(), known, ran=100) == 2000
+def test_one_that_has_outrun_all_goes_on_beyond_its_limit_too():
+    assert expected(asking(), past(100, 200, 400), ran=400) > 400
+    assert expected(asking(wall=300), past(100, 200, 400), ran=400) > 400
 
 
-def test_where_none_like_it_ran_longer_a_wider_kind_is_asked():
-    known = past(10, 20, 30)
-    past(5000, 6000, 7000, name="other", known=known)
-    assert expected(asking(), known, ran=15) == 30
-    assert expected(asking(), known, ran=40) == 6000
-
-
-def test_one_that_has_outrun_all_goes_on_as_lifetimes_do():
-    known = past(100, 200, 400)
-    assert expected(asking(wall=6400), known, ran=400) == 1600, "half of those beyond: sqrt(400 x 6400)"
-    assert expected(asking(), known, ran=400) > 400
-    assert expected(asking(wall=300), known, ran=400) > 400, "beyond its limit too"
-
-
-def test_of_whom_nobody_knows_anything_its_limits_tell():
-    assert expected(asking(wall=100), Lifetimes()) == 100
-    assert expected(asking(wall=100), Lifetimes(), ran=40) == 100
-    assert expected(asking(), Lifetimes()) is None
-    assert expected(asking(), Lifetimes(), ran=40) == 80
-
-
-# ---------------------------------------------------------------- the best guess
-
-
-def test_a_best_guess_counts_as_it_is_until_it_is_known_how_guesses_come_true():
-    known = past(10, 10, 10)
-    assert expected(asking(wall=1000, best_guess=300), known) == 300
-    past((50, 0, 500), (50, 0, 500), known=known)
-    assert expected(asking(wall=1000, best_guess=300), known) == 300, "two are not enough"
-    past((50, 0, 500), known=known)
-    assert expected(asking(wall=1000, best_guess=300), known) == 150, "they take half of what he guesses"
+def test_guesses_of_others_say_nothing():
+    known = past(10, GUESSED, GUESSED, GUESSED)
     past((900, 0, 900), (900, 0, 900), (900, 0, 900), owner="ben", known=known)
-    assert expected(asking(best_guess=300), known) == 150, "what others guess says nothing of it"
-    assert expected(asking(best_guess=300, name="new"), known) == 150, "what he guesses of others does"
-
-
-def test_a_guess_that_is_over_gives_way_to_those_that_ran_longer():
-    known = past(10, 400, 400, 400)
-    assert expected(asking(wall=1000, best_guess=300), known, ran=200) == 300
-    assert expected(asking(wall=1000, best_guess=300), known, ran=301) == 400
+    assert expected(asking(best_guess=300), known) == 150
 
 
 def test_no_guess_reaches_beyond_what_limits_let_it_run():

@@ -98,10 +98,7 @@ def test_the_group_default_is_there_without_being_made(house):
     house.group("d1", 3)
     assert entitlements(house.site.settings.groups) == {"d1": 0.75, "default": 0.25}
     assert entitlements({}) == {"default": 1.0}
-
-
-def test_groups_without_shares_are_entitled_to_nothing(house):
-    house.group("d1", 0).group("default", 0)
+    house.set("group/d1/share", 0).group("default", 0)
     assert set(entitlements(house.site.settings.groups).values()) == {0.0}
 
 
@@ -141,20 +138,19 @@ def test_a_running_request_debits_what_it_used_and_what_it_is_expected_to_use(ho
 
 
 def test_expected_use_is_at_most_the_limit_and_else_that_of_all_groups(house):
-    house.queue("night")
-    used(house, "d1", "10:00")
-    short, other, free = house.submit("anne group=d1 cpu=60", "ben group=d2", "ben group=d2 cpu=unlimited")
-    books = ledger(house)
-    expected = [books.expected(house.request(seq)) for seq in (short, other, free)]
-    assert expected == [60_000, 600_000, 600_000]
-
-
-def test_without_a_past_a_request_is_expected_to_use_what_it_asks_for_else_a_minute(house):
     house.queue("limited", max_cpu="5:00").queue("night")
-    asked, omitted, nothing = house.submit("anne cpu=90", "anne queue=limited", "anne")
-    books = ledger(house)
-    expected = [books.expected(house.request(seq)) for seq in (asked, omitted, nothing)]
-    assert expected == [90_000, 300_000, 60_000]
+    seqs = house.submit(
+        "anne group=d1 cpu=90", "ben queue=limited", "ben group=d2", "ben group=d2 cpu=unlimited"
+    )
+
+    def expected():
+        books = ledger(house)
+        return [books.expected(house.request(seq)) for seq in seqs]
+
+    assert expected() == [90_000, 300_000, 60_000, 60_000], "a minute where nothing is known"
+    house.hold(*seqs)
+    used(house, "d1", "10:00")
+    assert expected() == [90_000, 300_000, 600_000, 600_000]
 
 
 def test_pe_time_can_be_charged_instead_of_cpu_time(house):
@@ -238,20 +234,15 @@ def test_a_department_that_cannot_start_does_not_flatten_the_others(house):
     standing = house.standing()
     assert [standing.of(house.request(seq)).share for seq in (blocked, second, third)] == [1, 1, 0.5]
     assert house.run_pass().starts == [second, third]
-    standing = house.end(first).standing()
-    assert [standing.of(house.request(seq)).share for seq in (blocked, second, third)] == [1, 0.25, 0.125]
-
-
-def test_where_everything_is_kept_back_shares_are_still_told(house):
-    house.machine(pes=1).queue("night", share=20, time=1, run_limit=1, user_limit=1)
-    house.exits(shrpri=lambda owner, group, view: 0.5)
-    house.run("anne")
-    second = house.submit("anne")[0]
-    assert house.standing().of(house.request(second)).share == 1
+    house.end(first)
+    for limit in (1, 0):  # where everything is kept back all count
+        standing = house.set("queue/night/group_limit", limit).standing()
+        assert [standing.of(house.request(seq)).share for seq in (blocked, second, third)] == [1, 0.25, 0.125]
 
 
 def test_the_exit_is_asked_once_for_each_pair_and_round(house):
     house.machine(pes=2).queue("night", share=20, time=1).queue("other", share=1)
+    house.queue("plain", cpu=1).submit("zoe")
     exits = house.exits(shrpri=lambda owner, group, view: 1.0)
     house.submit("anne group=d1", "anne group=d2", "anne group=d1", "ben group=d1", queue="night")
     house.run_pass()
@@ -268,14 +259,6 @@ def test_who_was_asked_about_in_a_round_is_not_asked_about_for_another_queue(hou
     said = [shrpris(draft, "application", pairs) for pairs in ([anne, ben], [ben, cleo], [cleo, anne])]
     assert said == [[4, 3], [3, 4], [4, 4]]
     assert exits.called("shrpri") == [anne, ben, cleo]
-
-
-def test_the_exit_is_not_asked_where_share_has_no_weight(house):
-    house.machine(pes=1).queue("day", cpu=6, memory=1, time=10)
-    exits = house.exits(shrpri=lambda owner, group, view: 1.0)
-    house.submit("anne", "ben")
-    house.run_pass()
-    assert exits.called("shrpri") == []
 
 
 def test_an_exit_that_has_no_opinion_or_answers_nonsense_leaves_it_to_the_stock_rule(house):
@@ -300,12 +283,6 @@ def test_a_group_of_share_0_comes_after_everybody_with_a_share_however_long_it_w
     assert house.standing().line()[-3:] == [free, below, nobody], "the site's exit answers the stock value"
     house.exits(shrpri=lambda owner, group, view: 1.0)
     assert house.standing().line()[0] == free, "a site may give it a share"
-
-
-def test_who_waits_in_a_group_of_share_0_starts_where_others_leave_room(house):
-    house.group("idle", 0).machine(pes=1).queue("night", share=20, time=1)
-    only = house.submit("anne group=idle")
-    assert house.go().starts == only
 
 
 def test_a_group_nobody_defined_is_entitled_to_nothing(house):
