@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from core.harness import House, force, refuse
+from core.story import Story
 from engine.harness import PLAIN, Centre
 from engine.test_engine_late_plans import Late
 from msgspec.structs import replace
@@ -17,6 +18,9 @@ from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.ids import MINUTE, member
 from nqspy.model.site import Site
+from nqspy.sim.gang import GangOrder, GangRun
+from nqspy.sim.workloads.jobs import Wanted
+from nqspy.sim.workloads.t3d import t3d
 
 ROOT = Path(__file__).parents[2]
 
@@ -90,72 +94,120 @@ def test_one_that_was_left_waiting(house):
     assert first
 
 
-def test_a_start_beyond_each_limit(house):
-    house.machine(pes=4).queue("night").group("d1", 1)
-    for _ in range(3):
-        house.submit("anne group=d1 mem=2mb pes=1")
-    house.go()
-    assert found(house.events) == []
+BEFORE = "it was started before one that stood before it"
+OTHER_PES = "it got other PEs than it may have: held, of another domain, or too few"
+OTHER_UNITS = "it got other units than it asked for, or some that another one had"
+Altered = Callable[[list[ev.Recorded]], list[ev.Recorded]]
+
+
+def says(which: Callable[[Any], bool], **fields: Any) -> Altered:
+    return lambda events: altered(events, which, **fields)
+
+
+def asks(seq: int, **fields: Any) -> Altered:
+    """Have a request ask for something else when it is submitted."""
+    asked = {name: fields.pop(name) for name in ("wall",) if name in fields}
+
+    def make(events):
+        (made,) = [each.event for each in events if submission(seq)(each.event)]
+        spec = replace(made.spec, ask=replace(made.spec.ask, **asked), **fields)
+        return altered(events, submission(seq), spec=spec)
+
+    return make
+
+
+def setting(path: str, value: Any) -> Altered:
+    """Change a setting before the first request comes."""
+
+    def make(events):
+        changed = ev.Recorded(0, events[0].at, ev.SettingsChanged((ev.Change("set", path, value),)))
+        place = next(i for i, each in enumerate(events) if isinstance(each.event, ev.Submitted))
+        return [*events[:place], changed, *events[place:]]
+
+    return make
+
+
+def before_the_pass(event: ev.Event) -> Altered:
+    """Have something happen that the first pass sees."""
+
+    def make(events):
+        place = next(i for i, each in enumerate(events) if isinstance(each.event, ev.Decided))
+        as_of = altered(events, lambda each: isinstance(each, ev.Decided), as_of=place + 1)
+        return [*as_of[:place], ev.Recorded(0, events[place].at, event), *as_of[place:]]
+
+    return make
+
+
+ONE = "machine 1; queue night; run anne"
+LIMITED = """machine 4; queue night; create group/d1 share=1
+    run anne group=d1 mem=2mb, anne group=d1 mem=2mb, anne group=d1 mem=2mb"""
+CAPPED = """machine 4; queue night; create group/ymp share=1; create group/d1 share=1 parent=ymp
+    create group/d2 share=1 parent=ymp; run anne group=d1, ben group=d2, ben group=d2"""
+WIDE = "machine 4; queue night; create domain/wide pes=(2-3); run anne, ben"
+UNITS = "machine 4; queue night; create consumable/gpu units=(0,1); run anne gpu=1, ben gpu=1"
+ALTERED = {
+    f"beyond {path}/{limit}": (LIMITED, setting(f"{path}/{limit}", most), 3, f" {most} of ")
     for limit, most in (
-        ("run_limit", 2), ("user_limit", 2), ("group_limit", 2), ("memory_limit", 5 << 20), ("pe_limit", 2),
-    ):  # fmt: skip
-        for path in (f"queue/night/{limit}", f"global/{limit}"):
-            tighter = ev.Recorded(0, house.events[0].at, ev.SettingsChanged((ev.Change("set", path, most),)))
-            place = next(i for i, each in enumerate(house.events) if isinstance(each.event, ev.Submitted))
-            events = [*house.events[:place], tighter, *house.events[place:]]
-            [(seq, text)] = found(events)
-            assert seq == 3, path
-            assert f"{most}" in text
+        ("run_limit", 2), ("user_limit", 2), ("group_limit", 2), ("memory_limit", 5 << 20), ("pe_limit", 2)
+    )
+    for path in ("queue/night", "global")
+} | {
+    f"on other PEs: {pes}": (WIDE, says(start(2), pes=pes), 2, OTHER_PES)
+    for pes in ((0,), (3,), (1, 1), ())
+} | {
+    f"on other units: {units}": (UNITS, says(start(2), units=units), 2, OTHER_UNITS)
+    for units in ((("gpu", ("0",)),), ())
+} | {
+    f"on other PEs than placement {word} gives": (
+        f"""machine 8; queue night; run anne, anne, anne; end anne2
+        create domain/application placement={word}; run ben pes=2""",
+        says(start(4), pes=(5, 6)), 4, f"it got PEs (5, 6), and {given} were its own",
+    )
+    for word, given in (("lowest", (1, 3)), ("contiguous", (3, 4)), ("most_packed", (1, 3)))
+} | {
+    "beyond a cap, which counts the groups below": (
+        CAPPED, setting("group/ymp/limit", 50.0), 3, "cap 2 of group ymp left too little"
+    ),
+    "of one that was held": (ONE, says(submission(1), state="held"), 1, "it was held, or waited for others"),
+    "before its date": (ONE, says(submission(1), state="waiting"), 1, "its date had not come"),
+    "from a stopped queue": (ONE, setting("queue/night/started", False), 1, "queue night was stopped"),
+    "that needs what is broken": (
+        "machine 1; probe nfs; queue night; run anne needs=nfs",
+        before_the_pass(ev.ResourceChanged("nfs", "broken")), 1, "resource nfs was broken",
+    ),
+    "that would hold what is kept": (
+        """machine 2; queue night order=fcfs reserve=1; run anne wall=10:00
+        run ben pes=2 wall=5:00, cleo wall=9:00""",
+        asks(3, wall=11 * MINUTE), 3, "would hold what was kept for a promised start",
+    ),
+    "that passes where none may": (
+        "machine 2; queue night order=fcfs; run anne wall=10:00; run ben pes=2 wall=5:00, cleo wall=9:00",
+        setting("queue/night/backfill", "none"), 3, "another one that waited for room stood before it",
+    ),
+    "before one of a queue of higher priority": (
+        "machine 1; queue day priority=1; queue night priority=9; submit anne queue=day; run ben",
+        setting("queue/night/priority", 0), 2, BEFORE,
+    ),
+    "against the weights of priority": (
+        "machine 1; queue night cpu=6 time=10; submit anne cpu=10:00, ben cpu=1:00; later 1; go",
+        setting("queue/night/order", "fcfs"), 2, BEFORE,
+    ),
+    "against its owner's order": (
+        "machine 1; queue night; run anne, anne p=5", asks(1, priority=9), 2, BEFORE
+    ),
+    "against an operator's word": (
+        "machine 1; queue night; run anne, anne p=5", before_the_pass(ev.Ranked(1, 2, "olga")), 2, BEFORE
+    ),
+}  # fmt: skip
 
 
-def test_a_start_above_the_cap_of_a_group_counts_the_groups_below_it(house):
-    house.machine(pes=4).queue("night").group("ymp", 1).group("d1", 1, "ymp").group("d2", 1, "ymp")
-    house.run("anne group=d1", "ben group=d2", "ben group=d2")
-    capped = ev.Recorded(0, house.now, ev.SettingsChanged((ev.Change("set", "group/ymp/limit", 50.0),)))
-    [(seq, text)] = found([*house.events[:6], capped, *house.events[6:]])
-    assert (seq, text) == (3, "it was started, and cap 2 of group ymp left too little")
-
-
-def test_a_start_of_what_was_held_dated_or_waited_for_others(house):
-    (seq,) = house.machine(pes=1).queue("night").run("anne")
-    for state, words in (("held", "it was held, or waited for others"), ("waiting", "its date had not come")):
-        events = altered(house.events, submission(seq), state=state)
-        assert found(events) == [(seq, f"it was started, and {words}")]
-
-
-def test_a_start_from_a_queue_that_was_stopped(house):
-    (seq,) = house.machine(pes=1).queue("night").run("anne")
-    stop = ev.Recorded(0, house.now, ev.SettingsChanged((ev.Change("set", "queue/night/started", False),)))
-    assert found([*house.events[:4], stop, *house.events[4:]]) == [
-        (seq, "it was started, and queue night was stopped")
-    ]
-
-
-def test_pes_that_another_one_holds_and_those_of_another_domain(house):
-    house.machine(pes=4).queue("night")
-    house.change(ev.Change("create", "domain/wide", {"pes": ("2-3",)}))
-    one, two = house.run("anne", "ben")
+@pytest.mark.parametrize("title", ALTERED)
+def test_a_start(house, title):
+    story, alter, seq, text = ALTERED[title]
+    Story(house).play(story)
     assert found(house.events) == []
-    for pes in ((0,), (3,), (1, 1), ()):
-        assert found(altered(house.events, start(two), pes=pes)) == [
-            (two, "it got other PEs than it may have: held, of another domain, or too few")
-        ]
-    assert found(altered(house.events, start(one), pes=(1,))) != []
-
-
-@pytest.mark.parametrize(
-    ("placement", "given"), [("lowest", (1, 3)), ("contiguous", (3, 4)), ("most_packed", (1, 3))]
-)
-def test_other_pes_than_the_placement_gives(house, placement, given):
-    one, two, three = house.machine(pes=8).queue("night").run("anne", "anne", "anne")
-    house.end(two).change(ev.Change("create", "domain/application", {"placement": placement}))
-    (seq,) = house.run("anne pes=2")
-    assert house.request(seq).pes == given
-    assert found(house.events) == []
-    assert found(altered(house.events, start(seq), pes=(5, 6))) == [
-        (seq, f"it got PEs (5, 6), and {given} were its own")
-    ]
-    assert (one, three) == (1, 3)
+    first, *_ = found(alter(house.events))
+    assert (first[0], text in first[1]) == (seq, True), first
 
 
 @pytest.mark.parametrize("limit", ["", "set queue batch run_limit=1\n"])
@@ -170,96 +222,6 @@ def test_a_start_that_was_dropped_as_the_plan_came_had_taken_its_pes_and_limits(
     events = list(centre.journal.events())
     assert found(events) == []
     assert centre.request(2).pes == (() if limit else (1,))
-
-
-def test_a_unit_that_another_one_has(house):
-    house.machine(pes=4).queue("night")
-    house.change(ev.Change("create", "consumable/gpu", {"units": ("0", "1")}))
-    one, two = house.run("anne gpu=1", "ben gpu=1")
-    assert found(house.events) == []
-    wrong = "it got other units than it asked for, or some that another one had"
-    assert found(altered(house.events, start(two), units=(("gpu", ("0",)),))) == [(two, wrong)]
-    assert found(altered(house.events, start(two), units=())) == [(two, wrong)]
-    assert one
-
-
-def test_a_start_that_needs_what_is_broken(house):
-    (seq,) = house.machine(pes=1).probe("nfs").queue("night").run("anne needs=nfs")
-    assert found(house.events) == []
-    broken = ev.Recorded(0, house.now, ev.ResourceChanged("nfs", "broken"))
-    place = next(i for i, each in enumerate(house.events) if isinstance(each.event, ev.Decided))
-    as_of = altered(house.events, lambda event: isinstance(event, ev.Decided), as_of=place + 1)
-    assert found([*as_of[:place], broken, *as_of[place:]]) == [
-        (seq, "it was started, and resource nfs was broken")
-    ]
-
-
-def test_a_start_that_would_hold_what_is_kept_for_a_promised_one(house):
-    house.machine(pes=2).queue("night", order="fcfs", reserve=1).run("anne wall=10:00")
-    wide, short = house.run("ben pes=2 wall=5:00", "cleo wall=9:00")
-    assert house.request(short).started is not None
-    assert found(house.events) == []
-    longer = next(each.event for each in house.events if submission(short)(each.event)).spec
-    longer = replace(longer, ask=replace(longer.ask, wall=11 * MINUTE))
-    assert found(altered(house.events, submission(short), spec=longer)) == [
-        (short, "it was started, and would hold what was kept for a promised start")
-    ]
-    assert wide
-
-
-def test_who_passes_where_nobody_may(house):
-    house.machine(pes=2).queue("night", order="fcfs").run("anne wall=10:00")
-    wide, short = house.run("ben pes=2 wall=5:00", "cleo wall=9:00")
-    assert found(house.events) == [], "first fit"
-    none = ev.SettingsChanged((ev.Change("set", "queue/night/backfill", "none"),))
-    strict = ev.Recorded(0, house.events[0].at, none)
-    assert found([*house.events[:3], strict, *house.events[3:]]) == [
-        (short, "it was started, and another one that waited for room stood before it")
-    ]
-    assert wide
-
-
-def test_a_queue_of_higher_priority_comes_first(house):
-    house.machine(pes=1).queue("day", priority=1).queue("night", priority=9)
-    (late,) = house.submit("anne", queue="day")
-    (first,) = house.run("ben", queue="night")
-    assert house.request(first).started is not None
-    lower = altered(
-        house.events,
-        lambda event: isinstance(event, ev.SettingsChanged) and event.changes[0].path == "queue/night",
-        changes=(ev.Change("create", "queue/night", {"enabled": True, "started": True, "priority": 0}),),
-    )
-    assert found(lower) == [(first, "it was started before one that stood before it")]
-    assert late
-
-
-def test_the_weights_of_priority_decide(house):
-    house.machine(pes=1).queue("night", cpu=6, time=10)
-    anne, ben = house.submit("anne cpu=10:00", "ben cpu=1:00")
-    house.later(minutes=1).go()
-    assert house.request(ben).started is not None
-    assert found(house.events) == []
-    first_in = altered(
-        house.events,
-        lambda event: isinstance(event, ev.SettingsChanged) and event.changes[0].path == "queue/night",
-        changes=(ev.Change("create", "queue/night", {"enabled": True, "started": True, "order": "fcfs"}),),
-    )
-    assert found(first_in) == [(ben, "it was started before one that stood before it")]
-    assert anne
-
-
-def test_an_owners_own_order_and_an_operators_word(house):
-    low, high = house.machine(pes=1).queue("night").run("anne", "anne p=5")
-    assert found(house.events) == []
-    plain = next(each.event for each in house.events if submission(low)(each.event)).spec
-    events = altered(house.events, submission(low), spec=replace(plain, priority=9))
-    assert found(events) == [(high, "it was started before one that stood before it")]
-    ranked = ev.Recorded(0, house.now, ev.Ranked(low, 2, "olga"))
-    place = next(i for i, each in enumerate(house.events) if isinstance(each.event, ev.Decided))
-    as_of = altered(house.events, lambda event: isinstance(event, ev.Decided), as_of=place + 1)
-    assert found([*as_of[:place], ranked, *as_of[place:]])[0] == (
-        high, "it was started before one that stood before it",
-    )  # fmt: skip
 
 
 def test_an_index_of_an_array_out_of_its_turn():
@@ -319,3 +281,18 @@ def test_a_simulated_week_of_the_shipped_site_has_no_difference():
     assert (other.seq, "it got other PEs than it may have: held, of another domain, or too few") in found(
         altered(events, start(other.seq), pes=one.pes)
     )
+
+
+def test_of_queues_by_class_it_says_that_classes_decided():
+    events = []
+
+    class Told(GangRun):
+        def _follow(self, recorded):
+            events.extend(recorded)
+            super()._follow(recorded)
+
+    Told(t3d(Wanted(jobs=150)), GangOrder(True)).figures()
+    verdict = judged(events)
+    assert verdict.differences == []
+    assert set(verdict.partly) == {"job classes decided which request was loaded"}
+    assert verdict.whole > 0

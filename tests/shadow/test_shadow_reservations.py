@@ -2,73 +2,39 @@
 name of the request that was left."""
 
 import pytest
-from core.harness import House, promised
+from core.harness import House
 from core.story import Story
-from msgspec.structs import replace
-from shadow.judge import Shadow
-
-from nqspy.model import events as ev
-from nqspy.model.site import Site
+from shadow.test_shadow import found, setting, submission
 
 LEFT = "it was left waiting, and nothing kept it from starting"
 
 
-def found(events: list[ev.Recorded]) -> list[tuple[int, str]]:
-    verdict = Shadow(Site(host="ymp"), pause=None).take_all(events)
-    return [(each.seq, each.text) for each in verdict.differences]
-
-
 @pytest.fixture
-def units() -> House:
-    """Six PEs, three GPUs."""
-    return House().machine(pes=6).change(ev.Change("create", "consumable/gpu", {"units": ("0", "1", "2")}))
-
-
-def after_a_minute(house: House, *ended: int) -> None:
-    house.later(minutes=1)
-    for seq in ended:
-        house.end(seq)
-
-
-def test_who_gains_by_a_start_that_comes_early_in_another_queue_must_have_his_turn(units):
-    units.queue("front", priority=1, order="fcfs").queue("behind", order="fcfs", reserve=None)
-    units.run("anne gpu=3 wall=5:00", "anne pes=5 wall=5:00")
-    units.run("anne pes=2 wall=3:00", "anne pes=4 gpu=1 wall=1:00")
-    after_a_minute(units, 2)
-    (narrow,) = units.run("ben wall=5:00", queue="front")
-    assert found(units.events) == []
-    left = [each for each in units.events if getattr(each.event, "seq", 0) != narrow or _is_submission(each)]
-    assert found(left) == [(narrow, LEFT)]
-
-
-def _without_bar(event):
-    if not isinstance(event, ev.SettingsChanged):
-        return event
-    made = (replace(each, value=_lenient(each.value)) for each in event.changes)
-    return replace(event, changes=tuple(made))
-
-
-def _lenient(value):
-    return value | {"backfill": "limit"} if isinstance(value, dict) and "backfill" in value else value
-
-
-def _is_submission(recorded: ev.Recorded) -> bool:
-    return isinstance(recorded.event, ev.Submitted)
-
-
-def test_where_nobody_passes_a_promise_bars_those_that_were_promised_a_later_start(units):
-    units.queue("night", order="fcfs", backfill="none", reserve=None, user_limit=1)
-    units.run("anne gpu=2 wall=10:00", "ben gpu=1 wall=10:00")
-    first, second = units.run("ben pes=4 gpu=2 wall=1:00", "cleo pes=5 gpu=1 wall=3:00")
-    assert [promised(units, seq) for seq in (first, second)] == [10, 11]
-    after_a_minute(units, 2)
-    assert units.go().starts == [], "the second would have ended long before the first is to start"
-    assert found(units.events) == []
-    lenient = [replace(each, event=_without_bar(each.event)) for each in units.events]
-    assert found(lenient) == [(second, LEFT)], "where others may pass it had to start"
+def house() -> House:
+    return House()
 
 
 UNITS = "machine 6; create consumable/gpu units=(0,1,2)"
+
+
+def test_a_request_that_gains_by_an_early_start_in_another_queue_must_have_its_turn(house):
+    Story(house).play(f"""{UNITS}; queue front priority=1 order=fcfs; queue behind order=fcfs reserve=all
+        run anne gpu=3 wall=5:00, anne pes=5 wall=5:00; run anne pes=2 wall=3:00, anne pes=4 gpu=1 wall=1:00
+        later 1; end anne2; run ben wall=5:00 queue=front""")
+    assert found(house.events) == []
+    left = [each for each in house.events if submission(5)(each.event) or getattr(each.event, "seq", 0) != 5]
+    assert found(left) == [(5, LEFT)]
+
+
+def test_where_none_passes_a_promise_bars_those_that_were_promised_a_later_start(house):
+    Story(house).play(f"""{UNITS}; queue night order=fcfs backfill=none reserve=all user_limit=1
+        run anne gpu=2 wall=10:00, ben gpu=1 wall=10:00
+        run ben pes=4 gpu=2 wall=1:00, cleo pes=5 gpu=1 wall=3:00
+        reserved ben2 10 cleo 11; later 1; end ben; starts -""")
+    assert found(house.events) == []
+    assert found(setting("queue/night/backfill", "limit")(house.events)) == [(4, LEFT)], "others may pass"
+
+
 STORIES = {
     "in its own queue none gains by what comes early after its turn": f"""{UNITS}
         queue night order=fcfs reserve=all
@@ -107,7 +73,6 @@ STORIES = {
 
 
 @pytest.mark.parametrize("title", STORIES)
-def test_no_difference_where_the_rules_were_kept(title):
-    house = House()
+def test_no_difference_where_the_rules_were_kept(house, title):
     Story(house).play(STORIES[title])
     assert found(house.events) == []
