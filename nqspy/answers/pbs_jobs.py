@@ -288,7 +288,7 @@ def full(serving: Serving, asked: rpc.Asked) -> Steps:
         return made
 
     yield from listing.collected(parts, write)
-    if isinstance(layout, pbs_forms.JsonLayout):
+    if layout.form == "json":
         head = pbs_forms.json_head(listing.subjects.now, version(), serving.engine.site.name)
         parts = [messages.escaped(head), *_members(parts), messages.escaped("}\n")]
     shared = writer.shared if reference else None

@@ -120,7 +120,7 @@ def _objects(
     """Objects with all their attributes, in the form asked for."""
     layout = pbs_forms.layout(asked.message, kind.head, kind.indent, kind.dsv)
     parts = [pbs_forms.written(layout, name, found) for name, found in shown.items()]
-    if not isinstance(layout, pbs_forms.JsonLayout):
+    if layout.form != "json":
         return _answer(asked, "".join(parts), wrong)
     head = pbs_forms.json_head(serving.clock.now(), version(), serving.engine.site.name)
     members = f',"{kind.key}":{{{",".join(parts)}}}' if parts else ""

@@ -18,17 +18,7 @@ from nqspy.model.ids import Instant, array_of, full_id, index_of
 from nqspy.model.machine import Torus, base_of
 from nqspy.model.options import OPTIONS, Option
 from nqspy.model.output_paths import shown_paths
-from nqspy.model.requests import (
-    POSIX_LETTER,
-    STARTED,
-    AfterWord,
-    Output,
-    Request,
-    Spec,
-    State,
-    Used,
-    finite,
-)
+from nqspy.model.requests import POSIX_LETTER, STARTED, AfterWord, Output, Request, Spec, State, Used, finite
 from nqspy.model.shapes import Layout
 from nqspy.model.specs import field_part
 from nqspy.report.pbs_values import VariableList, kilobytes, number_or_text, sizes_list, span
@@ -46,6 +36,7 @@ _SUBSTATE = {
     State.WAITING: 30, State.HELD: 20, State.QUEUED: 10, State.RUNNING: 42, State.SUSPENDED: 43,
     State.EXITING: 50,
 }  # fmt: skip
+_MAIL = (("a", "abort"), ("b", "begin"), ("e", "end"), ("r", "rerun"), ("t", "transfer"))
 _STARTING, _DEPENDS, _DELETED, _FINISHED, _FAILED = 41, 22, 91, 92, 93
 
 
@@ -81,11 +72,17 @@ def attributes(subject: Subject, context: PbsContext) -> Attributes:
     """The attributes of a job that there are."""
     request, spec, at = subject.request, subject.request.spec, subject.at
     notes, begun, own = notes_of(spec), request.started, moving(subject, context)
-    ctime, used = context.zone.ctime, subject.used
+    ctime, used, asked = context.zone.ctime, subject.used, finite(spec.ask.memory)
+    memory = "" if asked is None else f":mem={kilobytes(asked)}"
+    use: dict[str, str | int] | None = None
+    if used is not None:
+        use = {"cput": span(used.cpu)}
+        use |= {"mem": kilobytes(used.memory)} if used.memory else {}
+        use |= {"ncpus": spec.ask.pes, "walltime": span(used.wall)}
     found: dict[str, Value | None] = {
         "Job_Name": own["Job_Name"],
         "Job_Owner": f"{spec.owner}@{spec.host or context.server}",
-        "resources_used": None if used is None else _used(used, spec),
+        "resources_used": use,
         "job_state": letter_of(subject),
         "queue": request.queue,
         "domain": context.domains.get(request.queue),
@@ -97,12 +94,12 @@ def attributes(subject: Subject, context: PbsContext) -> Attributes:
         "depend": _depend(spec, context.server),
         "Error_Path": own["Error_Path"],
         "exec_host": exec_host(request, context.node),
-        "exec_vnode": _exec_vnode(request, context.node),
+        "exec_vnode": f"({context.node}:ncpus={len(request.pes)}{memory})" if request.pes else None,
         "Execution_Time": None if spec.eligible is None else ctime(spec.eligible),
         "Hold_Types": request.letters or "n",
         "Join_Path": ("eo" if notes.get("join") == "eo" else "oe") if spec.output.join else "n",
         "Keep_Files": _keep(spec.output),
-        "Mail_Points": _mail_points(spec),
+        "Mail_Points": "".join([letter for letter, wish in _MAIL if getattr(spec.mail, wish)]) or "n",
         "Mail_Users": spec.mail.to,
         "mtime": own["mtime"],
         "Output_Path": own["Output_Path"],
@@ -126,18 +123,18 @@ def _last(
     subject: Subject, notes: Mapping[str, str], own: Mapping[str, str], server: str
 ) -> dict[str, Value | None]:
     """The rest of them, in order."""
-    request, spec, at = subject.request, subject.request.spec, subject.at
+    request, spec, at, ended = subject.request, subject.request.spec, subject.at, subject.ended
     return {
         "comment": own.get("comment"),
         "etime": own.get("etime"),
         "umask": int(f"{spec.umask:o}"),
         "run_count": request.attempts or None,
-        "Exit_status": exit_status(subject.ended),
+        "Exit_status": exit_status(ended),
         **_of_array(subject, server),
         "history_timestamp": None if at is None else at // 1000,
         "project": project(spec),
         "Submit_Host": spec.host or None,
-        "end_reason": _end_reason(subject.ended),
+        "end_reason": None if ended is None else getattr(ended, "end_reason", "deleted"),
         **_declared(spec, _MORE),
     }
 
@@ -151,7 +148,7 @@ def moving(subject: Subject, context: PbsContext) -> dict[str, str]:
     output, error = shown_paths(request, context.server, *went)
     submitted, latest, queued = request.submitted, changed(subject), request.date_in_queue
     created = ctime(submitted)
-    found: dict[str, str] = {
+    found = {
         "Job_Name": request.spec.name,
         "ctime": created,
         "Error_Path": f"{host}:{error}",
@@ -228,17 +225,13 @@ def standing(subject: Subject) -> tuple[Any, ...]:
     """Return what else they have in common, where all their attributes are equal but for those of
     `moving`."""
     request = subject.request
-    eligible = eligible_since(subject) is None
     own = (request.queue, request.state, request.letters, not request.unmet, request.attempts)
-    return (*own, subject.variables, subject.shared_output, not subject.comment, eligible)
+    return (*own, subject.variables, subject.shared_output, not subject.comment)
 
 
 def notes_of(spec: Spec) -> dict[str, str]:
     """Return what a submission said that is kept as an attribute of the request, by name."""
-    if not spec.attributes:
-        return {}
-    split = (each.partition(":") for each in spec.attributes)
-    return {name: value for name, _, value in split}
+    return {name: value for name, _, value in (each.partition(":") for each in spec.attributes)}
 
 
 def checkpoint(notes: Mapping[str, str]) -> str:
@@ -249,13 +242,6 @@ def checkpoint(notes: Mapping[str, str]) -> str:
 def project(spec: Spec) -> str:
     """``project``: PBS's default where none was named."""
     return spec.project or "_pbs_project_default"
-
-
-def _used(used: Used, spec: Spec) -> dict[str, str | int]:
-    found: dict[str, str | int] = {"cput": span(used.cpu)}
-    if used.memory:
-        found["mem"] = kilobytes(used.memory)
-    return found | {"ncpus": spec.ask.pes, "walltime": span(used.wall)}
 
 
 def resource_list(spec: Spec, notes: Mapping[str, str] | None = None) -> dict[str, str | int]:
@@ -320,25 +306,10 @@ def exec_host(request: Request, node: str) -> str | None:
     return f"{node}/{pes[0]}" + (f"*{len(pes)}" if len(pes) > 1 else "") if pes else None
 
 
-def _exec_vnode(request: Request, node: str) -> str | None:
-    memory = finite(request.spec.ask.memory)
-    asked = f":mem={kilobytes(memory)}" if memory is not None else ""
-    return f"({node}:ncpus={len(request.pes)}{asked})" if request.pes else None
-
-
 def _keep(output: Output) -> str:
-    streams = (
-        ("o", output.keep_stdout, output.direct_stdout),
-        ("e", output.keep_stderr, output.direct_stderr),
-    )
-    letters = "".join(letter for letter, kept, direct in streams if kept or direct)
+    letters = "o" * (output.keep_stdout or output.direct_stdout)
+    letters += "e" * (output.keep_stderr or output.direct_stderr)
     return letters + "d" * (output.direct_stdout or output.direct_stderr) or "n"
-
-
-def _mail_points(spec: Spec) -> str:
-    mail = spec.mail
-    points = (("a", mail.abort), ("b", mail.begin), ("e", mail.end), ("r", mail.rerun), ("t", mail.transfer))
-    return "".join([letter for letter, wanted in points if wanted]) or "n"
 
 
 def changed(subject: Subject) -> Instant:
@@ -376,12 +347,6 @@ def exit_status(ended: Ended | Deleted | None) -> int | None:
     return End.of(ended).pbs_status if isinstance(ended, Ended) else None
 
 
-def _end_reason(ended: Ended | Deleted | None) -> str | None:
-    if ended is None:
-        return None
-    return ended.end_reason if isinstance(ended, Ended) else "deleted"
-
-
 def comment_of(ended: Ended | Deleted) -> str:
     """The text on an end."""
     if ended.text or isinstance(ended, Ended):
@@ -392,21 +357,15 @@ def comment_of(ended: Ended | Deleted) -> str:
 def state_counts(counts: Mapping[str, int]) -> str:
     """``state_count``: how many are in each state, from numbers by state word; a blank behind each, as PBS
     has it."""
-    numbers: list[tuple[str, int]] = []
-    for name, words in _COUNTED:
-        numbers.append((name, sum(counts.get(word, 0) for word in words)))
+    numbers = ((name, sum(counts.get(word, 0) for word in words)) for name, words in _COUNTED.items())
     return "".join([f"{name}:{number} " for name, number in numbers])
 
 
-_COUNTED: tuple[tuple[str, tuple[State, ...]], ...] = (
-    ("Transit", (State.ARRIVING, State.ROUTING)),
-    ("Queued", (State.QUEUED,)),
-    ("Held", (State.HELD,)),
-    ("Waiting", (State.WAITING,)),
-    ("Running", (State.RUNNING, State.SUSPENDED)),
-    ("Exiting", (State.EXITING,)),
-    ("Begun", ()),
-)
+_COUNTED: Mapping[str, tuple[State, ...]] = {
+    "Transit": (State.ARRIVING, State.ROUTING), "Queued": (State.QUEUED,), "Held": (State.HELD,),
+    "Waiting": (State.WAITING,), "Running": (State.RUNNING, State.SUSPENDED), "Exiting": (State.EXITING,),
+    "Begun": (),
+}  # fmt: skip
 
 
 def plain(found: Mapping[str, Any]) -> Attributes:

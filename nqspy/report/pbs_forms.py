@@ -3,9 +3,9 @@
 
 import json
 import re
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from itertools import count
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -47,26 +47,56 @@ itself."""
 _CUT = _BETWEEN.encode()
 
 
-class PbsLayout(Protocol):
-    """Layout of an object in a form: its beginning, each attribute, its end. ``between``: how many characters
-    of an attribute stand there only if another is before it."""
+class PbsLayout(Struct, frozen=True):
+    """Layout of an object in one of the `FORMS`: its beginning, each attribute, its end. ``kind``: the words
+    before its name; ``one_line``: no line of the full form is folded."""
 
-    between: ClassVar[int]
+    form: str
+    kind: str = ""
+    one_line: bool = False
+    indent: str = "    "
+    delimiter: str = "|"
+
+    @property
+    def between(self) -> int:
+        """Number of characters of an attribute that stand there only if another is before it."""
+        return int(self.form == "json")
 
     def begin(self, name: str) -> str:
-        """Text before the attributes."""
+        """``Job Id: 17.ymp``, in JSON ``"17.ymp":{``."""
+        if self.form == "json":
+            return f"{_quoted(name)}:{{"
+        return f"{self.kind}{name}\n" if self.form == "text" else f"{self.kind}{name}"
 
     def attribute(self, name: str, value: Value) -> str:
-        """An attribute; resources each for itself."""
-
-    def slot(self, name: str) -> tuple[str, str]:
-        """Text before and behind a `value` in an attribute."""
-
-    def value(self, name: str, value: str) -> str:
-        """A text as it stands in an attribute of that name."""
+        """A line, in JSON ``,"NAME":VALUE`` (a number where a text reads as one), in DSV ``|NAME=VALUE``;
+        resources each by itself except in JSON."""
+        form = self.form
+        if isinstance(value, str):
+            if form == "json":
+                number = value[:1] in _BEGIN_NUMBERS and name not in _TEXTS and is_number(value)
+                return f',"{name}":{value if number else _quoted(value)}'
+            text = on_a_line(value)
+        elif form == "json":
+            shown = value.json if isinstance(value, VariableList) else _encode(value).decode()
+            return f',"{name}":{shown}'
+        elif isinstance(value, dict):
+            return "".join([self.attribute(f"{name}.{key}", each) for key, each in value.items()])
+        else:
+            text = value.text if isinstance(value, VariableList) else str(value)
+        if form == "text":
+            line = f"{self.indent}{name} = {text}"
+            shown = line if self.one_line else folded(line, len(self.indent) + len(name) + 3)
+            return f"{shown}\n"
+        if "," in self.delimiter and isinstance(value, VariableList):  # its own commas are escaped already
+            text = text.replace("\\", "\\\\")
+        # A backslash before each first character of a delimiter: the text may end with a part of one.
+        first = self.delimiter[0]
+        return f"{self.delimiter}{name}=" + (text.replace(first, "\\" + first) if first in text else text)
 
     def end(self) -> str:
-        """Text behind the attributes."""
+        """The brace, else the line's end."""
+        return "}" if self.form == "json" else "\n"
 
 
 def layout(wish: Mapping[str, Any], kind: str, indent: str = "    ", dsv: str = "") -> PbsLayout:
@@ -75,61 +105,20 @@ def layout(wish: Mapping[str, Any], kind: str, indent: str = "    ", dsv: str = 
     form = str(wish.get("format") or "text")
     if form not in FORMS:
         raise Refusal("bad_format", form=form, known=listed(FORMS))
-    if form == "json":
-        return JsonLayout()
-    if form == "dsv":
-        return DsvLayout(dsv or kind, str(wish.get("delimiter") or "|"))
-    return TextLayout(kind, not {"w", "1"}.isdisjoint(str(wish.get("letters") or "")), indent)
+    letters = str(wish.get("letters") or "")
+    return PbsLayout(
+        form,
+        (dsv or kind) if form == "dsv" else kind,
+        "w" in letters or "1" in letters,
+        indent,
+        str(wish.get("delimiter") or "|"),
+    )
 
 
 def written(layout: PbsLayout, name: str, attributes: Mapping[str, Value]) -> str:
     """An object as a form writes it."""
     middle = [layout.attribute(key, value) for key, value in attributes.items()]
     return "".join([layout.begin(name), "".join(middle)[layout.between :], layout.end()])
-
-
-# ---------------------------------------------------------------- text
-
-
-class TextLayout(Struct, frozen=True):
-    """The full form: ``Job Id: 17.ymp`` (``kind``: what stands before the name), a line for each attribute,
-    and an empty one. ``one_line``: none is folded."""
-
-    between: ClassVar[int] = 0
-    kind: str
-    one_line: bool = False
-    indent: str = "    "
-
-    def begin(self, name: str) -> str:
-        """The first line."""
-        return f"{self.kind}{name}\n"
-
-    def attribute(self, name: str, value: Value) -> str:
-        """A line, or one for each resource."""
-        if isinstance(value, dict):
-            return "".join([self.attribute(f"{name}.{key}", each) for key, each in value.items()])
-        return f"{self._line(name, text_of(value))}\n"
-
-    def slot(self, name: str) -> tuple[str, str]:
-        """Nothing but the line's end: where a line may be folded depends on the whole of it."""
-        return "", "\n"
-
-    def value(self, name: str, value: str) -> str:
-        """The line."""
-        return self._line(name, on_a_line(value))
-
-    def _line(self, name: str, text: str) -> str:
-        line = f"{self.indent}{name} = {text}"
-        return line if self.one_line else folded(line, len(self.indent) + len(name) + 3)
-
-    def end(self) -> str:
-        """An empty line."""
-        return "\n"
-
-
-def text_of(value: Value) -> str:
-    """A value that is no list of resources as text on one line."""
-    return value.text if isinstance(value, VariableList) else on_a_line(str(value))
 
 
 def folded(line: str, begin: int = 0) -> str:
@@ -139,7 +128,8 @@ def folded(line: str, begin: int = 0) -> str:
     if len(line) < WIDTH and "Job Id:" not in line and "job_state =" not in line[5:]:
         return line
     lines, current, column = [], line[:begin], begin
-    for piece in _pieces(line[begin:]):
+    *some, last = line[begin:].split(",")
+    for piece in (*(f"{each}," for each in some), last):
         if column + len(piece) >= WIDTH and column > max(begin, _TAB):
             lines.append(current)
             current, column = "\t", _TAB
@@ -150,89 +140,6 @@ def folded(line: str, begin: int = 0) -> str:
         current += piece
         column += len(piece)
     return "\n\t".join(_LINES_OF_OURS.split("\n".join([*lines, current])))
-
-
-def _pieces(value: str) -> Iterator[str]:
-    """Yield what stands between commas, with the comma behind it."""
-    *some, last = value.split(",")
-    for piece in some:
-        yield f"{piece},"
-    yield last
-
-
-# ---------------------------------------------------------------- DSV
-
-
-class DsvLayout(Struct, frozen=True):
-    """``Job Id: 17.ymp|NAME=VALUE|…``: delimiters in values are escaped."""
-
-    between: ClassVar[int] = 0
-    kind: str
-    delimiter: str = "|"
-
-    def begin(self, name: str) -> str:
-        """The beginning of the line."""
-        return f"{self.kind}{name}"
-
-    def attribute(self, name: str, value: Value) -> str:
-        """``|NAME=VALUE``."""
-        if isinstance(value, dict):
-            return "".join([self.attribute(f"{name}.{key}", each) for key, each in value.items()])
-        text = text_of(value)
-        if isinstance(value, VariableList) and "," in self.delimiter:  # its own commas are escaped already
-            text = text.replace("\\", "\\\\")
-        return f"{self.delimiter}{name}={self._escaped(text)}"
-
-    def slot(self, name: str) -> tuple[str, str]:
-        """The name."""
-        return f"{self.delimiter}{name}=", ""
-
-    def value(self, name: str, value: str) -> str:
-        """On a line, delimiters escaped."""
-        return self._escaped(on_a_line(value))
-
-    def _escaped(self, text: str) -> str:
-        """A backslash before each first character of a delimiter: the text may end with a part of one."""
-        return text.replace(self.delimiter[0], f"\\{self.delimiter[0]}")
-
-    def end(self) -> str:
-        """The line's end."""
-        return "\n"
-
-
-# ---------------------------------------------------------------- JSON
-
-
-class JsonLayout(Struct, frozen=True):
-    """``"17.ymp":{…}``: what reads as a number is one."""
-
-    between: ClassVar[int] = 1
-
-    def begin(self, name: str) -> str:
-        """The key."""
-        return f"{_quoted(name)}:{{"
-
-    def attribute(self, name: str, value: Value) -> str:
-        """``,"name":value``."""
-        if isinstance(value, str):
-            return f',"{name}":{self.value(name, value)}'
-        if isinstance(value, VariableList):
-            return f',"{name}":{value.json}'
-        return f',"{name}":{_encode(value).decode()}'
-
-    def slot(self, name: str) -> tuple[str, str]:
-        """The name."""
-        return f',"{name}":', ""
-
-    def value(self, name: str, value: str) -> str:
-        """A text, or the number it reads as."""
-        if value[:1] in _BEGIN_NUMBERS and name not in _TEXTS and is_number(value):
-            return value
-        return _quoted(value)
-
-    def end(self) -> str:
-        """The brace."""
-        return "}"
 
 
 def json_head(at: int, version: str, server: str) -> str:
@@ -349,9 +256,9 @@ class JobWriter:
 
     def _fields(self, subject: Subject) -> tuple[int, list[bytes]]:
         """Return what differs in jobs that are alike, and the number of what this one asks for."""
-        value = self._layout.value
-        own = moving(subject, self._context).items()
-        parts = [self._layout.begin(self._id(subject)), *[value(name, text) for name, text in own]]
+        layout = self._layout
+        first, *others = (layout.attribute(*each) for each in moving(subject, self._context).items())
+        parts = [layout.begin(self._id(subject)) + first[layout.between :], *others]
         together = self._escaped(_BETWEEN.join(parts))
         fields = together.split(_CUT)
         if len(fields) != len(parts):  # somebody has written what stands between them
@@ -362,25 +269,19 @@ class JobWriter:
         """A template, and how much longer the job is than what is made of it."""
         if len(self._templates) >= _MOST_TEMPLATES:
             self._templates.clear()
-        texts, own = ["", ""], moving(subject, self._context)
+        literals, own = [b""], moving(subject, self._context)
         for name, value in attributes(subject, self._context).items():
             if name in own:
-                before, behind = self._layout.slot(name)
-                texts[-1] += before
-                texts.append(behind)
+                literals.append(b"")
             else:
-                texts[-1] += self._layout.attribute(name, value)
-        texts[-1] += self._layout.end()
-        texts[1] = texts[1][self._layout.between :]  # before the first attribute
-        literals = [self._escaped(text) for text in texts]
-        kept = [self._kept(literal) for literal in literals]
+                literals[-1] += self._escaped(self._layout.attribute(name, value))
+        literals[-1] += self._escaped(self._layout.end())
+        kept, reference = list(literals), self._reference
+        for place, literal in enumerate(literals):
+            if reference is not None and len(literal) >= _WORTH_SHARING:
+                self.shared.append(literal)
+                kept[place] = reference(len(self.shared) - 1)
         template = b"%b".join([literal.replace(b"%", b"%%") for literal in kept])
         more = sum(map(len, literals)) - sum(map(len, kept))
         self._templates[key] = template, more
         return template, more
-
-    def _kept(self, literal: bytes) -> bytes:
-        if self._reference is None or len(literal) < _WORTH_SHARING:
-            return literal
-        self.shared.append(literal)
-        return self._reference(len(self.shared) - 1)

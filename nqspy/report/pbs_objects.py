@@ -19,19 +19,17 @@ def held_resources(site: Site, queue: str | None = None) -> dict[str, str | int]
     """Resources that started requests hold: memory as they asked for it, CPUs, nodes."""
     holding = [r for r in site.started.values() if r.pes and queue in (None, r.queue)]
     memory = sum(request.spec.ask.finite_memory() or 0 for request in holding)
-    return {
-        "mem": kilobytes(memory),
-        "ncpus": sum(len(request.pes) for request in holding),
-        "nodect": len(holding),
-    }
+    pes = sum(len(request.pes) for request in holding)
+    return {"mem": kilobytes(memory), "ncpus": pes, "nodect": len(holding)}
 
 
 def queue_attributes(site: Site, queue: Queue, counts: Counts) -> Attributes:
     """``qstat -Q -f``."""
-    runs = queue.kind == "batch"
-    most = queue.per_request
-    greatest = {"cput": most.cpu_limit, "walltime": most.wall_limit}
-    restricted = queue.restricted or bool(queue.users or queue.groups)
+    runs, most = queue.kind == "batch", queue.per_request
+    greatest = (
+        ("cput", span, most.cpu_limit), ("walltime", span, most.wall_limit),
+        ("mem", kilobytes, most.memory_limit), ("ncpus", int, most.pe_limit),
+    )  # fmt: skip
     return plain(
         {
             "queue_type": "Execution" if runs else "Route",
@@ -42,16 +40,12 @@ def queue_attributes(site: Site, queue: Queue, counts: Counts) -> Attributes:
             "max_running": queue.run_limit,
             "max_user_run": queue.user_limit,
             "max_group_run": queue.group_limit,
-            "acl_user_enable": "True" if restricted and queue.users else None,
+            "acl_user_enable": "True" if queue.users else None,
             "acl_users": ",".join(queue.users) or None,
-            "acl_group_enable": "True" if restricted and queue.groups else None,
+            "acl_group_enable": "True" if queue.groups else None,
             "acl_groups": ",".join(queue.groups) or None,
             "from_route_only": "True" if queue.pipeonly else None,
-            "resources_max": plain(
-                {name: span(value) for name, value in greatest.items() if value is not None}
-                | {"mem": None if most.memory_limit is None else kilobytes(most.memory_limit)}
-                | {"ncpus": most.pe_limit}
-            ),
+            "resources_max": {name: write(most) for name, write, most in greatest if most is not None},
             "resources_assigned": held_resources(site, queue.name) if runs else None,
             "route_destinations": ",".join(queue.destinations) or None,
             "enabled": str(queue.enabled),

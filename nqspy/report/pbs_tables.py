@@ -15,8 +15,6 @@ from nqspy.report.time_text import Zone
 
 UNKNOWN = " -- "
 """Stands where something is not known."""
-
-
 _TIME = 8
 """Characters of a time that are shown."""
 

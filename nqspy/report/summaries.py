@@ -8,6 +8,7 @@ from nqspy.model.requests import Request
 from nqspy.model.site import Site
 from nqspy.model.texts import boxed, grid
 from nqspy.model.units import format_size
+from nqspy.report.pbs_tables import cut
 
 Counts = Mapping[str, Mapping[str, int]]
 """How many requests each queue holds, by state word."""
@@ -34,8 +35,11 @@ def _counted(site: Site, counts: Counts, kind: str, columns: str) -> list[tuple[
     rows: list[tuple[Any, ...]] = []
     for queue in _queues(site, kind):
         mine = counts.get(queue.name, {})
+        [runs] = _numbers(mine, "running+suspended+exiting")
+        # ``ing``, stopping, is a stopped queue that still has running requests.
+        states = "yes" if queue.enabled else "no", "on" if queue.started else "ing" if runs else "off"
         passes_to = (" ".join(queue.destinations),) if kind == "pipe" else ()
-        numbers = (sum(mine.values()), *_gates(queue, mine), *_numbers(mine, columns))
+        numbers = (sum(mine.values()), *states, *_numbers(mine, columns))
         rows.append((queue.name, _limit(queue.run_limit), *numbers, *passes_to))
     return rows
 
@@ -53,14 +57,15 @@ def pipe_summary(site: Site, counts: Counts) -> str:
     """``qstat -p``: pipe queues and their destinations."""
     rows = _counted(site, counts, "pipe", _PIPE)
     heads = ["LIM", "TOT", "ENA", "STS", "QUE", "ROU", "WAI", "HLD", "ARR", "DEP"]
-    return boxed("NQS PIPE QUEUE SUMMARY", _last_left(("QUEUE NAME", *heads, "DESTINATIONS"), rows))
+    return _named("NQS PIPE QUEUE SUMMARY", ("QUEUE NAME", *heads, "DESTINATIONS"), rows)
 
 
-def _last_left(heads: Sequence[str], rows: list[tuple[object, ...]]) -> str:
-    """A grid whose last column, a list of names, is flush left."""
-    width = max([len(str(row[-1])) for row in rows] + [len(heads[-1])])
+def _named(title: str, heads: Sequence[str], rows: list[tuple[object, ...]]) -> str:
+    """A summary whose last column, a list of names, is flush left."""
+    *others, last = heads
+    width = max([len(str(row[-1])) for row in rows] + [len(last)])
     padded = [(*row[:-1], f"{row[-1]:<{width}}") for row in rows]
-    return grid((*heads[:-1], f"{heads[-1]:<{width}}"), padded)
+    return boxed(title, grid((*others, f"{last:<{width}}"), padded))
 
 
 def limits(site: Site, counts: Counts) -> str:
@@ -111,19 +116,11 @@ def complexes(site: Site, counts: Counts) -> str:
         running = sum(1 for request in site.started.values() if request.queue in each.queues)
         bounds = (each.run_limit, each.user_limit, each.group_limit)
         rows.append((each.name, *map(_limit, bounds), running, " ".join(each.queues)))
-    heads = ("COMPLEX NAME", "RUN", "USR", "GRP", "CNT", "QUEUES")
-    return boxed("NQS QUEUE COMPLEXES", _last_left(heads, rows))
+    return _named("NQS QUEUE COMPLEXES", ("COMPLEX NAME", "RUN", "USR", "GRP", "CNT", "QUEUES"), rows)
 
 
 def _limit(value: int | None) -> str:
     return "--" if value is None else str(value)
-
-
-def _gates(queue: Queue, counts: Mapping[str, int]) -> tuple[str, str]:
-    """ENA and STS: stopping (``ing``) is a stopped queue that still has running requests."""
-    [runs] = _numbers(counts, "running+suspended+exiting")
-    status = "on" if queue.started else "ing" if runs else "off"
-    return ("yes" if queue.enabled else "no", status)
 
 
 _QUEUE_ROW = "%-16s %5s %5s %3s %3s %5s %5s %5s %5s %5s %5s %s\n"
@@ -131,17 +128,15 @@ _QUEUE_ROW = "%-16s %5s %5s %3s %3s %5s %5s %5s %5s %5s %5s %s\n"
 
 def queues_posix(queues: Sequence[Queue], counts: Counts) -> str:
     """``qstat -Q``: the table of pbs-clients.md 8.5; nothing when there are no queues."""
-    rows = [_posix_queue(queue, counts.get(queue.name, {})) for queue in queues]
+    rows: list[tuple[object, ...]] = []
+    for queue in queues:
+        mine, gates = counts.get(queue.name, {}), (queue.enabled, queue.started)
+        numbers = (queue.run_limit or 0, sum(mine.values()), *("yes" if gate else "no" for gate in gates))
+        kind = "Exec" if queue.kind == "batch" else "Rout"
+        rows.append((cut(queue.name, 16), *numbers, *_numbers(mine, _POSIX), kind))
     heads = ("Queue", "Max", "Tot", "Ena", "Str", "Que", "Run", "Hld", "Wat", "Trn", "Ext", "Type")
     rule = ("-" * 16, *["-" * 5] * 2, *["-" * 3] * 2, *["-" * 5] * 6, "-" * 4)
     return "".join(_QUEUE_ROW % row for row in (heads, rule, *rows)) if rows else ""
-
-
-def _posix_queue(queue: Queue, counts: Mapping[str, int]) -> tuple[object, ...]:
-    kind = "Exec" if queue.kind == "batch" else "Rout"
-    gates = ("yes" if queue.enabled else "no", "yes" if queue.started else "no")
-    name = queue.name if len(queue.name) <= 16 else queue.name[:15] + "*"
-    return (name, queue.run_limit or 0, sum(counts.values()), *gates, *_numbers(counts, _POSIX), kind)
 
 
 _SERVER_ROW = "%-16s %5s %5s %5s %5s %5s %5s %5s %5s %s\n"
@@ -151,6 +146,5 @@ def server_posix(name: str, run_limit: int | None, total: int, state: str, count
     """``qstat -B``: the server in one row."""
     heads = ("Server", "Max", "Tot", "Que", "Run", "Hld", "Wat", "Trn", "Ext", "Status")
     rule = ("-" * 16, *["-" * 5] * 8, "-" * 11)
-    shown = name if len(name) <= 16 else name[:15] + "*"
-    row = (shown, run_limit or 0, total, *_numbers(counts, _POSIX), state)
+    row = (cut(name, 16), run_limit or 0, total, *_numbers(counts, _POSIX), state)
     return "".join(_SERVER_ROW % each for each in (heads, rule, row))
