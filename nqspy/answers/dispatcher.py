@@ -47,8 +47,6 @@ _HELD_BACK = {"submit", "configure", "move", "modify", "reload_exits", "reload_q
 
 LOG = logging.getLogger("nqspy.answers")
 
-Question = Callable[["Dispatcher", rpc.Asked], Any]
-
 
 class Pending(Struct, frozen=True):
     """A message that waits for a reply of the engine."""
@@ -97,8 +95,7 @@ class Dispatcher:
         form = asked.message.get("text")
         if form is not None and not isinstance(form, str):
             asked.message.pop("text")
-            self._refuse(asked, Refusal("bad_text"))
-            return None
+            raise Refusal("bad_text")
         try:
             if name not in DIRECT:
                 fields.check(asked.message)
@@ -118,12 +115,8 @@ class Dispatcher:
                 answer = Pending(asked).answer
                 self.slow.take(asked, many.carried_out(self.serving, command, asked.caller, answer))
                 return None
-        except Refusal as refusal:
-            self._refuse(asked, refusal)
-            return None
         except (msgspec.ValidationError, TypeError, ValueError, OverflowError, RecursionError) as error:
-            self._refuse(asked, fields.bad_message(name, error))
-            return None
+            raise fields.bad_message(name, error) from None
         return CommandAsked(command, asked.caller, Pending(asked))
 
     def hold_back(self) -> None:
@@ -184,12 +177,11 @@ class Dispatcher:
     def answer(self, asked: rpc.Asked, others: Sequence[rpc.Asked] = ()) -> None:
         """Answers a question: at once, in slices, or when what it waits for has come. ``others`` have asked
         the same at the same time."""
-        question = QUESTIONS.get(asked.message["cmd"])
-        if question is None:
-            self._refuse(asked, Refusal("unknown_command", cmd=asked.message["cmd"][:40]))
-            return
+        cmd = asked.message["cmd"]
         with self.told(asked):
-            data = question(self, asked)
+            if cmd not in QUESTIONS:
+                raise Refusal("unknown_command", cmd=cmd[:40])
+            data = _OPEN[cmd](self, asked) if cmd in _OPEN else _OF_STATE[cmd](self.serving, asked)
             if others and isinstance(data, bytes):
                 self.serving.server.reply_alike([each.handle for each in (asked, *others)], data)
                 return
@@ -273,14 +265,8 @@ def _with_user(item: cm.Submission) -> cm.Submission:
     return replace(item, spec=spec, user=entry.pw_name)
 
 
-def _shutdown(serving: Serving, asked: rpc.Asked) -> Any:
-    mode = str(asked.message.get("mode", "leave"))
-    language.shut_down(serving, asked.caller, mode)
-    return {"stopping": mode}
-
-
 _OF_STATE: dict[str, Callable[[Serving, rpc.Asked], Any]] = {
-    "shutdown": _shutdown,
+    "shutdown": language.shutdown,
     "reload_queues": lambda serving, asked: {"text": language.reload_queues(serving, asked.caller)},
     "qstat": listing.qstat,
     "qselect": pbs_select.qselect,
@@ -290,17 +276,11 @@ _OF_STATE: dict[str, Callable[[Serving, rpc.Asked], Any]] = {
     "graph": graph.answer,
     **queries.QUESTIONS,
 }
-
-
-def _of_state(question: Callable[[Serving, rpc.Asked], Any]) -> Question:
-    return lambda dispatcher, asked: question(dispatcher.serving, asked)
-
-
-QUESTIONS: dict[str, Question] = {
-    **{name: _of_state(question) for name, question in _OF_STATE.items()},
+_OPEN: dict[str, Callable[["Dispatcher", rpc.Asked], Any]] = {
     "qmgr": lambda dispatcher, asked: dispatcher.qmgr(asked),
     "wait": lambda dispatcher, asked: dispatcher.waiting.wait(asked),
     "events": lambda dispatcher, asked: dispatcher.waiting.events(asked),
     "cat": lambda dispatcher, asked: dispatcher.waiting.cat(asked),
 }
+QUESTIONS = (*_OF_STATE, *_OPEN)
 """Messages that are answered from the state, the store or the files."""

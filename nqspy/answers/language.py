@@ -242,6 +242,13 @@ def shut_down(serving: Serving, caller: Caller, mode: str) -> None:
     serving.stop(mode)
 
 
+def shutdown(serving: Serving, asked: rpc.Asked) -> dict[str, str]:
+    """Answer the message ``shutdown``."""
+    mode = str(asked.message.get("mode", "leave"))
+    shut_down(serving, asked.caller, mode)
+    return {"stopping": mode}
+
+
 def reload_queues(serving: Serving, caller: Caller) -> str:
     """Applies the files of ``queues.d`` that changed. Raises NqspyError."""
     need(serving.engine.site.settings, caller, "manager", "reload queues")

@@ -1,21 +1,14 @@
 """qstat of requests as PBS clients read it: the tables and the full form, as text, JSON or DSV
-(pbs-clients.md 8).
-
-Made in slices, each bound in time: engine and submissions go on between two of them.
-"""
+(pbs-clients.md 8)."""
 
 import math
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from functools import partial
-from itertools import chain, islice
-from operator import gt, itemgetter
-from typing import Any, TypeVar
 
 from msgspec import structs
 
-from nqspy.answers.pbs_choosing import JobChoice
+from nqspy.answers.choice import SLICE, Listing, RequestChoice
 from nqspy.answers.serving import Serving
 from nqspy.answers.slow import Work
 from nqspy.decider import estimates
@@ -38,27 +31,21 @@ from nqspy.rpc import messages
 from nqspy.rpc import server as rpc
 from nqspy.rpc.version import version
 
-SLICE_TIME, SHORTEST, LONGEST = 0.004, 0.001, 0.01
-"""How long a slice may take, real seconds: while nobody else wants the engine; at least, at most while others
-do."""
-IDLE = 0.0005
-"""Time between two slices in which nobody else has wanted it."""
-SLICE = 32
-"""Jobs that are looked at together."""
 _MOST_TEXTS = 1_000
 MOST_BYTES = 192 << 20
 """Of one answer: what is greater is refused, before it fills the memory."""
 
 Steps = Iterator[bytes | Work | None]
-T = TypeVar("T", bytes, str, Subject)
 
 
 class Subjects:
     """Makes subjects of requests, as of one moment. ``full``: with their variables, where the caller may see
-    them."""
+    them; ``comments``: with why each waits."""
 
-    def __init__(self, serving: Serving, choice: JobChoice, caller: Caller, *, full: bool) -> None:
-        self._serving, self._choice, self._full = serving, choice, full
+    def __init__(
+        self, serving: Serving, choice: RequestChoice, caller: Caller, *, full: bool, comments: bool
+    ) -> None:
+        self._serving, self._choice, self._full, self._comments = serving, choice, full, comments
         site = serving.engine.site
         domains = site.domains_by_queue() if site.is_divided() else {}
         self.now = serving.clock.now()
@@ -68,14 +55,14 @@ class Subjects:
         self._variables: dict[tuple[str, str, str], VariableList | None] = {}
         self._all, self._user = role_of(site.settings, caller) != "user", caller.user
 
-    def live(self, requests: list[Request], *, comments: bool) -> list[Subject]:
-        """Make subjects of requests that have not ended; ``comments``: with why each waits."""
-        reasons = reasons_of(self._serving.engine, [r.seq for r in requests]) if comments else {}
+    def live(self, requests: list[Request]) -> list[Subject]:
+        """Make subjects of requests that have not ended."""
+        reasons = reasons_of(self._serving.engine, [r.seq for r in requests]) if self._comments else {}
         if self._full:
             self._read_variables([request.spec for request in requests])
-        return [self._live(each, reasons.get(each.seq), comments=comments) for each in requests]
+        return [self._live(each, reasons.get(each.seq)) for each in requests]
 
-    def _live(self, request: Request, reason: Reason | None, *, comments: bool) -> Subject:
+    def _live(self, request: Request, reason: Reason | None) -> Subject:
         used: Used | None = None
         sees = self._choice.sight.sees
         members: tuple[Request, ...] = ()
@@ -89,7 +76,7 @@ class Subjects:
         return Subject(
             request,
             used,
-            self._comment(request, reason) if comments else "",
+            self._comment(request, reason) if self._comments else "",
             self._variables_of(request.spec) if self._full else None,
             shared_output=shared(self._serving.engine.site, request, sees) if self._full else "",
             members=members,
@@ -149,58 +136,13 @@ class Subjects:
             )
 
 
-# ---------------------------------------------------------------- in slices
-
-
-class Listing:
-    """Makes the parts of one answer, in the order in which they are shown."""
-
-    def __init__(
-        self, serving: Serving, asked: rpc.Asked, *, full: bool = False, comments: bool = False
-    ) -> None:
-        self.choice = JobChoice(serving, asked.message, asked.caller)
-        self.subjects = Subjects(serving, self.choice, asked.caller, full=full)
-        self.id = asked.handle.id
-        self._comments = comments
-
-    def slices(self) -> Iterator[list[Subject] | None]:
-        """The subjects, some at a time; None where others may have their turn."""
-        end = time.thread_time() + SLICE_TIME
-        live = (self.subjects.live(r, comments=self._comments) for r in _batches(self.choice.requests()))
-        ended = (self.subjects.ended(rows) for rows in _batches(self.choice.rows()))
-        for some in chain(live, ended):
-            yield some
-            if time.thread_time() >= end:
-                left = time.monotonic()
-                yield None
-                end = time.thread_time() + _time_for_slice(time.monotonic() - left)
-
-    def collected(self, into: list[T], write: Callable[[list[Subject]], list[T]]) -> Iterator[None]:
-        """Fills ``into`` with what is made of each subject, in order; None after each slice."""
-        orders: list[int] = []
-        for some in self.slices():
-            if some is None:
-                yield None
-                continue
-            orders += self.choice.orders([each.request.seq for each in some])
-            into += write(some)
-        if any(map(gt, orders, islice(orders, 1, None))):
-            into[:] = [part for _, part in sorted(zip(orders, into, strict=True), key=itemgetter(0))]
-
-    def answer(self, text: str) -> bytes:
-        """The answer with what was found, and a line on stderr for what was not."""
-        return messages.text_answer(self.id, self.choice.status(), text, self.choice.complaint())
-
-
-def _time_for_slice(away: float) -> float:
-    """A quarter of the time that others have had since the last one: they keep four fifths of the engine,
-    however many ask for lists."""
-    return SLICE_TIME if away < IDLE else min(max(away / 4, SHORTEST), LONGEST)
-
-
-def _batches(each: Iterator[Any]) -> Iterator[list[Any]]:
-    while some := list(islice(each, SLICE)):
-        yield some
+def listing_of(
+    serving: Serving, asked: rpc.Asked, *, full: bool = False, comments: bool = False
+) -> tuple[Listing, Subjects]:
+    """Return the list that is asked for, and the maker of its subjects."""
+    choice = RequestChoice(serving, asked.message, asked.caller)
+    subjects = Subjects(serving, choice, asked.caller, full=full, comments=comments)
+    return Listing(asked.handle.id, choice, subjects.live, subjects.ended), subjects
 
 
 def _letters(asked: rpc.Asked) -> str:
@@ -218,7 +160,7 @@ def table(serving: Serving, asked: rpc.Asked) -> Steps:
     def write(subjects: list[Subject]) -> list[str]:
         return [pbs_tables.line(subject, shape) for subject in subjects]
 
-    listing, lines = Listing(serving, asked), list[str]()
+    (listing, _), lines = listing_of(serving, asked), list[str]()
     yield from listing.collected(lines, write)
     yield listing.answer("".join([shape.head, *lines] if lines else ()))
 
@@ -226,7 +168,7 @@ def table(serving: Serving, asked: rpc.Asked) -> Steps:
 def alternate(serving: Serving, asked: rpc.Asked) -> Steps:
     """The alternate table."""
     letters = _letters(asked)
-    listing, lines = Listing(serving, asked, comments="s" in letters), list[str]()
+    (listing, _), lines = listing_of(serving, asked, comments="s" in letters), list[str]()
     if "T" in letters:
         yield from _with_starts(serving, listing, letters)
         return
@@ -275,11 +217,10 @@ def _alternate(
 
 def full(serving: Serving, asked: rpc.Asked) -> Steps:
     """Everything about each job, in the form ``format`` (`pbs_forms.FORMS`)."""
-    listing, parts = Listing(serving, asked, full=True, comments=True), list[bytes]()
+    (listing, subjects), parts = listing_of(serving, asked, full=True, comments=True), list[bytes]()
     layout = pbs_forms.layout(asked.message, "Job Id: ")
     reference = messages.reference if asked.message.get("shared") else None
-    context, before = listing.subjects.context, serving.written
-    writer = pbs_forms.JobWriter(layout, context, messages.escaped, reference, before)
+    writer = pbs_forms.JobWriter(layout, subjects.context, messages.escaped, reference, serving.written)
 
     def write(subjects: list[Subject]) -> list[bytes]:
         made = [writer.write(each) for each in subjects]
@@ -289,7 +230,7 @@ def full(serving: Serving, asked: rpc.Asked) -> Steps:
 
     yield from listing.collected(parts, write)
     if layout.form == "json":
-        head = pbs_forms.json_head(listing.subjects.now, version(), serving.engine.site.name)
+        head = pbs_forms.json_head(subjects.now, version(), serving.engine.site.name)
         parts = [messages.escaped(head), *_members(parts), messages.escaped("}\n")]
     shared = writer.shared if reference else None
     yield messages.pieces_answer(

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from nqspy.answers.pbs_choosing import owners, queue_of
-from nqspy.answers.pbs_jobs import Listing
+from nqspy.answers.choice import owners, queue_of
+from nqspy.answers.pbs_jobs import listing_of
 from nqspy.answers.serving import Serving
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.ids import full_id
@@ -58,7 +58,7 @@ def qselect(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | Any]:
             for each in subjects
         ]
 
-    listing, ids = Listing(serving, asked), list[str]()
+    (listing, _), ids = listing_of(serving, asked), list[str]()
     yield from listing.collected(ids, write)
     yield listing.answer("".join(ids))
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from nqspy.answers import queues
-from nqspy.answers.pbs_choosing import need_server, queue_of
+from nqspy.answers.choice import need_server, queue_of
 from nqspy.answers.serving import Serving
 from nqspy.answers.visibility import Visibility
 from nqspy.model.errors import Refusal

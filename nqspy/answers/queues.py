@@ -1,8 +1,7 @@
 """qstat's views of queues, complexes and limits, and the counts they show."""
 
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from nqspy.answers.serving import Serving
 from nqspy.model.requests import State
@@ -27,36 +26,20 @@ def _tally(site: Site) -> Counter[tuple[str, State]]:
     return tally
 
 
-def _summary(render: Callable[..., str]) -> Callable[[Serving, dict[str, Any]], str]:
-    def answer(serving: Serving, message: dict[str, Any]) -> str:
-        site = serving.engine.site
-        return render(site, counts(serving))
-
-    return answer
-
-
-Summary = Callable[[Serving, dict[str, Any]], str]
+Summary = Callable[[Site, Mapping[str, Mapping[str, int]]], str]
 
 FORMS: dict[str, Summary] = {
-    "queues": _summary(summaries.nqs_batch_summary),
-    "pipes": _summary(summaries.pipe_summary),
-    "complexes": _summary(summaries.complexes),
-    "limits": _summary(summaries.limits),
-    "mpp": _summary(summaries.mpp),
-}
+    "queues": summaries.nqs_batch_summary, "pipes": summaries.pipe_summary,
+    "complexes": summaries.complexes, "limits": summaries.limits, "mpp": summaries.mpp,
+}  # fmt: skip
 """NQS's forms of ``qstat`` that are about queues."""
-
-
-def form_of(message: dict[str, Any], form: str) -> Summary | None:
-    """The summary that a message asks for; None when it asks for requests."""
-    return FORMS["mpp"] if message.get("mpp") else FORMS.get(form)
 
 
 def by_state(site: Site) -> dict[str, int]:
     """Count requests by state word."""
-    tally: dict[str, int] = {}
+    tally = Counter[str]()
     for (_, state), number in _tally(site).items():
-        tally[state.value] = tally.get(state.value, 0) + number
+        tally[state.value] += number
     return tally
 
 

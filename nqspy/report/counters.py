@@ -12,7 +12,7 @@ from nqspy.model.site import Site
 from nqspy.report.night_metrics import used_by_group
 from nqspy.report.replay import HistoryReplay
 from nqspy.report.shares import department_shares, departments
-from nqspy.report.time_text import Zone, hours, zone_of
+from nqspy.report.time_text import hours, zone_of
 from nqspy.shares import amount
 
 
@@ -59,7 +59,11 @@ def counters(
     samples = samples or {}
     replay.sample(samples, now)
     used = used_by_group(replay.histories.values(), begun.period, now, site.settings.usage.charge)
-    running = _running(site, samples)
+    running: dict[str, int] = {}
+    for seq, request in site.started.items():
+        known = (request.used, samples.get(seq, request.used))
+        more = max(amount(each, site.settings.usage.charge, request, site.held_by) for each in known)
+        running[request.group] = running.get(request.group, 0) + more
     for name, ms in _unseen(site, replay, begun.period, now).items():
         used[name] = used.get(name, 0.0) + ms
     leaves, shares = departments(site.settings.groups), department_shares(site.settings.groups)
@@ -78,20 +82,12 @@ def counters(
         }
         for name in names
     ]
-    return {**_heading(zone_of(site.timezone), site, begun, now), "groups": rows}
-
-
-def _heading(zone: Zone, site: Site, begun: Since, now: Instant) -> dict[str, Any]:
+    zone, usage = zone_of(site.timezone), site.settings.usage
     return {
-        "date": zone.text(now),
-        "planning": zone.text(begun.period),
-        "period_s": site.settings.usage.period / 1000,
-        "day": zone.text(begun.day),
-        "week": zone.text(begun.week),
-        "shift": site.shift.current,
-        "pes": site.pes(),
-        "charge": site.settings.usage.charge,
-    }
+        "date": zone.text(now), "planning": zone.text(begun.period), "period_s": usage.period / 1000,
+        "day": zone.text(begun.day), "week": zone.text(begun.week), "shift": site.shift.current,
+        "pes": site.pes(), "charge": usage.charge, "groups": rows,
+    }  # fmt: skip
 
 
 def _followed(
@@ -111,16 +107,6 @@ def _followed(
                 if recorded.at >= start:
                     sums[group] = sums.get(group, 0) + more
     return replay, day, week
-
-
-def _running(site: Site, samples: Mapping[Seq, Used]) -> dict[str, int]:
-    """Use (ms) so far of the requests that run, by group."""
-    found: dict[str, int] = {}
-    for seq, request in site.started.items():
-        known = (request.used, samples.get(seq, request.used))
-        more = max(amount(each, site.settings.usage.charge, request, site.held_by) for each in known)
-        found[request.group] = found.get(request.group, 0) + more
-    return found
 
 
 def _unseen(site: Site, replay: HistoryReplay, begin: Instant, now: Instant) -> dict[str, float]:

@@ -76,10 +76,11 @@ def page_of(data: Data, group: str) -> dict[str, Any]:
     lists = ("failed", "waiting", "running")
     own_rows = {key: [each for each in data[key] if each["group"] == group] for key in lists}
     left = [each for each in data["outlook"]["departments"] if each["name"] == group]
-    parts = [
+    shown = [
         {**row, "groups": {name: each for name, each in row["groups"].items() if name == group}}
         for row in data["parts"]["rows"]
     ]
+    names = [name for name in data["parts"]["groups"] if name == group]
     exits = [
         # The words of an exit may name others.
         {**each, "count": len(mine), "text": "", "requests": {group: mine}}
@@ -94,11 +95,7 @@ def page_of(data: Data, group: str) -> dict[str, Any]:
         "order_kept": not overtaken,
         "overtaken": overtaken,
         "groups": [own],
-        "parts": {
-            **data["parts"],
-            "groups": [name for name in data["parts"]["groups"] if name == group],
-            "rows": parts,
-        },
+        "parts": data["parts"] | {"groups": names, "rows": shown},
         **own_rows,
         "never": sum(each["never"] for each in left),
         "incidents": [],

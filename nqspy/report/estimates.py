@@ -27,10 +27,8 @@ def estimates(known: Known, at: Instant, zone: Zone) -> dict[str, Any]:
     users: dict[str, list[Sequence[Lived]]] = {}
     for (owner, _, _), lifetime in known.items():
         users.setdefault(owner, []).append(lifetime.runs)
-    return {
-        "at": zone.text(at),
-        "users": [{"user": user, **_row(users[user])} for user in sorted(users)],
-    }
+    rows = [{"user": user, **_row(users[user])} for user in sorted(users)]
+    return {"at": zone.text(at), "users": rows}
 
 
 def _row(of_names: Sequence[Sequence[Lived]]) -> dict[str, Any]:
@@ -84,19 +82,12 @@ def estimates_text(data: Mapping[str, Any]) -> str:
         return "no request has ended yet\n"
     rows = [
         (
-            each["user"],
-            each["ended"],
-            _times(each["limit"]),
-            percent(each["limit"]["accuracy"]),
-            percent(each["limit"]["tenfold"]),
-            each["best_guess"]["known"],
-            _times(each["best_guess"]),
-            percent(each["best_guess"]["accuracy"]),
-            percent(each["best_guess"]["outran"]),
-            percent(each["history"]["accuracy"]),
+            each["user"], each["ended"], _times(limit := each["limit"]), percent(limit["accuracy"]),
+            percent(limit["tenfold"]), (guess := each["best_guess"])["known"], _times(guess),
+            percent(guess["accuracy"]), percent(guess["outran"]), percent(each["history"]["accuracy"]),
         )
         for each in data["users"]
-    ]
+    ]  # fmt: skip
     head = f"run times by what was said before, at {short(data['at'])}\n\n"
     return head + grid(_HEADS, rows)
 

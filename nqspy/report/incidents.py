@@ -41,11 +41,6 @@ class Incident:
     end: Instant | None
     seqs: dict[str, dict[Seq, None]] = field(default_factory=dict)
 
-    def meets(self, replay: HistoryReplay, seq: Seq) -> None:
-        """Add a request."""
-        history = replay.histories.get(seq)
-        self.seqs.setdefault(history.request.group if history is not None else "", {})[seq] = None
-
 
 @dataclass(slots=True)
 class Failing:
@@ -53,25 +48,6 @@ class Failing:
 
     told: list[tuple[Instant, str, Seq | None, str]] = field(default_factory=list)
     off: Instant | None = None
-
-    def object(self, name: str, since: Instant, host: str, zone: Zone) -> dict[str, Any] | None:
-        """Return what is said of it from ``since`` on; None where there is nothing."""
-        told = [each for each in self.told if each[0] >= since]
-        if not told:
-            return None
-        seqs: dict[str, dict[Seq, None]] = {}
-        for _, group, seq, _ in told:
-            if seq is not None:
-                seqs.setdefault(group, {})[seq] = None
-        return {
-            "exit": name,
-            "count": len(told),
-            "first": zone.text(told[0][0]),
-            "last": zone.text(told[-1][0]),
-            "off": zone.stamp(self.off if self.off is not None and self.off >= since else None),
-            "text": told[-1][3],
-            "requests": _ids(seqs, host),
-        }
 
 
 class IncidentLog:
@@ -93,11 +69,16 @@ class IncidentLog:
             self._take_of_site(event, at)
 
     def objects(self, since: Instant, host: str, zone: Zone) -> list[dict[str, Any]]:
-        """The incidents that were not over at ``since``, by their beginning."""
-        shifts = {each.who for each in self.incidents if each.kind == "shift"}
-        told = [each for each in self.incidents if each.end is None or each.end >= since]
-        probes = {each.who for each in self.incidents if each.kind == "probe"}
-        told = [each for each in told if not self._told_elsewhere(each, shifts, probes)]
+        """The incidents that were not over at ``since``, by their beginning, except alarms about an exit, a
+        shift or a probe whose failure is told by an event of its own."""
+        elsewhere = {f"exit {name}" for name in self.exits}
+        elsewhere |= {f"{each.kind} {each.who}" for each in self.incidents if each.kind in ("shift", "probe")}
+        told = [
+            each
+            for each in self.incidents
+            if (each.end is None or each.end >= since)
+            and not (each.kind == "alarm" and each.who in elsewhere)
+        ]
         return [
             {
                 "kind": each.kind,
@@ -112,15 +93,20 @@ class IncidentLog:
 
     def exit_objects(self, since: Instant, host: str, zone: Zone) -> list[dict[str, Any]]:
         """The exits that failed at ``since`` or later."""
-        found = (each.object(name, since, host, zone) for name, each in self.exits.items())
-        return [each for each in found if each is not None]
-
-    def _told_elsewhere(self, incident: Incident, shifts: set[str], probes: set[str]) -> bool:
-        """An alarm about an exit, a shift or a probe whose failure is told by an event of its own."""
-        head, _, name = incident.who.partition(" ")
-        if incident.kind != "alarm":
-            return False
-        return name in {"exit": self.exits, "shift": shifts, "probe": probes}.get(head, ())
+        found = []
+        for name, exit in self.exits.items():
+            told = [each for each in exit.told if each[0] >= since]
+            seqs: dict[str, dict[Seq, None]] = {}
+            for _, group, seq, _ in told:
+                if seq is not None:
+                    seqs.setdefault(group, {})[seq] = None
+            if told:
+                off = exit.off if exit.off is not None and exit.off >= since else None
+                (first, *_), (last, *_, text) = told[0], told[-1]
+                times = {"first": zone.text(first), "last": zone.text(last), "off": zone.stamp(off)}
+                ids = {"text": text, "requests": _ids(seqs, host)}
+                found.append({"exit": name, "count": len(told), **times, **ids})
+        return found
 
     # ------------------------------------------------------------ events
 
@@ -162,7 +148,9 @@ class IncidentLog:
     def _take_of_request(self, event: Any, at: Instant) -> None:
         kind = event.kind
         if kind in ("requeued", "ended", "resumed"):
-            self.goes_on(event.seq, at)
+            incident = self._suspended.pop(event.seq, None)
+            if incident is not None and not any(incident is each for each in self._suspended.values()):
+                incident.end = at
         if kind == "requeued":
             self.met("requeued", "", event.text, event.seq, at)
         elif kind == "ended" and event.end_reason == "lost":
@@ -170,14 +158,15 @@ class IncidentLog:
         elif kind in ("suspended", "deleting", "held"):
             cause = event.because()
             by_system = cause.kind in _SYSTEM
-            if kind == "suspended" and by_system:
-                self.suspended(event.by, event.seq, at)
+            if kind == "suspended" and by_system:  # the incident lasts until the last one goes on
+                incident = self._suspended[event.seq] = self.met("suspended", event.by, "", event.seq, at)
+                incident.end = None
             elif kind == "deleting" and by_system:
                 self.met("ended", event.who, "to run again" if event.rerun else "", event.seq, at)
             elif kind == "held":
                 for seq in event.seqs if by_system or cause == HANDS else ():
                     if not by_system:  # it could not be started, or its end was lost
-                        self.not_again(seq, at)
+                        self._not_again(seq, at)
                     self.met("held", event.who if by_system else "nqsd", event.text, seq, at)
 
     # ------------------------------------------------------------ building
@@ -185,10 +174,12 @@ class IncidentLog:
     def failed(self, failures: Iterable[ExitFailure], at: Instant) -> None:
         """Exits failed."""
         for failure in failures:
-            history = self._replay.histories.get(failure.seq) if failure.seq is not None else None
-            group = history.request.group if history is not None else ""
             told = self.exits.setdefault(failure.exit, Failing()).told
-            told.append((at, group, failure.seq, failure.text))
+            told.append((at, self._group(failure.seq), failure.seq, failure.text))
+
+    def _group(self, seq: Seq | None) -> str:
+        history = None if seq is None else self._replay.histories.get(seq)
+        return "" if history is None else history.request.group
 
     def point(self, kind: str, who: str, text: str, at: Instant, begin: Instant | None = None) -> Incident:
         """An incident that is over."""
@@ -213,16 +204,10 @@ class IncidentLog:
         if incident is None or (incident.end is not None and at - incident.end > SAME):
             incident = self._open[kind, f"{who}\n{text}"] = self.point(kind, who, text, at)
         incident.end = at
-        incident.meets(self._replay, seq)
+        incident.seqs.setdefault(self._group(seq), {})[seq] = None
         return incident
 
-    def suspended(self, by: str, seq: Seq, at: Instant) -> None:
-        """A request was stopped by the system; the incident lasts until the last one goes on."""
-        incident = self.met("suspended", by, "", seq, at)
-        incident.end = None
-        self._suspended[seq] = incident
-
-    def not_again(self, seq: Seq, at: Instant) -> None:
+    def _not_again(self, seq: Seq, at: Instant) -> None:
         """Take back that a request was queued again just now: it was held."""
         for incident in [e for e in self.incidents if e.kind == "requeued" and e.end == at]:
             for seqs in incident.seqs.values():
@@ -230,12 +215,6 @@ class IncidentLog:
             if not any(incident.seqs.values()):
                 self.incidents.remove(incident)
                 self._open.pop(("requeued", f"\n{incident.text}"), None)
-
-    def goes_on(self, seq: Seq, at: Instant) -> None:
-        """Note that a request goes on, or has ended."""
-        incident = self._suspended.pop(seq, None)
-        if incident is not None and not any(incident is each for each in self._suspended.values()):
-            incident.end = at
 
 
 def is_new_home(recorded: ev.Recorded) -> bool:

@@ -89,33 +89,30 @@ class RequestLabels:
 
     def waiting(self, history: RequestHistory, journaled: Journaled, why: Why) -> dict[str, Any]:
         """Return a request that waits with its reason; ``never``: True if it can never start."""
-        hopeless = self._never(history.request)
-        live = hopeless or why(history.request.seq, history.request.queue)
-        code, who, text = journaled.get(history.request.seq, ("LATER", "pass", "not reached yet"))
-        if history.request.state is State.HELD:
-            code, who, text = ReasonCode.HELD.value, "", history.request.hold_text or "it is held"
-            if history.request.unmet and not history.request.holds:
-                code, who, text = self._dependent(history, live)
-        elif history.request.state is State.WAITING:
+        request, hopeless = history.request, None
+        queue = self._site.settings.queues.get(request.queue)
+        if queue is not None and queue.kind == "batch" and request.state is State.QUEUED:
+            # The limit under which it can never start, whatever the last pass looked at.
+            hopeless = too_wide(self._site, queue.name, request.spec.ask.pes) or never(self._site, request)
+        live = hopeless or why(request.seq, request.queue)
+        code, who, text = journaled.get(request.seq, ("LATER", "pass", "not reached yet"))
+        if request.state is State.HELD:
+            code, who, text = ReasonCode.HELD.value, "", request.hold_text or "it is held"
+            if request.unmet and not request.holds:
+                code, who, text = self._dependent(request, live)
+        elif request.state is State.WAITING:
             code, who, text = ReasonCode.DATE.value, "owner", "it is not to start before its date"
         elif live is not None:
             code, who, text = live.code.value, live.who, live.text
-        never = hopeless is not None or code == ReasonCode.NEVER or bool(history.request.never)
-        return self.head(history) | {"reason": {"code": code, "who": who, "text": text}, "never": never}
+        gone = hopeless is not None or code == ReasonCode.NEVER or bool(request.never)
+        return self.head(history) | {"reason": {"code": code, "who": who, "text": text}, "never": gone}
 
-    def _never(self, request: Request) -> Reason | None:
-        """Return the limit under which a queued request can never start, whatever the last pass looked at."""
-        queue = self._site.settings.queues.get(request.queue)
-        if queue is None or queue.kind != "batch" or request.state is not State.QUEUED:
-            return None
-        return too_wide(self._site, queue.name, request.spec.ask.pes) or never(self._site, request)
-
-    def _dependent(self, history: RequestHistory, live: Reason | None) -> tuple[str, str, str]:
+    def _dependent(self, request: Request, live: Reason | None) -> tuple[str, str, str]:
         """The reason of a request that waits for others: by now another one may hold, or none."""
         if live is not None and live.code is ReasonCode.DEPENDENCY:
             return live.code.value, live.who, live.text
-        others = ", ".join(f"{self._site.id_of(each.seq)} ({each.word})" for each in history.request.unmet)
-        text = f"it waits for {others}" + (f": {history.request.never}" if history.request.never else "")
+        others = ", ".join(f"{self._site.id_of(each.seq)} ({each.word})" for each in request.unmet)
+        text = f"it waits for {others}" + (f": {request.never}" if request.never else "")
         return ReasonCode.DEPENDENCY.value, "dependency", text
 
     def overtaken(self, at: Instant, started: Seq, before: Seq, replay: HistoryReplay) -> dict[str, Any]:

@@ -111,18 +111,16 @@ class Night:
         """Takes events until the night is over."""
         end = self.bounds.end
         for recorded in events:
-            if end is not None and recorded.at >= end and self._over(recorded.at):
-                if isinstance(recorded.event, ev.ShiftChanged) and recorded.at == self.bounds.end:
-                    self.shifts.append((recorded.at, recorded.event.shift))
-                break
+            at = recorded.at
+            if end is not None and at >= end:
+                late = end + (DAY if self.bounds.shift is not None else 0)
+                # What a pass decides comes with it, at the same instant: no night is over between the two.
+                going = self.replay.running or self.short.now or at == self.replay.last
+                if at >= late or not going:
+                    if isinstance(recorded.event, ev.ShiftChanged) and at == end:
+                        self.shifts.append((at, recorded.event.shift))
+                    break
             self.take(recorded)
-
-    def _over(self, at: Instant) -> bool:
-        """True if a night whose end has come by then is over."""
-        late = (self.bounds.end or 0) + (DAY if self.bounds.shift is not None else 0)
-        # What a pass decides comes with it, at the same instant: the night is not over between the two.
-        same = at == self.replay.last
-        return at >= late or not (self.replay.running or self.short.now or same)
 
     def end(self, now: Instant) -> Instant:
         """The end of the night; ``now`` while it lasts, or the latest event if the clock was set back."""
@@ -137,8 +135,11 @@ class Night:
         if self._former is None and at >= self.bounds.start:
             every = self.replay.histories.items()
             self._former = {seq for seq, history in every if history.ended is not None}
-        if kind is ev.Starting:
-            self._order(event, at)
+        if kind is ev.Starting and at >= self.bounds.start:
+            if self.bounds.end is None or at < self.bounds.end:
+                for seq in night_metrics.overtaken(self.replay, event, self._decided):
+                    if night_metrics.keeps_order(self._settings, self.replay, event.seq, seq):
+                        self.overtaken.append((at, event.seq, seq))
         elif kind is ev.Decided:
             self._decided = event
             self.short.decided(event.short_of_pes, at)
@@ -161,20 +162,6 @@ class Night:
         if kind is ev.Ended and at > self._last:
             history = self.replay.histories.get(event.seq)
             self._last = at if history is not None and history.counts else self._last
-
-    def follow_accounts(self, then: SiteThen, charge: str, now: Instant) -> QuotaAccounts:
-        """The quotas' accounts over the night, up to ``now`` while it lasts; they take its events from now
-        on."""
-        end = now if self.bounds.end is None else min(now, self.bounds.end)
-        accounts = QuotaAccounts(then, charge, self.bounds.start, end, step_of(end - self.bounds.start))
-        self.replay.watchers.append(accounts)
-        return accounts
-
-    def _order(self, event: ev.Starting, at: Instant) -> None:
-        if at >= self.bounds.start and (self.bounds.end is None or at < self.bounds.end):
-            for seq in night_metrics.overtaken(self.replay, event, self._decided):
-                if night_metrics.keeps_order(self._settings, self.replay, event.seq, seq):
-                    self.overtaken.append((at, event.seq, seq))
 
     def begun(self) -> Instant | None:
         """The first start of the night, as the executor reported it."""
@@ -228,8 +215,15 @@ def night_report(
     """
     zone, night = zone_of(site.timezone), Night(site, bounds)
     then = SiteThen(site, around.before)
-    accounts = night.follow_accounts(then, site.settings.usage.charge, now)
-    _follow(night, events, accounts, now, around)
+    last = now if bounds.end is None else min(now, bounds.end)
+    charge, step = site.settings.usage.charge, step_of(last - bounds.start)
+    accounts = QuotaAccounts(then, charge, bounds.start, last, step)
+    night.replay.watchers.append(accounts)
+    night.take_all(events)
+    if around.samples and night.end(now) >= now:
+        night.replay.sample(around.samples, now)
+        accounts.sample(around.samples, now)
+    accounts.advance(now)
     end, histories = night.end(now), night.histories()
     fractions = department_shares(site.settings.groups) if site.settings.groups else {}
     every = night.replay.histories.values()
@@ -247,13 +241,11 @@ def night_report(
     left = outlook(histories, fractions, rate, now, zone, around.opens, hopeless)
     groups = departments.rows(histories, used, sums, fractions, (bounds.start, end))
     data = {
-        **_heading(night, now, around, zone),
-        "requests": sum(history.weight for history in histories),
-        **_busy(busy, zone),
+        **_heading(night, busy, now, around, zone),
         "deviation": largest(sums.deviations.values()),
         "little_use": sums.little,
         "parts": division_of(accounts, named, zone),
-        "charge": site.settings.usage.charge,
+        "charge": charge,
         "order_kept": not night.overtaken,
         "overtaken": [labels.overtaken(*each, night.replay) for each in night.overtaken],
         "groups": groups,
@@ -278,37 +270,15 @@ def night_report(
     return {"line": night_line(data), **data}
 
 
-def _follow(
-    night: Night, events: Iterable[ev.Recorded], accounts: QuotaAccounts, now: Instant, around: Around
-) -> None:
-    """Have a night take its events, and the accounts over it."""
-    night.take_all(events)
-    if around.samples and night.end(now) >= now:
-        night.replay.sample(around.samples, now)
-        accounts.sample(around.samples, now)
-    accounts.advance(now)
-
-
-def _heading(night: Night, now: Instant, around: Around, zone: Zone) -> dict[str, Any]:
-    bounds = night.bounds
+def _heading(
+    night: Night, busy: night_metrics.Busy | None, now: Instant, around: Around, zone: Zone
+) -> dict[str, Any]:
+    bounds, made = night.bounds, now if around.made is None else around.made
+    ongoing = bounds.end is None or now < bounds.end or bool(night.replay.running)
     return {
-        "date": bounds.day.isoformat(),
-        "from": zone.text(bounds.start),
-        "until": zone.text(night.end(now)),
-        "as_of": zone.text(now),
-        "made": zone.text(now if around.made is None else around.made),
-        "ongoing": bounds.end is None or now < bounds.end or bool(night.replay.running),
-        "shift": bounds.shift,
-        "clock": around.clock or None,
-    }
-
-
-def _busy(busy: night_metrics.Busy | None, zone: Zone) -> dict[str, Any]:
-    if busy is None:
-        return {"busy": None, "cpu_busy": None, "busy_from": None, "busy_until": None}
-    return {
-        "busy": busy.allocated,
-        "cpu_busy": busy.used,
-        "busy_from": zone.text(busy.begin),
-        "busy_until": zone.text(busy.end),
-    }
+        "date": bounds.day.isoformat(), "from": zone.text(bounds.start), "until": zone.text(night.end(now)),
+        "as_of": zone.text(now), "made": zone.text(made), "ongoing": ongoing, "shift": bounds.shift,
+        "clock": around.clock or None, "requests": sum(history.weight for history in night.histories()),
+        "busy": busy and busy.allocated, "cpu_busy": busy and busy.used,
+        "busy_from": busy and zone.text(busy.begin), "busy_until": busy and zone.text(busy.end),
+    }  # fmt: skip

@@ -1,6 +1,6 @@
 """The night report as pages: self-contained HTML, readable in light and dark, without links to elsewhere."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 
@@ -29,27 +29,21 @@ def night_html(data: Data) -> str:
     clock = f"clock: {data['clock']}" if data["clock"] else ""
     notes = "".join(f"<p>{escape(text)}</p>" for text in (period(data), *figures(data), clock) if text)
     tables = "".join(_table(section) for section in sections(data) if section.rows)
-    lists = "".join(_list(name, lines) for name, lines in paragraphs(data) if lines)
+    lists = ""
+    for name, lines in paragraphs(data):
+        items = "".join(f"<li>{escape(line.strip())}</li>" for line in lines)
+        lists += f"<h2>{escape(name)}</h2><ul>{items}</ul>" if lines else ""
+    parts = ""
+    if any(row["groups"] for row in data["parts"]["rows"]):
+        heading = f"Departments' parts against what they were entitled to, night of {data['date']}"
+        parts = f"<h2>Quotas</h2><figure>{quota_svg(data['parts'], heading)}</figure>"
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
         f"<title>{escape(title)}</title><style>{STYLE}</style></head><body><h1>{escape(title)}</h1>"
-        f"<p><strong>{escape(data['line'])}</strong></p>{notes}<figure>{utilisation_svg(data)}</figure>{_parts(data)}{lists}{tables}"
+        f"<p><strong>{escape(data['line'])}</strong></p>{notes}<figure>{utilisation_svg(data)}</figure>{parts}{lists}{tables}"
         f"<p><small>made {escape(data['made'])}</small></p></body></html>\n"
     )
-
-
-def _parts(data: Data) -> str:
-    """Departments' parts against their targets, where any had some."""
-    if not any(row["groups"] for row in data["parts"]["rows"]):
-        return ""
-    title = f"Departments' parts against what they were entitled to, night of {data['date']}"
-    return f"<h2>Quotas</h2><figure>{quota_svg(data['parts'], title)}</figure>"
-
-
-def _list(name: str, lines: Sequence[str]) -> str:
-    items = "".join(f"<li>{escape(line.strip())}</li>" for line in lines)
-    return f"<h2>{escape(name)}</h2><ul>{items}</ul>"
 
 
 def _table(section: Section) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from nqspy.model.events import Ended
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import State
 from nqspy.report.replay import RequestHistory
@@ -43,8 +44,13 @@ def outlook(
     entitlements. ``opens``: when a shift starts each stopped queue, None: unknown; ``not_before``
     says it where it is later than the estimate. ``drained_at`` is null where requests are held, can never
     start (``hopeless``), or nothing is known to estimate with."""
-    histories = list(histories)
-    left = _left(histories, _means(histories), hopeless)
+    histories, sums = list(histories), dict[str, tuple[int, int]]()
+    for history in histories:
+        if isinstance(history.ending, Ended):
+            for name in (history.request.group, ""):
+                number, cpu = sums.get(name, (0, 0))
+                sums[name] = number + 1, cpu + history.ending.used.cpu
+    left = _left(histories, {name: cpu / number for name, (number, cpu) in sums.items()}, hopeless)
     drained = _drained({name: each.expected for name, each in left.items() if each.expected > 0}, fractions)
     ready = {name: Instant(now + round(at / max(rate, _LEAST))) for name, at in drained.items()}
     return [
@@ -75,21 +81,10 @@ def _until(
     return {"drained_at": zone.stamp(ready) if known else None, "not_before": None}
 
 
-def _means(histories: Iterable[RequestHistory]) -> dict[str, float]:
-    """Mean CPU time (ms) of the requests that ended, by group and (name "") of all."""
-    sums: dict[str, tuple[int, int]] = {}
-    for history in histories:
-        used = getattr(history.ending, "used", None)
-        if used is not None:
-            for name in (history.request.group, ""):
-                number, cpu = sums.get(name, (0, 0))
-                sums[name] = (number + 1, cpu + used.cpu)
-    return {name: cpu / number for name, (number, cpu) in sums.items()}
-
-
 def _left(
     histories: Iterable[RequestHistory], means: Mapping[str, float], hopeless: Collection[Seq]
 ) -> dict[str, _Left]:
+    """``means``: CPU time (ms) of the requests that ended, by group and (name "") of all."""
     found: dict[str, _Left] = {}
     for history in histories:
         if history.ending is not None:

@@ -92,13 +92,23 @@ class Section(Struct, frozen=True):
 
 def sections(data: Data) -> Iterable[Section]:
     """The tables: departments, what failed and why, what waits and why, what still runs, exits, outlook."""
-    yield Section("departments", _GROUPS, [_group(each) for each in data["groups"]])
-    yield Section("failed", _FAILED, [_failed(each) for each in data["failed"]])
+    rows: list[tuple[str, ...]] = []
+    for each in data["groups"]:
+        counts = (str(each[key]) for key in ("requests", "ended_ok", "failed", "waiting", "running"))
+        quota = (percent(each["share"]), percent(each["part"]), points(each["deviation"]))
+        used = (f"{each['cpu_s']:.0f}", percent(each["cpu_part"]), f"{each['wall_s']:.0f}")
+        rows.append((each["name"], *quota, *used, *counts))
+    yield Section("departments", _GROUPS, rows)
+    rows = []
+    for each in data["failed"]:
+        status = each["exit_status"] if each["exit_signal"] is None else f"signal {each['exit_signal']}"
+        shown = "-" if status is None else str(status)
+        rows.append((*_who(each)[:4], each["end_reason"], shown, each["why"], each["error"] or "-"))
+    yield Section("failed", _FAILED, rows)
     waiting = [(*_who(each), each["state"], each["reason"]["text"]) for each in data["waiting"]]
     yield Section("waiting", _WAITING, waiting)
-    yield Section(
-        "running", _RUNNING, [(*_who(each), short(each["started"] or "")) for each in data["running"]]
-    )
+    running = [(*_who(each), short(each["started"] or "")) for each in data["running"]]
+    yield Section("running", _RUNNING, running)
     yield Section("exits that failed", _EXITS, [_exit(each) for each in data["exits"]])
     yield Section("outlook", _OUTLOOK, [_left(each) for each in data["outlook"]["departments"]])
 
@@ -116,21 +126,8 @@ def paragraphs(data: Data) -> Iterable[tuple[str, list[str]]]:
     yield "holidays", list(data["outlook"]["holidays"])
 
 
-def _group(each: Data) -> tuple[str, ...]:
-    counts = (str(each[key]) for key in ("requests", "ended_ok", "failed", "waiting", "running"))
-    quota = (percent(each["share"]), percent(each["part"]), points(each["deviation"]))
-    used = (f"{each['cpu_s']:.0f}", percent(each["cpu_part"]), f"{each['wall_s']:.0f}")
-    return (each["name"], *quota, *used, *counts)
-
-
 def _who(each: Data) -> tuple[str, str, str, str, str]:
     return each["id"], each["name"], each["owner"], each["group"], each["queue"]
-
-
-def _failed(each: Data) -> tuple[str, ...]:
-    status = each["exit_status"] if each["exit_signal"] is None else f"signal {each['exit_signal']}"
-    shown = "-" if status is None else str(status)
-    return (*_who(each)[:4], each["end_reason"], shown, each["why"], each["error"] or "-")
 
 
 def _exit(each: Data) -> tuple[str, ...]:

@@ -160,15 +160,6 @@ class Presence:
             self.worked[name] = self.worked.get(name, 0.0) + span
 
 
-def got(histories: Iterable[RequestHistory], period: Period, charge: str, site: Site) -> Amounts:
-    """What each group's requests used within the period, groups below it included."""
-    sums: Amounts = {}
-    for group, more in used_by_group(histories, period.begin, period.end, charge).items():
-        for name in ("", *lineage(site.settings.groups, group)) if more else ():
-            sums[name] = sums.get(name, 0.0) + more
-    return sums
-
-
 # ---------------------------------------------------------------- the bound
 
 
@@ -257,9 +248,12 @@ def quota_report(
     if period.ongoing:
         accounts.sample(samples or {}, now)
     accounts.advance(period.end)
-    used = got(presence.replay.histories.values(), period, charge, site)
+    histories, used = presence.replay.histories.values(), dict[str, float]()
+    for group, more in used_by_group(histories, period.begin, period.end, charge).items():
+        _add_up(site, used, group, more)
+        used[""] = used.get("", 0.0) + more
     could, zone, sums = _bounded(presence, period, site), zone_of(site.timezone), accounts.total()
-    own = sorted({history.request.group for history in presence.replay.histories.values()})
+    own = sorted({history.request.group for history in histories})
     others = (name for name in own if name in used or name in presence.worked)
     names = list(dict.fromkeys((*departments(site.settings.groups), *others)))
     marks = zip(accounts.marks, accounts.marks[HOURLY:], accounts.sums, accounts.sums[HOURLY:], strict=False)

@@ -2,9 +2,9 @@
 Workloads Archive: 18 numbers a job, -1 for what is unknown, behind a header of comments."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from nqspy.core.runtime import wall_limit
 from nqspy.model import events as ev
@@ -18,6 +18,7 @@ from nqspy.report.site_then import SiteThen
 from nqspy.report.time_text import Zone
 
 UNKNOWN = "-1"
+_NOTED = ("user", "group", "executable")
 KB = 1024
 CONTINUED, LAST_COMPLETED, LAST_FAILED = 2, 3, 4
 """Statuses of the attempts of one that ran more than once."""
@@ -33,162 +34,8 @@ NOTES = (
 )
 
 
-# ---------------------------------------------------------------- jobs of a journal
-
-
 COMPLETED, FAILED, CANCELLED = 1, 0, 5
 """How a job ended, as SWF says it."""
-
-
-class Part(Struct, frozen=True):
-    """One attempt: when it began and ended, its wall time (ms, suspensions left out; None: nobody saw it)."""
-
-    begin: Instant
-    end: Instant
-    wall: int | None
-
-
-class LoggedJob(Struct, frozen=True):
-    """A request, or an index of an array, that has ended. ``parts``: its attempts, none where it never ran;
-    ``had``: PEs it got, 0: none; ``cpu`` ms of all its attempts, ``memory`` bytes (0: not known); ``limit``:
-    its wall limit, ms; ``before``: whom it waited for and when that one ended."""
-
-    seq: Seq
-    submitted: Instant
-    ended: Instant
-    status: int
-    parts: tuple[Part, ...]
-    had: int
-    cpu: int
-    memory: int
-    ask: Ask
-    limit: int | None
-    user: int
-    group: int
-    name: int
-    queue: int
-    domain: int
-    before: tuple[Seq, Instant] | None
-
-    @property
-    def start(self) -> Instant | None:
-        """When it was first started."""
-        return self.parts[0].begin if self.parts else None
-
-    @property
-    def wall(self) -> int | None:
-        """Wall time of all its attempts; None where nobody saw that of each."""
-        walls = [part.wall for part in self.parts if part.wall is not None]
-        return sum(walls) if self.parts and len(walls) == len(self.parts) else None
-
-
-class NameNumbers(dict[str, int]):
-    """Numbers from 1 upward for names, in the order in which they are first asked for."""
-
-    def of(self, name: str) -> int:
-        """The number of a name."""
-        return self.setdefault(name, len(self) + 1)
-
-
-class LoggedJobs:
-    """Takes all events of a journal in their order. ``sees``: whose requests belong to the log.
-
-    ``pes``: the most that the machine had; numbers by name in ``users``, ``groups``, ``names``, ``queues``,
-    ``domains``: as all the journal is followed, they are the same in each log of one site."""
-
-    def __init__(self, sees: Callable[[Spec], bool] = lambda spec: True) -> None:
-        self._sees = sees
-        self._then = SiteThen(Site(), Site())
-        self._replay = HistoryReplay({})
-        self._ends: dict[Seq, tuple[Seq, Instant]] = {}
-        self.jobs: list[LoggedJob] = []
-        self.pes = 0
-        self.users, self.groups, self.names = NameNumbers(), NameNumbers(), NameNumbers()
-        self.queues, self.domains = NameNumbers(), NameNumbers()
-
-    def take(self, recorded: ev.Recorded) -> None:
-        """Follows one event."""
-        event = recorded.event
-        if self._then.take(recorded):
-            self.pes = max(self.pes, self._then.site.pes())
-        self._replay.take(recorded)
-        if isinstance(event, ev.Submitted) and self._sees(event.spec):
-            self.users.of(event.spec.owner)
-            self.groups.of(event.spec.group)
-            self.names.of(event.spec.name)
-        elif isinstance(event, ev.Ended | ev.Deleted):
-            self._gone(event)
-
-    def _gone(self, event: ev.Ended | ev.Deleted) -> None:
-        parted = isinstance(event, ev.Deleted) and event.indices
-        seq = member(event.seq, event.indices[0][0]) if parted else event.seq  # type: ignore[union-attr]
-        history = self._replay.histories.pop(seq, None)
-        if history is None or history.ended is None:
-            return
-        for job in self._jobs_of(history, event.seq):
-            for one in (job.seq, array_of(job.seq)):  # the last index to end is the end of its array
-                if one is not None:
-                    self._ends[one] = job.seq, job.ended
-            if self._sees(spec := history.request.spec):
-                self.jobs.append(
-                    replace(
-                        job, user=self.users.of(spec.owner), group=self.groups.of(spec.group),
-                        name=self.names.of(spec.name), queue=self.queues.of(history.request.queue),
-                        domain=self.domains.of(self._then.site.domain_of(history.request.queue).name),
-                    )
-                )  # fmt: skip
-
-    def _jobs_of(self, history: RequestHistory, seq: Seq) -> Iterator[LoggedJob]:
-        """The job of a request; of an array those of its indices that never began."""
-        array = history.request.array
-        if array is None:
-            yield self._job(history, history.request.seq)
-            return
-        for index in indices.each(array.left):
-            yield self._job(history, member(seq, index))
-
-    def _job(self, history: RequestHistory, seq: Seq) -> LoggedJob:
-        request, ending, ended = history.request, history.ending, history.ended
-        assert ended is not None
-        status = CANCELLED
-        if isinstance(ending, ev.Ended) and ending.end_reason != "deleted":
-            status = COMPLETED if End.of(ending).ok else FAILED
-        lost = isinstance(ending, ev.Ended) and ending.end_reason == "lost"
-        parts = tuple(
-            Part(each.begin, each.end, None if lost and each is history.attempts[-1] and not wall else wall)
-            for each in history.attempts
-            if each.end is not None and (wall := each.points[-1][2]) is not None
-        )
-        return LoggedJob(
-            seq, request.submitted, ended, status, parts,
-            had=history.attempts[-1].pes if history.attempts else 0,
-            cpu=sum(attempt.points[-1][1] for attempt in history.attempts if attempt.points),
-            memory=ending.used.memory if isinstance(ending, ev.Ended) else 0,
-            ask=request.spec.ask,
-            limit=wall_limit(self._then.site.settings, request.queue, request.spec.ask),
-            user=0, group=0, name=0, queue=0, domain=0,
-            before=self._before(request, seq, parts[0].begin if parts else ended),
-        )  # fmt: skip
-
-    def _before(self, request: Request, seq: Seq, start: Instant) -> tuple[Seq, Instant] | None:
-        """Of those whose end it waited for the one that ended last; None: it waited for nobody's."""
-        index = index_of(seq)
-        found = []
-        for each in request.spec.after:
-            awaited = member(each.seq, index) if each.word == "each" and index is not None else each.seq
-            end = self._ends.get(awaited)
-            if each.word != "start" and end is not None and end[1] <= start:
-                found.append(end)
-        return max(found, key=lambda end: (end[1], end[0]), default=None)
-
-
-def asked_memory(job: LoggedJob) -> int | None:
-    """Bytes that a job asked for on each of its PEs; None: it did not say."""
-    whole = finite(job.ask.memory)
-    return finite(job.ask.memory_process) if whole is None else whole // max(1, job.ask.pes)
-
-
-# ---------------------------------------------------------------- the log
 
 
 class SwfFrame(Struct, frozen=True):
@@ -201,11 +48,6 @@ class SwfFrame(Struct, frozen=True):
     begin: Instant | None = None
     end: Instant | None = None
     fractions: bool = False
-
-    def has(self, job: LoggedJob) -> bool:
-        """True if a job ended in that time."""
-        first, last = self.begin, self.end
-        return (first is None or job.ended >= first) and (last is None or job.ended < last)
 
     def time(self, ms: int) -> str:
         """A time as the log has it: whole seconds, halves upward, or with what is beyond them."""
@@ -220,70 +62,176 @@ def swf_log(
 ) -> str:
     """The log of a journal's requests, as text. ``events``: all of them from the first on; ``sees``: whose
     requests belong to it."""
-    found = LoggedJobs(sees)
+    found = _Journal(sees)
     for recorded in events:
         found.take(recorded)
-    jobs = sorted((job for job in found.jobs if frame.has(job)), key=lambda job: (job.submitted, job.seq))
+    first, last = frame.begin, frame.end
+    jobs = [
+        job
+        for job in sorted(found.jobs, key=lambda job: (job.submitted, job.seq))
+        if (first is None or job.ended >= first) and (last is None or job.ended < last)
+    ]
     # Whole seconds: UnixStartTime has no fractions.
     zero = min((job.submitted for job in jobs), default=frame.begin or 0) // 1000 * 1000
-    lines = list(_Lines(frame, zero, jobs).all())
+    lines = list(_lines(frame, zero, jobs))
     return "".join(f"{line}\n" for line in (*_header(found, frame, zero, jobs, len(lines)), *lines))
+
+
+# ---------------------------------------------------------------- jobs of a journal
+
+
+class _Part(NamedTuple):
+    """One attempt: when it began and ended, its wall time (ms, suspensions left out; None: nobody saw it)."""
+
+    begin: Instant
+    end: Instant
+    wall: int | None
+
+
+class _Job(Struct):
+    """A request, or an index of an array, that has ended. ``parts``: its attempts, none where it never ran;
+    ``had``: PEs it got, 0: none; ``cpu`` ms of all its attempts, ``memory`` bytes (0: not known); ``limit``:
+    its wall limit, ms; ``before``: what it waited for, and when that ended; ``numbers`` of its names."""
+
+    seq: Seq
+    submitted: Instant
+    ended: Instant
+    status: int
+    parts: tuple[_Part, ...]
+    had: int
+    cpu: int
+    memory: int
+    ask: Ask
+    limit: int | None
+    before: tuple[Seq, Instant] | None
+    numbers: tuple[int, ...] = ()
+
+
+class _Journal:
+    """Follows a journal. ``pes``: the most that the machine had; ``names``: numbers of names from 1 upward in
+    the order in which they come up; all the journal is followed, so they are the same in each log of it."""
+
+    def __init__(self, sees: Callable[[Spec], bool]) -> None:
+        self._sees = sees
+        self._then, self._replay = SiteThen(Site(), Site()), HistoryReplay({})
+        self._ends: dict[Seq, tuple[Seq, Instant]] = {}
+        self.jobs: list[_Job] = []
+        self.pes = 0
+        self.names: dict[str, dict[str, int]] = {kind: {} for kind in (*_NOTED, "Queue", "Partition")}
+
+    def _numbers(self, spec: Spec, **others: str) -> tuple[int, ...]:
+        named = {"user": spec.owner, "group": spec.group, "executable": spec.name, **others}
+        every = ((self.names[kind], name) for kind, name in named.items())
+        return tuple(numbers.setdefault(name, len(numbers) + 1) for numbers, name in every)
+
+    def take(self, recorded: ev.Recorded) -> None:
+        """Follows one event."""
+        event = recorded.event
+        if self._then.take(recorded):
+            self.pes = max(self.pes, self._then.site.pes())
+        self._replay.take(recorded)
+        if isinstance(event, ev.Submitted) and self._sees(event.spec):
+            self._numbers(event.spec)
+        elif isinstance(event, ev.Ended | ev.Deleted):
+            self._gone(event)
+
+    def _gone(self, event: ev.Ended | ev.Deleted) -> None:
+        """Add the job of a request; of an array those of its indices that never began."""
+        seq = event.seq
+        if isinstance(event, ev.Deleted) and event.indices:
+            seq = member(seq, event.indices[0][0])
+        history = self._replay.histories.pop(seq, None)
+        if history is None or history.ended is None:
+            return
+        request, site = history.request, self._then.site
+        left = None if request.array is None else indices.each(request.array.left)
+        for seq in [request.seq] if left is None else [member(event.seq, index) for index in left]:
+            job = self._job(history, history.ended, seq)
+            for one in (seq, array_of(seq)):  # the last index to end is the end of its array
+                if one is not None:
+                    self._ends[one] = seq, job.ended
+            if self._sees(request.spec):
+                domain = site.domain_of(request.queue).name
+                job.numbers = self._numbers(request.spec, Queue=request.queue, Partition=domain)
+                self.jobs.append(job)
+
+    def _job(self, history: RequestHistory, ended: Instant, seq: Seq) -> _Job:
+        request, ending, attempts = history.request, history.ending, history.attempts
+        status, lost, memory = CANCELLED, False, 0
+        if isinstance(ending, ev.Ended):
+            lost, memory = ending.end_reason == "lost", ending.used.memory
+            if ending.end_reason != "deleted":
+                status = COMPLETED if End.of(ending).ok else FAILED
+        parts = tuple(
+            _Part(each.begin, each.end, None if lost and each is attempts[-1] and not wall else wall)
+            for each in attempts
+            if each.end is not None and (wall := each.points[-1][2]) is not None
+        )
+        return _Job(
+            seq, request.submitted, ended, status, parts, attempts[-1].pes if attempts else 0,
+            sum(attempt.points[-1][1] for attempt in attempts if attempt.points), memory, request.spec.ask,
+            wall_limit(self._then.site.settings, request.queue, request.spec.ask),
+            self._before(request, seq, parts[0].begin if parts else ended),
+        )  # fmt: skip
+
+    def _before(self, request: Request, seq: Seq, start: Instant) -> tuple[Seq, Instant] | None:
+        """Return the last to end of those whose end it waited for, None where there is none."""
+        index = index_of(seq)
+        found = []
+        for each in request.spec.after:
+            awaited = member(each.seq, index) if each.word == "each" and index is not None else each.seq
+            end = self._ends.get(awaited)
+            if each.word != "start" and end is not None and end[1] <= start:
+                found.append(end)
+        return max(found, key=lambda end: (end[1], end[0]), default=None)
 
 
 # ---------------------------------------------------------------- lines
 
 
-class _Lines:
-    """The lines of jobs, which are numbered as they were submitted from the instant ``zero`` on."""
-
-    def __init__(self, frame: SwfFrame, zero: int, jobs: Sequence[LoggedJob]) -> None:
-        self._frame, self._zero, self._jobs = frame, zero, jobs
-        self._numbers: dict[Seq, int] = {job.seq: place for place, job in enumerate(jobs, 1)}
-
-    def all(self) -> Iterator[str]:
-        """Each job, and behind one that ran more than once its attempts."""
-        time = self._frame.time
-        for job in self._jobs:
-            start = UNKNOWN if job.start is None else time(max(0, job.start - job.submitted))
-            yield self._line(job, time(job.submitted - self._zero), start, job.wall, job.status)
-            if len(job.parts) > 1:
-                yield from self._attempts(job)
-
-    def _attempts(self, job: LoggedJob) -> Iterator[str]:
+def _lines(frame: SwfFrame, zero: int, jobs: Sequence[_Job]) -> Iterator[str]:
+    """Each job, and behind one that ran more than once its attempts; numbered as they were submitted from the
+    instant ``zero`` on."""
+    places, time = {job.seq: place for place, job in enumerate(jobs, 1)}, frame.time
+    for place, job in enumerate(jobs, 1):
+        walls = [part.wall for part in job.parts if part.wall is not None]
+        wall = time(sum(walls)) if job.parts and len(walls) == len(job.parts) else UNKNOWN
+        start = time(max(0, job.parts[0].begin - job.submitted)) if job.parts else UNKNOWN
+        cpu = time(job.cpu // job.had) if job.had else UNKNOWN
+        memory = job.memory // job.had // KB if job.had and job.memory else UNKNOWN
+        preceding, think = UNKNOWN, UNKNOWN
+        if job.before is not None and places.get(job.before[0], place) < place:  # it stands before this one
+            preceding, think = str(places[job.before[0]]), time(max(0, job.submitted - job.before[1]))
+        submit = time(job.submitted - zero)
+        yield _line(frame, place, job, (submit, start, wall), (cpu, memory), job.status, (preceding, think))
         since = job.submitted
-        for part in job.parts:
+        for part in job.parts if len(job.parts) > 1 else ():
             last = LAST_COMPLETED if job.status == COMPLETED else LAST_FAILED
             status = last if part is job.parts[-1] else CONTINUED
-            yield self._line(job, UNKNOWN, self._frame.time(max(0, part.begin - since)), part.wall, status)
+            wait, run = time(max(0, part.begin - since)), UNKNOWN if part.wall is None else time(part.wall)
+            yield _line(frame, place, job, (UNKNOWN, wait, run), _UNKNOWNS, status, _UNKNOWNS)
             since = part.end
 
-    def _line(self, job: LoggedJob, submit: str, wait: str, run: int | None, status: int) -> str:
-        time, asked, whole = self._frame.time, asked_memory(job), submit != UNKNOWN
-        preceding, think = self._preceding(job) if whole else (UNKNOWN, UNKNOWN)
-        fields = (
-            self._numbers[job.seq], submit, wait, UNKNOWN if run is None else time(run), job.had or UNKNOWN,
-            time(job.cpu // job.had) if job.had and whole else UNKNOWN,
-            job.memory // job.had // KB if job.had and job.memory and whole else UNKNOWN,
-            job.ask.pes, UNKNOWN if job.limit is None else max("1", time(job.limit), key=float),
-            UNKNOWN if asked is None else asked // KB, status, job.user, job.group, job.name, job.queue,
-            job.domain, preceding, think,
-        )  # fmt: skip
-        return " ".join(map(str, fields))
 
-    def _preceding(self, job: LoggedJob) -> tuple[str, str]:
-        """Only one that stands before it in the log can be named."""
-        number = 0 if job.before is None else self._numbers.get(job.before[0], 0)
-        if job.before is None or not 0 < number < self._numbers[job.seq]:
-            return UNKNOWN, UNKNOWN
-        return str(number), self._frame.time(max(0, job.submitted - job.before[1]))
+_UNKNOWNS = (UNKNOWN, UNKNOWN)
+
+
+def _line(
+    frame: SwfFrame, place: int, job: _Job, times: Sequence[str], used: Sequence[object], status: int,
+    before: Sequence[str],
+) -> str:  # fmt: skip
+    asked = finite(job.ask.memory)
+    asked = finite(job.ask.memory_process) if asked is None else asked // max(1, job.ask.pes)
+    limit = UNKNOWN if job.limit is None else max("1", frame.time(job.limit), key=float)
+    memory = UNKNOWN if asked is None else asked // KB
+    fields = (*times, job.had or UNKNOWN, *used, job.ask.pes, limit, memory, status, *job.numbers, *before)
+    return " ".join(map(str, (place, *fields)))
 
 
 # ---------------------------------------------------------------- header
 
 
-def _header(
-    found: LoggedJobs, frame: SwfFrame, zero: int, jobs: Sequence[LoggedJob], records: int
-) -> Iterator[str]:
+def _header(found: _Journal, frame: SwfFrame, zero: int, jobs: Sequence[_Job], records: int) -> Iterator[str]:
     zone, last = frame.zone, max((job.ended for job in jobs), default=zero)
     offset = zone.local(zero).utcoffset()
     labels = {
@@ -295,18 +243,14 @@ def _header(
         "MaxNodes": 1, "MaxProcs": found.pes, "AllowOveruse": "No",
     }  # fmt: skip
     yield from (f"; {label}: {value}" for label, value in labels.items())
-    yield from _named("Queue", "Queues", found.queues)
-    yield from _named("Partition", "Partitions", found.domains)
-    for what, names in (("user", found.users), ("group", found.groups), ("executable", found.names)):
-        yield from (f"; Note: {what} {number} is {_plain(name)}" for name, number in names.items())
+    for kind, what in (("Queue", "queues of the site"), ("Partition", "domains of PEs")):
+        yield f"; Max{kind}s: {len(found.names[kind])}"
+        yield f"; {kind}s: {what}, numbered from 1 as they first ended a request; none is interactive (0)"
+        yield from (f"; {kind}: {number} {_plain(name)}" for name, number in found.names[kind].items())
+    for kind in _NOTED:
+        names = found.names[kind].items()
+        yield from (f"; Note: {kind} {number} is {_plain(name)}" for name, number in names)
     yield from (f"; Note: {text}" for text in (NOTES[1:] if frame.fractions else NOTES))
-
-
-def _named(label: str, title: str, names: NameNumbers) -> Iterator[str]:
-    what = "queues of the site" if label == "Queue" else "domains of PEs"
-    yield f"; Max{title}: {len(names)}"
-    yield f"; {title}: {what}, numbered from 1 as they first ended a request; none is interactive (0)"
-    yield from (f"; {label}: {number} {_plain(name)}" for name, number in names.items())
 
 
 def _plain(name: str) -> str:

@@ -29,33 +29,26 @@ def usage(site: Site, now: Instant) -> dict[str, Any]:
     groups = with_default(site.settings.groups)
     total, shares = sum(own.values()), entitlements(groups)
     now_shares = entitled_now(groups, {group for group, _ in site.busy()})
+
+    def row(name: str, depth: int) -> dict[str, Any]:
+        group, use, users = site.settings.groups.get(name), _with_below(site, name, own), f"u:{name}:"
+        entitled, fraction = shares.get(name, 0.0), use / total if total else 0.0
+        return {
+            "name": name, "parent": None if group is None else group.parent, "depth": depth,
+            "share": None if group is None else group.share, "limit": None if group is None else group.limit,
+            "entitled_now": now_shares.get(name, 0.0), "entitlement": entitled, "use_s": use / 1000,
+            "fraction": fraction, "ratio": entitled / fraction if fraction else None,
+            "users": [
+                {"name": key[len(users) :], "use_s": ms / 1000, "fraction": ms / total if total else 0.0}
+                for key, ms in sorted(values.items()) if key.startswith(users)
+            ],
+        }  # fmt: skip
+
     return {
         "at": zone_of(site.timezone).text(now),
         "half_life_s": half_life / 1000,
         "charge": site.settings.usage.charge,
-        "groups": [
-            {
-                "name": name,
-                "parent": site.settings.groups[name].parent if name in site.settings.groups else None,
-                "depth": depth,
-                "share": site.settings.groups[name].share if name in site.settings.groups else None,
-                "limit": site.settings.groups[name].limit if name in site.settings.groups else None,
-                "entitled_now": now_shares.get(name, 0.0),
-                **_figures(shares.get(name, 0.0), _with_below(site, name, own), total),
-                "users": _users(values, name, total),
-            }
-            for name, depth in _tree(site, own)
-        ],
-    }
-
-
-def _figures(entitled: float, use: float, total: float) -> dict[str, float | None]:
-    fraction = use / total if total else 0.0
-    return {
-        "entitlement": entitled,
-        "use_s": use / 1000,
-        "fraction": fraction,
-        "ratio": entitled / fraction if fraction else None,
+        "groups": [row(name, depth) for name, depth in _tree(site, own)],
     }
 
 
@@ -76,15 +69,6 @@ def _tree(site: Site, own: Iterable[str]) -> Iterable[tuple[str, int]]:
 def _with_below(site: Site, name: str, own: Mapping[str, float]) -> float:
     children = (child for child, group in site.settings.groups.items() if group.parent == name)
     return own.get(name, 0.0) + sum(_with_below(site, child, own) for child in children)
-
-
-def _users(values: Mapping[str, float], group: str, total: float) -> list[dict[str, Any]]:
-    start = f"u:{group}:"
-    return [
-        {"name": key[len(start) :], "use_s": value / 1000, "fraction": value / total if total else 0.0}
-        for key, value in sorted(values.items())
-        if key.startswith(start)
-    ]
 
 
 def usage_text(data: Mapping[str, Any]) -> str:

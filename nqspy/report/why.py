@@ -1,6 +1,6 @@
 """``qstat --why`` in words."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nqspy.model.domains import APPLICATION, spans
@@ -28,41 +28,40 @@ def why_text(each: Mapping[str, Any], now: str | None = None) -> str:
     if state == "ended":
         lines += _why_ended(each, now)
     elif each["started"] is not None:
-        lines.append(f"  it was started {when(each['started'], now)}{_on_pes(each)}")
-        lines += _why_contract(each, now)
-        lines += _why_size(each)
-        lines += _why_started(each)
+        lines += _why_started(each, now)
     else:
         lines += _why_waiting(each, now)
     return "".join(f"{line}\n" for line in lines)
 
 
-def _on_pes(each: Mapping[str, Any]) -> str:
-    """Its PEs; of one that left some for others they need not be those that it was started on."""
-    word = " on"
-    if each.get("moved"):
-        word = ", now on" if each["state"] == "running" else ", last on"
-    base = f", base {each['base']} ({written(each['coordinate'])})" if each.get("coordinate") else ""
-    return f"{word} PEs {','.join(spans(sorted(each['pes'])))}{base}"
-
-
-def _why_started(each: Mapping[str, Any]) -> Iterable[str]:
-    """Lines on what it cost that it left its PEs, and why it is suspended or what will become of it."""
-    if moved := each.get("moved"):
+def _why_started(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
+    """Lines on its PEs (it may have left some for others), its size, the cost of its moves, and why it is
+    suspended or what will become of it."""
+    moved, suspended, base = each.get("moved"), each["state"] == "suspended", ""
+    word = " on" if not moved else ", now on" if each["state"] == "running" else ", last on"
+    if each.get("coordinate"):
+        base = f", base {each['base']} ({written(each['coordinate'])})"
+    pes = ",".join(spans(sorted(each["pes"])))
+    yield f"  it was started {when(each['started'], now)}{word} PEs {pes}{base}"
+    yield from _why_contract(each, now)
+    yield from _why_sizes(each)
+    if each["requested"].get("sizes"):
+        why = [f"{one['pes']} ({_LACKED.get(one['why'], 'held back')})" for one in each.get("lacked") or ()]
+        but = f"; it could not start on {_some(why)}" if why else ""
+        best = "the largest that was free" if each.get("by_class") else "on which it ends soonest"
+        yield f"  size:     {each['requested']['pes']} PEs, {best}{but}"
+    if moved:
         times = "once" if moved["times"] == 1 else f"{moved['times']} times"
         took, paged = f"{moved['took_s']:g} s in all", moved["paged_bytes"] >> 20
         yield f"  moved:    it left its PEs {times}, which took {took}; {paged} MB left the memory"
-    reason = each["reason"]
-    if reason:
-        word = "why:" if each["state"] == "suspended" else "told:"
-        yield f"  {word:<10}{reason['text']}"
+    if reason := each["reason"]:
+        yield f"  {'why:' if suspended else 'told:':<10}{reason['text']}"
         yield f"  says:     {reason['who'] or 'its holder'} ({reason['code']})"
-        if each["state"] == "suspended":
+        if suspended:
             yield f"  needed:   {_needed(each)}"
 
 
 def _why_contract(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
-    """True if it is in a hole, or will take one."""
     contract = each.get("contract")
     if contract and contract["until"]:
         yield f"  contract: it fills a hole and is ended {when(contract['until'], now)}"
@@ -71,28 +70,19 @@ def _why_contract(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
 
 
 def _why_sizes(each: Mapping[str, Any]) -> Iterable[str]:
-    """On which sizes it may run, how long on each, and which is chosen."""
+    """Sizes on which it may run, how long on each, and which is chosen."""
     asked = each["requested"]
     if sizes := asked.get("sizes"):
-        times = [None if wall is None else format_time(round(wall * 1000)) for wall in asked["walls_s"]]
-        pairs = zip(sizes, times, strict=True)
-        shown = [str(pes) if time is None else f"{pes} ({time})" for pes, time in pairs]
-        more = f" and {len(shown) - SIZES} more" if len(shown) > SIZES else ""
-        chosen = (
-            "the largest that is free" if each.get("by_class") else "the one with the earliest expected end"
-        )
-        yield f"  sizes:    {', '.join(shown[:SIZES])}{more} PEs; {chosen}"
+        times = ["" if wall is None else f" ({format_time(round(wall * 1000))})" for wall in asked["walls_s"]]
+        shown = [f"{pes}{time}" for pes, time in zip(sizes, times, strict=True)]
+        by_class = each.get("by_class")
+        chosen = "the largest that is free" if by_class else "the one with the earliest expected end"
+        yield f"  sizes:    {_some(shown)} PEs; {chosen}"
 
 
-def _why_size(each: Mapping[str, Any]) -> Iterable[str]:
-    """Which of its sizes it was started on, and why on that."""
-    yield from _why_sizes(each)
-    if each["requested"].get("sizes"):
-        why = [f"{one['pes']} ({_LACKED.get(one['why'], 'held back')})" for one in each.get("lacked") or ()]
-        more = f" and {len(why) - SIZES} more" if len(why) > SIZES else ""
-        but = f"; it could not start on {', '.join(why[:SIZES])}{more}" if why else ""
-        best = "the largest that was free" if each.get("by_class") else "on which it ends soonest"
-        yield f"  size:     {each['requested']['pes']} PEs, {best}{but}"
+def _some(shown: Sequence[str]) -> str:
+    more = f" and {len(shown) - SIZES} more" if len(shown) > SIZES else ""
+    return f"{', '.join(shown[:SIZES])}{more}"
 
 
 SIZES = 8
@@ -113,7 +103,13 @@ def _why_waiting(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
         yield f"  says:     {reason['who'] or 'its holder'} ({reason['code']})"
     for cause in each.get("causes") or ():
         yield f"  indices:  {cause['indices']}: {cause['reason']['text']} ({cause['reason']['code']})"
-    yield from _why_chain(each.get("chain") or ())
+    for link in each.get("chain") or ():
+        told, by = link["reason"] or {"text": "", "who": ""}, ""
+        if said := told["text"] or (told["who"] and f"by {told['who']}"):
+            by = f": {said}"
+        how = f" ({End.of_object(link).words})" if link["state"] == "ended" else ""
+        awaited = f"{link['id']}:{link['word']}, {link['state']}{how}{by}"
+        yield f"  chain:    {link['needed_by']} waits for {awaited}"
     if redated := each.get("redated"):
         cause = f" when {redated['cause']} was started" if redated["cause"] else ""
         date = when(each["date_in_queue"], now)
@@ -128,7 +124,8 @@ def _why_waiting(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
         yield f"  priority: {rank['total']:.4f} ({factors})"
     if reason:
         yield f"  needed:   {_needed(each)}"
-    yield from _why_hint(each)
+    if hint := each.get("hint"):
+        yield f"  hint:     {hint}"
     if estimate:
         yield from (f"  {word + ':':<10}{said}" for word, said in both(estimate))
 
@@ -150,22 +147,6 @@ def _why_promised(reservation: Mapping[str, Any], now: str | None) -> Iterable[s
     yield f"  reserved: its start{size}, {at}{by}"
 
 
-def _why_chain(chain: Iterable[Mapping[str, Any]]) -> Iterable[str]:
-    """What it waits for, and what that waits for in its turn."""
-    for link in chain:
-        why = f": {said}" if (said := _said(link["reason"])) else ""
-        how = f" ({_ending(link)})" if link["state"] == "ended" else ""
-        awaited = f"{link['id']}:{link['word']}"
-        yield f"  chain:    {link['needed_by']} waits for {awaited}, {link['state']}{how}{why}"
-
-
-def _said(reason: Mapping[str, Any] | None) -> str:
-    """A reason in words; of who deleted it without saying why, the name."""
-    if not reason:
-        return ""
-    return str(reason["text"]) or (f"by {reason['who']}" if reason["who"] else "")
-
-
 def _needed(each: Mapping[str, Any]) -> str:
     """What must happen, by the kind of its reason, else by the code."""
     said: str = each.get("needed") or NEEDED.get(each["reason"]["code"], NEEDED["LATER"])
@@ -174,23 +155,14 @@ def _needed(each: Mapping[str, Any]) -> str:
 
 def _why_ended(each: Mapping[str, Any], now: str | None) -> Iterable[str]:
     reason, used = each["reason"], each["used"]
-    yield f"  it ended {when(each['ended'], now)}: {_ending(each)}"
+    yield f"  it ended {when(each['ended'], now)}: {End.of_object(each).words}"
     if reason:
         who = f" ({reason['who']})" if reason["who"] else ""
         yield f"  {reason['text'] or 'asked for'}{who}"
     if used["cpu_s"] is not None:
         size = f", {format_size(used['memory_bytes'])} memory" if used["memory_bytes"] is not None else ""
         yield f"  used:     {used['cpu_s']:.2f} s CPU, {used['wall_s']:.2f} s wall time{size}"
-    yield from _why_hint(each)
-    if each["output"]:
-        yield f"  output:   {each['output']}  {each['error']}"
-
-
-def _why_hint(each: Mapping[str, Any]) -> Iterable[str]:
-    """What its owner is told of its wall limit."""
     if hint := each.get("hint"):
         yield f"  hint:     {hint}"
-
-
-def _ending(each: Mapping[str, Any]) -> str:
-    return End.of_object(each).words
+    if each["output"]:
+        yield f"  output:   {each['output']}  {each['error']}"

@@ -7,7 +7,7 @@ import re
 import pytest
 from answers.pbs_asked import ask, ids, jobs, number, selected
 
-from nqspy.answers import pbs_jobs
+from nqspy.answers import choice, pbs_jobs
 from nqspy.model.cause import HANDS
 from nqspy.model.ids import MINUTE
 from nqspy.model.requests import Attempt, Pause, State, Used
@@ -94,9 +94,9 @@ def test_letters_narrow_the_list(site):
 
 
 def test_lists_that_are_made_in_many_slices_are_whole_and_in_order(fresh, monkeypatch):
-    monkeypatch.setattr(pbs_jobs, "SLICE", 3)
-    monkeypatch.setattr(pbs_jobs, "SLICE_TIME", 0.0)
-    monkeypatch.setattr(pbs_jobs, "_time_for_slice", lambda away: 0.0)
+    monkeypatch.setattr(choice, "SLICE", 3)
+    monkeypatch.setattr(choice, "SLICE_TIME", 0.0)
+    monkeypatch.setattr(choice, "_time_for_slice", lambda away: 0.0)
     found = fresh.submit("owner", count=20)
     fresh.result("owner", "delete", ids=found[3:7])
     assert [number(id) for id in ids(fresh, letters="x")] == [number(id) for id in found]
@@ -105,10 +105,10 @@ def test_lists_that_are_made_in_many_slices_are_whole_and_in_order(fresh, monkey
 
 
 def test_others_have_four_fifths_of_the_engine_while_a_list_is_made():
-    assert pbs_jobs._time_for_slice(0.0001) == pbs_jobs.SLICE_TIME
-    assert pbs_jobs._time_for_slice(0.02) == pytest.approx(0.005)
-    assert pbs_jobs._time_for_slice(0.002) == pbs_jobs.SHORTEST
-    assert pbs_jobs._time_for_slice(10) == pbs_jobs.LONGEST
+    assert choice._time_for_slice(0.0001) == choice.SLICE_TIME
+    assert choice._time_for_slice(0.02) == pytest.approx(0.005)
+    assert choice._time_for_slice(0.002) == choice.SHORTEST
+    assert choice._time_for_slice(10) == choice.LONGEST
 
 
 def test_an_answer_that_would_fill_the_memory_is_refused(site, monkeypatch):

@@ -1,0 +1,289 @@
+"""Requests that a list is about: identifiers, destinations, and what options narrow them to (pbs-clients.md
+2, 8). A list is made in slices, each bound in time: engine and submissions go on between two of them."""
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from operator import gt, itemgetter
+from typing import Any, TypeVar
+
+from nqspy.answers.named import Limit, seqs_of, state_named, with_indices
+from nqspy.answers.serving import Serving
+from nqspy.answers.visibility import Visibility
+from nqspy.model import indices
+from nqspy.model.errors import Refusal
+from nqspy.model.ids import Instant, Seq, array_of, is_array, member, rank_in_list, rank_of
+from nqspy.model.people import Caller
+from nqspy.model.requests import Request, State
+from nqspy.model.site import Site
+from nqspy.ports import EndedRow
+from nqspy.rpc import messages
+
+SLICE_TIME, SHORTEST, LONGEST = 0.004, 0.001, 0.01
+"""How long a slice may take, real seconds: while nobody else wants the engine; at least, at most while others
+do."""
+IDLE = 0.0005
+"""Time between two slices in which nobody else has wanted it."""
+SLICE = 32
+"""Requests that are looked at together."""
+_ROWS = 500
+"""Ended requests that are read between two looks at the clock."""
+
+_NARROWED = {
+    "i": frozenset(
+        {State.EXITING, State.HELD, State.QUEUED, State.ARRIVING, State.ROUTING, State.WAITING}
+    ),
+    "r": frozenset({State.RUNNING, State.SUSPENDED}),
+    "H": frozenset({State.ENDED}),
+}  # fmt: skip
+
+T = TypeVar("T")
+
+
+class RequestChoice:
+    """Requests asked for. ``letters``: PBS's options without a value. What is wrong with an operand is kept
+    in ``wrong``, the others are shown. ``strict``: it is raised, a named request is shown even if it has
+    ended. Raises Refusal for a queue or state of an option that there is not."""
+
+    def __init__(
+        self, serving: Serving, message: Mapping[str, Any], caller: Caller, *, strict: bool = False
+    ) -> None:
+        self.site, self.sight = serving.engine.site, Visibility(serving, caller)
+        self.wrong: list[Refusal] = []
+        self._reader, self._strict = serving.readers.live, strict
+        letters = "" if strict else str(message.get("letters") or "")
+        words = message.get("operands") or message.get("ids") or ()
+        self._read_operands(serving, [str(word) for word in words])
+        if "E" in letters:
+            self.seqs.sort(key=rank_in_list)
+        self._places = {seq: place for place, seq in reversed(list(enumerate(self.seqs)))}
+        self._missing: list[Seq] = []  # named, and not there or ended
+        queue = message.get("queue")
+        narrow = {queue_of(self.site, str(queue))} if queue else set()
+        self._narrow = (narrow | self._queues if strict else narrow) - {""}
+        self._users = owners(serving, str(message.get("user") or ""))
+        ended = bool(message.get("ended")) and not (strict and self.seqs)
+        self._states = _states(message.get("state"), letters, ended)
+        self._history = bool("x" in letters or self._states == _NARROWED["H"] or message.get("history"))
+        self._arrays_only = "J" in letters
+        self._expand = bool(message.get("expand")) if strict else not {"t", "T"}.isdisjoint(letters)
+        self._indices = strict and message.get("text") == "json" and not self._expand
+        self._newest_first = self._states == _NARROWED["H"] and not self._expand
+        keep = None if strict else self.site.settings.history.keep
+        kept = 0 if keep is None else serving.clock.now() - keep
+        self._since = Instant(max(kept, message.get("since") or 0))
+        self._limit = Limit(message)
+
+    def _read_operands(self, serving: Serving, operands: list[str]) -> None:
+        self.seqs: list[Seq] = []
+        self._queues: set[str] = set()
+        self._whole = not operands
+        for word in operands:
+            try:
+                if word[:1].isdigit():
+                    self.seqs += seqs_of(serving, self.sight, (word,))
+                else:
+                    self._queues.add(queue_of(self.site, word))
+                    self._whole = True
+            except Refusal as refusal:
+                if self._strict:
+                    raise
+                self.wrong.append(refusal)
+        if "" in self._queues:
+            self._queues.clear()
+        if self._strict:
+            self._whole = not self.seqs
+
+    # ------------------------------------------------------------ requests
+
+    def requests(self) -> Iterator[Request]:
+        """Yield those that have not ended: the ones named in their order, then of destinations; an array as
+        one, and behind it its indices where they are asked for. To be read before `rows`."""
+        seqs = dict.fromkeys(self.seqs)
+        for seq in with_indices(self.site, seqs) if self._expand else seqs:
+            found = self.site.to_be(seq)
+            if found is None or not self.sight.sees(found.spec):
+                self._missing += (seq,) if seq in seqs else ()
+            elif self._fits(found):
+                yield found
+        if self._whole and self._states != _NARROWED["H"]:
+            yield from self._of_destinations()
+
+    def _of_destinations(self) -> Iterator[Request]:
+        shown = [seq for seq in self.site.requests if self._indices or not array_of(seq)]
+        if self._strict and self.site.members:
+            shown.sort(key=rank_of)
+        for seq in with_indices(self.site, shown) if self._expand else shown:
+            found = self.site.requests.get(seq) or self.site.to_be(seq)
+            if found is not None and seq not in self._places and self._listed(found):
+                yield found
+
+    def rows(self) -> Iterator[EndedRow | None]:
+        """Yield those that have ended, None now and then; told of in ``wrong`` where they are named and not
+        asked for, as are identifiers of no request."""
+        yield from self._named_rows()
+        if not (self._whole and self._history):
+            return
+        owner = next(iter(self._users)) if len(self._users) == 1 else None
+        for number, row in enumerate(self._reader.newest(owner, self._since), 1):
+            hidden = not (self._expand or self._indices) and array_of(row["seq"]) is not None
+            if row["seq"] not in self._places and not hidden and self._listed(row["request"], State.ENDED):
+                if self._limit.is_reached():
+                    return
+                yield row
+            if number % _ROWS == 0:
+                yield None
+
+    def _named_rows(self) -> Iterator[EndedRow]:
+        seqs, missing = dict.fromkeys(self.seqs), self._missing
+        found = {row["seq"]: row for row in (self._reader.ended(seqs=missing) if missing else ())}
+        for seq in missing:
+            row, id = found.get(seq), self.site.id_of(seq)
+            if row is None or not self.sight.sees(row["spec"]):
+                self.wrong.append(Refusal("unknown_request", id=id))
+            elif not (self._history or self._strict):
+                self.wrong.append(Refusal("is_history", id=id))
+            elif self._strict or self._fits(row["request"], State.ENDED):
+                yield row
+        if self._expand and self._history:
+            for seq in seqs:
+                row = found.get(seq)
+                yield from self._indices_over(row["request"] if row else self.site.requests.get(seq), seqs)
+
+    def _indices_over(self, array: Request | None, named: Collection[Seq]) -> Iterator[EndedRow]:
+        """Yield indices of an array that have ended, except those that are named themselves."""
+        if array is None or array.array is None or not self.sight.sees(array.spec):
+            return
+        state = array.array
+        over = indices.plus(indices.plus(state.well, state.badly), state.dropped)
+        seqs = (seq for index in indices.each(over) if (seq := member(array.seq, index)) not in named)
+        while some := list(islice(seqs, _ROWS)):
+            for row in self._reader.ended(seqs=some):
+                if self._fits(row["request"], State.ENDED):
+                    yield row
+
+    def orders(self, seqs: Sequence[Seq]) -> Iterable[int]:
+        """Return the keys that sort requests: the named ones in their order, indices behind their array, the
+        others by their numbers, or (strict) as they are found. A list of what has ended has the newest
+        first."""
+        if self._strict and not self.seqs:
+            return [0] * len(seqs)
+        return map(self._order if self.seqs or self._newest_first else rank_in_list, seqs)
+
+    def _order(self, seq: Seq) -> int:
+        last = len(self.seqs)
+        place = self._places.get(seq, self._places.get(array_of(seq) or 0, last))
+        rank = 0 if self._newest_first and place == last else rank_in_list(seq)
+        return (place << 64) + rank
+
+    def _listed(self, request: Request, state: State | None = None) -> bool:
+        return (not self._queues or request.queue in self._queues) and self._fits(request, state)
+
+    def _fits(self, request: Request, state: State | None = None) -> bool:
+        """True if a request is asked for; ``state``: of one that has ended."""
+        seq = request.seq
+        return (
+            (self.sight.all or self.sight.sees(request.spec))
+            and (self._states is None or (state or request.shown_state) in self._states)
+            and (not self._users or request.owner in self._users)
+            and (not self._narrow or request.queue in self._narrow)
+            and (not self._arrays_only or (self._expand and array_of(seq) is not None) or is_array(seq))
+        )
+
+    # ------------------------------------------------------------ what was wrong
+
+    def complaint(self) -> str:
+        """A line for each operand that is wrong."""
+        return "".join([f"{each}\n" for each in self.wrong]) + self._limit.note()
+
+    def status(self) -> int:
+        """The exit status of the command: that of the last failure."""
+        return self.wrong[-1].status if self.wrong else 0
+
+
+class Listing:
+    """Makes the parts of one answer, in the order in which they are shown. ``live`` and ``ended`` make what
+    is shown of requests, and of rows of those that have ended."""
+
+    def __init__(
+        self,
+        id: int,
+        choice: RequestChoice,
+        live: Callable[[list[Request]], list[Any]],
+        ended: Callable[[list[EndedRow]], list[Any]],
+    ) -> None:
+        self.id, self.choice = id, choice
+        self._live, self._ended = live, ended
+
+    def collected(self, into: list[T], write: Callable[[list[Any]], list[T]]) -> Iterator[None]:
+        """Fills ``into`` with what is made of each request, in order; None after each slice."""
+        orders, choice = list[int](), self.choice
+        end = time.thread_time() + SLICE_TIME
+        live = (([r.seq for r in some], self._live(some)) for some in _batches(choice.requests()))
+        ended = (([row["seq"] for row in some], self._ended(some)) for some in _batches(choice.rows()))
+        for seqs, made in chain(live, ended):
+            orders += choice.orders(seqs)
+            into += write(made)
+            if time.thread_time() >= end:
+                left = time.monotonic()
+                yield None
+                end = time.thread_time() + _time_for_slice(time.monotonic() - left)
+        if any(map(gt, orders, islice(orders, 1, None))):
+            into[:] = [part for _, part in sorted(zip(orders, into, strict=True), key=itemgetter(0))]
+
+    def answer(self, text: str) -> bytes:
+        """The answer with what was found, and a line on stderr for what was not."""
+        return messages.text_answer(self.id, self.choice.status(), text, self.choice.complaint())
+
+
+def _time_for_slice(away: float) -> float:
+    """A quarter of the time that others have had since the last one: they keep four fifths of the engine,
+    however many ask for lists."""
+    return SLICE_TIME if away < IDLE else min(max(away / 4, SHORTEST), LONGEST)
+
+
+def _batches(things: Iterator[T | None]) -> Iterator[list[T]]:
+    some: list[T] = []
+    for thing in things:
+        if thing is not None:
+            some.append(thing)
+        if thing is None or len(some) == SLICE:
+            yield some
+            some = []
+    yield some
+
+
+def owners(serving: Serving, text: str) -> frozenset[str]:
+    """The users of ``USER[@HOST],...``; a word that is the name of a user who has submitted here is that
+    user, whatever it holds."""
+    live = serving.engine.site.requests.values()
+    found = set()
+    for word in filter(None, map(str.strip, text.split(","))):
+        name, at, _ = word.partition("@")
+        whole = not at or any(each.owner == word for each in live)
+        found.add(word if whole or any(serving.readers.live.ended(owner=word)) else name)
+    return frozenset(found)
+
+
+def queue_of(site: Site, destination: str) -> str:
+    """The queue of ``queue``, ``queue@server``; empty: ``@server``, all there are. Raises Refusal."""
+    queue, at, server = destination.partition("@")
+    if at:
+        need_server(site, server)
+    if queue and queue not in site.settings.queues:
+        raise Refusal("unknown_queue", queue=queue)
+    return queue
+
+
+def need_server(site: Site, name: str) -> None:
+    """Raises Refusal for a name that is not this server's."""
+    if name not in (site.name, site.name.partition(".")[0], site.host, ""):
+        raise Refusal("unknown_server", server=name, name=site.name)
+
+
+def _states(word: Any, letters: str, ended: bool) -> frozenset[State] | None:
+    if (state := state_named(word)) is not None:
+        return frozenset({state})
+    if ended:
+        return _NARROWED["H"]
+    return next((_NARROWED[letter] for letter in _NARROWED if letter in letters), None)
