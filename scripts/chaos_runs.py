@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from chaos import attacks, gang_run
-from chaos.ledger import Ledger
-from chaos.report import report
 from chaos.run import Plan, storm
 
 
@@ -47,13 +45,12 @@ def main() -> int:
 def _run(options: argparse.Namespace, seed: int, folder: Path) -> tuple[str, bool]:
     """One run: its report, and whether all was kept."""
     say: Callable[[str], None] = lambda text: print(f"  {text}", file=sys.stderr, flush=True)  # noqa: E731
-    ledger: Ledger
     if options.what == "gang":
         ledger = gang_run.storm(seed, 60 * (options.minutes or 30), folder, say)
-        return gang_run.report(seed, ledger), not ledger.violations
-    only = tuple(filter(None, options.faults.split(",")))
-    ledger = storm(Plan(seed, 60 * (options.minutes or 1.5), options.clients, only), folder, say)
-    return report(seed, ledger), not ledger.violations
+    else:
+        only = tuple(filter(None, options.faults.split(",")))
+        ledger = storm(Plan(seed, 60 * (options.minutes or 1.5), options.clients, only), folder, say)
+    return ledger.report(seed), not ledger.violations
 
 
 if __name__ == "__main__":

@@ -8,8 +8,9 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -24,16 +25,6 @@ class Attack:
     part: str
     name: str
     tests: tuple[str, ...]
-
-
-@dataclass(slots=True)
-class Score:
-    """``got_through``: the tries that were not beaten off, with what the judge said."""
-
-    tries: int = 0
-    held: int = 0
-    not_tried: int = 0
-    got_through: list[str] = field(default_factory=list)
 
 
 _ROLES = "answers/test_answers_roles.py"
@@ -65,7 +56,7 @@ ATTACKS = (
     Attack("6", "fill the disk with scripts",
            (f"{_ROOM}::test_a_script_has_a_limit_that_the_site_sets",
             f"{_ROOM}::test_a_user_keeps_so_many_bytes_and_those_of_requests_that_never_ran_go_with_them",
-            f"{_ROOM}::test_a_list_counts_as_a_whole_and_a_part_is_of_the_homes_disk")),
+            "answers/test_answers_room.py::test_a_list_and_an_array_count_for_each_request")),
     Attack("6", "keep others from deleting, holding and starting by a full disk",
            (f"{_ROOM}::test_on_a_full_disk_requests_are_deleted_and_held_and_the_daemon_starts",)),
     Attack("7", "remove the socket",
@@ -109,82 +100,53 @@ ATTACKS = (
 """Every attack; the house looks that each test is there."""
 
 
-def run(attacks: Sequence[Attack], tries: int = 1) -> dict[Attack, Score]:
-    """Tries each so many times, one after another; needs pytest."""
-    scores = {attack: Score() for attack in attacks}
-    for _ in range(tries):
-        for attack in attacks:
-            _try(attack, scores[attack])
-            print(_row(attack, scores[attack]), file=sys.stderr, flush=True)
-    return scores
-
-
-def _try(attack: Attack, score: Score) -> None:
+def attempt(attack: Attack) -> tuple[Counter[str], list[str]]:
+    """Try an attack once, by pytest. Return how many tests held, were lost, or were left, and what the judge
+    said of the lost ones."""
     with tempfile.TemporaryDirectory(prefix="nqspy-attacks-") as folder:
         os.chmod(folder, 0o755)
         told = Path(folder) / "told.xml"
         # As scripts/test: nqspy as it is installed, not as it lies here.
-        pytest = str(Path(sys.executable).parent / "pytest")
-        words = [pytest, "-q", "-p", "no:cacheprovider", f"--junitxml={told}", f"--basetemp={folder}/t"]
-        names = [f"tests/{name}" for name in attack.tests if (ROOT / "tests" / name.split("::")[0]).exists()]
-        if not names:
-            score.not_tried += 1
-            return
-        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        words = [str(Path(sys.executable).parent / "pytest"), "-q", "-p", "no:cacheprovider",
+                 f"--junitxml={told}", f"--basetemp={folder}/t"]  # fmt: skip
         run = subprocess.run(
-            [*words, *names], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-        )
+            [*words, *(f"tests/{name}" for name in attack.tests)], cwd=ROOT,
+            env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
         if not told.exists():
-            score.tries += 1
-            score.got_through.append(f"it could not be tried: {(run.stdout + run.stderr)[-2000:]}")
-            return
-        _read(ElementTree.parse(told).getroot(), score)
+            return Counter(lost=1), [f"it could not be tried: {(run.stdout + run.stderr)[-2000:]}"]
+        cases = list(ElementTree.parse(told).getroot().iter("testcase"))
+    counts, said = Counter[str](), []
+    for case in cases:
+        wrong = [*case.findall("failure"), *case.findall("error")]
+        counts["left" if case.find("skipped") is not None else "lost" if wrong else "held"] += 1
+        name = f"GOT THROUGH: {attack.name}: {case.get('name')}"
+        said += [f"{name}: {each.get('message')}"[:2000] for each in wrong]
+    return counts, said
 
 
-def _read(root: ElementTree.Element, score: Score) -> None:
-    for case in root.iter("testcase"):
-        wrong = [each for kind in ("failure", "error") for each in case.findall(kind)]
-        if case.find("skipped") is not None:
-            score.not_tried += 1
-            continue
-        score.tries += 1
-        score.held += not wrong
-        name = case.get("name") or "?"
-        score.got_through += [f"{name}: {each.get('message') or ''}"[:2000] for each in wrong]
-
-
-def _row(attack: Attack, score: Score) -> str:
-    return f"{attack.part:<4}{score.tries:>6}{score.held:>6}{score.not_tried:>6}  {attack.name}"
-
-
-def table(scores: dict[Attack, Score]) -> str:
-    """A row for each attack, the sums, and what got through."""
-    rows = [f"{'part':<4}{'tries':>6}{'held':>6}{'left':>6}  attack"]
-    rows += [_row(attack, score) for attack, score in scores.items()]
-    every = scores.values()
-    whole = Score(
-        *(sum(values) for values in zip(*((s.tries, s.held, s.not_tried) for s in every), strict=True))
-    )
-    rows.append(_row(Attack("all", f"as {'root' if os.geteuid() == 0 else 'a plain user'}", ()), whole))
-    if whole.not_tried:
-        rows.append("left: not tried here, most need root and what root may make (users, small file systems)")
-    for attack, score in scores.items():
-        rows += [f"GOT THROUGH: {attack.name}: {text}" for text in score.got_through]
-    return "\n".join(rows)
-
-
-def chosen(parts: Iterable[str]) -> list[Attack]:
-    """The attacks of these parts (1 to 9), all where none is named. Raises ValueError."""
-    wanted = set(parts)
-    unknown = wanted - {attack.part for attack in ATTACKS}
-    if unknown:
-        raise ValueError(f"there is no part {min(unknown)} of the attacks; there are 1 to 9")
-    return [attack for attack in ATTACKS if not wanted or attack.part in wanted]
+def _row(part: str, counts: Counter[str], name: str) -> str:
+    tries = counts["held"] + counts["lost"]
+    return f"{part:<4}{tries:>6}{counts['held']:>6}{counts['left']:>6}  {name}"
 
 
 def main(parts: Iterable[str], tries: int) -> int:
-    """Prints the table; 1 when anything got through, or nothing was tried at all."""
-    scores = run(chosen(parts), tries)
-    print(table(scores), flush=True)
-    lost = any(score.got_through for score in scores.values())
-    return 1 if lost or not any(score.tries for score in scores.values()) else 0
+    """Try the attacks of these parts (1 to 9; none: all) so many times each, and print a table. Return 1 if
+    any got through, or none could be tried. Raises ValueError for an unknown part."""
+    wanted, every, lost = set(parts), Counter[str](), []
+    if unknown := wanted - {attack.part for attack in ATTACKS}:
+        raise ValueError(f"there is no part {min(unknown)} of the attacks; there are 1 to 9")
+    print(f"{'part':<4}{'tries':>6}{'held':>6}{'left':>6}  attack", flush=True)
+    for attack in ATTACKS:
+        if not wanted or attack.part in wanted:
+            results = [attempt(attack) for _ in range(tries)]
+            counts = sum((counts for counts, _ in results), Counter[str]())
+            every += counts
+            lost += [text for _, said in results for text in said]
+            print(_row(attack.part, counts, attack.name), flush=True)
+    print(_row("all", every, f"as {'root' if os.geteuid() == 0 else 'a plain user'}"))
+    if every["left"]:
+        print("left: not tried here, most need root and what root may make (users, small file systems)")
+    print("\n".join(lost))
+    return 1 if lost or not every["held"] else 0

@@ -35,7 +35,6 @@ class Storm:
     # ------------------------------------------------------------ the daemon
 
     def pid(self) -> int | None:
-        """The daemon's process, None when there is none."""
         with suppress(OSError, ValueError):
             return running_pid(self.home)
         return None
@@ -99,7 +98,6 @@ class Storm:
     # ------------------------------------------------------------ faults
 
     def killed(self) -> None:
-        """kill -9 at any moment."""
         begun, since, pid = self.ledger.clock(), self.ledger.length(), self.pid()
         if pid is not None:
             _kill(pid)
@@ -110,7 +108,6 @@ class Storm:
         self.start()
 
     def restarted(self) -> None:
-        """Stopped as it should be, with or without its requests."""
         begun, since = self.ledger.clock(), self.ledger.length()
         way = self.chance.choice(("", "", "--requeue"))
         self.live.run("nqsd", "stop", *filter(None, (way,)))
@@ -119,7 +116,6 @@ class Storm:
         self.start()
 
     def stopped(self) -> None:
-        """SIGSTOP for seconds."""
         pid = self.pid()
         if pid is not None:
             os.kill(pid, signal.SIGSTOP)
@@ -133,7 +129,6 @@ class Storm:
         self.ledger.struck(what, begun, since)
 
     def clock_step(self) -> None:
-        """The clock is set, forwards or back."""
         begun, since = self.ledger.clock(), self.ledger.length()
         step = self.chance.choice((1_000, 60_000, 3_600_000, 86_400_000)) * self.chance.choice((1, -1))
         self.offset += step
@@ -143,7 +138,6 @@ class Storm:
         self.ledger.struck("clock stepped", begun, since, f"{step / 1000:+.0f} s")
 
     def locked(self) -> None:
-        """Another program keeps the database locked."""
         begun, since = self.ledger.clock(), self.ledger.length()
         with closing(sqlite3.connect(self.home.database, isolation_level=None, timeout=5)) as other:
             try:
@@ -178,7 +172,6 @@ class Storm:
             self.ledger.struck("shepherd killed", begun, since, str(pid))
 
     def starter(self) -> None:
-        """The starter dies."""
         begun, since = self.ledger.clock(), self.ledger.length()
         for pid, folder in self._helpers():
             if folder == "/":
@@ -226,7 +219,6 @@ def _kill(pid: int) -> None:
 
 
 def _wait(seconds: float) -> None:
-    """A fault lasts that long."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         time.sleep(0.02)

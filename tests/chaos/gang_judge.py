@@ -9,7 +9,7 @@ from itertools import pairwise
 from chaos.gang_people import Call
 from chaos.gang_programs import Trace, Wish, traces
 from chaos.jobs import read_marks
-from chaos.judge import History, Story
+from chaos.judge import History, Judge, Story
 from chaos.ledger import Ledger, Promise
 
 from nqspy.model import events as ev
@@ -43,7 +43,6 @@ class Runs:
     _since: dict[Seq, tuple[int, int]] = field(default_factory=dict)
 
     def take(self, recorded: ev.Recorded) -> None:
-        """One event more."""
         match recorded.event:
             case ev.Starting(seq, attempt) | ev.Resumed(seq, attempt):
                 self._since[seq] = (attempt, recorded.at)
@@ -124,17 +123,14 @@ class Holds:
         return any(h.since - SLACK <= trace.at <= (h.until or trace.at) + SLACK for h in held)
 
 
-class GangJudge:
-    """Compares; everything that is wrong goes into the ledger."""
+class GangJudge(Judge):
+    """Judges applications and their callers by the traces of programs."""
 
     def __init__(self, ledger: Ledger, history: History, calls: list[Call]) -> None:
-        self.ledger, self.history = ledger, history
+        super().__init__(ledger, history)
         self.calls = {each.promise.job.token: each for each in calls}
         self.traces = traces(ledger.work)
         self.returned = {m.token: int(m.word) for m in read_marks(ledger.work) if m.what == "rc"}
-        self.by_token: dict[str, list[Story]] = defaultdict(list)
-        for story in history.stories.values():
-            self.by_token[story.token].append(story)
         self.holds, self.runs = Holds(), Runs()
         self.ends: Counter[Seq] = Counter()
         for recorded in history.events:
@@ -143,15 +139,8 @@ class GangJudge:
             if isinstance(recorded.event, ev.Ended | ev.Deleted):
                 self.ends[recorded.event.seq] += 1
 
-    def all(self) -> None:
-        """Every rule for every program and request."""
-        for token in {*self.ledger.promises, *self.by_token, *self.traces}:
-            for what, text in self.of(token):
-                self.ledger.broken(what, token, text)
-        for seq, text in self.holds.twice:
-            self.ledger.broken("a PE given twice", self.history.stories[seq].token, text)
-        self._losses()
-        self._count()
+    def told(self) -> dict[str, list[str]]:
+        return {t: [str(each) for each in found if each.what != "tick"] for t, found in self.traces.items()}
 
     def of(self, token: str) -> Iterator[tuple[str, str]]:
         """What is wrong with one token."""
@@ -159,12 +148,9 @@ class GangJudge:
         if promise is None:
             yield "nobody's", "nobody submitted it"
             return
-        if len(stories) > 1:
-            yield "twice", f"submitted {len(stories)} times: {[story.seq for story in stories]}"
+        yield from self.standing(token, promise, token in self.traces)
         if promise.standing == "acknowledged" and not stories and "-" not in token:
             yield "lost", f"{promise.id} was acknowledged and is unknown"
-        if promise.standing == "refused" and (stories or token in self.traces):
-            yield "refused and there", "the client was told that nothing was changed"
         for story in stories:
             if self.ends[story.seq] != 1:
                 yield "ends", f"it ended {self.ends[story.seq]} times by the journal"
@@ -173,6 +159,15 @@ class GangJudge:
         yield from self._ran(token, stories)
         yield from self._held(token)
         yield from self._went_on(token)
+
+    def whole(self) -> Iterator[tuple[str, str, str]]:
+        """PEs given twice; lost ends of attempts whose shepherd was not killed."""
+        for seq, text in self.holds.twice:
+            yield "a PE given twice", self.history.stories[seq].token, text
+        lost = sum(each.fate == "lost" for story in self.history.stories.values() for each in story.attempts)
+        killed = self.ledger.counts["fault shepherd killed"]
+        if lost > killed:
+            yield "lost", "", f"{lost} ends were lost, {killed} shepherds killed"
 
     # ------------------------------------------------------------ how often, and where
 
@@ -275,23 +270,10 @@ class GangJudge:
         if not right:
             yield "told otherwise", f"mpprun ended {status}: {end}"
 
-    # ------------------------------------------------------------ the whole
-
-    def _losses(self) -> None:
-        """No end is lost but those of attempts whose shepherd was killed."""
-        lost = sum(each.fate == "lost" for story in self.history.stories.values() for each in story.attempts)
-        killed = self.ledger.counts["fault shepherd killed"]
-        if lost > killed:
-            self.ledger.broken("lost", "", f"{lost} ends were lost, {killed} shepherds killed")
-
-    def _count(self) -> None:
+    def count(self) -> None:
+        """Count what gave way and began too, and callers that were told late."""
+        super().count()
         count, events = self.ledger.count, [recorded.event for recorded in self.history.events]
-        for story in self.history.stories.values():
-            for attempt in story.attempts:
-                count(f"attempts {attempt.fate}")
-            count(f"ended {story.end.end_reason if isinstance(story.end, ev.Ended) else 'deleted'}")
-        count("requests", len(self.history.stories))
-        count("restarts", self.history.restarts)
         count("preempted", sum(isinstance(event, ev.MovedOut) for event in events))
         count("came back elsewhere", self.holds.moved)
         for found in self.traces.values():

@@ -58,7 +58,6 @@ class Caller(Person):
         self._environment = live.environment | {"TMPDIR": str(folder)}
 
     def deeds(self) -> list[Callable[[], None]]:
-        """What it does, each as often as it stands there."""
         many = [*[self.call] * 8, *[self.job] * 4, *[self.script] * 3]
         deeds = [*many, *[self.strike] * 2, *[self.delete] * 2, *[self.look] * 3]
         return [self._unless_busy(each) if each in many else each for each in deeds]
@@ -77,7 +76,6 @@ class Caller(Person):
     # ------------------------------------------------------------ what they begin
 
     def call(self) -> None:
-        """An `mpprun` outside of requests."""
         want, promise = wish(self.chance, self._longest), self._promise("mpprun", "")
         token = promise.job.token
         self.ledger.enter(promise)
@@ -92,7 +90,6 @@ class Caller(Person):
         self.ledger.count("called")
 
     def job(self) -> None:
-        """A request of the queue by class itself."""
         want, promise = wish(self.chance, self._longest), self._promise("job", "")
         path = program(self.ledger.work, promise.job.token)
         promise.job.options["wish"] = want
@@ -137,7 +134,6 @@ class Caller(Person):
             each.process.send_signal(each.struck)
 
     def look(self) -> None:
-        """Who of them has come back."""
         self.returned()
         super().look()
 
@@ -150,7 +146,6 @@ class Caller(Person):
         return all(each.status is not None for each in self.calls)
 
     def leave(self) -> None:
-        """Nobody stays behind."""
         for each in self.calls:
             if each.process.poll() is None:
                 os.kill(each.process.pid, signal.SIGKILL)

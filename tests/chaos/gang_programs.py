@@ -80,12 +80,10 @@ class Wish:
 
     @property
     def words(self) -> list[str]:
-        """The arguments of the program."""
         return [self.kind, str(self.seconds), str(self.status)]
 
     @property
     def options(self) -> list[str]:
-        """What `mpprun` is told of it."""
         limit = ["-t", str(LIMIT)] if self.kind == "late" else []
         return ["-n", str(self.pes), "-class", self.job_class, *limit]
 
@@ -99,7 +97,6 @@ def wish(chance: Random, longest: float) -> Wish:
 
 
 def furnish(work: Path) -> None:
-    """Makes the program and the folders that it writes into."""
     for name in ("ticks", "bin"):
         (work / name).mkdir(parents=True, exist_ok=True)
     program = work / "program"
@@ -127,12 +124,10 @@ class Trace:
 
     @property
     def seq(self) -> int:
-        """The request's number."""
         return int(self.id.partition(".")[0])
 
 
 def traces(work: Path) -> dict[str, list[Trace]]:
-    """All that programs wrote, by token."""
     found = {}
     for path in (work / "ticks").iterdir():
         lines = [line.split() for line in path.read_text().splitlines()]

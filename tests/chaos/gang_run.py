@@ -16,7 +16,7 @@ from chaos.gang_programs import furnish as furnish_programs
 from chaos.jobs import furnish
 from chaos.ledger import Ledger
 from chaos.people import join
-from chaos.run import CALM, close_books
+from chaos.run import CALM, blow, close_books
 from daemon.live import Live
 from stillness import stands_still
 
@@ -42,7 +42,6 @@ start queue apps
 start queue scripts
 set default mpprun queue apps
 """
-KILLS = ("killed", "shepherd", "starter")
 LOOKS = 8
 """How many looks in turn a process may stand still while its request is said to run."""
 PEOPLE = 6
@@ -76,7 +75,6 @@ class Frost(threading.Thread):
         self._seen: Counter[tuple[int, str]] = Counter()
 
     def run(self) -> None:
-        """Looks until it is enough."""
         while not self.enough.wait(2.0):
             try:
                 self._look()
@@ -118,12 +116,9 @@ def standing(live: Live) -> list[tuple[int, str]]:
 
 
 def storm(
-    seed: int,
-    seconds: float,
-    folder: Path,
-    say: Callable[[str], None] = lambda text: None,
+    seed: int, seconds: float, folder: Path, say: Callable[[str], None] = lambda text: None,
     longest: float = LONGEST,
-) -> Ledger:
+) -> Ledger:  # fmt: skip
     """Runs and judges; what is wrong stands in the ledger's violations. ``longest``: s of a program, at
     most."""
     live = Live(folder / "home", folder / "work").site(SITE)
@@ -138,35 +133,21 @@ def storm(
             faults.start()
             for thread in (*people, frost):
                 thread.start()
-            _blow(seconds, faults, say)
+            blow(faults, seconds, ("killed", "shepherd", "starter"), (0.3, 7.0), say)
             faults.calm()
             for error in join([*people]):
                 ledger.broken("caller", "", repr(error))
             _drain(live, ledger, people)
             frost.enough.set()
             frost.join()
-            _finish(live, ledger, people)
+            history, _ = close_books(live, ledger)
+            GangJudge(ledger, history, [call for person in people for call in person.calls]).all()
         finally:
             for person in people:
                 person.leave()
             live.close()
     ledger.counts["seconds"] = round(ledger.clock())
     return ledger
-
-
-def _blow(seconds: float, faults: Kills, say: Callable[[str], None]) -> None:
-    begun = told = time.monotonic()
-    due = begun + 1
-    while time.monotonic() < begun + seconds:
-        faults.look()
-        if time.monotonic() >= due:
-            faults.strike(KILLS)
-            due = time.monotonic() + faults.chance.uniform(0.3, 7.0)
-        if time.monotonic() > told + 30:
-            told, ledger = time.monotonic(), faults.ledger
-            say(f"{ledger.clock():.0f} s: {len(ledger.strikes)} kills, {ledger.counts['called']} calls, "
-                f"{ledger.counts['acknowledged']} requests, {len(ledger.violations)} broken")  # fmt: skip
-        time.sleep(0.05)
 
 
 def _drain(live: Live, ledger: Ledger, people: list[Caller]) -> None:
@@ -187,47 +168,3 @@ def _drain(live: Live, ledger: Ledger, people: list[Caller]) -> None:
         ledger.broken("does not return", call.promise.job.token, f"mpprun, process {call.process.pid}")
     for pid, id in standing(live):
         ledger.broken("frozen", "", f"process {pid} of {id}, at the end")
-
-
-def _finish(live: Live, ledger: Ledger, people: list[Caller]) -> None:
-    history, _ = close_books(live, ledger)
-    judge = GangJudge(ledger, history, [call for person in people for call in person.calls])
-    judge.all()
-    ledger.stories = {
-        v.token: ledger.story(
-            v.token,
-            [line for story in judge.by_token[v.token] for line in story.lines],
-            [str(each) for each in judge.traces.get(v.token, []) if each.what != "tick"],
-        )
-        for v in ledger.violations
-        if v.token
-    }
-
-
-def report(seed: int, ledger: Ledger) -> str:
-    """Counts, verdict, and the stories of what went wrong."""
-    counts, broken = ledger.counts, Counter(each.what for each in ledger.violations)
-    verdict = (
-        f"{len(ledger.violations)} BROKEN" if broken else "nothing lost, run twice, frozen or given twice"
-    )
-    groups = {head: _list(counts, f"{head} ") for head in ("fault", "attempts", "ended", "callers")}
-    single = ("requests", "called", "acknowledged", "refused", "unknown", "began", "preempted",
-              "came back elsewhere", "moments seen to run", "looks for frozen ones",
-              "processes seen standing still, just gone on")  # fmt: skip
-    lines = [f"seed {seed}: {verdict}; {counts['seconds']} s, {counts['restarts']} starts of the daemon"]
-    lines += [f"  {head:<10} {text}" for head, text in groups.items()]
-    lines += [f"  {counts[name]:>9} {name}" for name in single]
-    lines.append(f"  broken     {', '.join(f'{n} {what}' for what, n in broken.items()) or 'none'}")
-    shown: Counter[str] = Counter()
-    for each in ledger.violations:
-        shown[each.what] += 1
-        if shown[each.what] <= 5:
-            lines.append(f"! {each.what} {each.token}: {each.text}")
-            lines += [ledger.stories[each.token]] if each.token in ledger.stories else []
-    return "\n".join(lines)
-
-
-def _list(counts: Counter[str], head: str) -> str:
-    return ", ".join(
-        f"{n} {name[len(head) :]}" for name, n in sorted(counts.items()) if name.startswith(head)
-    )

@@ -63,7 +63,6 @@ class Job:
 
 
 def make_job(token: str, work: Path, chance: Random, kind: str = "") -> Job:
-    """A job of that kind, or of any."""
     kind = kind or chance.choice([*_OFTEN, *BODIES])
     status = chance.choice((0, 0, 0, 0, 1, 7, 42, 127, 200, 255))
     words = {"token": token, "work": work, "status": status, "seconds": round(chance.uniform(0.1, 1.5), 2)}
@@ -78,7 +77,6 @@ def make_job(token: str, work: Path, chance: Random, kind: str = "") -> Job:
 
 
 def furnish(work: Path) -> None:
-    """Makes the folders that jobs write into."""
     for name in ("pids", "once", "out"):
         (work / name).mkdir(parents=True, exist_ok=True)
     (work / "marks").touch()
@@ -95,7 +93,6 @@ class Mark:
 
 
 def read_marks(work: Path) -> list[Mark]:
-    """All marks in their order."""
     found, at = [], 0
     for line in (work / "marks").read_text().splitlines(keepends=True):
         token, what, word = line.split()

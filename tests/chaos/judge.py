@@ -1,6 +1,7 @@
 """Holds a site to what its clients were told: ledger on one side, journal, rows, marks and files on the
 other."""
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -54,7 +55,6 @@ class Story:
 
 
 def _line(recorded: ev.Recorded) -> str:
-    """An event as a story tells it."""
     event: object = recorded.event
     if isinstance(event, ev.Submitted):
         event = f"Submitted(queue={event.queue}, after={event.spec.after})"
@@ -124,35 +124,85 @@ def _fate(event: ev.Requeued) -> str:
     return "rerun" if event.text.startswith("rerun") else "not started"
 
 
-class Judge:
-    """Compares; everything that is wrong goes into the ledger."""
+class Judge(ABC):
+    """Compares what clients were told with the journal; everything that is wrong goes into the ledger."""
 
-    def __init__(self, ledger: Ledger, history: History, site: Site) -> None:
+    def __init__(self, ledger: Ledger, history: History) -> None:
         self.ledger = ledger
         self.history = history
+        self.by_token: dict[str, list[Story]] = defaultdict(list)
+        for story in history.stories.values():
+            self.by_token[story.token].append(story)
+
+    def all(self) -> None:
+        """Every rule for every request, then those of the whole site."""
+        told = self.told()
+        for token in {*self.ledger.promises, *self.by_token, *told}:
+            for what, text in self.of(token):
+                self.ledger.broken(what, token, text)
+        for what, token, text in self.whole():
+            self.ledger.broken(what, token, text)
+        self.count()
+        for token in {each.token for each in self.ledger.violations} - {""}:
+            events = [line for story in self.by_token[token] for line in story.lines]
+            self.ledger.stories[token] = self.ledger.story(token, events, told.get(token, []))
+
+    @abstractmethod
+    def told(self) -> dict[str, list[str]]:
+        """Lines that the requests themselves wrote, by token."""
+
+    @abstractmethod
+    def of(self, token: str) -> Iterator[tuple[str, str]]:
+        """What is wrong with one request: kind and text."""
+
+    @abstractmethod
+    def whole(self) -> Iterator[tuple[str, str, str]]:
+        """What is wrong with the site: kind, token and text."""
+
+    def count(self) -> None:
+        """Count attempts, ends and starts of the daemon."""
+        for story in self.history.stories.values():
+            for attempt in story.attempts:
+                self.ledger.count(f"attempts {attempt.fate}")
+            if story.end is not None:
+                self.ledger.count(f"ended {getattr(story.end, 'end_reason', 'deleted')}")
+        self.ledger.count("requests", len(self.history.stories))
+        self.ledger.count("restarts", self.history.restarts)
+
+    def standing(self, token: str, promise: Promise, acted: bool) -> Iterator[tuple[str, str]]:
+        """What is wrong with the number of requests; ``acted``: it has left a trace."""
+        stories = self.by_token[token]
+        if len(stories) > 1:
+            yield "twice", f"submitted {len(stories)} times: {[story.seq for story in stories]}"
+        if promise.standing == "refused" and (stories or acted):
+            yield "refused and there", "the client was told that nothing was changed"
+
+
+class StormJudge(Judge):
+    """Judges requests by the marks of their jobs, and the site."""
+
+    def __init__(self, ledger: Ledger, history: History, site: Site) -> None:
+        super().__init__(ledger, history)
         self.site = site
         self.marks: dict[str, list[Mark]] = defaultdict(list)
         for mark in read_marks(ledger.work):
             self.marks[mark.token].append(mark)
-        self.by_token: dict[str, list[Story]] = defaultdict(list)
-        for story in history.stories.values():
-            self.by_token[story.token].append(story)
         self.fills = [s for s in ledger.strikes if s.what == "disk full"]
 
-    def all(self) -> None:
-        """Every rule for every request, then those of the whole site."""
-        for token in {*self.ledger.promises, *self.by_token, *self.marks}:
-            for what, text in self.of(token):
-                self.ledger.broken(what, token, text)
-        for token, text in self._lists():
-            self.ledger.broken("order", token, text)
-        for token, text in self._starts_promised():
-            self.ledger.broken("promise", token, text)
-        for what, text in self._site():
-            self.ledger.broken(what, "", text)
-        self._count()
+    def told(self) -> dict[str, list[str]]:
+        return {
+            token: [f"[{mark.at}] {mark.what} {mark.word}" for mark in marks]
+            for token, marks in self.marks.items()
+        }
 
-    def _starts_promised(self) -> Iterator[tuple[str, str]]:
+    def whole(self) -> Iterator[tuple[str, str, str]]:
+        """What is wrong with lists, promised starts, the journal and the accounts."""
+        yield from self._lists()
+        yield from self._starts_promised()
+        for what, text in self._site():
+            yield what, "", text
+
+    def _starts_promised(self) -> Iterator[tuple[str, str, str]]:
         """A start that comes later than it was promised, and nobody was told why before."""
         kept: dict[Seq, Reservation] = {}
         for recorded in self.history.events:
@@ -168,10 +218,8 @@ class Judge:
                 self.ledger.count("promises kept", made is not None and in_time)
                 self.ledger.count("promises late", made is not None and bool(made.late))
                 if made is not None and not made.late and not in_time:
-                    yield (
-                        self.history.stories[event.seq].token,
-                        f"promised for {made.at}, starts {recorded.at}",
-                    )
+                    token = self.history.stories[event.seq].token
+                    yield "promise", token, f"promised for {made.at}, starts {recorded.at}"
             else:
                 for seq in _seqs(event) if isinstance(event, _LIFTING) else ():
                     kept.pop(seq, None)
@@ -182,10 +230,7 @@ class Judge:
         if promise is None:
             yield "nobody's", "a request or a mark that nobody submitted"
             return
-        if len(stories) > 1:
-            yield "twice", f"submitted {len(stories)} times: {[story.seq for story in stories]}"
-        if promise.standing == "refused" and (stories or self.marks[token]):
-            yield "refused and there", "the client was told that nothing was changed"
+        yield from self.standing(token, promise, bool(self.marks[token]))
         if promise.standing == "acknowledged" and promise.seq not in self.history.stories:
             yield "lost", f"{promise.id} was acknowledged and is unknown"
         for story in stories:
@@ -285,7 +330,7 @@ class Judge:
         if word != "start" and mine and others and others[-1].at > mine[0].at:
             yield "dependency", f"it began at {mine[0].at}, {token} was still there at {others[-1].at}"
 
-    def _lists(self) -> Iterator[tuple[str, str]]:
+    def _lists(self) -> Iterator[tuple[str, str, str]]:
         lines: dict[str, list[Promise]] = defaultdict(list)
         for promise in self.ledger.promises.values():
             if promise.line is not None and self.marks[promise.job.token]:
@@ -295,7 +340,7 @@ class Judge:
             order = [promise.line[1] for promise in begun if promise.line]
             late = [p for n, p in enumerate(begun) if any(self._overtook(other, p) for other in begun[:n])]
             if late:
-                yield late[0].job.token, f"list {name} began in the order {order}"
+                yield "order", late[0].job.token, f"list {name} began in the order {order}"
 
     def _overtook(self, first: Promise, second: Promise) -> bool:
         """True if the first one began before the second one, behind which it stands in their list.
@@ -322,19 +367,15 @@ class Judge:
         if abs(used - booked) > SLACK * used + 1 or abs(booked - users) > SLACK * used + 1:
             yield "usage", f"records say {used} ms, groups {booked:.0f} ms, users {users:.0f} ms"
 
-    def _count(self) -> None:
-        count = self.ledger.count
+    def count(self) -> None:
+        """Count what was adopted and requeued too, and the jobs that began."""
+        super().count()
         for story in self.history.stories.values():
             for attempt in story.attempts:
-                count(f"attempts {attempt.fate}")
-                if attempt.carried and attempt.fate == "ended":
-                    count("adopted")
-                if attempt.fate in ("void", "lost", "rerun") and attempt.over != story.end_n:
-                    count("requeued")
-            if isinstance(story.end, ev.Ended):
-                count(f"ended {story.end.end_reason}")
-        count("ran", sum(m.what == "begin" for marks in self.marks.values() for m in marks))
-        count("restarts", self.history.restarts)
+                self.ledger.count("adopted", attempt.carried and attempt.fate == "ended")
+                again = attempt.fate in ("void", "lost", "rerun") and attempt.over != story.end_n
+                self.ledger.count("requeued", again)
+        self.ledger.count("ran", sum(m.what == "begin" for marks in self.marks.values() for m in marks))
 
 
 def _date(story: Story) -> int:

@@ -41,7 +41,6 @@ class Promise:
 
     @property
     def seq(self) -> int:
-        """Its number."""
         return int(self.id.partition(".")[0])
 
 
@@ -81,7 +80,6 @@ class Ledger:
         self._guard = threading.Lock()
 
     def clock(self) -> float:
-        """Seconds since the beginning."""
         return round(time.monotonic() - self.begun, 3)
 
     def length(self) -> int:
@@ -89,7 +87,6 @@ class Ledger:
         return (self.work / "marks").stat().st_size
 
     def enter(self, promise: Promise) -> None:
-        """A submission is about to be sent."""
         with self._guard:
             self.promises[promise.job.token] = promise
 
@@ -98,39 +95,46 @@ class Ledger:
         promise.told.append(f"{self.clock():8.3f}  [{self.length()}]  {text}")
 
     def count(self, what: str, number: int = 1) -> None:
-        """One more of these."""
         with self._guard:
             self.counts[what] += number
 
     def struck(self, what: str, begun: float, since: int, text: str = "") -> None:
-        """A fault is over."""
         strike = Strike(what, begun, self.clock(), since, self.length(), text)
         with self._guard:
             self.strikes.append(strike)
             self.counts[f"fault {what}"] += 1
 
     def broken(self, what: str, token: str, text: str) -> None:
-        """A promise was not kept."""
         with self._guard:
             self.violations.append(Violation(what, token, text))
 
     def story(self, token: str, events: list[str], marks: list[str]) -> str:
-        """Everything about one request and the faults around it, for whoever has to find out why."""
+        """Everything about one request and the faults around it."""
         promise = self.promises.get(token)
-        lines = [f"  {token} ({promise.job.kind if promise else 'nobody submitted it'})"]
         told = promise.told if promise else []
-        lines += [f"    told   {line}" for line in told]
-        lines += [f"    event  {line}" for line in events]
-        lines += [f"    mark   {line}" for line in marks]
-        times = [float(line.split()[0]) for line in told]
-        first, last = (min(times), max(times)) if times else (0.0, 0.0)
-        near = [s for s in self.strikes if s.over >= first - 2 and s.begun <= last + 20]
+        lines = [f"  {token} ({promise.job.kind if promise else 'nobody submitted it'})"]
+        for head, each in (("told", told), ("event", events), ("mark", marks)):
+            lines += [f"    {head:<6} {line}" for line in each]
+        times = [float(line.split()[0]) for line in told] or [0.0]
+        near = [s for s in self.strikes if s.over >= min(times) - 2 and s.begun <= max(times) + 20]
         lines += [f"    fault  {s.begun:8.3f}-{s.over:.3f}  [{s.since}-{s.until}]  {s.what} {s.text}"
                   for s in near[:30]]  # fmt: skip
         return "\n".join(lines)
 
+    def report(self, seed: int) -> str:
+        """Verdict, all counts, and the first stories of what went wrong."""
+        kinds = Counter(each.what for each in self.violations)
+        verdict = f"{len(self.violations)} BROKEN" if kinds else "nothing lost, nothing run twice"
+        lines = [f"seed {seed}: {verdict}; {self.counts['seconds']} s"]
+        lines += [f"  {number:>7} {name}" for name, number in sorted(self.counts.items())]
+        lines += [f"  {number:>7} BROKEN: {what}" for what, number in kinds.items()]
+        for what in kinds:
+            for each in [each for each in self.violations if each.what == what][:5]:
+                lines.append(f"! {what} {each.token}: {each.text}")
+                lines += [self.stories[each.token]] if each.token in self.stories else []
+        return "\n".join(lines)
+
 
 def short(value: Any) -> str:
-    """A value in one short line."""
     text = str(value)
     return text if len(text) < 200 else text[:200] + "..."

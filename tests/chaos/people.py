@@ -55,7 +55,6 @@ class Person(threading.Thread):
         self._count = 0
 
     def run(self) -> None:
-        """Does one thing after the other."""
         deeds = self.deeds()
         try:
             while not self.enough.wait(self.chance.uniform(0.0, self.pause)):
@@ -69,7 +68,6 @@ class Person(threading.Thread):
             self._client.close()
 
     def deeds(self) -> list[Callable[[], None]]:
-        """What it does, each as often as it stands there."""
         return [*[self.submit] * 10, *[self.submit_after] * 3, *[self.submit_list] * 2, *[self.hold] * 3,
                 *[self.release] * 3, *[self.delete] * 3, *[self.move] * 2, self.rerun, self.suspend,
                 *[self.look] * 4]  # fmt: skip
@@ -183,7 +181,6 @@ class Person(threading.Thread):
                 bar.until = self.ledger.length()
 
     def hold(self) -> None:
-        """Holds one."""
         promise = self._one()
         if promise is not None and self._order(promise, "hold"):
             self._bar(promise, "held")
@@ -219,7 +216,6 @@ class Person(threading.Thread):
             self._bar(promise, "parked")
 
     def rerun(self) -> None:
-        """Has one run again."""
         promise = self._one()
         if promise is not None:
             self._order(promise, "rerun")
@@ -244,7 +240,6 @@ class Person(threading.Thread):
 
 
 def join(people: list[Person]) -> list[Exception]:
-    """Waits for all clients; gives what broke them."""
     for person in people:
         person.enough.set()
     for person in people:

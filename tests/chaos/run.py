@@ -15,7 +15,7 @@ from typing import Any
 
 from chaos.faults import Storm
 from chaos.jobs import furnish
-from chaos.judge import History, Judge, open_site
+from chaos.judge import History, StormJudge, open_site
 from chaos.ledger import Ledger
 from chaos.people import Person, join
 from daemon.live import ROOT, Live
@@ -101,12 +101,12 @@ def storm(plan: Plan, folder: Path, say: Callable[[str], None] = lambda text: No
             people = [Person(live.home, ledger, number, plan.seed) for number in range(plan.clients)]
             for person in people:
                 person.start()
-            _blow(plan, faults, say)
+            blow(faults, plan.seconds, plan.faults, (0.1, 2.0), say, plan.strikes)
             faults.calm()
             for error in join(people):
                 ledger.broken("client", "", repr(error))
             _drain(live, ledger)
-            _finish(live, ledger)
+            StormJudge(ledger, *close_books(live, ledger)).all()
         finally:
             live.close()
             if small and ledger.violations:  # the disk goes, and nothing else says as much as the journal
@@ -120,23 +120,23 @@ def _exits() -> dict[str, str]:
     return {name: (ROOT / "exits" / f"{name}.py").read_text() for name in ("machine_gun", "dependency")}
 
 
-def _blow(plan: Plan, faults: Storm, say: Callable[[str], None]) -> None:
-    end, told = time.monotonic() + plan.seconds, time.monotonic()
-    due = time.monotonic() + 1
-    while time.monotonic() < end or _struck(faults) < plan.strikes:
+def blow(
+    faults: Storm, seconds: float, kinds: tuple[str, ...], pauses: tuple[float, float],
+    say: Callable[[str], None], strikes: int = 0,
+) -> None:  # fmt: skip
+    """Have faults of these kinds strike, pauses between them; tell of it twice a minute."""
+    ledger, begun = faults.ledger, time.monotonic()
+    told, due = begun, begun + 1
+    while time.monotonic() < begun + seconds or len(ledger.strikes) < strikes:
         faults.look()
         if time.monotonic() >= due:
-            faults.strike(plan.faults)
-            due = time.monotonic() + faults.chance.uniform(0.1, 2.0)
+            faults.strike(kinds)
+            due = time.monotonic() + faults.chance.uniform(*pauses)
         if time.monotonic() > told + 30:
             told = time.monotonic()
-            say(f"{faults.ledger.clock():.0f} s: {_struck(faults)} faults, "
-                f"{faults.ledger.counts['acknowledged']} acknowledged")  # fmt: skip
+            say(f"{ledger.clock():.0f} s: {len(ledger.strikes)} faults, {ledger.counts['called']} calls, "
+                f"{ledger.counts['acknowledged']} acknowledged, {len(ledger.violations)} broken")  # fmt: skip
         time.sleep(0.05)
-
-
-def _struck(faults: Storm) -> int:
-    return sum(strike.what != "" for strike in faults.ledger.strikes)
 
 
 def _drain(live: Live, ledger: Ledger) -> None:
@@ -163,28 +163,12 @@ def _drain(live: Live, ledger: Ledger) -> None:
 
 
 def _give_up(live: Live, ledger: Ledger, id: str, token: str) -> None:
-    """What it waits for can never come about."""
     promise = ledger.promises.get(token)
     if promise is not None:
         promise.asked.add("delete")
         ledger.tell(promise, "its dependency can never be met: deleted")
     live.client.call("delete", ids=[id], force=True)
     ledger.count("dependencies never met")
-
-
-def _finish(live: Live, ledger: Ledger) -> None:
-    history, site = close_books(live, ledger)
-    judge = Judge(ledger, history, site)
-    judge.all()
-    ledger.stories = {
-        v.token: ledger.story(
-            v.token,
-            [line for story in judge.by_token[v.token] for line in story.lines],
-            [f"[{mark.at}] {mark.what} {mark.word}" for mark in judge.marks[v.token]],
-        )
-        for v in ledger.violations
-        if v.token
-    }
 
 
 def close_books(live: Live, ledger: Ledger) -> tuple[History, Site]:

@@ -2,9 +2,8 @@
 
 import pytest
 from chaos.jobs import Job, furnish
-from chaos.judge import NEVER_BEGAN, History, Judge
+from chaos.judge import NEVER_BEGAN, History, StormJudge
 from chaos.ledger import Bar, Ledger, Promise, Strike
-from chaos.report import report
 from msgspec.structs import replace
 
 from nqspy.model import events as ev
@@ -59,7 +58,7 @@ class Trial:
         for name, text in self.outputs.items():
             (work / "out" / name).write_text(text)
         events = [ev.Recorded(n, Instant(n), event) for n, event in enumerate(self.events, 1)]
-        Judge(self.ledger, History(events), self.site).all()
+        StormJudge(self.ledger, History(events), self.site).all()
         return {violation.what for violation in self.ledger.violations}
 
 
@@ -71,7 +70,7 @@ def trial(tmp_path):
 def test_a_true_story_is_believed_and_counted(trial):
     assert trial.verdict() == set()
     assert (trial.ledger.counts["ran"], trial.ledger.counts["ended exit"]) == (2, 2)
-    assert "nothing lost, nothing run twice" in report(1, trial.ledger)
+    assert "nothing lost, nothing run twice" in trial.ledger.report(1)
 
 
 def swap_places(trial):

@@ -1,7 +1,6 @@
 """Everything at once, for twenty seconds with a fixed seed; `scripts/chaos` does the same for hours."""
 
 import pytest
-from chaos.report import report
 from chaos.run import Plan, storm
 
 
@@ -9,8 +8,8 @@ from chaos.run import Plan, storm
 @pytest.mark.timeout(1200)
 def test_twenty_seconds_of_faults_loses_nothing_and_runs_nothing_twice(tmp_path):
     ledger = storm(Plan(seed=7, seconds=20, clients=4, strikes=10), tmp_path)
-    print(report(7, ledger))
-    assert not ledger.violations, report(7, ledger)
+    print(ledger.report(7))
+    assert not ledger.violations, ledger.report(7)
     assert ledger.counts["acknowledged"] > 50
     assert ledger.counts["restarts"] >= 2
     assert sum(n for name, n in ledger.counts.items() if name.startswith("fault ")) >= 8
