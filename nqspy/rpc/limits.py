@@ -78,17 +78,19 @@ def person(caller: Caller) -> int:
     return NAMELESS if caller.nameless else caller.uid
 
 
+def _add(counts: dict[int, int], who: int, more: int) -> int:
+    """Return the new count of a user; a count of 0 is not kept."""
+    counts[who] = counts.get(who, 0) + more
+    return counts[who] or counts.pop(who)
+
+
 class ConnectionShares:
     """Shares that users take: connections, and bytes of messages that are still coming in."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self.connections: dict[int, int] = {}
-        self.waiting: dict[int, int] = {}
-        self.bytes: dict[int, int] = {}
-        self.all_connections = 0
-        self.nameless = 0
-        self.all_bytes = 0
+        self.connections, self.waiting, self.bytes = dict[int, int](), dict[int, int](), dict[int, int]()
+        self.all_connections = self.nameless = self.all_bytes = 0
 
     def full(self, caller: Caller) -> bool:
         """True if there are as many connections in all as a caller may share in."""
@@ -111,34 +113,18 @@ class ConnectionShares:
             return f"users without a name have {self.nameless} connections to this nqsd; try again later"
         return None
 
-    def enter(self, uid: int, nameless: bool = False) -> None:
-        """Count one more connection."""
-        self.nameless += nameless
-        self.all_connections += 1
-        self.connections[uid] = self.connections.get(uid, 0) + 1
-
-    def leave(self, uid: int, nameless: bool = False) -> None:
-        """Count one connection less."""
-        self.nameless -= nameless
-        self.all_connections -= 1
-        left = self.connections[uid] - 1
-        if left:
-            self.connections[uid] = left
-        else:
-            del self.connections[uid]
+    def enter(self, caller: Caller, more: int = 1) -> None:
+        """Count one more connection of a caller (-1: one less)."""
+        self.all_connections += more
+        self.nameless += more if person(caller) == NAMELESS else 0
+        _add(self.connections, caller.uid, more)
 
     def wait(self, uid: int, more: int) -> None:
         """Count one more connection (-1: one less) on which a user waits for requests to end."""
-        self.waiting[uid] = self.waiting.get(uid, 0) + more
-        if not self.waiting[uid]:
-            del self.waiting[uid]
+        _add(self.waiting, uid, more)
 
     def hold(self, uid: int, more: int) -> bool:
-        """``more`` bytes are kept for a user (less: negative); whether that is within the limits."""
+        """Count ``more`` bytes (less: negative) kept for a user; true if that is within the limits."""
         self.all_bytes += more
-        held = self.bytes.get(uid, 0) + more
-        if held:
-            self.bytes[uid] = held
-        else:
-            self.bytes.pop(uid, None)
+        held = _add(self.bytes, uid, more)
         return held <= self._limits.user_bytes and self.all_bytes <= self._limits.bytes

@@ -4,15 +4,19 @@ shown out. All of it lives in the server's thread."""
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 
 from nqspy.model.people import Caller
 from nqspy.rpc import messages, wire
-from nqspy.rpc.limits import ConnectionShares, Limits, person
+from nqspy.rpc.limits import DEFAULTS, ConnectionShares, Limits, person
 from nqspy.rpc.outbox import Outbox
 
+_CATCH_UP = 0.02
+"""How often a server that is behind looks whether the engine has caught up, s."""
+_WHILE_FULL = 8
+"""What part of it a user may have waiting while all have too much."""
 _PROGRESS = 65_536
 """Bytes that a client must have read between two looks to count as one that reads."""
 
@@ -56,34 +60,99 @@ class Asked(Struct, frozen=True):
     size: int = 0
 
 
-class Counter(Protocol):
-    """The server, as far as its connections need it."""
+class Desk:
+    """State that all connections of a server share; it lives in the server's thread. ``backlog``: how many
+    messages of a `person`, or (None) of all, wait for the engine, and their bytes."""
 
-    limits: Limits
-    shares: ConnectionShares
-    put: Callable[[Asked], None]
-    connections: "set[ServedConnection]"
+    _loop: asyncio.AbstractEventLoop
+
+    def __init__(
+        self,
+        put: Callable[[Asked], None],
+        limits: Limits = DEFAULTS,
+        backlog: Callable[[int | None], tuple[int, int]] = lambda who: (0, 0),
+    ) -> None:
+        self.put = put
+        self.limits = limits
+        self.shares = ConnectionShares(limits)
+        self.connections: set[ServedConnection] = set()
+        self._backlog = backlog
+        self._full_since: float | None = None
+        self._catching_up = False
+        self._delayed: set[ServedConnection] = set()
 
     def time(self) -> float:
         """Seconds of a clock that only goes forward."""
+        return self._loop.time()
 
     def left(self, connection: "ServedConnection") -> None:
-        """A client has gone."""
+        """Forget a client that has gone."""
+        self.connections.discard(connection)
+        self._delayed.discard(connection)
+        self.shares.enter(connection.caller, -1)
 
     def unread(self, caller: Caller) -> int:
-        """Bytes of answers that a user's clients have not read."""
+        """Bytes of answers kept for a user's clients that have not read them; what many get counts once."""
+        who, kept, own = person(caller), dict[int, int](), 0
+        for connection in self.connections:
+            if person(connection.caller) == who:
+                own += connection.buffered()
+                kept.update(connection.outbox.kept())
+        return own + sum(kept.values())
 
     def delays(self, connection: "ServedConnection") -> bool:
-        """True if a client must wait because too many messages of its user wait for the engine."""
+        """True if a client must wait because too many messages of its user wait for the engine. It is read
+        from again once half of them are done, or once it is told that the daemon is busy."""
+        if not self._is_ahead(connection.caller, 1.0) or self._is_busy():
+            return False
+        self._delayed.add(connection)
+        self._look_again()
+        return True
 
     def refuses(self, caller: Caller) -> bool:
-        """True if a message is turned away because the engine has been behind for long."""
+        """True if a message is turned away because the engine has been behind for long. Root's and the home
+        owner's get through, twice as many."""
+        if not (self._is_ahead(caller, 1.0) and self._is_busy()):
+            return False
+        return not caller.trusted or self._is_behind(2.0)
+
+    def _is_ahead(self, caller: Caller, part: float) -> bool:
+        """True if a user has more waiting than a user may have, which is less while all have too much: a user
+        is not kept out by the messages of others."""
+        limits, behind = self.limits, self._is_behind(1.0)
+        if behind and self._full_since is None:
+            self._full_since = self.time()
+        elif not behind and self._full_since is not None and not self._is_behind(0.5):
+            self._full_since = None
+        part = part / _WHILE_FULL if self._full_since is not None else part
+        waiting, size = self._backlog(person(caller))
+        return waiting > part * limits.user_backlog or size > part * limits.user_backlog_bytes
+
+    def _is_busy(self) -> bool:
+        return self._full_since is not None and self.time() - self._full_since > self.limits.busy_time
+
+    def _is_behind(self, part: float) -> bool:
+        waiting, size = self._backlog(None)
+        return waiting > part * self.limits.backlog or size > part * self.limits.backlog_bytes
+
+    def _look_again(self) -> None:
+        if self._delayed and not self._catching_up:
+            self._catching_up = True
+            self._loop.call_later(_CATCH_UP, self._catch_up)
+
+    def _catch_up(self) -> None:
+        self._catching_up = False
+        for connection in tuple(self._delayed):
+            if not self._is_ahead(connection.caller, 0.5) or self._is_busy():
+                self._delayed.discard(connection)
+                connection.read_on()
+        self._look_again()
 
 
 class ServedConnection(asyncio.Protocol):
     """A client; several requests may be under way at once. ``stuck_since``: when it stopped reading."""
 
-    def __init__(self, server: Counter, caller: Caller) -> None:
+    def __init__(self, server: Desk, caller: Caller) -> None:
         self._server = server
         self.caller = caller
         limits = server.limits

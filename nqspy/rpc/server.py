@@ -14,8 +14,8 @@ from nqspy.model.people import Caller
 from nqspy.rpc import messages
 from nqspy.rpc.auth import Callers
 from nqspy.rpc.home import with_short_path
-from nqspy.rpc.limits import DEFAULTS, NAMELESS, ConnectionShares, Limits, person
-from nqspy.rpc.peer import Asked, Handle, ServedConnection
+from nqspy.rpc.limits import DEFAULTS, Limits, person
+from nqspy.rpc.peer import Asked, Desk, Handle, ServedConnection
 
 __all__ = ["Asked", "Handle", "Put", "RpcServer"]
 
@@ -28,56 +28,31 @@ _SHOWN_OUT = 8
 """Idle connections that give way when no descriptor is left."""
 _REST = 0.2
 """Seconds without new clients when no descriptor is left for them."""
-_CATCH_UP = 0.02
-"""How often a server that is behind looks whether the engine has caught up, s."""
-
-_WHILE_FULL = 8
-"""What part of it a user may have waiting while all have too much."""
-
 Put = Callable[[Asked], None]
 Replies = Sequence[tuple[Handle, bytes]]
 
 
-class RpcServer:
+class RpcServer(Desk):
     """Serves the socket ``path`` in a thread of its own.
 
-    ``put`` takes each request (called in the server's thread; it must not block); ``allow_uid`` says whom to
-    serve; ``mode``: permissions of the socket file. The owner of the socket's folder, and root, are trusted.
-    ``backlog``: how many messages of a `person`, or (None) of all, wait for the engine, and their bytes;
-    ``tell`` takes what the managers should know.
+    ``put`` takes each request in the server's thread and must not block; ``allow_uid`` says which users are
+    served; ``mode``: permissions of the socket file; ``tell`` takes what the managers should know. The owner
+    of the socket's folder, and root, are trusted.
     """
 
     def __init__(
-        self,
-        path: str,
-        put: Put,
-        *,
-        allow_uid: Callable[[int], bool],
-        mode: int,
-        limits: Limits = DEFAULTS,
-        backlog: Callable[[int | None], tuple[int, int]] = lambda who: (0, 0),
+        self, path: str, put: Put, *, allow_uid: Callable[[int], bool], mode: int,
+        limits: Limits = DEFAULTS, backlog: Callable[[int | None], tuple[int, int]] = lambda who: (0, 0),
         tell: Callable[[str], None] = lambda text: None,
-    ) -> None:
-        self._path = path
-        self._mode = mode
-        self._inode = -1
-        self._loop: asyncio.AbstractEventLoop
+    ) -> None:  # fmt: skip
+        super().__init__(put, limits, backlog)
+        self._path, self._mode, self._inode = path, mode, -1
         self._thread = threading.Thread(target=self._run, name="nqsd-rpc", daemon=True)
         self._listening = threading.Event()
-        self._closing = False
-        self.put = put
-        self.allow_uid = allow_uid
-        self.limits = limits
-        self.shares = ConnectionShares(limits)
-        self._backlog = backlog
-        self._tell = tell
-        self._resting = self._lost = False
-        self._full_since: float | None = None
-        self._catching_up = False
-        self._delayed: set[ServedConnection] = set()
+        self._closing = self._resting = self._lost = False
+        self.allow_uid, self._tell = allow_uid, tell
         self._coming: set[asyncio.Task[object]] = set()
         self.callers = Callers(os.stat(os.path.dirname(os.path.abspath(path))).st_uid, self.time)
-        self.connections: set[ServedConnection] = set()
 
     def start(self) -> None:
         """Binds the socket (a left-over one is replaced) and serves. Raises OSError when it cannot."""
@@ -92,20 +67,31 @@ class RpcServer:
 
     def reply_many(self, replies: Replies) -> None:
         """Sends the answers of a whole group with one call into the server's thread. From any thread."""
-        try:
-            if not self._closing:
-                self._loop.call_soon_threadsafe(self._deliver, replies)
-        except RuntimeError:  # closed at this very moment: nobody is there to read
-            pass
+
+        def deliver() -> None:
+            by_connection: dict[object, tuple[Handle, list[bytes]]] = {}
+            for handle, data in replies:
+                by_connection.setdefault(handle.place, (handle, []))[1].append(data)
+            for handle, answers in by_connection.values():
+                handle.deliver(answers)
+
+        self._soon(deliver)
 
     def reply_alike(self, handles: Sequence[Handle], data: bytes) -> None:
-        """Sends one answer to all who asked the same: ``data`` is the first one's, the others get it under
-        their own numbers. From any thread."""
-        try:
+        """Sends one answer to all handles: ``data`` is the first one's, the others get it under their own
+        numbers. From any thread."""
+
+        def deliver() -> None:
+            rest = memoryview(data)[data.index(b",") :]
+            for handle in handles:
+                handle._connection.answer((b'{"id":%d' % handle.id, rest), 1)
+
+        self._soon(deliver)
+
+    def _soon(self, work: Callable[[], None]) -> None:
+        with contextlib.suppress(RuntimeError):  # closed at this very moment: nobody is there to read
             if not self._closing:
-                self._loop.call_soon_threadsafe(self._deliver_alike, handles, data)
-        except RuntimeError:
-            pass
+                self._loop.call_soon_threadsafe(work)
 
     def close(self) -> None:
         """Takes no more clients, sends the answers handed over so far, hangs up and ends the thread."""
@@ -115,7 +101,9 @@ class RpcServer:
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stop)
             self._thread.join(timeout=10)
-        self._unlink()
+        with contextlib.suppress(OSError):  # another daemon may have put its own socket there
+            if os.stat(self._path).st_ino == self._inode:
+                os.unlink(self._path)
 
     def _bind(self) -> socket.socket:
         """A listening socket, renamed into place once its permissions are right: a client sees the old one
@@ -140,14 +128,6 @@ class RpcServer:
         self._inode = os.stat(self._path).st_ino
         return listener
 
-    def _unlink(self) -> None:
-        """Removes the socket file unless another daemon has put its own there."""
-        try:
-            if os.stat(self._path).st_ino == self._inode:
-                os.unlink(self._path)
-        except OSError:
-            pass
-
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._socket.setblocking(False)
@@ -159,10 +139,6 @@ class RpcServer:
         finally:
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.close()
-
-    def time(self) -> float:
-        """Seconds of a clock that only goes forward."""
-        return self._loop.time()
 
     # ------------------------------------------------------------ who comes in
 
@@ -226,7 +202,7 @@ class RpcServer:
 
     def _let_in(self, client: socket.socket, caller: Caller) -> None:
         client.setblocking(False)
-        self.shares.enter(caller.uid, person(caller) == NAMELESS)
+        self.shares.enter(caller)
         made = self._loop.connect_accepted_socket(lambda: ServedConnection(self, caller), client)
         task = self._loop.create_task(made)
         self._coming.add(task)
@@ -235,23 +211,8 @@ class RpcServer:
     def _came(self, task: "asyncio.Task[object]", client: socket.socket, caller: Caller) -> None:
         self._coming.discard(task)
         if task.cancelled() or task.exception() is not None:
-            self.shares.leave(caller.uid, person(caller) == NAMELESS)
+            self.shares.enter(caller, -1)
             client.close()
-
-    def left(self, connection: ServedConnection) -> None:
-        """A client has gone."""
-        self.connections.discard(connection)
-        self._delayed.discard(connection)
-        self.shares.leave(connection.caller.uid, person(connection.caller) == NAMELESS)
-
-    def unread(self, caller: Caller) -> int:
-        """Bytes of answers kept for a user's clients that have not read them; what many get counts once."""
-        who, kept, own = person(caller), dict[int, int](), 0
-        for connection in self.connections:
-            if person(connection.caller) == who:
-                own += connection.buffered()
-                kept.update(connection.outbox.kept())
-        return own + sum(kept.values())
 
     def _sweep(self) -> None:
         now = self.time()
@@ -277,70 +238,6 @@ class RpcServer:
         self._socket = fresh
         fresh.setblocking(False)
         self._listen()
-
-    # ------------------------------------------------------------ when the engine is behind
-
-    def delays(self, connection: ServedConnection) -> bool:
-        """True if a client must wait because too many messages of its user wait for the engine. It is read
-        from again once half of them are done, or once it is told that the daemon is busy."""
-        if not self._is_ahead(connection.caller, 1.0) or self._is_busy():
-            return False
-        self._delayed.add(connection)
-        self._look_again()
-        return True
-
-    def refuses(self, caller: Caller) -> bool:
-        """True if a message is turned away because the engine has been behind for long. Root's and the home
-        owner's get through, twice as many."""
-        if not (self._is_ahead(caller, 1.0) and self._is_busy()):
-            return False
-        return not caller.trusted or self._is_behind(2.0)
-
-    def _is_ahead(self, caller: Caller, part: float) -> bool:
-        """True if a user has more waiting than a user may have, which is less while all have too much: a user
-        is not kept out by the messages of others."""
-        limits, behind = self.limits, self._is_behind(1.0)
-        if behind and self._full_since is None:
-            self._full_since = self.time()
-        elif not behind and self._full_since is not None and not self._is_behind(0.5):
-            self._full_since = None
-        part = part / _WHILE_FULL if self._full_since is not None else part
-        waiting, size = self._backlog(person(caller))
-        return waiting > part * limits.user_backlog or size > part * limits.user_backlog_bytes
-
-    def _is_busy(self) -> bool:
-        return self._full_since is not None and self.time() - self._full_since > self.limits.busy_time
-
-    def _is_behind(self, part: float) -> bool:
-        waiting, size = self._backlog(None)
-        return waiting > part * self.limits.backlog or size > part * self.limits.backlog_bytes
-
-    def _look_again(self) -> None:
-        if self._delayed and not self._catching_up:
-            self._catching_up = True
-            self._loop.call_later(_CATCH_UP, self._catch_up)
-
-    def _catch_up(self) -> None:
-        self._catching_up = False
-        for connection in tuple(self._delayed):
-            if not self._is_ahead(connection.caller, 0.5) or self._is_busy():
-                self._delayed.discard(connection)
-                connection.read_on()
-        self._look_again()
-
-    # ------------------------------------------------------------ answers
-
-    def _deliver(self, replies: Replies) -> None:
-        by_connection: dict[object, tuple[Handle, list[bytes]]] = {}
-        for handle, data in replies:
-            by_connection.setdefault(handle.place, (handle, []))[1].append(data)
-        for handle, answers in by_connection.values():
-            handle.deliver(answers)
-
-    def _deliver_alike(self, handles: Sequence[Handle], data: bytes) -> None:
-        rest = memoryview(data)[data.index(b",") :]
-        for handle in handles:
-            handle._connection.answer((b'{"id":%d' % handle.id, rest), 1)
 
     def _stop(self) -> None:
         self._loop.remove_reader(self._socket.fileno())

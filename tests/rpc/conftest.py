@@ -76,7 +76,6 @@ class Peer:
 
 
 def until(condition: Callable[[], object], what: str) -> None:
-    """Wait until it is so."""
     end = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < end, f"in vain: {what}"
@@ -89,7 +88,6 @@ def echo(asked: Asked) -> bytes:
 
 @pytest.fixture
 def counter(tmp_path: Path) -> Iterator[Callable[..., Counter]]:
-    """Makes a running server; ``answer`` says what it replies (default: echoes ``say``)."""
     running: list[Counter] = []
 
     def make(answer: Answer = echo, name: str = "nqsd.sock", **options: Any) -> Counter:
@@ -105,7 +103,6 @@ def counter(tmp_path: Path) -> Iterator[Callable[..., Counter]]:
 
 @pytest.fixture
 def peer() -> Iterator[Callable[[Counter], Peer]]:
-    """Connects to a server as bytes."""
     opened: list[Peer] = []
 
     def connect(server: Counter) -> Peer:

@@ -5,15 +5,15 @@ import contextlib
 import json
 import os
 import resource
-import signal
 import socket
+import tempfile
 import time
 from types import SimpleNamespace
 
 import msgspec
 import pytest
+from daemon.person import speaking_as
 from msgspec.structs import replace
-from rpc.conftest import until
 from rpc.test_rpc_limits import ANNE
 
 from nqspy.answers import fields
@@ -148,66 +148,24 @@ def test_the_refusals_of_all_that_came_at_once_are_written_at_once(counter, peer
 # ---------------------------------------------------------------- users without a name
 
 
-def in_child(uid, work):
-    """Runs work in a process of another user; what it returns is its exit status."""
-    pid = os.fork()
-    if pid == 0:
-        status = 99
-        try:
-            os.setgroups([])
-            os.setresgid(uid, uid, uid)
-            os.setresuid(uid, uid, uid)
-            status = work()
-        finally:
-            os._exit(status)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can ask as other users")
-def test_users_without_a_name_cannot_take_all_connections_together(counter, monkeypatch):
+def test_users_without_a_name_cannot_take_all_connections_together(counter, peer, monkeypatch):
     monkeypatch.setattr("nqspy.rpc.server._IDLE", 600.0)
-    folder = f"/tmp/nqspy-nameless-{os.getpid()}"
-    os.mkdir(folder, 0o755)
-    os.chmod(folder, 0o755)
-    desk = counter(name=f"{folder}/s", limits=Limits(nameless_connections=4))
-    os.chmod(desk.path, 0o666)
-    held = []
+    with tempfile.TemporaryDirectory(prefix="nqspy-nameless-") as folder:
+        os.chmod(folder, 0o755)
+        desk = counter(name=f"{folder}/s", limits=Limits(nameless_connections=4))
+        os.chmod(desk.path, 0o666)
 
-    def asks():
-        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(120)
-            client.connect(str(desk.path))
-            client.sendall(b'{"v":1,"id":1,"cmd":"x"}\n')
-            return 0 if b'"ok":true' in client.recv(1000) else 1
-        return 1
+        def asks(uid):
+            with speaking_as(uid):
+                client = peer(desk)
+            with contextlib.suppress(BrokenPipeError):
+                return client.ask(1, "x")["ok"]
 
-    def stays(uid):
-        ready, tell = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            os.setresuid(uid, uid, uid)
-            client = socket.socket(socket.AF_UNIX)
-            client.connect(str(desk.path))
-            os.write(tell, b"x")
-            signal.pause()
-        held.append(pid)
-        os.read(ready, 1)
-        os.close(ready)
-        os.close(tell)
-
-    try:
-        for uid in range(3_000_001, 3_000_005):
-            stays(uid)
-        until(lambda: desk.server.shares.all_connections == 4, "four to be let in")
+        assert all(asks(uid) for uid in range(3_000_001, 3_000_005))
         assert desk.server.shares.nameless == 4
-        assert in_child(3_000_009, asks) == 1, "the share of those without a name is taken"
-        assert in_child(1, asks) == 0, "a user with a name has one of his own"
-    finally:
-        for pid in held:
-            os.kill(pid, 9)
-            os.waitpid(pid, 0)
-        os.unlink(desk.path)
-        os.rmdir(folder)
+        assert not asks(3_000_009), "the share of those without a name is taken"
+        assert asks(1), "a user with a name has one of his own"
 
 
 def test_root_and_the_owner_keep_their_share_without_a_name():

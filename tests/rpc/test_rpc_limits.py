@@ -68,14 +68,14 @@ def test_shares_count_by_user_and_in_all_and_the_owner_always_gets_one_more():
     shares = ConnectionShares(Limits(user_connections=2, connections=3, spare=1))
     for caller in (ANNE, ANNE, BEN):
         assert shares.refusal(caller) is None
-        shares.enter(caller.uid)
+        shares.enter(caller)
     assert "anne has 2" in str(shares.refusal(ANNE)) or "3 connections" in str(shares.refusal(ANNE))
     assert "it has 3 connections" in str(shares.refusal(BEN))
     assert shares.refusal(OWNER) is None
-    shares.enter(OWNER.uid)
+    shares.enter(OWNER)
     assert shares.refusal(OWNER) is not None
     for caller in (ANNE, ANNE, BEN, OWNER):
-        shares.leave(caller.uid)
+        shares.enter(caller, -1)
     assert (shares.connections, shares.all_connections) == ({}, 0)
 
 
