@@ -82,16 +82,13 @@ class Lines:
     def _add(self, piece: bytes, found: list[bytes | None]) -> None:
         if self._skipping or not piece:
             return
-        size = len(self._line) + len(piece)
-        if size > self._usual and (size > self._limit or not self._is_submission(piece)):
+        size, head = len(self._line) + len(piece), bytes(self._line[:_HEAD])
+        small = size <= self._usual or _SUBMISSION.search(head + piece[: _HEAD - len(head)]) is not None
+        if size > self._limit or not small:
             self._line, self._skipping = bytearray(), True
             found.append(None)
         else:
             self._line += piece
-
-    def _is_submission(self, piece: bytes) -> bool:
-        head = bytes(self._line[:_HEAD])
-        return _SUBMISSION.search(head + piece[: _HEAD - len(head)]) is not None
 
 
 _NONE = msgspec.Raw(b"")
@@ -123,7 +120,8 @@ def _decoded(line: bytes, usual: int) -> Any:
         if len(line) > usual:
             raise WireError(f"a message that is no submission may have at most {usual} bytes", "too_big")
         if _values(line) > MOST_VALUES:
-            raise WireError(f"a message may hold at most {MOST_VALUES} values", "too_many", _number(head))
+            number = _whole(_short(head.id))
+            raise WireError(f"a message may hold at most {MOST_VALUES} values", "too_many", number)
         return _DECODER.decode(line)
     fields = {name: raw for name in head.__struct_fields__ if len(raw := getattr(head, name))}
     return {name: raw if name == "items" else _short(raw) for name, raw in fields.items()}
@@ -135,9 +133,9 @@ def _short(raw: msgspec.Raw) -> Any:
     return _DECODER.decode(raw) if len(raw) else None
 
 
-def _number(head: _Submission) -> int | None:
-    id = _short(head.id)
-    return id if isinstance(id, int) and not isinstance(id, bool) else None
+def _whole(value: object) -> int | None:
+    """The value if it is a whole number."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _values(line: bytes) -> int:
@@ -166,8 +164,7 @@ def read_message(line: bytes, usual: int = MAX_LINE) -> dict[str, Any]:
         raise WireError(f"not a JSON message: {' '.join(str(error).split())[:200]}", "malformed") from None
     if not isinstance(message, dict):
         raise WireError('a message is a JSON object such as {"v":1,"id":1,"cmd":"ping"}', "malformed")
-    number = message.get("id")
-    id = number if isinstance(number, int) and not isinstance(number, bool) else None
+    id = _whole(message.get("id"))
     if message.get("v") != VERSION or isinstance(message["v"], bool):
         raise WireError(
             f"this nqsd speaks version {VERSION} of the protocol, not {_shown(message.get('v'))}; "
@@ -176,7 +173,7 @@ def read_message(line: bytes, usual: int = MAX_LINE) -> dict[str, Any]:
             id,
         )
     if id is None:
-        raise WireError(f'"id" must be a whole number, not {_shown(number)}', "malformed")
+        raise WireError(f'"id" must be a whole number, not {_shown(message.get("id"))}', "malformed")
     if not isinstance(message.get("cmd"), str):
         raise WireError(
             f'"cmd" must be the name of a command, not {_shown(message.get("cmd"))}', "malformed", id
