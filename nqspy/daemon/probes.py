@@ -5,7 +5,6 @@ Without probes there is no thread and nothing wakes up.
 """
 
 import contextlib
-import heapq
 import http.client
 import os
 import pwd
@@ -14,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -31,11 +29,8 @@ MOST = 8
 """Threads that try probes at most."""
 
 
-class Result(Struct, frozen=True):
-    """Outcome of a try: True if the resource is well, and a line about it."""
-
-    good: bool
-    text: str = ""
+Result = tuple[bool, str]
+"""Outcome of a try: true if the resource is well, and a line about it."""
 
 
 class Last(Struct, frozen=True):
@@ -48,14 +43,12 @@ class Last(Struct, frozen=True):
 
 @dataclass(slots=True)
 class _Watch:
-    """Probe that is watched. ``version`` rises when its settings change: what an older try found is void
-    then, and so are older entries of the heap."""
+    """Probe that is watched; ``due``: monotonic time of its next try."""
 
     probe: Probe
     count: health.Count
-    version: int = 0
+    due: float
     busy: bool = False
-    gone: bool = False
     last: Last | None = None
     hand: Hand = field(default_factory=Hand)
 
@@ -67,41 +60,30 @@ class Probes:
     def __init__(self, put: Callable[[ObservedResource], None], now: Callable[[], Instant]) -> None:
         self._put, self._now = put, now
         self._watches: dict[str, _Watch] = {}
-        self._heap: list[tuple[float, int, int, _Watch]] = []
-        self._order = count()
         self._bell = threading.Condition()
         self._threads: list[threading.Thread] = []
-        self._led = False
-        self._closed = False
+        self._led = self._closed = False
 
     def follow(self, probes: Mapping[str, Probe], known: Mapping[str, ResourceState]) -> None:
         """Watches exactly these from now on; one that is new or was changed is tried at once. ``known``: what
         the site knows of each, which stands until there are new results."""
         with self._bell:
-            for name in [name for name in self._watches if name not in probes]:
-                watch = self._watches.pop(name)
-                watch.gone = True
-                watch.hand.stop()
+            for name in self._watches.keys() - probes.keys():
+                self._watches.pop(name).hand.stop()
             for name, probe in probes.items():
-                self._see_to(name, probe, known.get(name))
-            missing = min(MOST, len(self._watches)) - len(self._threads)
-            for _ in range(missing):
-                thread = threading.Thread(target=self._work, name="probe", daemon=True)
-                self._threads.append(thread)
-                thread.start()
-
-    def _see_to(self, name: str, probe: Probe, known: ResourceState | None) -> None:
-        watch = self._watches.get(name)
-        if watch is not None and watch.probe == probe:
-            return
-        state = known.state if known is not None else None
-        if watch is None:
-            watch = self._watches[name] = _Watch(probe, health.Count(state))
-        else:
-            watch.probe, watch.count, watch.version = probe, health.Count(state), watch.version + 1
-            watch.hand.cut()
-        if not watch.busy:
-            self._push(watch, time.monotonic())
+                watch = self._watches.get(name)
+                if watch is not None and watch.probe == probe:
+                    continue
+                count, now = health.Count(known[name].state if name in known else None), time.monotonic()
+                if watch is None:
+                    self._watches[name] = _Watch(probe, count, now)
+                else:  # what a try under way finds is void
+                    watch.probe, watch.count, watch.due = probe, count, now
+                    watch.hand.cut()
+            for _ in range(min(MOST, len(self._watches)) - len(self._threads)):
+                self._threads.append(threading.Thread(target=self._work, name="probe", daemon=True))
+                self._threads[-1].start()
+            self._bell.notify_all()
 
     def last(self, name: str) -> Last | None:
         """The last try of a probe, None before its first."""
@@ -118,58 +100,50 @@ class Probes:
 
     # ------------------------------------------------------------ threads
 
-    def _push(self, watch: _Watch, due: float) -> None:
-        heapq.heappush(self._heap, (due, next(self._order), watch.version, watch))
-        self._bell.notify_all()
-
     def _work(self) -> None:
         while (job := self._next()) is not None:
-            watch, version = job
+            watch, probe = job
             started = time.monotonic()
             try:
-                result = attempt(watch.probe, watch.hand)
+                result = attempt(probe, watch.hand)
             except Exception:
-                LOG.exception("probe %s could not be tried", watch.probe.name)
-                result = Result(False, "internal error, see the daemon's log")
+                LOG.exception("probe %s could not be tried", probe.name)
+                result = False, "internal error, see the daemon's log"
             try:
-                self._tell(watch, version, result, started)
+                self._tell(watch, probe, result, started)
             except Exception:
-                LOG.exception("what probe %s found could not be told", watch.probe.name)
+                LOG.exception("what probe %s found could not be told", probe.name)
 
-    def _next(self) -> tuple[_Watch, int] | None:
+    def _next(self) -> tuple[_Watch, Probe] | None:
         """Waits for the next try that is due; None when all is over. One thread waits for the time, the
         others for being called."""
         with self._bell:
             while not self._closed:
-                while self._heap and (self._heap[0][3].gone or self._heap[0][2] != self._heap[0][3].version):
-                    heapq.heappop(self._heap)
-                if not self._heap or self._led:
+                idle = (watch for watch in self._watches.values() if not watch.busy)
+                watch = min(idle, key=lambda watch: watch.due, default=None)
+                if watch is None or self._led:
                     self._bell.wait()
-                    continue
-                wait = self._heap[0][0] - time.monotonic()
-                if wait <= 0:
-                    _, _, version, watch = heapq.heappop(self._heap)
+                elif (wait := watch.due - time.monotonic()) > 0:
+                    self._led = True
+                    self._bell.wait(wait)
+                    self._led = False
+                else:
                     watch.busy = True
                     self._bell.notify()
-                    return watch, version
-                self._led = True
-                self._bell.wait(wait)
-                self._led = False
+                    return watch, watch.probe
         return None
 
-    def _tell(self, watch: _Watch, version: int, result: Result, started: float) -> None:
+    def _tell(self, watch: _Watch, probe: Probe, result: Result, started: float) -> None:
         with self._bell:
             watch.busy = False
-            if watch.gone or self._closed:
+            self._bell.notify_all()
+            if self._closed or self._watches.get(probe.name) is not watch or watch.probe is not probe:
                 return
-            if watch.version != version:
-                self._push(watch, time.monotonic())
-                return
-            self._push(watch, max(time.monotonic(), started + watch.probe.every / 1000))
-            watch.last = Last(self._now(), result.good, result.text)
-            changed = watch.count.tell(watch.probe, result.good)
+            watch.due = max(time.monotonic(), started + probe.every / 1000)
+            watch.last = Last(self._now(), *result)
+            changed = watch.count.tell(probe, result[0])
             if changed is not None:
-                self._put(ObservedResource(watch.probe.name, changed, result.text))
+                self._put(ObservedResource(probe.name, changed, result[1]))
 
 
 # ---------------------------------------------------------------- one try
@@ -190,7 +164,7 @@ def attempt(probe: Probe, hand: Hand) -> Result:
         if kind == "tcp":
             host, port = address_of(value) or ("", 0)
             connection(host, port, end).close()
-            return Result(True, "it takes a connection")
+            return True, "it takes a connection"
         if kind == "http":
             return _fetch(value, end)
         if kind == "file":
@@ -198,11 +172,9 @@ def attempt(probe: Probe, hand: Hand) -> Result:
             return _run(head, probe, hand, end, telling=False)
         return _run(["/bin/sh", "-c", value], probe, hand, end, telling=True)
     except TimeoutError:
-        return Result(False, late)
+        return False, late
     except (OSError, ValueError, http.client.HTTPException) as error:
-        return Result(
-            False, late if time.monotonic() >= end else printable(str(error)) or repr(error)[:SHOWN]
-        )
+        return False, late if time.monotonic() >= end else printable(str(error)) or repr(error)[:SHOWN]
 
 
 def printable(text: str) -> str:
@@ -226,7 +198,7 @@ def _fetch(url: str, end: float) -> Result:
         line.request("GET", target, headers={"User-Agent": "nqspy-probe", "Connection": "close"})
         answer = line.getresponse()
         left_until(end)  # cut off in the middle of its head it would look whole
-        return Result(answer.status < 400, printable(f"status {answer.status} {answer.reason}"))
+        return answer.status < 400, printable(f"status {answer.status} {answer.reason}")
 
 
 def environment(probe: Probe) -> Mapping[str, str]:
@@ -248,9 +220,9 @@ def _run(words: Sequence[str], probe: Probe, hand: Hand, end: float, telling: bo
     try:
         status, output = run(command, hand, end)
     except NotRun as error:
-        return Result(False, str(error))
+        return False, str(error)
     said = printable(output.decode(errors="replace"))
     if status == 0:
-        return Result(True, said if telling else "it can be read")
+        return True, said if telling else "it can be read"
     how = f"killed by signal {-status}" if status < 0 else f"ended with status {status}"
-    return Result(False, said or how)
+    return False, said or how

@@ -37,7 +37,7 @@ def site(make_live):
 
 
 def shown(live, name):
-    [row] = live.run("qmgr", "--json", "-c", f"show probes {name}").ok().data
+    [row] = live.shown(f"show probes {name}")
     return row
 
 
@@ -86,19 +86,6 @@ def test_a_command_that_fails_suspends_real_processes_and_lets_them_go_on_again(
     assert len([e for e in site.events("alarm") if e["who"] == "probe nfs"]) == 1
 
 
-def test_what_is_requeued_runs_again_when_it_is_well(site):
-    site.set("set probe nfs running=requeue", "set grace 0")
-    is_found(site, "ok")
-    id, gate, pid = gated(site, "two", "night")
-    (site.work / "nfs").write_text("gone\n")
-    site.until(id, lambda job: job["state"] == "queued", "be queued again")
-    assert not alive(pid)
-    gate.touch()
-    (site.work / "nfs").write_text("ok\n")
-    ended = site.ended(id)
-    assert (ended["attempt"], ended["exit_status"]) == (2, 0)
-
-
 def test_a_drain_does_not_wait_for_what_is_parked(site):
     is_found(site, "ok")
     id, gate, pid = gated(site, "parked", "night")
@@ -134,18 +121,6 @@ def test_what_was_known_stands_over_a_restart_until_there_are_new_results(site, 
     assert site.ended(waiting)["exit_status"] == 0
 
 
-def test_requests_say_what_they_need_in_options_and_in_directives(site):
-    site.set("create probe licence file=/no/such/licence every=1:00:00 fails=1")
-    is_found(site, "broken", "licence")
-    script = site.write("directive.sh", "#!/bin/sh\n#PBS -l needs=licence\ntrue\n")
-    both = site.qsub("true", "--dialect", "pbs", "-l", "needs=nfs,needs=licence,walltime=1:00")
-    for id in (both, site.run("qsub", "-l", "needs=nfs", str(script)).ok().lines[0]):
-        assert sorted(site.job(id)["requested"]["needs"]) == ["licence", "nfs"]
-        assert site.why(id)["reason"]["who"] == "probe licence"
-    site.qmgr(f"modify request {both} needs=none").ok()
-    assert site.ended(both)["exit_status"] == 0
-
-
 # ---------------------------------------------------------------- tries
 
 
@@ -153,14 +128,12 @@ def test_requests_say_what_they_need_in_options_and_in_directives(site):
 def plain(office):
     """One daemon for all tries; no probe is left."""
     yield office
-    for row in office.run("qmgr", "--json", "-c", "show probes").ok().data:
+    for row in office.shown("show probes"):
         office.set(f"delete probe {row['name']}")
 
 
 def tried(timeout=5_000, **what):
-    """Result and text of one try."""
-    found = attempt(Probe("one", timeout=timeout, **what), Hand())
-    return found.good, found.text
+    return attempt(Probe("one", timeout=timeout, **what), Hand())
 
 
 def test_a_port_is_tried():
