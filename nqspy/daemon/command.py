@@ -11,7 +11,7 @@ import typer
 
 from nqspy.daemon.home import Home, init, init_if_new, running_pid
 from nqspy.daemon.process import become, begin
-from nqspy.daemon.starting import Blank, StartOptions, check
+from nqspy.daemon.starting import StartOptions, check, else_taken_back
 from nqspy.daemon.systemd import unit
 from nqspy.model.errors import NqspyError
 from nqspy.rpc.client import Client
@@ -86,48 +86,35 @@ def _standard_descriptors() -> None:
             os.open(os.devnull, os.O_RDWR)  # the lowest that is free: this one
 
 
-@app.command()
-def start(
+@app.command("run", help="Serve in the foreground, log on stderr (systemd: Type=notify).")
+@app.command("start", help="Start in the background; returns 0 once the socket answers.")
+def start_or_run(
+    context: typer.Context,
     home: HomeOption = None,
     queues: QueuesOption = None,
     exits: ExitsOption = None,
     clock: ClockOption = None,
     site: SiteOption = None,
 ) -> None:
-    """Start in the background; returns 0 once the socket answers."""
+    """Start a daemon in the background, or be it."""
     _standard_descriptors()
     where, chosen = _home(home), _site(site)
-    there = StartOptions(_absolute(queues), _absolute(exits), clock, background=True)
+    typed = StartOptions(queues, exits, clock)
+    text = ""
     try:
-        check(where, StartOptions(queues, exits, clock))
-        with Blank.of(where).else_taken_back():
+        if context.info_name == "start":
+            there = StartOptions(_absolute(queues), _absolute(exits), clock, background=True)
+        check(where, typed)
+        with else_taken_back(where):
             init_if_new(where, chosen)
-            text = begin(where, there)
+            if context.info_name == "start":
+                text = begin(where, there)
+            else:
+                become(where, typed, lambda text: None)
     except NqspyError as error:
         _fail(error)
     if text:
         print(f"nqsd: {text}", file=sys.stderr)
-
-
-@app.command()
-def run(
-    home: HomeOption = None,
-    queues: QueuesOption = None,
-    exits: ExitsOption = None,
-    clock: ClockOption = None,
-    site: SiteOption = None,
-) -> None:
-    """Serve in the foreground, log on stderr (systemd: Type=notify)."""
-    _standard_descriptors()
-    where, chosen = _home(home), _site(site)
-    options = StartOptions(queues, exits, clock)
-    try:
-        check(where, options)
-        with Blank.of(where).else_taken_back():
-            init_if_new(where, chosen)
-            become(where, options, lambda text: None)
-    except NqspyError as error:
-        _fail(error)
 
 
 @app.command()

@@ -8,8 +8,6 @@ import time
 from pathlib import Path
 from typing import Literal
 
-from msgspec import Struct
-
 from nqspy.model.errors import NqspyError
 from nqspy.system.shipped import shipped
 
@@ -36,30 +34,18 @@ MADE = frozenset({"spool", "log", "mail", "reports", "history", "backups"})
 """Folders that a daemon makes in its home."""
 
 
-class Home(Struct, frozen=True):
+class Home:
     """Paths below one folder."""
 
-    path: Path
-
-    @property
-    def database(self) -> Path:
-        """The store."""
-        return self.path / "nqs.db"
-
-    @property
-    def socket(self) -> Path:
-        """Socket to which clients connect."""
-        return self.path / "nqsd.sock"
-
-    @property
-    def pid_file(self) -> Path:
-        """Process number of the daemon, and the lock that keeps a second one out."""
-        return self.path / "nqsd.pid"
-
-    @property
-    def spool(self) -> Path:
-        """Attempts' folders."""
-        return self.path / "spool"
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.database = path / "nqs.db"
+        self.socket = path / "nqsd.sock"
+        self.pid_file = path / "nqsd.pid"  # also the lock that keeps a second daemon out
+        self.spool = path / "spool"
+        self.reports = path / "reports"  # a folder for each night
+        self.mail = path / "mail"  # mails that have not left the house yet
+        self.log = path / "log" / "nqsd.log"
 
     @property
     def reserve(self) -> Path:
@@ -69,21 +55,6 @@ class Home(Struct, frozen=True):
         except OSError:
             apart = False
         return (self.path if apart else self.spool) / "reserve"
-
-    @property
-    def reports(self) -> Path:
-        """The nights' reports, a folder each."""
-        return self.path / "reports"
-
-    @property
-    def mail(self) -> Path:
-        """Mails that have not left the house yet."""
-        return self.path / "mail"
-
-    @property
-    def log(self) -> Path:
-        """The daemon's log file."""
-        return self.path / "log" / "nqsd.log"
 
     def owner(self) -> int:
         """Uid of whose it is, or will be where it is not there yet."""
@@ -167,9 +138,6 @@ def take_back(home: Home, before: set[str]) -> None:
             (home.path / name).unlink(missing_ok=True)
 
 
-_FOLDERS = (("spool", 0o700), ("log", 0o700), ("exits", 0o755), ("queues.d", 0o755))
-
-
 def make(home: Home) -> None:
     """Makes the folders that are missing, and checks that the home can be used. Raises HomeError."""
     try:
@@ -177,7 +145,7 @@ def make(home: Home) -> None:
             where = f"home {home.path} lies on a network file system ({kind})"
             raise HomeError(f"{where}; locks are not safe there: choose a local one")
         _make_folder(home.path, 0o755 if os.geteuid() == 0 else None)
-        for name, mode in _FOLDERS:
+        for name, mode in (("spool", 0o700), ("log", 0o700), ("exits", 0o755), ("queues.d", 0o755)):
             _make_folder(home.path / name, mode)
         for name in ("spool", "log"):  # the log names everybody's requests
             if (home.path / name).stat().st_uid == os.geteuid():
@@ -206,15 +174,6 @@ def file_system(path: Path) -> str:
         if (real == where or real.startswith(where.rstrip("/") + "/")) and len(where) >= len(best):
             best, kind = where, what
     return kind
-
-
-def left_behind(home: Home) -> bool:
-    """True if the file of the lock still names a process: unless that one lives, it ended without being
-    stopped."""
-    try:
-        return bool(home.pid_file.read_bytes().strip())
-    except OSError:
-        return False
 
 
 def lock(home: Home) -> int:

@@ -1,5 +1,6 @@
 """A daemon's life in this process: the home made and locked, the log, signals, systemd; then the loop."""
 
+import contextlib
 import os
 import signal
 import sys
@@ -7,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from nqspy.daemon import heap, log, systemd
-from nqspy.daemon.home import Home, HomeError, left_behind, lock, make, take_back, unlock
+from nqspy.daemon.home import Home, HomeError, lock, make, take_back, unlock
 from nqspy.daemon.inbox import Stop
 from nqspy.daemon.log import LOG
 from nqspy.daemon.main import Daemon
@@ -24,7 +25,9 @@ def serve(home: Home, options: StartOptions, ready: Callable[[str], None]) -> No
     reserve.open_up()
     before, came = home.names(), False
     make(home)
-    clean = not left_behind(home)
+    clean = True
+    with contextlib.suppress(OSError):  # a lock that still names a process was not given back
+        clean = not home.pid_file.read_bytes().strip()
     held = reserve.let(lambda: lock(home))
     log.set_up(home.log if options.background else None)
     heap.settle()

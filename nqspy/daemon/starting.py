@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from nqspy.daemon.home import MADE, Home, HomeError, lock, unusable
+from nqspy.daemon.home import MADE, SITES, Home, HomeError, lock, unusable
 from nqspy.model.errors import NqspyError
 from nqspy.system.shipped import shipped
 
@@ -60,49 +60,33 @@ class NotTold(HomeError):
     """A daemon did not come up and has not said why: its log may."""
 
 
-class Blank(Struct, frozen=True):
-    """A home before a start: ``new``: nothing lay in it; ``there``: its folder was there."""
+@contextlib.contextmanager
+def else_taken_back(home: Home) -> Iterator[None]:
+    """Take away what a start that raises has made in a new home; not when only its log can say why. Raises
+    HomeError when the home cannot be looked at."""
+    new, there = home.is_new(), os.path.lexists(home.path)
+    try:
+        yield
+    except NqspyError as error:
+        if new and not isinstance(error, NotTold):
+            with contextlib.suppress(NqspyError, OSError):  # a daemon has it, or something is in the way
+                if not home.is_new():
+                    _clear(home)
+                if not there:
+                    home.path.rmdir()
+        raise
 
-    home: Home
-    new: bool
-    there: bool
 
-    @classmethod
-    def of(cls, home: Home) -> "Blank":
-        """Return how a home stands. Raises HomeError when it cannot be looked at."""
-        return cls(home, home.is_new(), os.path.lexists(home.path))
-
-    @contextlib.contextmanager
-    def else_taken_back(self) -> Iterator[None]:
-        """A start: where it raises, what it has made in a new home is taken away again; not when only its
-        log can say why."""
-        try:
-            yield
-        except NqspyError as error:
-            if self.new and not isinstance(error, NotTold):
-                with contextlib.suppress(NqspyError, OSError):
-                    self._take_back()
-            raise
-
-    def _take_back(self) -> None:
-        """Raises HomeError when a daemon has it; OSError when something is in the way."""
-        if not self.home.is_new():
-            held = lock(self.home)
-            try:
-                if not self.home.database.exists():
-                    self._clear()
-            finally:
-                os.close(held)
-        if not self.there:
-            self.home.path.rmdir()
-
-    def _clear(self) -> None:
-        """Remove only what a start makes: there may be something else by now."""
-        home = self.home
+def _clear(home: Home) -> None:
+    """Remove only what a start makes: there may be something else by now."""
+    held = lock(home)
+    try:
+        if home.database.exists():
+            return
         for name in MADE:
             shutil.rmtree(home.path / name, ignore_errors=True)
-        filled = {"queues.d": {"10-batch.qmgr"}, "exits": set[str]()}
-        for folder, names in filled.items():
+        for folder in SITES:
+            names = {"10-batch.qmgr"} if folder == "queues.d" else set[str]()
             with contextlib.suppress(OSError):
                 names |= set(os.listdir(shipped() / folder))
             for name in names:
@@ -110,3 +94,5 @@ class Blank(Struct, frozen=True):
             with contextlib.suppress(OSError):
                 (home.path / folder).rmdir()
         home.pid_file.unlink()
+    finally:
+        os.close(held)
