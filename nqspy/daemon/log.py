@@ -12,6 +12,7 @@ import threading
 from datetime import UTC, datetime, tzinfo
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+from typing import Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from nqspy.rpc.messages import plain
@@ -19,36 +20,56 @@ from nqspy.rpc.messages import plain
 LOG = logging.getLogger("nqspy")
 
 
-class _Zoned(logging.Formatter):
-    """Times with the site's zone; ``zone`` None: the machine's, until the site's is known."""
+_PRIORITIES = {"DEBUG": 7, "INFO": 6, "WARNING": 4, "ERROR": 3, "CRITICAL": 2}
+"""Levels of syslog(3), which systemd reads from a line's beginning (sd-daemon(3))."""
+
+
+class _Form(logging.Formatter):
+    """Form of a message: in a ``file`` what does not begin with a date belongs to the line before it; on
+    ``stderr`` one line ``at=... level=info text="..." trace="..."``; in systemd's ``journal``, which keeps
+    the date itself, it begins with its priority instead. ``zone`` None: the machine's."""
 
     named = ""
     zone: tzinfo | None = None
+
+    def __init__(self, kind: Literal["file", "stderr", "journal"]) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(message)s" if kind == "file" else None)
+        self._kind = kind
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802
         """``2026-03-02T21:00:00.123+01:00``: when a line was written, by the machine's clock."""
         moment = datetime.fromtimestamp(record.created, UTC).astimezone(self.zone)
         return moment.isoformat(timespec="milliseconds")
 
+    def format(self, record: logging.LogRecord) -> str:
+        """The message, control characters made visible."""
+        whole = super().format(record)
+        if self._kind == "file":
+            return plain(whole).rstrip("\n").replace("\n", "\n    ")
+        text, _, rest = whole.rstrip("\n").partition("\n")
+        trace = f" trace={_quoted(rest)}" if rest else ""
+        line = f"level={record.levelname.lower()} text={_quoted(text)}{trace}"
+        if self._kind == "journal":
+            return f"<{_PRIORITIES.get(record.levelname, 6)}>{line}"
+        return f"at={self.formatTime(record)} {line}"
+
+
+def _quoted(text: str) -> str:
+    """In double quotes, control characters, quotes and backslashes escaped."""
+    known = {"\n": "\\n", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
+    return '"' + "".join(known.get(c) or (c if c.isprintable() else f"\\u{ord(c):04x}") for c in text) + '"'
+
 
 def set_zone(name: str) -> None:
     """Have times carry this zone from now on, the site's; where nobody knows it, the machine's."""
     for handler in LOG.handlers:
         form = handler.formatter
-        if isinstance(form, _Zoned) and form.named != name:
+        if isinstance(form, _Form) and form.named != name:
             form.named = name
             try:
                 form.zone = ZoneInfo(name)
             except (ZoneInfoNotFoundError, ValueError, OSError):
                 form.zone = None
-
-
-class _Formatter(_Zoned):
-    """Every line that does not begin with a date belongs to the one before it."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The message; its further lines indented, control characters made visible."""
-        return plain(super().format(record)).rstrip("\n").replace("\n", "\n    ")
 
 
 SIZE = 10_000_000
@@ -96,34 +117,6 @@ def _compress(plain: str, dest: str) -> None:
             os.unlink(new)
 
 
-_PRIORITIES = {"DEBUG": 7, "INFO": 6, "WARNING": 4, "ERROR": 3, "CRITICAL": 2}
-"""Levels of syslog(3), which systemd reads from a line's beginning (sd-daemon(3))."""
-
-
-class _OneLine(_Zoned):
-    """``at=... level=info text="..." trace="..."``: never more than a line. Under systemd, which keeps the
-    date itself, the line begins with its priority instead."""
-
-    def __init__(self, journal: bool) -> None:
-        super().__init__()
-        self._journal = journal
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The message in one line, in any case."""
-        text, _, rest = super().format(record).rstrip("\n").partition("\n")
-        trace = f" trace={_quoted(rest)}" if rest else ""
-        line = f"level={record.levelname.lower()} text={_quoted(text)}{trace}"
-        if self._journal:
-            return f"<{_PRIORITIES.get(record.levelname, 6)}>{line}"
-        return f"at={self.formatTime(record)} {line}"
-
-
-def _quoted(text: str) -> str:
-    """In double quotes, control characters, quotes and backslashes escaped."""
-    known = {"\n": "\\n", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
-    return '"' + "".join(known.get(c) or (c if c.isprintable() else f"\\u{ord(c):04x}") for c in text) + '"'
-
-
 def set_level(word: str) -> None:
     """Have the log tell from now on what is at least so grave: debug, info, warning or error."""
     level = logging.getLevelNamesMapping()[word.upper()]
@@ -136,10 +129,10 @@ def set_up(file: Path | None) -> None:
     handler: logging.Handler
     if file is None:
         handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(_OneLine("JOURNAL_STREAM" in os.environ))
+        handler.setFormatter(_Form("journal" if "JOURNAL_STREAM" in os.environ else "stderr"))
     else:
         handler = _Rotating(file, maxBytes=SIZE, backupCount=OLD, delay=False)
-        handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(message)s"))
+        handler.setFormatter(_Form("file"))
     LOG.handlers[:] = [handler]
     LOG.setLevel(logging.INFO)
     LOG.propagate = False
