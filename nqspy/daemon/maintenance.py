@@ -6,6 +6,7 @@ import shutil
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from copy import copy
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from msgspec import Struct
 from nqspy.daemon.inbox import Ring
 from nqspy.daemon.log import LOG
 from nqspy.model.ids import DAY, HOUR, Instant
+from nqspy.model.machine import Backup, History
 from nqspy.model.site import Settings
 from nqspy.store import copies
 from nqspy.store.errors import StoreError, plain
@@ -41,14 +43,8 @@ LEAST_KEPT = DAY
 """Nothing younger moves into files, whatever size the database has: keys of submissions are known as long."""
 
 
-class Wishes(Struct, frozen=True):
-    """Settings of the site: times in ms, None for never."""
-
-    every: int | None
-    kept: int
-    history: int | None
-    size: int | None
-    reports: int | None
+Wishes = tuple[Backup, History]
+"""Settings of the site."""
 
 
 class Maintenance:
@@ -73,13 +69,7 @@ class Maintenance:
 
     def look(self, settings: Settings, now: Instant) -> None:
         """Has done what is due. Cheap when nothing is."""
-        wishes = Wishes(
-            settings.backup.every,
-            settings.backup.keep,
-            settings.history.keep,
-            settings.history.size,
-            settings.history.reports,
-        )
+        wishes = copy(settings.backup), copy(settings.history)
         if self._work is not None:
             if not self._work.done():
                 return
@@ -90,16 +80,16 @@ class Maintenance:
         if self._began is None:
             self._began = now
         self._wishes, self._looked = wishes, now
-        self._work = self._worker.submit(self._run, wishes, self._began, now)
+        self._work = self._worker.submit(self._run, *wishes, self._began, now)
         self._work.add_done_callback(lambda _: self._put(Ring()))
 
-    def _run(self, wishes: Wishes, began: Instant, now: Instant) -> Instant:
+    def _run(self, backup: Backup, history: History, began: Instant, now: Instant) -> Instant:
         """Do what is due; return when to look again."""
         due = Instant(now + DAY)
         try:
-            due = min(due, self._back_up(wishes, began, now))
-            self._rotate(wishes, now)
-            self._clear_reports(wishes, now)
+            due = min(due, self._back_up(backup, began, now))
+            self._rotate(history, now)
+            self._clear_reports(history, now)
         except Stopped:
             LOG.info("upkeep of the database was given up: the daemon stops")
         except Exception as error:
@@ -110,21 +100,21 @@ class Maintenance:
 
     # ------------------------------------------------------------ backups
 
-    def _back_up(self, wishes: Wishes, began: Instant, now: Instant) -> Instant:
-        if wishes.every is None:
+    def _back_up(self, backup: Backup, began: Instant, now: Instant) -> Instant:
+        if backup.every is None:
             return Instant(now + DAY)
         # The first one an hour after the start. One from the future (the clock was set back) does not count.
         past = [copy.at for copy in copies.listed(self._path) if copy.at <= now]
-        due = Instant(past[-1] + wishes.every if past else began + min(wishes.every, HOUR))
+        due = Instant(past[-1] + backup.every if past else began + min(backup.every, HOUR))
         if now < due:
             return due
         try:
-            file = self.copy(now, wishes.kept)
+            file = self.copy(now, backup.keep)
         except copies.SPOILT as error:
             self._put(Trouble("backup", f"no backup could be made: {plain(error)}; it is tried again"))
-            return Instant(now + min(wishes.every, HOUR))
+            return Instant(now + min(backup.every, HOUR))
         LOG.info("backup %s made and checked", file)
-        return Instant(now + wishes.every)
+        return Instant(now + backup.every)
 
     def copy(self, now: Instant, kept: int) -> Path:
         """Makes a backup, on the upkeep's thread; returns its file. Raises one of `copies.SPOILT`."""
@@ -139,14 +129,14 @@ class Maintenance:
 
     # ------------------------------------------------------------ rotation
 
-    def _rotate(self, wishes: Wishes, now: Instant) -> None:
+    def _rotate(self, history: History, now: Instant) -> None:
         rotation = Rotation(
             self._path, self._journal.turn, self._journal.forget_blobs, partial(self._go_on, PAUSE)
         )
-        before = None if wishes.history is None else Instant(now - wishes.history)
+        before = None if history.keep is None else Instant(now - history.keep)
         try:
-            if wishes.size is not None:
-                beyond = min(rotation.beyond(wishes.size), Instant(now - LEAST_KEPT))
+            if history.size is not None:
+                beyond = min(rotation.beyond(history.size), Instant(now - LEAST_KEPT))
                 before = beyond if before is None else max(before, beyond)
             if before is None:
                 return
@@ -160,11 +150,11 @@ class Maintenance:
                 done.events, done.requests, done.blobs, done.files,
             )  # fmt: skip
 
-    def _clear_reports(self, wishes: Wishes, now: Instant) -> None:
+    def _clear_reports(self, history: History, now: Instant) -> None:
         """Removes the folders of nights that began before, as their names say; the last one stays."""
-        if wishes.reports is None or not self._reports.is_dir():
+        if history.reports is None or not self._reports.is_dir():
             return
-        before = datetime.fromtimestamp((now - wishes.reports) / 1000, UTC).date()
+        before = datetime.fromtimestamp((now - history.reports) / 1000, UTC).date()
         nights = sorted(filter(None, map(_night, self._reports.iterdir())))
         for night, folder in nights[:-1]:
             if night < before:

@@ -7,10 +7,10 @@ and none of its wake-ups while it is not.
 """
 
 import contextlib
-import os
+import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,33 +65,19 @@ def parse_meminfo(text: str) -> dict[str, int]:
 
 def parse_pressure(text: str) -> float:
     """``some avg10`` of a file of ``/proc/pressure``; 0 when there is none."""
-    for line in text.splitlines():
-        words = line.split()
-        if words[:1] == ["some"] and words[1].startswith("avg10="):
-            return float(words[1].removeprefix("avg10="))
-    return 0.0
+    found = re.search(r"^some avg10=([\d.]+)", text, re.MULTILINE)
+    return float(found[1]) if found else 0.0
 
 
 def people_at_work(idle: float) -> bool:
     """True if somebody has typed at a terminal in the last ``idle`` real seconds: the time of access of a
     terminal is that of its last input (w(1) counts so too)."""
-    return typed_since(_touched(), time.time() - idle)
-
-
-def typed_since(touched: Iterable[float], since: float) -> bool:
-    """True if one of these times (seconds since the epoch) is later than ``since``."""
-    return any(at > since for at in touched)
-
-
-def _touched() -> Iterable[float]:
-    try:
-        entries = list(os.scandir(_TERMINALS))
-    except OSError:
-        return
-    for entry in entries:
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):  # closed meanwhile
-                yield entry.stat().st_atime
+    since = time.time() - idle
+    for entry in _TERMINALS.iterdir() if _TERMINALS.is_dir() else ():
+        with contextlib.suppress(OSError):  # closed meanwhile
+            if entry.name.isdigit() and entry.stat().st_atime > since:
+                return True
+    return False
 
 
 OFTEN = 2.0

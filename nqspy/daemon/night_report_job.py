@@ -93,32 +93,23 @@ class NightReportJob:
         mails = {name: group.mail for name, group in site.settings.groups.items()}
         members = {name: group.members for name, group in site.settings.groups.items()}
         operators = tuple(managers(site, operators=True).split(","))
-        self._in_reports_thread(lambda: self._work(picture, zone, done, (mails, members, operators)))
 
-    # ------------------------------------------------------------ in the reports' thread
+        def work() -> None:
+            made, error = None, ""
+            try:
+                made = self._make(picture, zone, done, (mails, members, operators))
+            except Exception as problem:
+                LOG.error("the night could not be reported", exc_info=True)
+                error = f"the night could not be reported: {problem}; it is tried again every minute"
+            self._host.inbox.put(EngineCall(lambda: self._finish(made, error)))
 
-    def _work(
-        self,
-        picture: nights.Picture,
-        zone: Zone,
-        done: str,
-        people: tuple[Addresses, Addresses, tuple[str, ...]],
-    ) -> None:
-        made, error = None, ""
-        try:
-            made = self._make(picture, zone, done, people)
-        except Exception as problem:
-            LOG.error("the night could not be reported", exc_info=True)
-            error = f"the night could not be reported: {problem}; it is tried again every minute"
-        self._host.inbox.put(EngineCall(lambda: self._finish(made, done, error)))
+        self._in_reports_thread(work)
 
     def _make(
-        self,
-        picture: nights.Picture,
-        zone: Zone,
-        done: str,
+        self, picture: nights.Picture, zone: Zone, done: str,
         people: tuple[Addresses, Addresses, tuple[str, ...]],
-    ) -> _Made | None:
+    ) -> _Made | None:  # fmt: skip
+        """Write the files of the night that is over, unless it is reported; in the reports' thread."""
         past = nights.Past(self._host.readers.reports, picture.n)
         bounds = past.night_over(zone, picture.at)
         if bounds is None or bounds.day.isoformat() <= done:
@@ -143,9 +134,7 @@ class NightReportJob:
             let_go(data)
         return _Made(day, data, event, folder)
 
-    # ------------------------------------------------------------ back in the engine's
-
-    def _finish(self, made: _Made | None, done: str, error: str) -> None:
+    def _finish(self, made: _Made | None, error: str) -> None:
         host, self._busy = self._host, False
         if made is not None:
             host.note(made.event)

@@ -53,11 +53,9 @@ def exits_check(file: Path, home: HomeOption = None) -> None:
 
 
 def _problems_of(file: Path) -> list[str]:
-    from nqspy.decider.file_check import (
-        problems_of,  # heavy: the engine and the decider; many homes have no exit
-    )
+    from nqspy.decider import file_check  # heavy: the engine and the decider; many homes have no exit
 
-    return problems_of(file)
+    return file_check.problems_of(file)
 
 
 @app.command()
@@ -152,28 +150,10 @@ def doctor(home: HomeOption = None, as_json: Annotated[bool, typer.Option("--jso
         raise SystemExit(1)
 
 
-_START = "nqsd start --home {}"
-
-
 def examine(home: Home) -> Iterator[DoctorFinding]:
     """Everything the doctor looks at, in order; nothing is changed."""
-    try:
-        os.stat(home.path / ".")
-    except PermissionError as error:
-        yield DoctorFinding("home", "bad", f"{home.path} is out of your reach: {error.strerror}")
-        return
-    except OSError:
-        yield DoctorFinding(
-            "home", "bad", f"{home.path} does not exist; the first start makes it: {_START.format(home.path)}"
-        )
-        return
-    if home.is_new():
-        text = f"{home.path} is empty; the first start makes it a home: {_START.format(home.path)}"
-        yield DoctorFinding("home", "bad", text)
-        return
-    if not home.is_one():
-        text = f"{home.path} is no home: other things lie in it, and no queues.d, exits or database"
-        yield DoctorFinding("home", "bad", text)
+    if why := _no_home(home):
+        yield DoctorFinding("home", "bad", why)
         return
     mine = may_look(home)
     for what, look in _LOOKS.items() if mine else _ASKED.items():
@@ -183,21 +163,33 @@ def examine(home: Home) -> Iterator[DoctorFinding]:
             yield DoctorFinding(what, "bad", str(error))
     if not mine:
         left = ", ".join(what for what in _LOOKS if what not in _ASKED)
-        yield DoctorFinding("others", "note", f"{owner_name(home)}, whose home it is, can look at {left}")
+        uid = home.path.stat().st_uid
+        try:
+            owner = pwd.getpwuid(uid).pw_name
+        except KeyError:
+            owner = f"user {uid}"
+        yield DoctorFinding("others", "note", f"{owner}, whose home it is, can look at {left}")
+
+
+def _no_home(home: Home) -> str:
+    """Return why a folder is no home; empty where it is one."""
+    first = f"the first start makes it{{}}: nqsd start --home {home.path}"
+    try:
+        os.stat(home.path / ".")
+    except PermissionError as error:
+        return f"{home.path} is out of your reach: {error.strerror}"
+    except OSError:
+        return f"{home.path} does not exist; {first.format('')}"
+    if home.is_new():
+        return f"{home.path} is empty; {first.format(' a home')}"
+    if not home.is_one():
+        return f"{home.path} is no home: other things lie in it, and no queues.d, exits or database"
+    return ""
 
 
 def may_look(home: Home) -> bool:
     """True if this process can read what the doctor looks at: it is root's or the home's owner's."""
     return os.geteuid() in (0, home.path.stat().st_uid)
-
-
-def owner_name(home: Home) -> str:
-    """Return the name of the home's owner."""
-    uid = home.path.stat().st_uid
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return f"user {uid}"
 
 
 _Said = Iterator[tuple[str, str]]

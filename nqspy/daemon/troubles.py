@@ -96,35 +96,27 @@ class Troubles:
 
     def lines(self) -> list[str]:
         """A line for each trouble, for people."""
+        return [*self._of_the_site(), *full_disks(self._host.home), *self._files(), *self._exit_lines(),
+                *self._runner.failing.values(), *filter(None, (self._mail.failing,))]  # fmt: skip
+
+    # ------------------------------------------------------------ one kind each
+
+    def _of_the_site(self) -> Iterator[str]:
         site = self._host.engine.site
-        zone, shift = Zone(site.timezone), site.shift
-        found = []
+        zone, shift, outage = Zone(site.timezone), site.shift, self._host.engine.outage.since
         if shift.failed is not None:  # rows of a former version have no text
-            found.append(shift.failed_text or f"shift {shift.failed} could not be entered")
+            yield shift.failed_text or f"shift {shift.failed} could not be entered"
         for name, state in site.resources.items():
             if state.state == "broken":
                 why = f": {state.text}" if state.text else ""
-                found.append(f"resource {name} is broken (since {in_words(zone.local(state.since))}){why}")
+                yield f"resource {name} is broken (since {in_words(zone.local(state.since))}){why}"
         for cause, number in site.causes_of_retries().items():
-            found.append(f"{cause}: {number} request{'s' * (number > 1)} tried again later")
-        found += self._host.damage
+            yield f"{cause}: {number} request{'s' * (number > 1)} tried again later"
+        yield from self._host.damage
         if self._reloads.trouble:
-            found.append(self._reloads.trouble)
-        mail = [self._mail.failing] if self._mail.failing else []
-        unwritten = self._host.engine.outage.since
-        if unwritten is not None:
-            since = in_words(zone.local(unwritten[0]))
-            found.append(f"nothing can be written since {since}: {unwritten[1]}")
-        return [
-            *found,
-            *full_disks(self._host.home),
-            *self._files(),
-            *self._exit_lines(),
-            *self._runner.failing.values(),
-            *mail,
-        ]
-
-    # ------------------------------------------------------------ one kind each
+            yield self._reloads.trouble
+        if outage is not None:
+            yield f"nothing can be written since {in_words(zone.local(outage[0]))}: {outage[1]}"
 
     def _files(self) -> Iterator[str]:
         files = self._queue_files
@@ -150,18 +142,16 @@ class Troubles:
         yield from exits.problems
         if exits.refused:
             yield f"reload exits was refused: {exits.refused}"
-        sources = self._folder.look(decider.folder, self._texts)
+        folder = decider.folder
+        sources = self._folder.look(
+            folder, lambda: {each.path.name: each.text for each in read_folder(folder, owner_of(folder))[0]}
+        )
         before = {source.path.name: source.text for source in decider.sources}
         left_out = "".join(exits.problems)
         now = {name: text for name, text in sources.items() if name not in left_out}
         before = {name: text for name, text in before.items() if name not in left_out}
         yield from _changes("exits", before, now, "loaded", "reload exits")
         yield from self._failing({source.path.stem for source in decider.sources})
-
-    def _texts(self) -> dict[str, bytes]:
-        """Return the exit files by name."""
-        folder = self._host.decider.folder
-        return {source.path.name: source.text for source in read_folder(folder, owner_of(folder))[0]}
 
     def _failing(self, loaded: set[str]) -> Iterator[str]:
         """Exits that fail, or were switched off for it, until somebody has done something about it."""
