@@ -41,14 +41,12 @@ class Person:
         self.environment.pop("PYTHONPATH", None)
 
     def begin(self, *words: str | Path, folder: Path | None = None) -> "subprocess.Popen[str]":
-        """Begins a program; both its outputs are one."""
         return subprocess.Popen(
             words, cwd=folder or self.folder, env=self.environment, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
 
     def call(self, *words: str | Path, folder: Path | None = None) -> str:
-        """Runs a program to its good end; what it said."""
         with self.begin(*words, folder=folder) as run:
             try:
                 said, _ = run.communicate(timeout=2 * PATIENCE)
@@ -76,7 +74,6 @@ class Person:
 
 @pytest.fixture(scope="session")
 def clients_python() -> str:
-    """The python of the clients' environment."""
     run = subprocess.run([ROOT / "scripts" / "clients"], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     return run.stdout.strip()
@@ -93,5 +90,4 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 
 @pytest.fixture
 def person(site: Live, clients_python: str, tmp_path: Path) -> Person:
-    """Somebody with a folder of his own."""
     return Person(site, clients_python, tmp_path)

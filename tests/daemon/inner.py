@@ -72,7 +72,6 @@ class Inner:
         self._numbers = iter(range(1, 1_000_000))
 
     def ask(self, by: str | Caller, cmd: str, **fields: Any) -> dict[str, Any]:
-        """The whole answer to one message."""
         caller = PEOPLE[by] if isinstance(by, str) else by
         handle = Catch(next(self._numbers))
         message = {"v": 1, "id": handle.id, "cmd": cmd, **fields}
@@ -87,13 +86,11 @@ class Inner:
         raise AssertionError(f"{cmd} was not answered")
 
     def result(self, by: str | Caller, cmd: str, **fields: Any) -> Any:
-        """The result of what must be done."""
         answer = self.ask(by, cmd, **fields)
         assert answer["ok"], answer
         return answer.get("result", answer)
 
     def refusal(self, by: str | Caller, cmd: str, **fields: Any) -> tuple[str, str]:
-        """Code and text of what must be refused."""
         answer = self.ask(by, cmd, **fields)
         if answer["ok"] and answer.get("result", {}).get("failed"):
             [first] = answer["result"]["failed"]
@@ -104,12 +101,10 @@ class Inner:
         return str(answer["exit"]), answer["err"]
 
     def submit(self, by: str | Caller, *, count: int = 1, **spec: Any) -> list[str]:
-        """Identifiers of new requests."""
         ids: list[str] = self.result(by, "submit", items=[item(**spec)] * count)["ids"]
         return ids
 
     def qmgr(self, *lines: str, by: str = "root") -> str:
-        """Commands, one a line."""
         out: str = self.result(by, "qmgr", script="\n".join(lines))["out"]
         return out
 
@@ -138,7 +133,6 @@ def inner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inner]:
 
 @pytest.fixture
 def fresh(tmp_path: Path) -> Iterator[Inner]:
-    """A daemon of its own."""
     made = Inner(tmp_path / "home")
     yield made
     made.close()

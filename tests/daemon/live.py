@@ -24,7 +24,7 @@ from nqspy.daemon.home import Home, running_pid
 from nqspy.executors import proc
 from nqspy.model.errors import NqspyError
 from nqspy.rpc.client import Client
-from nqspy.rpc.home import with_short_path
+from nqspy.rpc.home import connect
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 150.0
@@ -62,7 +62,6 @@ def entry(name: str) -> tuple[str, str]:
 
 
 def program(name: str) -> str:
-    """Python code that runs a command, as its script does."""
     module, function = entry(name)
     return f"from {module} import {function}; {function}()"
 
@@ -126,7 +125,6 @@ class Live:
     # ------------------------------------------------------------ the home and its daemon
 
     def site(self, text: str = ONE_QUEUE, exits: Mapping[str, str] | None = None) -> "Live":
-        """Writes the configuration of a new home."""
         for folder in ("queues.d", "exits"):
             (self.home / folder).mkdir(parents=True, exist_ok=True)
         (self.home / "queues.d" / "10-site.qmgr").write_text(text)
@@ -135,7 +133,6 @@ class Live:
         return self
 
     def exit(self, name: str, code: str) -> None:
-        """Puts an exit file into the home."""
         (self.home / "exits" / f"{name}.py").write_text(code)
 
     def start(self, *options: str) -> "Live":
@@ -151,7 +148,6 @@ class Live:
         self.hang_up()
 
     def kill(self) -> None:
-        """The daemon dies at once, as by kill -9."""
         pid = self.pid
         os.kill(pid, signal.SIGKILL)
         proc.await_ends([pid], PATIENCE)
@@ -170,7 +166,6 @@ class Live:
     # ------------------------------------------------------------ commands
 
     def run(self, name: str, *words: str, stdin: str = "", **more: Any) -> Done:
-        """Runs a command to its end; ``before``: words that run it (``setpriv ...``)."""
         called = [*more.pop("before", ()), *command(name), *words]
         environment = self.environment | more.pop("env", {})
         run = subprocess.run(
@@ -180,7 +175,6 @@ class Live:
         return Done((name, *words), run)
 
     def sh(self, line: str, **env: str) -> Done:
-        """Runs a line as a shell does."""
         run = subprocess.run(
             ["sh", "-c", line], capture_output=True, text=True, check=False, cwd=self.work,
             env=self.environment | env, timeout=2 * PATIENCE,
@@ -188,7 +182,6 @@ class Live:
         return Done((line,), run)
 
     def spawn(self, name: str, *words: str) -> "subprocess.Popen[str]":
-        """Begins a command."""
         return subprocess.Popen(
             [*command(name), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, cwd=self.work, env=self.environment,
@@ -217,25 +210,28 @@ class Live:
         return self._client
 
     def hang_up(self) -> None:
-        """Forgets the connection to a daemon that has gone."""
         if self._client is not None:
             self._client.close()
 
     def submit(self, script: str, *args: str, **options: Any) -> str:
-        """Submits by the library: quicker than a process."""
         asked: dict[str, Any] = {"shell": "/bin/sh", "workdir": self.work, **options}
         return self.client.submit(script + "\n", *args, **asked).id
 
     def set(self, *commands: str) -> None:
-        """Commands, one after the other, by the library."""
         self.client.qmgr("\n".join(commands) + "\n", atomic=False)
 
     def job(self, id: str) -> dict[str, Any]:
         [found] = self.client.requests(id)
         return dict(found.data)
 
+    def shown(self, script: str) -> Any:
+        """What ``qmgr --json`` prints, by the library."""
+        flags = {"atomic": True, "check": False, "plan": False, "json": True}
+        return json.loads(self.client.call("qmgr", source="test", script=script, **flags)["out"])
+
     def why(self, id: str) -> dict[str, Any]:
-        [found] = self.run("qstat", "--why", id, "--json").ok().data
+        """What ``qstat --why --json`` prints, by the library."""
+        [found] = json.loads(self.client.call("qstat", text="why", operands=[id], json=True))
         return dict(found)
 
     def waits(self, id: str, text: str) -> None:
@@ -275,13 +271,14 @@ class Live:
         path = self.work / name
         return until(lambda: path.exists() and path.read_text().endswith("\n") and path.read_text(), name)
 
+    def connect(self) -> socket.socket:
+        sock = socket.socket(socket.AF_UNIX)
+        connect(sock, str(self.home / "nqsd.sock"))
+        return sock
+
     def wire(self, *lines: bytes) -> list[dict[str, Any]]:
         """Sends raw lines over the socket; one answer each."""
-        with socket.socket(socket.AF_UNIX) as sock:
-            name, folder = with_short_path(str(self.home / "nqsd.sock"))
-            sock.connect(name)
-            if folder >= 0:
-                os.close(folder)
+        with self.connect() as sock:
             sock.settimeout(PATIENCE)
             sock.sendall(b"".join(line + b"\n" for line in lines))
             with sock.makefile("rb") as answers:
@@ -344,7 +341,6 @@ def alive(pid: int) -> bool:
 
 @pytest.fixture
 def make_live(tmp_path: Path) -> Iterator[Callable[..., Live]]:
-    """Makes homes that are not started yet."""
     made: list[Live] = []
 
     def make(name: str = "home") -> Live:

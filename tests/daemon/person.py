@@ -3,16 +3,12 @@
 import contextlib
 import json
 import os
-import socket
 
 from daemon.inner import item
-
-from nqspy.rpc.home import with_short_path
 
 
 @contextlib.contextmanager
 def speaking_as(uid, *groups):
-    """This process has that user's effective rights."""
     before = os.getgroups()
     os.setgroups(list(groups))
     os.setegid(uid)
@@ -29,13 +25,9 @@ class Person:
     """Somebody at the counter, connected once."""
 
     def __init__(self, live, uid, *groups):
-        name, folder = with_short_path(str(live.home / "nqsd.sock"))
-        self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(180)
         with speaking_as(uid, *groups):
-            self._socket.connect(name)
-        if folder >= 0:
-            os.close(folder)
+            self._socket = live.connect()
+        self._socket.settimeout(180)
         self._file = self._socket.makefile("rb")
 
     def ask(self, cmd, **fields):

@@ -16,9 +16,10 @@ def test_an_index_knows_itself_and_writes_a_file_of_its_own(live: Live) -> None:
     told = "PBS_ARRAY_INDEX PBS_ARRAYID QSUB_ARRAY_INDEX NQSPY_ARRAY_INDEX PBS_ARRAY_ID NQSPY_ARRAY_ID"
     more = "NQSPY_ARRAY_COUNT NQSPY_ARRAY_MIN NQSPY_ARRAY_MAX NQSPY_ARRAY_STEP PBS_JOBID QSUB_REQID"
     words = " ".join(f"${name}" for name in (told + " " + more).split())
-    id = _submit(live, f"echo {words}\n", "-N", "sweep", "-J", "2-6:2%1")
+    script = f"echo {words}\nexit $PBS_ARRAY_INDEX\n"
+    id = _submit(live, script, "-N", "sweep", "-J", "2-6:2%1")
     number, host = id.split("[].")
-    live.ended(id)
+    assert live.ended(id)["exit_status"] == 6, "the greatest"
     for index in (2, 4, 6):
         own = f"{number}[{index}].{host}"
         values = [index, index, index, index, id, id, 3, 2, 6, 2, own, own]
@@ -26,36 +27,6 @@ def test_an_index_knows_itself_and_writes_a_file_of_its_own(live: Live) -> None:
     assert sorted(path.name for path in live.work.glob("sweep.*")) == sorted(
         f"sweep.{letter}{number}.{index}" for letter in "oe" for index in (2, 4, 6)
     )
-
-
-def test_people_see_the_array_as_one_line_and_its_indices_if_they_ask(live: Live) -> None:
-    gate = live.work / "gate"
-    id = _submit(live, f"while [ ! -e {gate} ]; do sleep 0.05; done\n", "-N", "gated", "-J", "1-100000")
-    number, host = id.split("[].")
-    live.running(f"{number}[2].{host}")
-    rows = live.run("qstat").ok().lines
-    assert [row.split()[0] for row in rows[2:]] == [f"{number}[].{host}"[:17]]
-    assert rows[2].split()[4] == "B"
-    assert len(live.run("qstat", "-t", id).ok().lines) == 2 + 1 + 100_000
-    (array,) = live.run("qstat", "--json", id).data
-    assert array["array"]["indices"] == "3-100000"
-    assert array["array"]["counts"]["running"] == 2
-    own = live.run("qstat", "--json", f"{number}[1]").data[0]
-    assert (own["array_id"], own["array_index"], own["seq"]) == (id, 1, int(number))
-    assert "PE" in live.run("qstat", "--why", f"{number}[90000]").ok().out
-    live.run("qhold", f"{number}[3-50000]").ok()
-    assert live.run("qstat", "--json", id).data[0]["array"]["counts"]["held"] == 49_998
-    assert len(live.events("held")) == 1
-    live.run("qdel", f"{number}[3-100000]").ok()
-    gate.touch()
-    assert live.ended(id)["exit_status"] == 3, "indices were deleted before they began"
-    assert len(live.events("submitted")) == 1
-
-
-def test_who_waits_is_told_the_greatest_status(live: Live) -> None:
-    live.write("job.sh", "exit $(( PBS_ARRAY_INDEX % 3 ))\n")
-    assert live.run("qsub", "--wait", "-J", "1-5", "job.sh").status == 2
-    assert live.run("qsub", "--wait", "-t", "3,6", "job.sh").status == 0
 
 
 @pytest.mark.slow

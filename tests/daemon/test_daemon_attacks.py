@@ -138,13 +138,13 @@ class House:
     def state(self) -> dict[str, object]:
         """What no attack may change."""
         jobs = {id: self.live.job(id) for id in (self.waiting, self.running, self.held)}
-        queued = self.live.run("qstat", "--json", "--queue", "other").ok().data
+        queued = [each.data for each in self.live.client.requests(queue="other")]
         mine = (self.waiting, self.held, self.ben.environment["MINE"])
         kept = ("owner", "queue", "state", "held", "requested", "name")
         return {
             "requests": {id: {name: job[name] for name in kept} for id, job in jobs.items()},
             "order": [job["id"] for job in queued if job["id"] in mine],
-            "settings": self.live.run("qmgr", "-c", "snap").ok().out,
+            "settings": self.live.client.qmgr("snap"),
             "job": (proc.Stat(self.job).start, proc.Stat(self.job).state != "T"),
             "limits": Path(f"/proc/{self.job}/limits").read_text(),
             "precious": (self.anne.home / "precious").read_text(),

@@ -73,27 +73,6 @@ def test_who_gave_way_is_not_left_behind_by_kills(make_live):
     assert starts == [work, quick]
 
 
-REFUSES = """\
-from nqspy.userexit import refuse, userexit
-
-@userexit
-def jobselect(request):
-    return refuse("not by day") if request.name == "large" else None
-"""
-
-
-def test_a_job_that_an_exit_refuses_has_no_other_give_way(make_live):
-    live = make_live().site(SITE, exits={"day": REFUSES}).start()
-    work = begun(live, "work", 2, "production")
-    live.running(work)
-    large = live.submit("true", pes=2, job_class="interactive", name="large")
-    quick = live.submit("true", pes=1, job_class="interactive")
-    assert live.ended(quick)["exit_status"] == 0
-    assert "not by day" in live.run("qstat", "--why", large).ok().out
-    go(live, "work")
-    assert live.ended(work)["exit_status"] == 0
-
-
 def test_gangparms_shows_and_sets_what_qmgr_does(make_live):
     live = make_live().site(SITE).start()
     assert "interactive" in live.run("gangparms").ok().out

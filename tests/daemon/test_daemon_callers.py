@@ -5,7 +5,7 @@ import pwd
 
 import pytest
 from daemon.live import Live, until
-from daemon.person import Person, speaking_as
+from daemon.person import Person
 
 pytestmark = [
     pytest.mark.privileged,
@@ -29,9 +29,6 @@ add users=("{ANNE_NAME}") named
 create batch_queue cray priority=1
 enable queue cray
 set groups=("62001") cray
-create pipe_queue both priority=1 destination=(cray, named)
-enable queue both
-start queue both
 create pipe_queue later priority=1 destination=(cray)
 enable queue later
 """
@@ -92,14 +89,6 @@ def test_access_to_a_queue_by_user_and_by_the_groups_of_the_socket(centre):
     assert cate.submit("open")["ok"]
 
 
-def test_a_pipe_queue_leads_only_where_its_caller_may_go(centre):
-    anne, ben, cate = centre.person(ANNE), centre.person(BEN, CRAY), centre.person(CATE, BULL)
-    assert queue_of(centre, anne.submit("both")) == "named"
-    assert queue_of(centre, ben.submit("both")) == "cray"
-    error = cate.submit("both")["error"]
-    assert f"cray: {CATE_NAME} has no access; named: {CATE_NAME} has no access" in error["text"]
-
-
 def test_a_pipe_queue_that_routes_later_remembers_the_groups(centre):
     ben = centre.person(BEN, CRAY)
     id = ben.submit("later")["result"]["ids"][0]
@@ -107,41 +96,6 @@ def test_a_pipe_queue_that_routes_later_remembers_the_groups(centre):
     centre.restart()
     centre.set("start queue later")
     centre.until(id, lambda job: job["queue"] == "cray", "be routed by the groups its owner had")
-
-
-def test_a_user_moves_nothing_into_a_queue_that_is_closed_to_them(centre):
-    cate = centre.person(CATE, BULL)
-    id = cate.submit("open")["result"]["ids"][0]
-    assert cate.ask("move", ids=[id], queue="cray")["result"]["failed"][0]["code"] == "no_access"
-
-
-def test_one_user_fills_no_counter_for_the_others(centre):
-    crowd = []
-    while (answer := (one := centre.person(ANNE)).ask("ping")) and answer["ok"]:
-        crowd.append(one)
-        assert len(crowd) <= 64
-    assert len(crowd) == 64
-    assert "a user may have 64" in answer["error"]["text"]
-    assert centre.person(BEN).ask("ping")["ok"]
-    assert centre.run("nqsd", "status").ok()
-
-
-def test_files_of_the_daemon_are_closed_to_others(centre):
-    id = centre.submit("sleep 60", queue="open")
-    with speaking_as(ANNE):
-        for path in (centre.home / "nqs.db", centre.home / "spool", centre.home / "nqsd.pid"):
-            assert not os.access(path, os.W_OK, effective_ids=True)
-        with pytest.raises(PermissionError):
-            os.listdir(centre.home / "spool")
-        with pytest.raises(PermissionError):
-            (centre.home / "nqs.db").read_bytes()
-        with pytest.raises(PermissionError):
-            (centre.home / "exits" / "mine.py").write_text("")
-        with pytest.raises(PermissionError):
-            (centre.home / "queues.d" / "mine.qmgr").write_text("")
-        with pytest.raises(PermissionError):
-            (centre.home / "nqsd.sock").unlink()
-    centre.client.delete(id)
 
 
 def test_who_waits_for_64_requests_may_still_ask_and_delete(centre):

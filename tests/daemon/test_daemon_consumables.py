@@ -54,7 +54,7 @@ def lab(make_live, tmp_path) -> Live:
 
 
 def shown(live: Live) -> dict[str, dict[str, object]]:
-    return {row["name"]: row for row in live.run("qmgr", "--json", "-c", "show consumables").ok().data}
+    return {row["name"]: row for row in live.shown("show consumables")}
 
 
 # ---------------------------------------------------------------- what is found
@@ -146,7 +146,7 @@ def test_a_probe_takes_a_broken_unit_out_and_gives_it_back(lab):
     live.qmgr(f'create probe check units=gpu command="{command}" every=0.1 fails=1 recovers=1').ok()
     until(lambda: shown(live)["gpu"]["offline"] == ["1"], "unit 1 is out")
     states = {row["name"]: (row["state"], row["text"]) for row in
-              live.run("qmgr", "--json", "-c", "show probes").ok().data}  # fmt: skip
+              live.shown("show probes")}  # fmt: skip
     assert states["gpu[1]"] == ("broken", "Xid 79")
     assert re.search(r"gpu\[1\] \[broken\] since .*Xid 79", live.qmgr("show probes").ok().out)
     id = live.submit("echo $CUDA_VISIBLE_DEVICES > given", consumables={"gpu": 3})

@@ -16,83 +16,49 @@ set default queue = batch
 
 
 def shown(live: Live) -> dict[str, dict[str, object]]:
-    return {row["name"]: row for row in live.run("qmgr", "--json", "-c", "show domain").ok().data}
+    return {row["name"]: row for row in live.shown("show domain")}
 
 
-def test_jobs_run_on_pes_of_their_domain_also_after_a_kill(make_live):
+def test_jobs_run_on_pes_of_their_domain_also_after_a_kill_and_are_told_where_they_lie(make_live):
     live = make_live().site(SITE).start()
     assert shown(live)["odd"] == {
         "name": "odd", "kind": "application", "pes": [1, 3], "free": 2, "held": 0, "offline": 0, "depth": 1,
         "placement": "most_packed", "requests": None, "smallest": 1, "largest": None, "users": [],
         "groups": [], "accounts": [], "takes": "all", "features": ["health", "swap"], "holders": [],
     }  # fmt: skip
+    live.qmgr("set machine shape=2x2x1 pes_per_node=2").ok()
+    assert "2x2x1, nodes 1x2x1 of 2 PEs" in live.qmgr("show machine").ok().out
     here = live.submit("while [ ! -e go ]; do sleep 0.05; done", pes=2)
-    there = live.submit("while [ ! -e go ]; do sleep 0.05; done", queue="other")
+    said = "echo $NQSPY_BASE $NQSPY_COORDINATE $NQSPY_SHAPE $NQSPY_PES_PER_NODE > told"
+    there = live.submit(f"{said}; while [ ! -e go ]; do sleep 0.05; done", queue="other", pes=2)
     live.running(here)
     live.running(there)
     assert (live.job(here)["pes"], live.job(here)["domain"]) == ([0, 2], "application")
-    assert (live.job(there)["pes"], live.job(there)["domain"]) == ([1], "odd")
+    job = live.job(there)
+    assert (job["pes"], job["domain"], job["base"], job["coordinate"]) == ([1, 3], "odd", 1, [1, 0, 0])
+    assert live.text("told") == "1 1,0,0 2x2x1 2\n"
+    assert f"PEs 1, 3 held by {there}, base 1 (1,0,0)" in live.qmgr("show domain odd").ok().out
+    assert "on PEs 1,3, base 1 (1,0,0)" in live.run("qstat", "--why", there).ok().out
+    assert "base = 1 (1,0,0)" in live.run("qstat", "-f", there).ok().out
     live.kill()
     live.start()
-    assert {name: (row["held"], row["free"]) for name, row in shown(live).items()} == {
-        "application": (2, 0), "odd": (1, 1),
-    }  # fmt: skip
-    assert {name: row["features"] for name, row in shown(live).items()} == {
-        "application": None, "odd": ["health", "swap"],
+    assert {name: (row["held"], row["free"], row["features"]) for name, row in shown(live).items()} == {
+        "application": (2, 0, None), "odd": (2, 0, ["health", "swap"]),
     }  # fmt: skip
     waits = live.submit("true", queue="other", pes=2)
     live.until(waits, lambda job: job["reason"] is not None, "wait for a reason")
     assert live.job(waits)["reason"]["who"] == "domain odd"
-    assert live.job(waits)["state"] == "queued"
     (live.work / "go").touch()
     assert [live.ended(each)["exit_status"] for each in (here, there, waits)] == [0, 0, 0]
-    assert "PEs 1, 3: 2, 2 free, 0 held" in live.qmgr("show domain").ok().out
 
 
-COMMAND = """\
+WITHOUT_CLASSES = """\
 set machine pes=2
 create domain front kind=command requests=2
 create batch_queue batch workdir=submit domain=front
 enable queue batch
 start queue batch
 set default batch_request queue batch
-"""
-
-
-def test_requests_of_a_command_domain_hold_no_pes_also_after_a_kill(make_live):
-    live = make_live().site(COMMAND).start()
-    wide, more, waits = (live.submit("while [ ! -e go ]; do sleep 0.05; done", pes=2) for _ in range(3))
-    for id in (wide, more):
-        live.running(id)
-        assert live.job(id)["pes"] == []
-    live.qmgr("set domain front kind=application pes=1").refused("2 requests of queue batch", "domain front")
-    live.kill()
-    live.start()
-    assert [live.job(id)["state"] for id in (wide, more, waits)] == ["running", "running", "queued"]
-    (live.work / "go").touch()
-    assert [live.ended(id)["exit_status"] for id in (wide, more, waits)] == [0, 0, 0]
-
-
-def test_who_has_pes_is_told_where_they_lie(make_live):
-    live = make_live().site(SITE).start()
-    live.qmgr("set machine shape=2x2x1 pes_per_node=2").ok()
-    assert "2x2x1, nodes 1x2x1 of 2 PEs" in live.qmgr("show machine").ok().out
-    said = "echo $NQSPY_BASE $NQSPY_COORDINATE $NQSPY_SHAPE $NQSPY_PES_PER_NODE > told"
-    id = live.submit(f"{said}; while [ ! -e go ]; do sleep 0.05; done", queue="other", pes=2)
-    live.running(id)
-    assert (live.job(id)["base"], live.job(id)["coordinate"]) == (1, [1, 0, 0])
-    assert f"PEs 1, 3 held by {id}, base 1 (1,0,0)" in live.qmgr("show domain odd").ok().out
-    why = live.run("qstat", "--why", id).ok().out
-    assert "running in queue other, domain odd" in why
-    assert "on PEs 1,3, base 1 (1,0,0)" in why
-    assert "base = 1 (1,0,0)" in live.run("qstat", "-f", id).ok().out
-    (live.work / "go").touch()
-    live.ended(id)
-    assert (live.work / "told").read_text() == "1 1,0,0 2x2x1 2\n"
-
-
-WITHOUT_CLASSES = f"""\
-{COMMAND}
 create batch_queue apps workdir=submit
 enable queue apps
 start queue apps

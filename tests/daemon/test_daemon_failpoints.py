@@ -3,7 +3,6 @@
 import os
 import signal
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 from daemon.live import alive, until
@@ -11,6 +10,7 @@ from daemon.live import alive, until
 from nqspy.daemon.clock import Clock, parse_clock
 from nqspy.daemon.failpoints import POINTS, VARIABLE, Failpoints, parse
 from nqspy.daemon.home import Home, running_pid
+from nqspy.executors import proc
 from nqspy.model.errors import BadValue, NqspyError, Refusal
 from nqspy.rpc.client import Client
 from nqspy.rpc.submission import submission
@@ -38,13 +38,8 @@ def died(live):
 
 def items(live, marks):
     """A list of jobs that leave a mark each."""
-    script = "echo {n} >> {marks}\nexit {n}\n"
-    return [
-        submission(
-            script.format(n=n, marks=marks), (), {"shell": "/bin/sh", "workdir": live.work, "name": f"j{n}"}
-        )
-        for n in range(JOBS)
-    ]
+    options = {"shell": "/bin/sh", "workdir": live.work}
+    return [submission(f"echo {n} >> {marks}\nexit {n}\n", (), options) for n in range(JOBS)]
 
 
 def test_what_is_no_failpoint_is_refused_with_those_there_are(make_live):
@@ -112,6 +107,17 @@ def test_killed_in_a_restart_the_next_one_finds_the_same(office, rule):
     assert (live.text(long), live.text(next)) == ("run\n", "run\n")
 
 
+def submit_many(live, count):
+    """Identifiers of those that were taken, and what was said of the others."""
+    accepted, refused = [], []
+    for _ in range(count):
+        try:
+            accepted.append(live.submit("exit 0"))
+        except Refusal as refusal:
+            refused.append(str(refusal))
+    return accepted, refused
+
+
 @pytest.mark.parametrize(("error", "text"), [("EIO", "Input/output error"), ("ENOSPC", "No space left")])
 def test_commits_that_fail_are_refused_in_one_line_and_work_goes_on(live, error, text):
     id = live.submit("while [ ! -e gate ]; do sleep 0.02; done; exit 9")
@@ -119,12 +125,11 @@ def test_commits_that_fail_are_refused_in_one_line_and_work_goes_on(live, error,
     live.kill()
     armed(live, f"commit={error}@3x4").ok()
     (live.work / "gate").touch()
-    told = [answer(live) for _ in range(8)]
-    refused = [text for text in told if text]
+    accepted, refused = submit_many(live, 8)
     assert 0 < len(refused) <= 4
     assert all("nothing was changed" in each and text in each for each in refused)
     assert live.ended(id)["exit_status"] == 9, "its end waited for the disk"
-    assert len(live.events("submitted")) == 1 + 8 - len(refused)
+    assert len(live.events("submitted")) == 1 + len(accepted)
     until(lambda: live.events("alarm"), "the alarm")
     assert text in live.events("alarm")[0]["text"]
 
@@ -133,12 +138,7 @@ def test_commits_that_fail_are_refused_in_one_line_and_work_goes_on(live, error,
 def test_what_was_refused_as_the_disk_would_not_confirm_it_never_comes_to_be(live, end):
     live.stop()
     armed(live, "commit=unsynced@4").ok()
-    accepted, refused = [], []
-    for _ in range(6):
-        try:
-            accepted.append(live.submit("exit 0"))
-        except Refusal as refusal:
-            refused.append(str(refusal))
+    accepted, refused = submit_many(live, 6)
     assert len(refused) >= 3
     assert all("nothing was changed" in each and "I/O error" in each for each in refused)
     getattr(live, end)()
@@ -147,21 +147,12 @@ def test_what_was_refused_as_the_disk_would_not_confirm_it_never_comes_to_be(liv
     assert len(live.events("submitted")) == len(accepted)
 
 
-def answer(live):
-    """What is wrong with one more submission."""
-    try:
-        live.submit("exit 0")
-    except Refusal as refusal:
-        return str(refusal)
-    return ""
-
-
 def test_stopped_between_writing_and_the_disk_it_answers_when_it_goes_on(live):
     live.stop()
     armed(live, "commit=stop@3").ok()
     script = str(live.write("j.sh", "exit 0\n"))
     pid, submitting = live.pid, live.spawn("qsub", "-s", "/bin/sh", script)
-    until(lambda: _stopped(pid) or _poke(live), "the stop")
+    until(lambda: proc.stat(pid).state == "T" or _poke(live), "the stop")
     assert submitting.poll() is None or alive(pid)
     os.kill(pid, signal.SIGCONT)
     out, err = submitting.communicate(timeout=180)
@@ -173,10 +164,6 @@ def _poke(live):
     """Something else to commit; its answer may be that the daemon has stopped."""
     with Client(live.home, timeout=0.3) as hasty, suppress(NqspyError):
         hasty.qmgr("set queue batch run_limit=3")
-
-
-def _stopped(pid):
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
 def test_a_clock_that_is_set_moves_dates_and_nothing_runs_twice(live, tmp_path):

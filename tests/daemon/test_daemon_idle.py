@@ -39,48 +39,32 @@ def sleep_for(pids, seconds):
 
 
 @pytest.mark.slow
-def test_an_idle_daemon_sleeps(live):
-    live.ended(live.submit("true"))
-    live.submit("true", held=True)
-    live.hang_up()
-    threading.Event().wait(1.0)  # what the last request left to do
-    pids = live.leftovers()
-    assert len(pids) == 2, "daemon and starter"
-    assert all(woken < 5 for woken in sleep_for(pids, 3.0).values())
-
-
-def asked(live):
-    """How often the gate was asked: once in each pass about the one that it refuses."""
-    return live.client.call("exits_list")["exits"][0]["calls"]
-
-
-@pytest.mark.slow
-def test_no_pass_is_made_while_nothing_happens_though_somebody_waits(make_live):
+def test_an_idle_daemon_sleeps_though_requests_wait_and_wakes_seldom_while_one_runs(make_live):
     live = make_live().site(exits={"gate": GATE}).start()
     live.set("set queue batch reserve=1")
     waiting = live.submit("true", name="never")
     live.waits(waiting, "not this one")
+    live.submit("true", held=True)
     live.ended(live.submit("true"))
     passes = until(lambda: asked(live), "a pass")
     live.hang_up()
-    threading.Event().wait(2.0)
+    threading.Event().wait(1.5)  # what the last request left to do
     pids = live.leftovers()
     assert len(pids) >= 3, "daemon, starter, and who asks the exits"
     idle = asked(live)
     live.hang_up()
     assert idle >= passes
-    assert all(woken < 8 for woken in sleep_for(pids, 3.0).values())
-    assert asked(live) == idle, "nothing happened"
-    live.submit("true", held=True)
-    live.run("qrls", "3").ok()
-    until(lambda: asked(live) > idle, "a pass, now that something has")
-
-
-@pytest.mark.slow
-def test_a_daemon_with_a_running_request_hardly_wakes(live):
-    id = live.submit("sleep 100")
-    live.running(id)
+    assert all(woken < 8 for woken in sleep_for(pids, 2.5).values())
+    assert asked(live) == idle, "no pass was made"
+    runs = live.submit("sleep 100")
+    live.running(runs)
+    assert asked(live) > idle, "a pass, now that something has happened"
     live.hang_up()
     threading.Event().wait(1.0)
-    assert sum(sleep_for([live.pid], 3.0).values()) < 15
-    live.run("qdel", "-k", id).ok()
+    assert sum(sleep_for([live.pid], 2.5).values()) < 15
+    live.run("qdel", "-k", runs).ok()
+
+
+def asked(live):
+    """How often the gate was asked: once in each pass about the one that it refuses."""
+    return live.client.call("exits_list")["exits"][0]["calls"]

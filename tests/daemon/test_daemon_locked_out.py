@@ -1,16 +1,12 @@
 """Nobody is locked out: by another program's lock on the database, by idle connections, by those who wait."""
 
-import os
 import resource
-import socket
 import subprocess
 import sys
 import time
 
 import pytest
-from daemon.live import Live, command, until
-
-from nqspy.rpc.home import with_short_path
+from daemon.live import until
 
 HOLD = """
 import sqlite3, sys
@@ -27,36 +23,24 @@ def live(shared):
     return shared
 
 
-def connect(live: Live) -> socket.socket:
-    sock = socket.socket(socket.AF_UNIX)
-    name, folder = with_short_path(str(live.home / "nqsd.sock"))
-    sock.connect(name)
-    if folder >= 0:
-        os.close(folder)
-    return sock
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("lock", ["BEGIN EXCLUSIVE", "BEGIN IMMEDIATE"])
-def test_a_database_locked_for_20_s_lets_qsub_repeat_and_qstat_answer(live, lock):
+def test_a_database_that_is_locked_lets_qsub_repeat_and_qstat_answer(live):
+    """In WAL mode an exclusive lock is the same. Longer than a commit waits for it (5 s)."""
     live.accepts_trouble = True
-    before = live.submit("true")
-    live.ended(before)
+    live.ended(live.submit("true"))
     live.set("stop queue batch")
     waiting = live.submit("true")
-    words = [sys.executable, "-c", HOLD, str(live.home / "nqs.db"), lock]
+    words = [sys.executable, "-c", HOLD, str(live.home / "nqs.db"), "BEGIN IMMEDIATE"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout.readline() == "held\n"
-        began, longest, last = time.monotonic(), 0.0, 0.0
-        script = live.write("late.sh", "true\n")
-        late = live.spawn("qsub", "-s", "/bin/sh", str(script))
-        while (last := time.monotonic() - began) < 20:
+        began, longest = time.monotonic(), 0.0
+        late = live.spawn("qsub", "-s", "/bin/sh", str(live.write("late.sh", "true\n")))
+        while time.monotonic() - began < 12:
             asked = time.monotonic()
             assert [each["id"] for each in live.client.call("list_requests")] == [waiting]
             longest = max(longest, time.monotonic() - asked)
             with pytest.raises(subprocess.TimeoutExpired):  # it has not worked, nor failed
                 late.wait(0.1)
-        assert last >= 20
         assert waiting in live.run("qstat").ok().out
         holder.stdin.close()
     out, err = late.communicate(timeout=60)
@@ -67,14 +51,10 @@ def test_a_database_locked_for_20_s_lets_qsub_repeat_and_qstat_answer(live, lock
 
 def test_300_idle_connections_at_64_descriptors_lock_nobody_out(make_live):
     live = make_live().site()
-    done = subprocess.run(
-        ["/bin/sh", "-c", 'ulimit -n 64 && exec "$@"', "sh", *command("nqsd"), "start"],
-        env=live.environment, cwd=live.work, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    live.run("nqsd", "start", before=["/bin/sh", "-c", 'ulimit -n 64 && exec "$@"', "sh"]).ok()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, 1024), hard), hard))
-    idle = [connect(live) for _ in range(300)]
+    idle = [live.connect() for _ in range(300)]
     try:
         for _ in range(3):
             assert live.run("qstat").ok()

@@ -83,18 +83,28 @@ def test_what_ran_is_run_again_where_it_may_be_and_else_is_lost(former):
         same(before[seq], ended[seq], but=(*ENDS, "ended", "end_reason", "output", "error"))
 
 
-def test_what_has_ended_is_told_as_before(former):
+def test_what_was_said_before_is_said_now(former):
+    """Of what has ended, of settings, exits and calendar, of a story, of kept output, in the journal."""
     found, live = former
-    now = listed(live, "--ended")
+    now, made = listed(live, "--ended"), found.made
     for seq, each in found.requests("ended").items():
         same(each, now[seq])
-
-
-def test_settings_exits_and_calendar_are_the_same(former):
-    found, live = former
-    assert live.qmgr("snap").ok().out == found.said["snap.qmgr"]
-    assert live.qmgr("show calendar").ok().out == found.said["calendar.txt"]
-    assert live.qmgr("show exits").ok().out == found.said["exits.txt"]
+    for words, file in (
+        ("snap", "snap.qmgr"),
+        ("show calendar", "calendar.txt"),
+        ("show exits", "exits.txt"),
+    ):
+        assert live.qmgr(words).ok().out == found.said[file]
+    assert live.run("qcat", str(made["first"])).ok().out == "hello\n"
+    story = live.run("nqspy", "story", str(made["long"]), "--json").ok().lines
+    kinds = [json.loads(line)["kind"] for line in story]
+    assert kinds == ["submitted", "starting", "started", "suspended", "requeued"]
+    events = [json.loads(line) for line in live.run("nqspy", "events", "--json").ok().lines]
+    before = [json.loads(line) for line in found.said["events.jsonl"].splitlines()]
+    for old, new in zip(before, events, strict=False):
+        same(old, new)
+    [started] = [each for each in events[len(before) :] if each["kind"] == "daemon_started"]
+    assert (started["clean"], started["last"]) == (False, before[-1]["at"])
 
 
 def test_use_of_all_accounts_is_what_it_was_and_goes_on_fading(former):
@@ -134,28 +144,6 @@ def test_what_departments_used_is_counted_as_before(former):
         )
 
 
-def test_the_journal_of_before_is_the_beginning_of_the_journal(former):
-    found, live = former
-    now = [json.loads(line) for line in live.run("nqspy", "events", "--json").ok().lines]
-    before = [json.loads(line) for line in found.said["events.jsonl"].splitlines()]
-    for old, new in zip(before, now, strict=False):
-        same(old, new)
-    [started] = [each for each in now[len(before) :] if each["kind"] == "daemon_started"]
-    assert (started["clean"], started["last"]) == (False, before[-1]["at"])
-
-
-def test_a_story_reaches_from_before_to_now(former):
-    found, live = former
-    story = live.run("nqspy", "story", str(found.made["long"]), "--json").ok().lines
-    kinds = [json.loads(line)["kind"] for line in story]
-    assert kinds == ["submitted", "starting", "started", "suspended", "requeued"]
-
-
-def test_output_that_could_not_be_delivered_is_there(former):
-    found, live = former
-    assert live.run("qcat", str(found.made["first"])).ok().out == "hello\n"
-
-
 # ---------------------------------------------------------------- the night's report
 
 
@@ -172,16 +160,11 @@ def test_the_nights_report_has_the_same_requests_and_incidents(former):
     assert {*failed, *waiting} <= set(re.findall(r"\d+\.ymp", text))
     counts = [data[name] for name in ("requests", "ended_ok")]
     assert counts == [44, 30], "one of them its owner withdrew"
-    departments = {each["name"]: each["requests"] for each in data["groups"]}
-    for name, requests in departments.items():
-        assert re.search(rf"^{name} ", text, re.MULTILINE), (name, requests)
-
-
-def test_the_reports_made_that_morning_are_kept_and_not_made_anew(former):
-    found, live = former
-    report = json.loads((found.home / "reports" / NIGHT / "night.json").read_text())
-    assert report["line"] in found.said["night.txt"]
-    assert len(live.events("reported")) == 1
+    for each in data["groups"]:
+        assert re.search(rf"^{each['name']} ", text, re.MULTILINE)
+    kept = json.loads((found.home / "reports" / NIGHT / "night.json").read_text())
+    assert kept["line"] in text
+    assert len(live.events("reported")) == 1, "it is not made anew"
 
 
 # ---------------------------------------------------------------- work goes on; back-ups
@@ -226,18 +209,6 @@ def test_a_backup_of_the_home_as_it_is_now_makes_a_new_home_of_it(tmp_path, serv
         for seq in was:
             same(was[seq], now[seq], but=("position", "priority"))
     assert other.qmgr("snap").ok().out == snap
-
-
-def test_a_backup_that_b4ee003_made_is_restored_over_its_home(tmp_path, serve):
-    found = unpack(tmp_path)
-    live = serve(found.home)
-    assert "before-restore-" in live.run("nqspy", "restore", str(found.backup)).ok().out
-    live.start()
-    waiting, ended = found.requests("waiting"), listed(live, "--ended")
-    lost = {found.made[name] for name in ("once", "runs once", "broken")}
-    assert sorted(listed(live)) == sorted(waiting.keys() - lost)
-    assert {ended[seq]["end_reason"] for seq in lost} == {"lost"}
-    assert live.qmgr("snap").ok().out == found.said["snap.qmgr"]
 
 
 def test_a_backup_that_b4ee003_made_makes_a_new_home_in_which_nothing_runs_twice(tmp_path, serve):

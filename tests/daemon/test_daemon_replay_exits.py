@@ -3,7 +3,6 @@ was loaded on."""
 
 import sqlite3
 from collections.abc import Callable
-from pathlib import Path
 
 from daemon.live import Live
 
@@ -64,42 +63,3 @@ def test_each_version_is_asked_from_its_own_instant_on(make_live: Callable[..., 
     assert done.status == 1
     assert f"exit quiet ({digest}), loaded 20" in done.out
     assert "does not say which" not in done.out
-
-
-TABLE = """\
-from pathlib import Path
-from nqspy.userexit import refuse, userexit
-
-@userexit
-def jobselect(request):
-    if request.name == "listed" and not Path("{folder}/table").exists():
-        return refuse("not in the table")
-"""
-HARMLESS = """\
-from nqspy.userexit import userexit
-
-@userexit
-def jobselect(request):
-    return None
-"""
-
-
-def test_an_exit_that_changes_nothing_changes_nothing_where_the_journal_cannot_be_repeated(
-    make_live: Callable[..., Live], open_folder: Path
-) -> None:
-    live = make_live().site(exits={"table": TABLE.format(folder=open_folder)}).start()
-    listed = live.submit("true", name="listed")
-    live.waits(listed, "not in the table")
-    (open_folder / "table").touch()
-    live.ended(live.submit("true", name="other"))
-    live.ended(listed)
-    assert live.run("nqspy", "replay").status == 1
-    path = live.write("harmless.py", HARMLESS)
-    data = live.run("nqspy", "exits", "try", str(path), "--since", "7d", "--json").ok().data
-    assert not any(data["counts"].values())
-    (open_folder / "table").unlink()
-    path.write_text(QUIET.format(name="other"))
-    data = live.run("nqspy", "exits", "try", str(path), "--since", "7d", "--json").ok().data
-    assert [(each["kind"], each["name"], each["reason"]) for each in data["changed"]] == [
-        ("never", "other", "not now (harmless)")
-    ]

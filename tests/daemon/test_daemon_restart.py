@@ -24,10 +24,19 @@ def gated(live, name, then="exit 5"):
     return id, gate, int(live.text(f"{name}.pid"))
 
 
-@pytest.mark.parametrize("way", ["stop", "kill"])
+@pytest.mark.parametrize("way", ["stop", "kill", "SIGTERM"])
 def test_a_running_request_is_adopted_with_its_process_and_its_exit_status(live, way):
     id, gate, pid = gated(live, "long", "echo done; exit 5")
-    getattr(live, way)()
+    if way == "SIGTERM":
+        daemon = live.pid
+        os.kill(daemon, signal.SIGTERM)
+        until(lambda: not alive(daemon), "its end")
+        live.hang_up()
+        assert live.log.splitlines()[-1].endswith("stopped")
+        assert not (live.home / "nqsd.sock").exists()
+        assert not (live.home / "nqs.db-wal").exists(), "closed properly"
+    else:
+        getattr(live, way)()
     assert alive(pid)
     live.start()
     assert live.job(id)["state"] == "running"
@@ -62,17 +71,6 @@ def test_a_deletion_that_was_promised_is_kept_over_a_kill(live):
     live.kill()
     live.start()
     assert live.ended(id)["end_reason"] == "deleted"
-
-
-def test_what_waits_keeps_its_place_its_hold_and_its_date(live):
-    live.set("stop queue batch")
-    ids = [live.submit("true", name=f"w{n}", held=n == 1, cpu=60 * (n + 1)) for n in range(4)]
-    before = [live.job(id) for id in ids]
-    live.kill()
-    live.start()
-    for then, now in zip(before, (live.job(id) for id in ids), strict=True):
-        for key in ("state", "date_in_queue", "position", "requested", "held", "name", "queue"):
-            assert then[key] == now[key], key
 
 
 def test_drain_waits_for_what_runs_and_starts_nothing_more(live):
@@ -114,43 +112,6 @@ def test_requeue_has_them_run_again_but_not_those_that_must_not(live):
     (live.work / "once.gate").touch()
     assert live.ended(once)["exit_status"] == 0
     assert live.text("once.ran") == "run\n"
-
-
-def test_a_signal_stops_it_cleanly(live):
-    id, gate, pid = gated(live, "long")
-    daemon = live.pid
-    os.kill(daemon, signal.SIGTERM)
-    until(lambda: not alive(daemon), "its end")
-    live.hang_up()
-    assert live.log.splitlines()[-1].endswith("stopped")
-    assert not (live.home / "nqsd.sock").exists()
-    assert not (live.home / "nqs.db-wal").exists(), "closed properly"
-    assert alive(pid)
-    live.start()
-    gate.touch()
-    assert live.ended(id)["exit_status"] == 5
-
-
-def test_who_waits_waits_over_a_restart(live):
-    id, gate, _ = gated(live, "long")
-    submit = live.write("five.sh", f"while [ ! -e {gate} ]; do sleep 0.02; done; exit 6\n")
-    waiter = live.spawn("qsub", "-s", "/bin/sh", "--wait", str(submit))
-    assert waiter.stdout.readline()
-    live.kill()
-    live.start()
-    gate.touch()
-    waiter.communicate(timeout=180)
-    assert waiter.returncode == 6
-    assert live.ended(id)["exit_status"] == 5
-
-
-def test_a_submission_made_while_it_is_down_waits_for_it(live):
-    live.kill()
-    submitting = live.spawn("qsub", "-s", "/bin/sh", str(live.write("three.sh", "exit 3\n")))
-    live.start()
-    out, err = submitting.communicate(timeout=180)
-    assert (submitting.returncode, err) == (0, "")
-    assert live.ended(out.strip())["exit_status"] == 3
 
 
 def test_events_that_nobody_waits_for_are_told_to_a_follower_all_the_same(live):

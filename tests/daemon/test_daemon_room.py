@@ -87,20 +87,6 @@ def test_a_user_keeps_so_many_bytes_and_those_of_requests_that_never_ran_go_with
     live.submit(first)
 
 
-def test_a_list_counts_as_a_whole_and_a_part_is_of_the_homes_disk(live):
-    live.set("set server user_spool=150kb")
-    for number in range(3):
-        live.write(f"{number}.sh", script(60_000))
-    listed = live.write("list", "-h 0.sh\n-h 1.sh\n-h 2.sh\n")
-    live.run("qsub", "--list", str(listed)).refused("line", "user_spool")
-    assert not live.client.requests()
-    listed.write_text("-h 0.sh\n-h 1.sh\n-h 1.sh\n")
-    live.run("qsub", "--list", str(listed)).ok()
-    live.set("set server user_spool=0%")
-    with pytest.raises(Refusal, match="user_spool=0%"):
-        live.submit(script(100))
-
-
 # ---------------------------------------------------------------- a full disk
 
 
@@ -120,7 +106,6 @@ def disk_of(live, size):
 
 @pytest.fixture
 def small(make_live):
-    """A home on a small disk."""
     live = make_live()
     with disk_of(live, SMALL):
         with open(live.home / "ballast", "wb") as ballast:
@@ -130,7 +115,6 @@ def small(make_live):
 
 @pytest.fixture
 def tiny(make_live):
-    """One on a disk that fills quickly."""
     live = make_live()
     with disk_of(live, TINY):
         yield live

@@ -50,19 +50,12 @@ def test_a_step_of_the_clock_is_no_run_time(speed, step):
     assert times.unset(1, later) == later
 
 
-def test_what_ran_before_the_daemon_came_is_compared_from_then_on():
+@pytest.mark.parametrize(("step", "unset"), [(HOUR, HOUR), (900, 0)], ids=["an hour", "adjusted a little"])
+def test_what_ran_before_the_daemon_came_is_compared_from_then_on(step, unset):
     clocks, site = Clocks(), Site()
     site.started[7] = None
     times = RunTimes(clocks, clocks.monotonic)
     times.begin(site)
     clocks.real += 1
-    clocks.off += HOUR
-    assert times.unset(7, clocks.now()) == clocks.now() - HOUR
-
-
-def test_clocks_that_are_adjusted_a_little_count_as_they_are():
-    clocks = Clocks()
-    times = RunTimes(clocks, clocks.monotonic)
-    times.look(started(1))
-    clocks.off += 900
-    assert times.unset(1, clocks.now()) == clocks.now()
+    clocks.off += step
+    assert times.unset(7, clocks.now()) == clocks.now() - unset

@@ -1,10 +1,6 @@
 """Best guesses and what the past tells of run times, at a real daemon."""
 
-from daemon.live import ONE_QUEUE, Live, until
-
-POST = """\
-new=$(mktemp box/new.XXXXXX) && cat > "$new" && mv "$new" "$new.eml"
-"""
+from daemon.live import Live
 
 
 def test_a_best_guess_is_shown_altered_remembered_and_judged(live: Live) -> None:
@@ -35,22 +31,8 @@ def test_a_best_guess_is_shown_altered_remembered_and_judged(live: Live) -> None
     assert user["limit"]["tenfold"] == 1.0
     assert user["best_guess"]["times"] > 10
     assert user["user"] in live.run("nqspy", "report", "estimates").ok().out
-
-
-def test_who_asks_for_far_too_much_is_told_in_the_mail_and_when_he_asks(make_live) -> None:
-    live = make_live()
-    (live.work / "box").mkdir()
-    post = live.write("post.sh", POST)
-    live.site(f"{ONE_QUEUE}set mail command='cd {live.work} && sh {post}'\n").start()
-    ended = live.qsub("true\n", "-l", "walltime=2:00:00", "-N", "brief", "-m", "e")
-    live.ended(ended)
-    [mail] = until(lambda: list((live.work / "box").glob("*.eml")), "a mail")
-    assert "of a wall limit of 2:00:00: with 1:00 instead" in " ".join(mail.read_text().split())
     held = live.qsub("true\n", "-l", "walltime=3:00:00", "-N", "brief", "-h")
-    hint = live.why(held)["hint"]
-    assert hint.startswith("the one like it ran 1 s at most, of a wall limit of 3:00:00")
-    assert f"  hint:     {hint}" in live.run("qstat", "--why", held).ok().out
-    assert "hint:" in live.run("qstat", "--why", ended).ok().out
+    assert "of a wall limit of 3:00:00" in live.why(held)["hint"]
+    assert "hint:" in live.run("qstat", "--why", held).ok().out
     live.set("set limit_hint off")
     assert live.why(held)["hint"] is None
-    assert "hint:" not in live.run("qstat", "--why", ended).ok().out

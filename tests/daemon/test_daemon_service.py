@@ -79,6 +79,8 @@ def test_in_the_foreground_the_log_has_one_line_a_message(make_live, journal):
     manager.hears("READY=1")
     lines = manager.stop()
     assert any("nqsd serves" in line for line in lines)
+    assert lines[-1].endswith('text="stopped"')
+    assert not live.log
     for line in lines:
         level = line.partition(" ")[0] if journal else line.split()[1]
         assert level.startswith(("<6>level=", "<3>level=") if journal else "level="), line

@@ -45,20 +45,3 @@ def test_a_request_of_the_night_is_stopped_for_the_day_and_ends_well_in_the_even
     [suspended], [resumed] = live.events("suspended", id), live.events("resumed", id)
     assert (suspended["by"], suspended["at"][11:16]) == ("shift day", "08:02")
     assert (resumed["by"], resumed["at"][11:16]) == ("scheduler", "08:03")
-
-
-def test_the_counter_tells_of_the_calendar_and_of_what_will_spill(make_live):
-    live = make_live().site(SITE).start("--clock", "2026-12-24T12:00:00+01:00 x1")
-    live.set(
-        'set shift day spill=drain when=("30 18 * * mon-fri")', "set calendar holidays=FR extra=(2026-12-28)"
-    )
-    lines = live.run("qmgr", "-c", "show shifts --next 14d").ok().lines
-    assert [line.split()[0] for line in lines if "Christmas Day, counts as a Sunday" in line] == [
-        "2026-12-25"
-    ]
-    firings = [line.split()[0] for line in lines if line.startswith("  2026") and "18:30:00  day" in line]
-    assert "2026-12-29" in firings
-    assert not {"2026-12-25", "2026-12-28"} & set(firings)
-    assert "  2027-01-01  New Year's Day" in live.run("qmgr", "-c", "show calendar --next 30d").ok().out
-    dry = live.run("qsub", "--dry-run", "-q", "night", "-l", "walltime=10:00:00", stdin="true\n").ok().out
-    assert "goes beyond 18:30, when shift day stops queue night" in dry

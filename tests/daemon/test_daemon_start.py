@@ -4,13 +4,15 @@ import os
 import pwd
 import re
 import signal
-import socket
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from daemon.live import ONE_QUEUE, ROOT, command, until
+
+from nqspy.daemon.home import Home
 
 
 def test_a_new_home_is_filled_and_serves(make_live):
@@ -74,13 +76,12 @@ def test_a_folder_of_something_else_is_not_made_a_home(make_live, words):
     assert sorted(os.listdir(live.home)) == ["exits", "passwd"]
 
 
-def test_a_folder_with_more_than_a_home_has_is_somebodys(make_live):
-    live = make_live().site()
-    (live.home / "tests").mkdir()
-    (live.home / ".git").mkdir()
-    live.run("nqsd", "start").refused("is not empty", str(live.home))
-    (live.home / "tests").rmdir()
-    live.start()
+def test_a_folder_with_more_than_a_home_has_is_somebodys(tmp_path):
+    for name in ("queues.d", ".git", "spool"):
+        (tmp_path / name).mkdir()
+    assert Home(tmp_path).is_one()
+    (tmp_path / "tests").mkdir()
+    assert not Home(tmp_path).is_one()
 
 
 @pytest.mark.parametrize("words", [("frob",), ("start", "--frob"), ("start", "--home")])
@@ -88,6 +89,14 @@ def test_a_mistake_in_the_words_is_one_line(make_live, words):
     done = make_live().run("nqsd", *words)
     assert (done.status, done.out, len(done.err.splitlines())) == (2, "", 1)
     assert done.err.startswith("nqsd: ")
+
+
+@pytest.mark.slow
+def test_words_that_say_nothing_are_refused(make_live):
+    live = make_live().site()
+    live.run("nqsd", "start", "--home", "").refused("--home names no folder")
+    live.run("nqsd", "start", "--home", str(live.write("file", ""))).refused("file")
+    make_live("other").run("nqsd", "init", "--site", "lunar").refused("lunar", "plain")
 
 
 @pytest.mark.parametrize("name", ["queues.d", "exits"])
@@ -125,11 +134,9 @@ def test_files_of_queues_d_that_others_may_write_are_not_read(make_live, mode):
     assert "9" not in live.qmgr("show queue").ok().out
 
 
-@pytest.mark.parametrize("there", [False, True])
-def test_an_absent_home_and_a_file_system_that_was_just_made_are_new_homes(make_live, there):
+def test_a_file_system_that_was_just_made_is_a_new_home(make_live):
     live = make_live()
-    if there:
-        (live.home / "lost+found").mkdir(parents=True)
+    (live.home / "lost+found").mkdir(parents=True)
     live.start("--site", "plain")
     assert live.job(live.submit("true"))["queue"] == "batch"
 
@@ -158,20 +165,6 @@ def test_what_lies_where_it_is_started_is_no_part_of_the_daemon(make_live):
     live.start()
     live.ended(live.submit("true"))
     assert not (live.work / "was-run").exists()
-
-
-def test_in_the_foreground_it_logs_to_stderr_and_a_signal_ends_it(make_live):
-    live = make_live().site()
-    daemon = live.spawn("nqsd", "run")
-    first = daemon.stderr.readline()
-    while "nqsd serves" not in first:
-        first = daemon.stderr.readline()
-    live.run("nqsd", "status").ok()
-    daemon.send_signal(signal.SIGTERM)
-    _, err = daemon.communicate(timeout=120)
-    assert daemon.returncode == 0
-    assert err.splitlines()[-1].endswith('text="stopped"')
-    assert not live.log
 
 
 def test_a_second_daemon_is_kept_out(office):
@@ -223,34 +216,23 @@ def jobselect(request):
 """
 
 
-def test_the_log_has_one_line_a_message(live):
+def test_the_log_has_one_line_a_message_whose_time_carries_the_sites_zone(live):
     live.accepts_trouble = True
     live.exit("broken", "from nqspy.userexit import nothing_of_that_name\n")
+    live.set("set timezone Asia/Kathmandu")
     live.restart()
-    for line in live.log.splitlines():
+    lines = live.log.splitlines()
+    for line in lines:
         when = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d"
         assert re.match(rf"{when} (INFO|WARNING|ERROR) \S|    ", line), line
-    told = [line for line in live.log.splitlines() if "broken" in line]
-    assert "exits/broken.py" in told[0]
+    written = datetime.fromisoformat(lines[-1].split()[0])
+    assert written.utcoffset() == timedelta(hours=5, minutes=45)
+    assert abs(datetime.now(UTC) - written) < timedelta(minutes=1)
+    assert "exits/broken.py" in next(line for line in lines if "broken" in line)
     assert "broken.py" in live.run("nqsd", "status").ok().out
 
 
 # ---------------------------------------------------------------- queues.d
-
-
-@pytest.mark.slow
-def test_changed_files_are_applied_at_the_next_start_and_only_they(make_live):
-    live = make_live().site(ONE_QUEUE)
-    (live.home / "queues.d" / "20-more.qmgr").write_text("create batch_queue more run_limit=3\n")
-    live.start()
-    live.set("set queue batch run_limit=9", "set queue more run_limit=9")
-    live.restart()
-    queues = live.run("qmgr", "--json", "-c", "show queue").ok().data
-    assert (queues["batch"]["run_limit"], queues["more"]["run_limit"]) == (9, 9), "nothing was changed"
-    (live.home / "queues.d" / "20-more.qmgr").write_text("create batch_queue more run_limit=4\n")
-    live.restart()
-    queues = live.run("qmgr", "--json", "-c", "show queue").ok().data
-    assert (queues["batch"]["run_limit"], queues["more"]["run_limit"]) == (9, 4)
 
 
 BROKEN = [
@@ -283,44 +265,7 @@ def test_an_error_in_any_line_leaves_the_settings_in_force(live):
             assert lines[row][lines[row + 1].index("^")] != " "
 
 
-def test_a_first_start_with_a_broken_file_is_refused_with_its_line(make_live):
-    live = make_live().site(ONE_QUEUE + "create batch_queue batch2 prioritty=3\n")
-    done = live.run("nqsd", "start")
-    assert done.status == 1
-    assert "10-site.qmgr" in done.err
-    assert "line 6" in done.err
-    assert "prioritty" in done.err
-    live.run("nqsd", "status").refused("no nqsd serves")
-    until(lambda: not live.leftovers(), "nothing runs on")
-    (live.home / "queues.d" / "10-site.qmgr").write_text(ONE_QUEUE)
-    live.start()
-    assert live.ended(live.submit("true"))["exit_status"] == 0
-
-
 # ---------------------------------------------------------------- homes that cannot be used
-
-
-def test_a_damaged_database_is_refused_and_kept_byte_for_byte(live):
-    live.ended(live.submit("true"))
-    live.stop()
-    database = live.home / "nqs.db"
-    data = bytearray(database.read_bytes())
-    data[4096:8192] = os.urandom(4096)
-    database.write_bytes(data)
-    live.run("nqsd", "start").refused(str(database), "damaged", "backup")
-    assert database.read_bytes() == data
-    database.write_bytes(b"")
-    live.run("nqsd", "start").refused(str(database), "empty", "backup")
-    assert database.read_bytes() == b""
-
-
-@pytest.mark.slow
-def test_words_that_say_nothing_are_refused(make_live):
-    live = make_live().site()
-    live.run("nqsd", "start", "--home", "").refused("--home names no folder")
-    live.run("nqsd", "start", "--home", str(live.write("file", ""))).refused("file")
-    other = make_live("other")
-    other.run("nqsd", "init", "--site", "lunar").refused("lunar", "plain")
 
 
 def test_a_home_without_rights_is_refused(make_live):
@@ -342,45 +287,10 @@ def test_a_home_without_rights_is_refused(make_live):
 # ---------------------------------------------------------------- messages that are none
 
 
-def test_what_is_no_message_gets_one_answer_and_does_no_harm(office):
-    office.accepts_trouble = True
-    lines = [
-        b"hello",
-        b"[1, 2]",
-        b'{"v":2,"id":1,"cmd":"ping"}',
-        b'{"v":1,"id":2,"cmd":"fly"}',
-        b'{"v":1,"id":3,"cmd":"submit","items":"many"}',
-        b'{"v":1,"id":4,"cmd":"delete","ids":17}',
-        b'{"v":1,"id":5,"cmd":"qstat","text":["table"]}',
-        b'{"v":1,"id":6,"cmd":"qstat","text":"table","operands":17}',
-        b'{"v":1,"id":7,"cmd":"wait"}',
-        b'{"v":1,"id":8,"cmd":"events","after":"x"}',
-        b'{"v":1,"id":9,"cmd":"cat","request":{}}',
-        b'{"v":1,"id":10,"cmd":"configure","changes":[{"op":"set","path":"queue","value":1}]}',
-        b'{"v":1,"id":11,"cmd":"configure","changes":[{"op":"create","path":"queue/x","value":[3]}]}',
-        b'{"v":1,"id":12,"cmd":"report_night","date":"soon"}',
-        b'{"v":1,"id":13,"cmd":"qmgr","script":["set"]}',
-        b'{"v":1,"id":14,"cmd":"list_requests","state":[]}',
-        b'{"v":1,"id":15,"cmd":"shutdown","mode":"now"}',
-        b'{"v":1,"id":16,"cmd":"modify","ids":["1"],"values":{"ask":3}}',
-    ]
-    answers = office.wire(*lines, b'{"v":1,"id":99,"cmd":"ping"}')
-    said = {each["id"]: each for each in answers}
-    assert said[99]["ok"]
-    assert said[5]["error"]["code"] == "bad_message"
-    assert said[4]["error"]["text"].startswith("bad delete message")
-    for each in answers:
-        if each["id"] not in (14, 16, 99):  # an empty state is none; what cannot be done for an id is listed
-            assert not each["ok"], each
-            assert "\n" not in str(each.get("error", each.get("err"))).strip("\n"), each
-    assert office.ended(office.submit("exit 6"))["exit_status"] == 6
-
-
 def test_a_client_that_hangs_up_costs_nothing(office):
     for message in (b'{"v":1,"id":1,"cmd":"wait","ids":["1"]}', b'{"v":1,"id":1,"cmd":"events","wait":true}'):
         id = office.submit("true", held=True)
-        with socket.socket(socket.AF_UNIX) as sock:
-            sock.connect(str(office.home / "nqsd.sock"))
+        with office.connect() as sock:
             sock.sendall(message + b"\n")
         office.run("qdel", id).ok()
     assert until(lambda: office.client.call("ping"), "an answer")
@@ -432,3 +342,83 @@ def test_whoever_starts_or_stops_it_waits_for_nothing_heavy(tmp_path, words):
         check=False,
     )
     assert (done.returncode, done.stdout) == (1, "[]\n")
+
+
+# ---------------------------------------------------------------- starts that cannot be, and odd callers
+
+
+@pytest.mark.parametrize("there", [False, True])
+@pytest.mark.parametrize("word", ["start", "run"])
+def test_a_first_start_that_fails_leaves_the_home_as_it_was(make_live, tmp_path, word, there):
+    live = make_live()
+    if there:
+        live.home.mkdir()
+    rules = tmp_path / "rules"
+    rules.mkdir()
+    (rules / "a.qmgr").write_text("create batch_queue batch\nset queue nowhere run_limit=3\n")
+    done = live.run("nqsd", word, "--queues", str(rules))
+    assert done.status == 1
+    assert "a.qmgr, line 2" in done.err
+    assert live.home.exists() == there
+    assert not there or not list(live.home.iterdir())
+    until(lambda: not live.leftovers(), "its processes have ended")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *((f"nqsd {name}", "--home", "rel") for name in ("init", "start", "run", "status", "stop")),
+        ("nqsd start", "--queues", "rel"),
+        ("nqspy doctor", "--home", "rel"),
+        ("nqspy counters", "--home", "rel"),
+        ("qstat", "--home", "rel"),
+    ],
+)
+def test_in_a_folder_that_is_gone_it_says_so_in_one_line(make_live, words):
+    live = make_live()
+    (live.work / "gone").mkdir()
+    program, *rest = words[0].split()
+    before = ["sh", "-c", 'cd gone && rmdir ../gone && exec "$@"', "sh"]
+    done = live.run(program, *rest, *words[1:], before=before)
+    assert done.status == 1
+    assert len(done.err.splitlines()) == 1, done.err
+    assert "rel" in done.err
+
+
+def test_no_process_to_be_had_is_one_line_and_leaves_nothing(make_live):
+    live = make_live()
+    done = live.run("nqsd", "start", "--site", "plain", before=["prlimit", "--nofile=6", "--"])
+    assert done.status == 1
+    assert len(done.err.splitlines()) == 1, done.err
+    assert "no daemon can be started" in done.err
+    assert not live.home.exists()
+
+
+def test_closed_standard_descriptors_are_no_pipes_of_ours(make_live):
+    live = make_live().site()
+    closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh"]
+    assert live.run("nqsd", "start", before=closed).status == 0
+    live.run("nqsd", "status").ok()
+    assert live.run("nqsd", "start", before=closed).status == 1
+
+
+def test_signals_that_the_caller_ignores_or_blocks_are_the_daemons_own(make_live):
+    live = make_live().site()
+    deaf = (
+        "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); "
+        "signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals()); "
+        "os.execvp(sys.argv[1], sys.argv[1:])"
+    )
+    live.run("nqsd", "start", before=[sys.executable, "-c", deaf]).ok()
+    live.ended(live.submit("true"))
+    os.kill(live.pid, signal.SIGTERM)
+    until(lambda: "INFO stopped" in live.log, "SIGTERM has ended it")
+
+
+def test_a_home_whose_name_is_no_text_is_served_and_told(make_live, tmp_path):
+    live = make_live()
+    live.home = tmp_path / os.fsdecode(b"b\xff")
+    live.environment["NQSPY_HOME"] = str(live.home)
+    live.site().start()
+    assert "nqsd serves" in live.run("nqsd", "status").ok().out
+    assert r"b\xff: 0 requests" in live.run("nqsd", "status").ok().out

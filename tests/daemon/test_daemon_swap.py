@@ -9,13 +9,16 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from daemon.live import until
 from stillness import stands_still
 
+from nqspy.core import swap
 from nqspy.daemon import memory
-from nqspy.daemon.memory import parse_meminfo, parse_pressure, typed_since
+from nqspy.daemon.memory import parse_meminfo, parse_pressure
+from nqspy.model.site import Site
 
 MB = 1 << 20
 BATCH = 300
@@ -129,30 +132,24 @@ def test_a_request_gives_way_to_people_and_comes_back_when_they_have_gone(live, 
     assert away["by"] == "swap"
 
 
-@pytest.mark.slow
-def test_with_nothing_to_do_nobody_looks_at_the_memory(live):
-    def threads():
-        return {task.name: task for task in Path(f"/proc/{live.pid}/task").iterdir()}
-
-    live.ended(live.submit("true"))
-    threading.Event().wait(1.0)  # what the first request left to do
-    known = threads()
-    live.set("set swap_control on high=99 low=98 psi=100")
-    live.submit("true", held=True)
-    live.hang_up()
-    assert threads().keys() == known.keys(), "no thread before it is needed"
-    live.ended(live.submit("true"))
-    live.hang_up()
-    [watch] = set(threads()) - set(known)
-
-    def looks():
-        status = (threads()[watch] / "status").read_text()
-        return int(re.search(r"^voluntary_ctxt_switches:\t(\d+)", status, re.MULTILINE)[1])
-
-    threading.Event().wait(6.0)  # a look that was under way has seen that nothing runs
-    before = looks()
-    threading.Event().wait(6.0)
-    assert looks() == before
+def test_with_nothing_to_do_nobody_looks_at_the_memory(monkeypatch):
+    looks = []
+    monkeypatch.setattr(memory, "look", lambda: looks.append(1) or memory.MachineMemory(100, 90, 0, 0.0))
+    monkeypatch.setattr(memory, "SELDOM", 0.01)
+    site = Site()
+    swap.CONTROL.one(site.settings).enabled = True
+    watch = memory.PressureWatch(lambda observation: None, lambda attempts: {})
+    watch.follow(site)
+    assert watch._thread is None, "no thread before it is needed"
+    site.started[1] = SimpleNamespace(seq=1, attempts=1, pause=None)
+    watch.follow(site)
+    until(lambda: len(looks) > 2, "it looks")
+    site.started.clear()
+    watch.follow(site)
+    seen = len(looks) + 1  # a look may be under way
+    threading.Event().wait(0.2)
+    assert len(looks) <= seen
+    watch.close()
 
 
 def test_the_doctor_says_what_giving_way_means_here(live):
@@ -177,10 +174,13 @@ def test_the_kernels_figures_are_read():
     assert 0 < now.used < 100
 
 
-def test_people_work_where_somebody_typed_of_late():
-    assert typed_since([100.0, 260.0], 300.0 - 120.0)
-    assert not typed_since([100.0, 170.0], 300.0 - 120.0)
-    assert not typed_since([], 0.0)
+def test_people_work_where_somebody_typed_of_late(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "_TERMINALS", tmp_path)
+    for name, ago in (("0", 170), ("ptmx", 0), ("7", 40)):
+        assert not memory.people_at_work(120)
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (time.time() - ago,) * 2)
+    assert memory.people_at_work(120)
 
 
 def test_input_at_a_terminal_is_seen_as_work():

@@ -56,11 +56,3 @@ def test_names_that_would_break_a_log_are_refused_or_stay_in_their_comment(live:
     jobs = [line.split() for line in text.splitlines() if not line.startswith("; ")]
     assert [len(fields) for fields in jobs] == [18, 18]
     assert [job.width for job in open_swf(live.work / "site.swf").jobs()] == [1, 1]
-
-
-def test_a_site_of_which_nothing_has_ended_gives_a_header_alone(live: Live) -> None:
-    out = live.run("nqspy", "report", "swf", "--since", "1h").ok().lines
-    assert "; Version: 2.2" in out
-    assert all(line.startswith(";") for line in out)
-    for words in (("--since", "nonsense"), ("-o", "/nowhere/site.swf")):
-        live.run("nqspy", "report", "swf", *words).refused(words[1])

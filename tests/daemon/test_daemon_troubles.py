@@ -18,57 +18,43 @@ def alarms(live):
     return live.client.call("status")["alarms"]
 
 
-def test_a_changed_file_of_queues_d_is_named_until_it_is_loaded(live):
+GOOD = "create batch_queue more priority=1\n"
+BAD = f"{GOOD}set nonsense 3\n"
+
+
+def test_a_file_of_queues_d_is_named_until_it_is_applied_or_again_what_it_was(live):
+    live.accepts_trouble = True
     file = live.home / "queues.d" / "20-more.qmgr"
-    file.write_text("create batch_queue more priority=1\n")
+    file.write_text(BAD)
+    assert alarms(live) == ["queues.d: 20-more.qmgr is new, not applied yet: reload queues, or restart"]
+    done = live.qmgr("reload queues")
+    assert (done.status, "20-more.qmgr, line 2" in done.err) == (1, True)
     [said] = alarms(live)
-    assert "20-more.qmgr" in said
-    assert "reload queues" in said
-    assert "20-more.qmgr" in live.run("nqspy", "doctor").out
+    assert ("20-more.qmgr, line 2" in said, "\n" in said) == (True, False)
+    assert "more" not in live.run("qstat", "-b").out
+    file.write_text(GOOD)
     assert live.qmgr("reload queues").ok().out == "applied 20-more.qmgr\n"
     assert alarms(live) == []
     assert "more" in live.run("qstat", "-b").out
     assert live.qmgr("reload queues").ok().out == "no file has changed\n"
+    file.write_text(BAD)
+    live.restart()
+    assert "was not applied" in alarms(live)[0]
+    file.write_text(GOOD)
+    assert alarms(live) == [], "it is again what is in force"
     file.unlink()
     assert "20-more.qmgr" in alarms(live)[0]
     live.qmgr("reload queues").ok()
     assert alarms(live) == []
 
 
-def test_a_broken_file_leaves_everything_as_it_is_and_one_line_says_where(live):
-    live.accepts_trouble = True
-    file = live.home / "queues.d" / "20-more.qmgr"
-    file.write_text("create batch_queue more priority=1\nset nonsense 3\n")
-    done = live.qmgr("reload queues")
-    assert done.status == 1
-    assert "20-more.qmgr, line 2" in done.err
-    assert "more" not in live.run("qstat", "-b").out
-    live.restart()
-    [said] = alarms(live)
-    assert "was not applied" in said
-    file.write_text("create batch_queue more priority=1\n")
-    live.qmgr("reload queues").ok()
-    assert alarms(live) == []
-    live.restart()
-    file.write_text("create batch_queue more priority=1\nset nonsense 3\n")
-    live.restart()
-    assert "was not applied" in alarms(live)[0]
-    file.write_text("create batch_queue more priority=1\n")
-    assert alarms(live) == [], "it is again what is in force"
-
-
 @pytest.mark.parametrize("text", ["shift night could not be entered: PE 1 is held by 14.vm", ""])
 def test_a_shift_that_cannot_be_entered_is_named_with_the_reason(fresh, text):
     site = fresh.daemon.engine.site
     site.shift = replace(site.shift, failed="night", failed_text=text)
-    [said] = alarms_of(fresh)
-    assert said == (text or "shift night could not be entered")
+    assert fresh.daemon.alarms() == [text or "shift night could not be entered"]
     site.shift = replace(site.shift, failed=None, failed_text="")
-    assert alarms_of(fresh) == []
-
-
-def alarms_of(fresh):
-    return fresh.result("root", "status")["alarms"]
+    assert fresh.daemon.alarms() == []
 
 
 def test_a_changed_exit_is_named_until_it_is_loaded_and_why_that_was_refused(live):
@@ -177,20 +163,6 @@ def test_doctor_asks_the_daemon_what_a_user_cannot_read(make_live, open_folder):
     done = doctor()
     assert done.status == 1
     assert "20-more.qmgr" in done.out
-
-
-def test_a_new_file_is_new_and_a_refused_reload_is_told(live):
-    live.accepts_trouble = True
-    assert alarms(live) == []
-    file = live.home / "queues.d" / "20-more.qmgr"
-    file.write_text("set nonsense 3\n")
-    assert alarms(live) == ["queues.d: 20-more.qmgr is new, not applied yet: reload queues, or restart"]
-    live.qmgr("reload queues")
-    [said] = alarms(live)
-    assert "20-more.qmgr, line 1" in said
-    assert "\n" not in said
-    file.unlink()
-    assert alarms(live) == []
 
 
 def test_the_alarm_of_mail_goes_with_its_way(live):
