@@ -13,7 +13,7 @@ from nqspy.answers.slow import Work
 from nqspy.answers.visibility import Visibility, promise_for
 from nqspy.core import guarantees_times, runtime
 from nqspy.core.classes import class_in
-from nqspy.decider.estimates import PATIENCE, outlooks
+from nqspy.decider.estimates import PATIENCE
 from nqspy.engine.explain import Places, causes, chain, reasons_of
 from nqspy.model import indices
 from nqspy.model.endings import End
@@ -156,7 +156,7 @@ def _why(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
             yield None
     zone, keys = Zone(site.timezone), [_key(serving, each) for each in found]
     now = serving.clock.now()
-    ahead = outlooks(serving.decider, now, serving.engine.between, tuple(keys))
+    ahead = serving.decider.outlooks(now, serving.engine.between, tuple(keys))
     named = choice.sight.namer()
 
     def work() -> bytes:
@@ -180,7 +180,7 @@ def _eta(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
     keys = [_key(serving, each) for each in found]
     wanted = tuple(keys) if choice.seqs else None
     now = serving.clock.now()
-    ahead = outlooks(serving.decider, now, serving.engine.between, wanted)
+    ahead = serving.decider.outlooks(now, serving.engine.between, wanted)
     zone, named = Zone(serving.engine.site.timezone), choice.sight.namer()
 
     def work() -> bytes:

@@ -21,7 +21,7 @@ from nqspy.engine.look_ahead import AtOnce, LookAhead, Outlook, unknown
 from nqspy.model import events as ev
 from nqspy.model.actions import Plan
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.requests import Request, Used
+from nqspy.model.requests import STARTED, Request, Used
 from nqspy.model.site import Site
 from nqspy.store.loading import no_collector
 from nqspy.userexit.loader import Source
@@ -41,6 +41,10 @@ SEEN = 0.2
 QUESTION = 0.3
 """Real seconds beyond ten times the budgets that somebody waits for a submit or route exit."""
 SILENT = "no estimate: the process of the user exits does not answer"
+
+Outlooks = Mapping[Seq, Outlook]
+LateOutlooks = Callable[[float], Outlooks]
+"""Gives them; waits at most so many seconds. In any thread."""
 
 
 class DeciderClient:
@@ -129,14 +133,28 @@ class DeciderClient:
         """Tells when a request that may be submitted would start: by the worker, or whoever asks for it. The
         engine does not wait."""
         between = Between(samples=tuple(samples.items()), moved=tuple(self.clock_moved().items()))
-        seqs = (request.seq,)
+        late = self.outlooks(now, between, (request.seq,), request)
+        return lambda seconds: late(seconds).get(request.seq, unknown(SILENT))
+
+    def outlooks(
+        self, now: Instant, between: Between, seqs: tuple[Seq, ...] | None, request: Request | None = None
+    ) -> LateOutlooks:
+        """Return when these requests would start (None: all that wait), each that waits; ``request``: one of
+        them that may be submitted. To be called in the engine's thread."""
+        site, silent = self.site, messages.OutlooksMade(0, [], {})
         if not self.needed:
             with no_collector():
-                ahead = LookAhead(site, now, between, request=request)
-            return lambda seconds: ahead.outlooks(seqs, NoExits(), part_of(LOOK_AHEAD))[request.seq]
+                ahead = LookAhead(site, now, between, request=request, wanted=seqs or ())
+            return lambda seconds: ahead.outlooks(seqs, NoExits(), part_of(LOOK_AHEAD))
+        asked = [request] if request is not None else map(site.to_be, site.requests if seqs is None else seqs)
+        waiting = [each.seq for each in asked if each is not None and each.state not in STARTED]
         answer = self.start_query(messages.AskOutlooks(0, 0, now, between, seqs, request))
-        silent = messages.OutlooksMade(0, [], {})
-        return lambda seconds: answer_within(answer, silent, seconds).read().get(request.seq, unknown(SILENT))
+
+        def wait(seconds: float) -> Outlooks:
+            found = answer_within(answer, silent, seconds).read() or dict.fromkeys(waiting, unknown(SILENT))
+            return {seq: found[seq] for seq in waiting if seq in found}
+
+        return wait
 
     # ------------------------------------------------------------ files
 
@@ -243,9 +261,9 @@ class DeciderClient:
         try:
             said = answer.result(deadline)
         except TimeoutError:
-            self._open.give_up(order.id)
+            self._open[order.id].overdue = True
             return fallback
-        self._open.close(order.id)
+        self._open.pop(order.id, None)
         if isinstance(said, type(fallback)):
             self._stamped(said)
             return said
@@ -283,7 +301,7 @@ class DeciderClient:
         what = heard.what
         if isinstance(what, WorkerEnded):
             return self._lost(heard.process, what.how)
-        self._open.close(what.id)
+        self._open.pop(what.id, None)
         if isinstance(what, messages.ExitsLoaded):
             self.registry.take(what.listing, what.units)
             self.registry.follow(self.site, self.backoff.out)

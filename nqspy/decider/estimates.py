@@ -1,4 +1,4 @@
-"""Looks ahead for people who ask: by the worker where exits run there, else on a copy of the site, in the
+"""Looks ahead under other settings: by the worker where exits run there, else on a copy of the site, in the
 thread of whoever waits. The engine is not kept waiting but for the copy."""
 
 from collections.abc import Callable, Mapping
@@ -9,43 +9,15 @@ from nqspy.decider.client import SILENT, DeciderClient
 from nqspy.decider.orders import answer_within
 from nqspy.decider.worker import LOOK_AHEAD, part_of
 from nqspy.engine.inputs import Between
-from nqspy.engine.look_ahead import LookAhead, Outlook, unknown
+from nqspy.engine.look_ahead import LookAhead
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Change
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.requests import STARTED
-from nqspy.store.loading import no_collector
 
 PATIENCE = 5.0
 """Real seconds that a look ahead may take in the worker, with what it does before."""
 
-Outlooks = Mapping[Seq, Outlook]
-LateOutlooks = Callable[[float], Outlooks]
-"""Gives them; waits at most so many seconds. In any thread."""
 Starts = Mapping[Seq, Instant]
-
-
-def outlooks(
-    client: DeciderClient, now: Instant, between: Between, seqs: tuple[Seq, ...] | None
-) -> LateOutlooks:
-    """Return when these requests would start (None: all that wait), each that waits. To be called in the
-    engine's thread."""
-    if not client.needed:
-        with no_collector():
-            ahead = LookAhead(client.site, now, between, wanted=seqs or ())
-        return lambda seconds: ahead.outlooks(seqs, NoExits(), part_of(LOOK_AHEAD))
-    site = client.site
-    asked = map(site.to_be, site.requests if seqs is None else seqs)
-    waiting = [each.seq for each in asked if each is not None and each.state not in STARTED]
-    answer = client.start_query(messages.AskOutlooks(0, 0, now, between, seqs))
-    silent = messages.OutlooksMade(0, [], {})
-
-    def wait(seconds: float) -> Outlooks:
-        made = answer_within(answer, silent, seconds)
-        found = made.read() or dict.fromkeys(waiting, unknown(SILENT))
-        return {seq: found[seq] for seq in waiting if seq in found}
-
-    return wait
 
 
 def starts(

@@ -49,45 +49,27 @@ class OpenOrder:
     overdue: bool = False
 
 
-class OpenOrders:
+class OpenOrders(dict[int, OpenOrder]):
     """In the engine's thread, by identifier; 0: the loading of the exits."""
 
-    def __init__(self) -> None:
-        self._open: dict[int, OpenOrder] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._open)
-
     def add(self, id: int, answer: Answer | None = None) -> None:
-        """One was given."""
-        self._open[id] = OpenOrder(time.monotonic(), answer)
-
-    def close(self, id: int) -> None:
-        """It is answered."""
-        self._open.pop(id, None)
-
-    def clear(self) -> None:
-        """The worker is another one."""
-        self._open.clear()
-
-    def give_up(self, id: int) -> None:
-        """Nobody waits for that answer any more."""
-        self._open[id].overdue = True
+        """Note that an order was given."""
+        self[id] = OpenOrder(time.monotonic(), answer)
 
     @property
     def overdue(self) -> bool:
-        """True if there is one that nobody waits for any more."""
-        return any(each.overdue for each in self._open.values())
+        """True if the answer to any of them is not awaited any more."""
+        return any(each.overdue for each in self.values())
 
     def age(self) -> float:
         """Real seconds since the oldest was given; 0: there is none."""
         now = time.monotonic()
-        return now - min((each.since for each in self._open.values()), default=now)
+        return now - min((each.since for each in self.values()), default=now)
 
     def answered(self) -> Iterator[messages.WorkerMessage | None]:
-        """Takes out those that are answered by now; gives the answers that nobody waits for any more."""
-        for id, each in list(self._open.items()):
+        """Take out those that are answered by now. Yield the answers that are not awaited any more."""
+        for id, each in list(self.items()):
             if each.answer is not None and each.answer.done():
-                del self._open[id]
+                del self[id]
                 if each.overdue:
                     yield each.answer.result()

@@ -27,16 +27,14 @@ from nqspy.model.promises import Promise
 from nqspy.model.reasons import Reach, Reason, Reasons, are_sound
 
 K = TypeVar("K")
-_KINDS: dict[str, type[Action]] = {
-    kind.kind: kind for kind in (Start, Suspend, Resume, Requeue, Redate, Reserving, Hold, Move, Promise)
-}
+_PROPOSED = (Start, Suspend, Resume, Requeue, Redate, Reserving, Hold, Move, Promise)
 """What a pass may propose; the worker can ask for nothing else."""
-_ACTIONS = {name: msgspec.msgpack.Decoder(kind) for name, kind in _KINDS.items()}
+_ACTIONS = {kind.__name__: msgspec.msgpack.Decoder(kind) for kind in _PROPOSED}
 
 
 def plan_made(id: int, plan: Plan, listing: Listing, stamp: int = 0) -> PlanMade:
     """A plan as it is sent."""
-    actions = [(action.kind, packed(action)) for action in plan.actions]
+    actions = [(type(action).__name__, packed(action)) for action in plan.actions]
     return PlanMade(
         id, actions, dict(plan.reasons.own), dict(plan.reasons.closing),
         plan.wake_at, plan.short_of_pes, plan.failures, listing, plan.ready, plan.reasons.reach, stamp,
@@ -94,7 +92,7 @@ _LATEST = 253_370_764_800_000
 
 
 def _action(kind: str, fields: msgspec.Raw) -> Action:
-    if kind not in _KINDS:
+    if kind not in _ACTIONS:
         raise BadWorkerMessage(f"its plan holds {kind!r}, which is no action of a pass")
     try:
         action: Action = _ACTIONS[kind].decode(fields)

@@ -1,7 +1,6 @@
 """What shall be done: each action names request and attempt, so that doing it twice is harmless."""
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from msgspec import Struct
 
@@ -17,21 +16,25 @@ from nqspy.model.shapes import Lacked
 class Action:
     """Base of all actions. ``by``: the feature that proposed it in a pass."""
 
-    kind: ClassVar[str] = "action"
     by: str = field(default="", kw_only=True, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Start(Action):
+class OfAttempt(Action):
+    """Base of those on an attempt of a request."""
+
+    seq: Seq
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Start(OfAttempt):
     """Start this attempt of a request on these PEs, with these ``units`` of consumables. ``forced``: an exit
     or an operator asked for it past the limits; ``until``: it is ended then (`Spec.contract`); ``passing``:
     it passes one that was promised a start at a time that nobody can say; ``lacked``: of one that has several
     sizes those on which it would have ended sooner, each with why it could not start on it; ``cleared``: a
     block of PEs was cleared for it, so it may delay reserved starts."""
 
-    kind: ClassVar[str] = "start"
-    seq: Seq
-    attempt: int
     pes: tuple[int, ...]
     forced: bool = False
     units: Units = ()
@@ -42,14 +45,11 @@ class Start(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class Suspend(Action):
+class Suspend(OfAttempt):
     """Stop the processes of an attempt; its PEs stay its own unless it is ``parked``. ``page_out``: its
     memory shall be given back to the system where the kernel can. ``leaving``: its PEs are others' once it
     has moved out, which is to be told (`observations.ObservedMovedOut`)."""
 
-    kind: ClassVar[str] = "suspend"
-    seq: Seq
-    attempt: int
     cause: Cause = SCHEDULER
     text: str = ""
     parked: bool = False
@@ -58,74 +58,51 @@ class Suspend(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class Resume(Action):
+class Resume(OfAttempt):
     """Let a suspended attempt go on: on these PEs, none: on those it had."""
 
-    kind: ClassVar[str] = "resume"
-    seq: Seq
-    attempt: int
     cause: Cause = SCHEDULER
     pes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Requeue(Action):
+class Requeue(OfAttempt):
     """End an attempt and let its request wait again."""
 
-    kind: ClassVar[str] = "requeue"
-    seq: Seq
-    attempt: int
     cause: Cause
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Signal(Action):
+class Signal(OfAttempt):
     """Send a signal to all processes of an attempt."""
 
-    kind: ClassVar[str] = "signal"
-    seq: Seq
-    attempt: int
     signal: int
 
 
 @dataclass(frozen=True, slots=True)
-class WriteOutput(Action):
+class WriteOutput(OfAttempt):
     """Add a line to outputs of an attempt (``stdout``, ``stderr``), as its owner."""
 
-    kind: ClassVar[str] = "write"
-    seq: Seq
-    attempt: int
     text: str
     streams: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Adjust(Action):
+class Adjust(OfAttempt):
     """What a running request asks for was changed: its attempt is kept to the wall time it has now, and its
     output goes where it is to go now."""
 
-    kind: ClassVar[str] = "adjust"
-    seq: Seq
-    attempt: int
-
 
 @dataclass(frozen=True, slots=True)
-class SetAside(Action):
+class SetAside(OfAttempt):
     """Take the records of an attempt that the database does not know out of the way of later ones."""
 
-    kind: ClassVar[str] = "set_aside"
-    seq: Seq
-    attempt: int
-
 
 @dataclass(frozen=True, slots=True)
-class Kill(Action):
+class Kill(OfAttempt):
     """End an attempt: TERM, after ``grace`` ms of real time KILL; ``reason`` becomes its end reason."""
 
-    kind: ClassVar[str] = "kill"
-    seq: Seq
-    attempt: int
     reason: str
     grace: int
     signal: int = 15
@@ -136,7 +113,6 @@ class Redate(Action):
     """Set the date in queue of these waiting requests; ``cause`` is the request whose start brought it
     about: the two stand or fall together."""
 
-    kind: ClassVar[str] = "redate"
     seqs: tuple[Seq, ...]
     date: Instant
     cause: Seq
@@ -147,7 +123,6 @@ class Redate(Action):
 class Reserving(Action):
     """Promise these waiting requests a start, or take that back (None); see `events.Reserved`."""
 
-    kind: ClassVar[str] = "reserve"
     starts: dict[Seq, Reservation | None]
     as_of: int = 0
     causes: dict[Seq, str] = field(default_factory=dict)
@@ -157,7 +132,6 @@ class Reserving(Action):
 class Hold(Action):
     """Hold a waiting request on behalf of the system."""
 
-    kind: ClassVar[str] = "hold"
     seq: Seq
     who: str
     text: str
@@ -167,7 +141,6 @@ class Hold(Action):
 class Move(Action):
     """Route a request into another queue."""
 
-    kind: ClassVar[str] = "move"
     seq: Seq
     queue: str
 
@@ -176,7 +149,6 @@ class Move(Action):
 class Notify(Action):
     """Tell somebody something, after the commit: mail to an owner, alarm to the managers (``to`` empty)."""
 
-    kind: ClassVar[str] = "notify"
     to: str
     subject: str
     text: str
@@ -184,12 +156,8 @@ class Notify(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class Forget(Action):
+class Forget(OfAttempt):
     """An ended attempt's spool may be removed: its end is committed."""
-
-    kind: ClassVar[str] = "forget"
-    seq: Seq
-    attempt: int
 
 
 class ExitFailure(Struct, frozen=True):

@@ -6,7 +6,7 @@ restart and a replay. Only the feature that made a promise reads it. What can be
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 
@@ -24,7 +24,6 @@ MOST = 10_000
 class Promise(Action):
     """A feature promises ``value`` (what JSON can hold) under ``key``, or takes it back (None)."""
 
-    kind: ClassVar[str] = "promise"
     key: str
     value: Any = None
 

@@ -44,13 +44,13 @@ NEVER = told(ReasonCode.NEVER, "queue night", "never")
 @pytest.mark.parametrize(
     "action",
     [
-        ("kill", {"seq": 1, "attempt": 1, "reason": "x", "grace": 0}),
-        ("notify", {"to": "", "subject": "", "text": ""}),
-        ("start", {"seq": "1", "attempt": 1, "pes": [0]}),
-        ("start", {"seq": 1, "attempt": 1}),
-        ("start", {"seq": 1 << 62, "attempt": 1, "pes": [0]}),
-        ("redate", {"seqs": [1], "date": 1.5, "cause": 1, "who": "x"}),
-        ("move", {"seq": 1, "queue": None}),
+        ("Kill", {"seq": 1, "attempt": 1, "reason": "x", "grace": 0}),
+        ("Notify", {"to": "", "subject": "", "text": ""}),
+        ("Start", {"seq": "1", "attempt": 1, "pes": [0]}),
+        ("Start", {"seq": 1, "attempt": 1}),
+        ("Start", {"seq": 1 << 62, "attempt": 1, "pes": [0]}),
+        ("Redate", {"seqs": [1], "date": 1.5, "cause": 1, "who": "x"}),
+        ("Move", {"seq": 1, "queue": None}),
     ],
 )
 def test_what_is_no_action_of_a_pass_is_not_taken(action):
@@ -129,7 +129,7 @@ MANY = ROOM // 3
 ANYTHING = b"\x81" + packed("x") + b"\xdd" + ROOM.to_bytes(4, "big") + b"\x80" * ROOM
 FORGED = {
     "millions of actions": planned(actions=b"\xdd" + MANY.to_bytes(4, "big") + b"\x92\xa0\x80" * MANY),
-    "an action of millions of things": planned(actions=b"\x91\x92" + packed("hold") + ANYTHING),
+    "an action of millions of things": planned(actions=b"\x91\x92" + packed("Hold") + ANYTHING),
     "a row of millions of things": planned(listing=b"\x91" + ANYTHING),
     "a trace of millions of things": b"\x83" + packed("kind") + packed("traced") + packed("id") + b"\1"
     + packed("rows") + b"\x91" + ANYTHING,
@@ -237,12 +237,12 @@ def test_an_order_is_overdue_until_its_answer_has_come_and_what_it_says_is_not_l
     early.set_result(FALLBACK)
     assert list(orders.answered()) == [], "somebody waited for that one"
     assert not orders.overdue
-    orders.give_up(1)
+    orders[1].overdue = True
     assert orders.overdue
     assert list(orders.answered()) == []
     late.set_result(OrderFailed(1, "no"))
     assert list(orders.answered()) == [OrderFailed(1, "no")]
     assert not orders.overdue
     assert orders, "one comes through the inbox"
-    orders.close(3)
+    del orders[3]
     assert not orders

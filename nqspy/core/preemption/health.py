@@ -74,7 +74,8 @@ def stands(site: Site, action: Action) -> bool:
     """True if a probe still wants this action on a started request."""
     if not isinstance(action, Suspend | Requeue) or action.cause.kind != "probe":
         return False
-    return ResourceWish(action.kind, action.cause.name) in _wishes(site, site.started[action.seq])
+    wish = "suspend" if isinstance(action, Suspend) else "requeue"
+    return ResourceWish(wish, action.cause.name) in _wishes(site, site.started[action.seq])
 
 
 def why_held(site: Site, request: Request) -> Reason | None:

@@ -75,8 +75,8 @@ def stands(site: Site, action: Action) -> bool:
     """True if the shift in force still wants this action on a running request."""
     if not isinstance(action, Suspend | Requeue):
         return False
-    request = site.started[action.seq]
-    return request.state is State.RUNNING and wish(site, request) == (action.kind, action.cause)
+    request, spill = site.started[action.seq], "suspend" if isinstance(action, Suspend) else "requeue"
+    return request.state is State.RUNNING and wish(site, request) == (spill, action.cause)
 
 
 def why_held(site: Site, request: Request) -> Reason | None:
