@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
@@ -33,6 +34,18 @@ LONGEST_PAUSE = 60.0
     ReasonCode.EXIT,
     exits_begin_again="the process of the user exits is begun again in a moment; nothing starts before",
 )
+
+
+class _Strikes(Struct):
+    """What outlives the daemon (`Backoff.dump`). An older version did not know on whose requests workers were
+    lost: those count no more."""
+
+    out: dict[str, str]
+    died: dict[str, list[tuple[float, str] | float]]
+    spares: list[Spare]
+    off: dict[str, str] | None = None
+    files: dict[str, str] = {}
+    rests: list[OwnerRest] = []
 
 
 class Loss(Struct, frozen=True):
@@ -122,23 +135,12 @@ class Backoff:
         return kept | {"spares": spares, "rests": rests}
 
     def load(self, data: dict[str, Any]) -> None:
-        """Takes that over. Raises TypeError, KeyError, ValueError, AttributeError for anything else. An older
-        version did not know on whose requests workers were lost: those count no more."""
-        shift = time.time() - time.monotonic()
-        out = {str(name): str(text) for name, text in data["out"].items()}
-        died = {
-            str(name): [(float(each[0]) - shift, str(each[1])) for each in found if isinstance(each, list)]
-            for name, found in data["died"].items()
-        }
-        off = {str(name): str(text) for name, text in data.get("off", data["out"]).items()}
-        files = {str(name): str(digest) for name, digest in data.get("files", {}).items()}
-        rests = [
-            OwnerRest(str(r["exit"]), str(r["owner"]), Instant(r["at"] + 0)) for r in data.get("rests", [])
-        ]
-        spares = [Spare(**each) for each in data["spares"]]
-        subjects = [tuple(s.subject) if isinstance(s.subject, list) else s.subject for s in spares]
-        self.out, self.off, self._died, self.rests, self.files = out, off, died, rests, files
-        self.spares = [replace(each, subject=s) for each, s in zip(spares, subjects, strict=True)]
+        """Take that over. Raises msgspec.ValidationError for anything else."""
+        kept, shift = msgspec.convert(data, _Strikes), time.time() - time.monotonic()
+        self.out, self.files, self.spares, self.rests = kept.out, kept.files, kept.spares, kept.rests
+        self.off = dict(kept.out) if kept.off is None else kept.off
+        for name, found in kept.died.items():
+            self._died[name] = [(each[0] - shift, each[1]) for each in found if isinstance(each, tuple)]
 
     def meet(self, files: Mapping[str, str]) -> None:
         """Exits are loaded from these files: one that is another now begins anew, unless it is left out."""

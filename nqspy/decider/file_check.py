@@ -70,15 +70,13 @@ def _run_hooks(source: Source) -> Iterator[str]:
     made, history = made_up_site()
     for hook in exits.listing()[0]["hooks"]:
         exits.begin(made)
-        failed = _decide(exits, made, hook) if hook in _DECIDE else _give_notice(exits, made, history, hook)
+        if hook in _DECIDE:
+            _DECIDE[hook](exits, made, Draft(made, NOW, exits, {}))
+            failed = [failure.text for failure in exits.failures()]
+        else:
+            failed = list(_give_notice(exits, made, history, hook))
         for text in failed:
             yield f"{Path(*source.path.parts[-2:])}: {text} ({hook} of {name} on a made-up request)"
-
-
-def _decide(exits: SiteExits, made: Site, hook: str) -> Iterator[str]:
-    _DECIDE[hook](exits, made, Draft(made, NOW, exits, {}))
-    for failure in exits.failures():
-        yield failure.text
 
 
 def _submit(exits: SiteExits, made: Site, draft: Draft) -> None:

@@ -6,7 +6,9 @@ import ctypes
 import mmap
 import struct
 import time
+from contextlib import suppress
 
+import msgspec
 from msgspec import Struct
 
 from nqspy.model.ids import Seq
@@ -14,16 +16,15 @@ from nqspy.userexit.call_stats import CallWatch, Subject
 
 SIZE = 4096
 _HEAD = struct.Struct("<qH")
-_LONGEST = 2048
 
 
-class Call(Struct, frozen=True):
+class Call(Struct, frozen=True, array_like=True):
     """Site code at work: which hook of which exit (``load``: the file itself), about what, since when (ns of
     the monotonic clock); ``owner``: whose request or submission that is, empty: nobody's."""
 
     exit: str
     hook: str
-    subject: Subject
+    subject: int | tuple[str, str] | None
     since: int
     owner: str = ""
 
@@ -50,10 +51,10 @@ class Heartbeat(CallWatch):
 
     def enter(self, exit: str, hook: str, subject: Subject, owner: str = "") -> None:
         """Code of this exit is about to run."""
-        about = "\1".join(subject) if isinstance(subject, tuple) else "" if subject is None else str(subject)
-        text = f"{exit}\0{hook}\0{about}\0{owner}".encode("utf-8", "replace")[:_LONGEST]
-        self._map[_HEAD.size : _HEAD.size + len(text)] = text
-        _HEAD.pack_into(self._map, 0, time.monotonic_ns(), len(text))
+        now, about = time.monotonic_ns(), subject if isinstance(subject, int | tuple) else None
+        call = _encode(Call(exit, hook, about, now, owner))
+        self._map[_HEAD.size : _HEAD.size + len(call)] = call
+        _HEAD.pack_into(self._map, 0, now, len(call))
 
     def leave(self) -> None:
         """It has come back."""
@@ -62,18 +63,9 @@ class Heartbeat(CallWatch):
     def read(self) -> Call | None:
         """Return whose code runs; None: nobody's, or nothing that makes sense."""
         since, length = _HEAD.unpack_from(self._map, 0)
-        if since <= 0 or length > _LONGEST:
-            return None
-        text = bytes(self._map[_HEAD.size : _HEAD.size + length])
-        words = text.decode("utf-8", "replace").split("\0")
-        if len(words) != 4:
-            return None
-        exit, hook, about, owner = words
-        return Call(exit, hook, _subject(about), since, owner)
+        with suppress(msgspec.DecodeError):
+            return _decode(self._map[_HEAD.size : _HEAD.size + length]) if since > 0 else None
+        return None
 
 
-def _subject(text: str) -> Subject:
-    if text.isascii() and text.isdigit() and len(text) < 19:
-        return int(text)
-    owner, mark, group = text.partition("\1")
-    return (owner, group) if mark else None
+_encode, _decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(Call).decode

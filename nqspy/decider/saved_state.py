@@ -115,5 +115,5 @@ class SavedState:
                 backoff.load(json.loads((self._home / "exits.strikes").read_text(encoding="latin-1")))
         except FileNotFoundError:
             pass
-        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        except (OSError, ValueError) as error:
             LOG.warning("exits.strikes of the home counts for nothing: %s", error)

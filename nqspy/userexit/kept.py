@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from nqspy.model.ids import Instant
-from nqspy.userexit.call_stats import Mark, Subject, Trace
+from nqspy.userexit.call_stats import Mark, Trace
 from nqspy.userexit.seats import Exit, Hook
 
 Named = int | tuple[str, str] | None
@@ -35,7 +35,7 @@ class Spare(Struct, frozen=True):
 
     exit: str
     hook: str
-    subject: Subject
+    subject: Named
     at: Instant
     text: str
 
