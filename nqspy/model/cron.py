@@ -9,9 +9,10 @@ cronsim reads the expressions; what clock changes make of the times is `wall`'s.
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 
 from cronsim import CronSim, CronSimError
 
@@ -48,10 +49,7 @@ def no_sundays(year: int) -> int:
 
 def bits(days: Iterable[date]) -> int:
     """Days of one year as bits."""
-    found = 0
-    for day in days:
-        found |= 1 << day.timetuple().tm_yday - 1
-    return found
+    return _union(1 << day.timetuple().tm_yday - 1 for day in days)
 
 
 @lru_cache(maxsize=14)
@@ -77,12 +75,8 @@ class _Year:
             self.nth[(day.day + 6) // 7] |= bit
             self.last |= bit if day.day + 7 > length else 0
             self.ends |= bit if day.day == length else 0
-            self.work_ends |= bit if day.day == _work_end(day, length) else 0
-
-
-def _work_end(day: date, length: int) -> int:
-    """The number of the last Monday to Friday of a day's month."""
-    return length - max(0, day.replace(day=length).isoweekday() - 5)
+            last_weekday = length - max(0, day.replace(day=length).isoweekday() - 5)  # Monday to Friday
+            self.work_ends |= bit if day.day == last_weekday else 0
 
 
 @dataclass(frozen=True)
@@ -90,8 +84,8 @@ class Cron:
     """An expression as it was read. ``wild``: minute or hour begins with a star: such times follow the clock
     as it runs, others are certain times of the day (Debian's cron tells them apart in the same way)."""
 
-    minutes: tuple[int, ...]
-    hours: tuple[int, ...]
+    times: tuple[int, ...] = field(hash=False)  # up to 1,440: hashing them would take long
+    """Its times on a day that it fires, as minutes after midnight, in ascending order."""
     wild: bool
     months: frozenset[int]
     numbers: frozenset[int]
@@ -141,44 +135,28 @@ class Cron:
             start = start.replace(second=0, microsecond=0) + timedelta(minutes=1)
         day = self._next_day(start.date(), sundays)
         if day == start.date():
-            found = self._time_from(start.hour, start.minute)
-            if found is not None:
-                return datetime.combine(start, found)
+            place = bisect_left(self.times, 60 * start.hour + start.minute)
+            if place < len(self.times):
+                return _moment(day, self.times[place])
             day = self._next_day(start.date() + _DAY, sundays)
-        return None if day is None else datetime.combine(day, time(self.hours[0], self.minutes[0]))
+        return None if day is None else _moment(day, self.times[0])
 
     def last(self, end: datetime, sundays: Sundays) -> datetime | None:
         """The last time not after ``end`` (no zone); None when there is none within `YEARS`."""
         day = self._last_day(end.date(), sundays)
         if day == end.date():
-            found = self._time_until(end.hour, end.minute)
-            if found is not None:
-                return datetime.combine(end, found)
+            place = bisect_right(self.times, 60 * end.hour + end.minute)
+            if place:
+                return _moment(day, self.times[place - 1])
             day = self._last_day(end.date() - _DAY, sundays)
-        return None if day is None else datetime.combine(day, time(self.hours[-1], self.minutes[-1]))
-
-    def _time_from(self, hour: int, minute: int) -> time | None:
-        at, of = bisect_left(self.hours, hour), bisect_left(self.minutes, minute)
-        if at < len(self.hours) and self.hours[at] == hour:
-            if of < len(self.minutes):
-                return time(hour, self.minutes[of])
-            at += 1
-        return time(self.hours[at], self.minutes[0]) if at < len(self.hours) else None
-
-    def _time_until(self, hour: int, minute: int) -> time | None:
-        at, of = bisect_right(self.hours, hour), bisect_right(self.minutes, minute)
-        if at and self.hours[at - 1] == hour:
-            if of:
-                return time(hour, self.minutes[of - 1])
-            at -= 1
-        return time(self.hours[at - 1], self.minutes[-1]) if at else None
+        return None if day is None else _moment(day, self.times[-1])
 
     def _next_day(self, start: date, sundays: Sundays) -> date | None:
         begin = start.timetuple().tm_yday - 1
         for year in range(start.year, min(start.year + YEARS, 9998)):
             left = self.days(year, sundays) >> begin << begin
             if left:
-                return date(year, 1, 1) + timedelta(days=(left & -left).bit_length() - 1)
+                return _first_day(year, left)
             begin = 0
         return None
 
@@ -193,10 +171,16 @@ class Cron:
 
 
 def _union(masks: Iterable[int]) -> int:
-    found = 0
-    for mask in masks:
-        found |= mask
-    return found
+    return reduce(or_, masks, 0)
+
+
+def _first_day(year: int, days: int) -> date:
+    """The first of these days of a year."""
+    return date(year, 1, 1) + timedelta(days=(days & -days).bit_length() - 1)
+
+
+def _moment(day: date, minute: int) -> datetime:
+    return datetime.combine(day, time(*divmod(minute, 60)))
 
 
 # ---------------------------------------------------------------- reading
@@ -234,11 +218,9 @@ def never(text: str) -> BadValue:
 def _read(text: str) -> Cron:
     # A step in a range of one, 5-5/2, is no step from there on (cronsim takes it for 5/2).
     told = CronSim(re.sub(r"\b(\w+)-\1/\d+", r"\1", text), datetime(2000, 1, 1))
-    minute, hour = text.split()[:2]
     return Cron(
-        tuple(sorted(told.minutes)),
-        tuple(sorted(told.hours)),
-        minute.startswith("*") or hour.startswith("*"),
+        tuple(60 * hour + minute for hour in sorted(told.hours) for minute in sorted(told.minutes)),
+        any(field.startswith("*") for field in text.split()[:2]),
         frozenset(told.months),
         frozenset(told.days),
         frozenset(0 if each == 7 else each for each in told.weekdays),
@@ -265,12 +247,8 @@ def meeting(one: str, two: str) -> datetime | None:
     """The first time on the wall from 2000 on at which both expressions fire; None when there is none. Days
     that count as Sundays bring nothing new: every date is a Sunday once in 28 years."""
     first, second = read(one), read(two)
-    hours, minutes = set(first.hours) & set(second.hours), set(first.minutes) & set(second.minutes)
-    if not (hours and minutes):
-        return None
-    for year in range(2000, 2028):
-        days = first.days(year) & second.days(year)
-        if days:
-            day = date(year, 1, 1) + timedelta(days=(days & -days).bit_length() - 1)
-            return datetime.combine(day, time(min(hours), min(minutes)))
+    times = set(first.times) & set(second.times)
+    for year in range(2000, 2028) if times else ():
+        if days := first.days(year) & second.days(year):
+            return _moment(_first_day(year, days), min(times))
     return None
