@@ -33,7 +33,7 @@ _STANDARD = Domain(APPLICATION)
 
 @dataclass(slots=True)
 class RequestCounts:
-    """Requests that have not ended; who and what has none is not listed."""
+    """Requests that have not ended; owners and queues without any are not listed."""
 
     total: int = 0
     owners: dict[str, int] = field(default_factory=dict)
@@ -134,7 +134,7 @@ class Site:
     moves: tuple[MeasuredMove, ...] = ()
     away: dict[str, dict[str, Seq]] = field(default_factory=dict, compare=False)
     dates: list[tuple[Instant, Seq]] = field(default_factory=list)
-    dependants: dict[Seq, set[Seq]] = field(default_factory=dict)
+    dependants: dict[Seq, dict[Seq, None]] = field(default_factory=dict)
     writers: dict[str, dict[Seq, None]] = field(default_factory=dict)
     members: dict[Seq, dict[Seq, None]] = field(default_factory=dict)
     limited: dict[Seq, None] = field(default_factory=dict)
@@ -319,36 +319,30 @@ class Site:
                 self.freed = self.n
 
     def watch_for(self, request: Request) -> None:
-        """Notes whom a request waits for, the files it writes, and the array it belongs to."""
-        seq = request.seq
-        if not _is_linked(request):
-            return
-        for file in files(seq, request.spec, request.queue):
-            self.writers.setdefault(file, {})[seq] = None
-        for each in request.awaits():
-            self.dependants.setdefault(each, set()).add(seq)
-        array = array_of(seq)
-        if array is not None:
-            self.members.setdefault(array, {})[seq] = None
-        elif request.array is not None and request.spec.array and request.spec.array.limit is not None:
-            self.limited[seq] = None
+        """Note what a request waits for, the files it writes, and the array it belongs to."""
+        for index, key in self._links(request):
+            index.setdefault(key, {})[request.seq] = None
+        if request.array is not None and request.spec.array and request.spec.array.limit is not None:
+            self.limited[request.seq] = None
 
     def watch_no_more(self, request: Request) -> None:
-        """Forgets whom a request waited for, its files, and its array."""
-        seq = request.seq
-        if not _is_linked(request):
-            return
-        for file in files(seq, request.spec, request.queue):
-            _forget(self.writers, file, seq)
-        for each in request.awaits():
-            others = self.dependants.get(each, set())
-            others.discard(seq)
-            if not others:
-                self.dependants.pop(each, None)
-        array = array_of(seq)
+        """Forget what a request waited for, its files, and its array."""
+        for index, key in self._links(request):
+            fellows = index.get(key, {})
+            fellows.pop(request.seq, None)
+            if not fellows:
+                index.pop(key, None)
+        self.limited.pop(request.seq, None)
+
+    def _links(self, request: Request) -> Iterator[tuple[dict[Any, dict[Seq, None]], Any]]:
+        """The indexes that name a request, each with the key under which it does."""
+        output, array = request.spec.output, array_of(request.seq)
+        if output.stdout is not None or output.stderr is not None:
+            yield from ((self.writers, file) for file in files(request.seq, request.spec, request.queue))
+        if request.unmet or request.array is not None:
+            yield from ((self.dependants, each) for each in request.awaits())
         if array is not None:
-            _forget(self.members, array, seq)
-        self.limited.pop(seq, None)
+            yield self.members, array
 
     def to_be(self, seq: Seq) -> Request | None:
         """A request, or an index of an array that could become one of its own as that would be."""
@@ -398,21 +392,6 @@ class Site:
     def count(self, queue: str) -> int:
         """Requests of any state in a queue."""
         return self.tally.queues.get(queue, 0)
-
-
-def _is_linked(request: Request) -> bool:
-    """True if it has to do with others: waits for some, names files, or is of an array."""
-    output = request.spec.output
-    files_named = output.stdout is not None or output.stderr is not None
-    of_array = request.array is not None or array_of(request.seq) is not None
-    return files_named or bool(request.unmet) or of_array
-
-
-def _forget(index: dict[Any, dict[Seq, None]], key: Any, seq: Seq) -> None:
-    fellows = index.get(key, {})
-    fellows.pop(seq, None)
-    if not fellows:
-        index.pop(key, None)
 
 
 _OF_MANY = frozenset(kind for kind in STEPS if hasattr(kind, "seqs"))

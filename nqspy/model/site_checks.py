@@ -60,14 +60,14 @@ def _check_request(site: Site, seq: Seq, request: Request) -> None:
 
 def _check_links(site: Site) -> None:
     watched = set(site.dates)
-    dependants: dict[Seq, set[Seq]] = {}
+    dependants: dict[Seq, dict[Seq, None]] = {}
     writers: dict[str, dict[Seq, None]] = {}
     for seq, request in site.requests.items():
         if request.state is State.WAITING:
             ensure((request.eligible, seq) in watched, f"{seq} waits for a date that is not watched")
         for other in request.awaits():
             ensure(number_of(other) < number_of(seq), f"{seq} depends on a later request")
-            dependants.setdefault(other, set()).add(seq)
+            dependants.setdefault(other, {})[seq] = None
         for file in files(seq, request.spec, request.queue):
             writers.setdefault(file, {})[seq] = None
         if request.reservation is not None:

@@ -3,12 +3,17 @@
 from collections.abc import Collection, Mapping
 from copy import copy
 from dataclasses import replace
+from typing import Any
 
 from nqspy.model.columns import Columns
 from nqspy.model.configure import copy_of
 from nqspy.model.ids import Seq
 from nqspy.model.requests import Request
-from nqspy.model.site import RequestCounts, Site
+from nqspy.model.site import RequestCounts, Site, Touched
+
+_FLAT = ("holders", "turns", "resources", "upcoming_stops", "closings")
+_NESTED = ("units", "away", "dependants", "members", "promises")
+"""Dictionaries of the site, and those of dictionaries."""
 
 
 def twin_of(site: Site, without: Collection[Seq] = ()) -> Site:
@@ -16,46 +21,29 @@ def twin_of(site: Site, without: Collection[Seq] = ()) -> Site:
     files are written is not copied, nor what was touched and told since the last commit: nobody writes its
     rows."""
     requests = {seq: copy(request) for seq, request in site.requests.items() if seq not in without}
-    made = Site(
+    copied: dict[str, Any] = {name: dict(getattr(site, name)) for name in _FLAT}
+    for name in _NESTED:
+        copied[name] = {key: copy(each) for key, each in getattr(site, name).items()}
+    return replace(
+        site,
+        **copied,
         settings=copy_of(site.settings),
-        found=site.found,
-        host=site.host,
-        former=site.former,
-        zone=site.zone,
         requests=requests,
         waiting=_waiting(site, requests, bool(without)),
         started={seq: requests[seq] for seq in site.started},
         paused={seq: requests[seq] for seq in site.paused},
-        holders=dict(site.holders),
-        units={name: dict(held) for name, held in site.units.items()},
-        turns=dict(site.turns),
-        moves=site.moves,
-        away={name: dict(held) for name, held in site.away.items()},
-        dates=list(site.dates),
-        dependants={seq: set(others) for seq, others in site.dependants.items()},
-        members={seq: dict(theirs) for seq, theirs in site.members.items()},
         limited={seq: None for seq in site.limited if seq in requests},
         reserved={seq: None for seq in site.reserved if seq in requests},
         past={domain: past.copy() for domain, past in site.past.items()},
         accounts={key: account.copy() for key, account in site.accounts.items()},
+        dates=list(site.dates),
         shift=replace(site.shift),
-        resources=dict(site.resources),
-        pressure=site.pressure,
-        promises={feature: dict(kept) for feature, kept in site.promises.items()},
-        upcoming_stops=dict(site.upcoming_stops),
-        closings=dict(site.closings),
-        loaded_exits=site.loaded_exits,
-        reported=site.reported,
         numbers=site.numbers.copy(),
-        next_seq=site.next_seq,
-        n=site.n,
-        at=site.at,
-        freed=site.freed,
-        swept=site.swept,
-    )
-    made.tally = RequestCounts.of(requests.values()) if without else site.tally.copy()
-    made.lifetimes = site.lifetimes.copy(closed=True)
-    return made
+        tally=RequestCounts.of(requests.values()) if without else site.tally.copy(),
+        lifetimes=site.lifetimes.copy(closed=True),
+        writers={}, files={}, memos={}, balances={}, touched=Touched(), changed=0, misfits=0, misfit="",
+        _boards={},
+    )  # fmt: skip
 
 
 def _waiting(site: Site, requests: Mapping[Seq, Request], some: bool) -> dict[str, Columns]:

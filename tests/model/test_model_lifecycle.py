@@ -328,7 +328,7 @@ def test_it_is_held_without_a_letter_of_anybody_s_until_all_is_met():
     site = site_with("ok", "start")
     request = site.requests[2]
     assert (request.state, request.holds, request.letters) == (State.HELD, "", "s")
-    assert site.dependants == {1: {2}}
+    assert site.dependants == {1: {2: None}}
     tell_site(site, ev.DependencyMet((2, 99), 1, ("start",)))
     assert (request.state, request.unmet) == (State.HELD, (Dependency(1, "ok"),))
     tell_site(site, ev.DependencyMet((2,), 7, ("ok",)))
@@ -362,7 +362,7 @@ def forget_the_index(site):
 
 def wait_for_a_later_one(site):
     site.requests[2].unmet = (Dependency(3),)
-    site.dependants = {3: {2}}
+    site.dependants = {3: {2: None}}
 
 
 def hopeless_without_cause(site):
