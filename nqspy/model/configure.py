@@ -15,11 +15,13 @@ from nqspy.model.events import Change
 from nqspy.model.ids import Instant
 from nqspy.model.machine import ExitSettings
 from nqspy.model.people import Group, is_address
-from nqspy.model.queues import Complex, Queue, takes
+from nqspy.model.queues import Queue, takes
 from nqspy.model.registry import SettingsObject
 from nqspy.model.shifts import APART
 from nqspy.model.site import Settings
 from nqspy.model.tree import as_list
+
+T = TypeVar("T")
 
 RENAMED = {"server/mail": "mail/command"}
 """Settings that had another path once: journals and rows may still name it."""
@@ -237,17 +239,13 @@ def is_plain(settings: Settings, change: Change) -> bool:
 
 def dump(settings: Settings) -> dict[str, Any]:
     """All settings as rows: path of each object -> its settings that differ from the defaults."""
-    rows = {path: dump_object(settings, path) for path in object_paths(settings)}
-    return {path: values for path, values in rows.items() if values is not None}
+    return {path: dump_object(settings, path) or {} for path in object_paths(settings)}
 
 
 def object_paths(settings: Settings) -> list[str]:
     """Paths of all objects: ``queue/night``, ``global``, ``managers``."""
-    ones, many = (
-        [path for kind in kinds for path in kind.paths(settings)]
-        for kinds in (registry.singles(), registry.named())
-    )
-    return [*ones, "managers", *many]
+    many = (path for kind in registry.named() for path in kind.paths(settings))
+    return [*(kind.head for kind in registry.singles()), "managers", *many]
 
 
 def dump_object(settings: Settings, path: str) -> dict[str, Any] | None:
@@ -291,9 +289,6 @@ def load(rows: dict[str, dict[str, Any]]) -> Settings:
     return settings
 
 
-T = TypeVar("T")
-
-
 def problems(settings: Settings, touched: Collection[str] | None = None) -> list[str]:
     """Return what is wrong with a whole set of settings: names that do not exist, circles. Empty when all is
     well.
@@ -301,54 +296,35 @@ def problems(settings: Settings, touched: Collection[str] | None = None) -> list
     ``touched``: paths of the objects that have changed since all was well (``queue/night``): then only what
     these may have made wrong is looked at.
     """
-    look = _Look(settings, touched)
-    queues = look.queues()
+    queues = _concerned(settings.queues, "queue", touched, lambda queue: queue.destinations)
+    groups = _concerned(settings.groups, "group", touched, lambda group: (group.parent,))
     return [
-        *_problems_of_queues(settings, look, queues),
-        *_problems_of_groups(settings, look),
+        *_problems_of_queues(settings, queues),
+        *_problems_of_complexes(settings, touched),
+        *_problems_of_defaults(settings),
+        *_problems_of_groups(settings, groups),
         *_problems_of_shifts(settings),
-        *_problems_of_mail(settings, look),
+        *_problems_of_mail(settings, groups),
         *(line for kind in registry.objects() for line in kind.check(settings, touched)),
     ]
 
 
-class _Look:
-    """Which objects are looked at: all, or those touched and those that name what is no more."""
-
-    def __init__(self, settings: Settings, touched: Collection[str] | None) -> None:
-        self._settings = settings
-        self.whole = touched is None
-        self._touched: dict[str, set[str]] = {head: set() for head in ("queue", "complex", "group")}
-        for path in touched or ():
-            head, _, name = path.partition("/")
-            self._touched.setdefault(head, set()).add(name)
-
-    def queues(self) -> list[Queue]:
-        """The queues to look at."""
-        return self._of("queue", self._settings.queues, lambda queue: queue.destinations)
-
-    def complexes(self) -> Iterable[Complex]:
-        """The complexes to look at: of a queue that was touched too."""
-        queues = self._touched["queue"]
-        for group in self._settings.complexes.values():
-            if self.whole or group.name in self._touched["complex"] or not queues.isdisjoint(group.queues):
-                yield group
-
-    def groups(self) -> list[Group]:
-        """The groups to look at."""
-        return self._of("group", self._settings.groups, lambda group: (group.parent,))
-
-    def _of(self, head: str, objects: dict[str, T], names: Callable[[T], Collection[str | None]]) -> list[T]:
-        """All, or those touched and those that name one that is no more."""
-        if self.whole:
-            return list(objects.values())
-        gone = {name for name in self._touched[head] if name not in objects}
-        naming = (each for each in objects.values() if not gone.isdisjoint(names(each)))
-        chosen = (objects[name] for name in sorted(self._touched[head]) if name in objects)
-        return [*chosen, *(naming if gone else ())]
+def _concerned(
+    objects: Mapping[str, T],
+    head: str,
+    touched: Collection[str] | None,
+    names: Callable[[T], Collection[str | None]],
+) -> list[T]:
+    """All objects (``touched`` None), or those touched and those that name one that is no more."""
+    if touched is None:
+        return list(objects.values())
+    own = sorted(path.partition("/")[2] for path in touched if path.startswith(f"{head}/"))
+    gone = {name for name in own if name not in objects}
+    naming = (each for each in objects.values() if not gone.isdisjoint(names(each))) if gone else ()
+    return [*(objects[name] for name in own if name in objects), *naming]
 
 
-def _problems_of_queues(settings: Settings, look: _Look, queues: Iterable[Queue]) -> Iterable[str]:
+def _problems_of_queues(settings: Settings, queues: Iterable[Queue]) -> Iterable[str]:
     for queue in queues:
         for name in queue.destinations:
             if name not in settings.queues:
@@ -359,27 +335,33 @@ def _problems_of_queues(settings: Settings, look: _Look, queues: Iterable[Queue]
             yield f"queue {queue.name}: a pipe queue has no PEs and so no domain; say it of batch queues"
         if queue.kind == "pipe" and _in_circle(settings, queue.name):
             yield f"queue {queue.name}: its destinations lead back to it"
-    for group in look.complexes():
-        for name in group.queues:
+
+
+def _problems_of_complexes(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:
+    for one in settings.complexes.values():
+        paths = (f"complex/{one.name}", *(f"queue/{name}" for name in one.queues))
+        for name in one.queues if touched is None or any(path in touched for path in paths) else ():
             if name not in settings.queues or settings.queues[name].kind != "batch":
-                yield f"complex {group.name}: {name} is no batch queue"
-    default = settings.default.queue
+                yield f"complex {one.name}: {name} is no batch queue"
+
+
+def _problems_of_defaults(settings: Settings) -> Iterable[str]:
+    default, of_mpprun = settings.default.queue, settings.default.mpprun_queue
     if default is not None and default not in settings.queues:
         yield (
             f"default queue {default} does not exist (any more); first set default batch_request queue OTHER,"
             " or set no_default batch_request queue"
         )
-    default = settings.default.mpprun_queue
-    if default is not None and default not in settings.queues:
+    if of_mpprun is not None and of_mpprun not in settings.queues:
         yield (
-            f"mpprun's queue {default} does not exist (any more); first set default mpprun queue OTHER,"
+            f"mpprun's queue {of_mpprun} does not exist (any more); first set default mpprun queue OTHER,"
             " or set no_default mpprun queue"
         )
-    elif default is not None:
-        domain = settings.domains.get(settings.queues[default].domain)
+    elif of_mpprun is not None:
+        domain = settings.domains.get(settings.queues[of_mpprun].domain)
         if domain is not None and domain.is_command:
             yield (
-                f"mpprun's queue {default}: domain {domain.name} has kind=command, and its requests hold no"
+                f"mpprun's queue {of_mpprun}: domain {domain.name} has kind=command, and its requests hold no"
                 " PEs; name a queue of another domain"
             )
 
@@ -397,8 +379,8 @@ def _in_circle(settings: Settings, start: str) -> bool:
     return False
 
 
-def _problems_of_groups(settings: Settings, look: _Look) -> Iterable[str]:
-    for group in look.groups():
+def _problems_of_groups(settings: Settings, groups: Iterable[Group]) -> Iterable[str]:
+    for group in groups:
         seen = {group.name}
         parent = group.parent
         while parent is not None:
@@ -423,8 +405,8 @@ def _problems_of_shifts(settings: Settings) -> Iterable[str]:
             seen[cron] = shift.name
 
 
-def _problems_of_mail(settings: Settings, look: _Look) -> Iterable[str]:
-    for group in look.groups():
+def _problems_of_mail(settings: Settings, groups: Iterable[Group]) -> Iterable[str]:
+    for group in groups:
         for address in group.mail:
             if not is_address(address):
                 yield f"group {group.name}: {address!r} is no mail address; write anne or chief@example.org"

@@ -65,22 +65,6 @@ class Status(Struct, frozen=True):
     rows: Sequence[tuple[str, str]]
 
 
-def _nothing_wrong(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:
-    return ()
-
-
-def _nothing_to_vet(site: Site, settings: Settings, change: Change) -> None:
-    return None
-
-
-def _nothing_to_settle(site: Site) -> bool:
-    return False
-
-
-def _nothing_to_tell(site: Site, stamp: Stamp) -> Status:
-    return Status({}, ())
-
-
 class SettingsObject(Struct, Generic[T], frozen=True):
     """A kind of object of the settings.
 
@@ -106,10 +90,10 @@ class SettingsObject(Struct, Generic[T], frozen=True):
     joined: tuple[str, ...] = ()
     standing: str = ""
     words: Words | None = None
-    check: Callable[[Settings, Collection[str] | None], Iterable[str]] = _nothing_wrong
-    settle: Callable[[Site], bool] = _nothing_to_settle
-    vet: Callable[[Site, Settings, Change], None] = _nothing_to_vet
-    status: Callable[[Site, Stamp], Status] = _nothing_to_tell
+    check: Callable[[Settings, Collection[str] | None], Iterable[str]] = lambda settings, touched: ()
+    settle: Callable[[Site], bool] = lambda site: False
+    vet: Callable[[Site, Settings, Change], None] = lambda site, settings, change: None
+    status: Callable[[Site, Stamp], Status] = lambda site, stamp: Status({}, ())
 
     @property
     def known(self) -> Mapping[str, Declared]:

@@ -171,12 +171,11 @@ def check_value(info: Declared, value: Any) -> None:
         for word in (each for each in value if each not in info.words):
             wrong = f"{word} is always on" if word in info.fixed else f"{word!r} is not known"
             raise BadValue(f"{wrong}; {info.name} is a list of {', '.join(info.words)}")
-    elif info.unit == "amounts" and not all(map(is_amount, value)):
+    elif info.unit == "amounts" and not all(map(_is_amount, value)):
         raise BadValue(f"{info.name} is a list like (gpu=2, matlab=1), not {value!r}")
 
 
-def is_amount(text: str) -> bool:
-    """True if a text is like ``gpu=2``."""
+def _is_amount(text: str) -> bool:
     name, _, number = text.partition("=")
     return bool(name) and number.isascii() and number.isdigit() and int(number) <= GREATEST
 
