@@ -17,6 +17,7 @@ from nqspy.engine import site_changes
 from nqspy.model import arrays, consumables, indices, promises
 from nqspy.model import events as ev
 from nqspy.model.columns import compact
+from nqspy.model.endings import End
 from nqspy.model.events import Parted
 from nqspy.model.ids import Instant, Seq, array_of, index_of, member, number_of
 from nqspy.model.requests import MOMENT, STARTED, Request, State
@@ -299,7 +300,7 @@ def _has_left(site: Site, request: Request, event: ev.Ended | ev.Deleted) -> Non
     if isinstance(event, ev.Ended):
         used = event.used
         said = (used.cpu, used.wall, used.memory)
-        array.array = arrays.ended(array.array, index, arrays.status_of(event), said)
+        array.array = arrays.ended(array.array, index, End.of(event).code, said)
     else:
         array.array = arrays.gone(array.array, index)
     site.touched.requests.add(array.seq)

@@ -6,13 +6,13 @@ or when something concerns it that does not concern the others (it is moved, say
 that have not begun stands in the array.
 """
 
+from functools import reduce
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from nqspy.model import indices
-from nqspy.model.endings import End
 from nqspy.model.ids import Seq
 from nqspy.model.indices import Runs
 
@@ -60,18 +60,12 @@ class ArrayState(Struct, frozen=True, omit_defaults=True):
     @property
     def all_held(self) -> Runs:
         """Indices that are held, whatever for."""
-        found: Runs = ()
-        for each in self.held:
-            found = indices.plus(found, each.indices)
-        return found
+        return reduce(indices.plus, (each.indices for each in self.held), ())
 
     @property
     def all_awaiting(self) -> Runs:
         """Indices that await another array's."""
-        found: Runs = ()
-        for _, runs in self.awaiting:
-            found = indices.plus(found, runs)
-        return found
+        return reduce(indices.plus, (runs for _, runs in self.awaiting), ())
 
 
 def counted(spec: ArraySpec | None) -> int:
@@ -189,11 +183,6 @@ def failed(state: ArrayState, array: Seq, some: Runs, text: str) -> ArrayState:
 def gone(state: ArrayState, index: int) -> ArrayState:
     """An index that was a request of its own was deleted before it began."""
     return replace(state, dropped=indices.add(state.dropped, index))
-
-
-def status_of(ended: Any) -> int:
-    """Exit status that the end of an index (an `Ended` event) counts as in its array."""
-    return End.of(ended).code
 
 
 def ended(state: ArrayState, index: int, status: int, used: tuple[int, int, int]) -> ArrayState:

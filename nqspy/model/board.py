@@ -79,21 +79,22 @@ def blocks(pes: Ints) -> tuple[Ints, Ints]:
 class Board:
     """The PEs of ``domain`` (those that are set in ``own``), of which nothing may be started on those
     ``offline``; a copy that a pass may change. ``held``: how many hold each PE, by its number; ``size``: how
-    many PEs the domain has; ``free``: how many of them have room."""
+    many PEs the domain has; ``usable``: those of them that are not offline; ``having_room``: those that have
+    room, of which there are ``free`` (masks, not to be changed elsewhere)."""
 
-    __slots__ = ("_made_of", "_offline", "_own", "_room", "domain", "free", "held", "size")
+    __slots__ = ("_made_of", "_offline", "domain", "free", "having_room", "held", "size", "usable")
 
     def __init__(self, domain: Domain, own: Mask, holders: Holders, offline: Collection[int] = ()) -> None:
         self.domain, self.size = replace(domain), int(np.count_nonzero(own))  # settings change in place
         self.held = np.zeros(len(own), dtype=np.int64)
         self._made_of = own, offline
-        self._own, self._offline = own, [pe for pe in offline if pe < len(own) and own[pe]]
+        self.usable, self._offline = own, [pe for pe in offline if pe < len(own) and own[pe]]
         if self._offline:
-            self._own = own.copy()
-            self._own[self._offline] = False
+            self.usable = own.copy()
+            self.usable[self._offline] = False
         self._put(holders)
-        self._room = self._own & (self.held < domain.depth)
-        self.free = int(np.count_nonzero(self._room))
+        self.having_room = self.usable & (self.held < domain.depth)
+        self.free = int(np.count_nonzero(self.having_room))
 
     def _put(self, holders: Holders) -> None:
         if len(holders) < _FEW:  # then array by array costs more than one by one
@@ -114,49 +115,39 @@ class Board:
 
     def is_like(self, other: "Board") -> bool:
         """True if the same PEs are held, and have room."""
-        alike = np.array_equal(self.held, other.held) and np.array_equal(self._room, other._room)
+        alike = np.array_equal(self.held, other.held) and np.array_equal(self.having_room, other.having_room)
         return alike and self.free == other.free
 
     def copy(self) -> "Board":
         """A copy of its own."""
         made = Board.__new__(Board)
         made.domain, made.size, made.free = self.domain, self.size, self.free
-        made.held, made._room = self.held.copy(), self._room.copy()
-        made._own, made._offline, made._made_of = self._own, self._offline, self._made_of
+        made.held, made.having_room = self.held.copy(), self.having_room.copy()
+        made.usable, made._offline, made._made_of = self.usable, self._offline, self._made_of
         return made
 
     def without(self, pes: Collection[int]) -> "Board":
         """Return a copy on which these PEs have no room."""
         made, away = self.copy(), list(pes)
-        made._own = self._own.copy()
-        made._own[away] = made._room[away] = False
-        made.free = int(np.count_nonzero(made._room))
+        made.usable = self.usable.copy()
+        made.usable[away] = made.having_room[away] = False
+        made.free = int(np.count_nonzero(made.having_room))
         return made
-
-    @property
-    def usable(self) -> Mask:
-        """Return its PEs that are not offline, as a mask."""
-        return self._own
-
-    @property
-    def having_room(self) -> Mask:
-        """The PEs that have room, as a mask: not to be changed."""
-        return self._room
 
     def slots(self) -> int:
         """PEs that have room, and slots that somebody holds; without those that are offline."""
-        return self.free + int(self.held[self._own].sum())
+        return self.free + int(self.held[self.usable].sum())
 
     def open(self) -> Ints:
         """The PEs that have room, in ascending order."""
-        return np.flatnonzero(self._room)
+        return np.flatnonzero(self.having_room)
 
     def lowest(self, count: int) -> tuple[int, ...]:
         """The first ``count`` of them; there must be so many."""
-        first = int(self._room.argmax())
+        first = int(self.having_room.argmax())
         if count == 1:
             return (first,)
-        block = self._room[first : first + count]
+        block = self.having_room[first : first + count]
         if len(block) == count and block.all():
             return tuple(range(first, first + count))
         return tuple(self.open()[:count].tolist())
@@ -172,7 +163,7 @@ class Board:
 
     def overfull(self) -> bool:
         """True if a PE has more holders than the domain's depth allows."""
-        return bool((self.held[self._own] > self.domain.depth).any())
+        return bool((self.held[self.usable] > self.domain.depth).any())
 
     def take(self, pes: Iterable[int]) -> None:
         """One holder more of these PEs."""
@@ -186,16 +177,13 @@ class Board:
         size = len(self.held)
         many = [pe for pe in pes if pe < size]  # the machine may have had more when they were given
         if len(many) < _FEW_CHANGED:
-            return self._change_each(many, more)
+            for pe in many:
+                self.held[pe] = now = self.held.item(pe) + more
+                roomy = self.usable.item(pe) and now < self.domain.depth
+                self.free += roomy - self.having_room.item(pe)
+                self.having_room[pe] = roomy
+            return
         self.held[many] += more
-        room = self._own[many] & (self.held[many] < self.domain.depth)
-        self.free += int(np.count_nonzero(room)) - int(np.count_nonzero(self._room[many]))
-        self._room[many] = room
-        return None
-
-    def _change_each(self, pes: Iterable[int], more: int) -> None:
-        for pe in pes:
-            self.held[pe] = now = self.held.item(pe) + more
-            room = self._own.item(pe) and now < self.domain.depth
-            self.free += room - self._room.item(pe)
-            self._room[pe] = room
+        room = self.usable[many] & (self.held[many] < self.domain.depth)
+        self.free += int(np.count_nonzero(room)) - int(np.count_nonzero(self.having_room[many]))
+        self.having_room[many] = room

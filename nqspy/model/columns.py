@@ -62,10 +62,6 @@ class Extremes:
         for name in last:
             del self.known[name]
 
-    def forget(self) -> None:
-        """Many rows have changed."""
-        self.known.clear()
-
 
 def needs_key(names: tuple[str, ...], wanted: Wanted = ()) -> str:
     """``gpu=2+licence+nfs``: what a request needs, and asks for by the unit, as one name, whatever their
@@ -244,8 +240,8 @@ class Columns:
         """Many rows have: what is known of all is looked for again when somebody asks."""
         self.version += 1
         self._counted = self._summed = self._pairs = None
-        self._most.forget()
-        self._least.forget()
+        self._most.known.clear()
+        self._least.known.clear()
 
     def _come(self, row: int) -> None:
         self._most.come(self._arrays, row)

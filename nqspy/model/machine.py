@@ -226,6 +226,7 @@ class Torus(Struct, frozen=True):
         return f"{self.x}x{self.y}x{self.z}"
 
 
+@cache
 def read_shape(shape: str, per_node: int = 1) -> Torus:
     """The torus that a text like ``8x8x4`` says. Raises BadValue."""
     words = shape.split("x")
@@ -237,10 +238,7 @@ def read_shape(shape: str, per_node: int = 1) -> Torus:
 
 def torus_of(machine: Machine) -> Torus | None:
     """The torus of a machine; None where none is said."""
-    return None if machine.shape is None else _read_once(machine.shape, machine.pes_per_node)
-
-
-_read_once = cache(read_shape)
+    return None if machine.shape is None else read_shape(machine.shape, machine.pes_per_node)
 
 
 def base_in(torus: Torus, pes: Collection[int]) -> tuple[int, Coordinate] | None:

@@ -1,17 +1,17 @@
 """Where the output of a request goes: its default path, the paths that its owner named, filled in
 (interfaces.md 11), and who else writes there."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator
 
 from nqspy.model import indices
 from nqspy.model.ids import Seq, full_id, index_of, is_array, member, number_of
 from nqspy.model.requests import Request, Spec
 
-_VARIABLES = {
-    "$PBS_JOBID": "j", "${PBS_JOBID}": "j", "$PBS_ARRAY_INDEX": "index", "${PBS_ARRAY_INDEX}": "index",
-    "^array_index^": "index",
-}  # fmt: skip
-"""What PBS scripts write, and what it means."""
+_GAP = re.compile(
+    r"%(?P<letter>[jsxuqar%])|(?P<j>\$PBS_JOBID|\$\{PBS_JOBID\})"
+    r"|(?P<index>\$PBS_ARRAY_INDEX|\$\{PBS_ARRAY_INDEX\}|\^array_index\^)"
+)
 
 
 def fill(path: str, seq: Seq, spec: Spec, queue: str, host: str, attempt: int = 1) -> str:
@@ -25,22 +25,7 @@ def fill(path: str, seq: Seq, spec: Spec, queue: str, host: str, attempt: int = 
         "j": full_id(seq, host), "s": str(number_of(seq)), "x": spec.name, "u": spec.owner, "q": queue,
         "a": _index(seq) or str(attempt), "r": str(attempt), "index": _index(seq), "%": "%",
     }  # fmt: skip
-    return "".join(_filled(path, letters))
-
-
-def _filled(path: str, letters: Mapping[str, str]) -> Iterator[str]:
-    at = 0
-    while at < len(path):
-        char, word = path[at], ""
-        if char in "$^":
-            word = next((each for each in _VARIABLES if path.startswith(each, at)), "")
-            yield letters[_VARIABLES[word]] if word else char
-        elif char == "%" and path[at + 1 : at + 2] in letters:
-            word = path[at : at + 2]
-            yield letters[word[1:]]
-        else:
-            yield char
-        at += len(word) or 1
+    return _GAP.sub(lambda gap: letters[gap["letter"] or str(gap.lastgroup)], path)
 
 
 def attempt_mark(id: str, attempt: int) -> str:

@@ -1,5 +1,6 @@
 """People: resource groups (departments) in the share tree, how use is charged, and roles."""
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -74,19 +75,14 @@ def lets_in(users: Collection[str], groups: Collection[str], who: str, membershi
     return not (users or groups) or who in users or not set(groups).isdisjoint(memberships)
 
 
-_IN_ADDRESS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.#$&'*+=?^_{}~-")
-_IN_DOMAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_")
-_IN_USER = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-")
+_ADDRESS = re.compile(r"(?![-.])([\w.#$&'*+=?^{}~-]+@[\w.-]+|[\w.+-]+)", re.ASCII)
 
 
 def is_address(text: str) -> bool:
     """True if mail can be sent there: the name of a local user, or ``name@domain`` (RFC 5322's dot-atoms, so
     nothing in it can be taken for an option, a second address or another header; and without the letters by
     which a mail program takes it for a program, a file or a way)."""
-    name, at, domain = text.partition("@")
-    if not name or len(text) > 254 or name[0] in "-./" or (at and not domain):
-        return False
-    return set(name) <= (_IN_ADDRESS if at else _IN_USER) and set(domain) <= _IN_DOMAIN
+    return len(text) <= 254 and _ADDRESS.fullmatch(text) is not None
 
 
 def addresses_in(text: str) -> list[str]:
@@ -137,20 +133,7 @@ def without_share(groups: Mapping[str, Group], names: Iterable[str]) -> frozense
     """Return those of these groups that are entitled to nothing: unknown, of share 0, or below such a
     group."""
     known = groups if DEFAULT_GROUP in groups else with_default(groups)
-    return frozenset(name for name in names if not _has_share(known, name))
-
-
-def _has_share(groups: Mapping[str, Group], name: str) -> bool:
-    seen: set[str] = set()
-    while name in groups and name not in seen:
-        seen.add(name)
-        if not groups[name].share:
-            return False
-        parent = groups[name].parent
-        if parent not in groups:
-            return True
-        name = str(parent)
-    return False
+    return frozenset(n for n in names if n not in known or not all(known[g].share for g in lineage(known, n)))
 
 
 def _parent(group: Group, groups: Mapping[str, Group]) -> str | None:
