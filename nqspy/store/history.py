@@ -6,6 +6,7 @@ that has grown, what was seen may have had gaps, and is looked for in the new fi
 
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,8 @@ log from being emptied."""
 
 Fetch = Callable[[Any], list[rows.Row]]
 
-_A = ArchiveRow
-_R = RequestRow
+_A, _E, _R = ArchiveRow, EventRow, RequestRow
+_EVENTS = _E.select(_E.n, _E.at, _E.kind, _E.body).order_by(_E.n)
 _ALL = [getattr(_A, name) for name in Archive.__struct_fields__]
 _NAMES = ("seq", "state", "queue", "submitted", "spec", "live", "ending", "ended", "owner")
 _ENDED = [getattr(_R, name) for name in _NAMES]
@@ -73,77 +74,45 @@ class EventHistory:
     ) -> Iterator[Recorded]:
         """Events in order of their numbers, from ``after`` (not included) on, in files too; ``since``: of
         that instant or later; at most ``limit``."""
-        left = limit
-        for recorded in self._all_events(after, since, limit):
-            if left is not None:
-                if left <= 0:
-                    return
-                left -= 1
-            yield recorded
-
-    def _all_events(self, after: int, since: Instant | None, limit: int | None) -> Iterator[Recorded]:
         size = SLICE if limit is None else max(1, min(SLICE, limit))
-        first = since  # what finds the first row; later slices begin behind it anyway
+        query = first = _EVENTS
+        if since is not None:
+            # Each is asked, for after a clock was set back some later ones are older. The unary plus keeps
+            # SQLite on the order of n. The index finds the first, which costs a look at all that follow.
+            query = query.where(peewee.NodeList((peewee.SQL("+"), _E.at)) >= since)
+            first = query.where(_E.n >= _E.select(peewee.fn.MIN(_E.n)).where(_E.at >= since))
+        return islice(self._events(after, size, query, first, since or 0), limit)
+
+    def kinds(self, kinds: Sequence[str], after: int = 0, upto: int | None = None) -> Iterator[Recorded]:
+        """Events of these kinds in order of their numbers, from ``after`` (not included) up to ``upto``
+        (included)."""
+        query = _EVENTS.where(_E.kind.in_(kinds))
+        found = self._events(after, SLICE, query, query, 0, kinds)
+        return found if upto is None else takewhile(lambda recorded: recorded.n <= upto, found)
+
+    def _events(
+        self, after: int, size: int, query: Any, first: Any, since: int, kinds: Sequence[str] | None = None
+    ) -> Iterator[Recorded]:
+        """Events from ``after`` on by ``query``, a slice at a time; the first slice by ``first``. ``since``,
+        ``kinds`` (None: all): the same conditions for those in files."""
         while True:
-            found = self._fetch(self._event_rows(after, since, size, first))
+            found = self._fetch(first.where(_E.n > after).limit(size))
             # Numbers have no gaps: rows that follow on what was read are not in a file.
-            follows = found and found[-1][0] - after == len(found)
-            if not follows and (files := self._event_files(after)):
-                for one in files:
-                    if since is None or one.until >= since:
-                        yield from self._from_file(one, after, since)
-                    after = one.last
+            follows = kinds is None and found and found[-1][0] - after == len(found)
+            files = [] if follows else self.files_of("events", _A.last > after)
+            for one in sorted(files, key=lambda one: one.first):
+                for recorded in map(archive.event_of, self._lines(one) if one.until >= since else ()):
+                    fits = recorded.at >= since and (kinds is None or recorded.event.kind in kinds)
+                    if recorded.n > after and fits:
+                        yield recorded
+                after = one.last
+            if files:
                 continue
             # All of a slice at once: decoding in between what is done with each costs a twentieth more.
             yield from list(map(_event, found))
             if len(found) < size:
                 return
-            after, first = found[-1][0], None
-
-    def _event_files(self, after: int) -> list[Archive]:
-        return sorted(self.files_of("events", _A.last > after), key=lambda one: one.first)
-
-    def _from_file(self, one: Archive, after: int, since: Instant | None) -> Iterator[Recorded]:
-        for line in self._lines(one):
-            recorded = archive.event_of(line)
-            if recorded.n > after and (since is None or recorded.at >= since):
-                yield recorded
-
-    def _event_rows(self, after: int, since: Instant | None, size: int, first: Instant | None) -> Any:
-        query = EventRow.select(EventRow.n, EventRow.at, EventRow.kind, EventRow.body)
-        if first is not None:
-            # The index finds the first, which costs a look at all that follow.
-            at_first = EventRow.select(peewee.fn.MIN(EventRow.n)).where(EventRow.at >= first)
-            query = query.where(EventRow.n >= at_first)
-        if since is not None:
-            # Each is asked, for after a clock was set back some later ones are older. The unary plus keeps
-            # SQLite on the order of n.
-            query = query.where(peewee.NodeList((peewee.SQL("+"), EventRow.at)) >= since)
-        return query.where(EventRow.n > after).order_by(EventRow.n).limit(size)
-
-    def kinds(self, kinds: Sequence[str], after: int = 0, upto: int | None = None) -> Iterator[Recorded]:
-        """Events of these kinds in order of their numbers, from ``after`` (not included) up to ``upto``
-        (included)."""
-        for recorded in self._some_events(kinds, after):
-            if upto is not None and recorded.n > upto:
-                return
-            yield recorded
-
-    def _some_events(self, kinds: Sequence[str], after: int) -> Iterator[Recorded]:
-        row = EventRow
-        query = row.select(row.n, row.at, row.kind, row.body).where(row.kind.in_(kinds))
-        query = query.order_by(row.n).limit(SLICE)
-        while True:
-            found = self._fetch(query.where(row.n > after))
-            if files := self._event_files(after):
-                for one in files:
-                    yield from (e for e in self._from_file(one, after, None) if e.event.kind in kinds)
-                    after = one.last
-                continue
-            yield from list(map(_event, found))
-            if len(found) < SLICE:
-                return
-            after = found[-1][0]
+            after, first = found[-1][0], query
 
     def oldest(self, since: Instant) -> Instant | None:
         """Return when the oldest of the requests was submitted that had not ended before ``since``; None:
@@ -280,13 +249,12 @@ class _Wanted:
         return query if self.since is None else query.where(_R.ended >= self.since)
 
     def after(self, place: Position | None) -> Any:
-        """The next slice of them in the order of their ends."""
+        """Return the next slice of them in the order of their ends."""
         query = self.query().order_by(_R.ended, _R.seq).limit(SLICE)
         if place is None:
             return query
         ended, seq = place
-        later = (_R.ended > ended) | ((_R.ended == ended) & (_R.seq > seq))
-        return query.where((_R.ended >= ended) & later)
+        return query.where((_R.ended >= ended) & ((_R.ended > ended) | (_R.seq > seq)))
 
     def before(self, place: Position | None) -> Any:
         """Return the next slice of them, from the last one on."""

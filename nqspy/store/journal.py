@@ -289,10 +289,7 @@ class SqliteJournal(EventHistory):
 
     def find_key(self, owner: str, key: str) -> tuple[str, tuple[Seq, ...]] | None:
         """Digest and sequence numbers of an earlier submission with this key."""
-        try:
-            row = self._connection.execute(_FIND_KEY, (owner, key)).fetchone()
-        except sqlite3.Error as error:
-            raise StoreError(f"{self.path} cannot be read: {plain(error)}") from error
+        row = self._asked(lambda: self._connection.execute(_FIND_KEY, (owner, key)).fetchone())
         return None if row is None else (row[0], tuple(msgspec.json.decode(row[1])))
 
     def forget_blobs(self, digests: Iterable[str]) -> None:

@@ -10,6 +10,7 @@ from nqspy.model import events as ev
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.site import Site
 from nqspy.ports import Batch, CommitFailed, EndedRow
+from nqspy.store.rows import ended_in, keys_in
 
 _number = attrgetter("n")
 
@@ -40,33 +41,9 @@ class MemoryJournal:
         self._events += batch.events
         for digest, body in batch.blobs.items():
             self._blobs.setdefault(digest, body)
-        self._keep_keys(batch.events)
-        if site.touched.ended:
-            self._keep_ended(batch.events, site)
+        self._keys |= {name: (digest, tuple(seqs)) for name, (digest, seqs) in keys_in(batch.events).items()}
+        self._ended |= {each["seq"]: each for each in ended_in(batch.events, site)}
         site.touched.clear()
-
-    def _keep_keys(self, events: list[ev.Recorded]) -> None:
-        found: dict[tuple[str, str], tuple[str, tuple[Seq, ...]]] = {}
-        for recorded in events:
-            event = recorded.event
-            if isinstance(event, ev.Submitted) and event.key:
-                name = (event.spec.owner, event.key)
-                digest, seqs = found.get(name, (event.digest, ()))
-                found[name] = (digest, (*seqs, event.seq))
-        self._keys |= found
-
-    def _keep_ended(self, events: list[ev.Recorded], site: Site) -> None:
-        instants = {id(recorded.event): recorded.at for recorded in events}
-        for seq, (request, event) in site.touched.ended.items():
-            self._ended[seq] = EndedRow(
-                seq=seq,
-                spec=request.spec,
-                queue=request.queue,
-                submitted=request.submitted,
-                ended=event,
-                at=instants.get(id(event), site.at),
-                request=request,
-            )
 
     def load(self) -> Site:
         """The site as of the last commit."""

@@ -71,7 +71,10 @@ def _check(path: Path, known: int) -> None:
     db = schema.readonly(path)
     try:
         connection = schema.connection(db)
-        _check_mark(path, connection, known)
+        if connection.execute("PRAGMA application_id").fetchone()[0] != schema.APPLICATION_ID:
+            raise DamagedStore(path, "it is no database of nqspy")
+        if version(connection) > known:
+            raise NewerStore(path, version(connection), known)
         if unclean:
             _check_pages(path, connection, "integrity_check")
         elif path.stat().st_size <= CHECKED_ALWAYS:
@@ -82,13 +85,6 @@ def _check(path: Path, known: int) -> None:
         raise
     finally:
         db.close()
-
-
-def _check_mark(path: Path, connection: sqlite3.Connection, known: int) -> None:
-    if connection.execute("PRAGMA application_id").fetchone()[0] != schema.APPLICATION_ID:
-        raise DamagedStore(path, "it is no database of nqspy")
-    if version(connection) > known:
-        raise NewerStore(path, version(connection), known)
 
 
 def _check_pages(path: Path, connection: sqlite3.Connection, how: str) -> None:

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,8 @@ _GONE_EVENT = "DELETE FROM events WHERE n = ?"
 _GONE_REQUEST = "DELETE FROM requests WHERE seq = ? AND ended IS NOT NULL"
 _NOTHING = "SELECT ?"
 _ARCHIVES = "SELECT name, kind, first, last, since, until, rows, digest, cleared FROM archives"
+_HAS_OLD = """SELECT EXISTS(SELECT 1 FROM events WHERE at < ?1)
+OR EXISTS(SELECT 1 FROM requests WHERE ended IS NOT NULL AND ended < ?1)"""
 _OLD_EVENTS = "SELECT coalesce((SELECT min(n) FROM events WHERE at >= ?) - 1, (SELECT max(n) FROM events), 0)"
 _OLD_REQUESTS = f"""SELECT {", ".join(archive.REQUEST)} FROM requests
 WHERE ended IS NOT NULL AND ended < ? ORDER BY ended, seq LIMIT {REQUESTS}"""  # noqa: S608 - our own words
@@ -124,7 +127,7 @@ class Rotation:
         try:
             self._connection = schema.connection(db)
             self._finish()
-            if self._has_old(before):
+            if self._one(_HAS_OLD, before):
                 places.make_folder(self._folder)
                 self._events(before)
                 self._requests(before)
@@ -150,14 +153,6 @@ class Rotation:
 
     def _one(self, statement: str, *values: Any) -> Any:
         return self._connection.execute(statement, values).fetchone()[0]
-
-    def _has_old(self, before: Instant) -> bool:
-        return bool(
-            self._one("SELECT EXISTS(SELECT 1 FROM events WHERE at < ?)", before)
-            or self._one(
-                "SELECT EXISTS(SELECT 1 FROM requests WHERE ended IS NOT NULL AND ended < ?)", before
-            )
-        )
 
     # ------------------------------------------------------------ one file
 
@@ -196,18 +191,21 @@ class Rotation:
         self._step("cleared")
         self._checkpoint()
 
-    def _in_turn(self, statement: str, rows: Sequence[Row], first: Callable[[], None] = lambda: None) -> None:
+    def _in_turn(self, statement: str, rows: Sequence[Row] | Callable[[], Sequence[Row]]) -> int:
+        """Carry a statement out for these rows, or for those that a function names in the turn; return how
+        many these are."""
         with self._turn:
             connection = self._connection
             connection.execute("BEGIN IMMEDIATE")
             try:
-                first()
-                connection.executemany(statement, rows)
+                some = rows() if callable(rows) else rows
+                connection.executemany(statement, some)
                 connection.execute("COMMIT")
             except BaseException:
                 connection.rollback()
                 raise
         self._pause()
+        return len(some)
 
     def _checkpoint(self) -> None:
         self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
@@ -292,35 +290,31 @@ class Rotation:
         """What a user kept and no record of his names any more."""
         every = self._connection.execute("SELECT owner, digest FROM kept").fetchall()
         for some in in_slices([pair for pair in every if pair not in named], GONE):
-            gone: list[Row] = []
+            self._in_turn(
+                "DELETE FROM kept WHERE owner = ? AND digest = ?", partial(self._pairs_left, some, top)
+            )
 
-            def look_again(some: Sequence[Row] = some, gone: list[Row] = gone) -> None:
-                since = self._named(top, PLAIN)
-                gone[:] = [pair for pair in some if pair not in since]
-                self._forget(())
-
-            self._in_turn("DELETE FROM kept WHERE owner = ? AND digest = ?", gone, look_again)
+    def _pairs_left(self, pairs: Sequence[Row], top: int) -> Sequence[Row]:
+        since = self._named(top, PLAIN)
+        self._forget(())
+        return [pair for pair in pairs if pair not in since]
 
     def _file_blobs(self, digests: list[str], top: int) -> None:
         name = f"blobs-{digests[0][:12]}-{digests[-1][:12]}-{top}.jsonl.gz"
         one = Archive(name, "blobs", 0, 0, 0, 0, 0, "")
         made = self._file(one, self._blob_lines(digests))
         for some in in_slices(digests, GONE):
-            self._drop_blobs(some, top)
+            left = partial(self._blobs_left, some, top)
+            self._rotated.blobs += self._in_turn("DELETE FROM blobs WHERE digest = ?", left)
             self._step("deleted")
         self._clear(made, _NOTHING, [])
 
-    def _drop_blobs(self, digests: list[str], top: int) -> None:
-        gone: list[Row] = []
-
-        def look_again() -> None:
-            # A request that was submitted since is committed or comes after us: the turn is ours.
-            named = digests_of(self._named(top, PLAIN)) | self._digests(_LOADED_EXITS)
-            gone[:] = [(digest,) for digest in digests if digest not in named]
-            self._forget(digest for (digest,) in gone)
-
-        self._in_turn("DELETE FROM blobs WHERE digest = ?", gone, look_again)
-        self._rotated.blobs += len(gone)
+    def _blobs_left(self, digests: list[str], top: int) -> Sequence[Row]:
+        # A request that was submitted since is committed or comes after us: the turn is ours.
+        named = digests_of(self._named(top, PLAIN)) | self._digests(_LOADED_EXITS)
+        gone = [digest for digest in digests if digest not in named]
+        self._forget(gone)
+        return [(digest,) for digest in gone]
 
     def _blob_lines(self, digests: list[str]) -> Iterator[str]:
         for digest in digests:

@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from nqspy.model import events as ev
 from nqspy.model import registry
@@ -33,27 +34,15 @@ _encode = msgspec.json.Encoder().encode
 _Values = Callable[[Any], tuple[Any, ...]]
 
 
-def _twin(cls: type, *columns: str) -> tuple[Any, _Values]:
-    """A twin of a dataclass or Struct that leaves out what equals its default, and what takes its values from
-    an object: rows of a third of the size, and when they are read the parts left out become the one shared
-    default object. ``columns``: fields that stand elsewhere."""
-    defaults = {name: default for name, default in _defaults(cls).items() if name not in columns}
-    hints = typing.get_type_hints(cls)
-    needed = [(name, hints[name]) for name, default in defaults.items() if default is _NEEDED]
-    given = [(name, hints[name], each) for name, each in defaults.items() if each is not _NEEDED]
-    made = msgspec.defstruct(f"_{cls.__name__}Twin", [*needed, *given], omit_defaults=True)
-    return made, attrgetter(*defaults)
-
-
-_NEEDED = dataclasses.MISSING
-
-
-def _defaults(cls: Any) -> dict[str, Any]:
-    """Return its fields with their defaults, `_NEEDED` where there is none."""
-    if dataclasses.is_dataclass(cls):
-        return {f.name: f.default for f in dataclasses.fields(cls)}
-    found = msgspec.structs.fields(cls)
-    return {f.name: _NEEDED if f.default is msgspec.NODEFAULT else f.default for f in found}
+def _twin(cls: type[msgspec.Struct], *columns: str) -> tuple[Any, _Values]:
+    """A twin of a Struct that leaves out what equals its default, and what takes its values from an object:
+    rows of a third of the size, and when they are read the parts left out become the one shared default
+    object. ``columns``: fields that stand elsewhere."""
+    fields, hints = [f for f in structs.fields(cls) if f.name not in columns], typing.get_type_hints(cls)
+    defaults = [() if f.default is msgspec.NODEFAULT else (f.default,) for f in fields]
+    parts: list[Any] = [(f.name, hints[f.name], *given) for f, given in zip(fields, defaults, strict=True)]
+    made = msgspec.defstruct(f"_{cls.__name__}Twin", parts, omit_defaults=True)
+    return made, attrgetter(*(f.name for f in fields))
 
 
 _SpecTwin, _values = _twin(Spec)
@@ -127,11 +116,13 @@ def gather(batch: Batch, site: Site, blobs: Container[str] = (), accounts: int =
         state=state_row(site),
         events=[event_row(recorded) for recorded in batch.events],
         blobs=[blob_row(digest, body) for digest, body in batch.blobs.items() if digest not in blobs],
-        keys=key_rows(batch.events),
+        keys=[(*name, digest, text(seqs)) for name, (digest, seqs) in keys_in(batch.events).items()],
         requests=[request_row(site.requests[seq]) for seq in sorted(touched.requests)],
         accounts=[account_row(key, site.accounts[key]) for key in _account_keys(site, accounts)],
     )
-    changes.requests += ended_rows(batch.events, site)
+    for each in ended_in(batch.events, site):
+        ending = EndingRow(each["ended"].kind, each["at"], msgspec.Raw(ev.encode(each["ended"])))
+        changes.requests.append(request_row(each["request"], each["at"], text(ending)))
     _gather_lifetimes(changes, site)
     if touched.settings:
         _gather_settings(changes, batch, site)
@@ -218,27 +209,29 @@ def request_row(request: Request, ended: Instant | None = None, ending: str | No
     )
 
 
-def ended_rows(events: list[ev.Recorded], site: Site) -> list[Row]:
-    """Rows of the requests that ended in this batch."""
-    if not site.touched.ended:
-        return []
-    instants = {id(recorded.event): recorded.at for recorded in events}
-    rows = []
-    for request, event in site.touched.ended.values():
-        at = instants.get(id(event), site.at)
-        ending = EndingRow(event.kind, at, msgspec.Raw(ev.encode(event)))
-        rows.append(request_row(request, at, text(ending)))
-    return rows
+def ended_in(events: list[ev.Recorded], site: Site) -> list[EndedRow]:
+    """The requests that ended in this batch."""
+    instants = {id(each.event): each.at for each in events} if site.touched.ended else {}
+    ends = site.touched.ended.values()
+    return [ended_row(request, event, instants.get(id(event), site.at)) for request, event in ends]
 
 
-def key_rows(events: list[ev.Recorded]) -> list[Row]:
-    """Return one row for each key submitted under, with the numbers of all its requests."""
+def ended_row(request: Request, event: ev.Ended | ev.Deleted, at: Instant) -> EndedRow:
+    """A request that ended by that event."""
+    return EndedRow(
+        seq=request.seq, spec=request.spec, queue=request.queue, submitted=request.submitted, ended=event,
+        at=at, request=request,
+    )  # fmt: skip
+
+
+def keys_in(events: list[ev.Recorded]) -> dict[tuple[str, str], tuple[str, list[Seq]]]:
+    """Keys submitted under, by owner and key: the digest, and the numbers of all requests."""
     found: dict[tuple[str, str], tuple[str, list[Seq]]] = {}
     for recorded in events:
         event = recorded.event
         if isinstance(event, ev.Submitted) and event.key:
             found.setdefault((event.spec.owner, event.key), (event.digest, []))[1].append(event.seq)
-    return [(owner, key, digest, text(seqs)) for (owner, key), (digest, seqs) in found.items()]
+    return found
 
 
 def state_row(site: Site) -> Row:
@@ -312,15 +305,7 @@ def ended_of(row: Row, shared: SharedSpecs) -> EndedRow:
     ending = _ending_decoder.decode(row[-1])
     event = ev.decode(ending.kind, bytes(ending.event))
     assert isinstance(event, ev.Ended | ev.Deleted)
-    return EndedRow(
-        seq=request.seq,
-        spec=request.spec,
-        queue=request.queue,
-        submitted=request.submitted,
-        ended=event,
-        at=ending.at,
-        request=request,
-    )
+    return ended_row(request, event, ending.at)
 
 
 def account_of(value: float, at: int, recent: str, owed: str) -> Account:
