@@ -89,16 +89,16 @@ def _named(names: Collection[str], text: str) -> list[Seq]:
         if parse_named(text, None) is None:
             raise Refusal("bad_id", text=text[:80])
         raise Refusal("unknown_request", id=text[:80])
-    ref, inside = named
+    seq, inside = named
     if not inside:
-        return [ref.key]
+        return [seq]
     try:
         runs = indices.read(inside)
     except BadValue as error:
         raise Refusal("bad_indices", said=error) from None
     if indices.count(runs) > MOST:
-        raise Refusal("many_indices", text=text[:80], most=MOST, whole=f"{ref.seq}[]")
-    return [member(ref.seq, index) for index in indices.each(runs)]
+        raise Refusal("many_indices", text=text[:80], most=MOST, whole=f"{number_of(seq)}[]")
+    return [member(seq, index) for index in indices.each(runs)]
 
 
 def _arrays(serving: Serving, sight: Visibility, seqs: Iterable[Seq]) -> dict[Seq, Seq]:

@@ -4,7 +4,7 @@ when the next may be forked. Nobody has an exit left out alone: it is not asked 
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,7 +84,8 @@ class Backoff:
         beyond = len(self._row) - DEADLY
         pause = 0.0 if beyond <= 0 else min(2.0 ** (beyond - 1), LONGEST_PAUSE)
         self._until = time.monotonic() + pause
-        if _weight(self._row) >= GIVE_UP:
+        counts = Counter(self._row)  # DEADLY of each owner's count, and all of nobody's
+        if counts.pop("", 0) + sum(min(count, DEADLY) for count in counts.values()) >= GIVE_UP:
             text = f"the process of the user exits was lost {len(self._row)} times in a row, last: {how}"
             return self._leave_out(tuple(exits), call, f"{text}; all exits are left out")
         if call is None:
@@ -171,12 +172,6 @@ class Backoff:
         self.spares = [each for each in self.spares if exit is not None and each.exit != exit]
         self.rests = [each for each in self.rests if exit is not None and each.exit != exit]
         self._row, self._until = [], 0.0
-
-
-def _weight(owners: Iterable[str]) -> int:
-    """Return how many of these lost workers count, DEADLY of each owner's; empty: nobody's, which all do."""
-    counts = Counter(owners)
-    return counts.pop("", 0) + sum(min(count, DEADLY) for count in counts.values())
 
 
 def named(call: Call | None, site: Site) -> Call | None:

@@ -213,19 +213,15 @@ class WorkerProcess:
                     self._heard += 1
                     if self._heard > self._sent + 1:
                         raise messages.BadWorkerMessage("it answers a question that was not asked")
-                    self._take_message(message)
+                    if (answer := self._asked.pop(message.id, None)) is not None:
+                        answer.set_result(message)
+                        continue
+                    if isinstance(message, messages.ExitsLoaded) and not self.loaded.done():
+                        self.loaded.set_result(message)
+                    self._hear(self, message)
             except messages.BadWorkerMessage as error:
                 self.kill(str(error))
                 return False
-
-    def _take_message(self, message: messages.WorkerMessage) -> None:
-        answer = self._asked.pop(message.id, None)
-        if answer is not None:
-            answer.set_result(message)
-            return
-        if isinstance(message, messages.ExitsLoaded) and not self.loaded.done():
-            self.loaded.set_result(message)
-        self._hear(self, message)
 
     def _end(self) -> None:
         how = "it has ended"

@@ -130,7 +130,8 @@ def _keep_to_itself(*, nodes: bool, files: bool) -> None:
 def _filter(machine: _Machine, all_sockets: bool) -> Iterator[bytes]:
     """The filter, an instruction of classic BPF each (struct sock_filter). What it refuses fails: EPERM."""
     yield _load(4)
-    yield from _unless(machine.arch)
+    yield _op(0x15, machine.arch, 1, 0)
+    yield _refuse()
     yield _load(0)
     if machine.other is not None:
         yield _op(0x35, machine.other, 0, 1)  # from there on
@@ -158,11 +159,6 @@ def _filter(machine: _Machine, all_sockets: bool) -> Iterator[bytes]:
         yield _op(0x15, _STREAM, 1, 0)
         yield _refuse()
     yield _allow()
-
-
-def _unless(value: int) -> Iterator[bytes]:
-    yield _op(0x15, value, 1, 0)
-    yield _refuse()
 
 
 def _load(offset: int) -> bytes:

@@ -76,14 +76,12 @@ class SavedState:
         """Asks the worker when it is time, and keeps what it has said."""
         if self._asked is not None and self._asked.done():
             answer, self._asked = self._asked.result(), None
-            if isinstance(answer, messages.StateAnswered) and not self._writing():
+            writing = self._writer is not None and self._writer.is_alive()
+            if isinstance(answer, messages.StateAnswered) and not writing:
                 self._writer = threading.Thread(target=self._write, args=(answer.body,), name="exits-memory")
                 self._writer.start()
         if self._asked is None and self._due is not None and time.monotonic() >= self._due:
             self._due, self._asked = None, start_query(messages.AskState(0, 0))
-
-    def _writing(self) -> bool:
-        return self._writer is not None and self._writer.is_alive()
 
     def close(self, body: bytes) -> None:
         """Keeps what the last worker has said, empty: nothing."""

@@ -118,24 +118,6 @@ def give(held: UnitHolders, seq: Seq, units: Units) -> None:
             held.pop(name, None)
 
 
-def away_now(
-    before: UnitHolders,
-    held: UnitHolders,
-    consumables: Mapping[str, Consumable],
-    found: Found,
-    resources: Mapping[str, ResourceState],
-) -> UnitHolders:
-    """Return who held each unit that is offline when it went, 0: nobody; ``before``: of those that were
-    already."""
-    return {
-        name: {
-            unit: before.get(name, {}).get(unit, held.get(name, {}).get(unit, 0))
-            for unit in offline_of(each, found, resources)
-        }
-        for name, each in consumables.items()
-    }
-
-
 def wrong(
     holders: Iterable[tuple[Seq, Units, Wanted]], held: UnitHolders, away: UnitHolders
 ) -> Iterator[str]:

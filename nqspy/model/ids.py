@@ -1,7 +1,6 @@
 """Names of things: instants, sequence numbers and request identifiers."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import NewType
 
 from nqspy.model.keys import GREATEST_INDEX as GREATEST_INDEX
@@ -21,7 +20,7 @@ Instant = NewType("Instant", int)
 Seq = int
 """Identity of whatever can hold PEs, as one integer: of a request its sequence number, from 1 upward and
 never reused; of an array, and of one index of it, that number with a mark above it (`keys`), so that
-dictionaries, columns and rows need but one kind of number. `JobRef` is the same for people."""
+dictionaries, columns and rows need but one kind of number. `full_id` writes it for people."""
 
 SECOND = 1_000
 MINUTE = 60 * SECOND
@@ -29,47 +28,10 @@ HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class JobRef:
-    """Identity of whatever can hold PEs, as people write it: a request (``17.ymp``), an array (``whole``:
-    ``17[].ymp``), or one index of it (``17[3].ymp``)."""
-
-    seq: int
-    index: int | None = None
-    whole: bool = False
-
-    @classmethod
-    def of(cls, seq: Seq) -> "JobRef":
-        """Return the same of a number."""
-        return cls(number_of(seq), index_of(seq), is_array(seq))
-
-    @property
-    def key(self) -> Seq:
-        """The number of it."""
-        if self.whole:
-            return array_key(self.seq)
-        return self.seq if self.index is None else member(self.seq, self.index)
-
-    def full(self, host: str) -> str:
-        """The identifier people see."""
-        return f"{name_of(self.key)}.{host}"
-
-    @classmethod
-    def parse(cls, text: str, names: Collection[str]) -> "JobRef | None":
-        """Return what ``17``, ``17.ymp``, ``17[].ymp``, ``17[3].ymp`` or ``17.ymp@ymp`` names; None when it
-        names nothing of a home with these ``names``."""
-        found = parse_named(text, names)
-        if found is None:
-            return None
-        ref, some = found
-        if not some:
-            return ref
-        return cls(ref.seq, int(some)) if _is_number(some) and int(some) <= GREATEST_INDEX else None
-
-
-def parse_named(text: str, names: Collection[str] | None) -> tuple[JobRef, str] | None:
-    """Return what an identifier names, and of ``17[3-9]`` the indices as they are written (else empty).
-    ``names``: all that its home has had (None: any)."""
+def parse_named(text: str, names: Collection[str] | None) -> tuple[Seq, str] | None:
+    """Return what ``17``, ``17.ymp``, ``17[].ymp`` or ``17.ymp@ymp`` names, and of ``17[3-9]`` the array and
+    the indices as they are written (else empty); None when it names nothing of a home with these ``names``
+    (None: any)."""
     name, _, _at = text.partition("@")
     number, bracket, rest = name.partition("[")
     inside, closed, after = rest.partition("]") if bracket else ("", "", "")
@@ -86,7 +48,7 @@ def parse_named(text: str, names: Collection[str] | None) -> tuple[JobRef, str] 
         return None
     if bracket and after and dot != ".":
         return None
-    return JobRef(int(number), None, bool(bracket)), inside
+    return array_key(int(number)) if bracket else int(number), inside
 
 
 def _is_number(text: str) -> bool:
@@ -94,12 +56,14 @@ def _is_number(text: str) -> bool:
 
 
 def request_named(text: str, names: Collection[str]) -> Seq | None:
-    """Return what an identifier names; None when it names nothing of a home with these names, or several
-    indices."""
-    found = JobRef.parse(text, names)
-    return found.key if found is not None else None
+    """Return what an identifier names, ``17[3].ymp`` too; None when it names nothing of a home with these
+    names, or several indices."""
+    seq, some = parse_named(text, names) or (None, "")
+    if seq is None or not some:
+        return seq
+    return member(seq, int(some)) if _is_number(some) and int(some) <= GREATEST_INDEX else None
 
 
 def full_id(seq: Seq, host: str) -> str:
-    """The identifier of a request."""
+    """The identifier of a request: ``17.ymp``, of an array ``17[].ymp``, of one index of it ``17[3].ymp``."""
     return f"{name_of(seq)}.{host}"

@@ -273,9 +273,14 @@ class Site:
             board.give(pes)
 
     def note_away(self) -> None:
-        """Units went offline, or came back."""
-        settings = self.settings.consumables
-        self.away = consumables.away_now(self.away, self.units, settings, self.found, self.resources)
+        """Note what held each unit that is offline when it went, 0: nothing."""
+        self.away = {
+            name: {
+                unit: self.away.get(name, {}).get(unit, self.units.get(name, {}).get(unit, 0))
+                for unit in consumables.offline_of(each, self.found, self.resources)
+            }
+            for name, each in self.settings.consumables.items()
+        }
 
     def offline(self) -> tuple[int, ...]:
         """PEs on which nothing may be started: their CPU is gone, or they are set offline."""

@@ -32,9 +32,17 @@ def load_site(connection: sqlite3.Connection) -> Site:
             site.settings = configure.load(setting_rows(connection))
             for key, *row in connection.execute(_ACCOUNTS):
                 site.accounts[key] = rows.account_of(*row)
-            _load_lifetimes(site, connection)
+            lived = connection.execute("SELECT owner, name, pes, runs, last FROM lifetimes")
+            site.lifetimes = Lifetimes.of(
+                {(owner, name, pes): Lifetime(tuple(Lived(*run) for run in rows.decoded(runs)), last)
+                 for owner, name, pes, runs, last in lived}
+            )  # fmt: skip
             _load_state(site, connection)
-            _load_requests(site, connection)
+            shared, live = rows.SharedSpecs(), connection.execute(_LIVE)
+            while some := live.fetchmany(1000):
+                site.requests |= {row[0]: rows.request_of(row, shared) for row in some}
+            site.tally = RequestCounts.of(site.requests.values())
+            _file(site)
     finally:
         connection.execute("COMMIT")
     return site
@@ -59,14 +67,6 @@ def setting_rows(connection: sqlite3.Connection) -> dict[str, dict[str, Any]]:
     return {path: msgspec.json.decode(value) for path, value in found}
 
 
-def _load_lifetimes(site: Site, connection: sqlite3.Connection) -> None:
-    found = connection.execute("SELECT owner, name, pes, runs, last FROM lifetimes")
-    site.lifetimes = Lifetimes.of(
-        {(owner, name, pes): Lifetime(tuple(Lived(*run) for run in rows.decoded(runs)), last)
-         for owner, name, pes, runs, last in found}
-    )  # fmt: skip
-
-
 def _load_state(site: Site, connection: sqlite3.Connection) -> None:
     row = connection.execute("SELECT n, at, next_seq, rest FROM state").fetchone()
     if row is None:
@@ -76,16 +76,6 @@ def _load_state(site: Site, connection: sqlite3.Connection) -> None:
     for name in rows.OF_SITE:
         setattr(site, name, getattr(rest, name))
     site.past = {APPLICATION: DomainPast(rest.runs, rest.spent), **rest.domains}
-
-
-def _load_requests(site: Site, connection: sqlite3.Connection) -> None:
-    shared = rows.SharedSpecs()
-    cursor = connection.execute(_LIVE)
-    while some := cursor.fetchmany(1000):
-        for row in some:
-            site.requests[row[0]] = rows.request_of(row, shared)
-    site.tally = RequestCounts.of(site.requests.values())
-    _file(site)
 
 
 def _file(site: Site) -> None:

@@ -98,8 +98,10 @@ def _connect(path: Path, steps: Sequence[Step]) -> peewee.SqliteDatabase:
     try:
         connection = schema.connection(db)
         try:
-            if 0 < version(connection) < len(steps):
-                _keep_former(path, connection)
+            if 0 < (former := version(connection)) < len(steps):
+                row = connection.execute("SELECT at FROM state").fetchone()  # when the last thing happened
+                at = Instant(row[0] if row is not None else 0)
+                copies.back_up(path, at, KEPT_BEFORE_UPGRADE, f"format{former}")
             upgrade(connection, steps)
         except (sqlite3.Error, OSError) as error:
             old = version(connection)
@@ -113,13 +115,6 @@ def _connect(path: Path, steps: Sequence[Step]) -> peewee.SqliteDatabase:
         db.close()
         raise
     return db
-
-
-def _keep_former(path: Path, connection: sqlite3.Connection) -> None:
-    """A backup before the format changes, named by the last thing that happened."""
-    row = connection.execute("SELECT at FROM state").fetchone()
-    at = Instant(row[0] if row is not None else 0)
-    copies.back_up(path, at, KEPT_BEFORE_UPGRADE, f"format{version(connection)}")
 
 
 GIVEN_BACK = 256 << 20

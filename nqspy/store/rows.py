@@ -123,19 +123,14 @@ def gather(batch: Batch, site: Site, blobs: Container[str] = (), accounts: int =
     for each in ended_in(batch.events, site):
         ending = EndingRow(each["ended"].kind, each["at"], msgspec.Raw(ev.encode(each["ended"])))
         changes.requests.append(request_row(each["request"], each["at"], text(ending)))
-    _gather_lifetimes(changes, site)
+    for name in sorted(touched.lifetimes):
+        if (lived := site.lifetimes.known.get(name)) is None:
+            changes.forgotten.append(name)
+        else:
+            changes.lifetimes.append((*name, text(lived.runs), lived.last))
     if touched.settings:
         _gather_settings(changes, batch, site)
     return changes
-
-
-def _gather_lifetimes(changes: RowChanges, site: Site) -> None:
-    for key in sorted(site.touched.lifetimes):
-        found = site.lifetimes.known.get(key)
-        if found is None:
-            changes.forgotten.append(key)
-        else:
-            changes.lifetimes.append((*key, text(found.runs), found.last))
 
 
 def _account_keys(site: Site, known: int) -> list[str]:

@@ -307,9 +307,23 @@ def observable(site: Site) -> dict[str, Any]:
     waiting = {}
     for queue, columns in site.waiting.items():
         for row, request in enumerate(columns.requests()):
+            assert request.slot == row
             cells = {
                 n: getattr(columns, n)[row].item()
-                for n in ("seq", "date", "cpu", "memory", "wall", "pes", "rank", "count")
+                for n in (
+                    "seq",
+                    "date",
+                    "cpu",
+                    "memory",
+                    "wall",
+                    "pes",
+                    "rank",
+                    "count",
+                    "turn",
+                    "given",
+                    "priority",
+                    "contract",
+                )
             }
             names = {name: of.names[int(getattr(columns, name)[row])] for name, of in named.items()}
             waiting[request.seq] = (queue, cells | names)

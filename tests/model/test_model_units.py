@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from nqspy.model.errors import BadValue
 from nqspy.model.ids import (
     GREATEST_INDEX,
-    JobRef,
+    array_key,
     array_of,
+    full_id,
     member,
     number_of,
     rank_in_list,
@@ -101,7 +102,7 @@ def test_how_values_are_printed():
 
 @given(st.integers(1, 10**12 - 1))
 def test_an_identifier_names_its_number(seq):
-    for text in (str(seq), JobRef(seq).full("ymp"), f"{seq}.ymp@ymp"):
+    for text in (str(seq), full_id(seq, "ymp"), f"{seq}.ymp@ymp"):
         assert request_named(text, ("ymp",)) == seq
 
 
@@ -124,20 +125,17 @@ def test_no_other_name_is(host):
     assert request_named(f"17.{host}", ("site.example.org", "new")) is None
 
 
-@pytest.mark.parametrize("ref", [JobRef(17), JobRef(17, 3), JobRef(1, 0), JobRef(17, whole=True)])
-def test_whatever_can_hold_pes_has_one_name_and_is_found_by_it(ref):
-    assert JobRef.parse(ref.full("ymp"), ("ymp",)) == JobRef.parse(f"{ref.full('ymp')}@ymp", ("ymp",)) == ref
-    key = request_named(ref.full("ymp"), ("ymp",))
-    assert key == ref.key
-    assert JobRef.of(ref.key) == ref
-    assert (key == 17) == (ref == JobRef(17))
+@pytest.mark.parametrize("seq", [17, member(17, 3), member(1, 0), array_key(17)])
+def test_whatever_can_hold_pes_has_one_name_and_is_found_by_it(seq):
+    name = full_id(seq, "ymp")
+    assert request_named(name, ("ymp",)) == request_named(f"{name}@ymp", ("ymp",)) == seq
 
 
 def test_indices_stand_beside_their_array_and_requests_in_their_order():
-    keys = [JobRef(3).key, JobRef(4, 0).key, JobRef(4, 1_000).key, JobRef(4, whole=True).key, JobRef(5).key]
+    keys = [3, member(4, 0), member(4, 1_000), array_key(4), 5]
     assert sorted(keys, key=rank_of) == keys
     assert sorted(keys, key=rank_in_list) == [keys[0], keys[3], keys[1], keys[2], keys[4]]
-    greatest = JobRef(4, GREATEST_INDEX).key
+    greatest = member(4, GREATEST_INDEX)
     assert sorted([keys[4], greatest, keys[3]], key=rank_in_list) == [keys[3], greatest, keys[4]]
     assert {array_of(key) for key in keys[1:3]} == {keys[3]}
     assert [number_of(key) for key in keys] == [3, 4, 4, 4, 5]
@@ -148,7 +146,7 @@ def test_indices_stand_beside_their_array_and_requests_in_their_order():
     "text", ["17[", "17[x]", "17[3-9]", "17[3", "17]", "[3]", "17[-1]", "17[3].c90", "17[3]4"]
 )
 def test_what_is_no_name_of_an_element_names_nothing(text):
-    assert JobRef.parse(text, ("ymp",)) is None
+    assert request_named(text, ("ymp",)) is None
 
 
 MONDAY = datetime(2026, 3, 2, 23, 50, tzinfo=ZoneInfo("Europe/Paris"))  # a Monday

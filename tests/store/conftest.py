@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from engine import harness
 
 from nqspy.core import features as features  # declares the features' settings
 from nqspy.engine import lifecycle
-from nqspy.model import configure, indices
 from nqspy.model import events as ev
+from nqspy.model import indices
 from nqspy.model.arrays import ArraySpec
 from nqspy.model.ids import Instant, array_key, member
 from nqspy.model.requests import Ask, Dependency, MailWishes, Output, Request, Reservation, Spec, State, Used
@@ -28,39 +29,14 @@ BEFORE_START = (State.QUEUED, State.WAITING, State.HELD)
 
 
 def observable(site: Site) -> dict[str, Any]:
-    """Everything of a site that anybody can see, in a form that compares; row numbers and stale entries are
-    nobody's business."""
-    numbers = site.numbers
-    named = {"owner": numbers.owners, "group": numbers.groups, "name": numbers.names, "pair": numbers.pairs}
-    named["needs"] = numbers.needs
-    waiting = {}
-    for queue, columns in site.waiting.items():
-        for row, request in enumerate(columns.requests()):
-            assert request.slot == row
-            cells = {name: array[row].item() for name, array in columns._arrays.items()}
-            names = {name: of.names[cells[name]] for name, of in named.items()}
-            waiting[request.seq] = (queue, cells | names)
-    skipped = ("slot",)
-    return {
-        "settings": [(path, configure.dump_object(site.settings, path))
-                     for path in configure.object_paths(site.settings)],
+    """Everything of a site that can be seen, accounts in their order too."""
+    more = {
         "whole settings": site.settings,
-        "requests": {seq: {name: getattr(r, name) for name in Request.__struct_fields__
-                           if name not in skipped}
-                     for seq, r in sorted(site.requests.items())},
         "types": {seq: type(r.state) for seq, r in sorted(site.requests.items())},
-        "waiting": waiting,
-        "started": sorted(site.started),
-        "members": {seq: sorted(theirs) for seq, theirs in sorted(site.members.items())},
-        "limited": sorted(site.limited),
-        "dependants": dict(sorted(site.dependants.items())),
-        "probes": dict(site.resources),
-        "due": site.due(Instant(2**60)),
         "accounts": list(site.accounts.items()),
-        "state": (site.n, site.at, site.next_seq, site.shift, site.found, site.host, site.zone, site.files),
-        "reported": site.reported,
         "next_date": site.next_date(),
-    }  # fmt: skip
+    }
+    return harness.observable(site) | more
 
 
 class Story:

@@ -1,11 +1,17 @@
-"""What a row keeps of a request: all of it, whatever fields it has."""
+"""Rows: all of a request is kept, whatever fields it has; events with anything in them are read or refused by
+a StoreError that names the event."""
 
 import json
+from pathlib import Path
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import NODEFAULT, structs
 
 from nqspy.model.arrays import ArrayState, HeldIndices
 from nqspy.model.cause import Cause
+from nqspy.model.events import KINDS, Recorded
 from nqspy.model.ids import Instant
 from nqspy.model.requests import (
     Attempt,
@@ -24,6 +30,9 @@ from nqspy.model.requests import (
     Used,
 )
 from nqspy.store import former, history, rows
+from nqspy.store.errors import StoreError
+from nqspy.store.history import EventHistory
+from nqspy.store.schema import ArchiveRow
 
 SPEC = Spec("anne", 1000, "job", "batch", "s", "e", "/", group="d1")
 RUN = Attempt(
@@ -99,3 +108,36 @@ def test_what_rows_of_before_say_of_an_attempt_is_read_as_it_was_meant():
     assert former.live('{"date_in_queue":2}') == '{"date_in_queue":2}'
     assert former.attempts(flat) == former.attempts(former.live(flat)) == 3
     assert former.live('{"date_in_queue":2,"attempt":1}') == '{"date_in_queue":2,"attempts":1}'
+
+
+BODIES = (
+    st.binary(max_size=60)
+    | st.sampled_from((b"{}", b"[]", b"null", b'{"seq":1}', b'{"seq":"x"}', b"[" * 2000, b'{"seqs":[1,2]}'))
+    | st.dictionaries(st.text(max_size=6), st.integers() | st.text(max_size=5)).map(
+        lambda each: repr(each).replace("'", '"').encode("utf-8", "replace")
+    )
+)
+
+
+def read(*rows):
+    def fetch(query):
+        return [] if query.model is ArchiveRow else list(rows)
+
+    return list(EventHistory(fetch, Path("nqs.db")).events(limit=len(rows)))
+
+
+@given(st.sampled_from(sorted(KINDS)) | st.text(max_size=10), BODIES)
+def test_any_row_is_an_event_or_a_clear_refusal(kind, body):
+    try:
+        [found] = read((7, 1000, kind, body))
+    except StoreError as error:
+        told = str(error)
+    else:
+        told = "event 7" * isinstance(found, Recorded)
+    assert "event 7" in told
+    assert len(told.splitlines()) == 1
+
+
+def test_an_event_of_a_newer_version_is_named():
+    with pytest.raises(StoreError, match=r"event 3 .* cannot be read: .*telepathy"):
+        read((3, 0, "telepathy", b"{}"))

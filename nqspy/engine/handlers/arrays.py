@@ -144,11 +144,11 @@ def _part_named(tx: Transaction, text: str, caller: Caller) -> _Part | None:
     found = parse_named(text, tx.site.names)
     if found is None:
         return None
-    ref, inside = found
-    array = tx.site.requests.get(array_key(ref.seq))
+    seq, inside = found
+    array = tx.site.requests.get(array_key(seq))
     if array is None or array.array is None or not may_see(tx.site.settings, caller, array.spec):
         return None
-    if not ref.whole or not inside:
+    if not inside:
         return _Part(tx, array, None)
     if request_named(text, tx.site.names) in tx.site.requests:
         return None
