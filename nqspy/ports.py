@@ -23,8 +23,7 @@ from nqspy.model.site import Site
 
 @dataclass(slots=True)
 class Batch:
-    """What is committed in one transaction: events, and blobs (scripts, environments) they name by content
-    hash."""
+    """Content of one transaction: events, and blobs (scripts, environments) they name by content hash."""
 
     events: list[Recorded] = field(default_factory=list)
     blobs: dict[str, bytes] = field(default_factory=dict)
@@ -58,7 +57,7 @@ class Journal(Protocol):
 
     @property
     def remembers(self) -> bool:
-        """Whether events can be read afterwards."""
+        """Return True if events can be read afterwards."""
 
     def commit(self, batch: Batch, site: Site) -> None:
         """Makes the batch's events durable, with the rows of everything in ``site.touched``, and clears
@@ -74,26 +73,26 @@ class Journal(Protocol):
         """A script or environment. Raises KeyError."""
 
     def ended(self, seqs: Sequence[Seq]) -> Iterator[EndedRow]:
-        """Those of these requests that have ended, in the order given."""
+        """Return those of these requests that have ended, in the order given."""
 
     def kept(self, owner: str) -> int:
         """Bytes of scripts and environments that a user keeps, of requests that have ended too."""
 
     def keeps(self, owner: str, digest: str) -> bool:
-        """Whether that script or environment is among them."""
+        """Return True if that script or environment is among them."""
 
     def capacity(self) -> int | None:
         """Bytes of the disk it lies on, None where there is none."""
 
     def low(self) -> bool:
-        """Whether there is room for nothing but what makes room."""
+        """Return True if there is room for nothing but what makes room."""
 
 
 # ---------------------------------------------------------------- Executor
 
 
 class Executor(Protocol):
-    """What starts, stops and watches attempts. Their observations come back as inputs of the engine."""
+    """Starter and watcher of attempts. Its observations come back as inputs of the engine."""
 
     def do(self, action: Action, request: Request | None, site: Site, now: Instant) -> None:
         """Carries one action out, soon and without blocking; doing it twice is harmless.
@@ -122,8 +121,8 @@ class Selection(Protocol):
         """Their sequence numbers."""
 
     def reach(self) -> tuple[Seq, ...]:
-        """What a re-dating of the selection reaches: they, and those chosen by the same words that wait for
-        other requests."""
+        """Return the requests that a re-dating of the selection reaches: they, and those chosen by the same
+        words that wait for other requests."""
 
 
 class RequestView(Protocol):
@@ -172,7 +171,7 @@ class PassView(Protocol):
 
     @property
     def version(self) -> object:
-        """The same as long as nothing that this shows becomes another, but who is ahead of whom."""
+        """Changes whenever anything visible here changes, except the order of candidates."""
 
     def queue(self, name: str) -> Any:
         """The settings of a queue. Raises KeyError."""
@@ -195,13 +194,13 @@ class PassView(Protocol):
         """Entitlement as a fraction of the whole."""
 
     def stock_shrpri(self, owner: str | None, group: str) -> float:
-        """What the stock share rule (``set global share_rule``) gives a user in a group, in [0, 1]; without a
-        user the group."""
+        """Return what the stock share rule (``set global share_rule``) gives a user in a group, in [0, 1];
+        without a user the group."""
 
 
 class Answer(Struct, frozen=True):
-    """What jobselect answers: ``force``, ``refuse``, ``never`` or ``hold_line`` with a text, and which exit
-    said so. None: the standard rules. ``alike``: fields in which others of its queue are alike that the
+    """Answer of jobselect: ``force``, ``refuse``, ``never`` or ``hold_line`` with a text, and the exit
+    ``who``. None: the standard rules. ``alike``: fields in which others of its queue are alike that the
     refusal reaches too (`reasons.ALIKE`; none of them: all), those of them whose numbers lie ``within`` these
     bounds; None: it reaches no other request. ``until``: the instant from which the exit may answer
     otherwise; a pass asks again then. (A Struct: a pass makes dozens.)"""
@@ -271,7 +270,7 @@ def is_change(name: str, value: object) -> bool:
 
 
 class SubmitAnswer(Struct, frozen=True):
-    """What the submit exit answers: a refusal text, or changed fields (`CHANGEABLE`) of the submission."""
+    """Answer of the submit exit: a refusal text, or changed fields (`CHANGEABLE`) of the submission."""
 
     refusal: str | None = None
     who: str = ""
@@ -286,7 +285,7 @@ class Exits(Protocol):
         of the last pass."""
 
     def has(self, hook: str) -> bool:
-        """Whether any exit that is switched on implements that hook."""
+        """Return True if any exit that is switched on implements that hook."""
 
     def jobselect(self, request: RequestView, view: PassView) -> Answer | None:
         """Refusing beats forcing, else the first answer in file-name order; a failure refuses."""
@@ -298,16 +297,16 @@ class Exits(Protocol):
         """The share term before normalising; None: the stock rule."""
 
     def shrpris(self, pairs: Sequence[tuple[str, str]], view: PassView) -> Sequence[float | None]:
-        """The same of many owners, each in a group, while nothing changes."""
+        """Return the same of many owners, each in a group, while nothing changes."""
 
     def submit(self, request: RequestView, view: PassView) -> SubmitAnswer | None:
-        """What the exits say of a submission."""
+        """Return what the exits say of a submission."""
 
     def route(self, request: RequestView, destinations: Sequence[str], view: PassView) -> Sequence[str]:
         """The destinations to try, in order."""
 
     def forces(self) -> bool:
-        """Whether any exit that is switched on may force."""
+        """Return True if any exit that is switched on may force."""
 
     def rounds(self, site: Site) -> Mapping[str, OfferRound]:
         """Return the rounds of offers that the last pass over a site did not finish, by queue."""
@@ -317,8 +316,8 @@ class Exits(Protocol):
         kept."""
 
     def asks_again(self) -> Instant | None:
-        """When an exit is asked again about an owner whose requests it was not asked about in this pass, as
-        it had failed on five of them; None: there is none."""
+        """Return when an exit is asked again about an owner whose requests were left out of this pass, as it
+        had failed on five of them; None: there is none."""
 
     def rehearsal(self, now: Instant) -> AbstractContextManager[None]:
         """While it lasts, questions leave no mark (no statistics, no trace, no failure in a row): for looks
@@ -334,7 +333,7 @@ class Exits(Protocol):
         """Raises BadValue when the loaded exit has no such setting or the text is no value for it."""
 
     def reload(self) -> str:
-        """Loads the files again, all or none; a sentence for the person who asked, empty while they are
+        """Loads the files again, all or none; a sentence for the person that asked, empty while they are
         still being loaded. Raises Refusal with file and line."""
 
     def files(self) -> Mapping[str, bytes]:

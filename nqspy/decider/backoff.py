@@ -1,6 +1,6 @@
-"""What is remembered of workers that were lost: who was at work then, on whose request, who is left out,
-when the next may be forked. Nobody has an exit left out alone: it is not asked about theirs instead.
-"""
+"""Memory of workers that were lost: which exit was at work then and on which request, which exits are left
+out, when the next worker may be forked. No owner alone has an exit left out: it is not asked about the
+requests of that owner instead."""
 
 import time
 from collections import Counter
@@ -37,8 +37,8 @@ LONGEST_PAUSE = 60.0
 
 
 class _Strikes(Struct):
-    """What outlives the daemon (`Backoff.dump`). An older version did not know on whose requests workers were
-    lost: those count no more."""
+    """State that outlives the daemon (`Backoff.dump`). An older version did not know on which owner's
+    requests workers were lost: those count no more."""
 
     out: dict[str, str]
     died: dict[str, list[tuple[float, str] | float]]
@@ -49,8 +49,8 @@ class _Strikes(Struct):
 
 
 class Loss(Struct, frozen=True):
-    """A worker was lost. ``exit``: at whose work, empty: nobody's; ``off``: the exits that are left out from
-    now on; ``text``: what managers are told."""
+    """A worker was lost. ``exit``: the exit at work, empty: none; ``off``: the exits that are left out from
+    now on; ``text``: text for managers."""
 
     exit: str
     hook: str
@@ -61,10 +61,10 @@ class Loss(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Backoff:
-    """``out``: exits that are left out, with why; ``off``: who was switched off for what it did, with
-    why, until somebody switches it on; ``spares``: what exits died on and are not asked about; ``rests``:
-    whose requests they are not asked about; ``losses``: workers lost in all; ``files``: content hash of
-    each exit when this was so."""
+    """``out``: exits that are left out, with why; ``off``: exits that were switched off for what they did,
+    with why, until a person switches them on; ``spares``: what exits died on and are not asked about;
+    ``rests``: owners whose requests they are not asked about; ``losses``: workers lost in all; ``files``:
+    content hash of each exit when this was so."""
 
     out: dict[str, str] = field(default_factory=dict)
     off: dict[str, str] = field(default_factory=dict)
@@ -121,7 +121,7 @@ class Backoff:
         return Loss(who, call.hook if call else "", call.seq if call else None, text, exits)
 
     def _owners_lost_on(self, call: Call) -> list[str]:
-        """On whose requests the exit died within the hour, this one with them."""
+        """Owners on whose requests the exit died within the hour, this one with them."""
         now = time.monotonic()
         known = [each for each in self._died.get(call.exit, ()) if now - each[0] < HOUR]
         self._died[call.exit] = [*known, (now, call.owner)]
@@ -176,7 +176,7 @@ class Backoff:
 
 def named(call: Call | None, site: Site) -> Call | None:
     """Return what was at work when a worker was lost. A number that a request would have got if it had been
-    submitted (a look ahead) is nobody's, or another's by now."""
+    submitted (a look ahead) names no request, or another one by now."""
     if call is None or call.seq is None:
         return call
     known = site.requests.get(call.seq)

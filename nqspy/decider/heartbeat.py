@@ -1,6 +1,6 @@
-"""A page of memory that the daemon and a worker share: the worker notes whose code it is about to run, so
-that the daemon can see who hangs and who died. The worker's code is not trusted: what stands here is looked
-at with care."""
+"""A page of memory that the daemon and a worker share: the worker notes which exit it is about to run, so
+that the daemon sees what hangs and what died. The worker's code is not trusted: the page is read with
+care."""
 
 import ctypes
 import mmap
@@ -20,7 +20,7 @@ _HEAD = struct.Struct("<qH")
 
 class Call(Struct, frozen=True, array_like=True):
     """Site code at work: which hook of which exit (``load``: the file itself), about what, since when (ns of
-    the monotonic clock); ``owner``: whose request or submission that is, empty: nobody's."""
+    the monotonic clock); ``owner``: of the request or submission, empty: there is none."""
 
     exit: str
     hook: str
@@ -57,11 +57,11 @@ class Heartbeat(CallWatch):
         _HEAD.pack_into(self._map, 0, now, len(call))
 
     def leave(self) -> None:
-        """It has come back."""
+        """Note that it has come back."""
         _HEAD.pack_into(self._map, 0, 0, 0)
 
     def read(self) -> Call | None:
-        """Return whose code runs; None: nobody's, or nothing that makes sense."""
+        """Return which code runs; None: none, or the page makes no sense."""
         since, length = _HEAD.unpack_from(self._map, 0)
         with suppress(msgspec.DecodeError):
             return _decode(self._map[_HEAD.size : _HEAD.size + length]) if since > 0 else None

@@ -1,4 +1,4 @@
-"""Loads the exits into a new worker beside the one at work: nobody waits but whoever asked for it. At the
+"""Loads the exits into a new worker beside the one at work: only the person who asked for it waits. At the
 start what can be loaded is, later all files or none."""
 
 import time
@@ -16,12 +16,11 @@ from nqspy.userexit.seats import shadows
 
 
 class Loading:
-    """One set of files on its way (`DeciderClient.loading`), in the engine's thread. ``done``: it is known
-    what becomes of it, and `take_on` has it count, unless `refusal` says why not.
+    """A set of files on its way (`DeciderClient.loading`), in the engine's thread. ``done``: it is known what
+    becomes of it, and `take_on` has it count, unless `refusal` says why not.
 
     ``strict``: all files or none, and settings in force must fit; else files that cannot be loaded are left
-    out, with a line in ``problems`` for each.
-    """
+    out, with a line in ``problems`` for each."""
 
     def __init__(self, client: DeciderClient, strict: bool) -> None:
         self.client, self.strict = client, strict
@@ -60,7 +59,7 @@ class Loading:
     # ------------------------------------------------------------ what comes of it
 
     def hear(self, process: WorkerProcess, what: Any) -> None:
-        """What its process said, or that it has gone."""
+        """Take what its process said, or that it has gone."""
         if self.done or process is not self.process:
             return
         if isinstance(what, messages.ExitsLoaded):
@@ -116,7 +115,7 @@ class Loading:
         return self.done
 
     def drop(self) -> None:
-        """It is not wanted."""
+        """Give it up."""
         if self.client.loading is self:
             self.client.loading = None
         self.done = True
@@ -124,7 +123,7 @@ class Loading:
             self.process.kill("it is not wanted")
 
     def take_on(self) -> None:
-        """Its exits are those in force from now on; without one there are none."""
+        """Put its exits in force; without a process there are none."""
         process, said = self.process, self._said
         self.client.loading = None
         if process is None or said is None:

@@ -1,8 +1,7 @@
-"""What the daemon and its worker say to each other: msgpack of plain data, a length before each message.
+"""Messages between the daemon and its worker: msgpack of plain data, a length before each message.
 
 Nothing that comes from the worker is trusted: answers are decoded into these types and no others, and
-whatever does not fit counts as a failure of the worker.
-"""
+whatever does not fit counts as a failure of the worker."""
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
@@ -38,7 +37,7 @@ Samples = tuple[tuple[Seq, Used], ...]
 
 
 class HookFigures(TypedDict):
-    """How often a hook was called, how long it took."""
+    """Calls of a hook, and the time they took."""
 
     calls: int
     failures: int
@@ -47,7 +46,7 @@ class HookFigures(TypedDict):
 
 
 class ExitRow(TypedDict):
-    """What a listing shows of an exit (`userexit.seats.entry`)."""
+    """Row of an exit in a listing (`userexit.seats.entry`)."""
 
     name: str
     doc: str
@@ -89,7 +88,7 @@ class Order(msgspec.Struct, tag_field="kind"):
 
 
 class FollowEvents(Order, tag="events"):
-    """These happened: number, instant, kind and fields of each."""
+    """Apply these events: number, instant, kind and fields of each."""
 
     rows: list[tuple[int, int, str, bytes]]
 
@@ -104,7 +103,7 @@ class AskPass(Order, tag="ask"):
 
 
 class AskSubmit(Order, tag="submit"):
-    """What do the submit exits say of this request (its fields as exits see them)?"""
+    """Ask the submit exits about this request (its fields as exits see them)."""
 
     now: Instant
     request: dict[str, Any]
@@ -119,7 +118,7 @@ class AskRoute(Order, tag="route"):
 
 
 class AskShares(Order, tag="shares"):
-    """What does the shrpri exit give each of these owners in their groups?"""
+    """Ask the shrpri exit for the share term of each of these owners in their groups."""
 
     now: Instant
     samples: Samples
@@ -127,8 +126,8 @@ class AskShares(Order, tag="shares"):
 
 
 class AskOutlooks(Order, tag="start"):
-    """When would these requests start (None: all that wait), or one that may be submitted, at the latest and
-    probably?"""
+    """Ask when these requests (None: all that wait), or one that may be submitted, would start at the latest
+    and probably."""
 
     now: Instant
     between: Between
@@ -137,7 +136,7 @@ class AskOutlooks(Order, tag="start"):
 
 
 class AskStarts(Order, tag="outlook"):
-    """When would the waiting requests probably start, as it is and with these changes of the settings?"""
+    """Ask when the waiting requests would probably start, as it is and with these changes of the settings."""
 
     now: Instant
     between: Between
@@ -145,13 +144,13 @@ class AskStarts(Order, tag="outlook"):
 
 
 class AskTrace(Order, tag="trace"):
-    """What did the exits answer about this request?"""
+    """Ask what the exits answered about this request."""
 
     seq: Seq
 
 
 class AskState(Order, tag="memory"):
-    """What is to be remembered over this process?"""
+    """Ask what is to be remembered over this process."""
 
 
 class GiveNotice(Order, tag="tell"):
@@ -225,8 +224,8 @@ _Basis = tuple[str, tuple[Seq, ...]]
 
 
 class OutlooksMade(WorkerMessage, tag="begins"):
-    """When each starts, at the latest and probably: its instants, and the places of what they rest on among
-    ``bases``."""
+    """Start of each request, at the latest and probably: its instants, and the places of what they rest on
+    among ``bases``."""
 
     bases: Annotated[list[_Basis], msgspec.Meta(max_length=MOST)]
     rows: Annotated[dict[int, tuple[int | None, int, int | None, int]], msgspec.Meta(max_length=MOST)]
@@ -271,7 +270,7 @@ class TraceAnswered(WorkerMessage, tag="traced"):
     rows: msgspec.Raw
 
     def read(self) -> list[dict[str, Any]]:
-        """The rows; none where they are none, or more than anybody reads."""
+        """The rows; none where they cannot be read, or are larger than `LARGEST_TRACE`."""
         try:
             return _rows.decode(self.rows) if len(bytes(self.rows)) <= LARGEST_TRACE else []
         except (msgspec.DecodeError, RecursionError):
@@ -279,7 +278,7 @@ class TraceAnswered(WorkerMessage, tag="traced"):
 
 
 class StateAnswered(WorkerMessage, tag="remembered"):
-    """What is to be handed to the next process: packed, and read by none but it."""
+    """State for the next process: packed, and read by that process only."""
 
     body: Annotated[bytes, msgspec.Meta(max_length=LARGEST_STATE)]
 
@@ -292,19 +291,19 @@ class NoticeGiven(WorkerMessage, tag="told"):
 
 
 class ExitsTried(WorkerMessage, tag="tried"):
-    """What was done on a copy of the site with exits on trial: packed, and read by whoever had it done."""
+    """Result of work on a copy of the site with exits on trial: packed, and read by the caller."""
 
     body: Annotated[bytes, msgspec.Meta(max_length=LARGEST_ANSWER)]
 
 
 class OrderFailed(WorkerMessage, tag="failed"):
-    """It could not be answered: a traceback of our own code."""
+    """Report that an order could not be answered: a traceback of our own code."""
 
     text: str
 
 
 class OutOfStep(WorkerMessage, tag="behind"):
-    """It does not know the same events as the daemon."""
+    """Report that the worker does not know the same events as the daemon."""
 
     text: str
 

@@ -61,7 +61,7 @@ def _is_moment(at: int | None) -> TypeGuard[int]:
 
 
 def _in_time(reasons: dict[K, Reason]) -> dict[K, Reason]:
-    """The reasons, without instants that no date has: nobody could be shown them. Raises BadWorkerMessage."""
+    """The reasons, without instants that are no date and cannot be shown. Raises BadWorkerMessage."""
     _check(reasons.values())
     bad = [key for key, each in reasons.items() if each.until is not None and not _is_moment(each.until)]
     return reasons | {key: replace(reasons[key], until=None) for key in bad} if bad else reasons

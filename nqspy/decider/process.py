@@ -112,7 +112,7 @@ class WorkerProcess:
             raise OSError(errno.EAGAIN, f"it cannot be listened to: {error}") from error
 
     def _give_up(self) -> None:
-        """Ends a worker that nobody can listen to, and leaves nothing of it."""
+        """End a worker that cannot be listened to, and leave nothing of it."""
         self.dead = True
         os.kill(self.pid, signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -248,7 +248,7 @@ def _how(status: int) -> str:
 
 
 class FromWorker(Struct, frozen=True):
-    """What a worker said, for the inbox; None: nothing will be said to that order."""
+    """A message of a worker, for the inbox; None: nothing will be said to that order."""
 
     process: WorkerProcess | None
     what: Any
@@ -278,7 +278,7 @@ class _Frames:
 
 
 class _Lines:
-    """What the worker prints: lines of the log, so many a minute."""
+    """Lines that the worker prints: they go into the log, so many a minute."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -1,4 +1,4 @@
-"""What a worker said last of its exits, under the settings in force: answered without asking it."""
+"""Exits as a worker reported them last, under the settings in force: answered without asking it."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ class ExitRegistry:
         return sorted(self._rows)
 
     def follow(self, site: Site, out: Mapping[str, str]) -> None:
-        """Takes over who is switched on."""
+        """Take over which exits are switched on."""
         self._known = site.settings.exits
         self._active = frozenset(
             hook

@@ -1,11 +1,10 @@
-"""What a worker gives up before any code of the site runs in it: descriptors, shared memory, rights, sockets,
-other processes.
+"""A worker's way into its sandbox, before any code of the site runs in it: it gives up descriptors, shared
+memory, rights, sockets, other processes.
 
 The kernel refuses sockets and other processes by a filter of system calls (seccomp(2)) and by Landlock
 (landlock(7)), both of which a process of any user may put on itself, for good and for all that it begins.
 Standard modules that site code usually imports are imported before: below a folder that the user without
-rights cannot read, they could not be found later.
-"""
+rights cannot read, they could not be found later."""
 
 import ctypes
 import errno
@@ -36,7 +35,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class _Machine(Struct, frozen=True):
-    """A kernel's numbers: of itself (``AUDIT_ARCH_…``), of the calls refused to everybody, of those that make
+    """A kernel's numbers: of itself (``AUDIT_ARCH_…``), of the calls always refused, of those that make
     memory which others may map, and queues (``shared``), of clone(2), of those that make and join sockets;
     ``other``: numbers from there on are those of another way to call it."""
 
@@ -193,10 +192,9 @@ _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 
 
 class Sandbox(Struct, frozen=True):
-    """What a worker may have. ``memory``: bytes beyond what it begins with; ``alone``: it may begin neither
+    """Limits of a worker. ``memory``: bytes beyond what it begins with; ``alone``: it may begin neither
     process nor thread, has no sockets (else: none of this machine, AF_UNIX), and under root changes no file;
-    ``files``: descriptors;
-    ``user``: (name, uid, gid) it becomes, None: it stays who it is."""
+    ``files``: descriptors; ``user``: (name, uid, gid) it becomes, None: it keeps its own."""
 
     memory: int
     alone: bool
@@ -205,8 +203,8 @@ class Sandbox(Struct, frozen=True):
 
 
 def user() -> tuple[str, int, int] | None:
-    """Return the user as whom exits run; None: as the daemon, which is not root. Raises OSError if there
-    is none."""
+    """Return the user that exits run as; None: as the daemon, which is not root. Raises OSError if there is
+    none."""
     if os.geteuid() != 0:
         return None
     for name in USERS:

@@ -1,9 +1,8 @@
-"""What outlives the exits' process and the daemon: what exits answered about requests, where they failed,
-which are left out. Two files of the home, read by nobody else.
+"""State that outlives the exits' process and the daemon: what exits answered about requests, where they
+failed, which are left out. It lies in two files of the home that only the daemon reads.
 
 ``exits.memory`` is what a worker says of itself (`userexit.call_stats.Kept`): the daemon keeps it and hands
-it to the next worker, unread. It is asked for soon after an exit failed, and now and then after passes.
-"""
+it to the next worker, unread. It is asked for soon after an exit failed, and now and then after passes."""
 
 import json
 import logging
@@ -103,7 +102,7 @@ class SavedState:
     # ------------------------------------------------------------ the daemon's own
 
     def save(self, backoff: "Backoff") -> None:
-        """Keeps who is left out and what ended a worker; at once, it happens rarely."""
+        """Save which exits are left out and what ended a worker; at once, for it happens rarely."""
         self._put("exits.strikes", json.dumps(backoff.dump(), ensure_ascii=True))
 
     def restore(self, backoff: "Backoff") -> None:

@@ -46,15 +46,15 @@ def part_of(seconds: float) -> Callable[[], float]:
 
 
 def part_of_patience(seconds: float, wall: float) -> Callable[[], float]:
-    """Return the same where somebody waits: of so many seconds of work, or of ``wall`` seconds that have gone
-    by, whichever part is greater."""
+    """Return the same for a person who waits: of so many seconds of work, or of ``wall`` seconds that have
+    gone by, whichever part is greater."""
     worked, began = part_of(seconds), time.monotonic()
     return lambda: max(worked(), (time.monotonic() - began) / wall)
 
 
 class WorkerTask(Struct, frozen=True):
-    """What a worker is born with. ``listing``: figures of the exits it goes on counting from;
-    ``memory``: what an earlier worker remembered, its failures too unless it is ``forgiving``."""
+    """Task of a new worker. ``listing``: figures of the exits it goes on counting from; ``memory``: what an
+    earlier worker remembered, its failures too unless it is ``forgiving``."""
 
     folder: Path
     sources: tuple[Source, ...]

@@ -1,4 +1,4 @@
-"""What groups, and users in them, have used, and what else of the past quotas rest on."""
+"""Use of groups, and of users in them, and what else quotas rest on."""
 
 from dataclasses import dataclass, field
 
@@ -81,8 +81,8 @@ def account_of(accounts: dict[str, Account], key: str) -> Account:
 
 @dataclass(slots=True)
 class DomainPast:
-    """What quotas in a domain rest on beside the accounts: wall time (ms) of its last 20 requests that ended,
-    and what all its groups were charged while time passed (`balance.Level`)."""
+    """Base of quotas in a domain besides the accounts: wall time (ms) of its last 20 requests that ended, and
+    what all its groups were charged while time passed (`balance.Level`)."""
 
     runs: list[int] = field(default_factory=list)
     spent: float = 0.0

@@ -1,4 +1,4 @@
-"""What shall be done: each action names request and attempt, so that doing it twice is harmless."""
+"""Actions: each names request and attempt, so that doing it twice is harmless."""
 
 from dataclasses import dataclass, field
 
@@ -31,7 +31,7 @@ class OfAttempt(Action):
 class Start(OfAttempt):
     """Start this attempt of a request on these PEs, with these ``units`` of consumables. ``forced``: an exit
     or an operator asked for it past the limits; ``until``: it is ended then (`Spec.contract`); ``passing``:
-    it passes one that was promised a start at a time that nobody can say; ``lacked``: of one that has several
+    it passes a request that was promised a start at an unknown time; ``lacked``: of one that has several
     sizes those on which it would have ended sooner, each with why it could not start on it; ``cleared``: a
     block of PEs was cleared for it, so it may delay reserved starts."""
 
@@ -90,8 +90,8 @@ class WriteOutput(OfAttempt):
 
 @dataclass(frozen=True, slots=True)
 class Adjust(OfAttempt):
-    """What a running request asks for was changed: its attempt is kept to the wall time it has now, and its
-    output goes where it is to go now."""
+    """Keep an attempt to the wall time that its request has now, and send its output where it is to go
+    now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class Move(Action):
 
 @dataclass(frozen=True, slots=True)
 class Notify(Action):
-    """Tell somebody something, after the commit: mail to an owner, alarm to the managers (``to`` empty)."""
+    """Send a notice after the commit: mail to an owner, an alarm to the managers (``to`` empty)."""
 
     to: str
     subject: str
@@ -161,9 +161,9 @@ class Forget(OfAttempt):
 
 
 class ExitFailure(Struct, frozen=True):
-    """One failure of an exit in a pass: which exit, on which request (None: not about one), what it said;
-    ``off``: it is switched off; ``rests``: on whose requests it failed in a row and until when it is not
-    asked about them, as what follows "exit NAME failed"; ``lost``: its process was lost at that."""
+    """Failure of an exit in a pass: which exit, on which request (None: not about one), what it said;
+    ``off``: it is switched off; ``rests``: the owner on whose requests it failed in a row and until when it
+    is not asked about them, as what follows "exit NAME failed"; ``lost``: its process was lost at that."""
 
     exit: str
     seq: Seq | None
@@ -175,12 +175,11 @@ class ExitFailure(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """What a pass decided: the actions in their order, why the others wait, when to look again at the latest.
+    """Decision of a pass: the actions in their order, why the others wait, when to look again at the latest.
 
     ``as_of``: number of the last event the pass saw. ``short_of_pes``: some request waits only for a PE.
     ``samples``: use of running requests the pass took into account, by sequence number. ``ready``: what
-    could start after it, where that has changed (`events.Decided`).
-    """
+    could start after it, where that has changed (`events.Decided`)."""
 
     actions: tuple[Action, ...] = ()
     reasons: Reasons = Reasons()

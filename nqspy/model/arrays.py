@@ -35,14 +35,13 @@ class HeldIndices(Struct, frozen=True, omit_defaults=True):
 
 
 class ArrayState(Struct, frozen=True, omit_defaults=True):
-    """Where the indices of an array stand.
+    """State of the indices of an array.
 
     ``left`` have not begun; of them ``ready`` may start as soon as the array may, the others are ``held`` or
     await their own index of another array (``awaiting``: those that do, by that array). ``begun``: some index
     has begun. Of those that have ended ``well`` did so with exit status 0, ``badly`` otherwise (``dropped``
     were deleted before they began); ``worst`` is the greatest exit status so far, ``cpu``, ``wall`` and
-    ``memory`` what all together have used (ms, ms, the most bytes).
-    """
+    ``memory`` what all together have used (ms, ms, the most bytes)."""
 
     left: Runs
     ready: Runs
@@ -75,7 +74,7 @@ def counted(spec: ArraySpec | None) -> int:
 
 
 def begin(spec: ArraySpec, each: tuple[Seq, ...]) -> ArrayState:
-    """The state at submission; ``each``: arrays whose indices are awaited one by one."""
+    """The state at submission; ``each``: the arrays of which each index is awaited by its own."""
     awaiting = tuple((seq, spec.indices) for seq in each)
     return ArrayState(spec.indices, () if each else spec.indices, awaiting=awaiting)
 

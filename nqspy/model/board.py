@@ -1,8 +1,7 @@
-"""Who holds which PE: `lifecycle` keeps it, everything that asks for it asks here.
+"""Holders of PEs: `lifecycle` keeps them, and all that needs them asks here.
 
-A PE has one slot or more (its domain's depth); each slot has at most one holder. Who has let go of his PEs
-(`Pause.pes_released`) holds none.
-"""
+A PE has one slot or more (its domain's depth); each slot has at most one holder. A request that has released
+its PEs (`Pause.pes_released`) holds none."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -24,13 +23,13 @@ Holders = dict[int, tuple[Seq, ...]]
 
 
 def take(holders: Holders, seq: Seq, pes: Iterable[int]) -> None:
-    """One holder more of these PEs."""
+    """Add a holder to these PEs."""
     for pe in pes:
         holders[pe] = (*holders.get(pe, ()), seq)
 
 
 def give(holders: Holders, seq: Seq, pes: Iterable[int]) -> None:
-    """One holder less."""
+    """Take a holder from these PEs."""
     for pe in pes:
         left = tuple([holder for holder in holders.get(pe, ()) if holder != seq])
         if left:
@@ -40,7 +39,7 @@ def give(holders: Holders, seq: Seq, pes: Iterable[int]) -> None:
 
 
 def has_slots(holders: Holders, pes: Iterable[int], slots: int) -> bool:
-    """True if each of these PEs has a slot that nobody holds."""
+    """True if each of these PEs has a free slot."""
     return all(len(holders.get(pe, ())) < slots for pe in pes)
 
 
@@ -135,7 +134,7 @@ class Board:
         return made
 
     def slots(self) -> int:
-        """PEs that have room, and slots that somebody holds; without those that are offline."""
+        """PEs that have room, and slots that are held; without those that are offline."""
         return self.free + int(self.held[self.usable].sum())
 
     def open(self) -> Ints:
@@ -158,7 +157,7 @@ class Board:
         return len(self._offline)
 
     def gone(self) -> set[int]:
-        """PEs offline that nobody holds: there is nothing to wait for."""
+        """PEs offline that are not held: there is nothing to wait for."""
         return {pe for pe in self._offline if not self.held[pe]}
 
     def overfull(self) -> bool:
@@ -166,11 +165,11 @@ class Board:
         return bool((self.held[self.usable] > self.domain.depth).any())
 
     def take(self, pes: Iterable[int]) -> None:
-        """One holder more of these PEs."""
+        """Add a holder to these PEs."""
         self._change(pes, 1)
 
     def give(self, pes: Iterable[int]) -> None:
-        """One holder less."""
+        """Take a holder from these PEs."""
         self._change(pes, -1)
 
     def _change(self, pes: Iterable[int], more: int) -> None:

@@ -1,4 +1,4 @@
-"""Who or what caused something: typed, for a name alone does not say (a person may have a feature's)."""
+"""Cause of an event: typed, because a name alone does not say (a person may have a feature's)."""
 
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ class Cause(Struct, frozen=True):
 
     @property
     def is_person(self) -> bool:
-        """True if somebody typed it."""
+        """True if a person typed it."""
         return self.kind in ("operator", "owner")
 
     @property
@@ -29,8 +29,8 @@ class Cause(Struct, frozen=True):
 
     @property
     def code(self) -> str:
-        """The code of the reason that one waits for whom it suspended (`reasons.ReasonCode`); where a person
-        did it an operator must let it go on."""
+        """The code of the reason of a request that it suspended (`reasons.ReasonCode`); where a person did it
+        an operator must let it go on."""
         return _CODES.get(self.kind, "SUSPENDED")
 
     def __str__(self) -> str:
@@ -55,8 +55,8 @@ def declare_feature(name: str) -> Cause:
 
 
 def cause_of(text: str) -> Cause:
-    """Return what events say who have no cause of their own: those of journals from before there were any. A
-    person who is called as a part of nqspy was taken for it then."""
+    """Return the cause that a journal's text means, of events from before they had causes. A person named as
+    a part of nqspy was taken for that part then."""
     kind, _, name = text.partition(" ")
     for each in _NAMED:
         if name and kind == each:
@@ -65,12 +65,12 @@ def cause_of(text: str) -> Cause:
 
 
 class Caused(Struct, frozen=True, kw_only=True):
-    """What events have in common that somebody or something caused: ``cause``, which those of journals from
-    before lack, and its name as text beside it."""
+    """Base of events that have a cause: ``cause``, which those of journals from before lack, and its name as
+    text beside it."""
 
     cause: Cause | None = None
 
     def because(self) -> Cause:
-        """Return who or what caused it."""
+        """Return the cause."""
         event: Any = self
         return self.cause or cause_of(event.by if hasattr(event, "by") else event.who)

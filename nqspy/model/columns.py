@@ -70,8 +70,8 @@ def needs_key(names: tuple[str, ...], wanted: Wanted = ()) -> str:
 
 
 def turn_of(request: Request) -> int:
-    """Return what orders a request among those of one date: its number, or that of another whose place it was
-    given."""
+    """Return what orders a request among those of one date: its number, or the number at which it was
+    placed."""
     return rank_of(place_of(request))
 
 
@@ -237,7 +237,7 @@ class Columns:
     # ------------------------------------------------------------ what is known of all rows
 
     def _changed(self) -> None:
-        """Many rows have: what is known of all is looked for again when somebody asks."""
+        """Forget what is known of all rows, after many have changed."""
         self.version += 1
         self._counted = self._summed = self._pairs = None
         self._most.known.clear()

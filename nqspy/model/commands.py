@@ -1,7 +1,6 @@
-"""What people and programs ask: frozen dataclasses, one per command; ``cmd`` is its name on the wire.
+"""Commands of people and programs: frozen dataclasses, one per command; ``cmd`` is its name on the wire.
 
-Every command that changes something becomes events or is refused; queries (`Query`) only read.
-"""
+Every command that changes something becomes events or is refused; queries (`Query`) only read."""
 
 from typing import Any, ClassVar, Literal
 
@@ -24,15 +23,14 @@ class Query(Command, frozen=True):
 
 
 class Submission(Struct, frozen=True):
-    """One request of a `Submit`. ``spec.owner``, ``uid``, ``gid``, ``script``, ``environment`` and
-    ``group`` are filled in by the daemon.
+    """A request of a `Submit`. ``spec.owner``, ``uid``, ``gid``, ``script``, ``environment`` and ``group``
+    are filled in by the daemon.
 
     ``script`` is the script's bytes as Latin-1 text (exact for any bytes); ``environment`` the job's
     variables as
     ``NAME=value`` separated by NUL, Latin-1 likewise; ``user``: run as this user (managers); ``line``: line
     of the list. ``after``: places, counted from 0, of requests earlier in the same message that it waits for,
-    each with what must become of it.
-    """
+    each with what must become of it."""
 
     spec: Spec
     script: str
@@ -53,9 +51,9 @@ class Submit(Command, frozen=True):
 
 
 class Configure(Command, frozen=True):
-    """Change settings: all of these changes or none. ``source``: file or person, for the journal;
-    ``upsert``: create of what exists alters it; ``live``: somebody types it, so that new times of shifts
-    count from now on only; ``advise``: what can never start or be routed is answered too."""
+    """Change settings: all of these changes or none. ``source``: file or person, for the journal; ``upsert``:
+    create of what exists alters it; ``live``: a person types it, so that new times of shifts count from now
+    on only; ``advise``: what can never start or be routed is answered too."""
 
     cmd: ClassVar[str] = "configure"
     changes: tuple[Change, ...]
@@ -211,7 +209,7 @@ class SwitchShift(Command, frozen=True):
 
 
 class AutomaticShift(Command, frozen=True):
-    """Back to the shift whose time it is."""
+    """Return to the shift that is due."""
 
     cmd: ClassVar[str] = "automatic_shift"
 
@@ -248,7 +246,7 @@ class ListRequests(Query, frozen=True):
 
 
 class Why(Query, frozen=True):
-    """Why a request waits, or what ended it."""
+    """Ask why a request waits, or what ended it."""
 
     cmd: ClassVar[str] = "why"
     id: str

@@ -26,7 +26,7 @@ UnitHolders = dict[str, dict[str, Seq]]
 
 @dataclass(slots=True)
 class Consumable:
-    """What is given out by the unit. Its units are named (``units``), counted (``count``) or found."""
+    """A resource given out by the unit. Its units are named (``units``), counted (``count``) or found."""
 
     name: str
     units: tuple[str, ...] = setting("names", (), "its units, like (0, 1, 2, 3); auto: the GPUs found")
@@ -58,8 +58,8 @@ VENDORS = {
 
 
 def vendor_of(consumable: Consumable, found: Found) -> str | None:
-    """Return whose devices its units are: as its variable says, else the one vendor of whom there are any;
-    None where nothing tells."""
+    """Return the vendor of its units: as its variable says, else the only vendor found; None where nothing
+    tells."""
     if consumable.env in VENDORS:
         return VENDORS[consumable.env]
     vendors = {device.vendor for device in found.devices}
@@ -102,13 +102,13 @@ def offline_of(consumable: Consumable, found: Found, resources: Mapping[str, Res
 
 
 def take(held: UnitHolders, seq: Seq, units: Units) -> None:
-    """It holds these units from now on."""
+    """Give these units to a request."""
     for name, each in units:
         held.setdefault(name, {}).update(dict.fromkeys(each, seq))
 
 
 def give(held: UnitHolders, seq: Seq, units: Units) -> None:
-    """It holds none of them any more."""
+    """Take these units from a request."""
     for name, each in units:
         mine = held.get(name, {})
         for unit in each:
@@ -121,8 +121,8 @@ def give(held: UnitHolders, seq: Seq, units: Units) -> None:
 def wrong(
     holders: Iterable[tuple[Seq, Units, Wanted]], held: UnitHolders, away: UnitHolders
 ) -> Iterator[str]:
-    """Yield what is wrong with who holds what, in words. ``holders``: attempts with their units, and what
-    they asked for; ``away``: who held the units that are offline when they went."""
+    """Yield what is wrong with the holders of units, in words. ``holders``: attempts with their units, and
+    what they asked for; ``away``: holders of units when these went offline."""
     found: UnitHolders = {}
     for seq, units, wanted in holders:
         counts = {name: len(set(each)) for name, each in units}

@@ -1,4 +1,5 @@
-"""Who waits in a queue: its pairs of owner and group, in the order of their numbers, and by group."""
+"""Names of a queue's waiting requests as numbers: its pairs of owner and group in the order of their numbers,
+and by group."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -39,7 +40,7 @@ class Numbers:
         return made
 
     def become(self, names: list[str]) -> None:
-        """These names alone, numbered in this order."""
+        """Keep these names alone, numbered in this order."""
         self.names = names
         self._by_name = {name: number for number, name in enumerate(names)}
 

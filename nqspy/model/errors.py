@@ -351,7 +351,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
 
 
 class RefusalKind(Struct, frozen=True):
-    """What all refusals of a kind have in common; ``sentence`` names its values in braces."""
+    """Common part of all refusals of a kind; ``sentence`` names its values in braces."""
 
     code: str
     status: int
@@ -363,8 +363,8 @@ REFUSALS: dict[str, RefusalKind] = {}
 
 
 def declare_refusals(code: str, status: int, sentences: dict[str, str]) -> None:
-    """Adds a group of kinds by name, for the file of a feature whose name stands nowhere else. Raises
-    ValueError for a kind that there is."""
+    """Adds a group of kinds by name, for a feature that only its own file names. Raises ValueError for a kind
+    that there is."""
     for kind, sentence in sentences.items():
         if kind in REFUSALS:
             raise ValueError(f"there is a refusal {kind} already")

@@ -1,7 +1,6 @@
-"""What happened: frozen dataclasses, one per kind. Kinds are only added; a field added later has a default.
+"""Events: frozen dataclasses, one per kind. Kinds are only added; a field added later has a default.
 
-Journaled as ``(n, at, kind, version, JSON of its fields)``; in order of ``n`` they give the same state.
-"""
+Journaled as ``(n, at, kind, version, JSON of its fields)``; in order of ``n`` they give the same state."""
 
 from typing import Any, ClassVar, Literal
 
@@ -36,11 +35,10 @@ class Recorded(Struct, frozen=True):
 
 
 class Change(Struct, frozen=True):
-    """One change of the settings. ``op`` create|set|add|remove|delete, ``path`` as in `tree`, ``value``
+    """A change of the settings. ``op`` create|set|add|remove|delete, ``path`` as in `tree`, ``value``
     JSON-able.
 
-    create: value is a dict of settings by path below the object; add/remove: a list of names.
-    """
+    create: value is a dict of settings by path below the object; add/remove: a list of names."""
 
     op: Literal["create", "set", "add", "remove", "delete"]
     path: str
@@ -76,7 +74,7 @@ class Eligible(Event, frozen=True):
 
 
 class Starting(Event, frozen=True):
-    """It was decided to start an attempt on these PEs and units; the executor may once this is committed.
+    """A decision to start an attempt on these PEs and units; the executor may once this is committed.
     ``until``: when it is ended, where it fills a hole (`Spec.contract`); ``passing``, ``lacked``: as
     `actions.Start` has them."""
 
@@ -200,8 +198,8 @@ class Redated(Event, frozen=True):
 
 
 class DependencyMet(Event, frozen=True):
-    """What these requests awaited of ``prerequisite`` (``words``) has come about, or counts as if it had;
-    one that awaits nothing more is queued. ``aging`` as in `Released`; ``what``: what became of it."""
+    """Requests whose wait for ``prerequisite`` (``words``) is over, or counts as over; one that awaits
+    nothing more is queued. ``aging`` as in `Released`; ``what``: what became of it."""
 
     kind: ClassVar[str] = "dependency_met"
     seqs: tuple[Seq, ...]
@@ -214,7 +212,7 @@ class DependencyMet(Event, frozen=True):
 
 
 class DependencyFailed(Event, frozen=True):
-    """What these requests await of ``prerequisite`` (``words``) can never come: an operator releases them."""
+    """Requests that wait for ``prerequisite`` (``words``) in vain: an operator releases them."""
 
     kind: ClassVar[str] = "dependency_failed"
     seqs: tuple[Seq, ...]
@@ -243,7 +241,7 @@ class Moved(Event, frozen=True):
 
 
 class Modified(Event, frozen=True):
-    """What a request asks for was changed; ``spec`` is the whole new one."""
+    """A request asks for something else; ``spec`` is the whole new specification."""
 
     kind: ClassVar[str] = "modified"
     seq: Seq
@@ -252,7 +250,7 @@ class Modified(Event, frozen=True):
 
 
 class Deleting(Event, Caused, frozen=True):
-    """A started request is to be ended as ``who`` asked, or to be run again (``rerun``); ``text``: why."""
+    """A started request is to be ended by order of ``who``, or to be run again (``rerun``); ``text``: why."""
 
     kind: ClassVar[str] = "deleting"
     seq: Seq
@@ -273,7 +271,7 @@ class Deleted(Event, frozen=True):
 
 
 class Decided(Event, frozen=True):
-    """A pass acted: what it saw, how exits behaved; its starts follow as events. ``samples`` are charged;
+    """A pass acted: its input, and failures of exits; its starts follow as events. ``samples`` are charged;
     ``short_of_pes``: one waited only for a PE; ``wait``: why those looked at do, ``(seq, code, who, text)``;
     ``ready``: ``("GROUP:OWNER", PEs)``, see `balance`; ``exits``: hooks it asked; ``asked``: when."""
 
@@ -305,8 +303,8 @@ class Reserved(Event, frozen=True):
 
 
 class Parted(Event, frozen=True):
-    """These indices of an array became requests of their own, without having begun: something concerns them
-    that does not concern the others."""
+    """Indices of an array became requests of their own, without having begun: something concerns them that
+    does not concern the others."""
 
     kind: ClassVar[str] = "parted"
     seq: Seq
@@ -372,8 +370,8 @@ class UsageCorrected(Event, frozen=True):
 
 
 class MachineFound(Event, frozen=True):
-    """What was found at start, or when CPUs went or came: the CPUs that PEs stand for, in order; ``offline``:
-    PEs whose CPU is gone; ``devices``: what can be given out by the unit."""
+    """Machine as found at start, or when CPUs went or came: the CPUs that PEs stand for, in order;
+    ``offline``: PEs whose CPU is gone; ``devices``: what can be given out by the unit."""
 
     kind: ClassVar[str] = "machine_found"
     cpus: tuple[int, ...]
@@ -417,8 +415,9 @@ class ResourceChanged(Event, frozen=True):
 
 
 class PressureChanged(Event, frozen=True):
-    """How memory stands: requests must give way (``high``), may come back (``calm``) or neither (``tight``).
-    ``used``: per cent of ``total`` bytes; ``resident``: bytes by request; ``people``: some are at work."""
+    """State of the memory: requests must give way (``high``), may come back (``calm``) or neither
+    (``tight``). ``used``: per cent of ``total`` bytes; ``resident``: bytes by request; ``people``: some are
+    at work."""
 
     kind: ClassVar[str] = "pressure"
     level: Level

@@ -84,7 +84,7 @@ def wrong_of(probe: Probe) -> str | None:
 
 
 class ResourceState(Struct, frozen=True):
-    """What a probe found last: ``ok`` or ``broken``, since when, and what it said."""
+    """Last result of a probe: ``ok`` or ``broken``, since when, and what it said."""
 
     state: Health
     since: Instant
@@ -97,9 +97,9 @@ marks after it was high: neither, and nothing is started."""
 
 
 class Pressure(Struct, frozen=True):
-    """How the machine's memory stood when that last mattered. ``used`` is per cent in use of ``total``
-    bytes, ``resident`` bytes in memory by request; ``people``: somebody works at a terminal; ``answered``:
-    since then a request gave way or came back, so that the next decision needs a new reading."""
+    """State of the machine's memory when that last mattered. ``used`` is per cent in use of ``total`` bytes,
+    ``resident`` bytes in memory by request; ``people``: some work at a terminal; ``answered``: since then a
+    request gave way or came back, so that the next decision needs a new reading."""
 
     level: Level = "calm"
     at: Instant = Instant(0)

@@ -1,10 +1,9 @@
-"""How long requests ran that have ended: the last lifetimes of each owner, name and size, in wall time and as
+"""Run times of requests that have ended: the last lifetimes of each owner, name and size, in wall time and as
 parts of their wall limits and best guesses. `backfill=probable` rests on them (time-ahead.md 1), what is told
-of starts to come (3), and what owners are told of their limits.
+of starts to come (3), and notes to owners on their limits.
 
 A lifetime is that of an attempt that came to an end by itself or by a limit; one that was deleted, signalled,
-lost or ended for its contract says only that it would have been longer.
-"""
+lost or ended for its contract says only that it would have been longer."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,7 +37,7 @@ _CRASHES = frozenset((4, 5, 6, 7, 8, 11, 31))
 
 class Lived(NamedTuple):
     """Wall time (ms) of one that ended, which part of its wall limit that was (thousandths; 0: it had none),
-    and how many thousandths of its owner's best guess (0: he gave none)."""
+    and how many thousandths of its owner's best guess (0: none was given)."""
 
     wall: int
     part: int
@@ -60,7 +59,7 @@ class Lifetime(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Lifetimes:
-    """What is known, in the order in which one ended last; ``wider``: the last of each wider kind, which
+    """Known lifetimes, in the order in which one ended last; ``wider``: the last of each wider kind, which
     follows from it (after a restart with those of one key side by side). ``closed``: nothing is learnt any
     more (what a look ahead makes up is no evidence)."""
 
@@ -106,7 +105,7 @@ class Lifetimes:
                 yield runs
 
     def of_owner(self, key: Key) -> Sequence[Sequence[Lived]]:
-        """Return the same without those of everybody."""
+        """Return the same without those of all owners."""
         return tuple(self.kinds(key))[:-1]
 
     def latest(self) -> Sequence[Lived]:
@@ -132,7 +131,7 @@ def _wider(key: Key) -> tuple[Kind, ...]:
 
 
 def key_of(request: Request) -> Key:
-    """Return whom a request is like."""
+    """Return the key under which a request's lifetime is kept."""
     spec = request.spec
     return spec.owner, spec.name, spec.ask.pes
 

@@ -21,7 +21,7 @@ TOLD = "the mail server is told a password"
 
 @dataclass(slots=True)
 class Machine:
-    """What there is to schedule. ``None`` is *auto*: what the executor found at start."""
+    """The machine to schedule. ``None`` is *auto*: what the executor found at start."""
 
     pes: int | None = setting(
         "count",
@@ -45,7 +45,7 @@ class Machine:
 
 
 class Device(Struct, frozen=True):
-    """A device that can be given out: whose it is (``nvidia`` or ``amd``), its name, its device files, their
+    """A device that can be given out: its vendor (``nvidia`` or ``amd``), its name, its device files, their
     numbers (``195:0``), and the CPUs that are near to it; none where that is not known."""
 
     vendor: str
@@ -56,8 +56,8 @@ class Device(Struct, frozen=True):
 
 
 class Found(Struct, frozen=True):
-    """What the executor found: CPU numbers that PEs stand for, memory in bytes; ``offline``: PEs whose CPU is
-    gone for now; ``devices``: those that can be given out (`consumables`)."""
+    """Machine as the executor found it: CPU numbers that PEs stand for, memory in bytes; ``offline``: PEs
+    whose CPU is gone for now; ``devices``: those that can be given out (`consumables`)."""
 
     cpus: tuple[int, ...] = (0, 1)
     memory: int = 0
@@ -130,7 +130,7 @@ WAYS = ("command", "sendmail", "smtp")
 
 @dataclass(slots=True)
 class Mail:
-    """How mails leave the house: by the first of command, sendmail and smtp that is set; none: no mail."""
+    """Ways by which mails leave: by the first of command, sendmail and smtp that is set; none: no mail."""
 
     command: str | None = setting("text", None, "shell command that mails are fed to", guard=RUN)
     sendmail: str | None = setting(
@@ -170,7 +170,7 @@ class Deciding:
 
 @dataclass(slots=True)
 class ExitSettings:
-    """What a site set of one exit module: switched on or off, its budget, and its own settings as written."""
+    """Settings of an exit module: switched on or off, its budget, and its own settings as written."""
 
     name: str
     enabled: bool = setting("flag", True, "whether it is called", operator=True)
@@ -307,7 +307,7 @@ class Backup:
 
 @dataclass(slots=True)
 class History:
-    """What has been: how long it stays in the database before it moves into files, how long reports stay."""
+    """Age at which events move from the database into files, and reports are removed."""
 
     keep: int | None = setting(
         "time",

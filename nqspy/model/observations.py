@@ -1,5 +1,4 @@
-"""What the executor sees and tells: reports of attempts while they run, and what a scan after a restart
-finds."""
+"""Observations of the executor: reports of attempts while they run, and what a scan after a restart finds."""
 
 from msgspec import Struct
 
@@ -24,7 +23,7 @@ class ObservedRunning(Observation, frozen=True):
 
 
 class ObservedUse(Observation, frozen=True):
-    """What a running attempt has used so far."""
+    """Use of a running attempt so far."""
 
     used: Used = Used()
 
@@ -74,9 +73,9 @@ class ObservedVoid(Observation, frozen=True):
 
 
 class ObservedLost(Observation, frozen=True):
-    """An attempt has vanished without a record of its end; ``text`` says why where that is known;
-    ``unsure``: some of its processes may run on, nobody can tell; ``brief``: it was lost within a minute of
-    real time from its start; ``stdout`` and ``stderr``: what it had written, in the spool."""
+    """An attempt has vanished without a record of its end; ``text`` says why where that is known; ``unsure``:
+    some of its processes may still run; ``brief``: it was lost within a minute of real time from its start;
+    ``stdout`` and ``stderr``: what it had written, in the spool."""
 
     used: Used = Used()
     text: str = ""
@@ -106,8 +105,8 @@ class ObservedResource(SiteObservation, frozen=True):
 
 
 class ObservedPressure(SiteObservation, frozen=True):
-    """How the machine's memory stands: ``used`` per cent in use of ``total`` bytes, ``resident`` bytes in
-    memory by request; ``people``: somebody works at a terminal."""
+    """State of the machine's memory: ``used`` per cent in use of ``total`` bytes, ``resident`` bytes in
+    memory by request; ``people``: some work at a terminal."""
 
     level: Level
     used: float = 0.0

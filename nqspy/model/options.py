@@ -7,7 +7,7 @@ nothing.
 
 
 class Option:
-    """One option. ``path``: its field below `Spec`; a limit of `Ask.others` by its qmgr path below ``ask``.
+    """An option. ``path``: its field below `Spec`; a limit of `Ask.others` by its qmgr path below ``ask``.
 
     ``unit`` as of `tree.Declared`, and ``date`` (an instant), ``path``, ``shape`` (an object); ``doc``: a
     sentence; ``low``, ``high``: bounds. ``when`` it can be changed: waiting, running (both) or never (empty);

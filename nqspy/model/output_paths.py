@@ -1,5 +1,5 @@
-"""Where the output of a request goes: its default path, the paths that its owner named, filled in
-(interfaces.md 11), and who else writes there."""
+"""Output paths of a request: the default path, the paths that its owner named, filled in (interfaces.md 11),
+and other requests that write there."""
 
 import re
 from collections.abc import Iterator
@@ -87,8 +87,8 @@ def streams(spec: Spec) -> Iterator[tuple[str, str]]:
 
 
 def files(seq: Seq, spec: Spec, queue: str, host: str = "") -> list[str]:
-    """The files that its owner named, each by its `plain` path; folders and devices are none: there nobody is
-    in another's way. One that both streams go to counts once."""
+    """The files that its owner named, each by its `plain` path; folders and devices are left out: several
+    requests may write there. One that both streams go to counts once."""
     if (spec.output.stdout is None and spec.output.stderr is None) or is_array(seq):
         return []
     named = (plain(fill(path, seq, spec, queue, host)) for _, path in streams(spec))

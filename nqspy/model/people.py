@@ -37,7 +37,7 @@ class Group:
 
 @dataclass(slots=True)
 class Usage:
-    """How use is charged and forgotten."""
+    """Charging and decay of use."""
 
     half_life: int = setting("time", 24 * 3_600_000, "time after which half of a use is forgotten", low=1)
     charge: str = setting(
@@ -50,12 +50,11 @@ class Usage:
 
 
 class Caller(Struct, frozen=True):
-    """Who asks: the socket peer as the kernel names it, never what a client says. ``groups``: names of the
-    Unix groups.
+    """Person who asks: the socket peer as the kernel names it, never what a client says. ``groups``: names of
+    the Unix groups.
 
     ``trusted``: the home's owner, root, or the daemon itself (shifts, ``queues.d``): managers without being
-    named.
-    """
+    named."""
 
     user: str
     uid: int
@@ -65,13 +64,14 @@ class Caller(Struct, frozen=True):
 
     @property
     def nameless(self) -> bool:
-        """True if the user database has no name for the caller, who is neither root nor the home's owner."""
+        """True if the user database has no name for the caller, and it is neither root nor the home's
+        owner."""
         return self.user == str(self.uid) and not self.trusted
 
 
 def lets_in(users: Collection[str], groups: Collection[str], who: str, memberships: Collection[str]) -> bool:
-    """True if lists of users and Unix groups let somebody in, a member of these groups: where they name
-    nobody, everybody."""
+    """True if lists of users and Unix groups let in a person who is a member of these groups; empty lists let
+    in all."""
     return not (users or groups) or who in users or not set(groups).isdisjoint(memberships)
 
 

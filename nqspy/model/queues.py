@@ -232,7 +232,7 @@ class Global(RunningLimits):
 
 @dataclass(slots=True)
 class Defaults:
-    """What counts where a request says nothing."""
+    """Values where a request says nothing."""
 
     queue: str | None = setting("name", None, "queue of a request that names none")
     mpprun_queue: str | None = setting("name", None, "queue of the applications that mpprun starts")

@@ -1,10 +1,9 @@
-"""Why a request does not start now: typed, with the refuser's name; *later*, *never* and *broken* are
+"""Reasons why a request does not start now: typed, with the refuser's name; *later*, *never* and *broken* are
 different codes.
 
-A reason is data: its kind, who says so, a few values. Whoever gives reasons declares their kinds with their
-sentences (`reason_kinds`): a feature in its own file, so that it stays one file. What they add up to is the
-catalogue, `KINDS`. Nobody looks into a text to learn what a reason means.
-"""
+A reason is data: its kind, who says so, a few values. A file that gives reasons declares their kinds with
+their sentences (`reason_kinds`), so a feature stays one file. What they add up to is the catalogue, `KINDS`.
+No code looks into a text to learn what a reason means."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
@@ -21,7 +20,7 @@ from nqspy.model.units import format_size, format_time
 
 
 class ReasonCode(StrEnum):
-    """What kind of thing keeps a request back."""
+    """Kind of thing that blocks a request."""
 
     LIMIT = "LIMIT"
     NO_PES = "NO_PES"
@@ -109,8 +108,9 @@ Values = Annotated[tuple[Value, ...], msgspec.Meta(max_length=8)]
 
 
 class Reason(Struct, frozen=True):
-    """One reason: its kind, by name; who says so (a queue, ``complex x``, an exit's name, ...), the values in
-    its sentence, until when if known, and how many wait ``ahead`` where it is said of the rest of a queue."""
+    """A reason: its kind, by name; its source ``who`` (a queue, ``complex x``, an exit's name, ...), the
+    values in its sentence, until when if known, and how many wait ``ahead`` where it is said of the rest of a
+    queue."""
 
     kind: str
     who: str
@@ -125,7 +125,7 @@ class Reason(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """It in words, made anew each time."""
+        """Its sentence, made anew each time."""
         said = KINDS[self.kind].sentence.say(self.who, self.values)
         return f"{said}; {self.ahead} ahead of it" if self.ahead else said
 
@@ -149,7 +149,7 @@ class ReasonKind(Struct, frozen=True):
     needed: str
 
     def __call__(self, who: str, *values: Value, until: Instant | None = None) -> Reason:
-        """The reason of this kind that somebody gives, with the values in the order of its sentence."""
+        """Return a reason of this kind, with the values in the order of its sentence."""
         assert len(values) == self.sentence.values, self.name
         return Reason(self.name, who, values, until)
 
@@ -172,7 +172,7 @@ for _code in ReasonCode:
 
 
 def told(code: str, who: str, text: str, until: Instant | None = None) -> Reason:
-    """A reason as somebody else has put it: an exit, a person, the journal."""
+    """Return a reason in the words of an exit, a person or the journal."""
     return Reason(code, who, (text,), until)
 
 

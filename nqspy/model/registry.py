@@ -45,7 +45,7 @@ Stamp = Callable[[Instant | None], str | None]
 
 
 class Words(Struct, frozen=True):
-    """What the command language says of a feature's object: of its verbs, and of the object itself where it
+    """Words of the command language for a feature's object: for its verbs, and of the object itself where it
     is shown. ``title``: as a heading. Of objects with names besides: ``usage``: what follows ``create``,
     ``reserved``: what none may be called, as it is a word of the language."""
 
@@ -59,7 +59,7 @@ class Words(Struct, frozen=True):
 
 
 class Status(Struct, frozen=True):
-    """How a feature stands, for programs, and as rows of a label and a text."""
+    """Status of a feature, for programs, and as rows of a label and a text."""
 
     data: Mapping[str, Any]
     rows: Sequence[tuple[str, str]]
@@ -228,7 +228,7 @@ def objects() -> Iterable[SettingsObject[Any]]:
 
 
 def object_of(head: str) -> SettingsObject[Any] | None:
-    """The kind whose paths begin with this word; None when there is none."""
+    """The kind of objects that has paths beginning with this word; None when there is none."""
     return _objects.get(head)
 
 

@@ -16,8 +16,8 @@ from nqspy.model.units import finite as finite
 
 
 class State(StrEnum):
-    """Where a request stands; the values are the words of ``qstat --json``, but for ``begun``: an array of
-    which no index could start, as all have begun, are held or await others (shown by `shown_state`)."""
+    """State of a request; the values are the words of ``qstat --json``, but for ``begun``: an array of which
+    no index could start, as all have begun, are held or await others (shown by `shown_state`)."""
 
     ARRIVING = "arriving"
     WAITING = "waiting"
@@ -91,7 +91,8 @@ class Ask(Struct, frozen=True, omit_defaults=True):
 
 
 class Output(Struct, frozen=True, omit_defaults=True):
-    """Where output goes. Paths are absolute or None for the default; ``join``: stderr into the stdout file.
+    """Destination of output. Paths are absolute or None for the default; ``join``: stderr into the stdout
+    file.
 
     ``keep_*``: stays in the owner's home; ``direct_*``: written in place while running; ``log``: the job log
     goes into a file of its own, at ``log_path`` if one is named, or behind the output."""
@@ -108,7 +109,7 @@ class Output(Struct, frozen=True, omit_defaults=True):
 
 
 class MailWishes(Struct, frozen=True, omit_defaults=True):
-    """When and to whom mail is sent: at begin, end, rerun, transfer, abort."""
+    """Mail about a request, and its addressees: at begin, end, rerun, transfer, abort."""
 
     begin: bool = False
     end: bool = False
@@ -123,9 +124,9 @@ AFTER_WORDS: tuple[AfterWord, ...] = ("ok", "any", "fail", "start", "each")
 
 
 class Dependency(Struct, frozen=True):
-    """What must have become of an earlier request before this one may start: it ended well (``ok``: exit
-    status 0), ended at all (``any``), ended otherwise than well (``fail``), or began (``start``); ``each``:
-    of an array by an array, each index waits until the same index of the other has ended well."""
+    """Condition on an earlier request before this one may start: it ended well (``ok``: exit status 0), ended
+    at all (``any``), ended otherwise than well (``fail``), or began (``start``); ``each``: of an array by an
+    array, each index waits until the same index of the other has ended well."""
 
     seq: Seq
     word: AfterWord = "ok"
@@ -199,7 +200,7 @@ class Spec(Struct, frozen=True, omit_defaults=True):
 
 
 class Used(Struct, frozen=True):
-    """What an attempt has used so far: CPU and wall time in ms of the site's clock, most memory in bytes."""
+    """Use of an attempt so far: CPU and wall time in ms of the site's clock, most memory in bytes."""
 
     cpu: int = 0
     wall: int = 0
@@ -213,7 +214,7 @@ class Used(Struct, frozen=True):
 
 
 class Ending(Struct, frozen=True):
-    """How an attempt ended: ``status`` 0..255 or ``signal``, the reason in one word; ``text`` for people."""
+    """End of an attempt: ``status`` 0..255 or ``signal``, the reason in one word; ``text`` for people."""
 
     reason: EndReason
     status: int | None = None
@@ -225,7 +226,7 @@ class Ending(Struct, frozen=True):
 
 
 class AttemptOutput(Struct, frozen=True, omit_defaults=True):
-    """Where an attempt that was run again has left its output; empty: unknown, None: there is none."""
+    """Output of an attempt that was run again; empty: unknown, None: there is none."""
 
     attempt: int
     stdout: str | None = None
@@ -243,7 +244,7 @@ class Redating(Struct, frozen=True):
 
 
 class Pause(Struct, frozen=True):
-    """A suspension: who caused it, when, and why, for people. ``pes_released``: others may have its PEs;
+    """A suspension: its cause, when, and why, for people. ``pes_released``: others may have its PEs;
     ``leaving``: once it has moved out."""
 
     cause: Cause
@@ -259,7 +260,7 @@ class Pause(Struct, frozen=True):
 
 
 class EndOrder(Struct, frozen=True):
-    """Somebody asked for the end of an attempt: for good, or to run again (``rerun``)."""
+    """Order to end an attempt: for good, or to run it again (``rerun``)."""
 
     cause: Cause
     rerun: bool = False
@@ -280,8 +281,8 @@ class Retry(Struct, frozen=True):
 
 
 class MovesMade(NamedTuple):
-    """How often an attempt left its PEs for others: how long that took in all (ms), and what left the memory
-    (bytes)."""
+    """Moves of an attempt that left its PEs for others: how often, how long that took in all (ms), and what
+    left the memory (bytes)."""
 
     times: int = 0
     took: int = 0
@@ -297,10 +298,10 @@ MOMENT = 1_000
 
 
 class Reservation(Struct, frozen=True):
-    """A start that is promised to a waiting request: at ``at`` at the latest, None where nobody can say when
-    as what it waits for has no wall limit. ``by``: requests whose ends it waits for. ``late``: why the
-    promise could not be kept. ``turn``: the promises that stand were made in the order of it. ``pes``: on how
-    many PEs, of one that has several sizes; else 0."""
+    """A start that is promised to a waiting request: at ``at`` at the latest, None where that is unknown, as
+    what it waits for has no wall limit. ``by``: requests whose ends it waits for. ``late``: why the promise
+    could not be kept. ``turn``: the promises that stand were made in the order of it. ``pes``: on how many
+    PEs, of one that has several sizes; else 0."""
 
     at: Instant | None
     by: tuple[Seq, ...] = ()
@@ -313,18 +314,17 @@ NOT_USED = Used()
 
 
 class Attempt(Struct, frozen=True, omit_defaults=True):
-    """What there is of a request while PEs are, or were, held for it. ``number`` counts from 1; ``pes`` is
-    empty once its processes have ended. (A Struct is made anew in a thirtieth of a dataclass's time.)
+    """State of a request while PEs are, or were, held for it. ``number`` counts from 1; ``pes`` is empty once
+    its processes have ended. (A Struct is made anew in a thirtieth of a dataclass's time.)
 
     ``starting``: decided, not yet reported by the executor. ``charged`` is the use already charged; ``rate``:
     at which it counts as charged while it runs (thousandths of a PE), since ``charged_at``. ``pause``: it is
     suspended; ``resumed``: when it last went on, ``resumed_by_person``: when a person last resumed it.
-    ``ending``: who asked for its end. ``preempted_times``: how often it gave way, ``preempted_bytes``: what
-    it held when it last did, ``moved``: how often it left its PEs so. ``suspended_time``: how long it was
+    ``ending``: the order to end it. ``preempted_times``: how often it gave way, ``preempted_bytes``: what it
+    held when it last did, ``moved``: how often it left its PEs so. ``suspended_time``: how long it was
     suspended before. ``units``: of consumables, its own until its processes have ended; ``adjusted``: it asks
     for others now; ``until``: when its hole ends; ``passing``, ``lacked``: as `actions.Start` has them.
-    ``undelivered``: why its output is not delivered yet.
-    """
+    ``undelivered``: why its output is not delivered yet."""
 
     number: int
     pes: tuple[int, ...]
@@ -361,7 +361,7 @@ class Request(Struct):
     says how many there were, ``attempt`` is the present one; ``holds`` are letters u (owner), o (operator), s
     (system); ``rank`` is what ``schedule request`` set (system 0, first of its queue 1, next of all 2, now
     3). ``unmet``: dependencies it still waits for (it is held as long as there are any); ``never``: why one
-    of them can never be met; ``redated``: who gave it its date in queue, if not submission or a queue's
+    of them can never be met; ``redated``: what gave it its date in queue, if not submission or a queue's
     change; ``losses``: how many attempts in a row were lost soon after their start; ``slot`` is its row in
     the queue's columns while queued, else -1. ``array``: where its indices stand. ``reservation``: the start
     it is promised. ``former``: outputs of earlier attempts; ``retry``: its last attempts could not begin;
@@ -438,7 +438,7 @@ class Request(Struct):
 
     @property
     def ending(self) -> EndOrder | None:
-        """Return who asked for the end of its attempt."""
+        """Return the order to end its attempt."""
         return self.attempt.ending if self.attempt is not None else None
 
     @property
@@ -463,7 +463,7 @@ class Request(Struct):
         return 1 if self.array is None else indices.count(self.array.ready)
 
     def awaits(self) -> set[Seq]:
-        """Return whom it waits for; an array also those whose indices its own await."""
+        """Return the requests it waits for; an array also those of which its indices await one each."""
         awaiting = () if self.array is None else self.array.awaiting
         return {each.seq for each in self.unmet} | {seq for seq, _ in awaiting}
 

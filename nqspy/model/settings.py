@@ -70,7 +70,7 @@ def wall_limit(settings: Settings, queue: str, ask: Ask) -> int | None:
 
 def planned_wall(settings: Settings, queue: str, ask: Ask) -> int | None:
     """Wall time (ms) that plans take a request to run: as long as it may, where neither it nor its queue has
-    a limit the site's ``default wall_limit``; None: nobody knows. A limit of CPU time says nothing of it."""
+    a limit the site's ``default wall_limit``; None: unknown. A limit of CPU time says nothing of it."""
     limit = wall_limit(settings, queue, ask)
     return limit if limit is not None else settings.default.wall_limit
 

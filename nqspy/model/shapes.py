@@ -19,9 +19,9 @@ MOST_SIGMA = 1e6
 
 
 class Speedup(Struct, frozen=True):
-    """How much faster a program runs on more PEs: A. B. Downey, "A model for speedup of parallel programs"
-    (UC Berkeley, CSD-97-933, 1997). ``parallelism``: A, on the mean so many PEs have work, 1 at least;
-    ``sigma``: how much that varies, 0: not at all (twice as fast on twice the PEs, up to A of them)."""
+    """Speedup of a program on more PEs: A. B. Downey, "A model for speedup of parallel programs" (UC
+    Berkeley, CSD-97-933, 1997). ``parallelism``: A, on the mean so many PEs have work, 1 at least; ``sigma``:
+    how much that varies, 0: not at all (twice as fast on twice the PEs, up to A of them)."""
 
     parallelism: float
     sigma: float = 0.0
@@ -60,7 +60,7 @@ class Mold(Struct, frozen=True):
     def expected_on(self, pes: int, wall: int | None) -> int | None:
         """Return how long (ms) it is expected to run on one of its sizes, where ``wall`` is the limit in
         force: that long; where it said nothing of its times, as if its work were divided evenly, the least
-        size needing the whole limit. None: nobody knows."""
+        size needing the whole limit. None: unknown."""
         if wall is None or self.walls:
             return wall
         return -(-wall * self.sizes[0] // pes)

@@ -14,7 +14,8 @@ APART = "one of them must fire at another minute"
 
 
 class Leaving(Struct, frozen=True):
-    """Whether a shift leaves queues started: ``named`` ones, and the ``rest``; None: as they are."""
+    """State in which a shift leaves queues: ``named`` ones, and the ``rest``, started or not; None: as they
+    are."""
 
     named: dict[str, bool]
     rest: bool | None
@@ -88,7 +89,7 @@ def values_by_shifts(shifts: Iterable[Shift], path: str) -> Iterator[Any]:
 
 
 class UpcomingStop(Struct, frozen=True):
-    """When a shift stops a queue next, and what becomes of its running requests then (`Shift.spill`).
+    """Next stop of a queue by a shift, and what becomes of its running requests then (`Shift.spill`).
     ``clock``: that moment for people, in the site's zone."""
 
     at: Instant

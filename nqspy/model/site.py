@@ -53,11 +53,11 @@ class RequestCounts:
         return RequestCounts(self.total, dict(self.owners), dict(self.queues), dict(self.pairs))
 
     def enter(self, request: Request) -> None:
-        """One more, where it is now; of an array as many as have not begun."""
+        """Add a request, where it is now; of an array as many as have not begun."""
         self.count(request.spec.owner, request.queue, request.weight)
 
     def leave(self, request: Request) -> None:
-        """One less, where it still is."""
+        """Take a request out, where it still is."""
         self.count(request.spec.owner, request.queue, -request.weight)
 
     def count(self, owner: str, queue: str, by: int = 1) -> None:
@@ -256,7 +256,7 @@ class Site:
         return kept.copy()
 
     def board_anew(self, domain: str = APPLICATION) -> Board:
-        """Return the same, by a look at who holds what."""
+        """Return the same, from the holders."""
         found = self.domain(domain)
         return Board(found, self.pes_of(found), self.holders, self.offline())
 
@@ -267,7 +267,7 @@ class Site:
             board.take(pes)
 
     def give(self, request: Request) -> None:
-        """It holds them no more."""
+        """Take its PEs from a request."""
         give(self.holders, request.seq, pes := request.pes)
         for board in self._boards.values():
             board.give(pes)
@@ -294,7 +294,7 @@ class Site:
         return columns
 
     def busy(self) -> set[tuple[str, str]]:
-        """(group, owner) of all requests that are queued or started: who has work now."""
+        """(group, owner) of all requests that are queued or started."""
         found = {(request.group, request.owner) for request in self.started.values()}
         for columns in self.waiting.values():
             for number in columns.by_pair().nonzero()[0].tolist():
@@ -376,7 +376,7 @@ class Site:
         return Counter(cause for cause in causes if cause)
 
     def due(self, now: Instant) -> tuple[Seq, ...]:
-        """Requests whose date has come, by date and sequence number."""
+        """Requests with dates that have come, by date and sequence number."""
         found = {
             (date, seq)
             for date, seq in self._come(now)

@@ -1,4 +1,4 @@
-"""What must hold of a site in every state: all that stands twice stands there alike."""
+"""Invariants of a site: all that stands twice stands there alike."""
 
 from collections.abc import Iterable
 

@@ -52,8 +52,8 @@ def settled(spec: Spec) -> Spec:
 
 
 def fixed(spec: Spec, pes: int) -> Spec:
-    """It asks for that many PEs alone, for as long as it asked for on them if that is one of its sizes, or
-    its speedup says how long that is."""
+    """Return the same asking for that many PEs alone, for as long as it asked for on them if that is one of
+    its sizes, or its speedup says how long that is."""
     made, mold = on_size(spec, pes), spec.mold
     wall = made.ask.wall if mold is None or pes in mold.sizes else wall_by_speedup(mold, pes) or made.ask.wall
     return replace(made, mold=None, ask=replace(made.ask, pes=pes, wall=wall))
@@ -109,8 +109,8 @@ class Shared:
         return found
 
     def spec(self, spec: Spec) -> Spec:
-        """Return the same specification, its parts shared. It must be fresh: nobody else has it yet, so that
-        equal parts put into it change nothing but memory."""
+        """Return the same specification, its parts shared. It must be fresh: nothing else refers to it yet,
+        so that equal parts put into it change nothing but memory."""
         share, values = self._parts.setdefault, _values(spec)
         for name, value in compress(zip(_NAMES, values), map(is_not, values, _DEFAULTS)):  # noqa: B905
             if (known := share(value, value)) is not value:

@@ -1,9 +1,7 @@
-"""What an event makes of one request: the only state machine there is. The site's indexes, accounts and
-counts follow from it (`lifecycle`); whoever tells of the past follows requests by the same functions, without
-a site.
+"""The state machine of a request: what each event makes of it. The site's indexes, accounts and counts follow
+from it (`lifecycle`); code that tells of the past follows requests by the same functions, without a site.
 
-Nothing here decides or refuses: events are facts. Whoever takes one asks first whether it `fits`.
-"""
+Nothing here decides or refuses: events are facts. Whoever takes one asks first whether it `fits`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -173,7 +171,7 @@ def _release(request: Request, event: ev.Released, at: Instant, ages: Ages) -> N
 
 
 def _hold_one_by_one(request: Request, at: Instant, letters: str) -> None:
-    """These letters of an array that is held as a whole become those of its indices."""
+    """Turn these letters of an array that is held as a whole into letters of its indices."""
     assert request.array is not None
     for letter in (each for each in request.holds if each in letters):
         _of_indices(request, at, arrays.hold, request.array.left, letter, request.hold_text)
@@ -201,7 +199,8 @@ def _fail(request: Request, event: ev.DependencyFailed, at: Instant, ages: Ages)
 
 
 def _await(request: Request, unmet: tuple[Dependency, ...], at: Instant, anew: bool) -> None:
-    """From now on it waits for these; taking the system's hold off means to wait for no other any more."""
+    """Let a request wait for these from now on; taking the system's hold off means to wait for no other any
+    more."""
     request.unmet = unmet
     if not unmet:
         request.never = ""

@@ -31,8 +31,8 @@ expressions; amounts tuple of texts like ``gpu=2``."""
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What is known of one setting: its unit, default, sentence, bounds (inclusive) and name; ``words`` are
-    the only texts allowed, alone or in a list; ``fixed``: what is always on, and so in no list; ``pipes``:
+    """Declaration of a setting: its unit, default, sentence, bounds (inclusive) and name; ``words`` are the
+    only texts allowed, alone or in a list; ``fixed``: what is always on, and so in no list; ``pipes``:
     whether a pipe queue heeds it, where it is a queue's; ``operator``: operators may change it, not managers
     only; ``nothing``: the word for no value where the bounds would not allow it; ``guard``: why only root and
     the home's owner may change it, empty where managers may; ``unguarded``: a pattern of texts that managers

@@ -18,8 +18,8 @@ _NESTED = ("units", "away", "dependants", "members", "promises")
 
 def twin_of(site: Site, without: Collection[Seq] = ()) -> Site:
     """A copy that shares nothing that changes; ``without``: queued requests that are left out of it. Which
-    files are written is not copied, nor what was touched and told since the last commit: nobody writes its
-    rows."""
+    files are written is not copied, nor what was touched and told since the last commit: its rows are never
+    written."""
     requests = {seq: copy(request) for seq, request in site.requests.items() if seq not in without}
     copied: dict[str, Any] = {name: dict(getattr(site, name)) for name in _FLAT}
     for name in _NESTED:
@@ -59,7 +59,7 @@ def _waiting(site: Site, requests: Mapping[Seq, Request], some: bool) -> dict[st
 
 def beyond(site: Site, most: int) -> set[Seq]:
     """The queued requests that are left when each queue keeps its part of ``most``, by date; none where there
-    are no more than that. Who has a promised start is not among them."""
+    are no more than that. Requests with a promised start are not among them."""
     whole = sum(map(len, site.waiting.values()))
     found: set[Seq] = set()
     if whole > most:

@@ -71,8 +71,8 @@ def by_age(path: Path) -> list[Copy]:
 
 
 def problem(file: Path) -> str | None:
-    """Return what is wrong with a database file that nobody writes, by ``integrity_check``; None when it is
-    good. The log of one that was not closed properly is part of it."""
+    """Return what is wrong with a database file that is not being written, by ``integrity_check``; None when
+    it is good. The log of one that was not closed properly is part of it."""
     try:
         if file.stat().st_size == 0:
             return "it is empty"
@@ -116,8 +116,8 @@ def copy_to(path: Path, target: Path, go_on: Callable[[], None] = lambda: None) 
 
 def hand_out(path: Path, target: Path) -> int:
     """Writes a checked copy of the database at ``path`` to ``target``, which must not be there, wherever that
-    is; its size. It is made among the backups first: there nobody else exchanges names. Raises sqlite3.Error,
-    OSError."""
+    is; its size. It is made among the backups first: there no other user exchanges names. Raises
+    sqlite3.Error, OSError."""
     with closing(places.Outside(target)) as outside:
         with places.as_owner(path.parent):
             folder = places.backups(path)

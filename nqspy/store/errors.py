@@ -1,4 +1,4 @@
-"""Why a database cannot be used: each error is one line that names the file and what to do."""
+"""Errors of a database that cannot be used: each is one line that names the file and what to do."""
 
 import sqlite3
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What rows meant before: the column ``live`` of format 4 and earlier, in the table and in the files of the
+"""Rows of older formats: the column ``live`` of format 4 and earlier, in the table and in the files of the
 history, which are never written again."""
 
 from typing import Any

@@ -158,8 +158,8 @@ class SqliteJournal(EventHistory):
         return CommitFailed(f"nothing was written to {self.path}: {plain(error)}", passing)
 
     def _wait_for_locks(self, seconds: float) -> None:
-        """How long the next commits wait for another program's lock: not long while it is known to be there,
-        for questions are answered meanwhile."""
+        """Set how long the next commits wait for another program's lock: not long while it is known to be
+        there, for questions are answered meanwhile."""
         with contextlib.suppress(sqlite3.Error, peewee.PeeweeException):
             connection = self._connection = schema.connection(self._db)
             connection.execute(f"PRAGMA busy_timeout = {round(1000 * seconds)}")
@@ -293,8 +293,8 @@ class SqliteJournal(EventHistory):
         return None if row is None else (row[0], tuple(msgspec.json.decode(row[1])))
 
     def forget_blobs(self, digests: Iterable[str]) -> None:
-        """These blobs are no longer there: whoever submits one again brings it again. Call it in one's
-        ``turn``."""
+        """Forget these blobs, which are no longer there: a later submission brings them again. Call it in
+        one's ``turn``."""
         self._blobs.difference_update(digests)
         self._keeping.forget()
 

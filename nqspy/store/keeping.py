@@ -1,10 +1,9 @@
-"""Who keeps how much, by owner: scripts, environments and large specifications (`specs.text_size`), of
-requests that wait, run or have ended.
+"""Bytes kept by each owner: scripts, environments and large specifications (`specs.text_size`), of requests
+that wait, run or have ended.
 
 A row of ``kept`` for each owner and blob, and for each request whose specification is large. The blobs of
 requests that never ran go when the last of them ends; the rest stays as long as a record names it
-(`rotation`).
-"""
+(`rotation`)."""
 
 import sqlite3
 from collections import Counter
@@ -51,10 +50,10 @@ def text_of(seq: Seq, spec: Spec) -> Pair:
 
 @dataclass(slots=True)
 class CommitStep:
-    """What a commit changes, to be remembered once it is durable: ``refs``: requests that have not ended;
+    """Changes of a commit, to be remembered once it is durable: ``refs``: requests that have not ended;
     ``new``, ``ran``, ``gone``: pairs; ``texts``: bytes of large specifications; ``sizes``: bytes more or
-    less; ``dropped``: blobs that are no more; ``arrays``: texts of arrays that ended, and how many times
-    each counts."""
+    less; ``dropped``: blobs that are no more; ``arrays``: texts of arrays that ended, and how many times each
+    counts."""
 
     refs: dict[Pair, int] = field(default_factory=dict)
     new: list[Pair] = field(default_factory=list)
@@ -153,7 +152,7 @@ class Keeping:
                 step.dropped.add(pair[1])
 
     def done(self, step: CommitStep) -> None:
-        """It is durable."""
+        """Remember the changes of a commit that is durable."""
         for pair, more in step.refs.items():
             refs = self._refs.get(pair, 0) + more
             if refs > 0:

@@ -58,7 +58,7 @@ class MemoryJournal:
         return self._keys.get((owner, key))
 
     def kept(self, owner: str) -> int:
-        """Nothing: it is nobody's disk."""
+        """Nothing: it has no disk."""
         return 0
 
     def keeps(self, owner: str, digest: str) -> bool:
@@ -70,7 +70,7 @@ class MemoryJournal:
         return None
 
     def low(self) -> bool:
-        """It has room."""
+        """Never: there is always room."""
         return False
 
     def blob(self, digest: str) -> bytes:

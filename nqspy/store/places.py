@@ -1,4 +1,4 @@
-"""Where things lie beside a database, and how a file is put in its place for good."""
+"""Places beside a database, and files put in their places for good."""
 
 import errno
 import os
@@ -58,7 +58,7 @@ def sync(path: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a folder that nobody else may look into. Raises OSError."""
+    """Make a folder that no other user may look into. Raises OSError."""
     if not folder.is_dir():
         folder.mkdir(mode=0o700)
         give(folder, folder.parent)
@@ -66,7 +66,7 @@ def make_folder(folder: Path) -> None:
 
 
 def give(path: Path, home: Path) -> None:
-    """Makes a file the home's owner's, when root has made it in somebody's home. Raises OSError."""
+    """Give a file to the home's owner, when root has made it in another user's home. Raises OSError."""
     owner = home.stat()
     if os.geteuid() == 0 and owner.st_uid != 0:
         os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
@@ -74,8 +74,8 @@ def give(path: Path, home: Path) -> None:
 
 @contextmanager
 def as_owner(home: Path) -> Iterator[None]:
-    """Does what is inside with the rights of the home's owner where root looks after somebody's home: names
-    in it are his to exchange at any moment. Not in a process with threads. Raises OSError."""
+    """Do what is inside with the rights of the home's owner, where root looks after another user's home: that
+    user may exchange names in it at any moment. Not in a process with threads. Raises OSError."""
     owner, groups = home.stat(), os.getgroups()
     if os.geteuid() != 0 or owner.st_uid == 0:
         yield
@@ -94,8 +94,8 @@ def as_owner(home: Path) -> Iterator[None]:
 
 
 class Outside:
-    """A new file in a folder that may be another's, who may exchange any name in it at any moment: the folder
-    is opened once, nothing there is followed, and the file gets its name when it is whole."""
+    """A new file in a folder of another user, perhaps, that may exchange any name in it at any moment: the
+    folder is opened once, nothing there is followed, and the file gets its name when it is whole."""
 
     def __init__(self, path: Path) -> None:
         """Raises OSError, FileExistsError too."""

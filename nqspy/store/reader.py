@@ -80,7 +80,7 @@ class Reader(EventHistory):
         return kind.one(configure.load({path: values})) if kind is not None else None
 
     def site(self) -> Site:
-        """A copy of the site as of the last commit, nobody else's. Raises StoreError."""
+        """A copy of the site as of the last commit, for the caller alone. Raises StoreError."""
         with self._lock:
             try:
                 return load_site(schema.connection(self._db))

@@ -1,6 +1,6 @@
 """Space kept in reserve on the disk of the home: given up, bit by bit, for what makes room when the disk is
-full, and taken again afterwards. Somebody who goes on writing may take every bit that is given up before
-the database does: so most of what makes room is written where the database's log has its room already."""
+full, and taken again afterwards. Another program may take every bit that is given up before the database
+does: so most of what makes room is written where the database's log has its room already."""
 
 import errno
 import os

@@ -19,8 +19,8 @@ from nqspy.store.migrations import VERSION, version
 
 
 class Rewound(msgspec.Struct):
-    """What a restore leaves for the next start: what was restored, the first number never given out, and the
-    last attempt of requests that were started or had ended after the backup."""
+    """Note of a restore for the next start: what was restored, the first number never given out, and the last
+    attempt of requests that were started or had ended after the backup."""
 
     text: str
     next_seq: Seq = 1
@@ -28,7 +28,7 @@ class Rewound(msgspec.Struct):
 
 
 class RestoredBackup(msgspec.Struct):
-    """What a restore did: where the replaced database lies, instant and number of the last event of the
+    """Result of a restore: where the replaced database lies, instant and number of the last event of the
     backup, and how many of the replaced database's came after it (None: it could not be read)."""
 
     kept: Path | None
@@ -58,12 +58,11 @@ def taken(path: Path) -> None:
 
 
 def restore(path: Path, file: Path, date: str) -> RestoredBackup:
-    """Puts a copy of ``file`` in the place of the database at ``path``, which nobody may have open; the one
-    that was there becomes ``nqs.db.before-restore-DATE``.
+    """Puts a copy of ``file`` in the place of the database at ``path``, which must not be open; the one that
+    was there becomes ``nqs.db.before-restore-DATE``.
 
     Raises StoreError when the file is not good (then nothing has changed) or the disk fails; a restore that
-    did not finish keeps a daemon from starting until it is given again.
-    """
+    did not finish keeps a daemon from starting until it is given again."""
     _check(file)
     try:
         return _restore(path, file, date)

@@ -83,7 +83,7 @@ Failpoint = Callable[[str], None]
 
 @dataclass(slots=True)
 class Rotated:
-    """What a round moved: rows by kind, and how many files it wrote."""
+    """Rows that a round moved, by kind, and how many files it wrote."""
 
     events: int = 0
     requests: int = 0
@@ -96,12 +96,11 @@ class Rotated:
 
 
 class Rotation:
-    """One round over the database at ``path``. Use it in the thread that makes it.
+    """A round over the database at ``path``. Use it in the thread that makes it.
 
     ``turn`` and ``forget`` are the journal's: its lock, and what it must hear of blobs that go. ``pause`` is
     called between two turns; what it raises ends the round where it is. ``failpoint`` is called with the name
-    of each step that has been done (for tests).
-    """
+    of each step that has been done (for tests)."""
 
     def __init__(
         self,
@@ -122,7 +121,7 @@ class Rotation:
 
     def run(self, before: Instant) -> Rotated:
         """Moves what is older than ``before``: events that happened, requests that ended before, then keys
-        and blobs that nobody names any more. Raises StoreError."""
+        and blobs that no record names any more. Raises StoreError."""
         db = schema.database(self._path, _PRAGMAS)
         try:
             self._connection = schema.connection(db)
@@ -211,7 +210,7 @@ class Rotation:
         self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def _finish(self) -> None:
-        """What a round that was killed has named and not cleared."""
+        """Clear what a round that was killed has named and not cleared."""
         for row in self._connection.execute(f"{_ARCHIVES} WHERE cleared = 0").fetchall():
             one = Archive(*row)
             wrong = archive.check(self._folder / one.name, one)
@@ -287,7 +286,7 @@ class Rotation:
         return {digest for (digest,) in self._connection.execute(statement) if digest is not None}
 
     def _let_go(self, named: set[Pair], top: int) -> None:
-        """What a user kept and no record of his names any more."""
+        """Delete what users kept and no record of theirs names any more."""
         every = self._connection.execute("SELECT owner, digest FROM kept").fetchall()
         for some in in_slices([pair for pair in every if pair not in named], GONE):
             self._in_turn(

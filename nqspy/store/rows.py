@@ -50,7 +50,7 @@ _Live, _live_values = _twin(Request, "seq", "spec", "queue", "state", "submitted
 
 
 class EndingRow(msgspec.Struct):
-    """How and when a request ended: an Ended or Deleted event by its kind."""
+    """Kind and instant of a request's end: an Ended or Deleted event by its kind."""
 
     kind: str
     at: Instant
@@ -58,7 +58,7 @@ class EndingRow(msgspec.Struct):
 
 
 class SiteRow(msgspec.Struct):
-    """What the state row keeps beside the numbers."""
+    """Content of the state row beside the numbers."""
 
     shift: ShiftState
     found: Found

@@ -131,7 +131,7 @@ def readonly(path: Path) -> peewee.SqliteDatabase:
 
 
 def snapshot(path: Path) -> sqlite3.Connection:
-    """A connection that reads a file nobody writes, and leaves no file beside it."""
+    """A connection to a file that is not being written, which leaves no file beside it."""
     return sqlite3.connect(f"file:{_quoted(path)}?mode=ro&immutable=1", uri=True, check_same_thread=False)
 
 
