@@ -54,7 +54,7 @@ SPOILS = {
 
 
 @pytest.mark.parametrize("spoil", SPOILS.values(), ids=SPOILS)
-def test_a_spoilt_database_is_refused_in_one_line_that_names_the_newest_good_backup(told, path, spoil):
+def test_a_damaged_file_is_refused_and_kept(told, path, spoil):
     good = copies.back_up(path, Instant(10_000_000), 7)
     bad = copies.back_up(path, Instant(20_000_000), 7)
     torn(bad)
