@@ -206,7 +206,7 @@ def test_other_actions_of_elected_follow_their_start(house):
     house.exits(elected=elected)
     told = house.run_pass()
     assert told.starts == [anne, cleo]
-    assert [action.kind for action in told.actions] == ["start", "hold", "notify", "start"]
+    assert [type(action) for action in told.actions] == [Start, Hold, Notify, Start]
     assert told.reason(ben).matches(code="HELD", who="exits/test", text="after anne")
 
 

@@ -18,7 +18,7 @@ from nqspy.engine.look_ahead import AtOnce
 from nqspy.engine.virtual.attempts import Run
 from nqspy.model import commands as cm
 from nqspy.model import indices
-from nqspy.model.actions import Action, Plan
+from nqspy.model.actions import Action, Plan, Reserving
 from nqspy.model.arrays import ArraySpec
 from nqspy.model.errors import NqspyError
 from nqspy.model.health import Health, Level
@@ -123,7 +123,8 @@ def _shown(action: Action) -> str:
         for each in fields(action)
         if each.name not in ("by", "cleared", "text")
     }
-    return f"{action.kind} {shown}"
+    kind = "reserve" if isinstance(action, Reserving) else type(action).__name__.lower()
+    return f"{kind} {shown}"
 
 
 def _caller(line: str) -> Caller:

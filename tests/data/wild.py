@@ -120,7 +120,7 @@ def forge():
     def plan_made(*what):
         plan = former(*what)
         forged = {"attempt": 1, "pes": [0], "forced": True, "by": "select"}
-        plan.actions = [("start", {"seq": seq, **forged}) for seq in range(1, 2000)]
+        plan.actions = [("Start", {"seq": seq, **forged}) for seq in range(1, 2000)]
         return plan
 
     worker.plans = type(plans)("plans")
