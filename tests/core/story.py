@@ -18,7 +18,7 @@ from nqspy.core.passes import explain
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import promises
-from nqspy.model.actions import Resume, Suspend
+from nqspy.model.actions import Reserving, Resume, Suspend
 from nqspy.model.domains import numbers
 from nqspy.model.ids import Instant, Seq, array_of, index_of, member
 from nqspy.model.shifts import UpcomingStop
@@ -239,7 +239,7 @@ class Story:
 
     def given_up(self, name: str, *words: str) -> None:
         """Check that the last pass took back a reservation, for this cause."""
-        causes = [each.causes for each in self.house.plan.actions if each.kind == "reserve"]
+        causes = [each.causes for each in self.house.plan.actions if isinstance(each, Reserving)]
         assert causes == [{self[name]: " ".join(words)}]
 
     def by(self, name: str, *others: str) -> None:
