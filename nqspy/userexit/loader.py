@@ -263,12 +263,11 @@ def _verified(path: Path, nodes: Sequence[ast.AST], module: ModuleType) -> Modul
 def _imports_force(nodes: Iterable[ast.AST]) -> bool:
     """Return True if the file (all its nodes) imports ``force``, or everything, or the package as a whole."""
     for node in nodes:
-        if isinstance(node, ast.ImportFrom) and node.module == "nqspy.userexit":
-            if any(alias.name in ("force", "*") for alias in node.names):
+        if isinstance(node, ast.ImportFrom):
+            of_exits = node.module == "nqspy.userexit"
+            if node.module == "nqspy" or (of_exits and any(a.name in ("force", "*") for a in node.names)):
                 return True
-        elif (isinstance(node, ast.Import) and any(a.name == "nqspy.userexit" for a in node.names)) or (
-            isinstance(node, ast.ImportFrom) and node.module == "nqspy"
-        ):
+        elif isinstance(node, ast.Import) and any(alias.name == "nqspy.userexit" for alias in node.names):
             return True
     return False
 
@@ -280,15 +279,18 @@ def _line_of(nodes: Iterable[ast.AST], name: str) -> int | None:
 
 def _register(path: Path, module: ModuleType, found: Module) -> None:
     """pluggy's own verification, and the arguments that each function takes."""
-    registry = specs.manager()
+    registry = specs.REGISTRY
     try:
         registry.register(module, path.stem)
         registry.check_pending()
+        for caller in registry.get_hookcallers(module) or ():
+            for implementation in caller.get_hookimpls():
+                found.hooks[caller.name] = (implementation.function, tuple(implementation.argnames))
     except pluggy.PluginValidationError as error:
         raise LoadError(path, None, describe(error)) from None
-    for caller in registry.get_hookcallers(module) or ():
-        for implementation in caller.get_hookimpls():
-            found.hooks[caller.name] = (implementation.function, tuple(implementation.argnames))
+    finally:
+        if registry.has_plugin(path.stem):
+            registry.unregister(name=path.stem)
 
 
 def _wrong(name: str, function: Any) -> str | None:

@@ -134,21 +134,17 @@ def night_report(report: Any) -> None:
     ``nqspy report night --json`` prints it, mappings and tuples that can only be read."""
 
 
-def manager() -> pluggy.PluginManager:
-    """A new registry of exits that knows these specifications."""
-    registry = pluggy.PluginManager(PROJECT)
-    registry.add_hookspecs(sys.modules[__name__])
-    return registry
+REGISTRY = pluggy.PluginManager(PROJECT)
+"""Registry that knows these specifications; an exit is in it only while it is verified."""
+REGISTRY.add_hookspecs(sys.modules[__name__])
 
+_NAMES = (
+    "jobselect", "elected", "shrpri", "submit", "route", "jobinit", "jobend", "shift_changed", "night_report"
+)  # fmt: skip
 
-def _arguments() -> dict[str, tuple[str, ...]]:
-    registry = manager()
-    names = ("jobselect", "elected", "shrpri", "submit", "route", "jobinit", "jobend", "shift_changed",
-             "night_report")  # fmt: skip
-    return {name: tuple(getattr(registry.hook, name).spec.argnames) for name in names}
-
-
-ARGUMENTS: dict[str, tuple[str, ...]] = _arguments()
+ARGUMENTS: dict[str, tuple[str, ...]] = {
+    name: tuple(getattr(REGISTRY.hook, name).spec.argnames) for name in _NAMES
+}
 """Hook -> its arguments in their order."""
 
 DECISIONS: tuple[str, ...] = tuple(name for name in ARGUMENTS if name in CHECKS)
