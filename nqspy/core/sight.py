@@ -31,7 +31,7 @@ def _array(seen: "Seen") -> str | None:
 def _state(seen: "Seen") -> str:
     """Return the state of the request; one that this pass starts is running."""
     request = seen._request
-    return (State.RUNNING if request.seq in seen._draft.starting else request.state).value
+    return (State.RUNNING if request.seq in seen._draft.starting else request.state)._value_
 
 
 _SEEN = {option.seen: shown_part(option) for option in OPTIONS if option.seen}
@@ -56,7 +56,7 @@ _COMPUTED: dict[str, Callable[["Seen"], Any]] = {
     "arguments": lambda s: _bounded(s._request.spec.args),
     "array": _array,
     "index": lambda s: index_of(s._request.seq),
-} | {name: _value(path, convert) for name, (path, convert) in _SEEN.items() if convert not in (None, dict)}
+}
 """Fields that are computed, and do not change within a pass."""
 
 _CHANGING: dict[str, Callable[["Seen"], Any]] = {
@@ -64,8 +64,8 @@ _CHANGING: dict[str, Callable[["Seen"], Any]] = {
     "date_in_queue": lambda s: s._draft.date_of(s._request),
     "started": lambda s: s._draft.now if s._request.seq in s._draft.starting else s._request.started,
     "count": lambda s: s._draft.left_of(s._request),
-} | {name: _value(path, dict) for name, (path, convert) in _SEEN.items() if convert is dict}
-"""Fields that the pass or a reader may change: they are computed at each access."""
+} | {name: _value(path, convert) for name, (path, convert) in _SEEN.items() if convert is not None}
+"""Fields that the pass or a reader may change, or that are quickly computed: at each access."""
 
 HANDED = "script"
 """The field that only submit exits see, in addition to `FIELDS`."""
@@ -104,7 +104,7 @@ class SeenFields:
 class Seen(SeenFields, Struct, dict=True, eq=False):
     """Read-only view of a request for exits (`ports.RequestView`); a pass makes one for each request.
 
-    A computed field is computed when it is first read; one that the pass may change, at each access.
+    Fields of `_COMPUTED` are computed when they are first read, those of `_CHANGING` at each access.
     """
 
     _request: Request
@@ -132,12 +132,13 @@ class Seen(SeenFields, Struct, dict=True, eq=False):
 def seen(request: Request, draft: Draft) -> RequestView:
     """Return the view of a request for exits in this pass."""
     sights, seq = draft.sights, request.seq
-    view = sights.get(seq)
+    view: Any = sights.get(seq)
     if view is None or view._request is not request:
         view = Seen(request, draft)
         if len(sights) < SIGHTS:
             sights[seq] = view
-    return cast(RequestView, view)
+    shown: RequestView = view
+    return shown
 
 
 class Handed(Seen, eq=False):
@@ -231,7 +232,7 @@ class Waiting:
         for queue, columns in self._draft.site.waiting.items():
             if not len(columns) or self._asked.get("queue", queue) != queue:
                 continue
-            if pair is not None and not sum(columns.by_pair()[pair : pair + 1].tolist()):
+            if pair is not None and not columns.has_pair(pair):
                 continue
             mask = np.ones(len(columns), dtype=bool) if not wanted else None
             for key, number in wanted.items():
@@ -320,11 +321,15 @@ class SiteView:
             if len(shown) < len(running):
                 shown += [seen(r, draft) for r in running[len(shown) :]]
             return shown.copy()
-        return [
-            seen(r, draft) for r in running
-            if (queue is None or r.queue == queue) and (owner is None or r.spec.owner == owner)
-            and (group is None or r.spec.group == group) and (name is None or r.spec.name == name)
-        ]  # fmt: skip
+        if owner is not None:
+            running = [request for request in running if request.spec.owner == owner]
+        if queue is not None:
+            running = [request for request in running if request.queue == queue]
+        if group is not None:
+            running = [request for request in running if request.spec.group == group]
+        if name is not None:
+            running = [request for request in running if request.spec.name == name]
+        return [seen(request, draft) for request in running]
 
     def _all_running(self) -> Sequence[Request]:
         running, started = self._running, self._draft.started

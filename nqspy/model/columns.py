@@ -280,6 +280,11 @@ class Columns:
             self._counted = np.bincount(self.pair)
         return self._counted
 
+    def has_pair(self, pair: int) -> bool:
+        """Return True if a pair of owner and group has a row."""
+        counts = self.by_pair()
+        return pair < len(counts) and counts.item(pair) > 0
+
     def pairs(self, numbers: Dictionary) -> Pairs:
         """Return those with rows."""
         if self._pairs is None:

@@ -83,11 +83,11 @@ class Ask(Struct, frozen=True, omit_defaults=True):
 
     def finite_cpu(self) -> int | None:
         """`cpu_wanted` where that is a finite time."""
-        return finite(self.cpu_wanted())
+        return finite(self.cpu if self.cpu is not None else self.cpu_process)
 
     def finite_memory(self) -> int | None:
         """`memory_wanted` where that is a finite size."""
-        return finite(self.memory_wanted())
+        return finite(self.memory if self.memory is not None else self.memory_process)
 
 
 class Output(Struct, frozen=True, omit_defaults=True):

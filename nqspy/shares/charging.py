@@ -51,8 +51,11 @@ def charge(site: Site, samples: Collection[tuple[Request, Used]], at: Instant) -
     """Charge what attempts used since they were last charged to their groups, and to their owners in these
     (semantics.md 1)."""
     by_domain: dict[str, list[tuple[Request, Used]]] = {}
-    for request, used in samples:
-        by_domain.setdefault(_domain(site, request), []).append((request, used))
+    if not site.is_divided() and samples:
+        by_domain = {APPLICATION: [*samples]}
+    else:
+        for request, used in samples:
+            by_domain.setdefault(_domain(site, request), []).append((request, used))
     for domain, some in by_domain.items():
         _charge(site, domain, some, at)
         _note(site, domain)
@@ -68,29 +71,28 @@ def _charge(site: Site, domain: str, samples: Iterable[tuple[Request, Used]], at
     for request, used in samples:
         run = request.run
         span, more = uncharged(run, at), amount(used, measure, request, held_by) - run.charged
-        booked.append((request, used, more, more - counted(request, at, span), span))
+        booked.append((request, run, used, more, more - counted(request, at, span), span))
     _book(site, domain, booked, at)
 
 
-_Booked = tuple[Request, Used, int, float, int]
-"""A request, what its attempt has used, how much of it (ms) is not charged yet, how much of that was not
-counted, and since when (`uncharged`)."""
+_Booked = tuple[Request, Attempt, Used, int, float, int]
+"""A request with its attempt as it was, what that has used, how much of it (ms) is not charged yet, how much
+of that was not counted, and since when (`uncharged`)."""
 
 
 def _book(site: Site, domain: str, booked: Sequence[_Booked], at: Instant) -> None:
     """Charge attempts by each rule; note what they are charged, and at which rate they go on."""
     uses: list[Charge] = []
-    for request, used, more, missing, span in booked:
-        ran = used.wall - request.run.used.wall
+    for request, run, used, more, missing, span in booked:
+        ran = used.wall - run.used.wall
         over = ran if 0 < ran < span else span
         uses.append(Charge(request.spec.group, request.spec.owner, more, missing, over))
     for rule in RULES.values():
         rule.charge(site, domain, at, uses)
     balance, measure = balance_of(site, domain), site.settings.usage.charge
-    for request, used, more, _, span in booked:
+    for request, former, used, more, _, span in booked:
         site.touched.requests.add(request.seq)
-        former, spec = request.run, request.spec
-        rate = former.rate
+        spec, rate = request.spec, former.rate
         if span >= MEASURABLE and measure == "cpu" and request.state is _RUNNING:
             rate = round(more * PE / span) if more > 0 else 0
         last = at if span or former.charged_at is None else former.charged_at
@@ -136,7 +138,7 @@ def rest(site: Site, request: Request, at: Instant) -> None:
     if request.state is _RUNNING:
         domain, run = _domain(site, request), request.run
         span = uncharged(run, at)
-        _book(site, domain, [(request, run.used, round(counted(request, at, span)), 0.0, span)], at)
+        _book(site, domain, [(request, run, run.used, round(counted(request, at, span)), 0.0, span)], at)
         _leave(site, domain, request)
         _note(site, domain)
 

@@ -44,10 +44,11 @@ class Deficit(ShareRule):
         """Return max(0.01, (2b + K) / 4b) of each. A group without work counts as one that begins to have
         some."""
         present, targets, committed = self.standing.present, self.standing.targets, self._committed
-        most, whole, values = 2 * self.terms.bound, committed.whole, list[float]()
+        most, whole, values = 2 * self.terms.bound, committed.whole, []
         for name in names:
             owed = present.get(name, self._mean) + targets.get(name, 0.0) * whole
-            owed = min(max(owed - committed.each.get(name, 0.0), -most), most)
+            owed -= committed.each.get(name, 0.0)
+            owed = most if owed > most else -most if owed < -most else owed
             values.append(max(LEAST, (most + owed) / (2 * most)))
         return values
 

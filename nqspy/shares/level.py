@@ -178,12 +178,11 @@ class Level:
         parts, payback, hour = rows.each, terms.payback, terms.hour
         if not payback or len(parts) < 2:
             return parts
-        bent, least = list[float](), -hour
-        for entry, part in zip(rows.entries, parts):
-            past = entry.past * left
-            bent.append(
-                part * (1.0 + payback * (1.0 if past > hour else -1.0 if past < least else past / hour))
-            )
+        pasts, least = [entry.past * left for entry in rows.entries], -hour
+        bent = [
+            part * (1.0 + payback * (1.0 if past > hour else -1.0 if past < least else past / hour))
+            for past, part in zip(pasts, parts)
+        ]
         whole = sum(bent)
         return [part / whole for part in bent] if whole else parts
 
@@ -218,10 +217,10 @@ class Level:
         pieces = 1 if span <= PIECE or alone or not rate else min(PIECES, ceil(span / PIECE))
         piece = span / pieces if pieces > 1 else span
         left, spread = remaining(piece, terms.half_life), remaining_of_even(piece, terms.half_life)
+        used, whole = [each * piece / PE for each in rates], rate * piece / PE
         for n in range(pieces):
-            used = [rate * piece / PE for rate in rates]
             targets = self._bent(rows, terms) if n else targets
-            self._step(rows, used, rate * piece / PE, None if alone else targets, terms, left, spread)
+            self._step(rows, used, whole, None if alone else targets, terms, left, spread)
         if amounts:
             self.correct(amounts, terms)
         return rows.keys
@@ -243,11 +242,11 @@ class Level:
         the keys of the accounts that changed. It is divided as that time was; members of now do not count."""
         if self._within != terms.bound:
             self._clip(terms)
-        if not any(amounts.values()):
+        if not amounts:
             return ()
         rows, targets = self._held or ((now := self._side_by_side()), self._bent(now, terms))
-        amounts = {name: more for name, more in amounts.items() if name in rows.parts}
-        if not any(amounts.values()):
+        amounts = {name: more for name, more in amounts.items() if more and name in rows.parts}
+        if not amounts:
             return ()
         used = [amounts.get(name, 0.0) for name in rows.names]
         self._step(rows, used, sum(amounts.values()), targets, terms)

@@ -1,7 +1,7 @@
 """The gate: may this request start now, and if not, why? All parts of nqspy ask here."""
 
 from collections.abc import Callable, Iterable
-from enum import Enum
+from enum import StrEnum
 from weakref import proxy
 
 from nqspy.core.asked import violation
@@ -29,8 +29,8 @@ _LASTING = (LESS, RAISED, IN_A_SHIFT, TOGETHER)
 _ROOM = (ReasonCode.NO_PES, ReasonCode.RESERVED)
 
 
-class Which(Enum):
-    """The rules that a mask asks."""
+class Which(StrEnum):
+    """The rules that a mask asks. (A text: as a key, other enumerations take several times as long.)"""
 
     ALL = "limits, room and reservations"
     TIMED = "limits and reservations"

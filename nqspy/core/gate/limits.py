@@ -8,7 +8,7 @@ setting (`rule.limit_setting`) and names its classes in ``LIMITS``.
 from collections.abc import Iterator
 from importlib import import_module
 
-from nqspy.core.gate.rule import ScopeLimit, is_set
+from nqspy.core.gate.rule import ScopeLimit
 from nqspy.model.queues import RunningLimits
 from nqspy.model.site import Settings, Site
 
@@ -37,7 +37,7 @@ class ScopeLimits:
             for who, scope in scopes:
                 for each in classes:
                     value = getattr(scope, each.setting)
-                    if not is_set(value):
+                    if value is None or value == ():  # not `is_set`: a call for each limit would add up
                         continue
                     if (who, each) not in self._made:
                         self._made[who, each] = each.of(self._site, who, value)

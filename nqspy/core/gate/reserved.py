@@ -323,6 +323,8 @@ class Reservations(StandingReservations):
     def look_after(self) -> None:
         """Take back reservations of more PEs than there are any more, those that need a broken resource, and
         those of jobs by class. Note as late the reservations of stopped queues if their time has come."""
+        if not self._site.reserved:
+            return
         site, broken = self._site, resource_health.broken(self._site)
         for name, requests in self._as_found.items():
             size, by_class = size_of(site, name), is_served(site, name)

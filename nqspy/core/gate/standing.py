@@ -1,6 +1,6 @@
 """Reservations of a site, as a pass begins and with the changes that the pass makes."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from functools import cached_property
 
 from nqspy.core.timeline.timeline import time_of, turn_of
@@ -55,9 +55,9 @@ class StandingReservations:
     @cached_property
     def _as_found(self) -> dict[str, list[Request]]:
         """Requests of each queue that have a reservation as the pass begins."""
-        by_queue: dict[str, list[Request]] = {}
+        by_queue = defaultdict[str, list[Request]](list)
         for request in map(self._site.requests.__getitem__, self._site.reserved):
-            by_queue.setdefault(request.queue, []).append(request)
+            by_queue[request.queue].append(request)
         return by_queue
 
     def rows(self, queue: str) -> list[int]:
@@ -72,8 +72,9 @@ class StandingReservations:
     @cached_property
     def _all_due(self) -> list[Request]:
         """Requests with a reserved time that has come as the pass begins, the earliest first."""
-        requests = map(self._site.requests.__getitem__, self._site.reserved)
-        return sorted((each for each in requests if time_of(each) <= self._now), key=time_of)
+        requests, now = map(self._site.requests.__getitem__, self._site.reserved), self._now
+        due = [r for r in requests if (kept := r.reservation) and kept.at is not None and kept.at <= now]
+        return sorted(due, key=time_of)
 
     def due(self, queue: str) -> list[Request]:
         """Return those of one queue that have not used their reservation: an array uses it with one index."""
