@@ -4,15 +4,18 @@ and of RFC 3339.
 "Now" and the zone are the daemon's: its clock may be an accelerated one.
 """
 
+from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
+from string import ascii_lowercase
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from nqspy.model.errors import BadValue
 
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTHS_WHOLE = ("january", "february", "march", "april", "may", "june", "july", "august", "september",
-                 "october", "november", "december")  # fmt: skip
+_MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september",
+           "october", "november", "december")  # fmt: skip
+_NAMES_OF_MONTHS = {name: n for n, month in enumerate(_MONTHS, 1) for name in (month, month[:3])}
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 _ZONES = {
@@ -29,7 +32,7 @@ def parse_date(text: str, now_ms: int, zone: str) -> int:
     local = _zone(zone)
     now = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone(local)
     try:
-        moment = _whole(text, local, now) or _Words(text, local, now).moment()
+        moment = _whole(text, local, now) or _next(text, local, now)
         return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
     except (ValueError, OverflowError, BadValue) as error:
         detail = f" ({error})" if isinstance(error, BadValue) and str(error) else ""
@@ -76,178 +79,133 @@ def _whole(text: str, zone: tzinfo, now: datetime) -> datetime | None:
     return moment if moment.tzinfo else _shown(moment, zone, now)
 
 
-class _Words:
-    """A date-time as far as its words have been read."""
+def _next(text: str, zone: tzinfo, now: datetime) -> datetime:
+    """The instant, in UTC, that some words name. Raises BadValue, ValueError."""
+    said: dict[str, Any] = {"zone": zone}
+    words = text.lower().replace(",", " ").split()
+    if not words:
+        raise BadValue("it is empty")
+    while words:
+        _take(said, words)
+    zone, (at, days_on) = said["zone"], said.get("time", (time(0), 0))
 
-    def __init__(self, text: str, zone: tzinfo, now: datetime) -> None:
-        self._zone, self._now = zone, now
-        self._time: time | None = None
-        self._year: int | None = None
-        self._month: int | None = None
-        self._day: int | None = None
-        self._weekday: int | None = None
-        self._ahead: int | None = None
-        self._ended = False
-        words = text.lower().replace(",", " ").split()
-        if not words:
-            raise BadValue("it is empty")
-        while words:
-            self._take(words)
+    def instant(day: date) -> datetime:
+        return _shown(datetime.combine(day, at) + timedelta(days_on), zone, now)
 
-    def _take(self, words: list[str]) -> None:
-        word = words.pop(0)
-        after = words[0] if words else ""
-        if after in ("am", "pm", "m") and word[:1].isdigit():
-            word += words.pop(0)
-        if self._named(word) or self._zoned(word):
-            return
-        if word in (*_MONTHS, *_MONTHS_WHOLE) and after[:1].isdigit() and ":" not in after:
-            self._dated(None, _month(word), int(words.pop(0)))
-            if words and words[0].isdigit() and len(words[0]) == 4:
-                self._year = int(words.pop(0))
-        elif "/" in word:
-            self._slashed(word)
-        elif "-" in word:
-            self._dashed(word)
-        elif word.partition(".")[0].isdigit() and len(word.partition(".")[0]) >= 4:
-            self._posix(word)
-        else:
-            self._timed(word)
+    today = now.astimezone(zone).date()
+    if "date" in said and said["date"][0] is not None:
+        return instant(date(*said["date"]))
+    if "ahead" in said and not {"date", "day", "weekday"} & said.keys():
+        return instant(today + timedelta(said["ahead"]))
+    for day in _days(said, today):
+        found = instant(day)
+        if found > now or (day == today and "date" in said and "time" not in said):
+            return found
+    raise BadValue("there is no such day")
 
-    def _named(self, word: str) -> bool:
-        """``noon``, ``today``, weekdays (three letters suffice)."""
-        if word in ("noon", "midnight"):
-            self._set_time(time(12 if word == "noon" else 0))
-        elif word in ("today", "tomorrow"):
-            self._ahead = 0 if word == "today" else 1
-        elif word in ("next", "at", "on"):
-            pass
-        elif len(word) >= 3 and any(day.startswith(word) for day in _DAYS):
-            self._weekday = next(n for n, day in enumerate(_DAYS) if day.startswith(word))
-        else:
-            return False
-        return True
 
-    def _zoned(self, word: str) -> bool:
-        """The letters of a zone, alone or glued to a time: ``EST``, ``12:00EST``."""
-        digits = word.rstrip("abcdefghijklmnopqrstuvwxyz")
-        letters = word[len(digits) :]
-        meridian = next((m for m in ("am", "pm", "m") if letters.removeprefix(m) in _ZONES), "")
-        zone = letters.removeprefix(meridian) if letters not in _ZONES else letters
-        if zone not in _ZONES:
-            return False
-        self._zone = timezone(timedelta(hours=_ZONES[zone]))
+def _days(said: dict[str, Any], today: date) -> Iterator[date]:
+    """Yield the days that may be meant, from today on."""
+    if "date" in said:  # 29 February may be eight years away
+        parts = [(year, *said["date"][1:]) for year in range(today.year, today.year + 9)]
+    elif "day" in said:
+        months = range(today.month - 1, today.month + 12)
+        parts = [(today.year + month // 12, month % 12 + 1, said["day"]) for month in months]
+    else:
+        days = (said["weekday"] - today.weekday()) % 7 if "weekday" in said else 0
+        yield today + timedelta(days)
+        yield today + timedelta(days + (7 if "weekday" in said else 1))
+        return
+    for each in parts:
+        with suppress(ValueError):
+            yield date(*each)
+
+
+def _take(said: dict[str, Any], words: list[str]) -> None:
+    """Read the next word, or those that belong together."""
+    word = words.pop(0)
+    after = words[0] if words else ""
+    if after in ("am", "pm", "m") and word[:1].isdigit():
+        word += words.pop(0)
+    digits = word.rstrip(ascii_lowercase)
+    letters = word[len(digits) :]
+    zones = (letters, *(letters.removeprefix(half) for half in ("am", "pm", "m")))
+    if word in ("noon", "midnight"):
+        _put(said, "time", (time(12 if word == "noon" else 0), 0))
+    elif word in ("today", "tomorrow"):
+        said["ahead"] = 0 if word == "today" else 1
+    elif word in ("next", "at", "on"):
+        pass
+    elif len(word) >= 3 and any(day.startswith(word) for day in _DAYS):
+        said["weekday"] = next(n for n, day in enumerate(_DAYS) if day.startswith(word))
+    elif zone := next((each for each in zones if each in _ZONES), ""):  # alone or glued to a time: 12:00EST
+        said["zone"] = timezone(timedelta(hours=_ZONES[zone]))
         if digits:
-            self._timed(word[: len(word) - len(zone)])
-        return True
+            _put(said, "time", _time(word.removesuffix(zone)))
+    elif word in _NAMES_OF_MONTHS and after[:1].isdigit() and ":" not in after:
+        day = int(words.pop(0))
+        year = int(words.pop(0)) if words and words[0].isdigit() and len(words[0]) == 4 else None
+        _put(said, "date", (year, _month(word), day))
+    elif "/" in word or "-" in word:
+        _put(said, "date", _date(word))
+    elif word.partition(".")[0].isdigit() and len(word.partition(".")[0]) >= 4:
+        _posix(said, word)
+    else:
+        _put(said, "time", _time(word))
 
-    def _set_time(self, value: time) -> None:
-        if self._time is not None:
-            raise BadValue("it names two times")
-        self._time = value
 
-    def _dated(self, year: int | None, month: int, day: int) -> None:
-        if self._month is not None:
-            raise BadValue("it names two dates")
-        self._year, self._month, self._day = year, month, day
+def _put(said: dict[str, Any], what: str, value: tuple[Any, ...]) -> None:
+    if what in said:
+        raise BadValue(f"it names two {what}s")
+    said[what] = value
 
-    def _slashed(self, word: str) -> None:
-        """``MM/DD`` or ``MM/DD/YY[YY]``."""
-        month, day, *year = word.split("/")
-        self._dated(_year(year[0]) if year else None, int(month), int(day))
-        if len(year) > 1:
-            raise BadValue()
 
-    def _dashed(self, word: str) -> None:
-        """``YYYY-MM-DD`` or ``DD-month[-YY[YY]]``."""
-        first, second, *third = word.split("-")
-        if len(first) == 4 and len(third) == 1:
-            self._dated(int(first), int(second), int(third[0]))
-        elif len(third) <= 1:
-            self._dated(_year(third[0]) if third else None, _month(second), int(first))
-        else:
-            raise BadValue()
+def _date(word: str) -> tuple[int | None, int, int]:
+    """Year, month and day of ``MM/DD[/YY[YY]]``, ``YYYY-MM-DD`` and ``DD-month[-YY[YY]]``."""
+    first, second, *third = word.split("/" if "/" in word else "-")
+    if len(third) > 1:
+        raise BadValue()
+    if "/" not in word and len(first) == 4 and third:
+        return int(first), int(second), int(third[0])
+    year = _year(third[0]) if third else None
+    return (year, int(first), int(second)) if "/" in word else (year, _month(second), int(first))
 
-    def _posix(self, word: str) -> None:
-        """``[[CC]YY]MMDDhhmm[.SS]``; ``DDhhmm`` and ``hhmm`` as OpenPBS takes them."""
-        digits, _, seconds = word.partition(".")
-        if len(digits) not in (4, 6, 8, 10, 12) or (seconds and len(seconds) != 2):
-            raise BadValue()
-        pairs = [int(digits[at : at + 2]) for at in range(len(digits) - 2, -1, -2)]
-        self._set_time(time(pairs[1], pairs[0], int(seconds or 0)))
-        if len(pairs) == 3:
-            self._day = pairs[2]
-        elif len(pairs) > 3:
-            year = None if len(pairs) == 4 else _year(digits[: len(digits) - 8])
-            self._dated(year, pairs[3], pairs[2])
 
-    def _timed(self, word: str) -> None:
-        """``H``, ``H:MM``, ``H:MM:SS``, with ``am``, ``pm`` or ``m`` (noon) behind."""
-        digits = word.rstrip("apm")
-        half = word[len(digits) :]
-        parts = [int(part) for part in digits.split(":")]
-        if half not in ("", "am", "pm", "m") or len(parts) > 3 or (half and not 1 <= parts[0] <= 12):
-            raise BadValue()
-        if half == "m" and parts[0] != 12:
-            raise BadValue("m is noon: 12m")
-        if half in ("am", "pm"):
-            parts[0] = parts[0] % 12 + (12 if half == "pm" else 0)
-        self._ended = parts[0] == 24 and not any(parts[1:])  # the day's end, when the next one begins
-        hour, minute, second = (0, 0, 0) if self._ended else (*parts, 0, 0)[:3]
-        self._set_time(time(hour, minute, second))
+def _posix(said: dict[str, Any], word: str) -> None:
+    """``[[CC]YY]MMDDhhmm[.SS]``; ``DDhhmm`` and ``hhmm`` as OpenPBS takes them."""
+    digits, _, seconds = word.partition(".")
+    if len(digits) not in (4, 6, 8, 10, 12) or (seconds and len(seconds) != 2):
+        raise BadValue()
+    minute, hour, *rest = (int(digits[at : at + 2]) for at in range(len(digits) - 2, -1, -2))
+    _put(said, "time", (time(hour, minute, int(seconds or 0)), 0))
+    if len(rest) == 1:
+        said |= {"date": (*said["date"][:2], rest[0])} if "date" in said else {"day": rest[0]}
+    elif rest:
+        year = None if len(rest) == 2 else _year(digits[: len(digits) - 8])
+        _put(said, "date", (year, rest[1], rest[0]))
 
-    def moment(self) -> datetime:
-        """The instant meant, in UTC."""
-        now = self._now.astimezone(self._zone)
-        at = self._time or time(0)
-        if self._month is not None:
-            return self._on_date(now, at)
-        if self._day is not None:
-            return self._on_day_of_month(now, at)
-        if self._weekday is not None:
-            days = (self._weekday - now.weekday()) % 7
-            found = self._at(now.date() + timedelta(days), at)
-            return found if found > now else self._at(now.date() + timedelta(days + 7), at)
-        if self._ahead is not None:
-            return self._at(now.date() + timedelta(self._ahead), at)
-        found = self._at(now.date(), at)
-        return found if found > now else self._at(now.date() + timedelta(1), at)
 
-    def _at(self, day: date, at: time) -> datetime:
-        wall = datetime.combine(day, at) + timedelta(self._ended)
-        return _shown(wall, self._zone, self._now)
-
-    def _on_date(self, now: datetime, at: time) -> datetime:
-        assert self._month is not None
-        assert self._day is not None
-        if self._year is not None:
-            return self._at(date(self._year, self._month, self._day), at)
-        for year in range(now.year, now.year + 9):  # 29 February may be eight years away
-            try:
-                day = date(year, self._month, self._day)
-            except ValueError:
-                continue
-            if day >= now.date() and (self._time is None or self._at(day, at) > now):
-                return self._at(day, at)
-        raise BadValue("there is no such day")
-
-    def _on_day_of_month(self, now: datetime, at: time) -> datetime:
-        assert self._day is not None
-        for month in range(now.month - 1, now.month + 12):
-            try:
-                found = self._at(date(now.year + month // 12, month % 12 + 1, self._day), at)
-            except ValueError:
-                continue
-            if found > now:
-                return found
-        raise BadValue("there is no such day")
+def _time(word: str) -> tuple[time, int]:
+    """The time of ``H``, ``H:MM``, ``H:MM:SS``, with ``am``, ``pm`` or ``m`` (noon) behind, and days to add:
+    24:00 is when the next day begins."""
+    digits = word.rstrip("apm")
+    half = word[len(digits) :]
+    hour, *rest = (int(part) for part in digits.split(":"))
+    if half not in ("", "am", "pm", "m") or len(rest) > 2 or (half and not 1 <= hour <= 12):
+        raise BadValue()
+    if half == "m" and hour != 12:
+        raise BadValue("m is noon: 12m")
+    if half in ("am", "pm"):
+        hour = hour % 12 + (12 if half == "pm" else 0)
+    ended = hour == 24 and not any(rest)
+    minute, second = (*rest, 0, 0)[:2]
+    return time(0 if ended else hour, minute, second), int(ended)
 
 
 def _month(word: str) -> int:
-    names = _MONTHS_WHOLE if word in _MONTHS_WHOLE else _MONTHS
-    if word not in names:
+    if word not in _NAMES_OF_MONTHS:
         raise BadValue(f"{word} is no month")
-    return names.index(word) + 1
+    return _NAMES_OF_MONTHS[word]
 
 
 def _year(digits: str) -> int:
