@@ -143,21 +143,18 @@ def show_global(settings: Settings) -> str:
 def show_machine(settings: Settings, found: Found | None = None) -> str:
     """PEs and memory; ``found`` is what stands for ``auto``."""
     machine = settings.machine
-    pes = _auto(machine.pes, str(len(found.cpus)) if found else "", str(machine.pes))
-    memory = units.format_size(found.memory) if found else ""
-    rows = [("pes", pes), ("memory", _auto(machine.memory, memory, _value(machine, "memory")))]
+    pes, memory = _value(machine, "pes"), _value(machine, "memory")
+    if found and machine.pes is None:
+        pes = f"auto ({len(found.cpus)})"
+    if found and machine.memory is None:
+        memory = f"auto ({units.format_size(found.memory)})"
+    rows = [("pes", pes), ("memory", memory)]
     if (torus := torus_of(machine)) is not None:
         nodes = "x".join(map(str, torus.nodes))
         rows.append(("shape", f"{torus}, nodes {nodes} of {torus.per_node} PE{'s'[: torus.per_node > 1]}"))
     if machine.offline:
         rows.append(("offline", f"PEs {', '.join(machine.offline)}"))
     return _titled("Machine", pairs(rows))
-
-
-def _auto(value: int | None, found: str, written: str) -> str:
-    if value is not None:
-        return written
-    return f"auto ({found})" if found else "auto"
 
 
 def show_managers(settings: Settings) -> str:
@@ -176,13 +173,13 @@ def show_complex(settings: Settings, names: Sequence[str] = ()) -> str:
     limits = _limits()
     heads = (name.removesuffix("_limit").upper() for name in limits)
     rows = [(c.name, ", ".join(c.queues), *(_value(c, name) for name in limits)) for c in chosen]
-    units = [
+    lists = [
         f"{c.name}: {name}={write(info, value)}"
         for c in chosen
         for name, info, value in changed(c)
         if info.unit == "amounts"
     ]
-    return "\n".join([table(("COMPLEX", "QUEUES", *heads), rows), *units])
+    return "\n".join([table(("COMPLEX", "QUEUES", *heads), rows), *lists])
 
 
 def _limits() -> list[str]:
@@ -213,14 +210,8 @@ def show_groups(settings: Settings, names: Sequence[str] = ()) -> str:
 # ---------------------------------------------------------------- queues
 
 
-def queue_state(queue: Queue, running: int) -> tuple[str, str]:
-    """The two derived state words of a queue (nqs.md 5.1)."""
-    busy, idle = ("RUNNING", "INACTIVE") if queue.started else ("STOPPING", "STOPPED")
-    return _enabled(queue), busy if running else idle
-
-
-def _enabled(queue: Queue) -> str:
-    return "ENABLED" if queue.enabled else "DISABLED"
+_ALWAYS = ("age_from", "per_request/process_limit")
+"""What a batch queue has whatever is set."""
 
 
 def show_queue(
@@ -230,49 +221,35 @@ def show_queue(
     counts: Counts | None = None,
     host: str = "localhost",
 ) -> str:
-    """Queues with their state words and how many requests they hold; ``long``: all their settings."""
-    chosen = _chosen(settings.queues, names)
+    """Queues with their state words (nqs.md 5.1) and how many requests they hold; ``long``: all their
+    settings."""
     parts = []
-    for queue in chosen:
+    for queue in _chosen(settings.queues, names):
         mine = (counts or {}).get(queue.name, {})
-        states = queue_state(queue, mine.get("running", 0) + mine.get("suspended", 0))
-        counted = " ".join(f"{mine.get(state, 0)} {word};" for state, word in _COUNTED)
-        head = _head(queue, f"{queue.name}@{settings.server.name or host}", states)
-        parts.append("\n".join([head, f"  {counted}", *_details(queue, long)]))
+        busy = mine.get("running", 0) + mine.get("suspended", 0) > 0
+        state = ("INACTIVE", "RUNNING")[busy] if queue.started else ("STOPPED", "STOPPING")[busy]
+        counted = " ".join(f"{mine.get(counted_as, 0)} {word};" for counted_as, word in _COUNTED)
+        name = f"{queue.name}@{settings.server.name or host}"
+        parts.append(_queue(queue, name, state, [f"  {counted}"], long))
     return "\n\n".join(parts) if parts else "no queues"
 
 
-def _queue_settings(queue: Queue) -> str:
-    states = (_enabled(queue), "STARTED" if queue.started else "STOPPED")
-    return "\n".join([_head(queue, queue.name, states), *_details(queue, long=True)])
-
-
-def _head(queue: Queue, name: str, states: tuple[str, str]) -> str:
-    return f"{name}; type={queue.kind.upper()}; [{', '.join(states)}]; pri={queue.priority}"
-
-
-def _details(queue: Queue, long: bool) -> list[str]:
-    lines = []
+def _queue(queue: Queue, name: str, state: str, counted: Sequence[str] = (), long: bool = True) -> str:
+    """A queue; ``long``: with the limits always, and most other settings where they differ."""
+    enabled = "ENABLED" if queue.enabled else "DISABLED"
+    lines = [f"{name}; type={queue.kind.upper()}; [{enabled}, {state}]; pri={queue.priority}", *counted]
     if queue.kind == "pipe":
         lines.append(f"  destinations: {', '.join(queue.destinations) or 'none'}")
     if long:
-        lines.append(pairs(_told(queue)))
-    return lines
-
-
-_ALWAYS = ("age_from", "per_request/process_limit")
-"""What a batch queue has whatever is set."""
-
-
-def _told(queue: Queue) -> list[tuple[str, str]]:
-    """Settings that ``show long queue`` tells: the limits always, most other settings where they differ."""
-    head = ("enabled", "started", "priority", "destinations")
-    always = (*_limits(), *_ALWAYS)
-    return [
-        (path.replace("/", " "), write(info, value))
-        for path, info, value in items(queue)
-        if is_heeded(queue.kind, path) and (path in always or (path not in head and value != info.default))
-    ]
+        apart, always = ("enabled", "started", "priority", "destinations"), (*_limits(), *_ALWAYS)
+        told = [
+            (path.replace("/", " "), write(info, value))
+            for path, info, value in items(queue)
+            if is_heeded(queue.kind, path)
+            and (path in always or (path not in apart and value != info.default))
+        ]
+        lines.append(pairs(told))
+    return "\n".join(lines)
 
 
 # ---------------------------------------------------------------- what holds for every site
@@ -428,6 +405,10 @@ def show_listed(
 
 def show_all(settings: Settings) -> str:
     """All settings, and nothing but settings: the same after ``snap`` into a new home."""
+    queues = (
+        _queue(queue, queue.name, "STARTED" if queue.started else "STOPPED")
+        for queue in settings.queues.values()
+    )
     exits = []
     for one in settings.exits.values():
         values = "".join(f" {name}={value}" for name, value in one.values.items())
@@ -437,7 +418,7 @@ def show_all(settings: Settings) -> str:
         show_machine(settings),
         *(_titled(words.title, show_feature(settings, kind)) for kind, words in registry.switched()),
         show_managers(settings),
-        _titled("Queues", "\n\n".join(map(_queue_settings, settings.queues.values())) or "no queues"),
+        _titled("Queues", "\n\n".join(queues) or "no queues"),
         _titled("Complexes", show_complex(settings)),
         _titled("Groups", show_groups(settings)),
         *(_titled(words.title, show_listed(settings, kind)) for kind, words in registry.listed()),
@@ -448,18 +429,12 @@ def show_all(settings: Settings) -> str:
     return "\n\n".join(parts)
 
 
-_BY_SETTINGS: dict[str, Callable[[Settings, Sequence[str]], str]] = {
-    "all": lambda settings, names: show_all(settings),
-    "queue": show_queue,
-    "complex": show_complex,
-    "groups": show_groups,
-    "parameters": lambda settings, names: show_parameters(settings),
-    "managers": lambda settings, names: show_managers(settings),
-    "limits_supported": lambda settings, names: limits_supported(),
-    "sched_factor": lambda settings, names: show_sched_factor(settings),
-    "machine": lambda settings, names: show_machine(settings),
-    "global": lambda settings, names: show_global(settings),
-}
+_BY_SETTINGS: dict[str, Callable[[Settings], str]] = {
+    "all": show_all, "parameters": show_parameters, "managers": show_managers,
+    "limits_supported": lambda settings: limits_supported(), "sched_factor": show_sched_factor,
+    "machine": show_machine, "global": show_global,
+}  # fmt: skip
+_NAMED = {"queue": show_queue, "complex": show_complex, "groups": show_groups}
 
 
 def show_settings(what: str, settings: Settings, names: Sequence[str] = ()) -> str:
@@ -471,4 +446,4 @@ def show_settings(what: str, settings: Settings, names: Sequence[str] = ()) -> s
     for kind, _ in registry.switched():
         if kind.head == what:
             return show_feature(settings, kind)
-    return _BY_SETTINGS[what](settings, names)
+    return _NAMED[what](settings, names) if what in _NAMED else _BY_SETTINGS[what](settings)
