@@ -1,10 +1,14 @@
 """A place in a command that moves on as its words are read; keywords by any unique prefix."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
 
 from msgspec import Struct
 
+from nqspy.model.errors import BadValue
 from nqspy.qmgr.lexer import Logical, ParseError, Token, unexpected
+
+T = TypeVar("T")
 
 
 class Keyword(Struct, frozen=True):
@@ -70,17 +74,28 @@ class Cursor:
         self.at += 1
         return True
 
-    def fail(self, *expected: str) -> ParseError:
-        """The error for the next token when it is none of ``expected``."""
-        return self.wrong(self.peek(), expected)
+    def more(self, some: bool = True) -> Iterator[None]:
+        """Go on over commas to the end of the command; once in any case if there must be ``some``."""
+        while some or not self.done():
+            some = False
+            self.skip(",")
+            yield
 
-    def wrong(self, token: Token, expected: Sequence[str]) -> ParseError:
-        """The error for a token that is none of ``expected``."""
+    def fail(self, *expected: str, token: Token | None = None) -> ParseError:
+        """The error for a token, the next one as a rule, that is none of ``expected``."""
+        token = token or self.peek()
         return unexpected(token, expected, self.rows.get(token.line, ""))
 
     def bad(self, problem: str, token: Token) -> ParseError:
         """An error with a sentence of its own about a token."""
         return ParseError(problem, token, (), self.rows.get(token.line, ""))
+
+    def value(self, read: Callable[[str], T], token: Token) -> T:
+        """The value that ``read`` makes of a word; its BadValue becomes an error about the word."""
+        try:
+            return read(token.text)
+        except BadValue as error:
+            raise self.bad(str(error), token) from None
 
     def word(self, what: str) -> Token:
         """The next word; ``what`` says what it is, for the error."""
@@ -99,17 +114,14 @@ class Cursor:
 
     def keyword(self, keywords: Mapping[str, Keyword], *also: str) -> str:
         """The keyword that comes next (what it means); ``also`` could stand here too, for the error."""
-        token = self.peek()
         found = self.may_be(keywords)
         if found is None:
-            candidates = resolve(token.text, keywords.values()) if _is_plain(token) else []
-            if len(candidates) > 1:
-                names = tuple(keyword.name for keyword in candidates)
-                raise ParseError(
-                    f"{token.text!r} may be {', '.join(names)}: write more of it",
-                    token, names, self.rows.get(token.line, ""),
-                )  # fmt: skip
-            raise self.wrong(token, (*keywords, *also))
+            token = self.peek()
+            names = [each.name for each in resolve(token.text, keywords.values())] if _is_plain(token) else []
+            if len(names) < 2:
+                raise self.fail(*keywords, *also)
+            problem = f"{token.text!r} may be {', '.join(names)}: write more of it"
+            raise ParseError(problem, token, names, self.rows.get(token.line, ""))
         self.at += 1
         return found
 

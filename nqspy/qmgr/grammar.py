@@ -4,6 +4,7 @@ rest.
 Spellings are the manual's (nqs.md 1.3, 1.4): the capitals always suffice as an abbreviation.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -107,40 +108,34 @@ _LISTS = (
     ("members", "group", "members"),
     ("needs", "queue", "needs"),
 )
-_LIST_VERBS = (("ADd", "add"), ("REMove", "remove"), ("DElete", "remove"), ("SEt", "set"))
+_LIST_VERBS = {
+    "ADd": "adds names to a list", "REMove": "takes names out of a list",
+    "DElete": "takes names out of a list", "SEt": "sets a list",
+}  # fmt: skip
 _DOCUMENTED = ("ADd Users", "ADd Groups", "ADd Queues", "REMove Queues", "DElete Users", "DElete Groups")
-_LIST_DOCS = {"add": "adds names to a list", "remove": "takes names out of a list", "set": "sets a list"}
 
 
-def _list_forms() -> tuple[Form, ...]:
-    found = []
-    for verb, op in _LIST_VERBS:
+def _list_forms() -> Iterator[Form]:
+    for verb, does in _LIST_VERBS.items():
         for word, kind, path in _LISTS:
-            spelling = f"{verb} {word}"
             capital = f"{verb} {word.capitalize()}"
-            doc = f"{_LIST_DOCS[op]}: {settings_of(kind)[path].doc}"
-            usage = f"=(NAME, ...) {kind.upper()}"
-            spelling = capital if capital in _DOCUMENTED else spelling
-            found.append(Form(spelling, usage, f"{op}_list", doc, kind=kind, option=path))
+            spelling = capital if capital in _DOCUMENTED else f"{verb} {word}"
+            doc = f"{does}: {settings_of(kind)[path].doc}"
+            yield Form(spelling, f"=(NAME, ...) {kind.upper()}", "change_list", doc, kind=kind, option=path)
         doc = "managers (m) and operators (o); root and the home's owner always are managers"
-        found.append(Form(f"{verb} Managers", "=(USER:m, USER:o, ...)", f"{op}_managers", doc))
-    return tuple(found)
+        yield Form(f"{verb} Managers", "=(USER:m, USER:o, ...)", "managers", doc)
 
 
-def _attribute_forms() -> tuple[Form, ...]:
+def _attribute_forms() -> Iterator[Form]:
     listed = {path for _, _, path in _LISTS}.union(_LISTED)  # set domain is of domains, not of queues
-    found = []
     for name, info in settings_of("queue").items():
         if name not in listed:
             who: Who = "operator" if info.operator else "manager"
             short = SPELLING.get(name, name) if name != "memory_limit" else name  # m is managers here
-            spelling = f"SEt {short}"
-            found.append(Form(spelling, "=VALUE QUEUE", "set_attribute", info.doc, who, "queue", name))
+            yield Form(f"SEt {short}", "=VALUE QUEUE", "set_attribute", info.doc, who, "queue", name)
     for name in ("corefile_limit", "data_limit", "stack_limit", "working_set_limit"):
-        doc = settings_of("queue", "per_process")[name].doc
-        spelling, path = f"SEt {SPELLING[name]}", f"per_process/{name}"
-        found.append(Form(spelling, "=SIZE QUEUE", "set_attribute", doc, "manager", "queue", path))
-    return tuple(found)
+        doc, path = settings_of("queue", "per_process")[name].doc, f"per_process/{name}"
+        yield Form(f"SEt {SPELLING[name]}", "=SIZE QUEUE", "set_attribute", doc, "manager", "queue", path)
 
 
 def _one(spelling: str, path: str, usage: str = "", doc: str = "") -> Form:
@@ -177,11 +172,11 @@ _SET = (
     Form("SEt calendar", "[holidays=COUNTRY|none] [extra=(DATE, ...)] [workdays=(DATE, ...)]", "set_single",
          "days that count as Sundays when shifts fire", kind="calendar"),
     *(
-        Form(f"{verb} calendar", "extra=(DATE, ...) | workdays=(DATE, ...)", f"{op}_dates", doc,
+        Form(f"{verb} calendar", "extra=(DATE, ...) | workdays=(DATE, ...)", "change_dates", doc,
              kind="calendar")
-        for verb, op, doc in (
-            ("ADd", "add", "further days that count as Sundays, or holidays that are worked"),
-            ("REMove", "remove", "takes days out of the calendar"),
+        for verb, doc in (
+            ("ADd", "further days that count as Sundays, or holidays that are worked"),
+            ("REMove", "takes days out of the calendar"),
         )
     ),
     Form("SEt decider", "memory=SIZE", "set_single",
@@ -237,13 +232,13 @@ _SET = (
 )  # fmt: skip
 
 _GATES = (
-    Form("ENable Queue", "QUEUE ...|all", "gate_on", "it takes submissions", "operator", "queue", "enabled"),
-    Form("DIsable Queue", "QUEUE ...|all", "gate_off", "it takes none", "operator", "queue", "enabled"),
-    Form("STArt Queue", "QUEUE ...|all", "gate_on", "its requests start", "operator", "queue", "started"),
-    Form("STOp Queue", "QUEUE ...|all", "gate_off", "nothing more is started; running requests go on",
+    Form("ENable Queue", "QUEUE ...|all", "gate", "it takes submissions", "operator", "queue", "enabled"),
+    Form("DIsable Queue", "QUEUE ...|all", "gate", "it takes none", "operator", "queue", "enabled"),
+    Form("STArt Queue", "QUEUE ...|all", "gate", "its requests start", "operator", "queue", "started"),
+    Form("STOp Queue", "QUEUE ...|all", "gate", "nothing more is started; running requests go on",
          "operator", "queue", "started"),
-    Form("ENable exit", "NAME", "gate_on", "the exit is called", "operator", "exit", "enabled"),
-    Form("DIsable exit", "NAME", "gate_off", "the exit is not called", "operator", "exit", "enabled"),
+    Form("ENable exit", "NAME", "gate", "the exit is called", "operator", "exit", "enabled"),
+    Form("DIsable exit", "NAME", "gate", "the exit is not called", "operator", "exit", "enabled"),
 )  # fmt: skip
 
 _REQUESTS = (

@@ -91,76 +91,59 @@ def unexpected(token: Token, expected: Sequence[str], row: str) -> ParseError:
     return ParseError(problem + wanted, token, ordered, row)
 
 
-class Row(Struct, frozen=True):
-    """A line of text, read: its tokens, its text without comment and ``\\``, and whether the next line
-    continues it."""
-
-    tokens: tuple[Token, ...]
-    text: str
-    continued: bool
-
-
-def read_row(text: str, line: int) -> Row:
-    """The tokens of one line. A ``#`` or ``!`` that begins a word begins a comment. Raises ParseError for an
-    open quote."""
+def _row(text: str, line: int) -> tuple[list[Token], str, bool]:
+    """Return the tokens of a line, its text without comment and ``\\``, and True if the next line continues
+    it. A ``#`` or ``!`` that begins a word begins a comment. Raises ParseError for an open quote."""
     bare = text.rstrip(_BLANKS)
     tokens: list[Token] = []
-    at = 0
-    while at < len(bare):
-        char = bare[at]
-        if char in _COMMENT:
-            return Row(tuple(tokens), bare[:at].strip(_BLANKS), False)
-        if char == "\\" and at == len(bare) - 1:
-            return Row(tuple(tokens), bare[:at].strip(_BLANKS), True)
-        if char in _BLANKS:
+    at, stop = 0, len(bare) - bare.endswith("\\")
+    while at < stop and bare[at] not in _COMMENT:
+        if bare[at] in _BLANKS:
             at += 1
-        elif char in _SIGNS:
-            tokens.append(Token(_SIGNS[char], char, line, at + 1))
+        elif bare[at] in _SIGNS:
+            tokens.append(Token(_SIGNS[bare[at]], bare[at], line, at + 1))
             at += 1
         else:
-            token, at = _word(bare, line, at)
+            token, at = _word(bare, line, at, stop)
             tokens.append(token)
-    return Row(tuple(tokens), bare.strip(_BLANKS), False)
+    return tokens, bare[:at].strip(_BLANKS), bare[at:] == "\\"
 
 
-def _word(text: str, line: int, start: int) -> tuple[Token, int]:
+def _word(text: str, line: int, start: int, stop: int) -> tuple[Token, int]:
     """A word of bare and quoted parts without blanks between them: ``"dom ain":o`` is one."""
-    token, at = _part(text, line, start)
-    while at < len(text) and text[at] not in _BLANKS and text[at] not in _SIGNS and text[at:] != "\\":
-        more, at = _part(text, line, at)
-        token = Token("word", token.text + more.text, line, start + 1, quoted=True)
-    return token, at
+    parts: list[str] = []
+    at = start
+    while at < stop and text[at] not in _BLANKS and text[at] not in _SIGNS:
+        begin = at
+        if text[at] in "\"'":
+            part, at = _quoted(text, line, at)
+        else:
+            indices = _INDICES.match(text, at)
+            found = _WORD.match(text, indices.end() if indices is not None else at)
+            assert found is not None  # nothing is a match too
+            at = found.end()
+            part = text[begin:at]
+        parts.append(part)
+    return Token("word", "".join(parts), line, start + 1, len(parts) > 1 or text[start] in "\"'"), at
 
 
-def _part(text: str, line: int, start: int) -> tuple[Token, int]:
-    return (_quoted if text[start] in "\"'" else _bare)(text, line, start)
-
-
-def _bare(text: str, line: int, start: int) -> tuple[Token, int]:
-    indices = _INDICES.match(text, start)
-    found = _WORD.match(text, indices.end() if indices is not None else start)
-    assert found is not None  # nothing is a match too
-    return Token("word", text[start : found.end()], line, start + 1), found.end()
-
-
-def _quoted(text: str, line: int, start: int) -> tuple[Token, int]:
+def _quoted(text: str, line: int, start: int) -> tuple[str, int]:
     quote, at, found = text[start], start + 1, ""
     while at < len(text) and text[at] != quote:
-        if quote == '"' and text[at] == "\\" and at + 1 < len(text):
+        char = text[at]
+        if quote == '"' and char == "\\" and at + 1 < len(text):
             at += 1
             if text[at] not in _ESCAPES:
                 place = Token("word", text[at - 1 : at + 1], line, at)
-                raise ParseError(
-                    f"\\{text[at]} stands for nothing; write \\\\ for a backslash", place, (), text
-                )
-            found += _ESCAPES[text[at]]
-        else:
-            found += text[at]
+                problem = f"\\{text[at]} stands for nothing; write \\\\ for a backslash"
+                raise ParseError(problem, place, (), text)
+            char = _ESCAPES[text[at]]
+        found += char
         at += 1
-    token = Token("word", found, line, start + 1, quoted=True)
     if at >= len(text):
-        raise ParseError(f"the quote {quote} that begins here is not closed", token, (quote,), text)
-    return token, at + 1
+        place = Token("word", found, line, start + 1, quoted=True)
+        raise ParseError(f"the quote {quote} that begins here is not closed", place, (quote,), text)
+    return found, at + 1
 
 
 class Logical(Struct, frozen=True):
@@ -173,31 +156,22 @@ class Logical(Struct, frozen=True):
     line: int
 
 
-def logical_lines(text: str, first: int = 1) -> list[Logical]:
-    """The commands of a text: blank lines and comments left out, continued lines joined. Raises
-    ParseError."""
-    return list(each_line(text, first))
-
-
-def each_line(text: str, first: int = 1) -> Iterator[Logical]:
-    """Yield the commands of a text one by one. Raises ParseError."""
+def logical_lines(text: str, first: int = 1) -> Iterator[Logical]:
+    """Yield the commands of a text one by one: blank lines and comments left out, continued lines joined.
+    Raises ParseError."""
     tokens: list[Token] = []
     texts: list[str] = []
     rows: dict[int, str] = {}
-    for line, row_text in enumerate(text.removeprefix(_MARK).split("\n"), first):
-        row = read_row(row_text, line)
-        rows[line] = row_text.rstrip(_BLANKS)
-        tokens += row.tokens
-        texts += [row.text] if row.text else []
-        if row.continued or (texts and not row.text and row_text.strip(_BLANKS)):
+    lines = text.removeprefix(_MARK).split("\n")
+    for line, row in enumerate(lines, first):
+        more, said, continued = _row(row, line)
+        rows[line] = row.rstrip(_BLANKS)
+        tokens += more
+        texts += [said] if said else []
+        last = line == first + len(lines) - 1
+        if not last and (continued or (texts and not said and rows[line].strip(_BLANKS))):
             continue  # a comment between the lines of a command does not end it
-        yield from _finish(tokens, texts, rows)
+        if tokens:
+            end = Token("end", "", line, len(rows[line]) + 1)
+            yield Logical((*tokens, end), " ".join(texts), rows, tokens[0].line)
         tokens, texts, rows = [], [], {}
-    yield from _finish(tokens, texts, rows)
-
-
-def _finish(tokens: list[Token], texts: list[str], rows: dict[int, str]) -> Iterator[Logical]:
-    if tokens:
-        last = max(rows)
-        end = Token("end", "", last, len(rows[last]) + 1)
-        yield Logical((*tokens, end), " ".join(texts), rows, tokens[0].line)

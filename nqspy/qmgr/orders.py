@@ -1,23 +1,27 @@
 """Rules that read commands about requests, the daemon, shifts and displays."""
 
+import re
+from datetime import datetime
 from typing import Any, Literal, cast
 
 from nqspy.model import commands, units
 from nqspy.model.errors import BadValue
+from nqspy.model.ids import Instant
 from nqspy.model.tree import Declared
 from nqspy.qmgr import values
 from nqspy.qmgr.attributes import MODIFY, MODIFY_PROCESS, words_of
 from nqspy.qmgr.cursor import Cursor, Keyword, keywords
 from nqspy.qmgr.dates import is_absolute, parse_date
 from nqspy.qmgr.grammar import AHEAD, FARTHEST, NAMED, TREE, Form
-from nqspy.qmgr.lexer import ParseError, Token
-from nqspy.qmgr.rules import ClientWord, Rule, object_name
+from nqspy.qmgr.lexer import Token
+from nqspy.qmgr.rules import ClientWord, object_name
 
 _ID = "a request identifier like 17 or 17.ymp"
 _PLACES = keywords("first", "next", "now", "system")
 _MODES = keywords("leave", "drain", "requeue")
 _UNTIL = keywords("until")
 _NEXT = keywords("next") | {"--next": Keyword.spelt("--next", "next")}
+_TIME_OF_DAY = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
 _TIME = "expected HH:MM from 00:00 to 23:59, or a date with its zone like 2026-03-02T08:30:00+01:00"
 _SECONDS = Declared("time", 60_000, "seconds until KILL", low=0, name="the time")
 
@@ -30,7 +34,7 @@ def request_ids(cursor: Cursor) -> tuple[str, ...]:
         cursor.skip(",")
         for token in cursor.words(_ID):
             if not _starts_id(token):
-                raise cursor.wrong(token, (_ID,))
+                raise cursor.fail(_ID, token=token)
             found.append(token.text)
     return tuple(dict.fromkeys(found))
 
@@ -42,25 +46,21 @@ def _starts_id(token: Token) -> bool:
 def on_requests(cursor: Cursor, form: Form) -> commands.Command:
     """``hold|release|delete|rerun|suspend|resume|abort request ID ...``."""
     ids = request_ids(cursor)
-    made: dict[str, commands.Command] = {
-        "hold": commands.HoldRequests(ids),
-        "release": commands.ReleaseRequests(ids),
-        "delete": commands.Delete(ids),
-        "abort": commands.Delete(ids, kill=True),
-        "rerun": commands.RerunRequests(ids),
-        "suspend": commands.SuspendRequests(ids),
-        "resume": commands.SuspendRequests(ids, resume=True),
-    }
-    return made[form.option]
+    verb = form.option
+    if verb in ("suspend", "resume"):
+        return commands.SuspendRequests(ids, resume=verb == "resume")
+    if verb in ("delete", "abort"):
+        return commands.Delete(ids, kill=verb == "abort")
+    if verb == "rerun":
+        return commands.RerunRequests(ids)
+    return commands.HoldRequests(ids) if verb == "hold" else commands.ReleaseRequests(ids)
 
 
 def move(cursor: Cursor, form: Form) -> commands.Command:
     """``move request = (ID, ...) QUEUE`` and ``move queue FROM TO``."""
-    if form.option == "queue":
-        source = object_name(cursor, "queue")
-        return commands.MoveRequests((), object_name(cursor, "queue"), source)
-    ids = request_ids(cursor)
-    return commands.MoveRequests(ids, object_name(cursor, "queue"))
+    source = object_name(cursor, "queue") if form.option == "queue" else None
+    ids = request_ids(cursor) if source is None else ()
+    return commands.MoveRequests(ids, object_name(cursor, "queue"), source)
 
 
 def modify(cursor: Cursor, form: Form) -> commands.Command:
@@ -68,10 +68,8 @@ def modify(cursor: Cursor, form: Form) -> commands.Command:
     ids = request_ids(cursor)
     words = words_of(MODIFY, but="mpp_time_limit") | words_of(("per_process",))
     found: dict[str, Any] = {}
-    while not found or not cursor.done():
-        cursor.skip(",")
-        name = cursor.keyword(words)
-        table = MODIFY
+    for _ in cursor.more():
+        name, table = cursor.keyword(words), MODIFY
         if name == "per_process":
             table = MODIFY_PROCESS
             name = cursor.keyword(words_of(table))
@@ -102,7 +100,8 @@ def _asked(cursor: Cursor, info: Declared) -> Any:
     if values.is_word(token, "none") and info.name not in ("name", "pe_limit", "queue"):
         return None
     if info.name == "eligible":
-        return _date_asked(cursor, token)
+        at = cursor.value(lambda text: parse_date(text, 0, "UTC"), token)
+        return at if is_absolute(token.text) else token.text  # others wait for the site's clock and zone
     if (info.unit in ("time", "size") or info.name == "process_limit") and units.is_unlimited(token.text):
         return units.UNLIMITED
     value = values.convert(cursor, info, token)
@@ -110,16 +109,6 @@ def _asked(cursor: Cursor, info: Declared) -> Any:
         wanted = "a whole number from 1 upward" if info.name == "pe_limit" else values.what(info)
         raise cursor.bad(f"{token.text!r} is no {info.name}; expected {wanted}", token)
     return value
-
-
-def _date_asked(cursor: Cursor, token: Token) -> Any:
-    """The instant of a date with its zone; other dates stay texts until the site's clock and zone are known
-    (`dates.settled`)."""
-    try:
-        found = parse_date(token.text, 0, "UTC")
-    except BadValue as error:
-        raise cursor.bad(str(error), token) from None
-    return found if is_absolute(token.text) else token.text
 
 
 def schedule(cursor: Cursor, form: Form) -> commands.Command:
@@ -171,21 +160,15 @@ def switch_shift(cursor: Cursor, form: Form) -> commands.Command:
     cursor.keyword(_UNTIL)
     cursor.skip("=")
     token = cursor.word("a time of day like 06:00")
+    if (of_day := _TIME_OF_DAY.fullmatch(token.text)) is not None:
+        return commands.SwitchShift(name, f"{int(of_day[1]):02d}:{of_day[2]}")
     try:
-        until = _time_of_day(token.text) or values.read_instant(cursor, token)
-    except ParseError:
-        raise cursor.bad(f"{token.text!r} is no time; {_TIME}", token) from None
-    return commands.SwitchShift(name, until)
-
-
-def _time_of_day(text: str) -> str | None:
-    hours, colon, minutes = text.partition(":")
-    digits = (
-        hours.isascii() and hours.isdigit() and len(hours) <= 2 and minutes.isascii() and minutes.isdigit()
-    )
-    if not colon or not digits or len(minutes) != 2 or int(hours) > 23 or int(minutes) > 59:
-        return None
-    return f"{int(hours):02d}:{minutes}"
+        moment = datetime.fromisoformat(token.text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise cursor.bad(f"{token.text!r} is no time; {_TIME}", token)
+    return commands.SwitchShift(name, Instant(round(moment.timestamp() * 1000)))
 
 
 def shutdown(cursor: Cursor, form: Form) -> commands.Command:
@@ -206,8 +189,7 @@ def show(cursor: Cursor, form: Form) -> commands.Command:
     (``show calendar`` too) the option ``next`` in ms."""
     options: dict[str, Any] = {"long": True} if form.words[1] == "long" else {}
     names: list[str] = []
-    while not cursor.done():
-        cursor.skip(",")
+    for _ in cursor.more(some=False):
         if form.option in AHEAD and cursor.may_be(_NEXT):
             cursor.keyword(_NEXT)
             options["next"] = _ahead(cursor)
@@ -221,10 +203,7 @@ def show(cursor: Cursor, form: Form) -> commands.Command:
 def _ahead(cursor: Cursor) -> int:
     cursor.skip("=")
     token = cursor.word("a time like 14d")
-    try:
-        value = units.parse_time(token.text)
-    except BadValue as error:
-        raise cursor.bad(str(error), token) from None
+    value = cursor.value(units.parse_time, token)
     if value <= 0:
         raise cursor.bad(f"{token.text!r} is no time ahead; write it like 14d", token)
     if value > FARTHEST:
@@ -249,12 +228,3 @@ def client(cursor: Cursor, form: Form) -> ClientWord:
         else:
             cursor.word("the words of a command")
     return ClientWord(form.option, tuple(args))
-
-
-RULES: dict[str, Rule] = {
-    "on_requests": on_requests, "move": move, "modify": modify,
-    "schedule": schedule, "abort_queue": abort_queue, "purge_queue": purge_queue,
-    "correct_usage": correct_usage, "reload": reload,
-    "switch_shift": switch_shift, "shutdown": shutdown, "show": show, "snap": snap, "client": client,
-}  # fmt: skip
-"""The rules of these commands by name."""

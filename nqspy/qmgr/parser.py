@@ -7,11 +7,11 @@ from msgspec.structs import replace
 
 from nqspy.model import commands
 from nqspy.model.commands import Command, Configure
-from nqspy.qmgr import lists, orders, rules
+from nqspy.qmgr import orders, rules
 from nqspy.qmgr.cursor import Cursor, keywords
-from nqspy.qmgr.grammar import ABSENT, TREE, Form
-from nqspy.qmgr.lexer import Logical, ParseError, Token, each_line, logical_lines
-from nqspy.qmgr.rules import ClientWord, Order
+from nqspy.qmgr.grammar import ABSENT, FORMS, TREE, Form
+from nqspy.qmgr.lexer import Logical, ParseError, Token, logical_lines
+from nqspy.qmgr.rules import ClientWord, Order, Rule
 
 __all__ = [
     "ClientWord",
@@ -24,7 +24,10 @@ __all__ = [
     "parse_text",
 ]
 
-RULES = rules.RULES | lists.RULES | orders.RULES
+RULES: dict[str, Rule] = {
+    form.rule: getattr(rules if hasattr(rules, form.rule) else orders, form.rule) for form in FORMS
+}
+"""The rules by name."""
 
 _END = keywords("end")
 
@@ -62,7 +65,7 @@ def parse_text(text: str, source: str = "") -> list[Parsed]:
 def read_text(text: str, source: str = "") -> Iterator[Parsed]:
     """Yield the commands one by one, so that a long text can be read in slices."""
     try:
-        for parsed in _parse_all(each_line(text)):
+        for parsed in _parse_all(logical_lines(text)):
             if source and isinstance(parsed.command, Configure):
                 parsed = replace(parsed, command=replace(parsed.command, source=source))
             yield parsed
@@ -117,7 +120,7 @@ def _form(cursor: Cursor) -> Form:
 
 
 def _up_to_cursor(text: str) -> Logical:
-    found = logical_lines(text)
+    found = list(logical_lines(text))
     tokens = list(found[-1].tokens[:-1]) if found else []
     rows: Mapping[int, str] = found[-1].rows if found else {1: text}
     partial = ""

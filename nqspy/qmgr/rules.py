@@ -1,8 +1,11 @@
-"""Rules that read settings commands: each takes the cursor behind the keywords and gives a `Configure`."""
+"""Rules that read settings commands: each takes the cursor behind the keywords and gives a `Configure`.
+
+A `grammar.Form` names its rule: the function of that name here or in `orders`.
+"""
 
 import difflib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 from zoneinfo import ZoneInfo, available_timezones
 
 from msgspec import Struct
@@ -16,6 +19,7 @@ from nqspy.qmgr import values
 from nqspy.qmgr.attributes import BRANCHES, IGNORED, keywords_of, settings_of
 from nqspy.qmgr.cursor import Cursor, keywords
 from nqspy.qmgr.grammar import Form
+from nqspy.qmgr.lexer import Token
 
 
 class ClientWord(Struct, frozen=True):
@@ -31,18 +35,15 @@ Order = Command | ClientWord
 
 Rule = Callable[[Cursor, Form], Order]
 Pair = tuple[str, Any]
+Op = Literal["add", "remove", "set"]
 
 _AUTOMATIC = keywords("automatic")
 _STRATEGY = keywords("FIxed", "FRee", "Login", "LOGIN_Each")
 _DEFAULT = keywords("default")
+_OPS: dict[str, Op] = {"add": "add", "remove": "remove", "delete": "remove", "set": "set"}
 _RESERVED = {"queue": "all", "shift": "automatic"} | {
     kind.head: words.reserved for kind, words in registry.listed() if words.reserved
 }
-
-
-def configure(*changes: Change) -> Configure:
-    """The command for some changes."""
-    return Configure(changes)
 
 
 def object_name(cursor: Cursor, kind: str) -> str:
@@ -58,45 +59,42 @@ def _new_name(cursor: Cursor, kind: str) -> str:
     return name
 
 
+def _sets(path: str, *pairs: Pair) -> Configure:
+    return Configure(tuple(Change("set", f"{path}/{below}", value) for below, value in pairs))
+
+
 # ---------------------------------------------------------------- attributes
 
 
 def read_pairs(cursor: Cursor, kind: str) -> list[Pair]:
     """Read an attribute with its value: (path below the object, value), two for a limit with its warning."""
-    words = keywords_of(kind)
+    words, known = keywords_of(kind), settings_of(kind)
     if kind == "queue" and cursor.may_be(words) is None and cursor.may_be(IGNORED):
         cursor.keyword(IGNORED)
         cursor.skip("=")
         cursor.words("a program and its arguments")
         return []
     name = cursor.keyword(words)
-    if name == "queued_limit":
-        return _queued_limit(cursor, kind)
+    if name == "queued_limit":  # queued_limit=N, queued_limit user=N for each user, or queued_limit=N user=M
+        found: list[Pair] = []
+        if not values.is_word(cursor.peek(), "user"):
+            found.append((name, values.read(cursor, known[name])))
+        if values.is_word(cursor.peek(), "user"):
+            cursor.word("user")
+            found.append(("user_queued_limit", values.read(cursor, known["user_queued_limit"])))
+        return found
     if name == "sched_factor":
         return [(f"sched_factor/{factor}", value) for factor, value in _factors(cursor, own=True)]
     if name in BRANCHES:
         return _branch_pairs(cursor, name)
-    return [(name, values.read(cursor, settings_of(kind)[name]))]
-
-
-def _queued_limit(cursor: Cursor, kind: str) -> list[Pair]:
-    """``queued_limit=N``, ``queued_limit user=N`` for each user, or both: ``queued_limit=N user=M``."""
-    known, found = settings_of(kind), list[Pair]()
-    if not values.is_word(cursor.peek(), "user"):
-        found.append(("queued_limit", values.read(cursor, known["queued_limit"])))
-    if values.is_word(cursor.peek(), "user"):
-        cursor.word("user")
-        found.append(("user_queued_limit", values.read(cursor, known["user_queued_limit"])))
-    return found
+    return [(name, values.read(cursor, known[name]))]
 
 
 def _branch_pairs(cursor: Cursor, branch: str) -> list[Pair]:
     name = cursor.keyword(keywords_of("queue", branch))
     known = settings_of("queue", branch)
-    names = [name]
     warning = name.replace("_limit", "_warning")
-    if warning != name and warning in known:
-        names.append(warning)
+    names = [name, warning] if warning != name and warning in known else [name]
     cursor.skip("=")
     token = cursor.peek()
     found = values.read_several(cursor, known[name], len(names))
@@ -106,35 +104,26 @@ def _branch_pairs(cursor: Cursor, branch: str) -> list[Pair]:
 
 
 def _factors(cursor: Cursor, own: bool) -> list[Pair]:
-    found = [_factor(cursor, own)]
-    while cursor.peek().text.lower() in settings_of("sched_factor") and not cursor.peek().quoted:
-        found.append(_factor(cursor, own))
-    return found
-
-
-def _factor(cursor: Cursor, own: bool) -> Pair:
-    name = cursor.keyword(keywords_of("sched_factor"))
-    cursor.skip("=")
-    if own and cursor.may_be(_DEFAULT):
-        cursor.keyword(_DEFAULT)
-        return name, None
-    token = cursor.peek()
-    value = values.read_several(cursor, settings_of("sched_factor")[name], 1)[0]
-    if value is None:
-        raise cursor.bad(f"{token.text!r} is no weight; expected a whole number from 0 upward", token)
-    return name, value
-
-
-def _all_pairs(cursor: Cursor, kind: str) -> list[Pair]:
+    """Read weights; ``own``: of a queue, where ``default`` stands for the site's."""
+    known = settings_of("sched_factor")
     found: list[Pair] = []
-    while not cursor.done():
-        cursor.skip(",")
-        found += read_pairs(cursor, kind)
+    while not found or (cursor.peek().text.lower() in known and not cursor.peek().quoted):
+        name = cursor.keyword(keywords_of("sched_factor"))
+        cursor.skip("=")
+        token = cursor.peek()
+        if own and cursor.may_be(_DEFAULT):
+            cursor.keyword(_DEFAULT)
+            found.append((name, None))
+            continue
+        [value] = values.read_several(cursor, known[name], 1)
+        if value is None:
+            raise cursor.bad(f"{token.text!r} is no weight; expected a whole number from 0 upward", token)
+        found.append((name, value))
     return found
 
 
-def _sets(path: str, pairs: list[Pair]) -> Configure:
-    return Configure(tuple(Change("set", f"{path}/{below}", value) for below, value in pairs))
+def _all_pairs(cursor: Cursor, kind: str, some: bool = True) -> list[Pair]:
+    return [pair for _ in cursor.more(some) for pair in read_pairs(cursor, kind)]
 
 
 # ---------------------------------------------------------------- create, define, delete
@@ -148,9 +137,8 @@ def create(cursor: Cursor, form: Form) -> Command:
         cursor.skip("=")
         attributes["queues"] = cursor.names("a list of queues")
     name = _new_name(cursor, form.kind)
-    return configure(
-        Change("create", f"{form.kind}/{name}", attributes | dict(_all_pairs(cursor, form.kind)))
-    )
+    attributes |= dict(_all_pairs(cursor, form.kind, some=False))
+    return Configure((Change("create", f"{form.kind}/{name}", attributes),))
 
 
 def define_shift(cursor: Cursor, form: Form) -> Command:
@@ -158,24 +146,19 @@ def define_shift(cursor: Cursor, form: Form) -> Command:
     name = _new_name(cursor, "shift")
     cursor.keyword(keywords("when"))
     given = {"when": values.read(cursor, settings_of("shift")["when"])} | dict(_shift_pairs(cursor))
-    return configure(Change("create", f"shift/{name}", given | {"lines": [], "commands": []}))
+    return Configure((Change("create", f"shift/{name}", given | {"lines": [], "commands": []}),))
 
 
 def _shift_pairs(cursor: Cursor) -> list[Pair]:
     """``when``, ``spill`` and ``now`` of a shift, as far as they are given."""
-    known = settings_of("shift")
-    words = keywords("when", "now", "spill")
-    found: list[Pair] = []
-    while not cursor.done():
-        cursor.skip(",")
-        name = cursor.keyword(words)
-        found.append(("counts", {}) if name == "now" else (name, values.read(cursor, known[name])))
-    return found
+    known, words = settings_of("shift"), keywords("when", "now", "spill")
+    names = (cursor.keyword(words) for _ in cursor.more(some=False))
+    return [("counts", {}) if name == "now" else (name, values.read(cursor, known[name])) for name in names]
 
 
 def delete(cursor: Cursor, form: Form) -> Command:
     """``delete queue|complex|group|shift NAME``."""
-    return configure(Change("delete", f"{form.kind}/{object_name(cursor, form.kind)}"))
+    return Configure((Change("delete", f"{form.kind}/{object_name(cursor, form.kind)}"),))
 
 
 # ---------------------------------------------------------------- set
@@ -189,31 +172,30 @@ def set_object(cursor: Cursor, form: Form) -> Command:
         raise cursor.fail(*words, f"the name of a {form.kind}")
     if cursor.may_be(words) is None or cursor.may_be(words, 1) is not None:
         name = object_name(cursor, form.kind)
-        return _sets(f"{form.kind}/{name}", read_pairs(cursor, form.kind) + _all_pairs(cursor, form.kind))
+        return _sets(f"{form.kind}/{name}", *_all_pairs(cursor, form.kind))
     pairs = read_pairs(cursor, form.kind)
     while cursor.left() > 1:
         cursor.skip(",")
         pairs += read_pairs(cursor, form.kind)
-    return _sets(f"{form.kind}/{object_name(cursor, form.kind)}", pairs)
+    return _sets(f"{form.kind}/{object_name(cursor, form.kind)}", *pairs)
 
 
 def set_attribute(cursor: Cursor, form: Form) -> Command:
     """``set run_limit = 4 night``."""
     branch, _, name = form.option.rpartition("/")
     value = values.read(cursor, settings_of(form.kind, branch)[name])
-    path = f"{form.kind}/{object_name(cursor, form.kind)}"
-    return configure(Change("set", f"{path}/{form.option}", value))
+    return _sets(f"{form.kind}/{object_name(cursor, form.kind)}", (form.option, value))
 
 
 def set_branch(cursor: Cursor, form: Form) -> Command:
     """``set per_process cpu_limit = (600, 590) normal``."""
     pairs = _branch_pairs(cursor, form.option)
-    return _sets(f"queue/{object_name(cursor, 'queue')}", pairs)
+    return _sets(f"queue/{object_name(cursor, 'queue')}", *pairs)
 
 
 def set_factors(cursor: Cursor, form: Form) -> Command:
     """``set sched_factor share 20``, several in one command too."""
-    return _sets("sched_factor", _factors(cursor, own=False))
+    return _sets("sched_factor", *_factors(cursor, own=False))
 
 
 def set_single(cursor: Cursor, form: Form) -> Command:
@@ -222,24 +204,23 @@ def set_single(cursor: Cursor, form: Form) -> Command:
     command."""
     words = keywords_of(form.kind)
     if "enabled" in words and cursor.may_be(values.FLAGS) is not None:
-        found: list[Pair] = [("enabled", cursor.keyword(values.FLAGS) == "on")]
-        return _sets(form.kind, found + _all_pairs(cursor, form.kind))
+        enabled = cursor.keyword(values.FLAGS) == "on"
+        return _sets(form.kind, ("enabled", enabled), *_all_pairs(cursor, form.kind, some=False))
     if form.option and cursor.may_be(words) is None:
         raise cursor.fail(*words, form.option)
-    return _sets(form.kind, read_pairs(cursor, form.kind) + _all_pairs(cursor, form.kind))
+    return _sets(form.kind, *_all_pairs(cursor, form.kind))
 
 
 def set_one(cursor: Cursor, form: Form) -> Command:
     """Read a setting that has a keyword of its own: ``set grace 10``."""
-    value = values.read(cursor, settings_of(form.kind)[form.option])
-    return configure(Change("set", f"{form.kind}/{form.option}", value))
+    return _sets(form.kind, (form.option, values.read(cursor, settings_of(form.kind)[form.option])))
 
 
 def set_timezone(cursor: Cursor, form: Form) -> Command:
     """``set timezone Europe/Paris``, ``auto`` for the machine's."""
     cursor.skip("=")
     token = cursor.peek()
-    zone = values.read(cursor, settings_of(form.kind)[form.option])
+    zone = values.read(cursor, settings_of("server")["timezone"])
     if zone is not None:
         try:
             ZoneInfo(zone)
@@ -247,7 +228,7 @@ def set_timezone(cursor: Cursor, form: Form) -> Command:
             near = difflib.get_close_matches(zone, available_timezones(), 1, 0.8)
             text = f"did you mean {near[0]}?" if near else "write it like Europe/Paris"
             raise cursor.bad(f"there is no time zone {zone}; {text}", token) from None
-    return configure(Change("set", "server/timezone", zone))
+    return _sets("server", ("timezone", zone))
 
 
 def shell_strategy(cursor: Cursor, form: Form) -> Command:
@@ -261,7 +242,7 @@ def shell_strategy(cursor: Cursor, form: Form) -> Command:
         if path[:1] != "/":
             raise cursor.bad(f"{path!r} is no shell; give its whole path: fixed=(/bin/sh)", token)
         strategy = f"fixed={path}"
-    return configure(Change("set", "server/shell_strategy", strategy))
+    return _sets("server", ("shell_strategy", strategy))
 
 
 def set_mail(cursor: Cursor, form: Form) -> Command:
@@ -279,22 +260,18 @@ def set_mail(cursor: Cursor, form: Form) -> Command:
             pairs = dict.fromkeys(WAYS)
     if any(pairs.get(way) for way in WAYS):
         pairs = {way: None for way in WAYS if way not in pairs} | pairs
-    return _sets("mail", list(pairs.items()))
+    return _sets("mail", *pairs.items())
 
 
 def no_default_queue(cursor: Cursor, form: Form) -> Command:
     """``set no_default batch_request queue`` and ``set no_default mpprun queue``."""
-    return configure(Change("set", f"default/{form.option}", None))
+    return _sets("default", (form.option, None))
 
 
 def access(cursor: Cursor, form: Form) -> Command:
     """``set no_access`` and ``set unrestricted_access``: both forget the users and groups."""
     path = f"queue/{object_name(cursor, 'queue')}"
-    return configure(
-        Change("set", f"{path}/restricted", form.option == "none"),
-        Change("set", f"{path}/users", []),
-        Change("set", f"{path}/groups", []),
-    )
+    return _sets(path, ("restricted", form.option == "none"), ("users", []), ("groups", []))
 
 
 def set_shift(cursor: Cursor, form: Form) -> Command:
@@ -307,32 +284,73 @@ def set_shift(cursor: Cursor, form: Form) -> Command:
     path = f"shift/{object_name(cursor, 'shift')}"
     if cursor.done():
         raise cursor.fail("when", "spill")
-    return _sets(path, _shift_pairs(cursor))
+    return _sets(path, *_shift_pairs(cursor))
 
 
 def set_exit(cursor: Cursor, form: Form) -> Command:
     """``set exit NAME SETTING=VALUE ...``: what the exit declares is checked by the daemon, so values stay
     text."""
-    path = f"exit/{object_name(cursor, 'exit')}"
-    own = settings_of("exit")
-    changes: list[Change] = []
-    while not cursor.done() or not changes:
-        cursor.skip(",")
+    path, own = f"exit/{object_name(cursor, 'exit')}", settings_of("exit")
+    pairs: list[Pair] = []
+    for _ in cursor.more():
         key = cursor.word("a setting of the exit").text
         if key.lower() in own:
-            changes.append(Change("set", f"{path}/{key.lower()}", values.read(cursor, own[key.lower()])))
+            pairs.append((key.lower(), values.read(cursor, own[key.lower()])))
         else:
             cursor.skip("=")
-            texts = [token.text for token in cursor.words("a value")]
-            changes.append(Change("set", f"{path}/{key}", ",".join(texts)))
-    return Configure(tuple(changes))
+            pairs.append((key, ",".join(token.text for token in cursor.words("a value"))))
+    return _sets(path, *pairs)
 
 
-RULES: dict[str, Rule] = {
-    "create": create, "define_shift": define_shift, "delete": delete, "set_object": set_object,
-    "set_attribute": set_attribute, "set_branch": set_branch, "set_factors": set_factors,
-    "set_single": set_single, "set_one": set_one, "set_timezone": set_timezone,
-    "shell_strategy": shell_strategy, "no_default_queue": no_default_queue, "access": access,
-    "set_shift": set_shift, "set_exit": set_exit, "set_mail": set_mail,
-}  # fmt: skip
-"""The rules of settings commands by name."""
+# ---------------------------------------------------------------- lists, and what is switched on and off
+
+
+def change_list(cursor: Cursor, form: Form) -> Command:
+    """``add|remove|set users = (...) QUEUE`` and the like."""
+    cursor.skip("=")
+    names = cursor.names(f"a list of {form.option}")
+    path = f"{form.kind}/{object_name(cursor, form.kind)}/{form.option}"
+    return Configure((Change(_OPS[form.words[0]], path, names),))
+
+
+def change_dates(cursor: Cursor, form: Form) -> Command:
+    """``add|remove ... extra=(2026-12-24)``."""
+    known = {name: info for name, info in settings_of(form.kind).items() if info.unit == "names"}
+    names, op = (cursor.keyword(keywords(*known)) for _ in cursor.more()), _OPS[form.words[0]]
+    return Configure(
+        tuple(Change(op, f"{form.kind}/{name}", values.read(cursor, known[name])) for name in names)
+    )
+
+
+def managers(cursor: Cursor, form: Form) -> Command:
+    """``add|remove|set managers = (anne:m, bob:o)``; without a role a name is a manager's."""
+    cursor.skip("=")
+    op, texts = _OPS[form.words[0]], list[str]()
+    for _ in cursor.more():  # Sterling: names one after another, without parentheses
+        texts += [_role(cursor, token, op) for token in cursor.words("a list like (anne:m, bob:o)")]
+        if not texts:
+            break
+    roles = {user: role for user, _, role in (text.rpartition(":") for text in texts)}
+    return Configure((Change(op, "managers", roles if op == "set" else texts),))
+
+
+def _role(cursor: Cursor, token: Token, op: Op) -> str:
+    user, colon, role = token.text.rpartition(":")
+    if not colon:
+        return token.text if op == "remove" else f"{token.text}:m"
+    if role.lower() not in ("m", "o") or not user:
+        raise cursor.bad(f"{token.text!r} names no role; write USER:m (manager) or USER:o (operator)", token)
+    return f"{user}:{role.lower()}"
+
+
+def gate(cursor: Cursor, form: Form) -> Command:
+    """``enable|disable|start|stop queue NAME|all`` and ``enable|disable exit NAME``."""
+    value, names = form.words[0] in ("enable", "start"), list[str]()
+    if form.kind == "queue" and values.is_word(cursor.peek(), "all"):
+        cursor.keyword(keywords("all"))
+        return _sets("queue/*", (form.option, value))
+    for _ in cursor.more():
+        names += cursor.names(f"the name of a {form.kind}")
+        if not names:
+            raise cursor.fail(f"the name of a {form.kind}")
+    return _sets(form.kind, *((f"{name}/{form.option}", value) for name in names))

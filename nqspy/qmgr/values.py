@@ -1,13 +1,11 @@
 """Values of settings: a word of a command to what is kept, and back to a word that reads as the same."""
 
 from collections.abc import Callable, Iterable
-from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from nqspy.model import cron, units
 from nqspy.model.errors import BadValue
-from nqspy.model.ids import Instant
 from nqspy.model.tree import Declared, check_value
 from nqspy.qmgr.cursor import Cursor, Keyword, keywords
 from nqspy.qmgr.lexer import Token
@@ -63,7 +61,7 @@ def read(cursor: Cursor, info: Declared) -> Any:
             return []
         return read_amounts(cursor, what(info))
     if info.unit == "crons":
-        return [read_cron(cursor, token) for token in cursor.words(what(info))]
+        return [cursor.value(_cron, token) for token in cursor.words(what(info))]
     [value] = read_several(cursor, info, 1)
     return value
 
@@ -100,11 +98,8 @@ def read_amounts(cursor: Cursor, what: str) -> list[str]:
         if not cursor.skip("="):
             raise cursor.fail("=")
         token = cursor.word("a whole number")
-        try:
-            text = "unlimited" if token.text.lower() in NOTHING else token.text
-            number = units.parse_count(text)
-        except BadValue as error:
-            raise cursor.bad(str(error), token) from None
+        nothing = token.text.lower() in NOTHING
+        number = units.UNLIMITED if nothing else cursor.value(units.parse_count, token)
         if number == units.UNLIMITED or name.text in found:
             text = "is named twice" if name.text in found else "is given a number here, or left out"
             raise cursor.bad(f"{name.text} {text}", name)
@@ -134,21 +129,20 @@ def convert(cursor: Cursor, info: Declared, token: Token) -> Any:
             return None
         if info.unit in _NUMBERS:
             raise cursor.bad(f"{info.name} cannot be {token.text.lower()}; expected {what(info)}", token)
-    try:
-        value = _parse(info, token.text)
-        check_value(info, value)
-    except BadValue as error:
-        text = str(error)
-        if (
-            forms := text.removesuffix(" or unlimited")
-        ) != text:  # the setting has a word of its own, or none
-            text = (
-                f"{forms} or {info.nothing_written}"
-                if info.can_be_none
-                else " or ".join(forms.rsplit(", ", 1))
-            )
-        raise cursor.bad(text, token) from None
-    return value
+
+    def read(text: str) -> Any:
+        try:
+            value = _parse(info, text)
+            check_value(info, value)
+            return value
+        except BadValue as error:
+            forms = str(error).removesuffix(" or unlimited")
+            if forms == str(error):
+                raise
+            nothing = f"{forms} or {info.nothing_written}"  # a word of its own, or none
+            raise BadValue(nothing if info.can_be_none else " or ".join(forms.rsplit(", ", 1))) from None
+
+    return cursor.value(read, token)
 
 
 def _parse(info: Declared, text: str) -> Any:
@@ -165,28 +159,13 @@ def _parse(info: Declared, text: str) -> Any:
     return None if value == units.UNLIMITED else value
 
 
-def read_cron(cursor: Cursor, token: Token) -> str:
-    """A cron expression of five fields that fires at some time. Raises ParseError."""
-    if len(token.text.split()) != 5:
+def _cron(text: str) -> str:
+    """A cron expression of five fields that fires at some time. Raises BadValue."""
+    if len(text.split()) != 5:
         wanted = '(it has not five fields); write it like "30 8 * * mon-fri"'
-        raise cursor.bad(f"{token.text!r} is no cron time {wanted}", token)
-    try:
-        cron.read(token.text)
-    except BadValue as error:
-        raise cursor.bad(str(error), token) from None
-    return " ".join(token.text.split())
-
-
-def read_instant(cursor: Cursor, token: Token) -> Instant:
-    """An instant written as ``2026-03-02T21:00:00+01:00``. Raises ParseError."""
-    try:
-        moment = datetime.fromisoformat(token.text)
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        wanted = "write it like 2026-03-02T21:00:00+01:00"
-        raise cursor.bad(f"{token.text!r} is no date with its zone; {wanted}", token)
-    return Instant(round(moment.timestamp() * 1000))
+        raise BadValue(f"{text!r} is no cron time {wanted}")
+    cron.read(text)
+    return " ".join(text.split())
 
 
 def quote(text: str) -> str:
