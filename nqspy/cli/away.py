@@ -1,5 +1,4 @@
-"""Waiting for a daemon that does not answer because it restarts, or saying that there is none.
-Only loaded then."""
+"""A daemon that does not answer: it restarts, so that waiting is of use, or there is none."""
 
 import os
 
@@ -9,37 +8,25 @@ FIRST_WORD = 0.3
 """Seconds after which a command says that it waits."""
 
 
-class Away:
-    """A daemon that does not answer one message. ``keyed``, ``repeat``, ``patient``: see
-    `fast.Daemon.send`."""
+def verdict(home: str, keyed: bool, repeat: bool, patient: bool, reached: bool, over: bool) -> str:
+    """The reason to give up; empty where waiting is of use. ``keyed``, ``repeat``, ``patient``: see
+    `fast.DaemonConnection.send`; ``reached``: the message may have been taken; ``over``: it was waited for
+    long enough.
 
-    def __init__(self, home: str, *, keyed: bool, repeat: bool, patient: bool) -> None:
-        self._home, self._keyed, self._safe, self._patient = home, keyed, keyed or repeat, patient
-        self._told = False
+    A message that was not sent yet may be sent later, a sent one only where that does no harm. After a stop
+    only a command that waits for an end goes on."""
+    stands, safe = standing(home), keyed or repeat
+    if stands == STOPPED:
+        may_return = reached and safe and patient
+    else:
+        may_return = safe if reached else stands == UP or (keyed and stands == LOST)
+    if may_return and not over:
+        return ""
+    if reached:
+        return f"the nqsd in {home} went away before it answered"
+    return not_yet(home) if stands == UP else nobody_there(home)
 
-    def verdict(self, reached: bool, over: bool) -> str:
-        """The reason to give up; empty where waiting is of use. ``reached``: the message may have been
-        taken; ``over``: it was waited for long enough."""
-        stands = standing(self._home)
-        return self._sentence(stands, reached) if over or not self._may_return(stands, reached) else ""
 
-    def word(self, waited: float) -> str:
-        """The line that a person reads, once, after ``waited`` seconds of waiting; else empty."""
-        if waited <= FIRST_WORD or self._told or not os.isatty(2):
-            return ""
-        self._told = True
-        return waiting_for(self._home)
-
-    def _may_return(self, stands: str, reached: bool) -> bool:
-        """True if the message may still be answered. One that was not sent yet may be sent later, a sent one
-        only where that does no harm. After a stop only a command that waits for an end goes on."""
-        if reached and not self._safe:
-            return False
-        if stands == STOPPED:
-            return reached and self._patient
-        return stands == UP or reached or (self._keyed and stands == LOST)
-
-    def _sentence(self, stands: str, reached: bool) -> str:
-        if reached:
-            return f"the nqsd in {self._home} went away before it answered"
-        return not_yet(self._home) if stands == UP else nobody_there(self._home)
+def word(home: str, waited: float) -> str:
+    """The line that a person reads after ``waited`` seconds of waiting; else empty."""
+    return waiting_for(home) if waited > FIRST_WORD and os.isatty(2) else ""

@@ -21,25 +21,19 @@ class Chunk:
 
 def lay_out(listed: dict[str, Listed], found: Resources) -> None:
     """Adds what these words ask for, and the layout of the request. Raises WrongResource."""
-    for name in LAYOUT:
-        if name in listed:
-            try:
-                _read(listed[name], found)
-            except Wrong as error:
-                raise blamed(error, listed[name]) from None
-
-
-def _read(each: Listed, found: Resources) -> None:
-    if each.name in ("select", "nodes"):
-        read = _chunk if each.name == "select" else _node
-        _add(each, [read(each, text, found) for text in each.text.split("+")], found)
-    elif each.name == "place":  # kept, for there is one host
-        for item in each.text.split(":"):
-            if item not in _PLACES and not (item.startswith("group=") and item[6:]):
-                raise Wrong(f"{item!r} is none of {', '.join(_PLACES)}, group=NAME")
-        found.layout["place"] = each.text
-    else:
-        found.layout["threads" if each.name == "ompthreads" else "ranks"] = _at_least(1, each.text)
+    for each in [listed[name] for name in LAYOUT if name in listed]:
+        try:
+            if each.name in ("select", "nodes"):
+                _add(each, [_chunk(each, text, found) for text in each.text.split("+")], found)
+            elif each.name == "place":  # kept, for there is one host
+                for item in each.text.split(":"):
+                    if item not in _PLACES and not (item.startswith("group=") and item[6:]):
+                        raise Wrong(f"{item!r} is none of {', '.join(_PLACES)}, group=NAME")
+                found.layout["place"] = each.text
+            else:
+                found.layout["threads" if each.name == "ompthreads" else "ranks"] = _at_least(1, each.text)
+        except Wrong as error:
+            raise blamed(error, each) from None
 
 
 def _add(each: Listed, chunks: list[Chunk], found: Resources) -> None:
@@ -47,9 +41,8 @@ def _add(each: Listed, chunks: list[Chunk], found: Resources) -> None:
     pes = sum(chunk.count * chunk.cpus for chunk in chunks)
     if not 1 <= pes <= _MOST:
         raise Wrong(f"{each.text!r} asks for {'no PE' if pes < 1 else f'{pes} PEs'}")
-    memory = sum(chunk.count * chunk.memory for chunk in chunks)
     found.asked["pes"] = max(pes, found.asked.get("pes", 0))
-    if memory:
+    if memory := sum(chunk.count * chunk.memory for chunk in chunks):
         found.asked.setdefault("memory", memory)
     ranks = (chunk.count * (min(chunk.cpus, 1) if chunk.ranks is None else chunk.ranks) for chunk in chunks)
     found.layout |= {
@@ -62,56 +55,38 @@ def _add(each: Listed, chunks: list[Chunk], found: Resources) -> None:
         found.layout["threads"] = chunks[0].threads
 
 
-def _begun(text: str) -> tuple[Chunk, list[str]]:
-    """A chunk with its count, and the items that say what each has."""
-    chunk, items = Chunk(), text.split(":")
+def _chunk(each: Listed, text: str, found: Resources) -> Chunk:
+    """``[N:]name=value[:name=value...]`` of a ``select``, without ``ncpus`` 1; ``N[:ppn=P][:property...]`` or
+    a host's name of ``nodes``: P ranks with a CPU each."""
+    chunk, items, nodes = Chunk(), text.split(":"), each.name == "nodes"
     if items[0].isdigit():
         chunk.count = _at_least(1, items.pop(0))
-    return chunk, items
-
-
-def _chunk(each: Listed, text: str, found: Resources) -> Chunk:
-    """``[N:]name=value[:name=value...]`` of a ``select``; without ``ncpus`` 1."""
-    chunk, items = _begun(text)
     for item in items:
         name, equals, value = item.partition("=")
-        if not equals or not value:
-            raise Wrong(f"{item!r} is no part of a chunk; write it like select=2:ncpus=4:mem=1gb")
-        _item(each, chunk, name, value, found)
-    return chunk
-
-
-def _item(each: Listed, chunk: Chunk, name: str, value: str, found: Resources) -> None:
-    if name == "ncpus":
-        chunk.cpus = _at_least(0, value)
-    elif name == "mpiprocs":
-        chunk.ranks = _at_least(0, value)
-    elif name == "ompthreads":
-        chunk.threads = _at_least(1, value)
-    elif name in ("mem", "vmem"):
-        chunk.memory = parse_size(value)
-        if chunk.memory < 0:
-            raise Wrong(f"{value!r} is no amount for a chunk; write it like mem=1gb")
-    elif name in ("host", "vnode", "arch"):
-        note(each, name, value, found)
-    else:
-        consumable(each, name, value, found, chunk.count)
-
-
-def _node(each: Listed, text: str, found: Resources) -> Chunk:
-    """``N[:ppn=P][:property...]`` or a host's name, of ``nodes``: P ranks with a CPU each."""
-    chunk, items = _begun(text)
-    for item in items:
-        name, equals, value = item.partition("=")
-        if not item or (equals and not value):
+        if nodes and (not item or (equals and not value)):
             raise Wrong(f"{text!r} is no list of nodes; write it like nodes=2:ppn=4")
+        if not nodes and (not equals or not value):
+            raise Wrong(f"{item!r} is no part of a chunk; write it like select=2:ncpus=4:mem=1gb")
         if not equals:
             note(each, "property", item, found)
-        elif name in ("ppn", "ncpus", "procs"):
+        elif name in ("ppn", "ncpus", "procs") and nodes:
             chunk.cpus = _at_least(1, value)
+        elif name == "ncpus":
+            chunk.cpus = _at_least(0, value)
+        elif name == "mpiprocs":
+            chunk.ranks = _at_least(0, value)
+        elif name == "ompthreads":
+            chunk.threads = _at_least(1, value)
+        elif name in ("mem", "vmem"):
+            chunk.memory = parse_size(value)
+            if chunk.memory < 0:
+                raise Wrong(f"{value!r} is no amount for a chunk; write it like mem=1gb")
+        elif name in ("host", "vnode", "arch"):
+            note(each, name, value, found)
         else:
-            _item(each, chunk, name, value, found)
-    chunk.ranks = chunk.cpus if chunk.ranks is None else chunk.ranks
+            consumable(each, name, value, found, chunk.count)
+    if nodes and chunk.ranks is None:
+        chunk.ranks = chunk.cpus
     return chunk
 
 

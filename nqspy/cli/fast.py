@@ -271,7 +271,7 @@ class DaemonConnection:
         is said at once. ``patient``: the answer may take for ever. Raises Failure.
         """
         line = dump({"v": 1, "id": 1, **message}).encode() + b"\n"
-        waited, pause, reached, away = 0.0, _FIRST_PAUSE, False, None
+        waited, pause, reached, told = 0.0, _FIRST_PAUSE, False, ""
         while True:
             try:
                 connection = self._connect(patient)
@@ -282,13 +282,12 @@ class DaemonConnection:
             except (FileNotFoundError, ConnectionRefusedError, _Broken) as error:
                 if error.args == _SILENT:
                     raise Failure(self._silent()) from None
-                from nqspy.cli.away import Away
+                from nqspy.cli import away
 
-                away = away or Away(self.home, keyed=keyed, repeat=repeat, patient=patient)
-                if verdict := away.verdict(reached, waited >= PATIENCE):
-                    raise Failure(verdict) from None
-                if word := away.word(waited):
-                    complain(os.path.basename(sys.argv[0]), word)
+                if why := away.verdict(self.home, keyed, repeat, patient, reached, waited >= PATIENCE):
+                    raise Failure(why) from None
+                if not told and (told := away.word(self.home, waited)):
+                    complain(os.path.basename(sys.argv[0]), told)
             time.sleep(pause)
             waited += pause
             pause = min(2 * pause, _LONGEST_PAUSE)

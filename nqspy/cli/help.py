@@ -7,7 +7,6 @@ import contextlib
 import inspect
 import os
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 from nqspy.cli.request_tables import table_of
@@ -54,32 +53,28 @@ def _help(command: str, words: list[str]) -> int:
     return 0
 
 
-def build(command: str, callback: Callable[..., None] | None = None) -> "Typer":
-    """The Typer application of a command. ``callback`` gets one argument per row of its table (`parameter`
-    gives the name): the values given, in order, or a flag; and ``operands``."""
+def build(command: str) -> "Typer":
+    """The Typer application of a command: one parameter per row of its table (`parameter` gives the name),
+    the values given, in order, or a flag; and ``operands``."""
     import typer
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = []
     for number, (flags, target, kind, metavar, text) in enumerate(table_of(command)):
-        default: Any = False if kind in WITHOUT_VALUE else None
-        value: Any = bool if kind in WITHOUT_VALUE else list[str] | None
-        name = metavar if kind not in WITHOUT_VALUE else None
+        plain = kind in WITHOUT_VALUE
+        value: Any = bool if plain else list[str] | None
+        default, name = (False, None) if plain else (None, metavar)
         option = Annotated[value, typer.Option(*flags, metavar=name, help=text, show_default=False)]
         if target != "help":
             parameters.append(
                 inspect.Parameter(parameter(number), keyword, default=default, annotation=option)
             )
     usage, sentence = SUMMARIES[command]
-    names = "".join(
-        char for char in usage.removeprefix("[OPTIONS] ") if char not in "[]."
-    )  # Typer adds its own
+    names = "".join(char for char in usage.removeprefix("[OPTIONS] ") if char not in "[].")  # Typer adds its
     operands = Annotated[list[str] | None, typer.Argument(metavar=names, show_default=False)]
     parameters.append(inspect.Parameter(OPERANDS, keyword, default=None, annotation=operands))
 
-    def run(**given: Any) -> None:
-        if callback is not None:
-            callback(**given)
+    def run(**given: Any) -> None: ...
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__doc__ = sentence

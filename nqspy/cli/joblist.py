@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     Make = Callable[[str, list[str], list[Given]], dict[str, object]]
 
-_NAME, _AFTER = "name:", LINE_AFTER
+_NAME = "name:"
 
 
 def read_list(file: str, parser: Parser, make: "Make") -> list[dict[str, object]]:
@@ -44,8 +44,7 @@ class NamedLines:
         self._parser, self._make = parser, make
         self._places: dict[str, list[int]] = {}
         self._count = 0
-        # Where each name stands first, so that it can be said of one that stands too late.
-        self._first: dict[str, int] = {}
+        self._first: dict[str, int] = {}  # where each name stands first
         for number, words in lines:
             for word in _leading(words):
                 if word.startswith(_NAME):
@@ -60,7 +59,7 @@ class NamedLines:
         ours: list[str] = []
         earlier: list[tuple[int, str]] = []
         for word in leading:
-            if word.startswith(_AFTER):
+            if word.startswith(LINE_AFTER):
                 id, places = self._awaited(word)
                 ours += ["--after", id] if id else []
                 earlier += [each for each in places if each not in earlier]
@@ -68,6 +67,7 @@ class NamedLines:
             if not name or ":" in name or "0" <= name[0] <= "9":
                 raise Failure(f"{_NAME}{name}: a name begins with no digit and holds no colon")
             ours += ["-N", name]
+            self._places.setdefault(name, []).append(self._count)
         given, _ = self._parser.parse(ours)
         for each in given:
             each.flag = LINE_AFTER if each.kind == "after" else each.flag
@@ -75,19 +75,18 @@ class NamedLines:
         if not operands:
             raise Failure("the line names no script")
         item = self._make(operands[0], operands[1:], given + options)
-        for name in names:
-            self._places.setdefault(name, []).append(self._count)
         self._count += 1
         return {**item, "after": earlier} if earlier else item
 
     def _awaited(self, word: str) -> "tuple[str, list[tuple[int, str]]]":
         """The dependency on a request that there is (as ``--after`` has it), else places of earlier lines and
         what is awaited of them."""
-        name, colon, said = word.removeprefix(_AFTER).partition(":")
+        named = word.removeprefix(LINE_AFTER)
+        name, colon, said = named.partition(":")
         if not name or (colon and said not in AFTER_WORDS):
             raise Failure(f"{word} is no dependency; write it like after:NAME, after:NAME:any, after:17:fail")
         if "0" <= name[0] <= "9":
-            return word.removeprefix(_AFTER), []
+            return named, []
         if name not in self._places:
             late = self._first.get(name)
             where = f"; line {late} is, and a line waits for earlier ones only" if late else ""
@@ -98,7 +97,7 @@ class NamedLines:
 def _leading(words: list[str]) -> list[str]:
     """The words at the beginning of a line that say its name and what it waits for."""
     count = 0
-    while count < len(words) and words[count].startswith((_NAME, _AFTER)):
+    while count < len(words) and words[count].startswith((_NAME, LINE_AFTER)):
         count += 1
     return words[:count]
 

@@ -5,6 +5,7 @@ check``) is the daemon's room, ``sim`` and ``exits try`` the simulator's; they r
 """
 
 import sys
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,19 +15,18 @@ import typer
 from nqspy.cli.umbrella.asking import (
     HomeOption,
     JsonOption,
-    answering,
     ask,
     become,
     chosen,
     fail,
-    home_of,
     run_tool,
     show,
+    with_home,
     write,
-)  # fmt: skip
+)
 from nqspy.cli.umbrella.book import print_manual
 from nqspy.cli.umbrella.exits import exits
-from nqspy.cli.umbrella.journal import instant_of, print_events
+from nqspy.cli.umbrella.journal import instants, print_events
 from nqspy.rpc.program import run
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
@@ -41,13 +41,23 @@ def umbrella(home: HomeOption = None) -> None:
     chosen["home"] = home
 
 
-@app.command()
-def counters(as_json: JsonOption = False, home: HomeOption = None) -> None:
-    """Departments: share, CPU used and remaining in the period, finished and running today, this week."""
-    show(ask(home_of(home), "counters"), as_json)
+def _asks(room: typer.Typer, name: str, cmd: str, sentence: str) -> None:
+    """Add a command that prints the answer to one question."""
+
+    @room.command(name, help=sentence)
+    def answer(as_json: JsonOption = False, home: HomeOption = None) -> None:
+        show(ask(cmd), as_json)
 
 
-@report.command("night")
+_asks(
+    app,
+    "counters",
+    "counters",
+    "Departments: share, CPU used and remaining in the period, finished and running today, this week.",
+)
+
+
+@report.command()
 def night(
     date: Annotated[
         str | None, typer.Option("--date", help="the night of this day's evening; else the latest")
@@ -65,7 +75,7 @@ def night(
     """Report the night: its requests, PEs allocated, CPUs busy, how quotas and order were kept."""
     asked = {"date": date, "group": group, "final": final or None}
     fields: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
-    data = ask(home_of(home), "report_night", **fields)
+    data = ask("report_night", **fields)
     if html is not None:
         from nqspy.report.night_pages import night_html  # heavy, and few want a page
 
@@ -76,16 +86,6 @@ def night(
     show(data, as_json)
 
 
-def span(home: str | None, since: str | None, until: str | None, shift: str | None) -> dict[str, Any]:
-    """The fields that name a period: ``from`` and ``to`` as instants by the daemon's clock, ``shift``."""
-    fields: dict[str, Any] = {}
-    with answering(home) as client:
-        for name, text in (("from", since), ("to", until)):
-            if text is not None:
-                fields[name] = instant_of(client, text)
-    return fields if shift is None else fields | {"shift": shift}
-
-
 def _write_page(path: Path, page: str) -> None:
     try:
         path.write_text(page, encoding="utf-8")
@@ -93,7 +93,7 @@ def _write_page(path: Path, page: str) -> None:
         fail(f"{path} cannot be written: {error.strerror}")
 
 
-@report.command("quota")
+@report.command()
 def quota(
     since: Annotated[
         str | None, typer.Option("--from", help="beginning: 2026-03-02T21:00, 21:00, or 9h (before now)")
@@ -106,10 +106,11 @@ def quota(
     home: HomeOption = None,
 ) -> None:
     """What departments were entitled to, got and could have used; how far that deviates."""
-    show(ask(home_of(home), "report_quota", **span(home_of(home), since, until, shift)), as_json)
+    fields: dict[str, Any] = {} if shift is None else {"shift": shift}
+    show(ask("report_quota", **instants(since, until), **fields), as_json)
 
 
-@report.command("swf")
+@report.command()
 def swf(
     since: Annotated[
         str | None, typer.Option("--since", help="requests that ended from 2026-03-02T21:00, 21:00, or 7d on")
@@ -120,24 +121,18 @@ def swf(
     home: HomeOption = None,
 ) -> None:
     """All requests that have ended, as a log in the Standard Workload Format 2.2 (`nqspy sim` reads it)."""
-    fields = span(home_of(home), since, until, None) | ({"fractions": True} if fractions else {})
-    text = ask(home_of(home), "report_swf", **fields)["text"]
+    fields = {"fractions": True} if fractions else {}
+    text = ask("report_swf", **instants(since, until), **fields)["text"]
     if output is None:
         write(text)
     else:
         _write_page(output, text)
 
 
-@report.command("usage")
-def usage(as_json: JsonOption = False, home: HomeOption = None) -> None:
-    """The share tree: entitlement, decayed use, and how far the two agree."""
-    show(ask(home_of(home), "report_usage"), as_json)
-
-
-@report.command("estimates")
-def estimates(as_json: JsonOption = False, home: HomeOption = None) -> None:
-    """How well each user's wall limits, best guesses and past tell how long requests run."""
-    show(ask(home_of(home), "report_estimates"), as_json)
+_asks(report, "usage", "report_usage",
+      "The share tree: entitlement, decayed use, and how far the two agree.")  # fmt: skip
+_asks(report, "estimates", "report_estimates",
+      "How well each user's wall limits, best guesses and past tell how long requests run.")  # fmt: skip
 
 
 @app.command()
@@ -150,7 +145,7 @@ def events(
     home: HomeOption = None,
 ) -> None:
     """The journal: everything that happened, in its order."""
-    print_events(home_of(home), since, follow, as_json)
+    print_events(since, follow, as_json)
 
 
 @app.command()
@@ -160,28 +155,36 @@ def story(
     home: HomeOption = None,
 ) -> None:
     """All that happened to a request, event by event."""
-    print_events(home_of(home), None, False, as_json, request)
+    print_events(None, False, as_json, request)
 
 
-@app.command(
-    context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
-    options_metavar="[OPTIONS]",
+def _as_written(name: str, operands: str, sentence: str, act: Callable[[list[str]], object]) -> None:
+    """Add a command that reads its words itself, as they were written: click takes dashes away."""
+    settings = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+
+    @app.command(name, help=sentence, context_settings=settings, options_metavar="[OPTIONS]")
+    def command(words: Annotated[list[str] | None, typer.Argument(metavar=operands)] = None) -> None:
+        act(sys.argv[sys.argv.index(name) + 1 :])
+
+
+def _submit(words: list[str]) -> None:
+    from nqspy.cli import submit
+
+    raise SystemExit(submit.run([*with_home(), *words]))
+
+
+_as_written(
+    "submit",
+    "[SCRIPT | -- COMMAND]...",
+    "Submit a script or, behind --, a command, by options of sbatch's shape (--time --mem --cpus ...).",
+    _submit,
 )
-def submit(
-    words: Annotated[list[str] | None, typer.Argument(metavar="[SCRIPT | -- COMMAND]...")] = None,
-) -> None:
-    """Submit a script or, behind --, a command, by options of sbatch's shape (--time --mem --cpus ...)."""
-    from nqspy.cli import submit as command
-
-    after = sys.argv[sys.argv.index("submit") + 1 :]  # as they were written: click takes the dashes away
-    home = chosen["home"]
-    raise SystemExit(command.run(after if home is None else ["--home", home, *after]))
 
 
 @app.command()
 def doctor(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """Check the installation: rights, clock, cgroups, exits, the database."""
-    run_tool("doctor", ["--json"] if as_json else [], home_of(home))
+    run_tool("doctor", *(["--json"] if as_json else []))
 
 
 @app.command()
@@ -192,7 +195,7 @@ def backup(
     home: HomeOption = None,
 ) -> None:
     """Copy the database now, while the daemon runs or not, and check the copy."""
-    run_tool("backup", [str(file)] if file is not None else [], home_of(home))
+    run_tool("backup", *([str(file)] if file is not None else []))
 
 
 @app.command()
@@ -200,28 +203,14 @@ def restore(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="a backup")], home: HomeOption = None
 ) -> None:
     """Put a backup in the database's place (the daemon must be stopped); the replaced one is kept."""
-    run_tool("restore", [str(file)], home_of(home))
+    run_tool("restore", str(file))
 
 
-@app.command(
-    context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
-    options_metavar="[OPTIONS]",
-)
-def sim(words: Annotated[list[str] | None, typer.Argument(metavar="WORKLOAD")] = None) -> None:
-    """Run a log of jobs or an invented workload on a simulated machine."""
-    after = sys.argv[sys.argv.index("sim") + 1 :]  # as they were written
-    become("nqspy.sim.command", after)
-
-
-@app.command(
-    context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
-    options_metavar="[OPTIONS]",
-)
-def replay(words: Annotated[list[str] | None, typer.Argument(metavar="[FROM..TO]")] = None) -> None:
-    """Go through what happened again: as it was, or under other settings, queues or user exits."""
-    after = sys.argv[sys.argv.index("replay") + 1 :]  # as they were written
-    home = chosen["home"]
-    become("nqspy.sim.replay.command", after if home is None else ["--home", home, *after])
+_as_written("sim", "WORKLOAD", "Run a log of jobs or an invented workload on a simulated machine.",
+            lambda words: become("nqspy.sim.command", words))  # fmt: skip
+_as_written("replay", "[FROM..TO]",
+            "Go through what happened again: as it was, or under other settings, queues or user exits.",
+            lambda words: become("nqspy.sim.replay.command", [*with_home(), *words]))  # fmt: skip
 
 
 @app.command()

@@ -49,20 +49,17 @@ class Manager:
         closes = self._word == "plan" and not self._since and not as_json and self.operands != ["-"]
         if self._since in ("", NEVER) and not closes:
             return 0
-        from nqspy.cli.past import LAST_NIGHT, PastUnderFile
+        from nqspy.cli import past
 
-        past = PastUnderFile(self.daemon.home, self.operands[0], self._since or LAST_NIGHT)
-        if not closes:
-            return past.tell(as_json)
-        past.close_plan()
-        return 0
+        home, file = self.daemon.home, self.operands[0]
+        if closes:
+            return past.close_plan(home, file, past.LAST_NIGHT)
+        return past.tell(home, file, self._since, as_json)
 
     def _is_file(self) -> bool:
         """True if the commands stand in a file, on standard input too: what is typed or piped is live."""
-        if self.commands:
-            return False
-        if self.operands and self.operands[-1] != "-":
-            return True
+        if self.commands or (self.operands and self.operands[-1] != "-"):
+            return not self.commands
         status = os.fstat(0)
         return stat.S_ISREG(status.st_mode) and status.st_nlink > 0
 
@@ -70,10 +67,13 @@ class Manager:
         """Runs commands; prints what they answer and writes the files that ``snap`` asks for. Gives the exit
         status."""
         _look_at_shells(source, script)
-        message = {"cmd": "qmgr", "text": "qmgr", "source": source, "script": script, **self._flags}
-        answer = self.daemon.call(message)
-        status = fast.show("qmgr", answer)
-        return _save_files(answer, script) or status
+        return _send("qmgr", self.daemon, source, script, self._flags)
+
+
+def _send(command: str, daemon: DaemonConnection, source: str, script: str, flags: dict[str, object]) -> int:
+    answer = daemon.call({"cmd": "qmgr", "text": "qmgr", "source": source, "script": script, **flags})
+    status = fast.show(command, answer)
+    return _save_files(answer, script) or status
 
 
 def _look_at_shells(source: str, script: str) -> None:
@@ -230,18 +230,13 @@ def gangparms(words: list[str]) -> int:
     """Show or set the scheduling parameters of job classes, by commands of qmgr (the Gang Scheduler's tool of
     that name, seed 000)."""
     given, _, operands = fast.read_options("gangparms", words)
-    script = _parameters(operands) if operands else "show classes\nshow gang\n"
-    message = {
-        "cmd": "qmgr", "text": "qmgr", "source": "gangparms", "script": script, "atomic": False,
-        "check": False, "plan": False, "json": "json" in given, "file": False,
-    }  # fmt: skip
-    return fast.show("gangparms", DaemonConnection(given.get("home")).call(message))
-
-
-def _parameters(operands: list[str]) -> str:
-    """The command that sets parameters of a class (``gang``: of all). Raises Failure."""
-    name, *pairs = operands
-    if "=" in name or not pairs or not all("=" in pair for pair in pairs):
-        raise Failure(f"name a class (or gang), then parameters like wait=10:00; {fast.usage('gangparms')}")
-    head = name if name == "gang" else f"class {name}"
-    return f"set {head} {' '.join(pairs)}\n"
+    script = "show classes\nshow gang\n"
+    if operands:
+        name, *pairs = operands
+        if "=" in name or not pairs or not all("=" in pair for pair in pairs):
+            usage = fast.usage("gangparms")
+            raise Failure(f"name a class (or gang), then parameters like wait=10:00; {usage}")
+        script = f"set {name if name == 'gang' else f'class {name}'} {' '.join(pairs)}\n"
+    flags: dict[str, object] = dict.fromkeys(("atomic", "check", "plan", "file"), False)
+    flags["json"] = "json" in given
+    return _send("gangparms", DaemonConnection(given.get("home")), "gangparms", script, flags)

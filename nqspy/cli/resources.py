@@ -162,15 +162,11 @@ def _mold(each: Listed, found: Resources) -> None:
 
     if each.warning:
         raise Wrong("several sizes have no value to warn at")
-    name, where = each.name, _MOLDED[target(each)]
+    where = _MOLDED[target(each)]
     if where in found.mold:
         raise Wrong("the sizes of a request, and its times, are named once")
-    if where == "sizes":
-        found.mold[where] = sizes.read_sizes(name, each.text)
-    elif where == "walls":
-        found.mold[where] = sizes.read_times(name, each.text)
-    else:
-        found.mold[where] = sizes.read_speedup(each.text)
+    read = {"sizes": sizes.read_sizes, "walls": sizes.read_times, "speedup": sizes.read_speedup}[where]
+    found.mold[where] = read(each.name, each.text)
 
 
 _MOLDED = {"pes": "sizes", "wall": "walls", "speedup": "speedup"}
@@ -200,8 +196,7 @@ def consumable(each: Listed, name: str, value: str, found: Resources, times: int
 
 
 def parse_array(text: str) -> dict[str, object]:
-    """Return the indices of ``1-1000:2%50`` or ``1-10,15,20-30:5``, and how many may run at a time. The
-    daemon puts them in order. Raises Wrong."""
+    """The indices of ``1-1000:2%50``, ``1-10,15,20-30:5``, and how many may run at a time. Raises Wrong."""
     from nqspy.model import keys
 
     listed, percent, limit = text.partition("%")

@@ -40,7 +40,7 @@ def _each(name: str, text: str, how: str, read: "Callable[[str], int]") -> list[
     return [read(word) for word in words]
 
 
-def read_speedup(text: str) -> dict[str, float]:
+def read_speedup(_name: str, text: str) -> dict[str, float]:
     """Downey's A and sigma, of ``A:SIGMA`` or ``A``. Raises Wrong."""
     try:
         numbers = [float(word) for word in text.split(":")]

@@ -57,10 +57,9 @@ def normalised(command: str, words: list[str]) -> list[str]:
 
 
 def by_click(command: str, words: list[str]) -> dict[str, object]:
-    caught: dict[str, object] = {}
-    program = get_command(build(command, lambda **given: caught.update(given)))
-    program(words, prog_name=command, standalone_mode=False)
-    return {name: value for name, value in caught.items() if value}
+    context = get_command(build(command)).make_context(command, list(words))
+    given = {name: value for name, value in context.params.items() if value}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
 
 
 def by_the_fast_parser(command: str, words: list[str]) -> dict[str, object]:

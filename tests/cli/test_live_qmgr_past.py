@@ -8,7 +8,6 @@ from daemon import everybody
 from daemon.live import Live
 
 from nqspy.cli import past
-from nqspy.cli.past import PastUnderFile
 
 ONE_PE = """\
 set machine pes=1
@@ -93,7 +92,7 @@ def test_a_plan_closes_with_the_last_night_in_a_few_lines(night):
 
 def test_a_plan_does_not_wait_long_for_the_last_night(night, monkeypatch, capfd):
     monkeypatch.setattr(past, "WITHIN", 0.05)
-    PastUnderFile(str(night.home), str(night.work / "wider.qmgr"), "24h").close_plan()
+    past.close_plan(str(night.home), str(night.work / "wider.qmgr"), "24h")
     why = "it takes more than 0.05 s; --replay 24h waits for it"
     assert capfd.readouterr().out == f"\n{NOT_AGAIN}: {why}\n"
 

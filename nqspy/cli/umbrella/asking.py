@@ -14,8 +14,18 @@ from nqspy.model.errors import NqspyError, Unreachable
 from nqspy.rpc.client import Client
 from nqspy.rpc.messages import plain
 
+chosen: dict[str, str | None] = {"home": None}
+"""The home that was named, in front of the command or, which counts more, behind it."""
+
+
+def _choose(home: str | None) -> str | None:
+    chosen["home"] = home or chosen["home"]
+    return home
+
+
 HomeOption = Annotated[
-    str | None, typer.Option("--home", help="the home; else NQSPY_HOME, else the usual place")
+    str | None,
+    typer.Option("--home", callback=_choose, help="the home; else NQSPY_HOME, else the usual place"),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="data instead of text")]
 
@@ -29,11 +39,12 @@ def fail(text: object, status: int = 1) -> NoReturn:
 
 
 @contextmanager
-def answering(home: str | None, timeout: float | None = 60.0) -> Iterator[Client]:
-    """A client; what goes wrong with it becomes one line and status 1, a closed pipe or Ctrl-C just ends."""
+def answering(timeout: float | None = 60.0) -> Iterator[Client]:
+    """A client of the chosen home; its errors become one line and status 1, a closed pipe or Ctrl-C just
+    ends."""
     client = None
     try:
-        client = Client(home, timeout=timeout)
+        client = Client(chosen["home"], timeout=timeout)
         yield client
         sys.stdout.flush()
     except NqspyError as error:
@@ -48,11 +59,10 @@ def answering(home: str | None, timeout: float | None = 60.0) -> Iterator[Client
             client.close()
 
 
-def ask(home: str | None, cmd: str, **fields: Any) -> Data:
+def ask(cmd: str, **fields: Any) -> Data:
     """The daemon's result of one question."""
-    with answering(home) as client:
-        result: Data = question(client, cmd, **fields)
-    return result
+    with answering() as client:
+        return question(client, cmd, **fields)
 
 
 def question(client: Client, cmd: str, **fields: Any) -> Data:
@@ -71,10 +81,10 @@ def show(data: Data, as_json: bool, text: Callable[[Data], str] | None = None) -
     """Prints an answer: its data as JSON, or its text (the daemon's, if it sent one)."""
     ready = data.pop("text", "")
     if as_json:
-        out = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
-    else:
-        out = text(data) if text is not None else ready
-    write(out)
+        ready = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+    elif text is not None:
+        ready = text(data)
+    write(ready)
 
 
 def write(text: str) -> None:
@@ -91,23 +101,15 @@ def write(text: str) -> None:
 
 # ---------------------------------------------------------------- other rooms
 
-chosen: dict[str, str | None] = {"home": None}
-"""The home named in front of the command."""
 
-
-def home_of(home: str | None) -> str | None:
-    """A command's own ``--home`` counts before the one in front of it."""
-    return home if home is not None else chosen["home"]
-
-
-def run_tool(name: str, words: list[str], home: str | None) -> NoReturn:
+def run_tool(name: str, *words: str) -> NoReturn:
     """Hands over to the daemon's room."""
-    become("nqspy.daemon.tools", [name, *words, *with_home(home)])
+    become("nqspy.daemon.tools", [name, *words, *with_home()])
 
 
-def with_home(home: str | None) -> list[str]:
-    """The words that hand a home on."""
-    return ["--home", home] if home is not None else []
+def with_home() -> list[str]:
+    """The words that hand the chosen home on."""
+    return ["--home", chosen["home"]] if chosen["home"] else []
 
 
 def become(module: str, words: list[str]) -> NoReturn:
@@ -118,5 +120,4 @@ def become(module: str, words: list[str]) -> NoReturn:
     try:
         os.execv(sys.executable, words)  # noqa: S606 - no shell is meant
     except OSError as error:
-        print(f"nqspy: {sys.executable} cannot be run: {error.strerror or error}", file=sys.stderr)
-        raise SystemExit(1) from None
+        fail(f"{sys.executable} cannot be run: {error.strerror or error}")

@@ -5,16 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nqspy.cli.umbrella.asking import (
-    HomeOption,
-    JsonOption,
-    ask,
-    become,
-    home_of,
-    run_tool,
-    show,
-    with_home,
-)  # fmt: skip
+from nqspy.cli.umbrella.asking import HomeOption, JsonOption, ask, become, run_tool, show, with_home
 from nqspy.report.time_text import short, zone_of
 
 exits = typer.Typer(no_args_is_help=True, help="User exits: what is loaded, a candidate file, their answers.")
@@ -23,29 +14,22 @@ exits = typer.Typer(no_args_is_help=True, help="User exits: what is loaded, a ca
 @exits.command("list")
 def exits_list(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """What is loaded, how often it was called, how long it took."""
-    show(
-        ask(home_of(home), "exits_list"),
-        as_json,
-        lambda data: "".join(map(_exit_text, data["exits"])) or "no user exits are loaded\n",
-    )
+    show(ask("exits_list"), as_json, _exits_text)
 
 
-def _exit_text(each: dict[str, Any]) -> str:
-    state = "on" if each["enabled"] else "off"
-    doc = str(each.get("doc") or "").strip().partition("\n")[0]
-    figures = (
-        f"{each['calls']} calls, {each['failures']} failures, "
-        f"{each['total_ms']:.1f} ms in all, longest {each['longest_ms']:.2f} ms"
-    )
-    lines = [
-        f"{each['name']} ({state}): {', '.join(each['hooks'])}",
-        f"  {doc}" if doc else "",
-        f"  {figures}",
-    ]
-    settings = each.get("settings") or {}
-    for name, value in settings.items():
-        lines.append(f"  {name} = {value.get('value', '') if isinstance(value, dict) else value}")
-    return "".join(f"{line}\n" for line in lines if line)
+def _exits_text(data: dict[str, Any]) -> str:
+    lines: list[str] = []
+    for each in data["exits"]:
+        doc = str(each.get("doc") or "").strip().partition("\n")[0]
+        lines += [
+            f"{each['name']} ({'on' if each['enabled'] else 'off'}): {', '.join(each['hooks'])}",
+            *([f"  {doc}"] if doc else []),
+            f"  {each['calls']} calls, {each['failures']} failures, {each['total_ms']:.1f} ms in all, "
+            f"longest {each['longest_ms']:.2f} ms",
+        ]
+        for name, value in (each.get("settings") or {}).items():
+            lines.append(f"  {name} = {value.get('value', '') if isinstance(value, dict) else value}")
+    return "".join(f"{line}\n" for line in lines) or "no user exits are loaded\n"
 
 
 @exits.command("trace")
@@ -55,8 +39,8 @@ def exits_trace(
     home: HomeOption = None,
 ) -> None:
     """What each exit last answered about a request."""
-    data = ask(home_of(home), "exits_trace", request=request)
-    zone = None if as_json else zone_of(ask(home_of(home), "now")["zone"])
+    data = ask("exits_trace", request=request)
+    zone = None if as_json else zone_of(ask("now")["zone"])
     show(data, as_json, lambda found: _trace_text(found, zone))
 
 
@@ -80,7 +64,7 @@ def exits_check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="the candidate")], home: HomeOption = None
 ) -> None:
     """Verify a file before it goes into exits/: hooks, arguments, settings."""
-    run_tool("exits-check", [str(file)], home_of(home))
+    run_tool("exits-check", str(file))
 
 
 @exits.command("try")
@@ -97,7 +81,7 @@ def exits_try(
     """Try a file on those that wait now, or came lately, on a copy: who would start, wait, change place."""
     words = [str(file), *(["--all"] if every else []), *(["--json"] if as_json else [])]
     words += ["--since", since] if since is not None else []
-    become("nqspy.sim.trying.command", [*words, *with_home(home_of(home))])
+    become("nqspy.sim.trying.command", [*words, *with_home()])
 
 
 @exits.command("new")

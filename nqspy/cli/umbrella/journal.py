@@ -11,17 +11,15 @@ PAGE = 1_000
 """Events in one answer."""
 
 
-def print_events(
-    home: str | None, since: str | None, follow: bool, as_json: bool, request: str | None = None
-) -> None:
+def print_events(since: str | None, follow: bool, as_json: bool, request: str | None = None) -> None:
     """Prints the journal's events in their order; ``since`` as `parse_since` reads it by the daemon's clock;
     ``follow``: goes on with what happens, until interrupted; ``request``: only what concerns that one."""
-    with answering(home, None if follow else 60.0) as client:
+    with answering(None if follow else 60.0) as client:
         page: dict[str, Any] = {"after": 0, "limit": PAGE, "wait": False}
         if request is not None:
             page["request"] = request
         if since is not None:
-            page["since"] = instant_of(client, since)
+            page["since"] = _instant(client, since)
         result = question(client, "events", **page)
         while True:
             write("".join(_line(each, as_json) for each in result["events"]))
@@ -32,8 +30,14 @@ def print_events(
             result = client.call("events", repeat=True, **page)
 
 
-def instant_of(client: Client, since: str) -> int:
-    """The instant that a text names by the daemon's clock (`parse_since`). Raises BadValue."""
+def instants(since: str | None, until: str | None) -> dict[str, int]:
+    """The fields ``from`` and ``to`` of a question about a period, by the daemon's clock."""
+    with answering() as client:
+        named = {"from": since, "to": until}
+        return {name: _instant(client, text) for name, text in named.items() if text is not None}
+
+
+def _instant(client: Client, since: str) -> int:
     clock = question(client, "now")
     return parse_since(since, zone_of(clock["zone"]), clock["now"])
 
