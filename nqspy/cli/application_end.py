@@ -24,7 +24,8 @@ def main(place: str) -> None:
     link = socket.socket(socket.AF_UNIX)
     try:
         link.connect(place)
-        if _owner(link) != os.getuid():
+        # The user who waits there: in a folder that is everybody's another may have put a door of their own.
+        if _struct.unpack("3i", link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1] != os.getuid():
             sys.exit(f"{place} is not the door of the mpprun that called for this application")
         fds, body = _received(link)
     except OSError as error:
@@ -52,12 +53,6 @@ def main(place: str) -> None:
     _end_like(status)
 
 
-def _owner(link: socket.socket) -> int:
-    """The user who waits there: in a folder that is everybody's another may have put his own door."""
-    uid: int = _struct.unpack("3i", link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1]
-    return uid
-
-
 def _received(link: socket.socket) -> "tuple[list[int], bytes]":
     """The three streams, and what else the caller has sent; nothing where it has gone."""
     head, sent, _, _ = link.recvmsg(8, socket.CMSG_SPACE(12))
@@ -65,17 +60,13 @@ def _received(link: socket.socket) -> "tuple[list[int], bytes]":
         return [], b""
     raw = sent[0][2]
     fds = [int.from_bytes(raw[at : at + 4], sys.byteorder) for at in range(0, len(raw), 4)]
-    return fds, _read(link, int.from_bytes(head, "big"))
-
-
-def _read(link: socket.socket, size: int) -> bytes:
-    body = b""
+    body, size = b"", int.from_bytes(head, "big")
     while len(body) < size:
         piece = link.recv(min(size - len(body), 1 << 16))
         if not piece:
-            return b""
+            return fds, b""
         body += piece
-    return body
+    return fds, body
 
 
 def _lead(pid: int) -> None:
@@ -117,24 +108,19 @@ def _attend(link: socket.socket, pid: int) -> int:
         found = [fd for fd, _ in poll.poll(patience)]
         if ended in found:
             return os.waitpid(pid, 0)[1]
+        numbers: tuple[int, ...] = (signal.SIGKILL,)
         if not found:
             patience = None
-            _signal_all(pid, signal.SIGKILL)
-        elif data := _heard(link):
-            for number in data:
-                _signal_all(pid, number)
         else:
-            poll.unregister(link.fileno())
-            patience = PATIENCE
-            for number in (signal.SIGHUP, signal.SIGCONT):
-                _signal_all(pid, number)
-
-
-def _heard(link: socket.socket) -> bytes:
-    try:
-        return link.recv(64)
-    except OSError:
-        return b""
+            try:
+                numbers = tuple(link.recv(64))
+            except OSError:
+                numbers = ()
+            if not numbers:
+                poll.unregister(link.fileno())
+                patience, numbers = PATIENCE, (signal.SIGHUP, signal.SIGCONT)
+        for number in numbers:
+            _signal_all(pid, number)
 
 
 def _signal_all(group: int, number: int) -> None:

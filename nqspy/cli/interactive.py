@@ -16,7 +16,6 @@ import sys
 import termios
 import threading
 import tty
-from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -72,7 +71,9 @@ class Session:
     def hold(self) -> int:
         """The whole of it; gives the exit status."""
         self._waiter.start()
-        with self._signals():
+        known = (*_OF_THE_KEYS, *_OF_THE_REQUEST, *_ENDS, signal.SIGWINCH)
+        before = {number: signal.signal(number, self._signalled) for number in known}
+        try:
             self._say(f"waiting for job {self._id} to start")
             if self._connected():
                 termios.tcflush(0, termios.TCIFLUSH)  # keys typed while it waited were not meant for the job
@@ -80,6 +81,9 @@ class Session:
                 self._at_the_terminal()
                 self._say(f"job {self._id} completed")
             self._waiter.join()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
         if self._failure is not None:
             raise self._failure
         if self._master < 0:
@@ -114,16 +118,6 @@ class Session:
         return True
 
     # ------------------------------------------------------------ signals
-
-    @contextlib.contextmanager
-    def _signals(self) -> Iterator[None]:
-        known = (*_OF_THE_KEYS, *_OF_THE_REQUEST, *_ENDS, signal.SIGWINCH)
-        before = {number: signal.signal(number, self._signalled) for number in known}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def _signalled(self, number: int, _frame: FrameType | None) -> None:
         if number == signal.SIGWINCH:
@@ -174,8 +168,12 @@ class Session:
                 return self._await_its_end()
             if 0 in found and not (keys := _read(0)):
                 return self._ask({"force": True, "signal": None})
-            if keys:
-                keys = keys[_written(self._master, keys) :]
+            try:
+                keys = keys[os.write(self._master, keys) if keys else 0 :]
+            except BlockingIOError:
+                pass
+            except OSError:  # the other end is gone, and its output tells so
+                keys = b""
             if self._link.fileno() in found and not output:
                 return None  # its first process has ended, and all that was written has been shown
 
@@ -203,16 +201,6 @@ def _read(source: int) -> bytes:
         return os.read(source, 65536)
     except OSError:
         return b""
-
-
-def _written(target: int, data: bytes) -> int:
-    """Number of bytes that were taken at once. If the other end is gone, its output tells so."""
-    try:
-        return os.write(target, data)
-    except BlockingIOError:
-        return 0
-    except OSError:
-        return len(data)
 
 
 def _pass_on(source: int, target: int) -> bool:

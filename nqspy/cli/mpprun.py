@@ -34,8 +34,7 @@ class MpprunOptions:
         if "debug" in given and "job_class" in given:
             raise Failure("-debug stands for -class benchmark; give one of them")
         self.sizes = _sizes(given["pes"]) if "pes" in given else []
-        self.wall = _time(given.get("wall"))
-        self.best_guess = _time(given.get("best_guess"))
+        self.wall, self.best_guess = (_time(given.get(name)) for name in ("wall", "best_guess"))
         self.contract = "contract" in given
         self.units = _units([each for each in found if each.target == "units"])
         self.home = given["home"].value if "home" in given else None

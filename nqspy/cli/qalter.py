@@ -18,8 +18,8 @@ def values_of(found: list[Given], home: "str | None") -> "Values":
     here = Surroundings()
 
     def date(text: str) -> int:
-        from nqspy.cli.dates import parse_date
         from nqspy.cli.qsub import ask_now
+        from nqspy.cli.rare import parse_date
 
         return parse_date(text, *ask_now(DaemonConnection(home)))
 

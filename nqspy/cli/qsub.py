@@ -193,7 +193,7 @@ class Writer:
 
     def _date(self, text: str) -> int:
         """The instant ``-a`` means, by the daemon's clock and zone."""
-        from nqspy.cli.dates import parse_date
+        from nqspy.cli.rare import parse_date
 
         if self._now is None:
             self._now = ask_now(self._daemon)

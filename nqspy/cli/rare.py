@@ -137,3 +137,32 @@ def _depend(draft: RequestSheet, value: str) -> None:
         if kind not in DEPEND or not ids or not all(ids):
             raise Wrong(f"depend={each} is no dependency; write it like afterok:17, afterany:17:18")
         draft.depends += [f"after:{id.partition('@')[0]}:{DEPEND[kind]}" for id in ids]
+
+
+# ---------------------------------------------------------------- dates
+
+_UNITS = {
+    "second": 1, "sec": 1, "minute": 60, "min": 60, "hour": 3600, "hr": 3600, "h": 3600, "day": 86_400,
+    "d": 86_400, "week": 604_800,
+}  # fmt: skip
+
+
+def parse_date(text: str, now_ms: int, zone: str) -> int:
+    """The instant (ms) a text means, see `qmgr.dates.parse_date`; ``now``, ``now+90``, ``now+2hours``: so
+    long from now on. Raises Wrong."""
+    from nqspy.model.errors import BadValue
+    from nqspy.qmgr import dates
+
+    word, plus, more = text.replace(" ", "").lower().partition("+")
+    if word != "now":
+        try:
+            return dates.parse_date(text, now_ms, zone)
+        except BadValue as error:
+            raise Wrong(str(error)) from None
+    digits = more.rstrip("abcdefghijklmnopqrstuvwxyz")
+    unit = more[len(digits) :].removesuffix("s") or "second"
+    if not plus:
+        return now_ms
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 10) or unit not in _UNITS:
+        raise Wrong(f"{text!r} is no date; write it like now+30sec, now+90minutes, now+2hours, now+1day")
+    return now_ms + int(digits) * _UNITS[unit] * 1000

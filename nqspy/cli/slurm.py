@@ -50,6 +50,21 @@ def take(sheet: RequestSheet, given: Given) -> None:
     said.by[target] = given
     if target in ("tasks", "cpus", "tasks_per_node"):
         said.numbers[target] = _count(value)
+    elif target == "nodes":  # N or MIN-MAX: the smaller number is what it needs
+        least, dash, most = value.partition("-")
+        said.numbers["nodes"] = _count(least)
+        if dash and _count(most) < said.numbers["nodes"]:
+            raise Wrong(f"{value!r}: the greater number of nodes comes last")
+    elif target == "gpus":
+        kind, colon, number = value.rpartition(":")
+        if colon:
+            raise Wrong(f"{value!r}: GPUs are not told apart by type ({kind}); write the number alone")
+        said.numbers["gpus"] = _count(number)
+    elif target == "name":
+        name = "".join(["_" if char in " /" else char for char in value])
+        if not name.isprintable() or not 1 <= len(name.encode("utf-8", "surrogateescape")) <= 230:
+            raise Wrong(f"{value!r} is no name of up to 230 bytes")
+        sheet.spec["name"], sheet.spec["name_given"] = name, True
     elif target == "time":
         sheet.ask["wall"] = parse_time(value)
     elif target in ("memory", "memory_per_cpu"):
@@ -146,21 +161,6 @@ def _count(text: str) -> int:
 # ------------------------------------------------------------------------------------------------ readers
 
 
-def _nodes(_sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
-    """``N`` or ``MIN-MAX``: the smaller number is what it needs."""
-    least, dash, most = value.partition("-")
-    said.numbers["nodes"] = _count(least)
-    if dash and _count(most) < said.numbers["nodes"]:
-        raise Wrong(f"{value!r}: the greater number of nodes comes last")
-
-
-def _name(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
-    name = "".join(["_" if char in " /" else char for char in value])
-    if not name.isprintable() or not 1 <= len(name.encode("utf-8", "surrogateescape")) <= 230:
-        raise Wrong(f"{value!r} is no name of up to 230 bytes")
-    sheet.spec["name"], sheet.spec["name_given"] = name, True
-
-
 def marks(path: str) -> str:
     """A path with Slurm's marks as ours: ``%j``, ``%A`` the number, ``%a``, ``%x``, ``%u``, ``%N``. Raises
     Wrong."""
@@ -228,14 +228,6 @@ def _mail_type(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
     sheet.mail |= chosen
 
 
-def _gpus(sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
-    """``N`` or ``TYPE:N``: of a type none are known apart."""
-    kind, colon, number = value.rpartition(":")
-    if colon:
-        raise Wrong(f"{value!r}: GPUs are not told apart by type ({kind}); write the number alone")
-    said.numbers["gpus"] = _count(number)
-
-
 def _gres(_sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
     """``gpu:2``, ``gpu:TYPE:2``, ``NAME:N``; several between commas."""
     for each in value.split(","):
@@ -248,8 +240,7 @@ def _gres(_sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
 
 
 _READ: "dict[str, Callable[[RequestSheet, SlurmSheet, str], None]]" = {
-    "name": _name, "nodes": _nodes, "depend": _depend, "begin": _begin, "mail_type": _mail_type,
-    "gpus": _gpus, "gres": _gres,
+    "depend": _depend, "begin": _begin, "mail_type": _mail_type, "gres": _gres,
 }  # fmt: skip
 
 

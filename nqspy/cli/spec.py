@@ -19,162 +19,136 @@ WITHOUT_VALUE = (
 HOME: Row = (("--home",), "home", "text", "DIR", "home of the installation (else NQSPY_HOME)")
 HELP: Row = (("--help",), "help", "on", "", "show this message")
 DIALECT: Row = (
-    ("--dialect",),
-    "dialect",
-    "dialect",
-    "nqs|pbs|slurm",
-    "read clashing letters so (else NQSPY_DIALECT)",
-)
-
-QSTAT: Table = (
-    (("-f",), "full", "on", "", "everything about each request"),
-    (("-F",), "format", "text", "json|dsv", "everything, in this format"),
-    (("-D",), "delimiter", "text", "TEXT", "what stands between values with -F dsv (else |)"),
-    (("-a",), "alternate", "on", "", "all requests, in PBS's second table"),
-    (("-i",), "alternate", "on", "", "those that wait or are held, likewise"),
-    (("-r",), "alternate", "on", "", "those that run or are suspended, likewise"),
-    (("-H",), "alternate", "on", "", "those that have ended, likewise"),
-    (("-u",), "user", "text", "USER,...", "those of these users, likewise"),
-    (("-n",), "alternate", "on", "", "with the hosts of each, likewise"),
-    (("-s",), "alternate", "on", "", "with why each waits, likewise"),
-    (("-T",), "alternate", "on", "", "with the estimated start of each, likewise"),
-    (("-G",), "alternate", "on", "", "memory in gigabytes, likewise"),
-    (("-M",), "alternate", "on", "", "memory in megawords, likewise"),
-    (("-1",), "one_line", "on", "", "-n, -s: on the line of the request; -f: no line is folded"),
-    (("-w",), "wide", "on", "", "wide columns; -f: no line is folded"),
-    (("-x",), "history", "on", "", "ended requests too"),
-    (("-E",), "sorted", "on", "", "named requests in the order of their numbers"),
-    (("-t",), "expand", "on", "", "arrays with all their indices"),
-    (("-J",), "arrays", "on", "", "arrays alone"),
-    (("-Q",), "queues", "on", "", "table of queues; -f: everything about each"),
-    (("-q",), "queue_limits", "on", "", "queues with their limits"),
-    (("-B",), "server", "on", "", "one line about the server; -f: everything about it"),
-    (("-b",), "batch", "on", "", "summary of batch queues"),
-    (("-p",), "pipes", "on", "", "summary of pipe queues; PBS: how much of each request is done"),
-    (("-m",), "mpp", "on", "", "batch queues with their PEs"),
-    (("-c",), "complexes", "on", "", "complexes and their queues"),
-    (("-l",), "limits", "on", "", "limits of batch queues"),
-    (("--json",), "json", "on", "", "requests as a JSON array"),
-    (("--queue",), "queue", "text", "QUEUE", "only requests of this queue"),
-    (("--user",), "user", "text", "USER", "only requests of this user"),
-    (("--state",), "state", "text", "STATE", "only in this state: queued, running, held, ..."),
-    (("--ended",), "ended", "on", "", "only those that have ended"),
-    (("--limit",), "limit", "text", "N", "of what has ended the last N (1000), or unlimited"),
-    (("--since",), "since", "text", "T", "only what ended since: 2026-03-02T21:00, 21:00, 9h (before now)"),
-    (("--why",), "why", "text", "ID", "why a request waits, or what ended it"),
-    (("--eta",), "eta", "on", "", "when those that wait start: at the latest, and probably"),
-    (("--graph",), "graph", "on", "", "which requests wait for which, as a tree"),
-    DIALECT,
-    HOME,
-    HELP,
-)
-
-QSELECT: Table = (
-    (("-a",), "", "text", "[OP]DATE", "date before which they may not start"),
-    (("-A",), "", "text", "ACCOUNT", "account"),
-    (("-c",), "", "text", "[OP]INTERVAL", "checkpoint interval: n, s, c, c=MINUTES, u"),
-    (("-h",), "", "text", "LETTERS", "just these holds: u, o, s; n: none"),
-    (("-l",), "", "text", "NAME OP VALUE,...", "what they ask for, e.g. mem.ge.1gb,ncpus.eq.2"),
-    (("-N",), "", "text", "NAME", "name"),
-    (("-p",), "", "text", "[OP]PRIORITY", "priority"),
-    (("-P",), "", "text", "PROJECT", "project"),
-    (("-q",), "", "text", "QUEUE", "queue, @SERVER or QUEUE@SERVER"),
-    (("-r",), "", "text", "y|n", "whether they may be run again"),
-    (("-s",), "", "text", "[OP]STATES", "letters of their states, e.g. QR"),
-    (("-t",), "", "text", "TIME[OP]DATE", "a, c, e, m, q or s: the time meant, e.g. s.gt.09251200"),
-    (("-u",), "", "text", "USER,...", "owners"),
-    (("-H",), "letters", "on", "", "those that have ended"),
-    (("-J",), "letters", "on", "", "arrays"),
-    (("-T",), "letters", "on", "", "the requests of arrays each for itself"),
-    (("-x",), "letters", "on", "", "those that have ended too"),
-    HOME,
-    HELP,
-)
-
-PBSNODES: Table = (
-    (("-a",), "all", "on", "", "all hosts that run requests"),
-    (("-v",), "virtual", "on", "", "virtual nodes: here each host is one"),
-    (("-l",), "letters", "on", "", "those that are out of use"),
-    (("-F",), "format", "text", "json|dsv", "in this format"),
-    (("-D",), "delimiter", "text", "TEXT", "what stands between values with -F dsv (else |)"),
-    HOME,
-    HELP,
-)
-
-QDEL: Table = (
-    (("-k",), "kill", "on", "", "kill a running request (NQS dialect)"),
-    (("-u",), "owner", "text", "USER", "requests of this user (managers and operators)"),
-    (("-W",), "how", "text", "force|suppress_email[=N]",
-     "kill at once; so many mails (none) about it at most"),
-    (("-x",), "history", "on", "", "one that has ended is no failure; its record stays"),
-    (("--all",), "all", "on", "", "all your requests that have not ended"),
-    (("--name",), "name", "text", "PATTERN", "only of this name, e.g. 'sim*'"),
-    (("--state",), "state", "text", "STATE", "only in this state: queued, running, held, ..."),
-    (("--cascade",), "cascade", "on", "", "what waits for them, directly or not, as well"),
-    (("--yes",), "yes", "on", "", "ask nothing back"),
-    DIALECT,
-    HOME,
-    HELP,
+    ("--dialect",), "dialect", "dialect", "nqs|pbs|slurm", "read clashing letters so (else NQSPY_DIALECT)",
 )  # fmt: skip
 
-QHOLD: Table = (
-    (("-h",), "letters", "text", "LETTERS", "holds: u (user), o (operator), s (system); n: none"), HOME, HELP,
-)  # fmt: skip
-QRERUN: Table = ((("-W",), "how", "text", "force", "force: kill at once"), HOME, HELP)
-QSIG: Table = (
-    (("-s",), "signal", "text", "SIGNAL", "name or number (TERM), 0: only look; suspend, resume"), HOME, HELP,
-)  # fmt: skip
-QMSG: Table = (
-    (("-E", "-e"), "stderr", "on", "", "into its standard error (default)"),
-    (("-O", "-o"), "stdout", "on", "", "into its standard output"),
-    (("-j",), "joblog", "on", "", "into its job log (not offered)"),
-    HOME,
-    HELP,
-)
-QWAIT: Table = (
-    (("--all",), "all", "on", "", "for all your requests that have not ended"),
-    (("--name",), "name", "text", "PATTERN", "for those of this name, e.g. 'sim*'"),
-    (("--any",), "any", "on", "", "until the first of them has ended; prints its identifier"),
-    (("--timeout",), "timeout", "time", "TIME", "at most this long; exit status 124 then"),
-    HOME,
-    HELP,
-)
-QLIMIT: Table = ((("-v",), "verbose", "on", "", "how each is kept, in a sentence"), HOME, HELP)
-
-QCAT: Table = (
-    (("-o",), "stdout", "on", "", "standard output (default)"),
-    (("-e",), "stderr", "on", "", "standard error"),
-    (("-f",), "follow", "on", "", "go on until the request has ended"),
-    (("--attempt",), "attempt", "text", "N", "what attempt N of a request that ran again has written"),
-    HOME,
-    HELP,
-)
-
-GANGPARMS: Table = ((("--json",), "json", "on", "", "data instead of text"), HOME, HELP)
-
-MPPRUN: Table = (
-    (("-n",), "pes", "sizes", "PES", "PEs that it runs on (1); several will do: MIN-MAX, or A,B,C"),
-    (("-l",), "units", "text", "NAME=N,...", "units of consumables that it holds: barrier=1"),
-    (("-class", "--class"), "job_class", "text", "CLASS",
-     "its job class (interactive, in a batch request production, if the site has it)"),
-    (("-debug", "--debug"), "debug", "on", "", "as -class benchmark"),
-    (("-t",), "wall", "time", "LIMIT", "end it after this time on its PEs; exit status 124 then"),
-    (("-T",), "best_guess", "time", "BEST_GUESS", "how long it will run, as you think"),
-    (("--contract",), "contract", "on", "", "start it in a shorter hole too: it is ended where that ends"),
-    HOME,
-    HELP,
-)  # fmt: skip
-
-QMGR: Table = (
-    (("-c",), "commands", "text", "CMD", "run this command; repeatable"),
-    (("-n",), "check", "on", "", "parse and verify only"),
-    (("--atomic",), "atomic", "on", "", "all commands or none"),
-    (("--replay",), "replay", "text", "TIME",
-     "verify, plan: what FILE would have changed in the last 7d, say; no: not"),
-    (("--json",), "json", "on", "", "show as JSON"),
-    HOME,
-    HELP,
-)  # fmt: skip
+_OF_COMMANDS: "dict[str, Table]" = {
+    "qstat": (
+        (("-f",), "full", "on", "", "everything about each request"),
+        (("-F",), "format", "text", "json|dsv", "everything, in this format"),
+        (("-D",), "delimiter", "text", "TEXT", "what stands between values with -F dsv (else |)"),
+        (("-a",), "alternate", "on", "", "all requests, in PBS's second table"),
+        (("-i",), "alternate", "on", "", "those that wait or are held, likewise"),
+        (("-r",), "alternate", "on", "", "those that run or are suspended, likewise"),
+        (("-H",), "alternate", "on", "", "those that have ended, likewise"),
+        (("-u",), "user", "text", "USER,...", "those of these users, likewise"),
+        (("-n",), "alternate", "on", "", "with the hosts of each, likewise"),
+        (("-s",), "alternate", "on", "", "with why each waits, likewise"),
+        (("-T",), "alternate", "on", "", "with the estimated start of each, likewise"),
+        (("-G",), "alternate", "on", "", "memory in gigabytes, likewise"),
+        (("-M",), "alternate", "on", "", "memory in megawords, likewise"),
+        (("-1",), "one_line", "on", "", "-n, -s: on the line of the request; -f: no line is folded"),
+        (("-w",), "wide", "on", "", "wide columns; -f: no line is folded"),
+        (("-x",), "history", "on", "", "ended requests too"),
+        (("-E",), "sorted", "on", "", "named requests in the order of their numbers"),
+        (("-t",), "expand", "on", "", "arrays with all their indices"),
+        (("-J",), "arrays", "on", "", "arrays alone"),
+        (("-Q",), "queues", "on", "", "table of queues; -f: everything about each"),
+        (("-q",), "queue_limits", "on", "", "queues with their limits"),
+        (("-B",), "server", "on", "", "one line about the server; -f: everything about it"),
+        (("-b",), "batch", "on", "", "summary of batch queues"),
+        (("-p",), "pipes", "on", "", "summary of pipe queues; PBS: how much of each request is done"),
+        (("-m",), "mpp", "on", "", "batch queues with their PEs"),
+        (("-c",), "complexes", "on", "", "complexes and their queues"),
+        (("-l",), "limits", "on", "", "limits of batch queues"),
+        (("--json",), "json", "on", "", "requests as a JSON array"),
+        (("--queue",), "queue", "text", "QUEUE", "only requests of this queue"),
+        (("--user",), "user", "text", "USER", "only requests of this user"),
+        (("--state",), "state", "text", "STATE", "only in this state: queued, running, held, ..."),
+        (("--ended",), "ended", "on", "", "only those that have ended"),
+        (("--limit",), "limit", "text", "N", "of what has ended the last N (1000), or unlimited"),
+        (("--since",), "since", "text", "T",
+         "only what ended since: 2026-03-02T21:00, 21:00, 9h (before now)"),
+        (("--why",), "why", "text", "ID", "why a request waits, or what ended it"),
+        (("--eta",), "eta", "on", "", "when those that wait start: at the latest, and probably"),
+        (("--graph",), "graph", "on", "", "which requests wait for which, as a tree"),
+        DIALECT,
+    ),
+    "qselect": (
+        (("-a",), "", "text", "[OP]DATE", "date before which they may not start"),
+        (("-A",), "", "text", "ACCOUNT", "account"),
+        (("-c",), "", "text", "[OP]INTERVAL", "checkpoint interval: n, s, c, c=MINUTES, u"),
+        (("-h",), "", "text", "LETTERS", "just these holds: u, o, s; n: none"),
+        (("-l",), "", "text", "NAME OP VALUE,...", "what they ask for, e.g. mem.ge.1gb,ncpus.eq.2"),
+        (("-N",), "", "text", "NAME", "name"),
+        (("-p",), "", "text", "[OP]PRIORITY", "priority"),
+        (("-P",), "", "text", "PROJECT", "project"),
+        (("-q",), "", "text", "QUEUE", "queue, @SERVER or QUEUE@SERVER"),
+        (("-r",), "", "text", "y|n", "whether they may be run again"),
+        (("-s",), "", "text", "[OP]STATES", "letters of their states, e.g. QR"),
+        (("-t",), "", "text", "TIME[OP]DATE", "a, c, e, m, q or s: the time meant, e.g. s.gt.09251200"),
+        (("-u",), "", "text", "USER,...", "owners"),
+        (("-H",), "letters", "on", "", "those that have ended"),
+        (("-J",), "letters", "on", "", "arrays"),
+        (("-T",), "letters", "on", "", "the requests of arrays each for itself"),
+        (("-x",), "letters", "on", "", "those that have ended too"),
+    ),
+    "pbsnodes": (
+        (("-a",), "all", "on", "", "all hosts that run requests"),
+        (("-v",), "virtual", "on", "", "virtual nodes: here each host is one"),
+        (("-l",), "letters", "on", "", "those that are out of use"),
+        (("-F",), "format", "text", "json|dsv", "in this format"),
+        (("-D",), "delimiter", "text", "TEXT", "what stands between values with -F dsv (else |)"),
+    ),
+    "qdel": (
+        (("-k",), "kill", "on", "", "kill a running request (NQS dialect)"),
+        (("-u",), "owner", "text", "USER", "requests of this user (managers and operators)"),
+        (("-W",), "how", "text", "force|suppress_email[=N]",
+         "kill at once; so many mails (none) about it at most"),
+        (("-x",), "history", "on", "", "one that has ended is no failure; its record stays"),
+        (("--all",), "all", "on", "", "all your requests that have not ended"),
+        (("--name",), "name", "text", "PATTERN", "only of this name, e.g. 'sim*'"),
+        (("--state",), "state", "text", "STATE", "only in this state: queued, running, held, ..."),
+        (("--cascade",), "cascade", "on", "", "what waits for them, directly or not, as well"),
+        (("--yes",), "yes", "on", "", "ask nothing back"),
+        DIALECT,
+    ),
+    "qhold": (
+        (("-h",), "letters", "text", "LETTERS", "holds: u (user), o (operator), s (system); n: none"),
+    ),
+    "qrerun": ((("-W",), "how", "text", "force", "force: kill at once"),),
+    "qsig": (
+        (("-s",), "signal", "text", "SIGNAL", "name or number (TERM), 0: only look; suspend, resume"),
+    ),
+    "qmsg": (
+        (("-E", "-e"), "stderr", "on", "", "into its standard error (default)"),
+        (("-O", "-o"), "stdout", "on", "", "into its standard output"),
+        (("-j",), "joblog", "on", "", "into its job log (not offered)"),
+    ),
+    "qwait": (
+        (("--all",), "all", "on", "", "for all your requests that have not ended"),
+        (("--name",), "name", "text", "PATTERN", "for those of this name, e.g. 'sim*'"),
+        (("--any",), "any", "on", "", "until the first of them has ended; prints its identifier"),
+        (("--timeout",), "timeout", "time", "TIME", "at most this long; exit status 124 then"),
+    ),
+    "qlimit": ((("-v",), "verbose", "on", "", "how each is kept, in a sentence"),),
+    "qcat": (
+        (("-o",), "stdout", "on", "", "standard output (default)"),
+        (("-e",), "stderr", "on", "", "standard error"),
+        (("-f",), "follow", "on", "", "go on until the request has ended"),
+        (("--attempt",), "attempt", "text", "N", "what attempt N of a request that ran again has written"),
+    ),
+    "gangparms": ((("--json",), "json", "on", "", "data instead of text"),),
+    "mpprun": (
+        (("-n",), "pes", "sizes", "PES", "PEs that it runs on (1); several will do: MIN-MAX, or A,B,C"),
+        (("-l",), "units", "text", "NAME=N,...", "units of consumables that it holds: barrier=1"),
+        (("-class", "--class"), "job_class", "text", "CLASS",
+         "its job class (interactive, in a batch request production, if the site has it)"),
+        (("-debug", "--debug"), "debug", "on", "", "as -class benchmark"),
+        (("-t",), "wall", "time", "LIMIT", "end it after this time on its PEs; exit status 124 then"),
+        (("-T",), "best_guess", "time", "BEST_GUESS", "how long it will run, as you think"),
+        (("--contract",), "contract", "on", "",
+         "start it in a shorter hole too: it is ended where that ends"),
+    ),
+    "qmgr": (
+        (("-c",), "commands", "text", "CMD", "run this command; repeatable"),
+        (("-n",), "check", "on", "", "parse and verify only"),
+        (("--atomic",), "atomic", "on", "", "all commands or none"),
+        (("--replay",), "replay", "text", "TIME",
+         "verify, plan: what FILE would have changed in the last 7d, say; no: not"),
+        (("--json",), "json", "on", "", "show as JSON"),
+    ),
+}  # fmt: skip
 
 SUMMARIES = {
     "qsub": ("[OPTIONS] [SCRIPT [ARGS]...]",
@@ -203,9 +177,5 @@ SUMMARIES = {
 }  # fmt: skip
 """How each command is called, and what it does in a sentence."""
 
-TABLES = {
-    "qstat": QSTAT, "qdel": QDEL, "qhold": QHOLD, "qrls": QHOLD, "qmove": (HOME, HELP), "qcat": QCAT,
-    "qmgr": QMGR, "qrerun": QRERUN, "qsig": QSIG, "qmsg": QMSG, "qwait": QWAIT,
-    "qorder": (HOME, HELP), "qchkpnt": (HOME, HELP), "qlimit": QLIMIT, "qping": (HOME, HELP),
-    "qselect": QSELECT, "pbsnodes": PBSNODES, "mpprun": MPPRUN, "gangparms": GANGPARMS,
-}  # fmt: skip
+TABLES: "dict[str, Table]" = {name: (*table, HOME, HELP) for name, table in _OF_COMMANDS.items()}
+TABLES |= {"qrls": TABLES["qhold"]} | dict.fromkeys(("qmove", "qorder", "qchkpnt", "qping"), (HOME, HELP))

@@ -9,11 +9,6 @@ from nqspy.cli.spec import WITHOUT_VALUE
 PROGRAM = "nqspy submit"
 
 
-def run(words: list[str]) -> int:
-    """Runs the command; turns its failures into one line and an exit status."""
-    return fast.run(PROGRAM, body, words, _about)
-
-
 def body(words: list[str]) -> int:
     """The command: gives its exit status."""
     options = QsubOptions(words, PROGRAM, "slurm")
@@ -22,17 +17,17 @@ def body(words: list[str]) -> int:
     return hand_in(options)
 
 
+def run(words: list[str]) -> int:
+    """Runs the command; turns its failures into one line and an exit status."""
+    return fast.run(PROGRAM, body, words, _about)
+
+
 def _about(program: str, words: list[str]) -> int:
+    """Answer ``--version``, or ``--help`` with the options that are not refused."""
     if words[:1] == ["--version"]:
         from nqspy.cli.help import answer
 
         return answer(program, words)
-    fast.write(1, usage().encode())
-    return 0
-
-
-def usage() -> str:
-    """The text of ``--help``: the options that are not refused."""
     lines = [
         f"usage: {PROGRAM} [OPTIONS] SCRIPT [ARGS]...",
         f"       {PROGRAM} [OPTIONS] -- COMMAND [ARGS]...",
@@ -42,4 +37,5 @@ def usage() -> str:
         if not kind.startswith("slurm_refused"):
             named = ", ".join(flags) + ("" if kind in WITHOUT_VALUE else f" {metavar}")
             lines.append(f"  {named:34} {text}")
-    return "\n".join(lines) + "\n"
+    fast.write(1, ("\n".join(lines) + "\n").encode())
+    return 0

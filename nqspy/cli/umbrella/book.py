@@ -47,13 +47,11 @@ def index(found: dict[str, Traversable], book: Traversable | None = None) -> str
     page = (book if book is not None else files("nqspy") / "manual") / f"{INDEX}.md"
     if page.is_file():
         return page.read_text(encoding="utf-8")
-    lines = [f"- `{name}`: {_title(page)}" for name, page in found.items()]
+    titles = {
+        name: page.read_text(encoding="utf-8").lstrip().partition("\n")[0] for name, page in found.items()
+    }
+    lines = [f"- `{name}`: {title.lstrip('# ').strip()}" for name, title in titles.items()]
     return "\n".join(["# The manual of nqspy", "", "`nqspy manual TOPIC` prints one of:", "", *lines, ""])
-
-
-def _title(page: Traversable) -> str:
-    first = page.read_text(encoding="utf-8").lstrip().partition("\n")[0]
-    return first.lstrip("# ").strip()
 
 
 # ---------------------------------------------------------------- on a terminal
