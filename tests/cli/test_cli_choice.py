@@ -71,10 +71,8 @@ def test_names_states_and_users_go_along(desk, screen):
 
 
 def test_nothing_found_is_told_and_nothing_done(desk, screen):
-    desk.answers["choose"] = lambda id, message: messages.text_answer(
-        id, 153, "", "there is no such request\n"
-    )
-    assert screen.run("qdel x*") == (153, "", "qdel: there is no such request\n")
+    desk.answers["choose"] = lambda id, message: messages.text_answer(id, 153, "", "none\n")
+    assert screen.run("qdel x*") == (153, "", "qdel: none\n")
     chosen(desk)
     assert screen.run("qdel --all") == (0, "", "")
     assert screen.run("qwait --all") == (0, "", "")
@@ -82,10 +80,8 @@ def test_nothing_found_is_told_and_nothing_done(desk, screen):
 
 
 def test_an_identifier_is_not_narrowed_by_a_name(desk, screen):
-    assert screen.run("qdel 17 --name a*")[::2] == (
-        2,
-        "qdel: 17 is meant by its identifier; leave out --name\n",
-    )
+    status, _, err = screen.run("qdel 17 --name a*")
+    assert (status, "--name" in err, err.count("\n")) == (2, True, 1)
     assert not desk.messages
 
 
@@ -118,18 +114,7 @@ def test_any_options_of_qalter_become_a_message_or_one_line(words):
 
 
 LEADING = st.sampled_from(
-    [
-        "name:a",
-        "name:b",
-        "after:a",
-        "after:b:any",
-        "after:c",
-        "after:",
-        "name:",
-        "after:7",
-        "after:a:each",
-        "job.sh",
-    ]
+    ("name:a", "name:b", "after:a", "after:b:any", "after:", "name:", "after:7", "after:a:each", "job.sh")
 )
 LINES = st.lists(st.lists(LEADING | WORDS, max_size=5).map(" ".join), max_size=6)
 

@@ -75,7 +75,6 @@ def test_a_fast_start_imports_nothing_heavy(desk, line):
     [
         ("qstat", {"text": "table", "operands": [], "ended": False, "json": False, "width": 0, "tty": False}),
         ("qstat -f 17 18.ymp", {"text": "full", "operands": ["17", "18.ymp"]}),
-        ("qstat -x", {"text": "table", "history": True, "limit": 1_000}),
         ("qstat -x --limit 5", {"history": True, "limit": 5}),
         ("qstat --ended --limit unlimited", {"ended": True, "limit": None}),
         ("qstat -H --since 2h", {"limit": 1_000, "since": 1772449200000 - 7_200_000}),
@@ -89,13 +88,11 @@ def test_a_fast_start_imports_nothing_heavy(desk, line):
         ("qstat --json --state held --queue night --ended", {"text": "json", "state": "held", "ended": True}),
         ("qstat --why 17 --json", {"text": "why", "operands": ["17"], "json": True}),
         ("qdel 17 8.a", {"cmd": "delete", "ids": ["17", "8.a"], "force": True, "kill": False}),
-        ("qdel 17", {"signal": None}),
         ("qdel -k -u anne 17", {"kill": True, "owner": "anne"}),
         ("qdel -9 17", {"signal": 9}),
         ("qdel -SIGUSR1 17", {"signal": 10}),
         ("qdel --dialect nqs 17", {"force": False}),
         ("qhold -h o 17", {"cmd": "hold", "letter": "o", "ids": ["17"]}),
-        ("qhold 17", {"cmd": "hold", "letter": None}),
         ("qhold -huo 17", {"cmd": "hold", "letter": "uo"}),
         ("qrls -h n 17", {"cmd": "release", "letter": "n", "lenient": True}),
         ("qdel -W force -Wsuppress_email=-1 17", {"kill": True, "mails": 0}),
@@ -106,17 +103,14 @@ def test_a_fast_start_imports_nothing_heavy(desk, line):
         ("qrerun -W force 17", {"cmd": "rerun", "force": True}),
         ("qsig 17", {"cmd": "signal", "signal": 15}),
         ("qsig -s 0 17", {"cmd": "signal", "signal": 0}),
-        ("qsig -sSIGNULL 17", {"cmd": "signal", "signal": 0}),
         ("qsig -s usr1 17 18", {"cmd": "signal", "signal": 10, "ids": ["17", "18"]}),
         ("qsig -s suspend 17", {"cmd": "suspend", "resume": False}),
         ("qsig -s resume 17", {"cmd": "suspend", "resume": True}),
         ("qmsg hi 17 18", {"cmd": "message", "message": "hi", "streams": ["stderr"], "ids": ["17", "18"]}),
         ("qmsg -EO hello 17", {"cmd": "message", "streams": ["stdout", "stderr"]}),
-        ("qmsg -o hello 17", {"cmd": "message", "streams": ["stdout"]}),
         ("qorder 17 18", {"cmd": "exchange", "ids": ["17", "18"]}),
         ("qlimit -v", {"cmd": "limits", "verbose": True, "hosts": []}),
         ("qping ymp", {"cmd": "limits", "text": "qping", "hosts": ["ymp"]}),
-        ("qrls 17 18", {"cmd": "release", "ids": ["17", "18"]}),
         ("qmove night@ymp 17", {"cmd": "move", "queue": "night", "ids": ["17"]}),
         ("qstat -a -u a q", {"text": "alternate", "letters": "a", "user": "a", "operands": ["q"]}),
         ("qstat --user anne", {"text": "table", "letters": "", "user": "anne"}),
@@ -125,9 +119,6 @@ def test_a_fast_start_imports_nothing_heavy(desk, line):
         ("qstat -ns1", {"text": "alternate", "letters": "1ns"}),
         ("qstat -xfFjson 17", {"text": "full", "format": "json", "letters": "fx", "operands": ["17"]}),
         ("qstat -f -F dsv -D ; 17", {"text": "full", "format": "dsv", "delimiter": ";"}),
-        ("qstat -f -1 batch", {"text": "full", "letters": "1f", "operands": ["batch"]}),
-        ("qstat -f -u anne", {"text": "full", "user": "anne"}),
-        ("qstat -F json -E 3 1", {"text": "full", "format": "json", "letters": "E"}),
         ("qstat -t --json", {"text": "json", "expand": True}),
         ("qstat -Q -f", {"text": "queues", "posix": True, "letters": "f"}),
         ("qstat -Bf -F json", {"text": "server", "letters": "f", "format": "json"}),
@@ -136,8 +127,6 @@ def test_a_fast_start_imports_nothing_heavy(desk, line):
         ("qselect -s QR -l mem.ge.1gb -x", {"criteria": [["s", "QR"], ["l", "mem.ge.1gb"]], "letters": "x"}),
         ("qselect -ts.gt.1200 -p.gt.5 -q@a", {"criteria": [["t", "s.gt.1200"], ["p", ".gt.5"], ["q", "@a"]]}),
         ("pbsnodes -a", {"cmd": "pbsnodes", "operands": [], "format": None, "letters": ""}),
-        ("pbsnodes -aF json", {"format": "json"}),
-        ("pbsnodes -v ymp", {"operands": ["ymp"]}),
         ("pbsnodes -l", {"letters": "l"}),
     ],
 )  # fmt: skip
@@ -149,13 +138,10 @@ def test_messages(desk, screen, line, expected):
     assert {name: message[name] for name in expected} == expected
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [(["--why="], ""), (["--why", "--json", "64"], ", not '--json'"), (["--why", "abc"], ", not 'abc'")],
-)
-def test_why_is_about_a_request_and_nothing_else(desk, screen, words, said):
-    expected = f"qstat: --why needs the identifier of a request{said}\n"
-    assert screen.run(["qstat", *words]) == (1, "", expected)
+@pytest.mark.parametrize("words", [["--why="], ["--why", "--json", "64"], ["--why", "abc"]])
+def test_why_is_about_a_request_and_nothing_else(desk, screen, words):
+    status, out, err = screen.run(["qstat", *words])
+    assert (status, out, err.count("\n")) == (1, "", 1)
     assert not desk.messages
 
 
@@ -163,12 +149,6 @@ def test_the_dialect_of_qdel_may_come_from_the_environment(desk, screen, monkeyp
     monkeypatch.setenv("NQSPY_DIALECT", "nqs")
     screen.run("qdel 17")
     assert desk.messages[-1]["force"] is False
-
-
-def test_the_letters_of_a_hold_are_asked_for_together_and_the_status_is_the_failures(desk, screen):
-    desk.answers["hold"] = lambda id, m: messages.text_answer(id, 159 if "s" in m["letter"] else 0, "", "")
-    assert screen.run("qhold -h us 17")[0] == 159
-    assert [message["letter"] for message in desk.messages] == ["us"]
 
 
 ALTERED = [
@@ -220,25 +200,14 @@ def test_every_command_tells_its_version_and_nothing_else(desk, screen):
     assert not desk.messages
 
 
-def test_a_checkpoint_is_refused_whatever_is_asked_for(desk, screen):
-    status, out, err = screen.run("qchkpnt 17")
-    assert (status, out) == (1, "")
-    assert err.startswith("qchkpnt: requests are not checkpointed here; ")
-    assert not desk.messages
-
-
 @pytest.mark.parametrize(
     ("line", "text"),
     [
         ("qdel", "qdel: which request? usage: qdel"),
         ("qdel -W soon 17", "qdel: -W: 'soon' is not known; there are -W force and"),
-        ("qdel -W suppress_email= 17", "qdel: -W: 'suppress_email=' is not known"),
-        ("qhold -h x 17", "qhold: -h: 'x' is none of the letters u, o, s"),
         ("qhold -h un 17", "qhold: -h: 'un' is none of the letters u, o, s, nor n alone"),
-        ("qalter -l walltime=1:00", "qalter: which request? usage: qalter"),
+        ("qchkpnt 17", "qchkpnt: requests are not checkpointed here; "),
         ("qalter 17", "qalter: what shall be changed? usage: qalter"),
-        ("qalter -l walltime=soon 17", "qalter: "),
-        ("qalter -r maybe 17", "qalter: "),
         ("qalter -S /no/such/shell 17", "qalter: "),
         ("qalter -W depend=afterok:3 17", "qalter: -W: "),
         ("qrerun -W soon 17", "qrerun: -W: 'soon' is not known; there is -W force"),
@@ -251,17 +220,13 @@ def test_a_checkpoint_is_refused_whatever_is_asked_for(desk, screen):
         ("qcat 17 18", "qcat: exactly one request is needed"),
         ("qcat -e -o 17", "qcat: -o and -e: choose one stream"),
         ("qstat --strange", "qstat: unknown option --strange"),
-        ("qstat -Y", "qstat: unknown option -Y"),
         ("qstat -a -r", "qstat: conflicting options: -a and -r"),
-        ("qstat -Q -B", "qstat: conflicting options: -Q and -B"),
         ("qstat -1", "qstat: conflicting options: -1"),
         ("qstat -f -F xml", "qstat: -F: there is no format 'xml'; formats: json, dsv, default"),
         ("qstat -f -F json -w", "qstat: conflicting options: -F and -w"),
         ("qstat -f -D ;", "qstat: -D goes with -F dsv"),
         ("qstat --dialect vms", "qstat: there is no dialect 'vms' of this command"),
-        ("qselect -Y", "qselect: unknown option -Y"),
         ("qselect 17", "qselect: what is '17'? usage: qselect"),
-        ("pbsnodes -Y", "pbsnodes: unknown option -Y"),
         ("pbsnodes", "pbsnodes: which host? usage: pbsnodes"),
         ("pbsnodes -o ymp", "pbsnodes: -o is not offered here"),
     ],
@@ -356,16 +321,10 @@ def test_without_a_daemon_the_line_comes_at_once(tmp_path, screen, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(fast, "PATIENCE", 0)
     Path("job.sh").write_text("true\n")
-    for command, rest in (
-        ("qstat", ""),
-        ("qdel", "17"),
-        ("qsub", "job.sh"),
-        ("qmgr", "-c x"),
-        ("qcat", "17"),
-    ):
-        none = f"{tmp_path}/none"
+    none = f"{tmp_path}/none"
+    for command, rest in {"qstat": "", "qdel": "17", "qsub": "job.sh", "qmgr": "-c x", "qcat": "17"}.items():
         expected = f"{command}: no nqsd answers in {none}; start it with `nqsd start --home {none}`\n"
-        assert screen.run(f"{command} --home {tmp_path}/none {rest}") == (1, "", expected)
+        assert screen.run(f"{command} --home {none} {rest}") == (1, "", expected)
 
 
 def test_a_submission_waits_for_a_daemon_that_is_restarting(desk, screen):

@@ -120,9 +120,6 @@ def test_on_the_pes_of_a_request_it_has_the_largest_of_its_sizes_that_these_are(
         done = called(desk.home, "-n", said, "sh", "-c", "echo $NCPUS $PET_NPROC_PER_NODE", **inside)
         assert done.stdout == f"{size} {size}\n"
     assert called(desk.home, "sh", "-c", "echo $NCPUS", **inside).stdout == "5\n"
-    done = called(desk.home, "-n", "6-9", "true", **inside)
-    assert done.returncode == 1
-    assert "mpprun: -n 6-9: request 17.ymp has 5 PEs" in done.stderr
 
 
 @pytest.mark.parametrize("pes", ["abc", ",", "4-x,9"])

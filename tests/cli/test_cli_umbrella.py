@@ -30,16 +30,10 @@ EVENTS = [
     for n in range(1, 6)
 ]
 EXIT = {
-    "name": "dependency",
-    "doc": "Same name, one after another.\nMore.",
-    "enabled": True,
-    "hooks": ["jobselect"],
-    "settings": {"queues": {"value": "night", "default": "night"}},
-    "calls": 7,
-    "failures": 1,
-    "total_ms": 3.25,
-    "longest_ms": 1.5,
-}
+    "name": "dependency", "doc": "Same name, one after another.\nMore.", "enabled": True,
+    "hooks": ["jobselect"], "settings": {"queues": {"value": "night", "default": "night"}}, "calls": 7,
+    "failures": 1, "total_ms": 3.25, "longest_ms": 1.5,
+}  # fmt: skip
 TRACE = [
     {"at": NOW, "exit": "dependency", "hook": "jobselect", "answer": "refuse('later')", "error": None},
     {"at": NOW, "exit": "large_memory", "hook": "jobselect", "answer": None, "error": None},
@@ -107,39 +101,25 @@ def run(counter, *words):
 @pytest.mark.parametrize(("words", "cmd"), REPORTS.items())
 def test_a_report_comes_in_words_or_as_data(counter, words, cmd):
     assert run(counter, *words.split()).stdout == f"{cmd} in words\n"
+    behind = ["--home", "/nowhere", *words.split(), "--home", counter.home]
+    assert CliRunner().invoke(umbrella.app, behind).exit_code == 0
     assert json.loads(run(counter, *words.split(), "--json").stdout) == {"of": cmd}
-
-
-def test_home_counts_in_front_of_a_command_and_behind_it(counter, tmp_path):
-    behind = CliRunner().invoke(
-        umbrella.app, ["--home", str(tmp_path / "no"), "counters", "--home", counter.home]
-    )
-    assert behind.exit_code == 0
 
 
 def test_the_night_comes_as_text_data_and_page(counter, tmp_path):
     text = run(counter, "report", "night")
     assert text.stdout.startswith("night: 0 requests: 0 ended well")
-    data = json.loads(run(counter, "report", "night", "--json", "--date", "2026-03-01").stdout)
+    assert not {"date", "group", "final"} & set(counter.asked[-1])
+    words = ("--json", "--date", "2026-03-01", "--group", "d1", "--final")
+    data = json.loads(run(counter, "report", "night", *words).stdout)
     assert {"groups", "failed", "waiting", "busy", "line"} <= set(data)
-    assert counter.asked[-1]["date"] == "2026-03-01"
+    asked = counter.asked[-1]
+    assert (asked["date"], asked["group"], asked["final"]) == ("2026-03-01", "d1", True)
     page = tmp_path / "night.html"
     assert run(counter, "report", "night", "--html", str(page)).exit_code == 0
     assert page.read_text().startswith("<!doctype html>")
-
-
-def test_date_group_and_final_are_handed_on(counter):
-    run(counter, "report", "night")
-    assert not {"date", "group", "final"} & set(counter.asked[-1])
-    run(counter, "report", "night", "--date", "2026-03-01", "--group", "d1", "--final", "--json")
-    asked = counter.asked[-1]
-    assert (asked["date"], asked["group"], asked["final"]) == ("2026-03-01", "d1", True)
-
-
-def test_a_page_that_cannot_be_written_is_one_line(counter, tmp_path):
     failed = run(counter, "report", "night", "--html", str(tmp_path / "no" / "night.html"))
-    assert failed.exit_code == 1
-    assert failed.stderr.endswith("night.html cannot be written: No such file or directory\n")
+    assert (failed.exit_code, failed.stderr.count("\n")) == (1, 1)
 
 
 def test_a_refusal_is_one_line_and_status_1(counter):
@@ -147,13 +127,6 @@ def test_a_refusal_is_one_line_and_status_1(counter):
     assert failed.exit_code == 1
     assert failed.stdout == ""
     assert failed.stderr == "nqspy: 'never' is no date; write it like 2026-03-02\n"
-
-
-def test_no_daemon_is_one_line_and_status_1(tmp_path):
-    failed = CliRunner().invoke(umbrella.app, ["counters", "--home", str(tmp_path)])
-    assert failed.exit_code == 1
-    assert failed.stderr.startswith("nqspy: ")
-    assert failed.stderr.count("\n") == 1
 
 
 def test_quotas_come_for_the_night_or_for_any_period_by_the_daemons_clock(counter):
@@ -216,37 +189,26 @@ def test_a_trace_says_what_each_exit_answered(counter):
 
 
 @pytest.mark.parametrize(
-    ("words", "tool"),
+    ("words", "became"),
     [
-        (["exits", "check", "x.py"], ["exits-check", "x.py", "--home", "/h"]),
-        (["doctor", "--json"], ["doctor", "--json", "--home", "/h"]),
+        ("--home /h exits check x.py", "daemon.tools exits-check x.py --home /h"),
+        ("--home /h doctor --json", "daemon.tools doctor --json --home /h"),
+        ("sim log.swf --pes 8 --json", "sim.command log.swf --pes 8 --json"),
+        ("sim --help", "sim.command --help"),
+        ("--home /h replay 7d", "sim.replay.command --home /h 7d"),
     ],
 )
-def test_what_looks_at_the_installation_becomes_the_daemons_tool(monkeypatch, words, tool):
-    became = []
-
+def test_what_another_room_does_becomes_its_command(monkeypatch, words, became):
     def execv(program, command):
-        became.append((program, command))
-        raise SystemExit(0)
+        assert (program, command[:3]) == (sys.executable, [sys.executable, "-P", "-m"])
+        assert command[3:] == f"nqspy.{became}".split()
+        raise SystemExit(77)
 
     monkeypatch.setattr(os, "execv", execv)
-    CliRunner().invoke(umbrella.app, ["--home", "/h", *words])
-    assert became == [(sys.executable, [sys.executable, "-P", "-m", "nqspy.daemon.tools", *tool])]
-
-
-def test_sim_becomes_the_simulators_command_with_its_words_as_they_were_written(monkeypatch):
-    became = []
-
-    def execv(program, command):
-        became.append(command[1:])
-        raise SystemExit(0)
-
-    monkeypatch.setattr(os, "execv", execv)
-    for words in (["log.swf", "--pes", "8", "--json"], ["--help"]):
-        monkeypatch.setattr(sys, "argv", ["nqspy", "sim", *words])
-        with pytest.raises(SystemExit):
-            umbrella.main()
-        assert became.pop() == ["-P", "-m", "nqspy.sim.command", *words]
+    monkeypatch.setattr(sys, "argv", ["nqspy", *words.split()])
+    with pytest.raises(SystemExit) as ended:
+        umbrella.main()
+    assert ended.value.code == 77
 
 
 STRANGE = 'raise SystemExit("what lies here was run")\n'
@@ -339,10 +301,8 @@ def test_a_daemon_that_was_killed_is_missed_at_once(tmp_path, words):
     began = time.monotonic()
     failed = CliRunner().invoke(umbrella.app, ["--home", str(tmp_path), *words])
     assert failed.exit_code == 1
-    assert (
-        failed.stderr
-        == f"nqspy: no nqsd answers in {tmp_path}; start it with `nqsd start --home {tmp_path}`\n"
-    )
+    assert failed.stderr.startswith(f"nqspy: no nqsd answers in {tmp_path}; ")
+    assert failed.stderr.count("\n") == 1
     assert time.monotonic() - began < 5
 
 

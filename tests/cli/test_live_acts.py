@@ -1,7 +1,6 @@
 """qalter, qsig, qmsg, qrerun, qorder, qlimit and qping against a real daemon, and what befalls them when it
 is killed or the request has just ended."""
 
-import getpass
 import os
 import signal
 
@@ -21,23 +20,16 @@ def gate(office):
     path.unlink(missing_ok=True)
 
 
-def test_a_waiting_request_is_altered_by_every_posix_option(office):
-    office.set("create group d1 share=1", f"add members=({getpass.getuser()}) d1")
+def test_a_waiting_request_is_altered(office):
     id = office.qsub("true\n", "-h")
-    words = (
-        "-a 203703022100 -A d1 -c n -e /tmp/err -h u -j oe -k n -l select=2:mem=1gb,walltime=0:3:0 -m be "
-        "-M anne -N other -o out -p 7 -r n -S /bin/bash"
-    )
+    words = "-h u -j oe -l select=2:mem=1gb,walltime=0:3:0 -m be -N other -o out -p 7 -r n -S /bin/bash"
     assert office.run("qalter", *words.split(), id).ok().out == ""
     job, full = office.job(id), office.run("qstat", "-f", id).ok().out
-    assert (job["name"], job["account"], job["held"]) == ("other", "d1", ["u"])
+    assert (job["name"], job["held"], job["output"]) == ("other", ["u"], f"{office.work}/out")
     assert (job["requested"]["pes"], job["requested"]["wall_s"]) == (2, 180)
     assert job["requested"]["memory_bytes"] == 2 << 30
-    assert job["output"] == f"{office.work}/out"
-    assert "    Mail_Points = be\n" in full
-    assert "    Rerunable = False\n" in full
-    assert "    Shell_Path_List = /bin/bash\n" in full
-    assert "    Priority = 7\n" in full
+    for line in ("Mail_Points = be", "Rerunable = False", "Shell_Path_List = /bin/bash", "Priority = 7"):
+        assert f"    {line}\n" in full
     office.run("qalter", "-l", "select=1", id).ok()
     assert office.job(id)["requested"]["memory_bytes"] is None, "the whole selection is replaced"
     office.run("qalter", "-u", "somebody", id).refused(id, "stays")
@@ -72,27 +64,6 @@ def test_the_statuses_are_those_of_pbs_and_each_failure_has_its_line(office, gat
     assert office.run("qdel", waiting).status == 35
 
 
-def test_a_changed_wall_time_holds_though_the_daemon_is_killed_before_and_after(live):
-    id = live.submit("while :; do sleep 0.02; done", wall="1:00:00")
-    live.running(id)
-    live.run("qalter", "-l", "walltime=3", id).ok()
-    live.kill()
-    live.start()
-    assert live.job(id)["requested"]["wall_s"] == 3
-    assert live.ended(id)["end_reason"] == "wall_limit"
-
-
-def test_a_renamed_request_delivers_under_its_new_name(office, gate):
-    id = office.submit(GATE, name="former")
-    office.running(id)
-    office.run("qalter", "-N", "later", "-m", "n", id).ok()
-    assert office.job(id)["output"] == f"{office.work}/later.o{id.partition('.')[0]}"
-    gate.touch()
-    ended = office.ended(id)
-    assert office.text(f"later.o{ended['seq']}") == "up\ndown\n"
-    assert ended["output"] == f"{office.work}/later.o{ended['seq']}"
-
-
 def test_signals_by_name_and_number_and_suspend_and_resume(office):
     id = office.submit(
         "trap 'echo told' USR1; echo $$; while [ ! -e end ]; do sleep 0.02; done", workdir=office.work
@@ -124,37 +95,6 @@ def test_messages_stand_in_the_output_in_order(office, gate):
     seq = office.ended(id)["seq"]
     assert office.text(f"STDIN.o{seq}") == "up\nthe disk is nearly full\ndown\n"
     assert office.text(f"STDIN.e{seq}") == "warning 0\nwarning 1\nwarning 2\n"
-
-
-def test_a_request_is_run_again_by_force(office):
-    office.set("set grace 60")
-    id = office.submit("trap '' TERM; echo run; while :; do sleep 0.02; done")
-    office.running(id)
-    office.run("qrerun", "-W", "force", id).ok()
-    office.until(id, lambda job: job["attempt"] == 2 and job["state"] == "running", "run again")
-    office.run("qdel", "-k", id).ok()
-    office.ended(id)
-    office.set("set grace 10")
-
-
-def test_two_waiting_requests_exchange_their_places(office):
-    office.set("stop queue batch")
-    ids = [office.submit("true") for _ in range(3)]
-    office.run("qorder", ids[2], ids[0]).ok()
-    assert [office.job(id)["position"] for id in ids] == [3, 2, 1]
-    office.run("qorder", ids[0], "4711").refused("Unknown Job Id 4711")
-    office.run("qdel", *ids).ok()
-    office.set("start queue batch")
-
-
-def test_a_signal_and_a_rerun_to_those_that_end_at_that_moment_do_no_harm(office):
-    for _ in range(15):
-        id = office.submit("true")
-        office.run("qsig", "-s", "CONT", id)
-        office.run("qrerun", id)
-        job = office.ended(id)
-        assert (job["end_reason"], job["exit_status"]) == ("exit", 0)
-    assert office.run("qstat").ok().out == ""
 
 
 def test_the_limits_are_listed_with_their_options(office):

@@ -80,32 +80,24 @@ def test_an_attempt_that_is_run_again_is_appended_to(office, options, name):
     assert office.run("qcat", "--attempt", "x", id).status == 2
 
 
-def test_each_attempt_may_have_a_file_of_its_own(office):
-    office.set("set default rerun_output=number")
-    id = submit(office, "-o", "own")
+@pytest.mark.parametrize(
+    ("way", "wish", "files"),
+    [
+        ("number", "own", {"own": 1, "own.2": 2}),
+        ("replace", "replaced", {"replaced": 2}),
+        ("append", "at-a.%a", {"at-a.1": 1, "at-a.2": 2}),
+        ("append", "at-r.%r", {"at-r.1": 1, "at-r.2": 2}),
+    ],
+)
+def test_each_attempt_may_have_a_file_of_its_own_or_replace_the_one_before(office, way, wish, files):
+    office.set(f"set default rerun_output={way}")
+    id = submit(office, "-o", wish)
     rerun(office, id, 1)
     office.ended(id)
-    assert (office.text("own"), office.text("own.2")) == ("attempt 1\n", "attempt 2\n")
-    assert office.run("qcat", "--attempt", "1", id).ok().out == "attempt 1\n"
-
-
-def test_or_replaces_the_one_before(office):
-    office.set("set default rerun_output=replace")
-    id = submit(office, "-o", "replaced")
-    rerun(office, id, 1)
-    office.ended(id)
-    assert office.text("replaced") == "attempt 2\n"
-    gone = office.run("qcat", "--attempt", "1", id)
-    assert (gone.status, gone.out) == (35, "")
+    assert all(office.text(name) == f"attempt {n}\n" for name, n in files.items())
+    first = office.run("qcat", "--attempt", "1", id)
+    assert (first.status, first.out) == ((35, "") if way == "replace" else (0, "attempt 1\n"))
     assert office.run("qcat", "--attempt", "2", id).ok().out == "attempt 2\n"
-
-
-@pytest.mark.parametrize("letter", ["a", "r"])
-def test_a_path_may_name_the_attempt(office, letter):
-    id = submit(office, "-o", f"at-{letter}.%{letter}")
-    rerun(office, id, 1)
-    office.ended(id)
-    assert [office.text(f"at-{letter}.{n}") for n in (1, 2)] == ["attempt 1\n", "attempt 2\n"]
 
 
 def test_indices_of_arrays_are_kept_too(office):

@@ -24,7 +24,7 @@ def stopped(tmp_path_factory):
 
 @pytest.mark.parametrize(
     "words",
-    [("qsub",), ("qstat",), ("qdel", "1"), ("qmgr", "-c", "show all"), ("qcat", "1"), ("nqspy", "counters")],
+    [("qsub",), ("qstat",), ("qmgr", "-c", "show all"), ("nqspy", "counters")],
 )
 def test_after_a_stop_that_is_said_at_once(stopped, words):
     began = time.monotonic()

@@ -1,5 +1,4 @@
-"""qsub --after against a real daemon: what waits for what, what happens when it cannot come about, and that a
-restart forgets nothing."""
+"""What waits for what, and what is told of it: ``qsub --after`` and ``nqspy story`` with a real daemon."""
 
 import json
 
@@ -39,36 +38,6 @@ def test_a_request_waits_for_another_and_says_so_everywhere(office):
     assert order.index(first) < order.index(second) < order.index(third)
 
 
-def test_what_can_never_be_met_is_held_and_an_operator_releases_it(office):
-    first = office.submit("exit 3")
-    office.ended(first)
-    second = office.submit("true", after=[first])
-    why = office.why(second)
-    assert (
-        why["reason"]["text"] == f"{first} ended with exit status 3: what it waits for can never come about"
-    )
-    assert [(link["id"], link["state"], link["exit_status"]) for link in why["chain"]] == [
-        (first, "ended", 3)
-    ]
-    told = office.run("qstat", "--why", second).ok().out
-    assert "ended (exit, exit status 3)" in told
-    assert "needed:   the owner must delete it (qdel), or an operator release it" in told
-    office.run("qrls", "-h", "s", second).ok()
-    assert office.ended(second)["exit_status"] == 0
-
-
-def test_a_killed_daemon_forgets_no_dependency(live):
-    first = live.submit(gate(live, "three"))
-    second = live.submit("true", after=[first])
-    live.running(first)
-    live.kill()
-    open_gate(live, "three")
-    live.start()
-    assert live.ended(second)["exit_status"] == 0
-    events = [json.dumps(event) for event in live.events("dependency_met")]
-    assert len(events) == 1
-
-
 def test_a_dependant_sees_what_became_of_those_it_waited_for(office):
     bad, gone = office.submit("exit 3", held=True), office.submit("true", held=True)
     words = ("-W", f"depend=afternotok:{bad},afterany:{gone}", "-o", "became", "-V")
@@ -82,3 +51,28 @@ def test_a_dependant_sees_what_became_of_those_it_waited_for(office):
         f"NQSPY_DEPENDENCY_1={gone} deleted never_began",
         f"NQSPY_DEPENDENCY_2={bad} exit began",
     ]
+
+
+# ---------------------------------------------------------------- nqspy story ID
+
+
+def told(live, id):
+    return [json.loads(line) for line in live.run("nqspy", "story", id, "--json").ok().lines]
+
+
+def test_a_story_is_what_the_journal_says_of_one_request(live):
+    first, second = live.submit("true", held=True), live.submit("true", held=True)
+    live.qmgr(f"modify request {second} priority=3").ok()
+    live.run("qrls", first, second).ok()
+    live.ended(first), live.ended(second)
+    story = told(live, first)
+    kinds = [each["kind"] for each in story if each["kind"] != "decided"]
+    assert kinds == ["submitted", "released", "starting", "started", "ended"]
+    assert [each["n"] for each in story] == sorted(each["n"] for each in story)
+    assert second not in json.dumps(story)
+    assert "modified" in [each["kind"] for each in told(live, second)]
+    seq = first.partition(".")[0]
+    lines = live.run("nqspy", "story", seq).ok().lines
+    assert [line.split()[2] for line in lines] == [each["kind"] for each in story]
+    live.run("nqspy", "story", "99").refused("Unknown Job Id 99")
+    live.run("nqspy", "story", "night").refused("illegally formed job identifier: night")

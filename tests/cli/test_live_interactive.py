@@ -15,13 +15,13 @@ from daemon.live import PATIENCE, command, until
 
 
 class Person:
-    """Somebody at a terminal of their own who has called ``qsub``."""
+    """Somebody at a terminal of their own who has called a command."""
 
-    def __init__(self, live, *words, **env):
+    def __init__(self, live, *words, program="qsub", **env):
         self.master, slave = os.openpty()
         self.resize(24, 80)
         self.process = subprocess.Popen(
-            [*command("qsub"), *words], cwd=live.work, stdin=slave, stdout=slave, stderr=slave,
+            [*command(program), *words], cwd=live.work, stdin=slave, stdout=slave, stderr=slave,
             env=live.environment | {"TERM": "vt100", "PS1": "$ "} | env,
             preexec_fn=lambda: (os.setsid(), fcntl.ioctl(0, termios.TIOCSCTTY, 0)),
         )  # fmt: skip
@@ -38,29 +38,28 @@ class Person:
         """Waits until that is shown; gives all from there on."""
         end = time.monotonic() + 60
         while text not in self.seen:
-            assert select.select([self.master], [], [], max(0.0, end - time.monotonic()))[0], (
-                text,
-                self.seen,
-            )
-            try:
-                self.seen += os.read(self.master, 65536).decode()
-            except OSError:
-                assert text in self.seen, (text, self.seen)
+            left = max(0.0, end - time.monotonic())
+            more = select.select([self.master], [], [], left)[0] and self._read()
+            assert more, (text, self.seen)
         before, _, self.seen = self.seen.partition(text)
         return before
+
+    def _read(self):
+        try:
+            self.seen += (data := os.read(self.master, 65536).decode())
+        except OSError:
+            return False
+        return bool(data)
 
     def ends(self):
         """Its exit status; what is still shown is read meanwhile."""
 
         def over():
-            while select.select([self.master], [], [], 0)[0]:
-                try:
-                    self.seen += os.read(self.master, 65536).decode()
-                except OSError:
-                    break
+            while select.select([self.master], [], [], 0)[0] and self._read():
+                pass
             return self.process.poll() is not None
 
-        until(over, "qsub ends", 60)
+        until(over, "it ends", 60)
         return self.process.returncode
 
     def leave(self):
@@ -155,14 +154,11 @@ def test_who_loses_patience_ends_the_request(office, person):
     assert one.ends() == 3
     assert office.ended(id)["end_reason"] == "deleted"
     assert f"qsub: job {id} ended before it began" in one.seen
-
-
-def test_a_session_that_nobody_waits_for_any_more_leaves_the_queue(office, person):
-    one = person("-I", "-h")
-    one.reads("qsub: waiting for job ")
-    id = one.reads(" to start")
-    one.process.kill()
-    assert office.ended(id)["end_reason"] == "deleted"
+    two = person("-I", "-h")
+    two.reads("qsub: waiting for job ")
+    id = two.reads(" to start")
+    two.process.kill()
+    assert office.ended(id)["end_reason"] == "deleted", "nobody waits for it any more"
 
 
 def test_keys_typed_while_a_session_waits_are_not_run(office, person):

@@ -2,7 +2,7 @@
 the job finds it."""
 
 import pytest
-from daemon.live import Live, until
+from daemon.live import Live
 
 TOLD = 'echo "$NQSPY_PES $NCPUS"\n'
 
@@ -50,46 +50,11 @@ def test_the_times_of_each_size_are_its_wall_limits_and_why_names_them(four: Liv
     assert "Resource_List.ncpus = 2" in full
 
 
-def test_one_that_waits_for_a_sooner_end_says_so_and_its_promise_outlasts_the_daemon(four: Live) -> None:
-    four.set("set queue batch order=fcfs reserve=1")
-    held(four, 3)
-    id = four.qsub("true\n", "-l", "pes=(1,4)", "-l", "walltime=(9:00:00,1:00:00)")
-    reserved = four.until(id, lambda job: bool(four.why(id)["reservation"]), "a promised start")
-    assert reserved["started"] is None
-    promised = four.why(id)["reservation"]
-    assert promised["pes"] == 4
-    why = four.run("qstat", "--why", id).ok().out
-    assert "waits for 4, on which it ends sooner" in why
-    assert "reserved: its start on 4 PEs, " in why
-    four.kill()
-    four.start()
-    assert four.why(id)["reservation"] == promised
-    four.write("gate", "")
-    assert four.ended(id)["requested"]["pes"] == 4
-
-
 def test_programs_name_sizes_too(four: Live) -> None:
     one = four.submit("true", sizes=[4, 2], walls=["5:00", "10:00"])
     other = four.submit("true", sizes=[2, 4], speedup=(2, 0), wall="20:00")
     assert four.ended(one)["requested"]["walls_s"] == [600.0, 300.0]
     assert four.ended(other)["requested"]["walls_s"] == [600.0, 600.0]
-
-
-def test_run_again_it_gets_another_size_and_a_replay_makes_the_same_of_all_that(four: Live) -> None:
-    id = four.qsub("echo $NQSPY_PES >> ran; sleep 60\n", "-l", "pes=(2,4),walltime=(20:00,10:00)")
-    four.running(id)
-    until(lambda: (four.work / "ran").exists(), "its first run")
-    four.run("qhold", id)
-    keeper = four.qsub("sleep 60\n", "-l", "ncpus=2,walltime=1:00:00", "-h")
-    four.run("qmgr", "-c", f"schedule request {keeper} now")
-    four.run("qrls", keeper).ok()
-    four.run("qrerun", id).ok()
-    again = four.until(id, lambda job: job["state"] == "running" and job["attempt"] == 2, "its second run")
-    assert len(again["pes"]) == again["requested"]["pes"] == 2
-    four.restart()
-    assert four.job(id)["requested"]["wall_s"] == 1200.0
-    told = four.run("nqspy", "replay", "--json").ok().data
-    assert told["differences"] == 0
 
 
 def test_qalter_changes_sizes_and_times_while_it_waits(four: Live) -> None:

@@ -4,7 +4,6 @@ import os
 import stat
 
 import pytest
-from daemon.live import until
 
 
 def hand_in(office, head, *words, body="true\n", **more):
@@ -32,21 +31,6 @@ def test_a_job_starts_where_it_says_with_the_umask_it_says(office):
     assert stat.S_IMODE((office.work / f"where.o{seq}").stat().st_mode) == 0o600
 
 
-def test_dependencies_of_all_types_are_kept(office):
-    first = office.qsub("exit 1\n", "-h")
-    ok, bad, any_ = (
-        hand_in(office, f"#PBS -W depend={kind}:{first}").ok().lines[0]
-        for kind in ("afterok", "afternotok", "afterany")
-    )
-    begun = hand_in(office, f"#PBS -W depend=after:{first}@somewhere").ok().lines[0]
-    assert [office.job(id)["held"] for id in (ok, bad, any_, begun)] == [["s"]] * 4
-    office.run("qrls", first).ok()
-    for id in (bad, any_, begun):
-        assert office.ended(id)["exit_status"] == 0
-    assert office.job(ok)["state"] == "held"
-    office.run("qdel", ok).ok()
-
-
 def test_what_is_refused_has_the_status_of_pbs(office):
     hand_in(office, "#PBS -q nowhere").refused("Unknown queue nowhere")
     assert hand_in(office, "#PBS -q nowhere").status == 170
@@ -58,23 +42,12 @@ def test_what_is_refused_has_the_status_of_pbs(office):
     assert wide.status == 188
 
 
-@pytest.mark.parametrize("server", ["localhost", os.uname().nodename])
-def test_a_queue_may_be_named_with_this_server(office, server):
-    for destination in (f"batch@{server}", f"@{server}"):
+def test_a_queue_may_be_named_with_this_server_and_with_no_other(office):
+    for destination in (f"batch@{os.uname().nodename}", "@localhost"):
         id = hand_in(office, f"#PBS -h -q {destination}").ok().lines[0]
         assert office.job(id)["queue"] == "batch"
         office.run("qdel", id).ok()
-
-
-def test_a_queue_of_another_server_is_refused(office):
     hand_in(office, "#PBS -q batch@elsewhere").refused("cannot connect to server elsewhere")
-    office.run("qsub", "-q", "batch@elsewhere", stdin="true\n").refused("elsewhere")
-
-
-def test_output_that_is_removed_at_the_end_is_nowhere(office):
-    done = hand_in(office, "#PBS -R oe -N gone", body="echo out; echo err >&2\n").ok()
-    seq = office.ended(done.lines[0])["seq"]
-    assert not list(office.work.glob(f"gone.?{seq}"))
 
 
 def test_output_in_a_folder_is_named_by_the_identifier(office):
@@ -96,19 +69,14 @@ def environment(office, head, *words, **more):
 
 
 def test_the_environment_of_a_job_is_that_of_pbs(office):
-    env = {
-        "LANG": "C.UTF-8",
-        "TZ": "Europe/Paris",
-        "MAIL": "/var/mail/x",
-        "PATH": f"/mine:{os.environ['PATH']}",
-    }
+    env = {"LANG": "C.UTF-8", "TZ": "Europe/Paris", "PATH": f"/mine:{os.environ['PATH']}"}
     found, job = environment(office, "#PBS -l ncpus=2 -v PBS_JOBNAME=wrong,MINE=1", env=env)
     host = os.uname().nodename
     expected = {
         "PBS_JOBID": job["id"], "PBS_JOBNAME": "env", "PBS_QUEUE": "batch", "PBS_ENVIRONMENT": "PBS_BATCH",
         "PBS_O_WORKDIR": str(office.work), "PBS_O_HOST": host, "PBS_O_QUEUE": "batch",
         "PBS_O_SYSTEM": "Linux",
-        "PBS_O_LANG": "C.UTF-8", "PBS_O_TZ": "Europe/Paris", "PBS_O_MAIL": "/var/mail/x",
+        "PBS_O_LANG": "C.UTF-8", "PBS_O_TZ": "Europe/Paris",
         "PBS_O_PATH": env["PATH"], "NCPUS": "2", "OMP_NUM_THREADS": "2", "MINE": "1",
         "PBS_JOBDIR": str(office.work),
     }  # fmt: skip
@@ -122,9 +90,7 @@ def test_the_environment_of_a_job_is_that_of_pbs(office):
     ("resources", "lines", "ncpus", "threads"),
     [
         ("ncpus=2", 1, "2", "2"),
-        ("select=2:ncpus=1:mpiprocs=3", 6, "1", "1"),
         ("select=1:ncpus=2:ompthreads=4+1", 2, "2", "4"),
-        ("nodes=1:ppn=2", 2, "2", "2"),
     ],
 )
 def test_the_file_of_hosts_has_a_line_for_each_process(office, resources, lines, ncpus, threads):
@@ -143,52 +109,16 @@ def test_what_a_job_brings_along_replaces_what_is_no_variable_of_pbs(office):
     assert found["PBS_NODEFILE"] != "/none"
 
 
-LITTER = """cd $TMPDIR && touch a && mkdir -p b/c && echo x > b/c/d && chmod 500 b/c b
-echo $TMPDIR; ls -ld $TMPDIR | cut -c1-10; ls $PBS_NODEFILE
-"""
-
-
-@pytest.mark.parametrize(
-    "body", [LITTER, "echo $TMPDIR; echo drwx------; echo $PBS_NODEFILE; rm -r $TMPDIR\n"]
-)
-@pytest.mark.parametrize("limits", ["", "#PBS -l nice=5"])
-def test_the_scratch_folder_is_the_jobs_own_and_is_gone_after_it(office, body, limits):
-    id = hand_in(office, f"#PBS -N scratch\n{limits}", body=body).ok().lines[0]
-    job = office.ended(id)
-    folder, mode, hosts = office.text(f"scratch.o{job['seq']}").split()
-    assert (job["exit_status"], mode) == (0, "drwx------")
-    assert id in folder
-    assert not os.path.exists(folder)
-    assert not os.path.exists(hosts)
-    assert not os.path.exists(os.path.dirname(hosts))
-
-
-def test_a_job_that_was_killed_leaves_no_scratch_folder(office):
-    body = "echo $TMPDIR > told.new; touch $TMPDIR/a; mv told.new told; sleep 600\n"
-    id = hand_in(office, "#PBS -N killed", body=body).ok().lines[0]
-    until((office.work / "told").exists, "it runs")
-    office.run("qdel", "-W", "force", id).ok()
-    office.ended(id)
-    assert not os.path.exists(office.text("told").strip())
-
-
 INTERPRETERS = [
-    ("#!/bin/sh", "echo $0 $1\n", "one"),
-    (
-        "#!/bin/bash -e",
-        'shopt -q login_shell || echo plain; [ -n "$BASH_VERSION" ] && echo bash\n',
-        "plain bash",
-    ),
+    ("#!/bin/bash -e", 'shopt -q login_shell || echo plain; echo "$1"\n', "plain one"),
     ("#!/usr/bin/env python3", "import sys; print('py', sys.argv[1])\n", "py one"),
-    ("#!/usr/bin/awk -f", 'BEGIN { print "awk" }\n', "awk"),
 ]
 
 
 @pytest.mark.parametrize(("first", "body", "said"), INTERPRETERS)
 def test_the_first_line_of_a_script_decides_who_reads_it(office, first, body, said):
     office.write("named.sh", f"{first}\n#PBS -N named\n{body}")
-    id = office.run("qsub", "named.sh", "one").ok().lines[0]
-    job = office.ended(id)
+    job = office.ended(office.run("qsub", "named.sh", "one").ok().lines[0])
     assert job["exit_status"] == 0
     assert " ".join(office.text(f"named.o{job['seq']}").split()).endswith(said)
 

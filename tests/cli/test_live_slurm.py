@@ -2,8 +2,6 @@
 
 import os
 
-from daemon.terminal import at_a_terminal
-
 SCRIPT = """#!/bin/bash
 #SBATCH --job-name=model
 #SBATCH --ntasks=2 --time=10
@@ -33,25 +31,6 @@ def test_the_dialect_may_come_from_the_environment(office):
     office.write("env.sh", "#!/bin/sh\n#SBATCH -J fromenv -o %x.%j\n")
     job = office.ended(office.run("qsub", "env.sh", env={"NQSPY_DIALECT": "slurm"}).ok().lines[0])
     assert job["output"] == str(office.work / f"fromenv.{job['seq']}")
-
-
-def test_without_the_dialect_a_terminal_tells_what_the_directives_mean(office):
-    office.write("model.sh", SCRIPT)
-    done = at_a_terminal(office, "qsub", "-h", "model.sh")
-    [warned] = [line for line in done.err.splitlines() if "warning" in line]
-    assert "--job-name=model is -N model" in warned
-    assert "--time=10 is -l walltime=0:10:00" in warned
-    assert "qsub --dialect slurm" in warned
-    office.run("qdel", done.out.strip()).ok()
-
-
-def test_a_command_line_without_a_script(office):
-    words = ("--time", "5", "--cpus", "2", "--wait", "--", "sh", "-c", 'pwd; echo "$0"; exit 4', "x y")
-    done = office.run("nqspy", "submit", *words)
-    assert (done.status, len(done.lines), done.err) == (4, 1, "")
-    job = office.ended(done.lines[0])
-    assert office.text(f"slurm-{job['seq']}.out") == f"{office.work}\nx y\n"
-    assert (job["name"], job["requested"]["pes"], job["requested"]["wall_s"]) == ("sh", 2, 300.0)
 
 
 def test_chains_and_refusals(office):

@@ -1,11 +1,10 @@
 """qwait, lists that are graphs, ``qstat --graph``, and deletions by range, name and state."""
 
 import os
-import subprocess
-import sys
 
 import pytest
-from daemon.live import ROOT, until
+from cli.test_live_interactive import Person
+from daemon.live import until
 
 GATE = "while [ ! -e {} ]; do sleep 0.02; done; exit {}"
 
@@ -58,13 +57,6 @@ def test_it_returns_when_all_have_ended_and_the_status_tells_how(office):
     assert (done.status, done.err.count("\n")) == (1, 1)
 
 
-def test_a_deleted_one_has_not_ended_well(office):
-    id = office.submit("true", held=True)
-    process = waiting(office, id)
-    office.run("qdel", id).ok()
-    assert finished(process) == (1, "", f"qwait: {id} ended: deleted\n")
-
-
 def test_of_any_the_first_is_told(office):
     first, second = gated(office, "gate1"), gated(office, "gate2")
     process = waiting(office, "--any", first, second)
@@ -79,7 +71,12 @@ def test_after_its_time_it_is_124_and_the_request_goes_on(office):
     done = office.run("qwait", "--timeout", "0.2", id)
     assert (done.status, done.out, done.err) == (124, "", "qwait: not all has ended within 0.2\n")
     assert office.job(id)["state"] == "running"
-    office.run("qwait", "--timeout", "soon", id).refused("--timeout: 'soon' is no time")
+    assert office.run("qwait", "--timeout", "0", id).status == 124
+    over = office.submit("exit 3\n")
+    assert office.run("qwait", over).status == 1
+    assert office.run("qwait", "--timeout", "0", over).status == 1, (
+        "a timeout of nothing asks whether it has ended"
+    )
 
 
 def test_ranges_names_and_all_of_ones_own(office):
@@ -97,18 +94,6 @@ def test_ranges_names_and_all_of_ones_own(office):
     office.run("qwait", "--name", "zz").refused("there is no such request: name zz")
     assert office.run("qwait", "4711").status == 153
     assert office.run("qwait").status == 2
-
-
-def test_it_goes_on_waiting_over_the_daemons_death(live):
-    id = live.submit(GATE.format(live.work / "gate", 0))
-    live.running(id)
-    process = waiting(live, id)
-    live.kill()
-    live.start()
-    assert live.job(id)["state"] == "running"
-    assert process.poll() is None
-    (live.work / "gate").touch()
-    assert finished(process) == (0, "", "")
 
 
 def test_one_that_ended_while_the_daemon_was_dead_is_found(live):
@@ -144,30 +129,6 @@ def test_a_file_is_a_small_graph_handed_in_at_once(office):
     assert (office.work / "order").read_text().split() == ["prepare", "part", "part", "join", "mend"]
     assert office.job(ids[5])["state"] == "held"
     assert "can never come about" in office.job(ids[5])["reason"]["text"]
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("after:first:each job.sh", "line 2: --after first:each: only an array can wait for an array"),
-        ("after:4711 job.sh", "line 2: after: Unknown Job Id 4711"),
-    ],
-)
-def test_a_word_that_is_wrong_refuses_the_whole_list_naming_line_and_word(office, line, said):
-    office.write("job.sh", "true\n")
-    office.write("bad.list", f"name:first job.sh\n{line}\nname:late job.sh\n")
-    before = len(office.events("submitted"))
-    office.run("qsub", "--list", "bad.list").refused("bad.list line 2: ", said)
-    assert len(office.events("submitted")) == before
-
-
-def test_a_list_may_wait_for_what_was_handed_in_before(office):
-    office.write("job.sh", "true\n")
-    first = gated(office)
-    office.write("more.list", f"after:{first.partition('.')[0]}:any name:x job.sh\nafter:x:start job.sh\n")
-    ids = office.run("qsub", "-s", "/bin/sh", "--list", "more.list").ok().lines
-    assert office.job(ids[0])["depends_on"] == [first]
-    assert office.job(ids[1])["depends_on"] == [ids[0]]
 
 
 # ---------------------------------------------------------------- the tree
@@ -231,37 +192,23 @@ def test_ranges_patterns_names_states_and_all(office):
     office.run("qdel", f"{seqs[0]}-{seqs[5]}").refused("there is no such request")
 
 
-def on_a_terminal(office, said, *words):
-    """Runs qdel on a terminal; what stands there at the end, and the exit status."""
-    main, sub = os.openpty()
-    code = "from nqspy.cli.qdel import main; main()"
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, *words], stdin=sub, stdout=sub, stderr=sub, cwd=office.work,
-        env=office.environment | {"PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    os.close(sub)
-    os.write(main, said)
-    shown = b""
-    try:
-        while piece := os.read(main, 4096):
-            shown += piece
-    except OSError:
-        pass  # the last to have the terminal open has gone
-    os.close(main)
-    return process.wait(timeout=60), shown.decode()
+def test_on_a_terminal_it_asks_back_how_many(office, request):
+    def on_a_terminal(said, *words):
+        one = Person(office, *words, program="qdel")
+        request.addfinalizer(one.leave)
+        one.types(said)
+        return one.ends(), one.seen
 
-
-def test_on_a_terminal_it_asks_back_how_many(office):
     for _ in range(3):
         office.submit("true", held=True, name="many")
-    status, shown = on_a_terminal(office, b"n\n", "--all")
+    status, shown = on_a_terminal("n\n", "--all")
     assert (status, "3 requests will be deleted; go on? [y/N]" in shown) == (1, True)
     assert "nothing was deleted" in shown
     assert len(left(office)) == 3
-    assert on_a_terminal(office, b"y\n", "--name", "m*")[0] == 0
+    assert on_a_terminal("y\n", "--name", "m*")[0] == 0
     assert left(office) == []
     office.submit("true", held=True)
-    status, shown = on_a_terminal(office, b"\x04", "--all", "--yes")
+    status, shown = on_a_terminal("\x04", "--all", "--yes")
     assert (status, "go on" in shown) == (0, False)
 
 
@@ -273,13 +220,6 @@ def test_with_x_one_that_has_ended_is_no_failure_and_its_record_stays(office):
     assert office.run("qdel", "-x", id, "4711").status == 153
     assert office.job(id)["exit_status"] == 0
     assert office.job(waiting)["end_reason"] == "deleted"
-
-
-def test_a_timeout_of_nothing_asks_whether_they_have_ended_already(office):
-    over = office.submit("exit 3\n")
-    assert office.run("qwait", over).status == 1
-    assert office.run("qwait", "--timeout", "0", over).status == 1
-    assert office.run("qwait", "--timeout", "0", office.submit("sleep 30\n")).status == 124
 
 
 # ---------------------------------------------------------------- one verdict
@@ -314,10 +254,3 @@ def test_what_was_deleted_is_a_failure_though_its_script_left_with_0(office):
     row = office.job(id)
     assert (row["ok"], row["exit_status"], row["end_reason"]) == (False, 3, "deleted")
     assert "Exit_status = -103" in office.run("qstat", "-x", "-f", id).ok().out
-
-
-def test_an_array_of_which_an_index_was_deleted_has_not_ended_well(office):
-    id = office.run("qsub", "-h", "-J", "1-2", "--", "true").ok().lines[0]
-    office.run("qdel", id.replace("[]", "[1]")).ok()
-    office.run("qrls", id).ok()
-    assert office.run("qwait", id).status == 1

@@ -22,10 +22,8 @@ BATCH = {"kind": "pipe", "priority": 10, "destinations": ["express", "normal", "
 
 ONE_CHANGE = [
     ("create batch_queue night priority=20 run_limit=4", "create", "queue/night", NIGHT),
-    ("cr b night pr=20 r=4", "create", "queue/night", NIGHT),
     ("create batch_queue q pipeonly user_limit=2", "create", "queue/q",
      {"kind": "batch", "pipeonly": True, "user_limit": 2}),
-    ("create batch_queue q loadonly=off", "create", "queue/q", {"kind": "batch", "loadonly": False}),
     ("create pipe_queue batch priority=10 destination=(express, normal, night)",
      "create", "queue/batch", BATCH),
     ("create pipe_queue batch priority=10 server=(/usr/lib/nqs/pipeclient -x) dest=(express normal night)",
@@ -42,10 +40,8 @@ ONE_CHANGE = [
     ("delete shift night", "delete", "shift/night", None),
     ("set run_limit=4 night", "set", "queue/night/run_limit", 4),
     ("set run_limit = unlimited night", "set", "queue/night/run_limit", None),
-    ("set user_limit unspecified night", "set", "queue/night/user_limit", None),
     ("set memory_limit = 115mw night", "set", "queue/night/memory_limit", 115 * 8 * MB),
     ("set mpp_pe_limit=64 night", "set", "queue/night/pe_limit", 64),
-    ("set nice 5 night", "set", "queue/night/nice", 5),
     ("set nice_value_limit = 5 night", "set", "queue/night/nice", 5),
     ("set corefile_limit = (2mb) night", "set", "queue/night/per_process/corefile_limit", 2 * MB),
     ("set queue night run_limit=4", "set", "queue/night/run_limit", 4),
@@ -57,15 +53,12 @@ ONE_CHANGE = [
     ("set per_r p = (unlimited) normal", "set", "queue/normal/per_request/permfile_limit", None),
     ("set per_process tempfile_limit=1gb q", "set", "queue/q/per_process/tempfile_limit", 1024 * MB),
     ("set complex prime-time user_limit=2", "set", "complex/prime-time/user_limit", 2),
-    ("set com r = 3 prime-time", "set", "complex/prime-time/run_limit", 3),
     ("set global run_limit=6", "set", "global/run_limit", 6),
-    ("set global batch_limit=6", "set", "global/run_limit", 6),
     ("set machine pes = auto", "set", "machine/pes", None),
     ("set sched_factor share 20", "set", "sched_factor/share", 20),
     ("set queue night sched_factor share 20", "set", "queue/night/sched_factor/share", 20),
     ("set queue night sched_factor share default", "set", "queue/night/sched_factor/share", None),
     ("set default batch_request queue batch", "set", "default/queue", "batch"),
-    ("set def b pr 12", "set", "default/priority", 12),
     ("set no_default batch_request queue", "set", "default/queue", None),
     ("set default mpprun queue apps", "set", "default/mpprun_queue", "apps"),
     ("set no_default mpprun queue", "set", "default/mpprun_queue", None),
@@ -73,7 +66,6 @@ ONE_CHANGE = [
     ("set timezone auto", "set", "server/timezone", None),
     ("set grace 10", "set", "server/grace", 10_000),
     ("set shell_strategy fixed=(/bin/sh)", "set", "server/shell_strategy", "fixed=/bin/sh"),
-    ("set sh fi = (/bin/sh)", "set", "server/shell_strategy", "fixed=/bin/sh"),
     ("set shell_strategy free", "set", "server/shell_strategy", "free"),
     ("set limit_hint off", "set", "server/limit_hint", None),
     ("set group d1 mail=(anne, chief@example.org)", "set", "group/d1/mail", ["anne", "chief@example.org"]),
@@ -82,9 +74,7 @@ ONE_CHANGE = [
     ("remove members = anne d1", "remove", "group/d1/members", ["anne"]),
     ("set members=() d1", "set", "group/d1/members", []),
     ("rem q = (night) prime-time", "remove", "complex/prime-time/queues", ["night"]),
-    ("add destinations=(x) batch", "add", "queue/batch/destinations", ["x"]),
     ("delete dest (x) batch", "remove", "queue/batch/destinations", ["x"]),
-    ("set destination = (x, y) batch", "set", "queue/batch/destinations", ["x", "y"]),
     ("add g = (staff) night", "add", "queue/night/groups", ["staff"]),
     ("add managers = (anne:m, bob:o)", "add", "managers", ["anne:m", "bob:o"]),
     ("add managers anne:m bob:o", "add", "managers", ["anne:m", "bob:o"]),
@@ -94,14 +84,10 @@ ONE_CHANGE = [
     ("enable queue night", "set", "queue/night/enabled", True),
     ("sto q night", "set", "queue/night/started", False),
     ("start queue all", "set", "queue/*/started", True),
-    ("stop queue all", "set", "queue/*/started", False),
     ("enable exit large_memory", "set", "exit/large_memory/enabled", True),
-    ("disable exit machine_gun", "set", "exit/machine_gun/enabled", False),
     ("set usage half_life=12h", "set", "usage/half_life", 43_200_000),
     ("SET BACKUP EVERY = unlimited", "set", "backup/every", None),
-    ("set backup every=off", "set", "backup/every", None),
     ("set history keep=20d", "set", "history/keep", 20 * 86_400_000),
-    ("set history keep=unlimited", "set", "history/keep", None),
     *((f"set group d3 limit={text}", "set", "group/d3/limit", value) for text, value in (
         ("20%", 20.0), ("20", 20.0), ("12.5%", 12.5), ("0", 0.0), ("unlimited", None))),
     ('set shift night when=("0 21 * * mon-fri", "0 20 * * 0")', "set", "shift/night/when",
@@ -148,7 +134,6 @@ def test_several_attributes_are_one_command_with_several_changes(text, expected)
 
 OTHERS = [
     ("hold request 17", c.HoldRequests(("17",))),
-    ("ho r 17.ymp 18", c.HoldRequests(("17.ymp", "18"))),
     ("hold request 17[1-9:2,20] 18", c.HoldRequests(("17[1-9:2,20]", "18"))),
     ("rerun request 17[1,4].ymp,18", c.RerunRequests(("17[1,4].ymp", "18"))),
     ("move request=(17[1,3],18) night", c.MoveRequests(("17[1,3]", "18"), "night")),
@@ -157,7 +142,6 @@ OTHERS = [
     ("suspend request 17", c.SuspendRequests(("17",))),
     ("resume request 17", c.SuspendRequests(("17",), resume=True)),
     ("move request = (17, 18) night", c.MoveRequests(("17", "18"), "night")),
-    ("mov r 17 night", c.MoveRequests(("17",), "night")),
     ("move queue normal night", c.MoveRequests((), "night", "normal")),
     ("modify request 17 cpu_limit=10:00 wall_limit=1h memory_limit=32mw pe_limit=4 nice=3 priority=5",
      c.ModifyRequest(("17",), {"ask/cpu": 600_000, "ask/wall": 3_600_000, "ask/memory": 256 * MB,
@@ -179,7 +163,6 @@ OTHERS = [
     ("purge queue night", c.PurgeQueue("night")),
     ("reload exits", c.ReloadExits()),
     ("switch shift night until=6:00", c.SwitchShift("night", "06:00")),
-    ("switch shift night until 1970-01-01T00:01:00+00:00", c.SwitchShift("night", 60_000)),
     ("set shift automatic", c.AutomaticShift()),
     ("shutdown", c.Shutdown()),
     ("shu drain", c.Shutdown("drain")),
@@ -195,7 +178,6 @@ OTHERS = [
         "complex", "parameters", "managers", "limits_supported", "sched_factor", "shares", "shifts", "exits",
         "counters", "groups", "machine", "global")),
     ("set usage of group d3 12h", c.CorrectUsage("d3", 12 * HOUR)),
-    ("set usage of group d3 = 600", c.CorrectUsage("d3", HOUR // 6)),
     ("set usage of group d3 +2h", c.CorrectUsage("d3", 2 * HOUR, True)),
     ("SE USAGE OF GROUP d3 -30min", c.CorrectUsage("d3", -HOUR // 2, True)),
     ("help", ClientWord("help")),
@@ -257,14 +239,10 @@ def test_mail_leaves_by_the_way_set_last(text, way, value):
 
 
 def test_a_mail_server_is_set_together_with_the_address_it_sends_from():
-    found = {
-        path: value for _, path, value in changes("set mail smtp=[::1]:2525 from=nqs@example.org limit=7")
-    }
-    assert (found["mail/smtp"], found["mail/sender"], found["mail/limit"]) == (
-        "[::1]:2525",
-        "nqs@example.org",
-        7,
-    )
+    mail = changes("set mail smtp=[::1]:2525 from=nqs@example.org limit=7")
+    found = {path: value for _, path, value in mail}
+    wanted = {"mail/smtp": "[::1]:2525", "mail/sender": "nqs@example.org", "mail/limit": 7}
+    assert {name: found[name] for name in wanted} == wanted
 
 
 def test_swap_control_is_switched_and_set_in_one_command():

@@ -77,13 +77,8 @@ def test_a_plain_request_of_the_day_finds_normal_open(shipped):
 
 def test_the_night_queue_takes_lists_at_any_hour_and_starts_them_from_the_night_on(shipped):
     night = shipped.queues["night"]
-    for shift, starts in (
-        ("day", False),
-        ("evening", False),
-        ("night", True),
-        ("report", True),
-        ("day", False),
-    ):
+    starting = {"day": False, "evening": False, "night": True, "report": True}
+    for shift, starts in [*starting.items(), ("day", False)]:
         enter(shipped, shift)
         assert (night.enabled, night.started) == (True, starts)
 
@@ -157,13 +152,7 @@ def test_crlf_files_read_like_others():
 
 # ---------------------------------------------------------------- any settings
 
-LINES = (
-    "start queue all",
-    "set sched_factor share 20 time 1",
-    "disable exit x",
-    'set mail "a # b"',
-    "reload exits",
-)
+LINES = ("start queue all", "set sched_factor share 20", "disable exit x", 'set mail "a # b"', "reload exits")
 CRONS = ("0 21 * * mon-fri", "30 8 * * 1-5", "*/5 0 1 1 *")
 words = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=8)
 names = st.from_regex(r"[a-z_][a-z0-9_.-]{0,8}", fullmatch=True).filter(
