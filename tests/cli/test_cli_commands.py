@@ -239,12 +239,9 @@ def test_wrong_calls_are_one_line_and_status_2_of_those_that_programs_read(desk,
     assert not desk.messages
 
 
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [("9", 9), ("TERM", 15), ("sigkill", 9), *((word, None) for word in ("0", "_SETMASK", "NOSUCH", "9999"))],
-)
-def test_signal_names(text, number):
-    assert signal_number(text) == number
+def test_signal_names():
+    assert [signal_number(text) for text in ("9", "TERM", "sigkill")] == [9, 15, 9]
+    assert {signal_number(text) for text in ("0", "_SETMASK", "NOSUCH", "9999")} == {None}
 
 
 def test_failures_of_several_are_each_a_line_with_the_commands_name(desk, screen):
@@ -365,7 +362,7 @@ def test_a_lost_answer_is_asked_for_again_with_the_same_key(desk, screen):
     assert len(set(seen)) == 1
 
 
-def test_a_home_whose_path_is_too_long_for_a_socket_works(tmp_path, screen, monkeypatch, desk):
+def test_a_home_whose_path_is_too_long_for_a_socket_works(tmp_path, screen, desk):
     deep = tmp_path / ("d" * 90) / ("e" * 90)
     deep.mkdir(parents=True)
     other = type(desk)(deep).start()
@@ -392,7 +389,7 @@ def test_parts_that_came_once_are_put_where_they_belong(desk, screen):
     assert screen.run("qstat -f") == (153, 'x"a"\n\\"a"\ny\n', "qstat: Unknown Job Id 9.ymp\n")
 
 
-@pytest.mark.parametrize("between", ["\\", "=", "a", "n|", "|=", "\n"])
+@pytest.mark.parametrize("between", ["\\", "n|", "|=", "\n"])
 @pytest.mark.parametrize("command", ["qstat", "pbsnodes"])
 def test_a_delimiter_that_could_stand_for_something_else_is_refused(desk, screen, command, between):
     status, out, err = screen.run([command, "-F", "dsv", "-D", between])

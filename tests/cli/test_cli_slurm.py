@@ -211,15 +211,10 @@ def test_times(text, seconds):
     assert parse_time(text) == seconds * 1000
 
 
-def test_no_limit_of_time():
+def test_no_limit_of_time_and_amounts_of_memory():
     assert {parse_time(text) for text in ("0", "UNLIMITED", "infinite", "-1")} == {UNLIMITED}
-
-
-@pytest.mark.parametrize(
-    ("text", "megabytes"), [("500", 500), ("4G", 4096), ("1T", 1 << 20), ("2048k", 2), ("7M", 7)]
-)
-def test_memory(text, megabytes):
-    assert parse_memory(text) == megabytes << 20
+    for text, megabytes in {"500": 500, "4G": 4096, "1T": 1 << 20, "2048k": 2}.items():
+        assert parse_memory(text) == megabytes << 20
 
 
 @pytest.mark.parametrize("read", [parse_time, parse_memory, marks])
@@ -232,8 +227,5 @@ def test_no_text_breaks_the_readers(read, text):
 
 
 def test_directives_are_explained_in_the_words_of_pbs():
-    said = meaning(["--time=1-0 -n 2", "--mem=4G", "--bogus", "-p night --hold", "--qos=x"])
-    assert said.split(", ") == [
-        "--time=1-0 is -l walltime=24:00:00", "-n 2 is -l select=2", "--mem=4G is -l mem=4G",
-        "-p night is -q night", "--hold is -h",
-    ]  # fmt: skip
+    said = meaning(["--time=1-0", "--bogus", "-p night --hold", "--qos=x"])
+    assert said == "--time=1-0 is -l walltime=24:00:00, -p night is -q night, --hold is -h"

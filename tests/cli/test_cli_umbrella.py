@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -14,7 +13,6 @@ from typer.testing import CliRunner
 from nqspy.cli import nqspy as umbrella
 from nqspy.cli.umbrella import book
 from nqspy.daemon import tools
-from nqspy.model.errors import NqspyError
 from nqspy.model.ids import Instant
 from nqspy.model.site import Site
 from nqspy.report.night import night_bounds, night_report
@@ -22,7 +20,6 @@ from nqspy.report.pages import night_text
 from nqspy.report.time_text import zone_of
 from nqspy.rpc import messages
 from nqspy.rpc.home import socket_path
-from nqspy.rpc.server import Asked, RpcServer
 
 NOW = Instant(1_772_481_600_000)  # 2026-03-02 20:00 UTC
 EVENTS = [
@@ -53,55 +50,35 @@ ANSWERS = {
 }
 
 
-class Counter:
-    """Answers the umbrella's questions."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = str(home)
-        self.asked: list[dict] = []
-        self.server = RpcServer(
-            socket_path(str(home)), self.take, allow_uid=lambda uid: True, mode=0o600
-        )  # fmt: skip
-        self.server.start()
-
-    def take(self, asked: Asked) -> None:
-        self.asked.append(asked.message)
-        try:
-            cmd = asked.message["cmd"]
-            answer = ANSWERS[cmd] if cmd in ANSWERS else getattr(self, cmd)(asked.message)
-        except NqspyError as error:
-            answer = messages.error_answer(asked.handle.id, str(error))
-        if isinstance(answer, bytes):
-            self.server.reply(asked.handle, answer)
-        else:
-            self.server.reply(asked.handle, messages.result_answer(asked.handle.id, answer))
-
-    def report_night(self, message):
-        if message.get("date") == "never":
-            return messages.error_answer(message["id"], "'never' is no date; write it like 2026-03-02")
-        data = night_report((), Site(), night_bounds((), zone_of("UTC"), NOW), NOW)
-        return {"text": night_text(data), **data}
-
-    def events(self, message):
-        page = [each for each in EVENTS if each["n"] > message["after"]][:2]
-        return {"events": page, "last": page[-1]["n"] if page else message["after"]}
-
-
 @pytest.fixture
-def counter(tmp_path):
-    serving = Counter(tmp_path)
-    yield serving
-    serving.server.close()
+def counter(desk):
+    """A counter that answers the umbrella's questions; ``messages``: what was asked."""
+
+    def answered(id, message):
+        cmd = message["cmd"]
+        if cmd == "report_night":
+            if message.get("date") == "never":
+                return messages.error_answer(id, "'never' is no date; write it like 2026-03-02")
+            data = night_report((), Site(), night_bounds((), zone_of("UTC"), NOW), NOW)
+            return messages.result_answer(id, {"text": night_text(data), **data})
+        if cmd == "events":
+            page = [each for each in EVENTS if each["n"] > message["after"]][:2]
+            last = page[-1]["n"] if page else message["after"]
+            return messages.result_answer(id, {"events": page, "last": last})
+        return messages.result_answer(id, ANSWERS[cmd])
+
+    desk.answers = dict.fromkeys([*ANSWERS, "report_night", "events"], answered)
+    return desk
 
 
 def run(counter, *words):
-    return CliRunner().invoke(umbrella.app, ["--home", counter.home, *words])
+    return CliRunner().invoke(umbrella.app, ["--home", str(counter.home), *words])
 
 
 @pytest.mark.parametrize(("words", "cmd"), REPORTS.items())
 def test_a_report_comes_in_words_or_as_data(counter, words, cmd):
     assert run(counter, *words.split()).stdout == f"{cmd} in words\n"
-    behind = ["--home", "/nowhere", *words.split(), "--home", counter.home]
+    behind = ["--home", "/nowhere", *words.split(), "--home", str(counter.home)]
     assert CliRunner().invoke(umbrella.app, behind).exit_code == 0
     assert json.loads(run(counter, *words.split(), "--json").stdout) == {"of": cmd}
 
@@ -109,11 +86,11 @@ def test_a_report_comes_in_words_or_as_data(counter, words, cmd):
 def test_the_night_comes_as_text_data_and_page(counter, tmp_path):
     text = run(counter, "report", "night")
     assert text.stdout.startswith("night: 0 requests: 0 ended well")
-    assert not {"date", "group", "final"} & set(counter.asked[-1])
+    assert not {"date", "group", "final"} & set(counter.messages[-1])
     words = ("--json", "--date", "2026-03-01", "--group", "d1", "--final")
     data = json.loads(run(counter, "report", "night", *words).stdout)
     assert {"groups", "failed", "waiting", "busy", "line"} <= set(data)
-    asked = counter.asked[-1]
+    asked = counter.messages[-1]
     assert (asked["date"], asked["group"], asked["final"]) == ("2026-03-01", "d1", True)
     page = tmp_path / "night.html"
     assert run(counter, "report", "night", "--html", str(page)).exit_code == 0
@@ -131,21 +108,21 @@ def test_a_refusal_is_one_line_and_status_1(counter):
 
 def test_quotas_come_for_the_night_or_for_any_period_by_the_daemons_clock(counter):
     run(counter, "report", "quota")
-    assert "from" not in counter.asked[-1]
+    assert "from" not in counter.messages[-1]
     run(counter, "report", "quota", "--from", "2026-03-02T10:00", "--to", "30min", "--shift", "night")
-    asked = [counter.asked[-1][name] for name in ("from", "to", "shift")]
+    asked = [counter.messages[-1][name] for name in ("from", "to", "shift")]
     assert asked == [NOW - 10 * 3_600_000, NOW - 30 * 60_000, "night"]
 
 
 def test_events_are_asked_for_page_by_page_and_are_json_lines(counter):
     lines = run(counter, "events", "--json").stdout.splitlines()
     assert [json.loads(line) for line in lines] == EVENTS
-    assert [each["after"] for each in counter.asked] == [0, 2, 4, 5]
+    assert [each["after"] for each in counter.messages] == [0, 2, 4, 5]
 
 
 def test_events_since_a_moment_are_asked_for_by_the_daemons_clock(counter):
     assert "3.ymp" in run(counter, "events", "--since", "30min").stdout
-    assert counter.asked[1]["since"] == NOW - 30 * 60_000
+    assert counter.messages[1]["since"] == NOW - 30 * 60_000
     wrong = run(counter, "events", "--since", "yesterday")
     assert wrong.exit_code == 1
     assert "no moment" in wrong.stderr
@@ -153,12 +130,12 @@ def test_events_since_a_moment_are_asked_for_by_the_daemons_clock(counter):
 
 def test_following_waits_for_what_happens_and_ends_with_the_reader(counter):
     """The reader closes the pipe; the next event ends the command quietly."""
-    counter.events = lambda message: {
-        "events": [EVENTS[0] | {"n": message["after"] + 1}], "last": message["after"] + 1,
-    }  # fmt: skip
+    counter.answers["events"] = lambda id, message: messages.result_answer(
+        id, {"events": [EVENTS[0] | {"n": message["after"] + 1}], "last": message["after"] + 1}
+    )
     process = subprocess.Popen(
         [sys.executable, "-c", "from nqspy.cli.nqspy import main; main()", "events", "--follow", "--json",
-         "--home", counter.home],
+         "--home", str(counter.home)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     assert process.stdout is not None
@@ -168,7 +145,7 @@ def test_following_waits_for_what_happens_and_ends_with_the_reader(counter):
     assert process.wait(timeout=180) == 0
     assert process.stderr.read() == b""
     process.stderr.close()
-    assert counter.asked[1]["wait"]
+    assert counter.messages[1]["wait"]
 
 
 def test_exits_are_listed_with_what_they_cost(counter):
@@ -181,7 +158,7 @@ def test_exits_are_listed_with_what_they_cost(counter):
 
 def test_a_trace_says_what_each_exit_answered(counter):
     text = run(counter, "exits", "trace", "17").stdout
-    assert counter.asked[0]["request"] == "17"
+    assert counter.messages[0]["request"] == "17"
     assert "dependency.jobselect: refuse('later')" in text
     assert "large_memory.jobselect: the standard rules" in text
     assert "broken.jobselect: failed: ZeroDivisionError" in text
@@ -294,7 +271,6 @@ def test_a_wrong_command_line_is_one_line_and_status_2(monkeypatch, capsys, word
 )  # fmt: skip
 def test_a_daemon_that_was_killed_is_missed_at_once(tmp_path, words):
     """Its pid file and its socket are still there, as after a power failure."""
-    Counter(tmp_path).server.close()
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(socket_path(str(tmp_path)))
     (tmp_path / "nqsd.pid").write_text("1\n")
