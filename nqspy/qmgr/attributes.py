@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from nqspy.core import features as features  # declares the features' settings
 from nqspy.model import registry
-from nqspy.model.options import OPTIONS, Option
+from nqspy.model.options import OPTIONS
 from nqspy.model.tree import Declared, Unit
 from nqspy.qmgr.cursor import Keyword, keywords
 
@@ -78,17 +78,18 @@ class AskAttribute(Struct, frozen=True):
     info: Declared
 
 
-def _attribute(option: Option) -> tuple[str, AskAttribute]:
-    unit = cast(Unit, "name" if option.unit == "date" else option.unit)
-    name = option.modify.removeprefix(_OF_A_PROCESS)
-    return name, AskAttribute(
-        option.path, Declared(unit, None, option.doc, low=option.low, high=option.high, name=name)
-    )
+def _of_request(in_process: bool) -> dict[str, AskAttribute]:
+    start, found = "per_process/", dict[str, AskAttribute]()
+    for option in OPTIONS:
+        if option.modify and option.modify.startswith(start) == in_process:
+            name = option.modify.removeprefix(start)
+            unit = cast(Unit, "name" if option.unit == "date" else option.unit)
+            info = Declared(unit, None, option.doc, low=option.low, high=option.high, name=name)
+            found[name] = AskAttribute(option.path, info)
+    return found
 
 
-_OF_A_PROCESS = "per_process/"
-_MODIFIABLE = [option for option in OPTIONS if option.modify]
-MODIFY = dict(_attribute(option) for option in _MODIFIABLE if not option.modify.startswith(_OF_A_PROCESS))
+MODIFY = _of_request(in_process=False)
 """Attributes of ``modify request``."""
-MODIFY_PROCESS = dict(_attribute(option) for option in _MODIFIABLE if option.modify.startswith(_OF_A_PROCESS))
+MODIFY_PROCESS = _of_request(in_process=True)
 """Attributes of ``modify request ID per_process``."""

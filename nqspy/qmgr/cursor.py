@@ -135,16 +135,22 @@ class Cursor:
         found = resolve(token.text, keywords.values())
         return found[0].means if len(found) == 1 else None
 
-    def words(self, what: str) -> list[Token]:
-        """A list ``(a, b)``, or one word without parentheses; commas and blanks both separate."""
-        if not self.skip("("):
-            return [self.word(what)]
-        found: list[Token] = []
-        while not self.skip(")"):
-            if found:
+    def listed(self) -> Iterator[bool]:
+        """Go through a list ``(a, b)``, or one item without parentheses; commas and blanks both separate.
+        Gives each time whether it stands in parentheses."""
+        several, begun = self.skip("("), False
+        while not (several and self.skip(")")) and (several or not begun):
+            if begun:
                 self.skip(",")
+            begun = True
+            yield several
+
+    def words(self, what: str) -> list[Token]:
+        """The words of a list, or one word."""
+        found = []
+        for several in self.listed():
             if self.peek().kind != "word":
-                raise self.fail(what, ")")
+                raise self.fail(what, *([")"] if several else []))
             found.append(self.word(what))
         return found
 

@@ -29,7 +29,9 @@ _ZONES = {
 def parse_date(text: str, now_ms: int, zone: str) -> int:
     """The instant (ms) a text means: without a date the next time it comes round, without a time the day's
     first moment. Raises BadValue."""
-    local = _zone(zone)
+    local: tzinfo = UTC
+    with suppress(ZoneInfoNotFoundError, ValueError, OSError):
+        local = ZoneInfo(zone)
     now = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone(local)
     try:
         moment = _whole(text, local, now) or _next(text, local, now)
@@ -55,13 +57,6 @@ def settled(values: dict[str, Any], now_ms: int, zone: str) -> dict[str, Any]:
     """Return the changes of ``modify`` with the date as an instant. Raises BadValue."""
     date = values.get("eligible")
     return values | {"eligible": parse_date(date, now_ms, zone)} if isinstance(date, str) else values
-
-
-def _zone(name: str) -> tzinfo:
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return UTC
 
 
 def _shown(wall: datetime, zone: tzinfo, now: datetime) -> datetime:

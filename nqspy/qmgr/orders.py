@@ -137,13 +137,13 @@ def correct_usage(cursor: Cursor, form: Form) -> commands.Command:
     cursor.skip("=")
     token = cursor.word("a time like 12h, +2h or -30min")
     sign = token.text[:1] if token.text[:1] in ("+", "-") else ""
+    how = "like 12h, +2h or -30min"
     try:
         ms = units.parse_time(token.text.removeprefix(sign))
     except BadValue as error:
-        problem = str(error).partition(";")[0]
-        raise cursor.bad(f"{problem}; write it like 12h, +2h or -30min", token) from None
+        raise cursor.bad(f"{str(error).partition(';')[0]}; write it {how}", token) from None
     if ms == units.UNLIMITED:
-        raise cursor.bad("use is never unlimited; write a time like 12h, +2h or -30min", token)
+        raise cursor.bad(f"use is never unlimited; write a time {how}", token)
     return commands.CorrectUsage(group, -ms if sign == "-" else ms, bool(sign))
 
 
@@ -192,23 +192,17 @@ def show(cursor: Cursor, form: Form) -> commands.Command:
     for _ in cursor.more(some=False):
         if form.option in AHEAD and cursor.may_be(_NEXT):
             cursor.keyword(_NEXT)
-            options["next"] = _ahead(cursor)
+            cursor.skip("=")
+            token = cursor.word("a time like 14d")
+            options["next"] = ahead = cursor.value(units.parse_time, token)
+            if not 0 < ahead <= FARTHEST:
+                text = "no time ahead; write it like 14d" if ahead <= 0 else "too far ahead; at most 366d"
+                raise cursor.bad(f"{token.text!r} is {text}", token)
         elif form.option in NAMED:
             names += cursor.names("a name")
         else:
             raise cursor.fail(*(("--next",) if form.option in AHEAD else ()))
     return commands.ShowObject(form.option, tuple(dict.fromkeys(names)), options or None)
-
-
-def _ahead(cursor: Cursor) -> int:
-    cursor.skip("=")
-    token = cursor.word("a time like 14d")
-    value = cursor.value(units.parse_time, token)
-    if value <= 0:
-        raise cursor.bad(f"{token.text!r} is no time ahead; write it like 14d", token)
-    if value > FARTHEST:
-        raise cursor.bad(f"{token.text!r} is too far ahead; at most 366d", token)
-    return value
 
 
 def snap(cursor: Cursor, form: Form) -> commands.Command:

@@ -14,15 +14,8 @@ from nqspy.qmgr.lexer import Logical, ParseError, Token, logical_lines
 from nqspy.qmgr.rules import ClientWord, Order, Rule
 
 __all__ = [
-    "ClientWord",
-    "Order",
-    "ParseError",
-    "Parsed",
-    "completions",
-    "opens_block",
-    "parse_line",
-    "parse_text",
-]
+    "ClientWord", "Order", "ParseError", "Parsed", "completions", "opens_block", "parse_line", "parse_text",
+]  # fmt: skip
 
 RULES: dict[str, Rule] = {
     form.rule: getattr(rules if hasattr(rules, form.rule) else orders, form.rule) for form in FORMS
@@ -41,10 +34,8 @@ class Parsed(Struct, frozen=True):
 
 
 def parse_line(text: str, line: int = 1) -> list[Order]:
-    """The command of one line (continued lines included); nothing for a blank line or a comment.
-
-    Raises ParseError, also for ``define shift``, whose block needs `parse_text`.
-    """
+    """The command of one line (continued lines included); nothing for a blank line or a comment. Raises
+    ParseError, also for ``define shift``, whose block needs `parse_text`."""
     found: list[Order] = []
     for logical in logical_lines(text, line):
         form, command = _parse(logical)
@@ -55,20 +46,23 @@ def parse_line(text: str, line: int = 1) -> list[Order]:
 
 
 def parse_text(text: str, source: str = "") -> list[Parsed]:
-    """All commands of a file or script. ``source`` names it in errors and in the journal.
-
-    Raises ParseError at the first error.
-    """
+    """All commands of a file or script; errors and the journal name ``source``. Raises ParseError."""
     return list(read_text(text, source))
 
 
 def read_text(text: str, source: str = "") -> Iterator[Parsed]:
     """Yield the commands one by one, so that a long text can be read in slices."""
     try:
-        for parsed in _parse_all(logical_lines(text)):
-            if source and isinstance(parsed.command, Configure):
-                parsed = replace(parsed, command=replace(parsed.command, source=source))
-            yield parsed
+        lines = logical_lines(text)
+        for logical in lines:
+            if _is_end(logical):
+                raise Cursor(logical).bad("'end' without a 'define shift' before it", logical.tokens[0])
+            form, command = _parse(logical)
+            if form.rule == "define_shift":
+                command = _with_lines(command, logical, lines)
+            if source and isinstance(command, Configure):
+                command = replace(command, source=source)
+            yield Parsed(command, logical.line, logical.text)
     except ParseError as error:
         error.source = source
         raise
@@ -133,23 +127,20 @@ def _up_to_cursor(text: str) -> Logical:
 # ---------------------------------------------------------------- a whole text
 
 
-def _parse_all(lines: Iterator[Logical]) -> Iterator[Parsed]:
-    for logical in lines:
-        if _is_end(logical):
-            raise Cursor(logical).bad("'end' without a 'define shift' before it", logical.tokens[0])
-        form, command = _parse(logical)
-        if form.rule == "define_shift":
-            command = _with_lines(command, logical, lines)
-        yield Parsed(command, logical.line, logical.text)
-
-
 def _with_lines(head: Order, logical: Logical, lines: Iterator[Logical]) -> Command:
     texts: list[str] = []
     encoded = []
     for inner in lines:
         if _is_end(inner):
             break
-        encoded.append(commands.encode(_in_shift(inner)))
+        form, command = _parse(inner)
+        changes = command.changes if isinstance(command, Configure) else ()
+        about_shifts = any(change.path.startswith("shift/") for change in changes)
+        if not isinstance(command, commands.IN_SHIFTS) or about_shifts:
+            allowed = "settings, reload exits, abort or purge queue, hold or release request"
+            problem = f"'{' '.join(form.words)}' cannot stand in a shift; a shift may have {allowed}"
+            raise Cursor(inner).bad(problem, inner.tokens[0])
+        encoded.append(commands.encode(command))
         texts.append(inner.text)
     else:
         raise _define_needs_lines(logical)
@@ -157,18 +148,6 @@ def _with_lines(head: Order, logical: Logical, lines: Iterator[Logical]) -> Comm
     [change] = head.changes
     value = change.value | {"lines": texts, "commands": encoded}
     return Configure((replace(change, value=value),))
-
-
-def _in_shift(logical: Logical) -> Command:
-    form, command = _parse(logical)
-    about_shifts = isinstance(command, Configure) and any(
-        c.path.startswith("shift/") for c in command.changes
-    )
-    if not isinstance(command, commands.IN_SHIFTS) or about_shifts:
-        allowed = "settings, reload exits, abort or purge queue, hold or release request"
-        problem = f"'{' '.join(form.words)}' cannot stand in a shift; a shift may have {allowed}"
-        raise Cursor(logical).bad(problem, logical.tokens[0])
-    return command
 
 
 def _is_end(logical: Logical) -> bool:

@@ -22,10 +22,7 @@ _BY_COMMANDS = ("enabled", "started", "destinations", "users", "groups")
 
 def print_settings(settings: Settings) -> str:
     """The settings as commands: fed to an empty site, one by one or all at once, they give equal settings.
-
-    Objects come before what names them: those of features, queues, then destinations, complexes, groups
-    (parents first), the default queue, exits, and shifts last.
-    """
+    Objects come before what names them."""
     managers = [f"{user}:{role}" for user, role in settings.managers.items()]
     defaults = ((words, getattr(settings.default, name)) for name, words in _DEFAULT_QUEUES.items())
     sections = (
@@ -42,12 +39,8 @@ def print_settings(settings: Settings) -> str:
         ("exits", _exits(settings.exits.values())),
         ("shifts", (_shift(one) for one in settings.shifts.values())),
     )
-    parts = []
-    for title, lines in sections:
-        text = "\n".join(lines)
-        if text:
-            parts.append(f"# {title}\n{text}\n")
-    return "\n".join(parts)
+    texts = ((title, "\n".join(lines)) for title, lines in sections)
+    return "\n".join(f"# {title}\n{text}\n" for title, text in texts if text)
 
 
 def _joined(values: dict[str, str], sign: str = "=") -> str:
@@ -94,10 +87,8 @@ def _queues(queues: Iterable[Queue]) -> Iterator[str]:
         if queue.destinations:
             yield f"set destination = {write_names(queue.destinations)} {quote(queue.name)}"
     for queue in queues:
-        if queue.enabled:
-            yield f"enable queue {quote(queue.name)}"
-        if queue.started:
-            yield f"start queue {quote(queue.name)}"
+        yield from [f"enable queue {quote(queue.name)}"] * queue.enabled
+        yield from [f"start queue {quote(queue.name)}"] * queue.started
 
 
 def _queue(queue: Queue) -> Iterator[str]:

@@ -72,16 +72,12 @@ def _read_words(cursor: Cursor, info: Declared) -> list[str] | None:
     if cursor.may_be(nothing) is not None:
         cursor.keyword(nothing)
         return None
-    several, allowed, found = cursor.skip("("), keywords(*info.words), list[str]()
-    while not (several and cursor.skip(")")):
-        if found:
-            cursor.skip(",")
+    allowed, found = keywords(*info.words), list[str]()
+    for several in cursor.listed():
         token = cursor.peek()
         if token.kind == "word" and token.text in info.fixed:
             raise cursor.bad(f"{token.text} is always on; list the others only", token)
         found.append(cursor.keyword(allowed, *([")"] if several else [*nothing, "("])))
-        if not several:
-            break
     return list(dict.fromkeys(found))
 
 
@@ -92,8 +88,8 @@ def is_word(token: Token, *words: str) -> bool:
 
 def read_amounts(cursor: Cursor, what: str) -> list[str]:
     """``(gpu=2, matlab=1)``, each name once; one without parentheses too. Raises ParseError."""
-    several, found = cursor.skip("("), dict[str, int]()
-    while not (several and cursor.skip(")")):
+    found: dict[str, int] = {}
+    for _ in cursor.listed():
         name = cursor.word(what)
         if not cursor.skip("="):
             raise cursor.fail("=")
@@ -104,9 +100,6 @@ def read_amounts(cursor: Cursor, what: str) -> list[str]:
             text = "is named twice" if name.text in found else "is given a number here, or left out"
             raise cursor.bad(f"{name.text} {text}", name)
         found[name.text] = number
-        if not several:
-            break
-        cursor.skip(",")
     return [f"{name}={number}" for name, number in found.items()]
 
 
