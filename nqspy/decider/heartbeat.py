@@ -1,14 +1,12 @@
 """A page of memory that the daemon and a worker share: the worker notes which exit it is about to run, so
-that the daemon sees what hangs and what died. The worker's code is not trusted: the page is read with
-care."""
+that the daemon sees what hangs and what died. The worker's code is not trusted: whatever bytes it leaves,
+`Heartbeat.read` returns a call or None."""
 
 import ctypes
 import mmap
 import struct
 import time
-from contextlib import suppress
 
-import msgspec
 from msgspec import Struct
 
 from nqspy.model.ids import Seq
@@ -16,15 +14,16 @@ from nqspy.userexit.call_stats import CallWatch, Subject
 
 SIZE = 4096
 _HEAD = struct.Struct("<qH")
+_LONGEST = 2048
 
 
-class Call(Struct, frozen=True, array_like=True):
+class Call(Struct, frozen=True):
     """Site code at work: which hook of which exit (``load``: the file itself), about what, since when (ns of
     the monotonic clock); ``owner``: of the request or submission, empty: there is none."""
 
     exit: str
     hook: str
-    subject: int | tuple[str, str] | None
+    subject: Subject
     since: int
     owner: str = ""
 
@@ -50,11 +49,11 @@ class Heartbeat(CallWatch):
         return ctypes.addressof(ctypes.c_char.from_buffer(self._map))
 
     def enter(self, exit: str, hook: str, subject: Subject, owner: str = "") -> None:
-        """Code of this exit is about to run."""
-        now, about = time.monotonic_ns(), subject if isinstance(subject, int | tuple) else None
-        call = _encode(Call(exit, hook, about, now, owner))
-        self._map[_HEAD.size : _HEAD.size + len(call)] = call
-        _HEAD.pack_into(self._map, 0, now, len(call))
+        """Note that code of this exit is about to run; names that are too long are cut."""
+        about = "\1".join(subject) if isinstance(subject, tuple) else "" if subject is None else str(subject)
+        text = f"{exit}\0{hook}\0{about}\0{owner}".encode("utf-8", "replace")[:_LONGEST]
+        self._map[_HEAD.size : _HEAD.size + len(text)] = text
+        _HEAD.pack_into(self._map, 0, time.monotonic_ns(), len(text))
 
     def leave(self) -> None:
         """Note that it has come back."""
@@ -63,9 +62,18 @@ class Heartbeat(CallWatch):
     def read(self) -> Call | None:
         """Return which code runs; None: none, or the page makes no sense."""
         since, length = _HEAD.unpack_from(self._map, 0)
-        with suppress(msgspec.DecodeError):
-            return _decode(self._map[_HEAD.size : _HEAD.size + length]) if since > 0 else None
-        return None
+        if since <= 0 or length > _LONGEST:
+            return None
+        text = bytes(self._map[_HEAD.size : _HEAD.size + length])
+        words = text.decode("utf-8", "replace").split("\0")
+        if len(words) != 4:
+            return None
+        exit, hook, about, owner = words
+        return Call(exit, hook, _subject(about), since, owner)
 
 
-_encode, _decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(Call).decode
+def _subject(text: str) -> Subject:
+    if text.isascii() and text.isdigit() and len(text) < 19:
+        return int(text)
+    owner, mark, group = text.partition("\1")
+    return (owner, group) if mark else None

@@ -1,5 +1,6 @@
 """The parts of the decider's process: what is believed of what a child says, who is left out."""
 
+import struct
 import tracemalloc
 from concurrent.futures import Future
 
@@ -7,9 +8,10 @@ import pytest
 from core.properties.worlds import live, worlds
 from examples import examples
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from nqspy.decider import backoff, messages, plans, process
-from nqspy.decider.heartbeat import Heartbeat
+from nqspy.decider.heartbeat import Call, Heartbeat
 from nqspy.decider.messages import OrderFailed, OutlooksMade, RouteAnswered, outlooks_made
 from nqspy.decider.orders import OpenOrders, answer_within, nothing
 from nqspy.engine.look_ahead import Foreseen, Outlook
@@ -199,6 +201,18 @@ def test_the_page_says_whose_code_runs():
         assert page.read() is None
     page._map[:] = b"\xff" * len(page._map)
     assert page.read() is None
+
+
+@given(st.binary(max_size=60), st.text(max_size=9), st.integers(0, 1 << 70))
+def test_whatever_a_worker_leaves_on_the_page_is_a_call_or_none(left, owner, subject):
+    page = Heartbeat()
+    page.enter("gun" * 2_000, "jobselect", ("anne" * 2_000, "d1"), owner + "\udcff")
+    assert page.read() is None or isinstance(page.read(), Call)
+    page._map[: 10 + len(left)] = struct.pack("<qH", 1, len(left)) + left
+    assert page.read() is None or isinstance(page.read(), Call)
+    page.enter("gun", "jobselect", subject, owner)
+    found = page.read()
+    assert found is None or found.subject is None or 0 <= found.subject < 1 << 63
 
 
 def test_while_no_child_can_be_had_nothing_starts_and_the_reason_says_why():
