@@ -23,7 +23,7 @@ class Call(Struct, frozen=True):
 
     exit: str
     hook: str
-    subject: Subject
+    subject: int | tuple[str, str] | None
     since: int
     owner: str = ""
 
@@ -72,7 +72,7 @@ class Heartbeat(CallWatch):
         return Call(exit, hook, _subject(about), since, owner)
 
 
-def _subject(text: str) -> Subject:
+def _subject(text: str) -> int | tuple[str, str] | None:
     if text.isascii() and text.isdigit() and len(text) < 19:
         return int(text)
     owner, mark, group = text.partition("\1")
