@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from nqspy.executors import proc
-from nqspy.executors.control import CONTROLLERS, Controls, HeldControls, Wish, move_cpus, rmdir, write
+from nqspy.executors import forks, proc
+from nqspy.executors.control import CONTROLLERS, Controls, HeldControls, Wish, make, move_cpus, rmdir, write
 from nqspy.executors.forks import fork_into
 from nqspy.executors.proc import Descriptor, now
 
@@ -46,8 +46,7 @@ class Cage:
 
     def enter(self) -> None:
         """Has the child that was just forked enter what it was not born in. Raises OSError."""
-        for folder in (*self.unborn, *self.held.enter):
-            _join(folder)
+        _join(*self.unborn, *self.held.enter)
 
     def pids(self) -> list[int]:
         """All processes of the job."""
@@ -92,82 +91,54 @@ class Cage:
         self.held.remove()
 
 
-class Cgroup2(Cage):
-    """A directory of the cgroup2 tree; needs no controller."""
+class Cgroup(Cage):
+    """Directory of the cgroup2 tree, which needs no controller; or directories of the cgroup1 controllers
+    freezer and cpuacct (``counter``)."""
 
-    kind = "cgroup2"
-
-    def __init__(self, folder: str) -> None:
-        """Raises OSError when it cannot be made."""
-        super().__init__()
-        os.mkdir(folder, 0o755)
-        self.folder = folder
-
-    def fork(self) -> int:
-        try:
-            return fork_into(self.folder)
-        except OSError:
-            self.unborn = [self.folder]
-            return os.fork()
-
-    def kill(self) -> None:
-        write(f"{self.folder}/cgroup.kill", "1")
-        super().kill()
-
-    def freeze(self) -> None:
-        write(f"{self.folder}/cgroup.freeze", "1")
-
-    def thaw(self) -> None:
-        write(f"{self.folder}/cgroup.freeze", "0")
-        super().thaw()
-
-    def cpu(self) -> float | None:
-        return cpu_of(self.folder)
-
-    def remove(self) -> None:
-        rmdir(self.folder)
-        super().remove()
-
-
-class Cgroup1(Cage):
-    """Directories of the cgroup1 controllers freezer and cpuacct."""
-
-    kind = "cgroup1"
-
-    def __init__(self, freezer: str, counter: str) -> None:
+    def __init__(self, kind: str, folder: str, counter: str = "") -> None:
         """Raises OSError when they cannot be made."""
         super().__init__()
-        self.counter = ""
-        os.mkdir(freezer, 0o755)
-        self.folder = freezer
-        if counter:
-            os.mkdir(counter, 0o755)
-            self.counter = counter
-        self.unborn = list(filter(None, (freezer, counter)))
+        self.kind, self.folder, self.counter = kind, folder, counter
+        for each in filter(None, (folder, counter)):
+            os.mkdir(each, 0o755)
+            self.unborn += [each] if kind == "cgroup1" else []
+
+    def fork(self) -> int:
+        if self.kind == "cgroup2":
+            with contextlib.suppress(OSError):
+                return fork_into(self.folder)
+            self.unborn = [self.folder]
+        return os.fork()
 
     def kill(self) -> None:
+        if self.kind == "cgroup2":
+            write(f"{self.folder}/cgroup.kill", "1")
         super().kill()
-        # This freezer holds killed processes until they are thawed.
-        write(f"{self.folder}/freezer.state", "THAWED")
+        if self.kind == "cgroup1":  # this freezer holds killed processes until they are thawed
+            self._set_freezer(frozen=False)
 
     def freeze(self) -> None:
-        write(f"{self.folder}/freezer.state", "FROZEN")
+        self._set_freezer(frozen=True)
 
     def thaw(self) -> None:
-        write(f"{self.folder}/freezer.state", "THAWED")
+        self._set_freezer(frozen=False)
         super().thaw()
 
+    def _set_freezer(self, *, frozen: bool) -> None:
+        if self.kind == "cgroup2":
+            write(f"{self.folder}/cgroup.freeze", "1" if frozen else "0")
+        else:
+            write(f"{self.folder}/freezer.state", "FROZEN" if frozen else "THAWED")
+
     def cpu(self) -> float | None:
-        try:
-            with open(f"{self.counter}/cpuacct.usage", encoding="ascii") as file:
-                return int(file.read()) / 1e9
-        except (OSError, ValueError):
-            return None
+        if self.kind == "cgroup2":
+            return cpu_of(self.folder)
+        text = proc.text(f"{self.counter}/cpuacct.usage")
+        return int(text) / 1e9 if text.isdigit() else None
 
     def remove(self) -> None:
-        rmdir(self.folder)
-        if self.counter:
-            rmdir(self.counter)
+        for folder in filter(None, (self.folder, self.counter)):
+            rmdir(folder)
         super().remove()
 
 
@@ -195,7 +166,7 @@ class Birthplace(Cage):
 
     def _spent(self) -> float:
         found = cpu_of(self.folder)
-        return 0.0 if found is None else found - time.process_time()
+        return found - time.process_time() if found is not None else 0.0
 
     def fork(self) -> int:
         """Forks a shepherd into it. Raises OSError."""
@@ -233,9 +204,9 @@ class Seat:
         """``name``: of this home's directory among the cgroups; ``only``: the make to use where it works
         (``none``: no cgroup at all, controllers included)."""
         self.name, self.kind, self.base, self.counter = name, "none", "", ""
-        for make in ("cgroup2", "cgroup1"):
-            if (only or make) == make and self.kind == "none" and getattr(self, f"_try_{make}")(name):
-                self.kind = make
+        for kind in ("cgroup2", "cgroup1"):
+            if (only or kind) == kind and self.kind == "none" and getattr(self, f"_try_{kind}")(name):
+                self.kind = kind
         places = {} if only == "none" else {name: _place("cgroup", name) for name in CONTROLLERS}
         self.controls = Controls(name, self.base if self.kind == "cgroup2" else "", places)
         for folder in self.bases():
@@ -246,19 +217,16 @@ class Seat:
         kernel does that here."""
         cage = Cage()
         with contextlib.suppress(OSError):
-            if self.kind == "cgroup2":
-                cage = Cgroup2(f"{self.base}/{name}")
-            elif self.kind == "cgroup1":
-                cage = Cgroup1(f"{self.base}/{name}", f"{self.counter}/{name}" if self.counter else "")
+            if self.kind != "none":
+                counter = f"{self.counter}/{name}" if self.counter else ""
+                cage = Cgroup(self.kind, f"{self.base}/{name}", counter)
         if wish is not None:
             cage.held = self.controls.hold(wish, name, cage.folder if cage.kind == "cgroup2" else "")
         return cage
 
     def birthplace(self, name: str) -> Birthplace | None:
-        """Return the place where the shepherd of a plain attempt is to be born; None where there are no
-        cgroups to be had."""
-        if self.kind == "none":
-            return None
+        """Return the place where the shepherd of a plain attempt is to be born; None where it cannot be
+        made. There must be cgroups."""
         for _ in range(2):
             try:
                 return Birthplace(self.kind, f"{self.base}/{name}")
@@ -305,17 +273,9 @@ def _enters(fork: Callable[[], int], *folders: str) -> bool:
     """True if a process may really be in these cgroups: a directory that one may make is not always one to
     enter. Tried with a child that ends at once."""
     try:
-        pid = fork()
+        pid = forks.begin(lambda: _join(*folders), fork)
     except OSError:
         return False
-    if pid == 0:
-        status = 1
-        try:
-            for folder in folders:
-                _join(folder)
-            status = 0
-        finally:
-            os._exit(status)
     return os.waitpid(pid, 0)[1] == 0
 
 
@@ -343,59 +303,40 @@ def kill_remains(kind: str, folder: str, *more: str) -> bool:
 
 def _place(fstype: str, controller: str) -> str:
     """Path of this process's own cgroup in the tree of ``controller``, "" when there is none."""
-    mount = ""
-    with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as file:
-        for line in file:
-            _, where, kind, options = line.split()[:4]
-            if kind == fstype and (not controller or controller in options.split(",")):
-                mount = where
-                break
-    if not mount:
-        return ""
-    with open("/proc/self/cgroup", encoding="utf-8", errors="surrogateescape") as file:
-        for line in file:
-            _, names, path = line.rstrip("\n").split(":", 2)
-            if controller in names.split(","):
-                return mount + path.rstrip("/")
+    mounts = (line.split()[:4] for line in proc.text("/proc/self/mounts").split("\n"))
+    groups = (line.split(":", 2) for line in proc.text("/proc/self/cgroup").split("\n"))
+    for _, mount, kind, options in mounts:
+        if kind == fstype and (not controller or controller in options.split(",")):
+            own = (path for _, names, path in groups if controller in names.split(","))
+            return next((mount + path.rstrip("/") for path in own), "")
     return ""
 
 
 def _make(place: str, name: str) -> str:
-    if not place:
-        return ""
-    try:
-        os.mkdir(f"{place}/{name}", 0o755)
-    except FileExistsError:
-        pass
-    except OSError:
-        return ""
-    return f"{place}/{name}" if os.access(f"{place}/{name}", os.W_OK) else ""
+    folder = f"{place}/{name}"
+    if place:
+        make(folder)
+    return folder if place and os.access(folder, os.W_OK) else ""
 
 
-def _join(folder: str) -> None:
-    """Moves this process, which has one thread only, into a cgroup. ``tasks`` (version 1) does that in
+def _join(*folders: str) -> None:
+    """Moves this process, which has one thread only, into cgroups. ``tasks`` (version 1) does that in
     0.3 ms; ``cgroup.procs`` waits until no process anywhere is about to fork: 8 ms. Raises OSError."""
-    if not write(f"{folder}/tasks", "0"):
-        with Descriptor(os.open(f"{folder}/cgroup.procs", os.O_WRONLY)) as fd:
-            os.write(fd, b"0")
+    for folder in folders:
+        if not write(f"{folder}/tasks", "0"):
+            with Descriptor(os.open(f"{folder}/cgroup.procs", os.O_WRONLY)) as fd:
+                os.write(fd, b"0")
 
 
 def cpu_of(folder: str) -> float | None:
     """CPU seconds of all processes that ever were in a cgroup2; None where that cannot be read."""
-    try:
-        with Descriptor(os.open(f"{folder}/cpu.stat", os.O_RDONLY)) as fd:
-            return int(os.read(fd, 64).split()[1]) / 1e6
-    except (OSError, ValueError, IndexError):
-        return None
+    words = proc.text(f"{folder}/cpu.stat").split()
+    return int(words[1]) / 1e6 if words else None
 
 
 def members(folder: str) -> list[int]:
     """Processes in a cgroup, none when it is gone."""
-    try:
-        with open(f"{folder}/cgroup.procs", encoding="ascii") as file:
-            return [int(line) for line in file]
-    except OSError:
-        return []
+    return list(map(int, proc.text(f"{folder}/cgroup.procs").split()))
 
 
 def sweep(base: str) -> None:

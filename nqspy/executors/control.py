@@ -11,11 +11,10 @@ import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from nqspy.executors import device_filter
+from nqspy.executors import device_filter, proc
 from nqspy.executors.proc import Descriptor
 
 CONTROLLERS = ("memory", "cpuset", "pids", "devices")
-_EFD = os.EFD_NONBLOCK | os.EFD_CLOEXEC
 
 
 class ControllerPlace(NamedTuple):
@@ -48,39 +47,38 @@ class HeldControls:
 
     def peak(self) -> int:
         """Most memory it ever had, in bytes; 0 where no controller knows."""
-        place = self.places.get("memory")
-        if place is None:
-            return 0
-        text = _text(f"{place.base}/{'memory.max_usage_in_bytes' if place.version == 1 else 'memory.peak'}")
+        text = self._text("memory", "memory.max_usage_in_bytes", "memory.peak")
         return int(text) if text.isdigit() else 0
 
     def killed(self) -> int:
         """Return how many of its processes the kernel has killed because the request's memory was full."""
-        place = self.places.get("memory")
-        if place is None:
-            return 0
-        name = "memory.oom_control" if place.version == 1 else "memory.events"
-        return _field(f"{place.base}/{name}", "oom_kill")
+        return proc.field(self._text("memory", "memory.oom_control", "memory.events"), "oom_kill")
 
     def refused(self) -> int:
         """Return how often it was refused another process."""
-        place = self.places.get("pids")
-        return 0 if place is None else _field(f"{place.base}/pids.events", "max")
+        return proc.field(self._text("pids", "pids.events", "pids.events"), "max")
+
+    def _text(self, controller: str, *names: str) -> str:
+        """Text of a controller's file, by its name in either version; "" where it does not hold it."""
+        place = self.places.get(controller)
+        return "" if place is None else proc.text(f"{place.base}/{names[place.version - 1]}")
 
     def bell(self) -> tuple[int, bool] | None:
         """A descriptor that tells at once that the memory is full, and whether it does so by POLLPRI; None
         where there is none."""
         place = self.places.get("memory")
-        try:
-            if place is None:
-                return None
-            if place.version == 2:
+        with contextlib.suppress(OSError):
+            if place is not None and place.version == 2:
                 fd = os.open(f"{place.base}/memory.events", os.O_RDONLY)
                 os.read(fd, 4096)
                 return fd, True
-            return _oom_eventfd(place.base), False
-        except OSError:
-            return None
+            if place is not None:
+                event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+                with Descriptor(os.open(f"{place.base}/memory.oom_control", os.O_RDONLY)) as control:
+                    if write(f"{place.base}/cgroup.event_control", f"{event} {control}"):
+                        return event, False
+                os.close(event)
+        return None
 
     def remove(self) -> None:
         """Takes its directories away; they must be empty."""
@@ -96,29 +94,15 @@ class Controls:
     def __init__(self, name: str, tree: str, places: dict[str, str]) -> None:
         self.found: dict[str, ControllerPlace] = {}
         for controller in CONTROLLERS:
-            if tree and self._enable(controller, tree):
+            base = f"{places.get(controller)}/{name}"
+            if tree and _enable(controller, tree):
                 self.found[controller] = ControllerPlace(2, tree)
             elif places.get(controller):
-                self._make(controller, f"{places[controller]}/{name}")
-
-    def _enable(self, controller: str, tree: str) -> bool:
-        """The kernel refuses it where the directory above holds processes itself (cgroups(7)). Devices have
-        no controller in that tree."""
-        if controller == "devices":
-            return device_filter.deny(tree, [], keep=False)
-        above = os.path.dirname(tree)
-        if controller not in _text(f"{above}/cgroup.controllers").split():
-            return False
-        write(f"{above}/cgroup.subtree_control", f"+{controller}")
-        return write(f"{tree}/cgroup.subtree_control", f"+{controller}")
-
-    def _make(self, controller: str, base: str) -> None:
-        if not _mkdir(base) and not os.path.isdir(base):
-            return
-        if controller == "cpuset" and not _take_cpus(base):
-            rmdir(base)
-        elif os.access(f"{base}/cgroup.procs", os.W_OK):
-            self.found[controller] = ControllerPlace(1, base)
+                make(base)
+                if controller == "cpuset" and not _take_cpus(base):
+                    rmdir(base)
+                elif os.access(f"{base}/cgroup.procs", os.W_OK):
+                    self.found[controller] = ControllerPlace(1, base)
 
     def hold(self, wish: Wish, name: str, folder: str) -> HeldControls:
         """Sets what can be set of a wish before a request begins. ``folder``: the request's own in the
@@ -131,8 +115,8 @@ class Controls:
             shared = controller == "cpuset" and place.version == 1
             label = _label(wish.cpus or []) if shared else name
             where = folder if place.version == 2 else f"{place.base}/{label}"
-            made = place.version == 1 and _mkdir(where)
-            kept = shared and not made and _text(f"{where}/cpuset.cpus")
+            made = place.version == 1 and make(where)
+            kept = shared and not made and proc.text(f"{where}/cpuset.cpus")
             if kept or _set(controller, place, where, value):
                 held.places[controller] = ControllerPlace(place.version, where)
                 held.enter += [where] if place.version == 1 else []
@@ -144,6 +128,18 @@ class Controls:
     def bases(self) -> list[str]:
         """This home's directories in trees of version 1."""
         return [place.base for place in self.found.values() if place.version == 1]
+
+
+def _enable(controller: str, tree: str) -> bool:
+    """Have a controller in the directory ``tree``. The kernel refuses it where the directory above holds
+    processes itself (cgroups(7)). Devices have no controller in that tree."""
+    if controller == "devices":
+        return device_filter.deny(tree, [], keep=False)
+    above = os.path.dirname(tree)
+    if controller not in proc.text(f"{above}/cgroup.controllers").split():
+        return False
+    write(f"{above}/cgroup.subtree_control", f"+{controller}")
+    return write(f"{tree}/cgroup.subtree_control", f"+{controller}")
 
 
 def _set(controller: str, place: ControllerPlace, where: str, value: Any) -> bool:
@@ -166,7 +162,7 @@ def _set(controller: str, place: ControllerPlace, where: str, value: Any) -> boo
     cpus = ",".join(map(str, value))
     if place.version == 2:
         return write(f"{where}/cpuset.cpus", cpus)
-    if not write(f"{where}/cpuset.mems", _text(f"{place.base}/cpuset.mems")):
+    if not write(f"{where}/cpuset.mems", proc.text(f"{place.base}/cpuset.mems")):
         return False
     # A CPU that was away and came back is not given back to the directory above by the kernel.
     return write(f"{where}/cpuset.cpus", cpus) or (
@@ -199,8 +195,8 @@ def move_cpus(held: HeldControls, cpus: list[int], pids: list[int]) -> None:
         return
     base = os.path.dirname(place.base)
     where = f"{base}/{_label(cpus)}"
-    made = _mkdir(where)
-    kept = not made and _text(f"{where}/cpuset.cpus")
+    made = make(where)
+    kept = not made and proc.text(f"{where}/cpuset.cpus")
     if kept or _set("cpuset", ControllerPlace(1, base), where, cpus):
         held.places["cpuset"] = ControllerPlace(1, where)
         for pid in pids:
@@ -217,48 +213,23 @@ def _label(cpus: list[int]) -> str:
 def _take_cpus(base: str) -> bool:
     """Gives a cpuset of version 1 all that the one above it has: a new one is empty."""
     above = os.path.dirname(base)
-    return all(write(f"{base}/{name}", _text(f"{above}/{name}")) for name in ("cpuset.mems", "cpuset.cpus"))
-
-
-def _oom_eventfd(base: str) -> int:
-    """An eventfd that the kernel raises when the memory of a version 1 cgroup is full. Raises OSError."""
-    event = os.eventfd(0, _EFD)
-    with Descriptor(os.open(f"{base}/memory.oom_control", os.O_RDONLY)) as control:
-        if not write(f"{base}/cgroup.event_control", f"{event} {control}"):
-            os.close(event)
-            raise OSError("no notice of full memory")
-    return event
+    return all(
+        write(f"{base}/{name}", proc.text(f"{above}/{name}")) for name in ("cpuset.mems", "cpuset.cpus")
+    )
 
 
 def write(path: str, text: str) -> bool:
     """Writes to a file of the kernel's in one piece; whether it was taken."""
     try:
-        fd = os.open(path, os.O_WRONLY)
+        with Descriptor(os.open(path, os.O_WRONLY)) as fd:
+            os.write(fd, text.encode("ascii"))
     except OSError:
         return False
-    try:
-        os.write(fd, text.encode("ascii"))
-    except OSError:
-        return False
-    finally:
-        os.close(fd)
     return True
 
 
-def _text(path: str) -> str:
-    try:
-        with open(path, encoding="ascii") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
-
-
-def _field(path: str, name: str) -> int:
-    words = _text(path).split()
-    return int(words[words.index(name) + 1]) if name in words else 0
-
-
-def _mkdir(folder: str) -> bool:
+def make(folder: str) -> bool:
+    """Makes a directory; False if that cannot be done, or if it is there."""
     try:
         os.mkdir(folder, 0o755)
     except OSError:

@@ -27,7 +27,12 @@ def deny(folder: str, devices: list[str], *, keep: bool = True) -> bool:
     opened: list[int] = []
     try:
         opened.append(os.open(folder, os.O_RDONLY | os.O_DIRECTORY))
-        opened.append(_load(_program(devices)))
+        program = _program(devices)
+        code, licence = ctypes.create_string_buffer(program), ctypes.create_string_buffer(b"GPL")
+        told = struct.pack(
+            "<IIQQ", _DEVICE_PROGRAM, len(program) // 8, ctypes.addressof(code), ctypes.addressof(licence)
+        )
+        opened.append(_call(_LOAD, told.ljust(68, b"\0") + struct.pack("<I", _DEVICE_HOOK)))
         _call(_ATTACH, struct.pack("<IIII", *opened, _DEVICE_HOOK, _WITH_OTHERS))
         if not keep:
             _call(_DETACH, struct.pack("<IIII", *opened, _DEVICE_HOOK, 0))
@@ -53,15 +58,6 @@ def _program(devices: list[str]) -> bytes:
 
 def _step(code: int, to: int = 0, base: int = 0, skip: int = 0, value: int = 0) -> bytes:
     return struct.pack("<BBhi", code, to | base << 4, skip, value)
-
-
-def _load(program: bytes) -> int:
-    """A descriptor of the program in the kernel. Raises OSError."""
-    code, licence = ctypes.create_string_buffer(program), ctypes.create_string_buffer(b"GPL")
-    told = struct.pack(
-        "<IIQQ", _DEVICE_PROGRAM, len(program) // 8, ctypes.addressof(code), ctypes.addressof(licence)
-    )
-    return _call(_LOAD, told.ljust(68, b"\0") + struct.pack("<I", _DEVICE_HOOK))
 
 
 def _call(what: int, told: bytes) -> int:

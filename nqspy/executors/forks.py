@@ -8,7 +8,9 @@ import errno
 import os
 import signal
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from nqspy.executors.proc import Descriptor
 
@@ -54,6 +56,33 @@ def timer_slack() -> int:
 def io_urgency() -> int:
     """I/O class and priority of this thread, as ioprio_get(2) has them; -1 where they cannot be seen."""
     return int(_libc.syscall(_IOPRIO_GET, _IOPRIO_WHO_PROCESS, 0)) if _IOPRIO_GET is not None else -1
+
+
+def begin(work: Callable[[], object], fork: Callable[[], int] = os.fork, *, log: bool = False) -> int:
+    """Fork a process that does its work and ends, with status 1 where that fails (``log``: and is written to
+    stderr); return its pid. Raises OSError."""
+    pid = fork()
+    if pid == 0:
+        status = 1
+        try:
+            work()
+            status = 0
+        except BaseException:
+            if log:
+                traceback.print_exc()
+                sys.stderr.flush()
+        finally:
+            os._exit(status)  # not by the interpreter's way out: that takes 10 ms
+    return pid
+
+
+def reap() -> bool:
+    """Wait for all children that have ended; return True if there are no others."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+        return False
+    return True
 
 
 def fork_into(folder: str) -> int:

@@ -67,23 +67,19 @@ class Keeper:
                 self._shepherds[pid] = ""
 
     def look(self) -> None:
-        """Waits for whoever has ended. One who did not leave by himself was killed."""
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                break
-            if pid == 0:
-                break
-            if pid in self._others:
-                self._others.remove(pid)
-                self._lost += [""] if status else []
-            name = self._shepherds.pop(pid, None)
-            if name is not None:
-                if status:
-                    self._lost += [name] if name else []
-                    self._rounds = 0
-                self._seat.leave_birthplace(self._births.pop(pid), killed=bool(status))
+        """Waits for the children that have ended. A shepherd that did not leave by itself was killed."""
+        with contextlib.suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                pid, status = ended
+                if pid in self._others:
+                    self._others.remove(pid)
+                    self._lost += [""] if status else []
+                name = self._shepherds.pop(pid, None)
+                if name is not None:
+                    if status:
+                        self._lost += [name] if name else []
+                        self._rounds = 0
+                    self._seat.leave_birthplace(self._births.pop(pid), killed=bool(status))
         if self._lost:
             self._sweep()
 
@@ -116,11 +112,8 @@ class Keeper:
                     self._reports.sendto(json.dumps(message).encode("ascii"), f"{self._spool}/reports.sock")
 
     def _strangers(self) -> list[int]:
-        return [
-            pid
-            for pid in proc.children(os.getpid())
-            if pid not in self._shepherds and pid not in self._others
-        ]
+        known = self._others.union(self._shepherds)
+        return [pid for pid in proc.children(os.getpid()) if pid not in known]
 
 
 def _trees(roots: list[int]) -> list[int]:
@@ -146,13 +139,8 @@ def _tend(spool: str, name: str, own: list[str]) -> None:
         places = dict.fromkeys((*noted, *own))
         there = [each for each in places if _is_ours(each, name) and os.path.isdir(each)]
         if there and there != noted:
-            draft = f"{path}.new"
-            fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-            with open(fd, "w", encoding="utf-8", errors="surrogateescape") as file:
-                file.writelines(f"{each}\n" for each in there)
-                file.flush()
-                os.fsync(fd)
-            os.rename(draft, path)
+            data = "".join(f"{each}\n" for each in there).encode("utf-8", "surrogateescape")
+            proc.replace(path, data, durable=True)
         elif there != noted:
             os.unlink(path)
 

@@ -7,11 +7,12 @@ Standard library only.
 from __future__ import annotations
 
 import binascii
+import contextlib
 import json
 import os
 import time
-from typing import Any
 
+from nqspy.executors import proc
 from nqspy.executors.person import Person
 
 BOURNE = ("sh", "bash", "dash", "ash", "ksh", "ksh93", "mksh", "zsh")
@@ -91,25 +92,19 @@ def _arguments(command: str, shell: str, words: list[str]) -> list[str]:
 def profiles(shell: str, home: str) -> str:
     """Return the state of all files that a login of this shell may read, as far as they are known by name."""
     kind = "zsh" if os.path.basename(shell) == "zsh" else family(shell)
-    found = []
+    paths, found = list[str](), []
     for folder in _FOLDERS.get(kind, ("/etc/profile.d",)):
         folder = folder.replace("~", home, 1)
+        with contextlib.suppress(OSError):
+            paths += [f"{folder}/{name}" for name in sorted(os.listdir(folder))]
+    paths += [path.replace("~", home, 1) for path in (*_PROFILES.get(kind, ()), *_ANYWHERE, shell)]
+    for path in paths:
         try:
-            names = sorted(os.listdir(folder))
+            seen = os.stat(path)
+            found.append(f"{seen.st_mtime_ns}.{seen.st_ino}.{seen.st_size}")
         except OSError:
-            names = []
-        found += [_state(f"{folder}/{name}") for name in names]
-    paths = (*_PROFILES.get(kind, ()), *_ANYWHERE, shell)
-    found += [_state(path.replace("~", home, 1)) for path in paths]
+            found.append("-")
     return " ".join(found)
-
-
-def _state(path: str) -> str:
-    try:
-        seen = os.stat(path)
-    except OSError:
-        return "-"
-    return f"{seen.st_mtime_ns}.{seen.st_ino}.{seen.st_size}"
 
 
 class KeptLogin:
@@ -137,9 +132,8 @@ class KeptLogin:
     def encoded(self) -> bytes:
         """Return what `decode` reads."""
         head = {"seen": self.seen, "at": self.at, "failed": self.failed, "umask": self.umask}
-        return (
-            json.dumps(head).encode() + b"\n" + b"\0".join(b"%b=%b" % each for each in self.variables.items())
-        )
+        variables = b"\0".join(b"%b=%b" % each for each in self.variables.items())
+        return json.dumps(head).encode() + b"\n" + variables
 
 
 def decode(data: bytes) -> KeptLogin | None:
@@ -179,8 +173,7 @@ def path_of(spool: str, who: Person, shell: str) -> str:
 def read(path: str) -> KeptLogin | None:
     """Return what is kept there, None where there is nothing that can be read."""
     try:
-        with open(path, "rb") as file:
-            return decode(file.read(2 * LARGEST))
+        return decode(proc.contents(path))
     except OSError:
         return None
 
@@ -188,27 +181,4 @@ def read(path: str) -> KeptLogin | None:
 def write(path: str, kept: KeptLogin) -> None:
     """Keep it, in place of an earlier one. Raises OSError."""
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    draft = f"{path}.{os.getpid()}"
-    fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        with open(fd, "wb") as file:
-            file.write(kept.encoded())
-        os.rename(draft, path)
-    except BaseException:
-        os.unlink(draft)
-        raise
-
-
-def request(who: Person, shell: str) -> bytes:
-    """Return the message that asks the starter for a login."""
-    fields: dict[str, Any] = {
-        "uid": who.uid, "gid": who.primary, "name": who.name, "home": who.home, "own": who.shell,
-        "shell": shell,
-    }  # fmt: skip
-    return json.dumps(fields).encode()
-
-
-def requested(message: bytes) -> tuple[Person, str]:
-    """Return the user and the shell of such a message."""
-    each = json.loads(message)
-    return Person(each["uid"], each["gid"], each["name"], each["home"], each["own"]), each["shell"]
+    proc.replace(path, kept.encoded())

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import resource
 import select
 import signal
 import socket
-import sys
 import time
-import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -65,12 +64,13 @@ class LoginDesk:
             if not fds:
                 continue
             try:
-                who, shell = login_env.requested(message)
+                *fields, shell = json.loads(message)
+                who = Person(*fields)
                 path = login_env.path_of(self._spool, who, shell)
                 if path not in self._waiting:
                     self._fork(who, shell, path)
                 self._waiting[path] += fds
-            except (OSError, ValueError, KeyError):
+            except (OSError, ValueError, TypeError):
                 for fd in fds:
                     os.close(fd)  # no process to be had: the shepherd finds nothing, and says so
 
@@ -79,14 +79,12 @@ class LoginDesk:
         former = [pid for pid in (self._last.get(path),) if pid in self.takers]
         proc.send(former, signal.SIGTERM)
         try:
-            pid = os.fork()
+            pid = forks.begin(lambda: self._take(who, shell, path, writer, former), log=True)
         except OSError:
             os.close(reader)
-            os.close(writer)
             raise
-        if pid == 0:
-            _serve(lambda: self._take(who, shell, path, writer, former), writer)
-        os.close(writer)
+        finally:
+            os.close(writer)
         self.takers.add(pid)
         self._last[path] = pid
         self._waiting[path] = []
@@ -102,8 +100,14 @@ class LoginDesk:
         self._here.close()
 
     def _take(self, who: Person, shell: str, path: str, writer: int, former: list[int]) -> None:
+        """Take a login, in a process that was just forked for it."""
         superseded: list[int] = []
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGTERM, lambda number, _: superseded.append(number))
+        os.setsid()
+        os.closerange(3, writer)
+        os.closerange(writer + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
         forks.become_subreaper()
         proc.await_ends(former, 2 * LEAVE)
         until = proc.now() + DEADLINE
@@ -118,41 +122,22 @@ class LoginDesk:
             held.remove()
 
 
-def _serve(work: Callable[[], None], keep: int) -> None:
-    """Do the work in this process, which was just forked, and end."""
-    status = 1
-    try:
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        os.setsid()
-        os.closerange(3, keep)
-        os.closerange(keep + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-        work()
-        status = 0
-    except BaseException:
-        traceback.print_exc()
-        sys.stderr.flush()
-    finally:
-        os._exit(status)
-
-
 def _login(held: cage.Cage, who: Person, shell: str, until: float) -> login_env.KeptLogin:
     """Run the login shell as its user, and return what came of it."""
     reader, writer = os.pipe()
-    pid = held.fork()
-    if pid == 0:
+
+    def tell() -> None:
         try:
             os.setsid()
             held.enter()
-            data = _as_the_user(who, shell, until).encoded()
-            while data:
-                data = data[os.write(writer, data) :]
+            kept = _as_the_user(who, shell, until)
         except BaseException as error:
             full = isinstance(error, OSError) and error.errno in records.NO_ROOM
             failed = login_env.NO_ROOM if full else f"it could not be run: {error}"
-            os.write(writer, login_env.KeptLogin("", failed=failed).encoded())
-        finally:
-            os._exit(0)
+            kept = login_env.KeptLogin("", failed=failed)
+        proc.write(writer, kept.encoded())
+
+    forks.begin(tell, held.fork)
     os.close(writer)
     data = b""
     with proc.Descriptor(reader):  # not beyond the deadline, and not much beyond the bound
@@ -175,10 +160,9 @@ def _as_the_user(who: Person, shell: str, until: float) -> login_env.KeptLogin:
         for name, pair in given.items():
             resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), person.pair(name, pair))
     person.become(who)
-    try:
+    os.chdir("/")
+    with contextlib.suppress(OSError):
         os.chdir(who.home)
-    except OSError:
-        os.chdir("/")
     seen = login_env.profiles(shell, who.home)
     folder = f"/tmp/nqspy-login.{os.urandom(8).hex()}"  # noqa: S108 - it is new
     path = f"{folder}/env"
@@ -192,16 +176,13 @@ def _as_the_user(who: Person, shell: str, until: float) -> login_env.KeptLogin:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # an ordinary user can write no more
         if len(data) > login_env.LARGEST:
             failed = "its environment has more than 1 MiB"
+        early = "it ended with status 0 before it had read its profiles: one of them exits or execs"
         kept = None if failed else login_env.printed(seen, data)
-        if kept is None:
-            early = "it ended with status 0 before it had read its profiles: one of them exits or execs"
-            kept = login_env.KeptLogin(seen, failed=failed or early)
-        return kept
+        return kept or login_env.KeptLogin(seen, failed=failed or early)
     finally:
-        with contextlib.suppress(OSError):
-            if os.path.lexists(path):
-                os.unlink(path)
-            os.rmdir(folder)
+        for call, made in ((os.unlink, path), (os.rmdir, folder)):
+            with contextlib.suppress(OSError):
+                call(made)
 
 
 def _run(who: Person, shell: str, path: str, until: float) -> str:
@@ -230,20 +211,14 @@ def _clear(held: cage.Cage, until: float, superseded: list[int]) -> None:
     while proc.children(os.getpid()):
         while not superseded and proc.now() < until and held.pids():
             time.sleep(_PAUSE * 10)
-            _reap()
+            forks.reap()
         if held.pids():
             if not superseded:
                 held.signal(signal.SIGTERM)
                 time.sleep(LEAVE)
             held.kill()
-        _reap()
+        forks.reap()
         time.sleep(_PAUSE)
-
-
-def _reap() -> None:
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
 
 
 class LoginSeeker:
@@ -320,8 +295,9 @@ class LoginSeeker:
                 asks = self._reporter.station.logins
                 if asks is None:
                     raise child.Again("its shepherd has no starter")
+                fields = [*self._who._replace(gid=self._who.primary), self._shell]
                 try:
-                    socket.send_fds(asks, [login_env.request(self._who, self._shell)], [writer])
+                    socket.send_fds(asks, [json.dumps(fields).encode()], [writer])
                 except OSError as error:
                     raise child.Again(f"cannot ask for its owner's login: {error.strerror}") from None
             if not seconds:

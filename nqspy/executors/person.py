@@ -12,9 +12,10 @@ import ctypes
 import grp
 import os
 import pwd
-from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
+
+from nqspy.executors import proc
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219, "ppc64le": 271, "s390x": 280}.get(
@@ -29,21 +30,16 @@ class NotFound(Exception):
     no verdict on the request: it is tried again."""
 
 
-class Person:
+class Person(NamedTuple):
     """A user as the user database has them. ``gid``: the group to run with; ``primary``: the group of the
     database entry, which differs after ``newgrp`` or ``sg``."""
 
-    __slots__ = ("gid", "home", "name", "primary", "shell", "uid")
-
-    def __init__(
-        self, uid: int, gid: int, name: str, home: str, shell: str, primary: int | None = None
-    ) -> None:
-        self.uid = uid
-        self.gid = gid
-        self.primary = gid if primary is None else primary
-        self.name = name
-        self.home = home
-        self.shell = shell or "/bin/sh"
+    uid: int
+    gid: int
+    name: str
+    home: str
+    shell: str
+    primary: int
 
 
 def warm_up() -> None:
@@ -68,7 +64,8 @@ def find(order: dict[str, Any]) -> Person:
     except KeyError:
         if uid != os.geteuid():
             raise NotFound(f"the user database has no entry for {order['owner']} (uid {uid})") from None
-        return Person(uid, os.getegid(), order["owner"], os.environ.get("HOME", "/"), "/bin/sh")
+        own = os.getegid()
+        return Person(uid, own, order["owner"], os.environ.get("HOME", "/"), "/bin/sh", own)
     if uid != os.geteuid() and entry.pw_name != order["owner"]:
         other, name, same = entry.pw_name, order["owner"], False  # several names may share a number
         with contextlib.suppress(KeyError):
@@ -80,7 +77,7 @@ def find(order: dict[str, Any]) -> Person:
     gid = entry.pw_gid
     if order["gid"] != gid and uid != os.geteuid():
         gid = order["gid"] if order["gid"] in os.getgrouplist(entry.pw_name, gid) else gid
-    return Person(uid, gid, entry.pw_name, entry.pw_dir, entry.pw_shell, entry.pw_gid)
+    return Person(uid, gid, entry.pw_name, entry.pw_dir, entry.pw_shell or "/bin/sh", entry.pw_gid)
 
 
 def groups_of(who: Person) -> dict[str, int]:
@@ -107,8 +104,8 @@ def become(who: Person) -> None:
     os.setresuid(who.uid, who.uid, who.uid)
     same = os.getresuid() == (who.uid,) * 3 and os.getresgid() == (who.gid,) * 3
     same = same and {*os.getgroups(), who.gid} == _numbers(who)
-    with open("/proc/self/status", "rb") as file:  # what it may do or hand on (capabilities(7))
-        masks = [line.split()[1] for line in file if line.startswith((b"CapPrm", b"CapEff", b"CapAmb"))]
+    lines = proc.contents("/proc/self/status").split(b"\n")  # what it may do or hand on (capabilities(7))
+    masks = [line.split()[1] for line in lines if line.startswith((b"CapPrm", b"CapEff", b"CapAmb"))]
     way_back = True
     try:
         os.setresuid(-1, 0, -1)
@@ -141,32 +138,23 @@ def limits_of(who: Person, groups: dict[str, int], root: str = "") -> Limits:
 
     ``groups``: names and numbers of the user's groups; ``root``: put before the paths (tests).
     """
-    found: dict[str, dict[str, tuple[int, int]]] = {"soft": {}, "hard": {}}
+    said: list[tuple[int, str, str, int]] = []
     for path in (root + LIMITS, *_files(root + LIMITS_MORE)):
-        for domain, kind, item, value in _lines(_text(path)):
-            rank = _rank(domain, who, groups)
-            for side in ("soft", "hard") if kind == "-" else (kind,):
-                known = found[side].get(item)
-                if rank and (known is None or rank >= known[0]):
-                    found[side][item] = (rank, value)
-    items = {*found["soft"], *found["hard"]}
-    pairs = {item: tuple(found[side].get(item, (0, None))[1] for side in ("soft", "hard")) for item in items}
-    return {item.upper(): (pair[0], pair[1]) for item, pair in pairs.items()}
-
-
-def _lines(text: str) -> Iterator[tuple[str, str, str, int]]:
-    """The lines that limit something a process has: domain, kind, item, value in the kernel's unit."""
-    for line in text.splitlines():
-        words = line.partition("#")[0].split()
-        if len(words) != 4 or words[1] not in ("soft", "hard", "-"):
-            continue
-        domain, kind, item, value = words
-        if item not in _UNITS:
-            continue  # of the login itself (maxlogins, priority), or not known to this kernel
-        if value in ("unlimited", "infinity", "-1"):
-            yield domain, kind, item, -1
-        elif value.isdigit():
-            yield domain, kind, item, int(value) * _UNITS[item]
+        for line in _text(path).splitlines():
+            words = line.partition("#")[0].split()
+            if len(words) != 4 or words[1] not in ("soft", "hard", "-") or words[2] not in _UNITS:
+                continue  # an item of the login itself (maxlogins, priority), or not known to this kernel
+            domain, kind, item, text = words
+            endless = text in ("unlimited", "infinity", "-1")
+            if endless or text.isdigit():
+                value, rank = -1 if endless else int(text) * _UNITS[item], _rank(domain, who, groups)
+                sides = ("soft", "hard") if kind == "-" else (kind,)
+                said += [(rank, side, item.upper(), value) for side in sides if rank]
+    found: Limits = {}
+    for _, side, item, value in sorted(said, key=lambda line: line[0]):
+        soft, hard = found.get(item, (None, None))
+        found[item] = (value, hard) if side == "soft" else (soft, value)
+    return found
 
 
 def _rank(domain: str, who: Person, groups: dict[str, int]) -> int:
@@ -195,8 +183,7 @@ def smaller(asked: dict[str, tuple[int, int]], login: Limits) -> dict[str, tuple
     for name, (soft, hard) in login.items():
         own = asked.get(name, (-1, -1))
         most = _least(own[1], -1 if hard is None else hard)
-        given = most if soft is None else soft
-        found[name] = (_least(_least(own[0], given), most), most)
+        found[name] = (_least(_least(own[0], most if soft is None else soft), most), most)
     return found
 
 
@@ -207,11 +194,10 @@ def _least(one: int, other: int) -> int:
 def pair(name: str, limits: tuple[int, int]) -> tuple[int, int]:
     """Return soft and hard limit as the kernel takes them: it knows no unlimited number of files, its own
     greatest is the most there is."""
-    if name == "NOFILE" and -1 in limits:
-        with open("/proc/sys/fs/nr_open", encoding="ascii") as file:
-            most = int(file.read())
-        return (most if limits[0] < 0 else limits[0]), (most if limits[1] < 0 else limits[1])
-    return limits
+    if name != "NOFILE" or -1 not in limits:
+        return limits
+    most = int(proc.contents("/proc/sys/fs/nr_open"))
+    return (most if limits[0] < 0 else limits[0]), (most if limits[1] < 0 else limits[1])
 
 
 def variables(who: Person, root: str = "") -> dict[str, str]:
@@ -228,12 +214,8 @@ def variables(who: Person, root: str = "") -> dict[str, str]:
 @lru_cache(8)
 def _definition(text: str, name: str) -> str:
     """Return what login.defs says of a name; the last line counts."""
-    found = ""
-    for line in text.splitlines():
-        words = line.split(None, 1)
-        if len(words) == 2 and words[0] == name:
-            found = words[1].strip()
-    return found
+    lines = [line.split(None, 1) for line in text.splitlines()]
+    return next((words[1].strip() for words in lines[::-1] if words[:1] == [name] and len(words) == 2), "")
 
 
 def _files(folder: str) -> list[str]:
@@ -255,8 +237,4 @@ def _text(path: str) -> str:
 @lru_cache(64)
 def _read(path: str, changed: int, size: int) -> str:
     """Read once by the starter; its shepherds find it here unless the file has changed."""
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read()
-    except OSError:
-        return ""
+    return proc.text(path)

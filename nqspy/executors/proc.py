@@ -43,6 +43,37 @@ def contents(path: str) -> bytes:
         return data
 
 
+def write(fd: int, data: bytes) -> None:
+    """Write all of it. Raises OSError."""
+    while data:
+        data = data[os.write(fd, data) :]
+
+
+def replace(path: str, data: bytes, *, durable: bool = False) -> None:
+    """Write a file that only its owner reads, whole or not at all (``durable``: it is on the disk before it
+    has its name). Raises OSError."""
+    draft = f"{path}.{os.getpid()}"
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        with Descriptor(os.open(draft, flags, 0o600)) as fd:
+            write(fd, data)
+            if durable:
+                os.fsync(fd)
+        os.rename(draft, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(draft)
+        raise
+
+
+def text(path: str) -> str:
+    """Return the text of a file without the space around it, "" when it cannot be read."""
+    try:
+        return contents(path).decode("utf-8", "surrogateescape").strip()
+    except OSError:
+        return ""
+
+
 def now() -> float:
     """Real seconds that only go forward."""
     return time.monotonic()  # noqa: TID251 - processes of their own measure real durations
@@ -154,11 +185,6 @@ def stat(pid: int) -> Stat | None:
         return None
 
 
-def all_dead(pids: set[int]) -> bool:
-    """True if each of these has ended, waited for or not."""
-    return all(seen is None or seen.dead for seen in map(stat, pids))
-
-
 def stopped(pids: list[int]) -> set[int]:
     """Return which of these processes have stopped with all their threads, or have ended: none of them forks.
     A parent that waits for its child between vfork and exec counts as stopped."""
@@ -253,13 +279,15 @@ def readable(fd: int, seconds: float = 0.0) -> bool:
     return bool(poll.poll(seconds * 1000))
 
 
+def field(text: str, name: str) -> int:
+    """Return the number behind a name in the text of a file, 0 where that is not there."""
+    words = text.split()
+    return int(words[words.index(name) + 1]) if name in words else 0
+
+
 def pid_of(pidfd: int) -> int:
-    """The pid of a pidfd's process; -1: it has ended, and was waited for."""
-    with contextlib.suppress(OSError), open(f"/proc/self/fdinfo/{pidfd}", "rb") as file:
-        for line in file:
-            if line.startswith(b"Pid:"):
-                return int(line.split()[1])
-    return -1
+    """The pid of a pidfd's process; not above 0: it has ended, and was waited for."""
+    return field(text(f"/proc/self/fdinfo/{pidfd}"), "Pid:")
 
 
 def send_by(pidfd: int, number: int) -> None:
@@ -273,14 +301,8 @@ def await_ends(pids: list[int], seconds: float) -> None:
     all of them."""
     until = now() + seconds
     for pid in pids:
-        try:
-            fd = os.pidfd_open(pid)
-        except OSError:
-            continue
-        try:
+        with contextlib.suppress(OSError), Descriptor(os.pidfd_open(pid)) as fd:
             readable(fd, max(0.0, until - now()))
-        finally:
-            os.close(fd)
 
 
 def send(pids: list[int], number: int, still: list[int] | None = None) -> None:
@@ -288,9 +310,5 @@ def send(pids: list[int], number: int, still: list[int] | None = None) -> None:
     so that a pid that was given to a stranger in between is spared."""
     there = set(pids if still is None else still)
     for pid in [pid for pid in pids if pid in there]:
-        try:
-            fd = os.pidfd_open(pid)
-        except OSError:
-            continue
-        send_by(fd, number)
-        os.close(fd)
+        with contextlib.suppress(OSError), Descriptor(os.pidfd_open(pid)) as fd:
+            signal.pidfd_send_signal(fd, number)

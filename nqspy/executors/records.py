@@ -136,9 +136,7 @@ def add(folder: str, name: str, record: dict[str, Any], *, durable: bool = False
     again replaces it. Raises OSError."""
     with Descriptor(os.open(f"{folder}/claim", os.O_WRONLY | os.O_APPEND)) as fd:
         # A line end first: whatever a full disk cut off before stays a line of its own.
-        data = b"\n" + json.dumps({name: record}).encode("ascii")
-        while data:
-            data = data[os.write(fd, data) :]
+        proc.write(fd, b"\n" + json.dumps({name: record}).encode("ascii"))
         if durable:
             os.fsync(fd)
     with contextlib.suppress(FileExistsError):

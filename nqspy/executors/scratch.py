@@ -14,7 +14,7 @@ import os
 import stat
 from typing import Any
 
-from nqspy.executors.proc import Descriptor
+from nqspy.executors import proc
 
 _HOSTS, _SLOTS, _TEMPORARY, _MARK = "hosts", "slots", "tmp", "entered"
 _LONGEST = 200
@@ -67,10 +67,8 @@ def make(order: dict[str, Any]) -> None:
 
 
 def _write(path: str, text: str, coding: str = "utf-8") -> None:
-    with Descriptor(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)) as fd:
-        data = text.encode(coding)
-        while data:
-            data = data[os.write(fd, data) :]
+    with proc.Descriptor(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)) as fd:
+        proc.write(fd, text.encode(coding))
 
 
 def variables(order: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:

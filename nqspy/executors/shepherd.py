@@ -306,7 +306,8 @@ class Shepherd(AttemptReporter):
                 self.reaped.cpu += seen.cpu + seen.reaped
         if self.raw is None or self.childless:
             return
-        if proc.all_dead({*self.cage.pids(), *proc.children(os.getpid())} - {self.asides.writer}):
+        others = {*self.cage.pids(), *proc.children(os.getpid())} - {self.asides.writer}
+        if all(seen is None or seen.dead for seen in map(proc.stat, others)):
             self._reap()
             self.traced = self.traced or not self.childless
             self.childless = True

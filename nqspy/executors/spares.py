@@ -28,8 +28,6 @@ _MOST = 64
 PATIENCE = 1.0
 """Real seconds that one waits for an order."""
 _LARGEST = 1 << 17
-Message = tuple[bytes, list[int]]
-"""An order as the starter read it, and its descriptors: the starter's lock, then the file of a long one."""
 
 
 class Spares:
@@ -89,9 +87,9 @@ class Spares:
 
     def end(self) -> None:
         """Has all of them leave, and takes no more."""
-        waiting = self._waiting
+        pids = [pid for _, _, pid, _ in self._waiting]
         self.close()
-        for _, _, pid, _ in waiting:
+        for pid in pids:
             _stands_still(pid)
 
     def close(self) -> None:
@@ -116,7 +114,8 @@ class Offer:
 
     def make(self) -> None:
         """Offer it: from now on there may be an order."""
-        if not (_childless() and _unchanged(self._mine)):
+        # A delivery that hangs in the kernel may have left a child: it would count as one of the next job.
+        if not (forks.reap() and _unchanged(self._mine)):
             return
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
@@ -127,28 +126,15 @@ class Offer:
                 return
         self._channel = mine
 
-    def wait(self) -> Message | None:
-        """The next order; None when there is no more to do. What it leaves unclaimed is ordered again."""
+    def wait(self) -> tuple[bytes, list[int]] | None:
+        """The next order as the starter read it, and its descriptors: the starter's lock, then the file of a
+        long one; None when there is no more to do. What it leaves unclaimed is ordered again."""
         if self._channel is None:
             return None
-        with self._channel:
-            try:
-                message, fds, _, _ = socket.recv_fds(self._channel, _LARGEST, 2, socket.MSG_CMSG_CLOEXEC)
-            except OSError:
-                return None
-        self._channel = None
-        return (message, list(fds)) if message and _unchanged(self._mine) else None
-
-
-def _childless() -> bool:
-    """True if this process has no child. A delivery that hangs in the kernel may have left one, and that
-    would count as a process of the next job."""
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except ChildProcessError:
-        return True
-    return False
+        with contextlib.suppress(OSError), self._channel:
+            message, fds, _, _ = socket.recv_fds(self._channel, _LARGEST, 2, socket.MSG_CMSG_CLOEXEC)
+            return (message, list(fds)) if message and _unchanged(self._mine) else None
+        return None
 
 
 def _stands_still(pid: int) -> bool:

@@ -26,7 +26,7 @@ import signal
 import socket
 import time
 import traceback
-from typing import Any, NoReturn
+from typing import Any
 
 from nqspy.executors import cage, forks, login_taker, outset, records
 from nqspy.executors.attempt_reporter import Station
@@ -41,79 +41,70 @@ STAYS = b"stays"
 
 def main(arguments: list[str]) -> None:
     """Reads orders until the daemon is gone, and stays as long as there are shepherds."""
-    orders_fd, lock, spool, name = int(arguments[0]), int(arguments[1]), arguments[2], arguments[3]
+    orders, lock, spool, name, kind, files, patience = arguments
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (int(arguments[5]), most))
-    for fd in (orders_fd, lock):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (int(files), most))
+    for fd in (int(orders), int(lock)):
         os.set_inheritable(fd, False)
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    orders = socket.socket(fileno=orders_fd)
-    reports = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    reports.setblocking(False)
-    seat = cage.Seat(name, arguments[4])
-    spares = Spares(float(arguments[6]))
-    station = Station(spool, lock, reports, seat, spares.offers)
-    poll = select.poll()
-    logins = login_taker.LoginDesk(spool, seat, station.most_processes, poll)
-    station.logins = logins.asks
-    keeper = Keeper(spool, reports, seat, logins.takers)
-    wake = forks.wake_on_children()
+    desk = _Desk(socket.socket(fileno=int(orders)), int(lock), spool, cage.Seat(name, kind), float(patience))
     gc.collect()
     gc.disable()
     gc.freeze()
-    _Desk(orders, station, keeper, spares, logins, poll).serve(wake)
-    poll.unregister(orders)
-    poll.unregister(spares)
-    os.close(lock)
-    spares.end()
-    if keeper.keeps():
-        with contextlib.suppress(OSError):  # the daemon was killed
-            orders.send(STAYS)
-        orders.close()
-    while keeper.keeps():
-        wait = keeper.wait()
-        logins.serve([fd for fd, _ in poll.poll(None if wait is None else wait * 1000)])
-        forks.silence(wake)
-        keeper.look()
-    keeper.leave()
+    desk.serve()
+    desk.stay()
 
 
 class _Desk:
     """Desk where orders come in and shepherds are found for them."""
 
     def __init__(
-        self,
-        orders: socket.socket,
-        station: Station,
-        keeper: Keeper,
-        spares: Spares,
-        logins: login_taker.LoginDesk,
-        poll: select.poll,
+        self, orders: socket.socket, lock: int, spool: str, seat: cage.Seat, patience: float
     ) -> None:
-        self.orders, self.logins, self.poll = orders, logins, poll
-        self.station = station
-        self.keeper = keeper
-        self.spares = spares
+        """``patience``: real seconds that a spare shepherd stays."""
+        self.orders, self.spares, self.poll = orders, Spares(patience), select.poll()
+        reports = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        self.station = Station(spool, lock, reports, seat, self.spares.offers)
+        self.logins = login_taker.LoginDesk(spool, seat, self.station.most_processes, self.poll)
+        self.station.logins = self.logins.asks
+        self.keeper = Keeper(spool, reports, seat, self.logins.takers)
+        self.wake = forks.wake_on_children()
 
-    def serve(self, wake: int) -> None:
+    def serve(self) -> None:
         """Handles orders and ends until the daemon is gone."""
-        poll = self.poll
-        for fd in (self.orders.fileno(), self.spares.fileno(), wake):
-            poll.register(fd, select.POLLIN)
+        for fd in (self.orders.fileno(), self.spares.fileno(), self.wake):
+            self.poll.register(fd, select.POLLIN)
         while True:
             waits = [wait * 1000 for wait in (self.keeper.wait(), self.spares.wait()) if wait is not None]
-            ready = [fd for fd, _ in poll.poll(min(waits, default=None))]
+            ready = [fd for fd, _ in self.poll.poll(min(waits, default=None))]
             if self.spares.fileno() in ready:
                 self.keeper.rest(self.spares.take_in())
             self.logins.serve(ready)
-            if wake in ready or not ready:
-                forks.silence(wake)
+            if self.wake in ready or not ready:
+                forks.silence(self.wake)
                 self.keeper.look()
             if self.orders.fileno() in ready and not self._take():
                 self.keeper.look()
                 return
             self.spares.let_go()
+
+    def stay(self) -> None:
+        """Lets the lock go, and stays for the shepherds that it has."""
+        self.poll.unregister(self.orders)
+        self.poll.unregister(self.spares)
+        os.close(self.station.lock)
+        self.spares.end()
+        if self.keeper.keeps():
+            with contextlib.suppress(OSError):  # the daemon was killed
+                self.orders.send(STAYS)
+            self.orders.close()
+        while self.keeper.keeps():
+            wait = self.keeper.wait()
+            self.logins.serve([fd for fd, _ in self.poll.poll(None if wait is None else wait * 1000)])
+            forks.silence(self.wake)
+            self.keeper.look()
+        self.keeper.leave()
 
     def _take(self) -> bool:
         """Handles one order; False when there will be no more."""
@@ -124,75 +115,52 @@ class _Desk:
         if not message:
             return False
         head, _, data = message.partition(b"\n")
-        name = head.decode("ascii")
-        order = _order(data, fds, self.station)
+        name, order = head.decode("ascii"), dict[str, Any]()
+        try:
+            order = outset.read(data, fds, self.station)
+        except Exception:  # an order that cannot be read is empty, and its shepherd's trouble
+            traceback.print_exc()
+            sys.stderr.flush()
         plain = bool(order) and outset.in_own_cgroup(order, self.station)
         pid = self.spares.hand(message, [self.station.lock, *fds], plain) if order else 0
         if pid:
             self.keeper.turn(pid, name)
         else:
             pid = self._fork(order, plain, name)
-        self._answer(head, pid)
-        for fd in fds:
-            os.close(fd)
-        return True
-
-    def _fork(self, order: dict[str, Any], plain: bool, name: str) -> int:
-        """A new shepherd for it."""
-        born = self.station.seat.birthplace(name) if plain else None
-        pid = -1
-        while pid < 0:
-            try:
-                pid = os.fork() if born is None else born.fork()
-            except OSError:
-                time.sleep(_PATIENCE)  # no more processes for now: the order waits
-        if pid == 0:
-            self.spares.close()
-            self.logins.close()
-            _shepherd(order, born, self.orders, self.station)
-        self.keeper.add(pid, name)
-        return pid
-
-    def _answer(self, head: bytes, pid: int) -> None:
         try:
             pidfd = [os.pidfd_open(pid)]
         except OSError:
             pidfd = []  # no descriptor to be had
         with contextlib.suppress(OSError):  # the daemon is gone; the next reading says so
             socket.send_fds(self.orders, [head], pidfd)
-        for fd in pidfd:
+        for fd in (*pidfd, *fds):
             os.close(fd)
+        return True
 
+    def _fork(self, order: dict[str, Any], plain: bool, name: str) -> int:
+        """A new shepherd for it."""
+        born, pid = self.station.seat.birthplace(name) if plain else None, 0
+        while not pid:
+            try:
+                pid = forks.begin(
+                    lambda: self._shepherd(order, born), os.fork if born is None else born.fork, log=True
+                )
+            except OSError:
+                time.sleep(_PATIENCE)  # no more processes for now: the order waits
+        self.keeper.add(pid, name)
+        return pid
 
-def _order(data: bytes, fds: list[int], station: Station) -> dict[str, Any]:
-    """An order. One that cannot be read is empty, and its shepherd's trouble."""
-    try:
-        return outset.read(data, fds, station)
-    except Exception:
-        traceback.print_exc()
-        sys.stderr.flush()
-        return {}
-
-
-def _shepherd(
-    order: dict[str, Any], born: cage.Birthplace | None, orders: socket.socket, station: Station
-) -> NoReturn:
-    status = 1
-    try:
+    def _shepherd(self, order: dict[str, Any], born: cage.Birthplace | None) -> None:
+        for each in (self.spares, self.logins, self.orders):
+            each.close()
         signal.set_wakeup_fd(-1)
-        orders.close()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        serve(order, station, born)
-        status = 0
-    except records.Gone:
-        sys.stderr.write(f"the folder of attempt {order['seq']}.{order['attempt']} was taken away\n")
-        sys.stderr.flush()
-    except BaseException:
-        traceback.print_exc()
-        sys.stderr.flush()
-    finally:
-        # Not by the interpreter's way out: that takes 10 ms.
-        os._exit(status)
+        try:
+            serve(order, self.station, born)
+        except records.Gone:
+            sys.stderr.write(f"the folder of attempt {order['seq']}.{order['attempt']} was taken away\n")
+            sys.stderr.flush()
+            os._exit(1)
 
 
 if __name__ == "__main__":

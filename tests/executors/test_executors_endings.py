@@ -227,7 +227,7 @@ def test_found_is_what_this_process_may_use(bench):
 
 
 def test_who_has_no_home_folder_is_told_how_to_start_elsewhere():
-    who = person.Person(os.getuid(), os.getgid(), "anne", "/nowhere/at/all", "")
+    who = person.Person(os.getuid(), os.getgid(), "anne", "/nowhere/at/all", "", os.getgid())
     order = {"start_in": None, "environment": {"PBS_QUEUE": "night"}}
     with pytest.raises(Exception, match="set queue night workdir=submit"):
         child._enter(order, who)

@@ -243,7 +243,7 @@ def test_a_job_whose_cage_is_gone_does_not_start_outside_of_it(kind):
     seat.leave()
     if seat.kind != kind:
         pytest.skip(f"needs a {kind} that may be written: root, as a rule")
-    who = person.Person(os.geteuid(), os.getegid(), "me", "/", "/bin/sh")
+    who = person.Person(os.geteuid(), os.getegid(), "me", "/", "/bin/sh", os.getegid())
     control, _ = sockets = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     wait = patience.Wait(20, lambda: control)
     with pytest.raises(child.Again, match="cannot enter its cgroup"):

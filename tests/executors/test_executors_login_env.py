@@ -175,7 +175,7 @@ def test_a_login_that_had_no_room_is_no_verdict_and_is_taken_again(tmp_path, mon
     shell = tmp_path / "bash"
     shell.write_text("#!/bin/sh\nexit 125\n")
     shell.chmod(0o755)
-    who = Person(os.geteuid(), os.getegid(), "me", str(tmp_path), str(shell))
+    who = Person(os.geteuid(), os.getegid(), "me", str(tmp_path), str(shell), os.getegid())
     kept = login_taker._login(cage.Cage(), who, str(shell), proc.now() + 60)
     assert (kept.age(60.0), "status 125" in kept.failed) == ("fresh", True)
     disk = os.statvfs(tmp_path)
@@ -240,7 +240,7 @@ def _each(
     (tmp_path / "job.sh").write_text(script)
     order = {"shell": None, "login": "each", "interpreter": interpreter, "shell_args": [], "args": ["a b"],
              "script_name": "job.sh", "scratch": str(tmp_path)}  # fmt: skip
-    who = Person(0, 0, "me", str(tmp_path), BASH)
+    who = Person(0, 0, "me", str(tmp_path), BASH, 0)
     assert child.marks(order, who)
     program, words = child._words(order, who)
     env = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}

@@ -6,8 +6,8 @@ import pytest
 
 from nqspy.executors.person import Person, limits_of, smaller, variables
 
-ANNE = Person(1001, 1001, "anne", "/home/anne", "/bin/bash")
-ROOT = Person(0, 0, "root", "/root", "/bin/sh")
+ANNE = Person(1001, 1001, "anne", "/home/anne", "/bin/bash", 1001)
+ROOT = Person(0, 0, "root", "/root", "/bin/sh", 0)
 GROUPS = {"anne": 1001, "users": 100}
 
 

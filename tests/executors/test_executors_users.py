@@ -159,7 +159,7 @@ def test_it_cannot_leave_the_cpus_of_its_pes(desk):
 
 def _as_child(other, sabotage) -> str:
     """Becomes the owner in a process of its own where one call does not do what it should."""
-    who = person.Person(other.pw_uid, other.pw_gid, other.pw_name, other.pw_dir, "/bin/sh")
+    who = person.Person(other.pw_uid, other.pw_gid, other.pw_name, other.pw_dir, "/bin/sh", other.pw_gid)
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -291,7 +291,7 @@ def test_a_second_name_of_a_file_of_the_owner_is_replaced(shared, direct):
 
 def test_a_link_that_comes_and_goes_is_never_followed(shared, other):
     """A race: while output is brought again and again, somebody exchanges the place for a link."""
-    who = person.Person(other.pw_uid, other.pw_gid, other.pw_name, other.pw_dir, "/bin/sh")
+    who = person.Person(other.pw_uid, other.pw_gid, other.pw_name, other.pw_dir, "/bin/sh", other.pw_gid)
     place = shared.shared / "out"
     pid = os.fork()
     if pid == 0:
@@ -347,7 +347,9 @@ def test_keys_of_root_are_not_read_by_who_was_started_from_its_session(other):
         key = libc.syscall(_ADD_KEY, b"user", b"nqspy", b"secret", ctypes.c_size_t(6), _SESSION)
         buffer = ctypes.create_string_buffer(64)
         mine = libc.syscall(_KEYCTL, _READ, key, buffer, 64, 0)
-        person.become(person.Person(other.pw_uid, other.pw_gid, other.pw_name, other.pw_dir, "/bin/sh"))
+        person.become(
+            person.Person(other.pw_uid, other.pw_gid, other.pw_name, other.pw_dir, "/bin/sh", other.pw_gid)
+        )
         theirs = libc.syscall(_KEYCTL, _READ, key, buffer, 64, 0)
         os.write(writer, f"{joined > 0 < key} {mine} {theirs}".encode())
         os._exit(0)
