@@ -18,6 +18,7 @@ from typing import Any
 
 from nqspy.executors import forks, patience, person, records, scratch
 from nqspy.executors.places import SpoolPlace
+from nqspy.executors.proc import Descriptor
 
 _CHUNK = 1 << 20
 _PATIENCE = 2.0
@@ -29,12 +30,12 @@ Sources = dict[str, int | None]
 def deliver(record: dict[str, Any], wait: patience.Wait) -> dict[str, Any]:
     """Delivers both streams of an exit record; gives ``stdout`` and ``stderr`` (where they lie now),
     ``text`` (what went wrong) and ``kept`` (whether something had to stay)."""
-    sources: Sources = {}
-    for name in _streams(record):
-        sources[name] = None
-        with contextlib.suppress(FileNotFoundError):
-            sources[name] = os.open(name, os.O_RDONLY | os.O_NOFOLLOW)
-    try:
+    sources: Sources = dict.fromkeys(_streams(record))
+    with contextlib.ExitStack() as opened:
+        for name in sources:
+            with contextlib.suppress(FileNotFoundError):
+                source = Descriptor(os.open(name, os.O_RDONLY | os.O_NOFOLLOW))
+                sources[name] = opened.enter_context(source)
         own, path = record["uid"] == os.geteuid(), record.get("scratch")
         done = _at_once(record, sources) if own else {}
         rest = {name: fd for name, fd in sources.items() if name not in done}
@@ -44,10 +45,6 @@ def deliver(record: dict[str, Any], wait: patience.Wait) -> dict[str, Any]:
             if not done[name]["why"]:
                 with contextlib.suppress(OSError):
                     os.unlink(name)
-    finally:
-        for fd in sources.values():
-            if fd is not None:
-                os.close(fd)
     found: dict[str, Any] = {name: each["at"] for name, each in done.items()}
     if record["output"]["join"]:
         found["stderr"] = found["stdout"]
@@ -137,28 +134,20 @@ def _read_at(fd: int, at: int, size: int) -> bytes:
         reader = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY)
     except OSError:
         return b""
-    try:
+    with Descriptor(reader):
         return os.pread(reader, size, at)
-    finally:
-        os.close(reader)
 
 
 def open_target(path: str, flags: int = os.O_TRUNC) -> int:
     """Opens a path that the owner named, as the owner, and not by somebody else's link. Raises OSError."""
-    place = SpoolPlace(path)
-    try:
+    with contextlib.closing(SpoolPlace(path)) as place:
         return place.open(flags)
-    finally:
-        place.close()
 
 
 def append_line(target: str, line: str) -> None:
     """Adds a line to the end of a file that the owner named. Raises OSError."""
-    fd = open_target(target, os.O_APPEND)
-    try:
+    with Descriptor(open_target(target, os.O_APPEND)) as fd:
         _write(fd, line.encode("utf-8", "replace"))
-    finally:
-        os.close(fd)
 
 
 def _streams(record: dict[str, Any]) -> list[str]:
@@ -206,18 +195,13 @@ def _renamed(source: int, name: str, target: str) -> bool:
     if os.fstat(source).st_uid != os.geteuid():
         return False
     try:
-        place = SpoolPlace(target)
+        with contextlib.closing(SpoolPlace(target)) as place:
+            kind = place.kind()
+            if kind is not None and not stat.S_ISREG(kind):
+                return False
+            os.rename(name, place.name, dst_dir_fd=place.folder)
     except OSError:
-        return False  # whoever writes it will say what is wrong
-    try:
-        kind = place.kind()
-        if kind is not None and not stat.S_ISREG(kind):
-            return False
-        os.rename(name, place.name, dst_dir_fd=place.folder)
-    except OSError:
-        return False  # another file system, or a folder that takes no new names: copied instead
-    finally:
-        place.close()
+        return False  # a wrong path, another file system, a folder that takes no new names: copied instead
     return True
 
 
@@ -256,17 +240,14 @@ def _in_child(
     """Return what a child tells of each stream as it is done, and why it tells of no more."""
     reader, writer = os.pipe()
     parent = os.getpid()
-    try:
-        pid = os.fork()
-    except OSError as error:
-        os.close(reader)
-        os.close(writer)
-        return {}, f"cannot deliver: {error.strerror}"
-    if pid == 0:
-        _work(record, sources, writer, parent)
-    os.close(writer)
-    data, ended = wait.read(reader)
-    os.close(reader)
+    with Descriptor(reader):
+        try:
+            pid = forks.begin(lambda: _work(record, sources, writer, parent))
+        except OSError as error:
+            return {}, f"cannot deliver: {error.strerror}"
+        finally:
+            os.close(writer)
+        data, ended = wait.read(reader)
     why = _INTERRUPTED
     if ended:
         os.waitpid(pid, 0)
@@ -286,21 +267,18 @@ def _work(record: dict[str, Any], sources: Sources, writer: int, parent: int) ->
         os.write(writer, json.dumps(done).encode("ascii") + b"\n")
 
     try:
-        try:
-            person.become(person.find(record))
-            forks.die_with_parent(parent)
-        except person.NotFound as error:
-            tell({_ABSENT: {"why": str(error)}})
-        except BaseException as error:
-            tell(_stayed(record, sources, f"cannot deliver as {record['owner']}: {error}"))
-        else:
-            os.umask(record["umask"])
-            for name, source in sources.items():
-                tell({name: _deliver_one(record, name, source)})
-            if record.get("scratch"):
-                scratch.remove(record["scratch"])
-    finally:
-        os._exit(0)
+        person.become(person.find(record))
+        forks.die_with_parent(parent)
+    except person.NotFound as error:
+        tell({_ABSENT: {"why": str(error)}})
+    except BaseException as error:
+        tell(_stayed(record, sources, f"cannot deliver as {record['owner']}: {error}"))
+    else:
+        os.umask(record["umask"])
+        for name, source in sources.items():
+            tell({name: _deliver_one(record, name, source)})
+        if record.get("scratch"):
+            scratch.remove(record["scratch"])
 
 
 def _stayed(record: dict[str, Any], sources: Sources, why: str) -> dict[str, dict[str, str]]:
@@ -319,49 +297,39 @@ def _stayed(record: dict[str, Any], sources: Sources, why: str) -> dict[str, dic
 
 
 def _deliver_one(record: dict[str, Any], name: str, source: int | None) -> dict[str, str]:
-    target = destination(record["output"][name], record["home"])
-    done = {"at": target, "why": ""}
+    output = record["output"][name]
+    at = target = destination(output, record["home"])
     try:
-        if record["output"][name]["direct"]:
+        if output["direct"]:
             if lines := _lines_for(record, name):
                 with contextlib.suppress(OSError):  # the record says it too
                     append_line(target, lines)
+        elif source is not None and (mark := _mark(output, target)):
+            again, at = _open_again(output, target)
+            with Descriptor(again) as fd:
+                _append(fd, source, mark, once_more=bool(record.get("once_more")))
         elif source is not None:
-            done["at"] = _bring(record, name, source, target)
+            _copy(source, target, os.O_APPEND if _shares(output) else os.O_TRUNC)
     except OSError as error:
         at = os.path.join(record["spool"], name)
         return {"at": at, "why": str(error.strerror), "target": target}
-    return done
-
-
-def _bring(record: dict[str, Any], name: str, source: int, target: str) -> str:
-    """Copy a stream to its place; return where it lies then. Raises OSError."""
-    output = record["output"][name]
-    if mark := _mark(output, target):
-        fd, target = _open_again(output, target)
-        _append(fd, source, mark, once_more=bool(record.get("once_more")))
-    else:
-        _copy(source, target, os.O_APPEND if _shares(output) else os.O_TRUNC)
-    return target
+    return {"at": at, "why": ""}
 
 
 def _append(fd: int, source: int, mark: str, *, once_more: bool) -> None:
     """Write an attempt's output behind that of the one before; ``once_more``: only what is not there yet."""
-    try:
-        size = os.fstat(source).st_size
-        if not size and not os.fstat(fd).st_size:
-            return
-        begin = _there_already(fd, source, mark.encode("utf-8", "replace")) if once_more else None
-        if begin is None:
-            begin = 0
-            _write_mark(fd, mark)
-        while begin < size and (data := os.pread(source, _CHUNK, begin)):
-            _write(fd, data)
-            begin += len(data)
-        if stat.S_ISREG(os.fstat(fd).st_mode):
-            os.fsync(fd)
-    finally:
-        os.close(fd)
+    size = os.fstat(source).st_size
+    if not size and not os.fstat(fd).st_size:
+        return
+    begin = _there_already(fd, source, mark.encode("utf-8", "replace")) if once_more else None
+    if begin is None:
+        begin = 0
+        _write_mark(fd, mark)
+    while begin < size and (data := os.pread(source, _CHUNK, begin)):
+        _write(fd, data)
+        begin += len(data)
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        os.fsync(fd)
 
 
 def _there_already(fd: int, source: int, mark: bytes) -> int | None:
@@ -402,29 +370,18 @@ def _lines_for(record: dict[str, Any], name: str) -> str:
 
 
 def _copy(source: int, target: str, flags: int) -> None:
-    fd = open_target(target, flags)
-    try:
+    with Descriptor(open_target(target, flags)) as fd:
         seen = os.fstat(fd)
         if stat.S_ISREG(seen.st_mode) and flags == os.O_TRUNC:
-            _copy_regions(source, fd)
+            for begin, end in regions(source):  # holes stay holes, and the length is that of the source
+                while begin < end and (data := os.pread(source, min(_CHUNK, end - begin), begin)):
+                    begin += os.pwrite(fd, data, begin)
+            os.ftruncate(fd, os.fstat(source).st_size)
             os.fsync(fd)
         elif seen.st_rdev != os.stat(os.devnull).st_rdev:
             os.lseek(source, 0, os.SEEK_SET)
             while data := os.read(source, _CHUNK):
                 _write(fd, data)
-    finally:
-        os.close(fd)
-
-
-def _copy_regions(source: int, target: int) -> None:
-    """Copies what is there; holes stay holes, and the length is that of the source."""
-    for begin, end in regions(source):
-        while begin < end:
-            data = os.pread(source, min(_CHUNK, end - begin), begin)
-            if not data:
-                break
-            begin += os.pwrite(target, data, begin)
-    os.ftruncate(target, os.fstat(source).st_size)
 
 
 def regions(fd: int) -> Iterator[tuple[int, int]]:

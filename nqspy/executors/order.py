@@ -5,7 +5,7 @@ from math import ceil, isfinite
 from typing import Any
 
 from nqspy.engine.zones import local
-from nqspy.executors import joblog, variables
+from nqspy.executors import variables
 from nqspy.model import indices
 from nqspy.model.actions import Start
 from nqspy.model.consumables import device_of, units_of
@@ -335,7 +335,7 @@ def _output(request: Request, site: Site, attempt: int) -> dict[str, Any]:
         "stderr": stream(output.stderr, "e", output.keep_stderr, output.direct_stderr),
     }
     if output.log == "own" or (output.log and output.direct_stdout):
-        found[joblog.FILE] = stream(output.log_path, "l", KEEP_LOG in spec.attributes, False)
+        found["joblog"] = stream(output.log_path, "l", KEEP_LOG in spec.attributes, False)
     return found
 
 

@@ -11,6 +11,8 @@ import errno
 import os
 import stat
 
+from nqspy.executors.proc import Descriptor
+
 _MOST_LINKS = 40
 _ASKED = os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 """Not blocking, so that a fifo without a reader is an error and not a shepherd that hangs."""
@@ -37,10 +39,11 @@ class SpoolPlace:
 
     def open(self, flags: int) -> int:
         """Opens what is there, or makes it, for writing; it is emptied with O_TRUNC. Raises OSError."""
-        if self._open_to_others():
-            fd = self._open_new(flags)
-        else:
+        folder = os.fstat(self.folder)
+        if folder.st_uid in (0, os.geteuid()) and not folder.st_mode & 0o022:
             fd = os.open(self.name, _ASKED | os.O_CREAT | flags, 0o666, dir_fd=self.folder)
+        else:
+            fd = self._open_new(flags)
         os.set_blocking(fd, True)
         return fd
 
@@ -48,27 +51,24 @@ class SpoolPlace:
         """Open a name where others may make names: nothing is written that was there before (but root's
         devices): a file of the user's own is replaced by a new one, as its name may be a second one of
         something precious, and no look at it can tell for sure while others are about."""
+        foreign = PermissionError(errno.EPERM, f"{self.name} is somebody else's")
         try:
             seen = os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
         except FileNotFoundError:
             seen = None
-        if seen is not None and stat.S_ISCHR(seen.st_mode) and seen.st_uid == 0:
-            return self._open_device()
+        if seen is not None and _is_roots_device(seen):
+            fd = os.open(self.name, _ASKED, dir_fd=self.folder)
+            if _is_roots_device(os.fstat(fd)):
+                return fd
+            os.close(fd)
+            raise foreign
         if not flags & os.O_TRUNC:
             raise PermissionError(errno.EPERM, f"others may make names where {self.name} is")
         if seen is not None:
             if not stat.S_ISREG(seen.st_mode) or seen.st_uid != os.geteuid():
-                raise PermissionError(errno.EPERM, f"{self.name} is somebody else's")
+                raise foreign
             os.unlink(self.name, dir_fd=self.folder)
         return os.open(self.name, _ASKED | os.O_CREAT | os.O_EXCL | flags, 0o666, dir_fd=self.folder)
-
-    def _open_device(self) -> int:
-        fd = os.open(self.name, _ASKED, dir_fd=self.folder)
-        seen = os.fstat(fd)
-        if stat.S_ISCHR(seen.st_mode) and seen.st_uid == 0:
-            return fd
-        os.close(fd)
-        raise PermissionError(errno.EPERM, f"{self.name} is somebody else's")
 
     def kind(self) -> int | None:
         """The mode of what has that name, None when there is nothing."""
@@ -96,7 +96,7 @@ class SpoolPlace:
             fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.folder)
         except FileNotFoundError:
             return None
-        try:
+        with Descriptor(fd):
             seen = os.fstat(fd)
             if not stat.S_ISLNK(seen.st_mode):
                 return None
@@ -106,17 +106,15 @@ class SpoolPlace:
             if seen.st_uid != os.geteuid() and (last or seen.st_uid != 0):
                 raise PermissionError(errno.EPERM, f"{name} is somebody else's symbolic link")
             return os.readlink("", dir_fd=fd)
-        finally:
-            os.close(fd)
 
     def _go(self, name: str) -> None:
         fd = os.open(name, _FOLDER, dir_fd=self.folder)
         os.close(self.folder)
         self.folder = fd
 
-    def _open_to_others(self) -> bool:
-        folder = os.fstat(self.folder)
-        return folder.st_uid not in (0, os.geteuid()) or bool(folder.st_mode & 0o022)
+
+def _is_roots_device(seen: os.stat_result) -> bool:
+    return stat.S_ISCHR(seen.st_mode) and seen.st_uid == 0
 
 
 def _names(path: str) -> list[str]:

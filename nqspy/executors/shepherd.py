@@ -22,7 +22,6 @@ from nqspy.executors import (
     child,
     control,
     forks,
-    joblog,
     login_taker,
     outset,
     patience,
@@ -414,7 +413,7 @@ class Shepherd(AttemptReporter):
         elif ending["reason"] == "not_started":
             line = self._say(f"nqspy: {ending['text']}\n")
         self.cage.remove()
-        if_possible(joblog.add, self.order, ending, self.streams[0])
+        if_possible(self._write_log, ending)
         self._sync(ending["used"])
         calm = not (self.reason or self.traced or self.asides.writer) and self.kill_at is None
         calm = calm and self.leaving is None
@@ -426,6 +425,28 @@ class Shepherd(AttemptReporter):
             return line
         if_possible(os.write, self.streams[1], line.encode("utf-8"))
         return ""
+
+    def _write_log(self, ending: dict[str, Any]) -> None:
+        """Write the job log of NQS (``-j``, ``-J``), now that the job has ended: behind its output, or into
+        a file of the spool. The order brings the lines of the beginning. Raises OSError."""
+        if not self.order.get("log"):
+            return
+        cpu, wall, memory = ending["used"]
+        how = (
+            f"signal {ending['signal']}"
+            if ending["signal"] is not None
+            else f"exit status {ending['status']}"
+        )
+        why = f" ({ending['text'] or ending['reason']})" if ending["reason"] not in ("exit", "signal") else ""
+        used = f"CPU time {cpu / 1000:.2f} s, memory {memory / (1 << 20):.1f} MiB"
+        lines = [*self.order["log"], f"after {wall / 1000:.2f} s: ended, {how}{why}; {used}"]
+        text = "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
+        if "joblog" not in self.order["output"]:
+            os.write(self.streams[0], text)
+            return
+        with proc.Descriptor(self._open_stream("joblog")) as fd:
+            os.write(fd, text)
+            os.fsync(fd)
 
     def _sync(self, used: list[int]) -> None:
         """Have its output on the disk before its end is. Of much output the PEs are free before."""

@@ -270,10 +270,11 @@ def test_an_append_that_was_cut_off_is_completed_and_nothing_stands_twice(tmp_pa
     target.write_text(there)
     output = {"keep": False, "path": str(target), "direct": False, "former": [str(target)], "name": "out",
               "rerun": "append", "attempt": 2, "mark": MARK.rstrip()}  # fmt: skip
-    record = {"output": {"stdout": output}, "once_more": True}
+    record = {"output": {"stdout": output}, "once_more": True, "home": "/"}
     with source.open("rb") as file:
         for _ in range(2):
-            assert deliver._bring(record, "stdout", file.fileno(), str(target)) == str(target)
+            done = deliver._deliver_one(record, "stdout", file.fileno())
+            assert done == {"at": str(target), "why": ""}
     text = target.read_text()
     assert (text.count(MARK), text.count("two\n"), text.count("three\n")) == (1, 1, 1)
     assert text.startswith(there)
