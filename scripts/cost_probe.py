@@ -32,7 +32,7 @@ DAEMON = {
 STARTER = {
     "nqspy.executors.outset:read": "order read",
     "nqspy.executors.spares:Spares.hand": "handed to a spare shepherd",
-    "nqspy.executors.keeper:Keeper.look": "ends waited for",
+    "nqspy.executors.starter:Keeper.look": "ends waited for",
     "nqspy.executors.cage:Birthplace.__init__": "cgroup",
     "nqspy.executors.cage:Seat.leave_birthplace": "cgroup",
     "os:fork": "fork",

@@ -10,8 +10,6 @@ from typing import Any
 
 from nqspy.executors import deliver, forks, person, proc
 
-SINCE = 3
-"""Version of the protocol (`records.PROTOCOL`) whose shepherds understand this."""
 _PATIENCE = 2.0
 """Real seconds in which a line is to be written in place."""
 _SOON = 0.1
@@ -21,8 +19,7 @@ _MOST = 100
 
 
 class Asides:
-    """Lines and changes of one attempt. A line for an output in place is written by a child that has become
-    the owner: one at a time, while the shepherd goes on. The owner may make that child wait."""
+    """Lines and changes of one attempt; a child that is the owner writes each line for an output in place."""
 
     def __init__(self, order: dict[str, Any], streams: tuple[int, int], home: str) -> None:
         """``streams``: both outputs in the spool, -1: written in place."""
@@ -88,22 +85,17 @@ class Asides:
                 if proc.readable(fd, _SOON):  # one that hangs in the kernel is left to itself
                     os.waitpid(self.writer, 0)
                     self.writer = 0
-        said: dict[str, str] = {}
-        for name, text in self._lines:
-            said[name] = said.get(name, "") + text
-        return said
+        names = dict(self._lines)
+        return {name: "".join(text for to, text in self._lines if to == name) for name in names}
 
     def _begin(self, name: str, text: str) -> None:
         order, parent = self._order, os.getpid()
-        try:
-            self.writer = os.fork()
-        except OSError:
-            return
-        if self.writer == 0:
-            try:
-                person.become(person.find(order))
-                forks.die_with_parent(parent)
-                os.umask(order["umask"])
-                deliver.append_line(deliver.destination(order["output"][name], self._home), text)
-            finally:
-                os._exit(0)
+
+        def write() -> None:
+            person.become(person.find(order))
+            forks.die_with_parent(parent)
+            os.umask(order["umask"])
+            deliver.append_line(deliver.destination(order["output"][name], self._home), text)
+
+        with contextlib.suppress(OSError):
+            self.writer = forks.begin(write)

@@ -72,8 +72,7 @@ class AttemptReporter:
         return False
 
     def finish(self, record: dict[str, Any], ready: Callable[[], None] | None = None) -> bool:
-        """Delivers by the exit record, completes the story, tells it; False when nobody could take that.
-        ``ready`` is called before it is told."""
+        """Deliver, complete the story and tell it after calling ``ready``; False if that was not heard."""
         done = dict(record["ending"])
         self.used = done["used"]
         if record["output"] is not None:
@@ -96,8 +95,7 @@ class AttemptReporter:
         return self.control
 
     def exiting(self, text: str = "") -> socket.socket:
-        """Tell the daemon that the job has ended, though its output takes a while (``text``: why); return the
-        socket where it may say that this takes too long."""
+        """Tell that the output takes a while (``text``: why); return the socket to listen at."""
         if self.control is None:
             self.control = patience.listen()
         self.tell("left", self.used, text)

@@ -59,15 +59,14 @@ class Cage:
         proc.send(before, number, self.pids())
 
     def kill(self) -> None:
-        """Kills all of them; to be called again until none is left. Many are stopped first: what forks
-        without end is quicker than a list of it."""
+        """Kills all; again until none is left. Many are stopped first: a list is slower than their forks."""
         if len(self.pids()) > _MANY:
             self.freeze()
         self.signal(signal.SIGKILL)
 
     def freeze(self) -> None:
-        """Stop all of them. A fork that has begun goes on in spite of the signal, so rounds are made until
-        two lists in turn name only processes that had stopped before."""
+        """Stop all, in rounds until two lists name only processes that had stopped: a fork may be under
+        way."""
         until, stopped, lists = now() + STOPPING, set[int](), 0
         while lists < 2 and now() < until:
             pids = self.pids()
@@ -92,8 +91,8 @@ class Cage:
 
 
 class Cgroup(Cage):
-    """Directory of the cgroup2 tree, which needs no controller; or directories of the cgroup1 controllers
-    freezer and cpuacct (``counter``)."""
+    """Directory of the cgroup2 tree, or those of the cgroup1 controllers freezer and cpuacct
+    (``counter``)."""
 
     def __init__(self, kind: str, folder: str, counter: str = "") -> None:
         """Raises OSError when they cannot be made."""
@@ -201,8 +200,7 @@ class Seat:
     """Place where cages are made: found out once by the starter."""
 
     def __init__(self, name: str, only: str = "") -> None:
-        """``name``: of this home's directory among the cgroups; ``only``: the make to use where it works
-        (``none``: no cgroup at all, controllers included)."""
+        """``name``: of this home's directories; ``only``: the make to use (``none``: no cgroup at all)."""
         self.name, self.kind, self.base, self.counter = name, "none", "", ""
         for kind in ("cgroup2", "cgroup1"):
             if (only or kind) == kind and self.kind == "none" and getattr(self, f"_try_{kind}")(name):
@@ -213,8 +211,7 @@ class Seat:
             sweep(folder)
 
     def cage(self, name: str, wish: Wish | None = None) -> Cage:
-        """A cage for one attempt, the plain one when no other can be had; held to ``wish`` as far as the
-        kernel does that here."""
+        """A cage for one attempt, the plain one at worst; held to ``wish`` as far as the kernel does."""
         cage = Cage()
         with contextlib.suppress(OSError):
             if self.kind != "none":
@@ -225,8 +222,7 @@ class Seat:
         return cage
 
     def birthplace(self, name: str) -> Birthplace | None:
-        """Return the place where the shepherd of a plain attempt is to be born; None where it cannot be
-        made. There must be cgroups."""
+        """Return a place for the shepherd of a plain attempt; None where it cannot be made."""
         for _ in range(2):
             try:
                 return Birthplace(self.kind, f"{self.base}/{name}")
@@ -270,8 +266,7 @@ class Seat:
 
 
 def _enters(fork: Callable[[], int], *folders: str) -> bool:
-    """True if a process may really be in these cgroups: a directory that one may make is not always one to
-    enter. Tried with a child that ends at once."""
+    """True if a process may really be in these cgroups: tried with a child that ends at once."""
     try:
         pid = forks.begin(lambda: _join(*folders), fork)
     except OSError:
@@ -280,8 +275,8 @@ def _enters(fork: Callable[[], int], *folders: str) -> bool:
 
 
 def kill_remains(kind: str, folder: str, *more: str) -> bool:
-    """Kills what is left in the cage of a job whose shepherd is gone, and takes it away if that empties
-    it; ``more``: its directories of controllers. Whether it is certain that nobody is left in it."""
+    """Kill what is left in a lost job's cage and in its controllers (``more``); True if it is surely
+    empty."""
     for _ in range(_KILLS if folder else 0):
         if kind == "cgroup2":
             write(f"{folder}/cgroup.kill", "1")
@@ -348,13 +343,8 @@ def sweep(base: str) -> None:
 
 
 def move(cage: Cage, order: dict[str, Any], cpus: list[int] | None) -> None:
-    """Bind all processes and threads of a request to the CPUs on which it goes on, where these are others
-    than before: its cpuset where it has one, and each thread's affinity. What cannot be moved stays where it
-    is.
-
-    The request stands still meanwhile, so that it forks nothing; where somebody had it go on, rounds are made
-    until one finds nothing new.
-    """
+    """Bind all threads of a request that stands still to other CPUs, by its cpuset and by affinity; in rounds
+    until one finds nothing new, should it go on. What cannot be moved stays where it is."""
     if not cpus or cpus == order["cpus"]:
         return
     order["cpus"] = cpus

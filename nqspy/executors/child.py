@@ -62,8 +62,7 @@ def plain(order: dict[str, Any]) -> bool:
 
 
 def room_for_the_daemon() -> dict[str, tuple[int, int]]:
-    """The limit on processes of a daemon's own user, a tenth below what holds for the daemon: a request that
-    forks without end must not keep the daemon from starting and ending others (root has no such limit)."""
+    """The limit on processes of a daemon's own user: a tenth is left for the daemon (root has no limit)."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     if soft == resource.RLIM_INFINITY:
         return {}
@@ -71,12 +70,17 @@ def room_for_the_daemon() -> dict[str, tuple[int, int]]:
     return {"NPROC": (most, most)} if most > 0 else {}
 
 
-def spawn(order: dict[str, Any], who: person.Person, streams: tuple[int, int]) -> tuple[int, str]:
-    """Start the leader of a plain request; return its pid and "", or 0 and the reason why it did not start.
-    Raises Again, OldLogin, NoInterpreter.
+def secure() -> None:
+    """Have the claim on the disk, before the first instruction of a job. Raises Again."""
+    try:
+        records.make_durable(".")
+    except OSError as error:
+        raise Again(f"cannot write its claim to the disk: {error.strerror}") from None
 
-    The shepherd takes on what the job inherits, and gives back what is its own afterwards.
-    """
+
+def spawn(order: dict[str, Any], who: person.Person, streams: tuple[int, int]) -> tuple[int, str]:
+    """Start the leader of a plain request from this process; return its pid and "", or 0 and the reason why
+    it did not start. Raises Again, OldLogin, NoInterpreter."""
     _check_login(order, who)
     here, nothing = os.open(".", os.O_RDONLY), os.open(os.devnull, os.O_RDONLY)
     umask = os.umask(_umask(order))
@@ -107,17 +111,13 @@ def launch(
     who: person.Person,
     cage: Cage,
     streams: tuple[int, int],
-    secure: Callable[[], None],
     wait: patience.Wait,
     born: Callable[[int], None],
 ) -> tuple[int, str]:
     """Starts the job's leader; gives its pid and "" once it has exec'd, else the reason why it did not.
-
-    ``streams``: file descriptors of the spooled stdout and stderr, -1 for one that is written in place.
-    ``secure``: what must be done before the job's first instruction, and is done while the child gets ready;
-    ``wait``: how long its way to there may take; ``born`` is told the pid. Raises Again, StoodStill,
-    OldLogin, NoInterpreter.
-    """
+    ``streams``: the spooled stdout and stderr, -1 for one in place; ``secure`` is done before the job's first
+    instruction, ``wait``: how long its way to there may take; ``born`` is told the pid. Raises Again,
+    StoodStill, OldLogin, NoInterpreter."""
     reader, writer = os.pipe()
     gate, opener = os.pipe()
     try:
@@ -134,15 +134,12 @@ def launch(
         os.close(gate)
     born(pid)
     refusal: Again | None = None
-    try:
-        secure()
-        os.write(opener, b"1")
-    except Again as error:
-        refusal = error
-    except OSError:
-        pass  # it has ended already, and says why
-    finally:
-        os.close(opener)
+    with proc.Descriptor(opener), contextlib.suppress(OSError):  # it has ended already, and says why
+        try:
+            secure()
+            os.write(opener, b"1")
+        except Again as error:
+            refusal = error
     with proc.Descriptor(reader):
         text = _heard(reader, pid, cage, wait)
     if refusal is not None:
@@ -156,8 +153,7 @@ def launch(
 
 
 def _heard(reader: int, pid: int, cage: Cage, wait: patience.Wait) -> bytes:
-    """Return what the child says before its exec: nothing, where all is well. Its owner may have stopped it.
-    Raises StoodStill."""
+    """Return what the child says before its exec, nothing if all is well. Raises StoodStill."""
     text, ended = wait.read(reader)
     if ended:
         return text
@@ -272,12 +268,8 @@ def _command(order: dict[str, Any], who: person.Person) -> tuple[str, list[str],
 
 
 def _words(order: dict[str, Any], who: person.Person) -> tuple[str, list[str]]:
-    """Return the program, and its name with its arguments.
-
-    With ``login`` "once" the interpreter is started directly; with "each" it is what the login shell becomes.
-    A program that is no shell we know, such as one that lets nobody in, reads the script under the name of a
-    login shell.
-    """
+    """Return the program, and its name with its arguments: the interpreter, or a login shell that becomes it
+    ("each"); a program that is no shell we know reads the script under a login shell's name."""
     shell, script, args = order["shell"] or who.shell, scratch.script(order), order["args"]
     named, known = order.get("interpreter") or [shell], bool(login_env.family(shell))
     if not order["login"] or (order["login"] == "once" and known):
@@ -342,36 +334,24 @@ def _bind(order: dict[str, Any]) -> None:
 
 def _connect(order: dict[str, Any], who: person.Person, streams: tuple[int, int]) -> None:
     """Standard input, output and error; every other descriptor closes at the exec (PEP 446)."""
-    output = order["output"]
-    out = streams[0] if streams[0] >= 0 else _in_place(output["stdout"], who)
-    err = streams[1]
-    if output["join"]:
-        err = out
-    elif err < 0:
-        err = _in_place(output["stderr"], who)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(out, 1)
-    os.dup2(err, 2)
-
-
-def _in_place(stream: dict[str, Any], who: person.Person) -> int:
-    try:
-        return deliver.open_in_place(stream, who.home)[0]
-    except OSError as error:
-        raise RuntimeError(f"cannot open the output {error.filename}: {error.strerror}") from None
+    output, fds = order["output"], [os.open(os.devnull, os.O_RDONLY)]
+    for name, fd in zip(("stdout", "stderr"), streams, strict=True):
+        if name == "stderr" and output["join"]:
+            fd = fds[1]
+        elif fd < 0:
+            try:
+                fd = deliver.open_in_place(output[name], who.home)
+            except OSError as error:
+                raise RuntimeError(f"cannot open the output {error.filename}: {error.strerror}") from None
+        fds.append(fd)
+    for number, fd in enumerate(fds):
+        os.dup2(fd, number)
 
 
 def _limit(limits: dict[str, tuple[int, int]], pid: int) -> None:
-    """The rlimits of a process (0: this one), those of memory last: from there to the exec nothing much may
-    be allocated."""
+    """Set the rlimits of a process (0: this one), of memory last: little may be allocated after that."""
     for name in _LATE:
         if name in limits:
             number = getattr(resource, f"RLIMIT_{name}")
-            soft, hard = (resource.RLIM_INFINITY if value < 0 else value for value in limits[name])
-            ceiling = resource.prlimit(pid, number)[1]
-            if ceiling != resource.RLIM_INFINITY:
-                hard = ceiling if hard == resource.RLIM_INFINITY else min(hard, ceiling)
-            if hard != resource.RLIM_INFINITY:
-                soft = hard if soft == resource.RLIM_INFINITY else min(soft, hard)
-            resource.prlimit(pid, number, (soft, hard))
+            hard = person.least(limits[name][1], resource.prlimit(pid, number)[1])
+            resource.prlimit(pid, number, (person.least(limits[name][0], hard), hard))

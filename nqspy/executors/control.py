@@ -64,8 +64,7 @@ class HeldControls:
         return "" if place is None else proc.text(f"{place.base}/{names[place.version - 1]}")
 
     def bell(self) -> tuple[int, bool] | None:
-        """A descriptor that tells at once that the memory is full, and whether it does so by POLLPRI; None
-        where there is none."""
+        """A descriptor that tells that the memory is full, and whether by POLLPRI; None without one."""
         place = self.places.get("memory")
         with contextlib.suppress(OSError):
             if place is not None and place.version == 2:
@@ -105,8 +104,7 @@ class Controls:
                     self.found[controller] = ControllerPlace(1, base)
 
     def hold(self, wish: Wish, name: str, folder: str) -> HeldControls:
-        """Sets what can be set of a wish before a request begins. ``folder``: the request's own in the
-        cgroup2 tree. What cannot be set is left out."""
+        """Set what can be set of a wish. ``folder``: the request's own in the cgroup2 tree."""
         held = HeldControls()
         for controller, value in zip(CONTROLLERS, wish, strict=True):
             place = self.found.get(controller)
@@ -172,8 +170,7 @@ def _set(controller: str, place: ControllerPlace, where: str, value: Any) -> boo
 
 @contextlib.contextmanager
 def joined(held: HeldControls) -> Iterator[None]:
-    """Have this process where a request is held, so that what it spawns is born there: a fork of a process of
-    Python costs ten times as much. Raises OSError where it cannot be there."""
+    """Have this process where a request is held while it spawns: a fork costs ten times as much."""
     try:
         for folder in held.enter:
             if not write(f"{folder}/cgroup.procs", "0"):
@@ -185,8 +182,7 @@ def joined(held: HeldControls) -> Iterator[None]:
 
 
 def move_cpus(held: HeldControls, cpus: list[int], pids: list[int]) -> None:
-    """Gives a request that runs other CPUs: its own cpuset others (version 2), its processes another cpuset
-    (version 1)."""
+    """Give a running request other CPUs: to its cpuset (version 2), or by another cpuset (version 1)."""
     place = held.places.get("cpuset")
     if place is None:
         return

@@ -81,8 +81,7 @@ def _shares(output: dict[str, Any]) -> bool:
 
 
 def _written_before(output: dict[str, Any], path: str) -> bool:
-    """True if an earlier attempt of the same request has written that file; of what is written in place, and
-    of job logs (``""``), it is not known where that was."""
+    """True if an earlier attempt has written that file (``""``: somewhere that is not known)."""
     former = output.get("former", ())
     written = bool(former) and (output["direct"] or path in former or former == [""])
     return written and (os.path.isfile(path) or not os.path.exists(path))
@@ -94,20 +93,19 @@ def _mark(output: dict[str, Any], path: str) -> str:
     return f"{output['mark']}\n" if appended else ""
 
 
-def open_in_place(output: dict[str, Any], home: str) -> tuple[int, str]:
-    """Open the file that a job writes itself; return its descriptor and its path. Raises OSError with that
-    path."""
+def open_in_place(output: dict[str, Any], home: str) -> int:
+    """Open the file that a job writes itself. Raises OSError with its path."""
     path = destination(output, home)
     mark = _mark(output, path)
     try:
         if not mark:
-            return open_target(path, os.O_APPEND if _shares(output) else os.O_TRUNC | os.O_APPEND), path
+            return open_target(path, os.O_APPEND if _shares(output) else os.O_TRUNC | os.O_APPEND)
         fd, path = _open_again(output, path)
         if os.fstat(fd).st_size:  # programs take an error file that is not empty for a failure
             _write_mark(fd, mark)
     except OSError as error:
         raise OSError(error.errno, error.strerror, path) from None
-    return fd, path
+    return fd
 
 
 def _open_again(output: dict[str, Any], path: str) -> tuple[int, str]:
@@ -282,8 +280,7 @@ def _work(record: dict[str, Any], sources: Sources, writer: int, parent: int) ->
 
 
 def _stayed(record: dict[str, Any], sources: Sources, why: str) -> dict[str, dict[str, str]]:
-    """Return what became of streams that nobody has brought. One that is not in the spool was written in
-    place, or delivered before a cut."""
+    """Return what became of streams that were not brought; one not in the spool was written in place."""
     found = {}
     for name, source in sources.items():
         output = record["output"][name]
@@ -333,8 +330,7 @@ def _append(fd: int, source: int, mark: str, *, once_more: bool) -> None:
 
 
 def _there_already(fd: int, source: int, mark: bytes) -> int | None:
-    """Return how many bytes of a source stand behind the mark in its target, after a delivery that was cut
-    off; None: not even the mark."""
+    """Return how many bytes of a source stand behind the mark in its target; None: no mark either."""
     at, end = _place_of(fd, mark), os.fstat(fd).st_size
     if at is None:
         return None

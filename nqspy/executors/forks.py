@@ -40,8 +40,7 @@ def become_subreaper() -> None:
 
 
 def die_with_parent(parent: int) -> None:
-    """Have this process killed when ``parent`` ends; at once, where it has. To be called once more after each
-    change of user, which undoes it. Raises OSError."""
+    """Have this process killed with ``parent``; again after each change of user. Raises OSError."""
     if _libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "cannot be tied to its parent")
     if os.getppid() != parent:

@@ -1,5 +1,6 @@
 """The daemon's side of the starter: its lock, its process, the orders to it and its answers."""
 
+import contextlib
 import fcntl
 import os
 import resource
@@ -64,13 +65,11 @@ class SpawnerLink:
         path = f"{self._spool}/starter.lock"
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         for _ in range(_LOCK_TRIES):
-            try:
+            with contextlib.suppress(BlockingIOError):
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                threading.Event().wait(_LOCK_PAUSE)
-            else:
                 self._lock = fd
                 return
+            threading.Event().wait(_LOCK_PAUSE)
         os.close(fd)
         raise OSError(f"another daemon's starter still holds {path}; stop that daemon first")
 
@@ -106,12 +105,12 @@ class SpawnerLink:
 
     def go_on(self) -> bool:
         """True if somebody has stopped the starter: it is continued."""
-        process = self._process
-        seen = proc.stat(process.pid) if process is not None and self.up else None
-        if process is None or seen is None or not seen.still:
-            return False
-        process.send_signal(signal.SIGCONT)
-        return True
+        if self._process is not None and self.up:
+            seen = proc.stat(self._process.pid)
+            if seen is not None and seen.still:
+                self._process.send_signal(signal.SIGCONT)
+                return True
+        return False
 
     def down(self) -> None:
         """The starter is gone: forgets it, and what was not sent yet."""
@@ -166,8 +165,8 @@ class SpawnerLink:
         return True
 
     def answers(self) -> Iterator[tuple[Key, int | None] | None]:
-        """Yield what the starter has answered: attempts and their shepherds' pidfds (None: it left at once);
-        a single None when the starter is gone."""
+        """Yield attempts and their shepherds' pidfds (None: it left at once); None when the starter is
+        gone."""
         while self._socket is not None:
             try:
                 message, fds, _, _ = socket.recv_fds(self._socket, 256, 1, socket.MSG_CMSG_CLOEXEC)
@@ -190,8 +189,7 @@ class SpawnerLink:
 
 
 def _farewell(connection: socket.socket) -> bool:
-    """Ends the connection; whether the starter stays, for shepherds that it has: then it says so when it has
-    let the lock go."""
+    """End the connection; True if the starter stays for its shepherds: it has let the lock go then."""
     try:
         connection.shutdown(socket.SHUT_WR)
         connection.settimeout(_LEAVE)
@@ -207,8 +205,7 @@ def _farewell(connection: socket.socket) -> bool:
 
 @cache
 def _open_files() -> int:
-    """Has this process open as many files as it may at most: each request takes one. Gives the limit that
-    held before, which its requests get back."""
+    """Open as many files as possible from now on; return the former limit, which requests get back."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return soft

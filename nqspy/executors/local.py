@@ -6,15 +6,13 @@ net under them; the records in the spool say what happened. One thread waits for
 
 import contextlib
 import hashlib
-import logging
 import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
-from nqspy.executors import asides, records, remains, scan
+from nqspy.executors import scan
 from nqspy.executors.link import Key, SpawnerLink
 from nqspy.executors.order import Clashes, adjustment, cpus_of, make_order
 from nqspy.executors.pageout import Residents
@@ -22,45 +20,24 @@ from nqspy.executors.patience import DELIVERY, LAUNCH
 from nqspy.executors.scan import QUIET, SpoolCleaner
 from nqspy.executors.spares import PATIENCE
 from nqspy.executors.watch import Watch
-from nqspy.model.actions import (
-    Action,
-    Adjust,
-    Forget,
-    Kill,
-    Resume,
-    SetAside,
-    Signal,
-    Start,
-    Suspend,
-    WriteOutput,
-)
+from nqspy.model import actions as act
+from nqspy.model import observations as ob
 from nqspy.model.ids import Instant
 from nqspy.model.machine import Found
-from nqspy.model.observations import (
-    Observation,
-    ObservedExiting,
-    ObservedNotStarted,
-    ObservedRunning,
-    ObservedStray,
-    ObservedVoid,
-)
+from nqspy.model.observations import Observation
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
 
-_log = logging.getLogger("nqspy.executor")
 _KEPT_BLOBS = 64
 _REBOOT = "the machine was restarted while it ran"
 
 
 class LocalExecutor:
-    """Implements `ports.Executor` on this machine.
-
-    ``home``: the installation's folder. ``put``: takes observations, from the watcher's thread too. ``blob``:
-    gives scripts and environments by hash (KeyError when there is none). ``speed``: how many times faster the
-    site's clock runs than real time. ``cage``: the make of cages to use (``cgroup2``, ``cgroup1``, ``none``);
-    empty: the best that works. ``quiet``: see `SpoolCleaner`. ``patience``: real seconds that a launch, and a
-    delivery, may take. ``spare``: how long a shepherd whose request has ended waits for another.
-    """
+    """Implements `ports.Executor` on this machine. ``put`` takes observations, from the watcher's thread too;
+    ``blob`` gives scripts and environments by hash (KeyError when there is none); ``speed``: how many times
+    faster the site's clock runs than real time; ``cage``: the make of cages to use, empty: the best that
+    works; ``quiet``: see `SpoolCleaner`. In real seconds: ``patience``, what a launch and a delivery may
+    take; ``spare``, how long a shepherd waits for another request."""
 
     def __init__(
         self,
@@ -91,8 +68,7 @@ class LocalExecutor:
         self._resident = Residents()
 
     def start(self) -> None:
-        """Takes the starter's lock, starts the starter and the watching thread. Raises OSError, with one
-        line for people."""
+        """Take the starter's lock, start the starter and the watching thread. Raises OSError."""
         self._watch.start()
 
     def close(self) -> None:
@@ -106,8 +82,7 @@ class LocalExecutor:
         return Found(tuple(sorted(os.sched_getaffinity(0))), memory)
 
     def resident(self, attempts: Mapping[int, int]) -> dict[int, int]:
-        """Bytes in memory of running attempts, by request; from any thread. Those that cannot be measured
-        are left out."""
+        """Bytes in memory of running attempts that can be measured, by request; from any thread."""
         found = {key[0]: self._resident.of(self._watch.path(key)) for key in attempts.items()}
         return {seq: size for seq, size in found.items() if size is not None}
 
@@ -118,45 +93,37 @@ class LocalExecutor:
             found[seq] = max(attempt, found.get(seq, 0))
         return found
 
-    def do(self, action: Action, request: Request | None, site: Site, now: Instant) -> None:
+    def do(self, action: act.Action, request: Request | None, site: Site, now: Instant) -> None:
         """Carries out what concerns attempts; other actions are not for an executor. Does not wait."""
         match action:
-            case Start():
+            case act.Start():
                 if request is not None:
                     self._begin(action, request, site)
-            case Suspend(seq, attempt, page_out=page_out):
+            case act.Suspend(seq, attempt, page_out=page_out):
                 self._watch.tell((seq, attempt), {"do": "suspend", "page_out": page_out})
-            case Resume(seq, attempt, _, pes):
+            case act.Resume(seq, attempt, _, pes):
                 self._watch.tell((seq, attempt), {"do": "resume", "cpus": cpus_of(pes, site)})
-            case Signal(seq, attempt, number):
+            case act.Signal(seq, attempt, number):
                 self._watch.tell((seq, attempt), {"do": "signal", "signal": number})
-            case Kill(seq, attempt, reason, grace, number):
+            case act.Kill(seq, attempt, reason, grace, number):
                 message = {"do": "kill", "reason": reason, "grace": grace, "signal": number}
                 self._watch.tell((seq, attempt), message)
-            case WriteOutput(seq, attempt, text, streams):
-                self._aside((seq, attempt), {"do": "write", "text": text, "streams": streams})
-            case Adjust(seq, attempt):
+            case act.WriteOutput(seq, attempt, text, streams):
+                self._watch.tell((seq, attempt), {"do": "write", "text": text, "streams": streams})
+            case act.Adjust(seq, attempt):
                 if request is not None:
                     changed = adjustment(request, site)
                     self._clashes.mark(request, changed["output"], site)
-                    self._aside((seq, attempt), changed)
-            case SetAside(seq, attempt):
+                    self._watch.tell((seq, attempt), changed)
+            case act.SetAside(seq, attempt):
                 self._watch.set_aside((seq, attempt), site.settings.server.grace)
-            case Forget(seq, attempt):
+            case act.Forget(seq, attempt):
                 folder = self._watch.path((seq, attempt))
                 # The output of an attempt that was lost stays, also if the request runs again.
                 if os.path.lexists(f"{folder}/done") or scan.keep_lost(folder):
                     self._broom.add(folder)
             case _:
                 pass
-
-    def _aside(self, key: Key, message: dict[str, Any]) -> None:
-        """Tells a shepherd what those of former versions do not understand: of those the log says so."""
-        folder = self._watch.path(key)
-        if records.holder(folder) is not None and records.protocol(folder) < asides.SINCE:
-            _log.warning("%d.%d was begun by an earlier nqspy: it cannot be told to %s", *key, message["do"])
-        else:
-            self._watch.tell(key, message)
 
     def scan(self, expected: Mapping[int, int]) -> Sequence[Observation]:
         """Return an observation for each expected attempt, then one for each stray; those still running are
@@ -172,71 +139,60 @@ class LocalExecutor:
     def _scan_one(self, key: Key, strays: list[Observation]) -> Observation:
         folder = self._watch.path(key)
         finding = scan.look(folder, self._watch.identifier)
+        if finding.pidfd is not None:
+            self._watch.adopt(key, finding.pidfd)
         match finding.fate:
             case "unclaimed" | "void":
                 with contextlib.suppress(OSError):  # a full disk: no shepherd is left that could claim it
                     scan.claim_void(folder)
                 # Should it run all the same (who has taken its folder away?) it ends.
-                remains.end_remains(folder, self._home, self._watch.identifier)
-                return ObservedVoid(*key)
+                scan.end_remains(folder, self._home, self._watch.identifier)
+                return ob.ObservedVoid(*key)
             case "done":
                 return scan.observation(*key, finding.record)
-            case "alive":
-                assert finding.pidfd is not None
-                self._watch.adopt(key, finding.pidfd)
             case "later":  # watched as far as that can be done: its end is not understood
-                if finding.pidfd is not None:
-                    self._watch.adopt(key, finding.pidfd)
-                strays.append(ObservedStray(*key, "later"))
+                strays.append(ob.ObservedStray(*key, "later"))
             case "undelivered":
                 self._watch.redeliver(key)
             case "lost":
-                sure = remains.end_remains(folder, self._home, self._watch.identifier)
-                if sure or not remains.inherited(folder, self._watch.identifier):
-                    text = _REBOOT if finding.rebooted else ""
-                    brief = scan.brief(folder)
-                    return scan.loss(key, folder, finding.used, text, sure=sure, brief=brief)
+                text = _REBOOT if finding.rebooted else ""
+                if (loss := self._watch.loss(key, finding.used, text, wait=True)) is not None:
+                    return loss
                 self._watch.await_remains(key)
-        return ObservedExiting(*key, finding.used) if finding.over else ObservedRunning(*key, finding.used)
+        return (
+            ob.ObservedExiting(*key, finding.used) if finding.over else ob.ObservedRunning(*key, finding.used)
+        )
 
-    def _begin(self, start: Start, request: Request, site: Site) -> None:
+    def _begin(self, start: act.Start, request: Request, site: Site) -> None:
         key = (request.seq, start.attempt)
         try:
             script = self._blob(request.spec.script)
             environment = self._blob(request.spec.environment)
         except KeyError:
             text = "its script or environment is missing from the database, or damaged there"
-            self._put(ObservedNotStarted(*key, text))
+            self._put(ob.ObservedNotStarted(*key, text))
             return
         order = make_order(
-            request,
-            start,
-            site,
-            home=self._home,
-            speed=self._speed,
-            script=script,
-            environment=environment,
+            request, start, site, home=self._home, speed=self._speed, script=script, environment=environment
         )
         order["patience"] = self._patience
         self._clashes.mark(request, order["output"], site)
         self._watch.begin(key, order)
 
     def _sweep_attempts(self, expected: Mapping[int, int]) -> Iterator[Observation]:
-        """Removes what is left of attempts whose end is committed (the daemon ended before it forgot them),
-        and tells all that were found and not expected: which of them are strays the engine knows."""
+        """Remove what is left of attempts with a committed end, and tell those that are not expected."""
         for folder, seq, attempt in scan.attempts(self._spool):
             if expected.get(seq) == attempt:
                 continue
             finding = scan.look(folder, self._watch.identifier)
-            if finding.pidfd is not None:
-                os.close(finding.pidfd)
+            finding.close()
             if finding.fate == "lost" and not os.path.lexists(f"{folder}/kept"):
-                remains.end_remains(folder, self._home, self._watch.identifier)
+                scan.end_remains(folder, self._home, self._watch.identifier)
                 scan.keep_lost(folder)
             if finding.fate in ("done", "void", "unclaimed", "lost"):
                 scan.remove(folder)
             if finding.fate not in ("void", "unclaimed"):
-                yield ObservedStray(seq, attempt, finding.fate)
+                yield ob.ObservedStray(seq, attempt, finding.fate)
 
 
 def _checked(digest: str, data: bytes) -> bytes:

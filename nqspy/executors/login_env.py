@@ -121,8 +121,8 @@ class KeptLogin:
         self.variables = {name: value for name, sign, value in pairs if name and sign}
 
     def age(self, most: float) -> str:
-        """Return how it stands after at most ``most`` seconds of use: "fresh", "renew" (in the background,
-        from half of that on), "old"."""
+        """Return how it stands after ``most`` seconds of use: "fresh", "renew" (from half of that on),
+        "old"."""
         most = min(most, RETRY) if self.failed else most
         age = clock() - self.at
         if not 0 <= age < most:

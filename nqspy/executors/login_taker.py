@@ -153,8 +153,7 @@ def _login(held: cage.Cage, who: Person, shell: str, until: float) -> login_env.
 
 
 def _as_the_user(who: Person, shell: str, until: float) -> login_env.KeptLogin:
-    """Become the user, with the limits of a login, at home if that can be entered; run the shell, and read
-    what it has written down."""
+    """Become the user at home, with the limits of a login; run the shell, read what it has written."""
     if who.uid != os.geteuid():
         given = person.smaller({}, person.limits_of(who, person.groups_of(who)))
         for name, pair in given.items():

@@ -23,8 +23,7 @@ _NOTABLE = 0.2
 
 
 class Reaped:
-    """Use of the processes of one job that have been waited for: CPU seconds, and the memory of the largest
-    in bytes."""
+    """Use of one job's processes that were waited for: CPU seconds, memory of the largest in bytes."""
 
     def __init__(self) -> None:
         self.cpu = 0.0
@@ -37,8 +36,7 @@ class Reaped:
 
 
 class Meter:
-    """Use and limits of one job. ``memory``: greatest seen so far, in bytes; ``closing``: it is being
-    ended, limits matter no more."""
+    """Use and limits of one job. ``memory``: greatest so far, in bytes; ``closing``: it is being ended."""
 
     def __init__(self, cage: Cage, order: dict[str, Any], started: float, reaped: Reaped) -> None:
         self.cage = cage
@@ -53,7 +51,6 @@ class Meter:
         self.tasks = 0
         self.told = 0.0
         self.sampled = started
-        self.warned = False
         self.closing = False
         self.over: dict[int, float] = {}
         self.cpus = len(order["cpus"] or ()) or os.cpu_count() or 1
@@ -78,7 +75,7 @@ class Meter:
             return max(0.0, self.sampled + pace - now)
         if self.sampled == self.wall.started:
             pace = _FIRST
-        for limit in (self.limits["cpu"], self.limits["cpu_process"], self._open_warning()):
+        for limit in map(self.limits.get, ("cpu", "cpu_process", "cpu_warning")):
             left = limit / 1000 / self.speed - self.cpu if limit is not None else IDLE
             pace = min(pace, max(_FASTEST, left / self.cpus)) if left > 0 else min(pace, _QUICK)
         memory = self.limits["memory"]
@@ -115,8 +112,7 @@ class Meter:
         return self._crowded()
 
     def outlived(self, now: float) -> tuple[str, str] | None:
-        """Return the limit that was passed once its leader has ended: what it left behind has no use but its
-        number and its time."""
+        """Return the limit that was passed by what the leader left behind: its number and its time only."""
         return self.wall.passed(now, " by what its leader left behind") or self._crowded()
 
     def remaining(self, now: float) -> float:
@@ -142,10 +138,10 @@ class Meter:
 
     def warning_due(self) -> bool:
         """True, once, if the request's CPU warning is to be sent now."""
-        limit = self._open_warning()
+        limit = self.limits["cpu_warning"]
         if limit is None or self._clock(self.cpu) < limit:
             return False
-        self.warned = True
+        self.limits["cpu_warning"] = None
         return True
 
     def finish(self) -> None:
@@ -175,8 +171,8 @@ class Meter:
         return ("exit", "") if number is None else ("signal", "")
 
     def _each_process(self, now: float, pids: list[int]) -> None:
-        """Enforce the limit of each process, where rlimits are too coarse: SIGXCPU at the limit, KILL after
-        the grace."""
+        """Enforce the CPU limit of each process, where rlimits are too coarse: SIGXCPU, KILL after the
+        grace."""
         limit = self.limits["cpu_process"]
         if limit is None or self._clock(self.cpu) < limit:
             return
@@ -189,9 +185,6 @@ class Meter:
                 proc.send([pid], signal.SIGXCPU)
             elif now - self.over[pid] >= self.grace:
                 proc.send([pid], signal.SIGKILL)
-
-    def _open_warning(self) -> int | None:
-        return None if self.warned else self.limits["cpu_warning"]
 
     def _clock(self, seconds: float) -> int:
         return int(seconds * 1000 * self.speed)

@@ -6,23 +6,13 @@ from typing import Any
 
 from nqspy.engine.zones import local
 from nqspy.executors import variables
-from nqspy.model import indices
+from nqspy.model import output_paths as paths
 from nqspy.model.actions import Start
 from nqspy.model.consumables import device_of, units_of
 from nqspy.model.domains import spans
-from nqspy.model.ids import Instant, Seq, array_of, full_id, index_of
+from nqspy.model.ids import Instant, Seq, full_id, index_of
 from nqspy.model.job_variables import leave_behind
 from nqspy.model.machine import base_in, torus_of, written
-from nqspy.model.output_paths import (
-    attempt_mark,
-    default_name,
-    files,
-    fill,
-    in_folder,
-    of_all_indices,
-    plain,
-    suffix,
-)
 from nqspy.model.queues import PROCESSES, Queue
 from nqspy.model.requests import Request, Spec, finite
 from nqspy.model.site import Site
@@ -102,8 +92,7 @@ def make_order(
 
 
 def adjustment(request: Request, site: Site) -> dict[str, Any]:
-    """Return what a shepherd is told whose request was changed: the wall time it may take, where its output
-    goes."""
+    """Return the message to a shepherd whose request was changed: its wall time, where its output goes."""
     queue = site.settings.queues.get(request.queue) or Queue(request.queue)
     output, kept = _output(request, site, request.attempts), ("path", "name", "keep")
     places = {stream: {key: output[stream][key] for key in kept} for stream in ("stdout", "stderr")}
@@ -143,10 +132,8 @@ def _rlimits(limits: Mapping[str, int | None], speed: float, grace: int) -> dict
 
 
 def _cpu_rlimit(limits: Mapping[str, int | None], speed: float, grace: int) -> tuple[int, int] | None:
-    """RLIMIT_CPU in real seconds: SIGXCPU at the warning or the limit, SIGKILL after the grace time.
-
-    With a request-wide limit only it is the backstop for a shepherd that was killed.
-    """
+    """RLIMIT_CPU in real seconds: SIGXCPU at the warning or the limit, SIGKILL after the grace time. With a
+    request-wide limit only it is the backstop for a shepherd that was killed."""
     extra = max(1, ceil(grace / 1000))
     limit, warning = limits["per_process/cpu_limit"], limits["per_process/cpu_warning"]
     whole = limits["per_request/cpu_limit"]
@@ -182,8 +169,7 @@ def _shell(spec: Spec, strategy: str, script: bytes) -> tuple[str | None, str, l
 
 
 def _interpreter(script: bytes) -> list[str]:
-    """Return what a script names behind ``#!``, as the kernel reads it: a program, then all the rest as one
-    argument; empty where it names none."""
+    """Return what a script names behind ``#!``: a program, all the rest as one argument; empty: nothing."""
     if not script.startswith(b"#!"):
         return []
     words = script[2:_LINE].split(b"\n", 1)[0].strip().split(None, 1)
@@ -205,31 +191,25 @@ def _environment(
     for name in _TWINS:
         if f"QSUB_{name}" in found:
             found.setdefault(f"PBS_O_{name}", found[f"QSUB_{name}"])
-    identifier = full_id(request.seq, site.name)
-    found.setdefault("QSUB_HOST", _latin(spec.host or site.host))
-    found.setdefault("QSUB_USER", _latin(spec.owner))
-    found.setdefault("QSUB_LOGNAME", _latin(spec.owner))
-    found.setdefault("QSUB_TZ", _latin(site.timezone))
-    of_dialect = variables.of_dialect(request, start, site)
-    found |= {name: _latin(value) for name, value in of_dialect.items()}
-    return found | {
-        "QSUB_REQID": identifier,
-        "QSUB_REQNAME": _latin(spec.name),
-        "QSUB_WORKDIR": _latin(spec.workdir),
+    unless_brought = {
+        "QSUB_HOST": spec.host or site.host, "QSUB_USER": spec.owner, "QSUB_LOGNAME": spec.owner,
+        "QSUB_TZ": site.timezone,
+    }  # fmt: skip
+    always = {
+        "QSUB_REQID PBS_JOBID": full_id(request.seq, site.name),
+        "QSUB_REQNAME PBS_JOBNAME": spec.name,
+        "QSUB_WORKDIR PBS_O_WORKDIR": spec.workdir,
         "ENVIRONMENT": "BATCH",
-        "NQSPY_HOME": _latin(home),
+        "NQSPY_HOME": home,
         "NQSPY_ATTEMPT": str(start.attempt),
         "NQSPY_PES": ",".join(spans(start.pes)),
-        **_of_torus(start, site),
-        "PBS_JOBID": identifier,
-        "PBS_JOBNAME": _latin(spec.name),
-        "PBS_QUEUE": _latin(request.queue),
+        "PBS_QUEUE": request.queue,
         "PBS_ENVIRONMENT": "PBS_BATCH",
-        "PBS_O_WORKDIR": _latin(spec.workdir),
-        "PBS_O_QUEUE": _latin(spec.queue),
-        **_of_array(request, site),
-        **_of_prerequisites(request, site),
+        "PBS_O_QUEUE": spec.queue,
     }
+    always |= variables.of_array(request, site) | _of_torus(start, site) | _of_prerequisites(request, site)
+    given = variables.of_dialect(request, start, site) | variables.by_name(always)
+    return _latin(unless_brought) | found | _latin(given)
 
 
 def _of_prerequisites(request: Request, site: Site) -> dict[str, str]:
@@ -251,28 +231,6 @@ def _of_torus(start: Start, site: Site) -> dict[str, str]:
     found = base_in(torus, start.pes)
     where = {} if found is None else {"NQSPY_BASE": str(found[0]), "NQSPY_COORDINATE": written(found[1])}
     return where | {"NQSPY_SHAPE": str(torus), "NQSPY_PES_PER_NODE": str(torus.per_node)}
-
-
-def _of_array(request: Request, site: Site) -> dict[str, str]:
-    """Return what an index of an array is told of itself and its array."""
-    index, array = index_of(request.seq), array_of(request.seq)
-    spec = request.spec.array
-    if index is None or array is None or spec is None:
-        return {}
-    first, last, step = spec.indices[0][0], spec.indices[-1][1], spec.indices[0][2]
-    return {
-        "PBS_ARRAY_INDEX": str(index),
-        "PBS_ARRAYID": str(index),
-        "PBS_ARRAY_ID": full_id(array, site.name),
-        "QSUB_ARRAY_INDEX": str(index),
-        "NQSPY_ARRAY_INDEX": str(index),
-        "NQSPY_ARRAY_ID": full_id(array, site.name),
-        "NQSPY_ARRAY_COUNT": str(indices.count(spec.indices)),
-        "NQSPY_ARRAY_MIN": str(first),
-        "NQSPY_ARRAY_MAX": str(last),
-        "NQSPY_ARRAY_STEP": str(step if len(spec.indices) == 1 else 1),
-        "NQSPY_ARRAY_INDICES": indices.show(spec.indices)[:1024],
-    }
 
 
 def _units(start: Start, site: Site, environment: Mapping[str, str]) -> dict[str, str]:
@@ -308,9 +266,11 @@ def _devices(start: Start, site: Site) -> dict[str, Any]:
     return {"denied": denied, "devices": mine} if denied else {}
 
 
-def _latin(text: str) -> str:
-    """Text as the environment carries it: its bytes, one character each."""
-    return text.encode("utf-8", "surrogateescape").decode("latin-1")
+def _latin(variables: Mapping[str, str]) -> dict[str, str]:
+    """Variables as the environment carries them: the bytes of each value, one character each."""
+    return {
+        name: value.encode("utf-8", "surrogateescape").decode("latin-1") for name, value in variables.items()
+    }
 
 
 def _output(request: Request, site: Site, attempt: int) -> dict[str, Any]:
@@ -320,9 +280,9 @@ def _output(request: Request, site: Site, attempt: int) -> dict[str, Any]:
 
     def stream(path: str | None, letter: str, keep: bool, direct: bool) -> dict[str, Any]:
         return {
-            "path": path and fill(path, seq, spec, request.queue, host, attempt),
-            "name": default_name(seq, spec, letter),
-            "inside": in_folder(seq, spec, host, letter),
+            "path": path and paths.fill(path, seq, spec, request.queue, host, attempt),
+            "name": paths.default_name(seq, spec, letter),
+            "inside": paths.in_folder(seq, spec, host, letter),
             "keep": keep,
             "direct": direct,
             "folder": spec.workdir,
@@ -340,14 +300,13 @@ def _output(request: Request, site: Site, attempt: int) -> dict[str, Any]:
 
 
 def _rerun(request: Request, site: Site, attempt: int, letter: str) -> dict[str, Any]:
-    """Return what `deliver` must know where earlier attempts have run: where they wrote, and what to do with
-    it."""
+    """Return what `deliver` must know of earlier attempts: where they wrote, what to do with it."""
     way, former = site.settings.default.rerun_output, request.former
     if not former or way == "replace":
         return {}
-    paths = [each.stderr if letter == "e" else each.stdout for each in former] if letter != "l" else [""]
-    mark = attempt_mark(full_id(request.seq, site.name), attempt)
-    return {"rerun": way, "attempt": attempt, "mark": mark, "former": sorted({*paths} - {None})}
+    written = [each.stderr if letter == "e" else each.stdout for each in former] if letter != "l" else [""]
+    mark = paths.attempt_mark(full_id(request.seq, site.name), attempt)
+    return {"rerun": way, "attempt": attempt, "mark": mark, "former": sorted({*written} - {None})}
 
 
 def _log(request: Request, start: Start, site: Site) -> list[str]:
@@ -369,24 +328,19 @@ def _at(instant: Instant, site: Site) -> str:
 
 
 class Clashes:
-    """Finds the outputs that are second ones: of requests that wait or run while another writes the same
-    path.
-
-    The first that starts has the path. Those that waited beside it, or start while it runs, are second, and
-    ``set output_clash`` says what becomes of theirs. Of an array all indices are, where one path is all of
-    theirs: which of them run at the same time is chance.
-    """
+    """Outputs that are second ones: another request that waits or runs writes the same path, and has it, as
+    it started before. ``set output_clash`` says what becomes of them. Of an array all indices are, where one
+    path is all of theirs."""
 
     def __init__(self) -> None:
         self._second: dict[Seq, set[str]] = {}
 
     def mark(self, request: Request, output: dict[str, Any], site: Site) -> None:
-        """Mark the streams of a request that starts and are second ones: ``clash`` is a suffix for their
-        names, or ``append``."""
+        """Mark the second streams of a request that starts: ``clash`` is a suffix, or ``append``."""
         second = self._second.pop(request.seq, set())
         if index_of(request.seq) is not None:
-            second |= of_all_indices(request.seq, request.spec, request.queue)
-        for file in files(request.seq, request.spec, request.queue):
+            second |= paths.of_all_indices(request.seq, request.spec, request.queue)
+        for file in paths.files(request.seq, request.spec, request.queue):
             others = site.writers.get(file, {}).keys() - {request.seq}
             if any(seq in site.started for seq in others):
                 second.add(file)
@@ -394,9 +348,9 @@ class Clashes:
                 self._second.setdefault(seq, set()).add(file)
         way = site.settings.server.output_clash
         if second and way != "overwrite":
-            spec = request.spec
+            seq, spec = request.seq, request.spec
             for stream, path in (("stdout", spec.output.stdout), ("stderr", spec.output.stderr)):
-                if path is not None and plain(fill(path, request.seq, spec, request.queue, "")) in second:
-                    output[stream]["clash"] = "append" if way == "append" else f".{suffix(request.seq)}"
+                if path is not None and paths.plain(paths.fill(path, seq, spec, request.queue, "")) in second:
+                    output[stream]["clash"] = "append" if way == "append" else f".{paths.suffix(seq)}"
         if len(self._second) > len(site.requests):
             self._second = {seq: held for seq, held in self._second.items() if seq in site.requests}

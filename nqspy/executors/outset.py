@@ -17,8 +17,7 @@ _ROOM = 64 << 20
 
 
 def read(data: bytes, fds: list[int], station: Station) -> dict[str, Any]:
-    """An order as the starter got it, in a message or in the file of a long one, completed. Raises OSError,
-    ValueError, KeyError."""
+    """An order that the starter got, in a message or a file. Raises OSError, ValueError, KeyError."""
     if fds:
         with open(fds[0], "rb", closefd=False) as file:
             file.seek(0)
@@ -48,8 +47,8 @@ def plain(order: dict[str, Any], station: Station) -> bool:
 
 
 def joins(order: dict[str, Any], station: Station) -> bool:
-    """True if the shepherd is where the job's memory is held while it spawns it (`control.joined`): the limit
-    leaves room for the little that it uses meanwhile."""
+    """True if the shepherd spawns it within its memory's limit, which leaves room for it
+    (`control.joined`)."""
     place, limit = station.seat.controls.found.get("memory"), order["limits"]["memory"]
     return place is not None and place.version == 1 and limit is not None and limit >= _ROOM
 
@@ -59,24 +58,17 @@ def number_anew(order: dict[str, Any], held: cage.Cage) -> None:
     keeps the others from them. Devices that are not those of this machine keep their names."""
     kept = "devices" in held.held.places
     for variable, devices in order.get("devices", {}).items() if kept else ():
-        if all(_is_device(file, number) for file, number in devices):
-            order["environment"][variable] = ",".join(map(str, range(len(devices))))
-
-
-def _is_device(file: str, number: str) -> bool:
-    try:
-        found = os.stat(file)
-    except OSError:
-        return False
-    device = found.st_rdev
-    return stat.S_ISCHR(found.st_mode) and f"{os.major(device)}:{os.minor(device)}" == number
+        with contextlib.suppress(OSError):
+            seen = [os.stat(file) for file, _ in devices]
+            numbers = [f"{os.major(each.st_rdev)}:{os.minor(each.st_rdev)}" for each in seen]
+            if all(stat.S_ISCHR(each.st_mode) for each in seen) and numbers == [n for _, n in devices]:
+                order["environment"][variable] = ",".join(map(str, range(len(devices))))
 
 
 def claimed(
     order: dict[str, Any], folder: str, holder: str, station: Station, born: cage.Birthplace | None
 ) -> bool:
-    """Makes the attempt's folder the current one and claims it. Where the disk is full: not, and not at once,
-    for the daemon then orders another attempt."""
+    """Make the attempt's folder the current one and claim it; False, after a while, if the disk is full."""
     more: dict[str, Any] = {"keeper": station.me}
     if born is not None and born.folder:
         more["cage"] = [born.kind, born.folder]
@@ -92,11 +84,3 @@ def claimed(
             raise
         time.sleep(records.AGAIN)
         return False
-
-
-def secure() -> None:
-    """Before the first instruction of a job its claim is on the disk. Raises child.Again."""
-    try:
-        records.make_durable(".")
-    except OSError as error:
-        raise child.Again(f"cannot write its claim to the disk: {error.strerror}") from None

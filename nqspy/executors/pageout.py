@@ -7,13 +7,13 @@ the memory controller delegated), which is not for every user either. Standard l
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import errno
 import os
 from collections.abc import Iterator
 
 from nqspy.executors import cage, proc, records
+from nqspy.executors.control import write
 
 _PROCESS_MADVISE = 440
 _MADV_PAGEOUT = 21
@@ -28,11 +28,8 @@ class _Range(ctypes.Structure):
 
 
 class PageOut:
-    """The memory of some processes on its way out: `step` until it returns False.
-
-    ``before`` and ``after``: bytes in memory at the beginning and the end; ``refused``: the kernel does not
-    allow it to us.
-    """
+    """The memory of some processes on its way out: `step` until it returns False. ``before``, ``after``:
+    bytes in memory at the beginning and the end; ``refused``: the kernel does not allow it to us."""
 
     def __init__(self, pids: list[int], folder: str = "") -> None:
         """``folder``: of the job's cgroup, "" when it has none."""
@@ -45,40 +42,30 @@ class PageOut:
 
     def step(self) -> bool:
         """Does a slice; False when all is done."""
-        try:
-            next(self._work)
-        except StopIteration:
-            self.after = resident(self._pids)
-            return False
-        return True
+        for _ in self._work:
+            return True
+        self.after = resident(self._pids)
+        return False
 
     def _slices(self) -> Iterator[None]:
         for pid in self._pids:
             try:
-                fd = os.pidfd_open(pid)
-            except OSError:
-                continue
-            try:
-                for start, end in _mappings(pid):
-                    _advise(fd, start, end)
-                    yield
+                with proc.Descriptor(os.pidfd_open(pid)) as fd:
+                    for start, end in _mappings(pid):
+                        _advise(fd, start, end)
+                        yield
             except PermissionError:
                 self.refused = not self._reclaim()
                 return
-            except ProcessLookupError:
-                pass
-            finally:
-                os.close(fd)
+            except OSError:
+                continue  # it has ended
 
     def _reclaim(self) -> bool:
         """Asks the job's cgroup; whether that could be asked."""
-        try:
-            fd = os.open(f"{self._folder}/memory.reclaim", os.O_WRONLY)
-        except OSError:
+        path = f"{self._folder}/memory.reclaim"
+        if not os.access(path, os.W_OK):
             return False
-        # An error: less than that could be taken. What left is measured.
-        with contextlib.suppress(OSError), proc.Descriptor(fd):
-            os.write(fd, str(self.before).encode("ascii"))
+        write(path, str(self.before))  # an error: less than that could be taken. What left is measured.
         return True
 
 
@@ -89,24 +76,16 @@ def resident(pids: list[int]) -> int:
 
 def may() -> bool:
     """True if this process has CAP_SYS_NICE, which paging others out needs."""
-    with open("/proc/self/status", "rb") as file:
-        for line in file:
-            if line.startswith(b"CapEff:"):
-                return bool(int(line.split()[1], 16) >> 23 & 1)
-    return False
+    lines = proc.text("/proc/self/status").split("\n")
+    return any(int(line.split()[1], 16) >> 23 & 1 for line in lines if line.startswith("CapEff:"))
 
 
 def _mappings(pid: int) -> Iterator[tuple[int, int]]:
-    """Readable mappings in slices. Raises ProcessLookupError when there is no such process."""
-    try:
-        with open(f"/proc/{pid}/maps", "rb") as file:
-            lines = file.readlines()
-    except OSError:
-        raise ProcessLookupError(errno.ESRCH, "it has ended") from None
-    for line in lines:
+    """Readable mappings in slices, none of a process that has ended."""
+    for line in filter(None, proc.text(f"/proc/{pid}/maps").split("\n")):
         where, rights = line.split(None, 2)[:2]
-        if rights[:1] == b"r" and not line.rstrip().endswith((b"[vvar]", b"[vdso]", b"[vsyscall]")):
-            start, end = (int(part, 16) for part in where.split(b"-"))
+        if rights[0] == "r" and not line.endswith(("[vvar]", "[vdso]", "[vsyscall]")):
+            start, end = (int(part, 16) for part in where.split("-"))
             for at in range(start, end, _SLICE):
                 yield at, min(end, at + _SLICE)
 
@@ -127,33 +106,28 @@ _REMEMBERED = 10_000
 
 
 class Residents:
-    """Measures the memory that attempts hold, seen from the daemon: that of the processes below each shepherd
-    and in its cage. Remembers their shepherds by folder."""
+    """Memory that attempts hold, seen from the daemon: of the processes below each shepherd and in its
+    cage."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[int, str]] = {}
 
     def of(self, folder: str) -> int | None:
         """Return the bytes that the processes of an attempt hold, None when it has not begun or has ended."""
-        found = self._known.get(folder) or self._look(folder)
-        if found is None:
-            return None
-        shepherd, group = found
+        if folder not in self._known:
+            record, holder = records.read(folder, "pid"), records.holder(folder)
+            if record is None or holder is None:
+                return None
+            try:
+                found = proc.Identity.parse(holder).pid, str(record["cage"][1])
+            except (ValueError, KeyError, IndexError):
+                return None
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[folder] = found
+        shepherd, group = self._known[folder]
         pids = {*proc.descendants(shepherd), *(cage.members(group) if group else ())} - {shepherd}
         if not pids:
             self._known.pop(folder, None)
             return None
         return resident(sorted(pids))
-
-    def _look(self, folder: str) -> tuple[int, str] | None:
-        record, holder = records.read(folder, "pid"), records.holder(folder)
-        if record is None or holder is None:
-            return None
-        try:
-            found = proc.Identity.parse(holder).pid, str(record["cage"][1])
-        except (ValueError, KeyError, IndexError):
-            return None
-        if len(self._known) >= _REMEMBERED:
-            self._known.clear()
-        self._known[folder] = found
-        return found

@@ -53,9 +53,8 @@ def messages(control: socket.socket | None) -> list[dict[str, Any]]:
 
 
 class Wait:
-    """A wait for what a child writes to a pipe. ``hear`` is called when it takes longer than a moment, and
-    gives the socket to listen at; ``told``: what the daemon said that does not end the wait; ``kill``: what
-    ended it."""
+    """A wait for what a child writes. ``hear`` is called when it takes longer than a moment, and gives the
+    socket to listen at; ``told``: what was said that does not end the wait; ``kill``: what ended it."""
 
     def __init__(self, seconds: float, hear: Callable[..., socket.socket], *, at_once: bool = False) -> None:
         """``seconds``: the deadline, from now on; ``at_once``: an order to end it allows no grace time."""
@@ -89,8 +88,7 @@ class Wait:
                 self._obey(control)
 
     def pause(self, seconds: float, why: str) -> bool:
-        """Wait so long, which does not count towards the deadline; False when the daemon ends the wait.
-        ``why`` is told to the daemon."""
+        """Wait beside the deadline, and tell the daemon ``why``; False when the daemon ends the wait."""
         until = now() + seconds
         self.until += seconds
         control = self._hear(why)
@@ -102,8 +100,7 @@ class Wait:
         return self.kill is None
 
     def unanswered(self) -> list[dict[str, Any]]:
-        """Return what the daemon said while it was waited: still to be done where the child went on after
-        all, the order to end it as well."""
+        """Return what the daemon said meanwhile, to be done where the child went on after all."""
         return [*self.told, self.kill] if self.kill is not None else self.told
 
     def _obey(self, control: socket.socket) -> None:

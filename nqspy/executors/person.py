@@ -43,8 +43,7 @@ class Person(NamedTuple):
 
 
 def warm_up() -> None:
-    """Have the C library load what it needs to look people up, and read the files of logins, before shepherds
-    are forked."""
+    """Load what is needed to look people up, and the files of logins, before shepherds are forked."""
     with contextlib.suppress(KeyError):
         pwd.getpwuid(os.geteuid())
     for path in (LIMITS, *_files(LIMITS_MORE), DEFINITIONS, VARIABLES):
@@ -132,12 +131,9 @@ Limits = dict[str, tuple[int | None, int | None]]
 
 
 def limits_of(who: Person, groups: dict[str, int], root: str = "") -> Limits:
-    """Return the limits that limits.conf and then limits.d/*.conf give a user: a line for the user counts
-    before one for a group, that before ``*``; of lines of one kind the last. Root gets only lines that name
-    it.
-
-    ``groups``: names and numbers of the user's groups; ``root``: put before the paths (tests).
-    """
+    """Return the limits of limits.conf and limits.d/*.conf: a line for the user counts before one for a
+    group, that before ``*``; of lines of one kind the last. Root gets only lines that name it. ``root``: put
+    before the paths (tests)."""
     said: list[tuple[int, str, str, int]] = []
     for path in (root + LIMITS, *_files(root + LIMITS_MORE)):
         for line in _text(path).splitlines():
@@ -158,8 +154,7 @@ def limits_of(who: Person, groups: dict[str, int], root: str = "") -> Limits:
 
 
 def _rank(domain: str, who: Person, groups: dict[str, int]) -> int:
-    """Return how closely a domain names the user: 3 by name, 2 by group, 1 all users, 0 not. ``%`` is for the
-    number of logins alone and names nobody here."""
+    """Return how closely a domain names the user: 3 by name, 2 by group, 1 all users, 0 not."""
     if domain == "*":
         return 1 if who.uid else 0
     if domain.startswith("@"):
@@ -182,18 +177,18 @@ def smaller(asked: dict[str, tuple[int, int]], login: Limits) -> dict[str, tuple
     found = dict(asked)
     for name, (soft, hard) in login.items():
         own = asked.get(name, (-1, -1))
-        most = _least(own[1], -1 if hard is None else hard)
-        found[name] = (_least(_least(own[0], most if soft is None else soft), most), most)
+        most = least(own[1], -1 if hard is None else hard)
+        found[name] = (least(least(own[0], most if soft is None else soft), most), most)
     return found
 
 
-def _least(one: int, other: int) -> int:
+def least(one: int, other: int) -> int:
+    """Return the smaller of two limits; -1 is none, as the kernel has it."""
     return max(one, other) if min(one, other) < 0 else min(one, other)
 
 
 def pair(name: str, limits: tuple[int, int]) -> tuple[int, int]:
-    """Return soft and hard limit as the kernel takes them: it knows no unlimited number of files, its own
-    greatest is the most there is."""
+    """Return a limit as the kernel takes it, which knows no unlimited number of files."""
     if name != "NOFILE" or -1 not in limits:
         return limits
     most = int(proc.contents("/proc/sys/fs/nr_open"))

@@ -48,9 +48,8 @@ class SpoolPlace:
         return fd
 
     def _open_new(self, flags: int) -> int:
-        """Open a name where others may make names: nothing is written that was there before (but root's
-        devices): a file of the user's own is replaced by a new one, as its name may be a second one of
-        something precious, and no look at it can tell for sure while others are about."""
+        """Open a name where others may make names: nothing that was there is written, except root's devices;
+        a file of the user's own is replaced, as its name may be a second one of something precious."""
         foreign = PermissionError(errno.EPERM, f"{self.name} is somebody else's")
         try:
             seen = os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)

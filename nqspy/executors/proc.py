@@ -50,8 +50,7 @@ def write(fd: int, data: bytes) -> None:
 
 
 def replace(path: str, data: bytes, *, durable: bool = False) -> None:
-    """Write a file that only its owner reads, whole or not at all (``durable``: it is on the disk before it
-    has its name). Raises OSError."""
+    """Write a file that only its owner reads, whole or not at all, and maybe durable. Raises OSError."""
     draft = f"{path}.{os.getpid()}"
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -297,8 +296,7 @@ def send_by(pidfd: int, number: int) -> None:
 
 
 def await_ends(pids: list[int], seconds: float) -> None:
-    """Waits until these processes have ended (nobody may have waited for them yet), at most so long for
-    all of them."""
+    """Wait until these processes have ended, at most so long for all of them."""
     until = now() + seconds
     for pid in pids:
         with contextlib.suppress(OSError), Descriptor(os.pidfd_open(pid)) as fd:

@@ -32,8 +32,7 @@ _fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int6
 _KEEP_SIZE = 1
 PROTOCOL = 3
 """Version of what a shepherd and a daemon leave each other: orders, records, messages. A daemon takes over
-shepherds of its own version and of earlier ones (1 wrote no version down; 2: controllers in ``pid``; 3:
-``write`` and ``adjust``, `asides`)."""
+shepherds of its own version and of earlier ones; no release has any before this one."""
 VOID = "void"
 _ROOM = 16_384
 """Bytes kept free on the disk for the records of each running attempt: a full spool keeps nobody's end from
@@ -66,8 +65,7 @@ def attempt_named(folder: str) -> tuple[int, int] | None:
 
 
 def shown_by(folder: str, name: str = "stdout") -> str:
-    """Return what to say of a stream that stays in an attempt's folder of the spool, which its owner may not
-    be able to read: ``qcat 17 shows it``."""
+    """Return what to say of a stream that stays in the spool: ``qcat 17 shows it``."""
     seq, _ = attempt_named(folder) or (0, 0)
     return f"qcat {'-e ' if name == 'stderr' else ''}{name_of(seq)} shows it"
 
@@ -112,11 +110,9 @@ def keep_room(folder: str) -> None:
 
 def holder(folder: str) -> str | None:
     """Return the holder of the claim, None when it is not claimed."""
-    try:
-        data = contents(f"{folder}/claim")
-    except FileNotFoundError:
-        return None
-    return data.split(b"\n", 1)[0].decode("ascii", "replace")
+    with contextlib.suppress(FileNotFoundError):
+        return contents(f"{folder}/claim").split(b"\n", 1)[0].decode("ascii", "replace")
+    return None
 
 
 def protocol(folder: str) -> int:
@@ -132,8 +128,8 @@ def claimed_with(folder: str) -> dict[str, Any]:
 
 
 def add(folder: str, name: str, record: dict[str, Any], *, durable: bool = False) -> None:
-    """Adds a record to a claimed attempt; ``durable``: it is on the disk before it has its name. Adding it
-    again replaces it. Raises OSError."""
+    """Add or replace a record of a claimed attempt (``durable``: on the disk before it is named). Raises
+    OSError."""
     with Descriptor(os.open(f"{folder}/claim", os.O_WRONLY | os.O_APPEND)) as fd:
         # A line end first: whatever a full disk cut off before stays a line of its own.
         proc.write(fd, b"\n" + json.dumps({name: record}).encode("ascii"))
@@ -164,19 +160,15 @@ def _record(data: bytes, name: str) -> dict[str, Any] | None:
     mark = f'{{"{name}": '.encode("ascii")
     for line in reversed(data.split(b"\n")):
         if line.startswith(mark):
-            try:
+            with contextlib.suppress(ValueError):
                 record: dict[str, Any] = json.loads(line)[name]
-            except ValueError:
-                continue
-            return record
+                return record
     return None
 
 
 def _version(claimed: dict[str, Any]) -> int:
-    try:
-        return int(claimed["protocol"])
-    except (ValueError, KeyError, TypeError):
-        return 1
+    version = claimed.get("protocol")
+    return version if isinstance(version, int) else 1
 
 
 def _claimed(data: bytes) -> dict[str, Any]:

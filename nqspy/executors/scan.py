@@ -1,4 +1,5 @@
-"""The fate of an attempt, by its records in the spool and the processes that are there."""
+"""The fate of an attempt, by its records in the spool and the processes that are there; the end of what is
+left of a lost one, and of its folder."""
 
 import contextlib
 import os
@@ -8,9 +9,10 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from nqspy.executors import proc, records, scratch
+from nqspy.executors import cage, proc, records, scratch
+from nqspy.model.keys import name_of
 from nqspy.model.observations import (
     Observation,
     ObservedEnded,
@@ -40,56 +42,154 @@ class Finding:
         """Use that was last written down."""
         return Used(*self.record.get("used", ()))
 
+    def close(self) -> None:
+        """Close the pidfd."""
+        if self.pidfd is not None:
+            os.close(self.pidfd)
+
 
 def look(folder: str, identifier: proc.Identifier) -> Finding:
-    """Return what became of the attempt in that folder.
-
-    The shepherd's pidfd is opened before the records are read, so that an end in between is not missed.
-    Raises OSError when it cannot be told, as no descriptor is to be had.
-    """
+    """Return what became of the attempt in that folder; the pidfd is opened before the records are read, so
+    that no end is missed. Raises OSError when it cannot be told, as no descriptor is to be had."""
     story = records.story(folder)
     if story is not None:
         return Finding("done", record=story)
     holder = records.holder(folder)
-    if holder is None:
-        return Finding("unclaimed")
-    if holder == records.VOID:
-        return Finding("void")
-    rebooted = False
-    try:
+    if holder is None or holder == records.VOID:
+        return Finding("unclaimed" if holder is None else "void")
+    finding = Finding("lost")
+    with contextlib.suppress(ValueError):  # a claim that was damaged, by a power cut perhaps
         identity = proc.Identity.parse(holder)
-        pidfd = identifier.reopen(identity)
-        rebooted = identity.boot != identifier.boot
-    except ValueError:
-        pidfd = None  # a claim that was damaged, by a power cut perhaps
+        finding = Finding("lost", identifier.reopen(identity), rebooted=identity.boot != identifier.boot)
     try:
-        return _read(folder, pidfd, rebooted)
+        _read(folder, finding)
     except BaseException:
-        if pidfd is not None:
-            os.close(pidfd)
+        finding.close()
         raise
+    return finding
 
 
-def _read(folder: str, pidfd: int | None, rebooted: bool) -> Finding:
-    """Return what the records of a claimed attempt say; ``pidfd``: of its living shepherd."""
+def _read(folder: str, finding: Finding) -> None:
+    """Fill in what the records of a claimed attempt say."""
+    alive = finding.pidfd is not None
     if records.protocol(folder) > records.PROTOCOL:
-        return Finding("later", pidfd)
-    done = records.read(folder, "done")
-    if done is not None:
-        if pidfd is not None:
-            os.close(pidfd)
-        return Finding("done", record=done)
-    last = {"used": records.noted_use(folder)}
-    ended = records.read(folder, "exit")
-    if ended is None and pidfd is None:
-        # After a power cut its name may be missing while its line is there.
-        ended = records.read(folder, "exit", within="claim")
-    if ended is not None:
-        fate: Fate = "undelivered" if pidfd is None else "alive"
-        return Finding(fate, pidfd, ended["ending"], over=True)
-    if pidfd is not None:
-        return Finding("alive", pidfd, last)
-    return Finding("lost", record=last, rebooted=rebooted)
+        finding.fate = "later"
+    elif (done := records.read(folder, "done")) is not None:
+        finding.close()
+        finding.fate, finding.pidfd, finding.record = "done", None, done
+    else:
+        # After a power cut the name of the record may be missing while its line is there.
+        ended = records.read(folder, "exit") or (None if alive else records.read(folder, "exit", "claim"))
+        finding.fate = "alive" if alive else "lost" if ended is None else "undelivered"
+        finding.over = ended is not None
+        finding.record = {"used": records.noted_use(folder)} if ended is None else ended["ending"]
+
+
+# ---------------------------------------------------------------- remains of a job whose shepherd was killed
+
+
+_LOOKS = 5
+
+
+class _Marks(NamedTuple):
+    """Marks that a job's processes have in their environment: request, attempt (a request that was lost runs
+    again, and its folders are swept while it does) and home. And the attempt's folder, where their output
+    goes."""
+
+    request: bytes
+    attempt: bytes
+    home: str
+    folder: str
+
+    def on(self, pid: int) -> bool:
+        """True if a process has them, or writes the attempt's output, or is its shepherd: stands in its
+        folder and was forked by a starter, so it is no job, nor an operator's shell."""
+        if _leads(f"/proc/{pid}/cwd") in (self.folder, f"{self.folder} (deleted)"):
+            with contextlib.suppress(OSError):
+                if b"/starter.py" in proc.contents(f"/proc/{pid}/cmdline"):
+                    return True
+        if any(_leads(f"/proc/{pid}/fd/{fd}").startswith(f"{self.folder}/std") for fd in (1, 2)):
+            return True
+        try:
+            variables = proc.contents(f"/proc/{pid}/environ").split(b"\0")
+        except OSError as error:
+            if error.errno in proc.SHORT:
+                raise
+            return False
+        marked = {self.attempt, b"NQSPY_HOME=" + os.fsencode(self.home)}.issubset(variables)
+        return marked and any(each.startswith(self.request) for each in variables)
+
+
+def _leads(link: str) -> str:
+    try:
+        return os.readlink(link)
+    except OSError:
+        return ""
+
+
+def end_remains(folder: str, home: str, identifier: proc.Identifier) -> bool:
+    """Kill what still runs of a lost job, which may be started anew; True if it is certain that nothing is
+    left, by its cgroup, its starter or another boot. Raises OSError when no descriptor is to be had."""
+    record = records.read(folder, "pid")
+    with contextlib.suppress(ValueError):
+        if proc.Identity.parse(records.holder(folder) or "").boot != identifier.boot:
+            return True
+    found = record or records.claimed_with(folder)
+    caged = found.get("cage")
+    emptied = caged is not None and cage.kill_remains(*caged, *found.get("controls", ()))
+    _end_marked(folder, home, record)
+    return emptied or os.path.lexists(f"{folder}/swept")
+
+
+def inherited(folder: str, identifier: proc.Identifier) -> bool:
+    """True if the starter is alive that inherits what is left of that job, ends it, and then says so."""
+    with contextlib.suppress(ValueError, KeyError, AttributeError):
+        fd = identifier.reopen(proc.Identity.parse(records.claimed_with(folder)["keeper"]))
+        if fd is not None:
+            os.close(fd)
+            return True
+    return False
+
+
+def _end_marked(folder: str, home: str, record: dict[str, Any] | None) -> None:
+    """Kills what the job's session and marks tell of."""
+    seq, attempt = records.attempt_named(folder) or (0, 0)
+    request, number = f"QSUB_REQID={name_of(seq)}.", f"NQSPY_ATTEMPT={attempt}"
+    marks = _Marks(request.encode("ascii"), number.encode("ascii"), home, os.path.realpath(folder))
+    born = session = 0
+    if record is not None and record["leader"]:
+        leader = proc.Identity.parse(record["leader"])
+        born, first = leader.start, _stat(leader.pid)
+        # Without its leader a session cannot be told from one that was given its number later.
+        session = leader.pid if first is not None and first.start == born else 0
+    for _ in range(_LOOKS):  # some may fork while they are looked for
+        found = list(_remains(born, session, marks))
+        if not found:
+            return
+        proc.send(found, signal.SIGKILL, list(_remains(born, session, marks)))
+        proc.await_ends(found, cage.DYING)
+
+
+def _remains(born: int, session: int, marks: _Marks) -> Iterator[int]:
+    """Processes of the job: not older than its leader, in its session (0: not known) or with its marks."""
+    for pid in proc.all_pids():
+        seen = _stat(pid)
+        if seen is None or seen.state in "ZX" or pid == os.getpid() or seen.start < born:
+            continue
+        if (session and seen.session == session) or marks.on(pid):
+            yield pid
+
+
+def _stat(pid: int) -> proc.Stat | None:
+    try:
+        return proc.Stat(pid)
+    except OSError as error:
+        if error.errno in proc.SHORT:
+            raise
+        return None
+
+
+# ---------------------------------------------------------------- what is told of it
 
 
 BRIEF = 60.0
@@ -98,11 +198,10 @@ BRIEF = 60.0
 
 def brief(folder: str) -> bool:
     """True if an attempt that was lost just now was claimed no longer ago than that."""
-    try:
+    with contextlib.suppress(OSError):
         now = time.time()  # noqa: TID251 - compared with the time of a file
         return now - os.stat(f"{folder}/claim").st_mtime <= BRIEF
-    except OSError:
-        return False
+    return False
 
 
 def claim_void(folder: str) -> bool:
@@ -117,43 +216,31 @@ def observation(seq: int, attempt: int, record: dict[str, Any]) -> Observation:
         return ObservedVoid(seq, attempt, record["text"], record.get("unknown", False))
     if record["reason"] == "not_started" and record.get("status") is None:
         return ObservedNotStarted(seq, attempt, record["text"])
-    ending = Ending(
-        record["reason"],
-        record["status"],
-        record["signal"],
-        Used(*record["used"]),
-        record["text"],
-        record.get("stdout"),
-        record.get("stderr"),
-    )
-    return ObservedEnded(seq, attempt, ending)
+    how = record["reason"], record["status"], record["signal"]
+    files = record.get("stdout"), record.get("stderr")
+    return ObservedEnded(seq, attempt, Ending(*how, Used(*record["used"]), record["text"], *files))
 
 
 def loss(
     key: tuple[int, int], folder: str, used: Used, text: str = "", *, sure: bool, brief: bool
 ) -> ObservedLost:
     """Tell that the end of an attempt was lost, and what it has left in the spool."""
-    left = stayed(folder)
-    return ObservedLost(
-        *key, used, text, unsure=not sure, brief=brief, stdout=left.get("stdout"), stderr=left.get("stderr")
-    )
+    files = map(stayed(folder).get, ("stdout", "stderr"))
+    return ObservedLost(*key, used, text, not sure, brief, *files)
 
 
 def stayed(folder: str) -> dict[str, str]:
     """The streams that have output in the spool, and where."""
     found = {}
-    for name in ("stdout", "stderr"):
-        try:
-            if os.stat(f"{folder}/{name}").st_size:
-                found[name] = f"{folder}/{name}"
-        except OSError:
-            continue  # it was brought to its place, or never written
+    for path in (f"{folder}/stdout", f"{folder}/stderr"):
+        with contextlib.suppress(OSError):  # it was brought to its place, or never written
+            if os.stat(path).st_size:
+                found[os.path.basename(path)] = path
     return found
 
 
 def give_up_delivery(folder: str, ending: dict[str, Any]) -> dict[str, Any]:
-    """Completes the story of an attempt whose output is not tried to be brought any more: what is there stays
-    in the spool. Raises OSError when that cannot be written down."""
+    """Complete the story of an attempt whose output stays in the spool. Raises OSError."""
     found = stayed(folder)
     text = f"its output stays in {folder} ({records.shown_by(folder, *list(found)[:1])})" if found else ""
     story = ending | found | {"text": "; ".join(filter(None, (ending["text"], text))), "kept": bool(found)}
@@ -163,12 +250,11 @@ def give_up_delivery(folder: str, ending: dict[str, Any]) -> dict[str, Any]:
 
 def keep_lost(folder: str) -> bool:
     """Has the output of an attempt without an end stay in the spool; False when it cannot be marked so."""
-    try:
+    with contextlib.suppress(OSError):
         if records.holder(folder) not in (None, records.VOID) and stayed(folder):
             records.add(folder, "kept", {})
-    except OSError:
-        return False
-    return True
+        return True
+    return False
 
 
 def go_on(folder: str, identifier: proc.Identifier) -> None:
@@ -176,7 +262,7 @@ def go_on(folder: str, identifier: proc.Identifier) -> None:
     finding = look(folder, identifier)
     if finding.pidfd is not None:
         proc.send_by(finding.pidfd, signal.SIGCONT)
-        os.close(finding.pidfd)
+    finding.close()
 
 
 def set_aside(folder: str) -> None:
@@ -194,8 +280,7 @@ def sweep_aside(spool: str, identifier: proc.Identifier) -> None:
     for entry in os.scandir(spool):
         if entry.name.startswith("stray-") and entry.is_dir(follow_symlinks=False):
             finding = look(entry.path, identifier)
-            if finding.pidfd is not None:
-                os.close(finding.pidfd)
+            finding.close()
             if finding.fate == "done":
                 remove(entry.path)
 
@@ -209,8 +294,7 @@ def attempts(spool: str) -> Iterator[tuple[str, int, int]]:
 
 
 def remove(folder: str) -> None:
-    """Removes an attempt's folder, unless output had to stay in it, and what a shepherd that was killed left
-    of its scratch folder."""
+    """Remove an attempt's folder, unless output had to stay in it, and its scratch folder."""
     with contextlib.suppress(OSError):  # it is tried again after the next restart
         left = records.claimed_with(folder).get("scratch")
         if left:
@@ -231,11 +315,9 @@ _STEP = 20
 
 
 class SpoolCleaner:
-    """Removes the folders of attempts whose end is committed: later, when nothing is going on. Some file
-    systems avoid inodes that were freed a moment ago, so that making files gets slow after deletions
-    (measured: an ext4 without journal, a fifth of a short job's whole cost).
-
-    A thread that sleeps until there is something to remove; what it leaves, the next scan finds."""
+    """Thread that removes the folders of attempts whose end is committed when nothing is going on: some file
+    systems are slow after deletions (an ext4 without journal: a fifth of a short job's cost). The next scan
+    finds what it leaves."""
 
     def __init__(self, quiet: float = QUIET) -> None:
         """``quiet``: real seconds without a new folder before clearing begins."""

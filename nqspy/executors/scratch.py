@@ -80,9 +80,8 @@ def variables(order: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def removed(path: str) -> bool:
-    """Remove it if the job has left no folder with files there; return whether nothing of it is left. Its
-    name may be another user's by now, for a link or a folder of that user: that stays untouched, and so does
-    a folder that is mounted on it (to remove it is an error then: busy)."""
+    """Remove it if the job has left no folder with files there; return whether nothing of it is left. What is
+    another user's by now, or mounted, stays untouched."""
     try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -107,11 +106,10 @@ def removed(path: str) -> bool:
 
 
 def _ours(path: str) -> bool:
-    try:
+    with contextlib.suppress(OSError):
         seen = os.lstat(path)
-    except OSError:
-        return False
-    return stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.geteuid()
+        return stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.geteuid()
+    return False
 
 
 def _has_mounts(path: str) -> bool:

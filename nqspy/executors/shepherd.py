@@ -16,22 +16,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from nqspy.executors import (
-    asides,
-    cage,
-    child,
-    control,
-    forks,
-    login_taker,
-    outset,
-    patience,
-    person,
-    proc,
-    records,
-    scratch,
-)
+from nqspy.executors import asides, cage, child, forks, outset, patience, person, proc, records, scratch
 from nqspy.executors.attempt_reporter import AttemptReporter, Station, if_possible, persist
-from nqspy.executors.control import Wish
+from nqspy.executors.control import Wish, joined
+from nqspy.executors.login_taker import LoginSeeker
 from nqspy.executors.meter import Meter, Reaped, SpoolMeter
 from nqspy.executors.pageout import PageOut
 from nqspy.executors.proc import now
@@ -81,8 +69,7 @@ class Shepherd(AttemptReporter):
         self.noted = False
 
     def live(self) -> bool:
-        """See to it from the claim to the last report; return True if all went well and the end could be
-        told."""
+        """See to it from the claim to the last report; return True if all went well and was told."""
         try:
             problem = self._launch()
         except child.StoodStill as error:
@@ -143,22 +130,16 @@ class Shepherd(AttemptReporter):
             self.cage.kill()
             os.waitpid(pid, 0)
         if not problem:
-            self._begun(who, begun)
+            self.meter = Meter(self.cage, order, begun, self.reaped)
+            self.asides = asides.Asides(order, self.streams, self.home)
+            self.spool = SpoolMeter([fd for fd in set(self.streams) if fd >= 0])
+            self.marks = scratch.mark(order) if child.marks(order, who) else ""
+            del order["environment"], order["script"]
         return problem
-
-    def _begun(self, who: person.Person, begun: float) -> None:
-        """Have at hand what watches over a job that runs."""
-        order = self.order
-        self.meter = Meter(self.cage, order, begun, self.reaped)
-        self.asides = asides.Asides(order, self.streams, self.home)
-        self.spool = SpoolMeter([fd for fd in set(self.streams) if fd >= 0])
-        if child.marks(order, who):
-            self.marks = scratch.mark(order)
-        del order["environment"], order["script"]
 
     def _start(self, who: person.Person) -> tuple[int, str]:
         """Return the leader's pid and "", or why there is none. Raises Again, NoInterpreter, StoodStill."""
-        order, seeker = self.order, login_taker.LoginSeeker(self, who)
+        order, seeker = self.order, LoginSeeker(self, who)
         try:
             problem, pid = seeker.ready(), 0
             name = records.folder_name(order["seq"], order["attempt"])
@@ -181,20 +162,25 @@ class Shepherd(AttemptReporter):
         """Start it, with a login at hand. Raises OldLogin where that is out of date."""
         order = self.order
         if outset.plain(order, self.station):
-            outset.secure()
+            child.secure()
             try:
-                with control.joined(self.cage.held):
+                with joined(self.cage.held):
                     return child.spawn(order, who, self.streams)
             except OSError as error:
                 raise child.Again(str(error)) from None
-        most = within(order, order.get("patience", [patience.LAUNCH])[0])
-        wait = patience.Wait(most, self._listen_early)
+
+        def listen() -> socket.socket:
+            control = self._listen()
+            self.tell("here")  # what was to be said so far comes at once
+            return control
+
+        wait = patience.Wait(within(order, order.get("patience", [patience.LAUNCH])[0]), listen)
 
         def born(pid: int) -> None:
             self.leader = pid
 
         try:
-            return child.launch(order, who, self.cage, self.streams, outset.secure, wait, born)
+            return child.launch(order, who, self.cage, self.streams, wait, born)
         finally:
             self.early = [*self.early, *wait.unanswered()]
 
@@ -203,17 +189,16 @@ class Shepherd(AttemptReporter):
         self.meter = Meter(self.cage, self.order, waited.begun, self.reaped)
         self.cage.remove()
         kill, wall = waited.kill, self.meter.passed(now())
-        if kill is None and wall is None:
+        reason, text = (kill["reason"], "") if kill is not None else wall or ("", "")
+        if reason:
+            used = self.meter.used(now())
+            self._record({"reason": reason, "signal": int(signal.SIGKILL), "text": text, "used": used}, "")
+        else:
             text = f"it did not begin within {now() - waited.begun:.0f} s: its first process stood still"
             self._record({"reason": "not_started", "text": text}, None)
-            return
-        reason, text = (kill["reason"], "") if kill is not None else wall or ("", "")
-        used = self.meter.used(now())
-        self._record({"reason": reason, "signal": int(signal.SIGKILL), "text": text, "used": used}, "")
 
     def _wish(self) -> Wish:
-        """Return what the kernel shall keep. Affinity is enough for the daemon's own user: each further
-        controller costs a short request about a ms."""
+        """Return what the kernel shall keep; little for the daemon's own user: each controller costs a ms."""
         order, own = self.order, self.order["uid"] == os.geteuid()
         processes = min(order.get("processes") or sys.maxsize, self.station.most_processes)
         return Wish(
@@ -270,30 +255,19 @@ class Shepherd(AttemptReporter):
         )
         return self.control
 
-    def _listen_early(self) -> socket.socket:
-        """Do the same before the job has begun; what was to be said so far comes at once."""
-        control = self._listen()
-        self.tell("here")
-        return control
-
     def _reap(self) -> None:
         """Waits for whoever has ended; orphans of the job come to us (subreaper)."""
-        while True:
-            try:
-                pid, status, usage = os.wait4(-1, os.WNOHANG)
-            except ChildProcessError:
-                self.childless = True
-                return
-            if pid == 0:
-                if self.raw is not None and self.asides.writer > 0 and not self.childless:
-                    # A line that is being written must keep no PE: its target may take none.
-                    self.childless = list(proc.children(os.getpid())) == [self.asides.writer]
-                return
-            if self.asides.reaped(pid):
-                continue
-            self.reaped.add(usage)
-            if pid == self.leader:
-                self.raw = status
+        try:
+            while (ended := os.wait4(-1, os.WNOHANG))[0]:
+                pid, status, usage = ended
+                if not self.asides.reaped(pid):
+                    self.reaped.add(usage)
+                    self.raw = status if pid == self.leader else self.raw
+        except ChildProcessError:
+            self.childless = True
+        if self.raw is not None and self.asides.writer > 0 and not self.childless:
+            # A line that is being written must keep no PE: its target may take none.
+            self.childless = proc.children(os.getpid()) == [self.asides.writer]
 
     def _look_at_the_dead(self) -> None:
         """Let no process keep PEs that has ended, but can be waited for by a tracer of its owner only."""
@@ -344,32 +318,25 @@ class Shepherd(AttemptReporter):
         at = now()
         if self.raw is None and min(self.meter.due(at), self.spool.due(at)) <= 0:
             self._look(at)
-        elif self.raw is not None:
-            self._clear_up(at)
+        elif self.raw is not None:  # its leader has left something behind: it gets the grace time
+            if self.kill_at is None:
+                self._end("", "", signal.SIGTERM, self.order["grace"] / 1000)
+            if self.meter.remaining(at) <= 0:
+                self.meter.sample(at)
+                if (passed := self.meter.outlived(at)) is not None:
+                    self.reason, self.text = (self.reason, self.text) if self.reason else passed
+                    self.kill_at = at
         if self.kill_at is not None and at >= self.kill_at:
             self.cage.kill()
             self.kill_at = at + _AGAIN
         self._look_at_the_dead()
         self.asides.go_on(at)
-        waits = (
-            [self.meter.remaining(at)] if self.raw is not None else [self.meter.due(at), self.spool.due(at)]
-        )
-        waits.append(self.asides.due(at))
+        meters = [self.meter.due, self.spool.due] if self.raw is None else [self.meter.remaining]
+        waits = [due(at) for due in (*meters, self.asides.due)]
         if self.kill_at is not None:
             waits.append(max(0.0, self.kill_at - at))
         # Rounded up: a wait that ends just before its time would be followed by a spin.
         return int(min(waits) * 1000) + 1
-
-    def _clear_up(self, at: float) -> None:
-        """The leader has ended and left something behind: it gets the grace time, within the limits."""
-        if self.kill_at is None:
-            self._end("", "", signal.SIGTERM, self.order["grace"] / 1000)
-        if self.meter.remaining(at) <= 0:
-            self.meter.sample(at)
-            passed = self.meter.outlived(at)
-            if passed is not None:
-                self.reason, self.text = (self.reason, self.text) if self.reason else passed
-                self.kill_at = at
 
     def _look(self, at: float) -> None:
         if not self.room:

@@ -13,7 +13,6 @@ import os
 import resource
 import signal
 import socket
-from collections.abc import Callable
 from typing import Any
 
 from nqspy.executors import cage, forks, outset, proc, records
@@ -59,8 +58,8 @@ class Spares:
                 self._waiting.pop(0)[3].close()
 
     def hand(self, message: bytes, fds: list[int], born: bool) -> int:
-        """Give an order to a spare shepherd, one that was ``born`` in the cgroup of its job or one that was
-        not; return its pid, 0 when there is none."""
+        """Give an order to a spare shepherd, ``born`` in the cgroup of its job or not; return its pid or
+        0."""
         for place in range(len(self._waiting) - 1, -1, -1):
             if self._waiting[place][1] == born:
                 _, _, pid, channel = self._waiting.pop(place)
@@ -101,12 +100,10 @@ class Spares:
 
 
 class Offer:
-    """The shepherd's side: offers this process, and waits for an order. It is made before the end is told:
-    what follows from that may be its next order."""
+    """The shepherd's side: offers this process before the end is told, and waits for an order."""
 
     def __init__(self, offers: socket.socket, born: bool, mine: Traits) -> None:
-        """``born``: in the cgroup of its jobs; ``mine``: what it handed on at first: where that is another it
-        neither offers itself nor takes an order."""
+        """``born``: in the cgroup of its jobs; ``mine``: its traits, without which it takes no order."""
         self._offers = offers
         self._mine = mine
         self._offer = b"%d %d" % (os.getpid(), born)
@@ -172,7 +169,7 @@ def _unchanged(before: Traits) -> bool:
 
 
 def serve(order: dict[str, Any], station: Station, born: cage.Birthplace | None) -> None:
-    """Live the life of a shepherd (``born`` in the cgroup of its jobs)."""
+    """Live the life of a shepherd (``born`` in the cgroup of its jobs); end when another has the claim."""
     os.setsid()
     urgency.ordinary_children()
     os.umask(0)
@@ -181,10 +178,27 @@ def serve(order: dict[str, Any], station: Station, born: cage.Birthplace | None)
     me = station.identifier.of(os.getpid()).text()
     mine = of_this_process()
     for left in reversed(range(_ATTEMPTS)):
-        offer = Offer(station.offers, born is not None, mine)
-        if not _serve(order, station, born, me, wake, offer.make if left else None):
+        folder = os.path.join(station.spool, records.folder_name(order["seq"], order["attempt"]))
+        if order.get("deliver"):
+            os.close(station.lock)
+            os.chdir(folder)
+            if (record := records.read(".", "exit")) is not None:
+                AttemptReporter(order, station).finish(record | {"once_more": True})
             return
-        message = offer.wait()
+        if not outset.claimed(order, folder, me, station, born):
+            return
+        # The lock is let go only now: whoever gets it knows that every order was claimed or never will be.
+        os.close(station.lock)
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)  # at a shutdown the job gets its own: record how it ends
+        offer = Offer(station.offers, born is not None, mine)
+        shepherd = Shepherd(order, station, born, wake, offer.make if left else None)
+        try:
+            told = shepherd.live()
+        except BaseException:
+            shepherd.cage.kill()  # no job runs without somebody to watch over it
+            raise
+        message = offer.wait() if told else None
         if message is None:
             return
         text, (station.lock, *fds) = message
@@ -196,35 +210,3 @@ def serve(order: dict[str, Any], station: Station, born: cage.Birthplace | None)
             os.sched_setaffinity(0, station.cpus)
         if born is not None:
             born.begin()
-
-
-def _serve(
-    order: dict[str, Any],
-    station: Station,
-    born: cage.Birthplace | None,
-    me: str,
-    wake: int,
-    ready: Callable[[], None] | None,
-) -> bool:
-    """See to one attempt; return True if its end was told. ``ready`` is called when nothing more has to be
-    done for it except that. Leaves silently when another has the claim."""
-    folder = os.path.join(station.spool, records.folder_name(order["seq"], order["attempt"]))
-    if order.get("deliver"):
-        os.close(station.lock)
-        os.chdir(folder)
-        record = records.read(".", "exit")
-        if record is not None:
-            AttemptReporter(order, station).finish(record | {"once_more": True})
-        return False
-    if not outset.claimed(order, folder, me, station, born):
-        return False
-    # The lock is let go only now: whoever gets it knows that every order was claimed or never will be.
-    os.close(station.lock)
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # at a shutdown the job gets its own: record how it ends
-    shepherd = Shepherd(order, station, born, wake, ready)
-    try:
-        return shepherd.live()
-    except BaseException:
-        shepherd.cage.kill()  # no job runs without somebody to watch over it
-        raise

@@ -7,7 +7,7 @@ of cages to use (empty: the best), how many files a job may open (the daemon has
 spare shepherd stays. An order is one message: ``SEQ.ATTEMPT`` and a line end, then the order as JSON, or
 nothing and a descriptor of a file that holds it. The answer is ``SEQ.ATTEMPT`` with the shepherd's pidfd.
 When the daemon's end of the socket is closed it lets the lock go and stays only for the shepherds that it has
-(`keeper`); it says so by `STAYS`.
+(`Keeper`); it says so by `STAYS`. Standard library only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ import sys
 if __name__ == "__main__":
     sys.path.insert(0, __file__.rsplit("/", 3)[0])
 
+import fcntl
 import gc
+import json
 import os
 import resource
 import select
@@ -28,9 +30,9 @@ import time
 import traceback
 from typing import Any
 
-from nqspy.executors import cage, forks, login_taker, outset, records
+from nqspy.executors import cage, forks, login_taker, outset, proc, records
 from nqspy.executors.attempt_reporter import Station
-from nqspy.executors.keeper import Keeper
+from nqspy.executors.control import rmdir
 from nqspy.executors.spares import Spares, serve
 
 _LARGEST = 1 << 17
@@ -68,7 +70,7 @@ class _Desk:
         self.station = Station(spool, lock, reports, seat, self.spares.offers)
         self.logins = login_taker.LoginDesk(spool, seat, self.station.most_processes, self.poll)
         self.station.logins = self.logins.asks
-        self.keeper = Keeper(spool, reports, seat, self.logins.takers)
+        self.keeper = Keeper(self.station, self.logins.takers)
         self.wake = forks.wake_on_children()
 
     def serve(self) -> None:
@@ -161,6 +163,135 @@ class _Desk:
             sys.stderr.write(f"the folder of attempt {order['seq']}.{order['attempt']} was taken away\n")
             sys.stderr.flush()
             os._exit(1)
+
+
+_HURRIED = 50
+_HURRY = 0.02
+_CALM = 1.0
+
+
+class Keeper:
+    """Shepherds by pid, and attempts whose shepherd was killed and whose remains are being ended.
+
+    The starter is the subreaper above its shepherds (each is the one of its job). So whatever is left of a
+    job whose shepherd was killed, in a session of its own and without a mark, comes to the starter. All its
+    children that are no shepherds are such: they are killed, and that nothing is left is noted in the
+    attempt's folder (``swept``).
+    """
+
+    def __init__(self, station: Station, others: set[int]) -> None:
+        """``others``: children of the starter that are neither shepherds nor remains; those that have ended
+        are taken out, and what one that was killed leaves is ended. Raises OSError."""
+        self._spool, self._reports, self._seat = station.spool, station.reports, station.seat
+        self._shepherds: dict[int, str] = {}
+        self._births: dict[int, str] = {}
+        self._others = others
+        self._lost: list[str] = []
+        self._rounds = 0
+        forks.become_subreaper()
+        self._tend()
+
+    def keeps(self) -> bool:
+        """True if there is something to stay for."""
+        return bool(self._shepherds or self._lost)
+
+    def wait(self) -> float | None:
+        """Real seconds after which it wants to look again, None: when a child ends."""
+        if not self._lost:
+            return None
+        return _HURRY if self._rounds < _HURRIED else _CALM
+
+    def add(self, pid: int, name: str) -> None:
+        """A shepherd was forked for the attempt ``name``."""
+        self._shepherds[pid] = self._births[pid] = name
+
+    def turn(self, pid: int, name: str) -> None:
+        """A shepherd who was spare has the attempt ``name`` now."""
+        self._shepherds[pid] = name
+
+    def rest(self, pids: list[int]) -> None:
+        """Note that these have seen theirs to its end."""
+        for pid in pids:
+            if pid in self._shepherds:
+                self._shepherds[pid] = ""
+
+    def look(self) -> None:
+        """Waits for the children that have ended. A shepherd that did not leave by itself was killed."""
+        with contextlib.suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                pid, status = ended
+                if pid in self._others:
+                    self._others.remove(pid)
+                    self._lost += [""] if status else []
+                name = self._shepherds.pop(pid, None)
+                if name is not None:
+                    if status:
+                        self._lost += [name] if name else []
+                        self._rounds = 0
+                    self._seat.leave_birthplace(self._births.pop(pid), killed=bool(status))
+        if self._lost:
+            self._sweep()
+
+    def leave(self) -> None:
+        """Take this home's cgroups away, unless another starter has them: a job may be about to enter."""
+        with contextlib.suppress(OSError), open(f"{self._spool}/starter.lock", "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._seat.leave()
+            self._tend()
+
+    def _sweep(self) -> None:
+        """Kill in one round what came to us; when nothing is left for sure that is noted and told."""
+        self._rounds += 1
+        left = self._strangers()
+        if left:
+            before = _trees(left)
+            # Who is stopped forks no more: then all can be found.
+            proc.send(before, signal.SIGSTOP, _trees(left))
+            before = _trees(self._strangers())
+            proc.send(before, signal.SIGKILL, before)
+        elif not self._strangers():  # a list that is read while somebody ends may miss others
+            lost, self._lost = self._lost, []
+            for name in filter(None, lost):
+                with contextlib.suppress(OSError):  # no folder any more, or no room: then it is not known
+                    records.add(f"{self._spool}/{name}", "swept", {})
+                seq, attempt = records.attempt_named(name) or (0, 0)
+                message = {"k": "end", "s": seq, "a": attempt, "u": None}
+                with contextlib.suppress(OSError):
+                    self._reports.sendto(json.dumps(message).encode("ascii"), f"{self._spool}/reports.sock")
+
+    def _strangers(self) -> list[int]:
+        known = self._others.union(self._shepherds)
+        return [pid for pid in proc.children(os.getpid()) if pid not in known]
+
+    def _tend(self) -> None:
+        """Keep the list of this home's cgroups (``cgroups`` in the spool): a starter in another login session
+        has its own elsewhere. Remove what is empty of the noted places that are not its own, and note those
+        that are there. The lock must be held. A list that cannot be read or written stays as it was."""
+        path, noted = f"{self._spool}/cgroups", list[str]()
+        own, name = self._seat.bases(), self._seat.name
+        with contextlib.suppress(OSError):
+            with contextlib.suppress(FileNotFoundError):
+                noted = proc.contents(path).decode("utf-8", "surrogateescape").split("\n")[:-1]
+            for folder in noted:
+                if folder not in own and _is_ours(folder, name):
+                    cage.sweep(folder)
+                    rmdir(folder)
+            places = dict.fromkeys((*noted, *own))
+            there = [each for each in places if _is_ours(each, name) and os.path.isdir(each)]
+            if there and there != noted:
+                data = "".join(f"{each}\n" for each in there).encode("utf-8", "surrogateescape")
+                proc.replace(path, data, durable=True)
+            elif there != noted:
+                os.unlink(path)
+
+
+def _trees(roots: list[int]) -> list[int]:
+    return [pid for root in roots for pid in (root, *proc.descendants(root))]
+
+
+def _is_ours(folder: str, name: str) -> bool:
+    plain = os.path.isabs(folder) and os.path.normpath(folder) == folder and "\n" not in folder
+    return plain and os.path.basename(folder) == name and os.path.realpath(folder) == folder
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 """Variables of a job: its PEs and their layout, as PBS and Slurm say it (pure)."""
 
+from collections.abc import Mapping
+
 from nqspy.executors import scratch
 from nqspy.model import indices
 from nqspy.model.actions import Start
-from nqspy.model.ids import index_of, number_of
+from nqspy.model.ids import array_of, full_id, index_of, number_of
 from nqspy.model.requests import Request, finite
 from nqspy.model.shapes import MOST_RANKS, Layout
 from nqspy.model.site import Site
@@ -26,8 +28,7 @@ def _slots(request: Request, start: Start) -> int:
 
 
 def defaults(request: Request, start: Start) -> dict[str, str]:
-    """Variables that what the request brings along may replace. An application is told no number of threads:
-    its program counts its PEs, or a launcher in it settles that."""
+    """Variables that the request may replace. An application is told no number of threads."""
     layout = request.spec.layout or _NONE
     cpus = layout.cpus if layout.cpus is not None else len(start.pes) or request.spec.ask.pes
     found = {"NCPUS": str(cpus), "OMP_NUM_THREADS": str(layout.threads or max(cpus, 1))}
@@ -37,14 +38,9 @@ def defaults(request: Request, start: Start) -> dict[str, str]:
 
 
 def of_launchers(request: Request, start: Start, site: Site) -> dict[str, str]:
-    """Return what launchers of parallel programs read, beside the file of hosts (`scratch`); replaced
-    likewise.
-
-    Open MPI binds by the whole machine, whatever its own affinity is: it is told not to, so that processes
-    stay on the PEs. It (PRRTE: from 5 on) may begin more processes than the file has lines; MPICH's Hydra
-    begins them here, without the remote shell of a batch system whose variables it sees. torchrun has one
-    process for each GPU that is held, where none is for each slot, and a port of its own.
-    """
+    """Return what launchers of parallel programs read beside the file of hosts. Open MPI must not bind, so
+    that processes stay on the PEs; MPICH's Hydra begins them here; torchrun has one process for each GPU,
+    else slot."""
     visible = {each.name for each in site.settings.consumables.values() if (each.env or "").endswith(_GPUS)}
     gpus = sum(len(units) for name, units in start.units if name in visible)
     return {
@@ -60,42 +56,60 @@ OF_PES = ("NCPUS", "PET_NPROC_PER_NODE", *scratch.HOSTFILES)
 """Variables that say how many PEs there are: an application's are its own, whatever its caller's say."""
 
 
+def by_name(table: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of a table in which names of one value stand together, with spaces between."""
+    return {name: value for names, value in table.items() for name in names.split()}
+
+
 def of_dialect(request: Request, start: Start, site: Site) -> dict[str, str]:
-    """Variables of the dialect it was handed in by."""
-    spec = request.spec
-    if spec.dialect == "pbs":
-        return {"PBS_NP": str((spec.layout or _NONE).ranks)}
-    return _of_slurm(request, start, site) if spec.dialect == "slurm" else {}
-
-
-def _of_slurm(request: Request, start: Start, site: Site) -> dict[str, str]:
-    """Return what sbatch's scripts look at; numbers of one node, for there is one."""
+    """Variables of the dialect it was handed in by; Slurm's are those of one node."""
     spec, layout = request.spec, request.spec.layout or _NONE
-    number, ranks = str(number_of(request.seq)), str(layout.ranks)
-    found = {
-        "SLURM_JOB_ID": number, "SLURM_JOBID": number, "SLURM_JOB_NAME": spec.name,
-        "SLURM_JOB_PARTITION": request.queue, "SLURM_JOB_USER": spec.owner, "SLURM_JOB_UID": str(spec.uid),
-        "SLURM_JOB_ACCOUNT": spec.account or spec.group, "SLURM_CLUSTER_NAME": site.name,
-        "SLURM_SUBMIT_DIR": spec.workdir, "SLURM_SUBMIT_HOST": spec.host or site.host,
-        "SLURM_JOB_NUM_NODES": "1", "SLURM_NNODES": "1", "SLURM_JOB_NODELIST": site.host,
-        "SLURM_NODELIST": site.host, "SLURMD_NODENAME": site.host, "SLURM_NODEID": "0", "SLURM_PROCID": "0",
-        "SLURM_LOCALID": "0", "SLURM_NTASKS": ranks, "SLURM_NPROCS": ranks, "SLURM_TASKS_PER_NODE": ranks,
-        "SLURM_CPUS_ON_NODE": str(len(start.pes) or spec.ask.pes),
-        "SLURM_JOB_CPUS_PER_NODE": str(len(start.pes) or spec.ask.pes),
+    if spec.dialect == "pbs":
+        return {"PBS_NP": str(layout.ranks)}
+    if spec.dialect != "slurm":
+        return {}
+    table = {
+        "SLURM_JOB_ID SLURM_JOBID": str(number_of(request.seq)),
+        "SLURM_JOB_NAME": spec.name,
+        "SLURM_JOB_PARTITION": request.queue,
+        "SLURM_JOB_USER": spec.owner,
+        "SLURM_JOB_UID": str(spec.uid),
+        "SLURM_JOB_ACCOUNT": spec.account or spec.group,
+        "SLURM_CLUSTER_NAME": site.name,
+        "SLURM_SUBMIT_DIR": spec.workdir,
+        "SLURM_SUBMIT_HOST": spec.host or site.host,
+        "SLURM_JOB_NUM_NODES SLURM_NNODES": "1",
+        "SLURM_JOB_NODELIST SLURM_NODELIST SLURMD_NODENAME": site.host,
+        "SLURM_NODEID SLURM_PROCID SLURM_LOCALID": "0",
+        "SLURM_NTASKS SLURM_NPROCS SLURM_TASKS_PER_NODE": str(layout.ranks),
+        "SLURM_CPUS_ON_NODE SLURM_JOB_CPUS_PER_NODE": str(len(start.pes) or spec.ask.pes),
         "SLURM_RESTART_COUNT": str(start.attempt - 1),
-    }  # fmt: skip
+    }
     if layout.threads is not None:
-        found["SLURM_CPUS_PER_TASK"] = str(layout.threads)
+        table["SLURM_CPUS_PER_TASK"] = str(layout.threads)
     memory = finite(spec.ask.memory)
     if memory is not None:
-        found["SLURM_MEM_PER_NODE"] = str(memory >> 20)
-    index, array = index_of(request.seq), request.spec.array
-    if index is None or array is None:
-        return found
-    runs = array.indices
-    return found | {
-        "SLURM_ARRAY_JOB_ID": str(number_of(request.seq)), "SLURM_ARRAY_TASK_ID": str(index),
-        "SLURM_ARRAY_TASK_COUNT": str(indices.count(runs)), "SLURM_ARRAY_TASK_MIN": str(runs[0][0]),
-        "SLURM_ARRAY_TASK_MAX": str(runs[-1][1]),
-        "SLURM_ARRAY_TASK_STEP": str(runs[0][2] if len(runs) == 1 else 1),
+        table["SLURM_MEM_PER_NODE"] = str(memory >> 20)
+    return by_name(table)
+
+
+def of_array(request: Request, site: Site) -> dict[str, str]:
+    """Return what an index of an array is told of itself and its array, as a table for `by_name`."""
+    index, array, spec = index_of(request.seq), array_of(request.seq), request.spec.array
+    if index is None or array is None or spec is None:
+        return {}
+    runs = spec.indices
+    table = {
+        "PBS_ARRAY_INDEX PBS_ARRAYID QSUB_ARRAY_INDEX NQSPY_ARRAY_INDEX": str(index),
+        "PBS_ARRAY_ID NQSPY_ARRAY_ID": full_id(array, site.name),
+        "NQSPY_ARRAY_INDICES": indices.show(runs)[:1024],
+    }
+    extent = {
+        "COUNT": str(indices.count(runs)), "MIN": str(runs[0][0]), "MAX": str(runs[-1][1]),
+        "STEP": str(runs[0][2] if len(runs) == 1 else 1),
     }  # fmt: skip
+    table |= {f"NQSPY_ARRAY_{name}": value for name, value in extent.items()}
+    if request.spec.dialect == "slurm":
+        table |= {f"SLURM_ARRAY_TASK_{name}": value for name, value in extent.items()}
+        table |= {"SLURM_ARRAY_JOB_ID": str(number_of(request.seq)), "SLURM_ARRAY_TASK_ID": str(index)}
+    return table

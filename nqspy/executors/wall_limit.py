@@ -60,8 +60,7 @@ class WallClock:
 
 
 def within(order: dict[str, Any], most: float) -> float:
-    """Return the real seconds that something before the job's first instruction may take: ``most``, or less
-    where the wall limit is reached before."""
+    """Return the real seconds that a launch may take: ``most``, or less where the wall limit is near."""
     wall = order["limits"]["wall"]
     return most if wall is None else min(most, float(wall / 1000 / order["speed"]))
 

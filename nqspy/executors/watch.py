@@ -16,9 +16,10 @@ import signal
 import socket
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
-from nqspy.executors import proc, records, remains, scan
+from nqspy.executors import proc, records, scan
 from nqspy.executors.link import Key, SpawnerLink
 from nqspy.executors.proc import SHORT, Identifier, now, readable
 from nqspy.model import observations as ob
@@ -35,20 +36,19 @@ _MOST = 25
 """So often a shepherd is continued at most: 5 s of standing still whatever is done."""
 
 
+@dataclass(slots=True)
 class WatchedAttempt:
     """Attempt under watch. ``order`` until the starter has answered; ``pending``: messages to a shepherd that
     does not listen yet; ``told``: reported as running; ``looks``: how often it was looked whether what is
     left of it has ended; ``stops``: how often its shepherd was found stopped."""
 
-    __slots__ = ("looks", "order", "pending", "pidfd", "redelivered", "stops", "told")
-
-    def __init__(self, order: dict[str, Any] | None, *, told: bool = False) -> None:
-        self.order = order
-        self.pending: list[bytes] = []
-        self.pidfd: int | None = None
-        self.told = told
-        self.redelivered = False
-        self.looks = self.stops = 0
+    order: dict[str, Any] | None
+    told: bool = False
+    pending: list[bytes] = field(default_factory=list)
+    pidfd: int | None = None
+    redelivered: bool = False
+    looks: int = 0
+    stops: int = 0
 
     def go_on(self, name: str) -> bool:
         """Return True if its shepherd stands still (``name``: the attempt's, for the log). It is continued;
@@ -93,8 +93,7 @@ class Watch:
         self.identifier = Identifier()
 
     def seize(self) -> None:
-        """Takes the starter's lock and the place where reports arrive; both may still be another daemon's.
-        Raises OSError."""
+        """Take the starter's lock and the place where reports arrive. Raises OSError."""
         self._link.lock()
         if self._reports is not None:
             return
@@ -109,12 +108,7 @@ class Watch:
     def start(self) -> None:
         """Starts the starter and the thread. Raises OSError."""
         self.seize()
-        self._link.spawn()
-        self._epoll.register(self._link.fileno(), select.EPOLLIN)
-        with self._guard:
-            waiting = [(key, attempt.order) for key, attempt in self._attempts.items() if attempt.order]
-        for key, order in waiting:
-            self._send(key, order)
+        self._spawn()
         self._thread = threading.Thread(target=self._run, name="executor", daemon=True)
         self._thread.start()
 
@@ -136,8 +130,8 @@ class Watch:
     # ------------------------------------------------------------ called by the engine
 
     def begin(self, key: Key, order: dict[str, Any]) -> None:
-        """Has an attempt started; once, however often it is asked for. One whose order cannot be given
-        (OSError, ValueError) never begins."""
+        """Have an attempt started, once. One whose order cannot be given (OSError, ValueError) never
+        begins."""
         with self._guard:
             if key in self._attempts:
                 return
@@ -217,7 +211,8 @@ class Watch:
                     _log.exception("a report could not be handled")
             try:
                 if not self._link.up and not self._stopping:
-                    self._respawn()
+                    with contextlib.suppress(OSError):  # tried again after a pause
+                        self._spawn()
                 again, self._unsettled = self._unsettled, {}
                 for key, reported in again.items():
                     self._settle(key, reported)
@@ -263,29 +258,31 @@ class Watch:
                 return
             except (ValueError, KeyError, TypeError):
                 continue
-            if kind == "end":
-                self._settle(key, reported=True)
-                continue
-            if kind == "here":
-                self._flush(key)
-                continue
-            if kind == "note":
-                self._put(ob.ObservedNote(*key, report["t"]))
-                continue
-            self._running(key)
-            if kind in ("use", "left") and key in self._attempts:
-                used = Used(*report["u"])
-                self._put(
-                    ob.ObservedUse(*key, used)
-                    if kind == "use"
-                    else ob.ObservedExiting(*key, used, report.get("t", ""))
-                )
-            elif kind == "out":
+            match kind:
+                case "end":
+                    self._settle(key, reported=True)
+                    continue
+                case "here":
+                    self._flush(key)
+                    continue
+                case "note":
+                    self._put(ob.ObservedNote(*key, report["t"]))
+                    continue
+            with self._guard:
+                attempt = self._attempts.get(key)
+                if attempt is not None and not attempt.told:
+                    attempt.told = True
+                    self._put(ob.ObservedRunning(*key))
+            self._flush(key)
+            if kind == "out":
                 self._put(ob.ObservedMovedOut(*key, self._paged_out(key[0], *report["u"])))
+            elif kind == "use" and attempt is not None:
+                self._put(ob.ObservedUse(*key, Used(*report["u"])))
+            elif kind == "left" and attempt is not None:
+                self._put(ob.ObservedExiting(*key, Used(*report["u"]), report.get("t", "")))
 
     def _paged_out(self, seq: int, before: int, after: int, refused: int) -> int:
-        """Return how many bytes left the memory as request ``seq`` gave way, and log it; once only, that the
-        kernel does not allow that to us."""
+        """Return how many bytes left the memory as a request gave way, and log it."""
         if not refused:
             left = max(0, before - after)
             _log.info("request %d gives way: %d of %d MB left the memory", seq, left >> 20, before >> 20)
@@ -296,16 +293,6 @@ class Watch:
                 "requests that give way are stopped and keep their memory: paging out needs CAP_SYS_NICE"
             )
         return 0
-
-    def _running(self, key: Key) -> None:
-        with self._guard:
-            attempt = self._attempts.get(key)
-            if attempt is None:
-                return
-            if not attempt.told:
-                attempt.told = True
-                self._put(ob.ObservedRunning(*key))
-        self._flush(key)
 
     def _flush(self, key: Key) -> None:
         """Say what was to be said before its shepherd listened."""
@@ -334,12 +321,9 @@ class Watch:
         if self._link.flush():
             self._epoll.modify(self._link.fileno(), select.EPOLLIN)
 
-    def _respawn(self) -> None:
-        """A new starter, and again every order that the dead one had not passed on."""
-        try:
-            self._link.spawn()
-        except OSError:
-            return  # tried again after a pause
+    def _spawn(self) -> None:
+        """A starter, and every order that no starter has passed on. Raises OSError."""
+        self._link.spawn()
         self._epoll.register(self._link.fileno(), select.EPOLLIN)
         with self._guard:
             open_orders = [(key, a.order) for key, a in self._attempts.items() if a.order is not None]
@@ -379,35 +363,39 @@ class Watch:
                         attempt.order = None
                         self._hold(key, attempt, finding.pidfd)
                     else:
-                        os.close(finding.pidfd)
+                        finding.close()
             case "undelivered" if not attempt.redelivered:
                 self.redeliver(key)
                 self._put(ob.ObservedExiting(*key, finding.used))
             case "undelivered":
                 self._ended(key, attempt, scan.give_up_delivery(self.path(key), finding.record))
             case "later":
-                if finding.pidfd is not None:
-                    os.close(finding.pidfd)
+                finding.close()
             case "unclaimed" if reported:
                 pass  # that was a stray of the same name: this one is still to begin
             case "unclaimed" if not self._void(key):
                 self._conclude(key, reported)
             case "unclaimed" | "void":
                 if attempt.told:  # it ran, and its folder was taken away
-                    remains.end_remains(self.path(key), self._home, self.identifier)
+                    scan.end_remains(self.path(key), self._home, self.identifier)
                 self._drop(key, ob.ObservedVoid(*key))
             case "lost":
-                self._lose(key, attempt, finding.used)
+                loss = self.loss(key, finding.used, wait=attempt.looks < _LOOKS)
+                if loss is not None:
+                    self._drop(key, loss)
+                else:
+                    attempt.looks += 1
+                    self._unsettled[key] = False
 
-    def _lose(self, key: Key, attempt: WatchedAttempt, used: Used) -> None:
-        """Ends what is left of its job; where the starter has inherited that it is waited for."""
-        brief = scan.brief(self.path(key))
-        sure = remains.end_remains(self.path(key), self._home, self.identifier)
-        if not sure and attempt.looks < _LOOKS and remains.inherited(self.path(key), self.identifier):
-            attempt.looks += 1
-            self._unsettled[key] = False
-            return
-        self._drop(key, scan.loss(key, self.path(key), used, sure=sure, brief=brief))
+    def loss(self, key: Key, used: Used, text: str = "", *, wait: bool) -> ob.ObservedLost | None:
+        """End what is left of a lost attempt's job, and return its loss; None, if ``wait``, while the starter
+        is at it that has inherited that. Raises OSError."""
+        folder = self.path(key)
+        brief = scan.brief(folder)
+        sure = scan.end_remains(folder, self._home, self.identifier)
+        if wait and not sure and scan.inherited(folder, self.identifier):
+            return None
+        return scan.loss(key, folder, used, text, sure=sure, brief=brief)
 
     def _ended(self, key: Key, attempt: WatchedAttempt, record: dict[str, Any]) -> None:
         if not attempt.told and record["reason"] != "not_started":
@@ -438,8 +426,7 @@ class Watch:
             self._epoll.modify(self._link.fileno(), select.EPOLLIN | select.EPOLLOUT)
 
     def _deliver(self, key: Key, data: bytes, listens: bool) -> bool:
-        """Sends to a shepherd; False when it cannot take it yet. By way of a descriptor: the path may be
-        longer than a socket's name can be."""
+        """Send to a shepherd, by a short path; False when it cannot take it yet."""
         name = records.folder_name(*key)
         try:
             self._control.sendto(data, f"/proc/self/fd/{self._folder}/{name}/control")

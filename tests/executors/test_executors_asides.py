@@ -7,11 +7,9 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-import pytest
 from executors.conftest import WAIT
 from msgspec.structs import replace
 
-from nqspy.executors import asides, records
 from nqspy.model.actions import Adjust, Kill, WriteOutput
 from nqspy.model.observations import ObservedEnded, ObservedExiting
 from nqspy.model.requests import Ask, Output
@@ -146,23 +144,6 @@ def test_told_before_it_listens_it_is_told_when_it_does(bench):
     bench.until(lambda: (bench.folder(request) / "stderr").read_text() == "early\n", "it was told")
     bench.go()
     assert bench.ending(request).status == 0
-
-
-def test_a_shepherd_of_a_former_version_is_not_told_what_it_would_not_understand(bench, caplog):
-    request = bench.running(GATE)
-    folder = str(bench.folder(request))
-    bench.until(lambda: records.protocol(folder) == records.PROTOCOL, "its claim")
-    former = records.protocol
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            records, "protocol", lambda where: asides.SINCE - 1 if where == folder else former(where)
-        )
-        say(bench, request, "hello")
-    assert "was begun by an earlier nqspy: it cannot be told to write" in caplog.text
-    say(bench, request, "again")
-    bench.until(lambda: (bench.folder(request) / "stderr").read_text() == "again\n", "it was told the other")
-    bench.do(Kill(request.seq, 1, "deleted", 1000))
-    bench.ending(request)
 
 
 def _in_a_full_fifo(bench, script, **spec):

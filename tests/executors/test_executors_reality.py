@@ -1,13 +1,8 @@
-"""What the spool says and nobody expects: strays, another boot, shepherds of earlier and later versions."""
+"""What the spool says and nobody expects: strays, another boot, shepherds of a later version."""
 
 import json
 import os
-import subprocess
-import sys
-import zipfile
-from pathlib import Path
 
-import pytest
 from executors.conftest import WAIT, gone
 
 from nqspy.executors import records, scan
@@ -16,8 +11,6 @@ from nqspy.model.observations import ObservedEnded, ObservedLost, ObservedRunnin
 from nqspy.model.requests import Output
 
 PID_AND_WAIT = f"echo $$ > pid\n{WAIT}"
-FORMER = Path(__file__).parents[1] / "data" / "shepherd-1.zip"
-"""model and executors of nqspy as they were with protocol 1."""
 
 
 def test_an_attempt_that_nobody_expects_is_told_with_its_fate(bench):
@@ -97,71 +90,10 @@ def test_an_end_that_was_written_before_the_reboot_counts(bench):
 # ---------------------------------------------------------------- versions
 
 
-def test_the_claim_names_the_version_of_the_protocol_and_without_one_is_of_the_first(bench, tmp_path):
+def test_the_claim_names_the_version_of_the_protocol(bench):
     request = bench.start("exit 0\n")
     bench.ending(request)
     assert records.protocol(str(bench.folder(request))) == records.PROTOCOL
-    records.claim(str(tmp_path), "boot 1 2 3")
-    assert records.protocol(str(tmp_path)) == 1
-
-
-FORMER_DAEMON = """
-import sys
-sys.path.insert(0, sys.argv[1])
-from nqspy.executors.local import LocalHands
-from nqspy.model.actions import Start
-from nqspy.model.ids import Instant
-from nqspy.model.requests import Request, Spec, State
-from nqspy.model.queues import Queue
-from nqspy.model.site import Site
-import nqspy, os, pwd, queue
-assert nqspy.__file__.startswith(sys.argv[1])
-home, work = sys.argv[2:4]
-told, blobs = queue.Queue(), {"e": b""}
-hands = LocalHands(home, told.put, blobs.__getitem__, cage=sys.argv[4])
-hands.start()
-site = Site(host="ymp", found=hands.found())
-site.settings.queues["batch"] = Queue("batch", workdir="submit")
-me = pwd.getpwuid(os.geteuid())
-for seq, script in enumerate(sys.argv[5:], 1):
-    blobs[str(seq)] = script.encode()
-    spec = Spec(owner=me.pw_name, uid=me.pw_uid, gid=me.pw_gid, name="job", queue="batch", workdir=work,
-                shell="/bin/sh", script=str(seq), environment="e")
-    request = Request(seq, spec, "batch", State.RUNNING, Instant(0), Instant(0), attempt=1)
-    hands.do(Start(seq, 1, (0,)), request, site, Instant(0))
-    told.get()
-print("running", flush=True)
-told.get()
-"""
-
-
-@pytest.mark.parametrize("cage", ["", "none"])
-def test_shepherds_of_the_former_version_are_taken_over(make_bench, tmp_path, cage):
-    code = tmp_path / "former"
-    with zipfile.ZipFile(FORMER) as archive:
-        archive.extractall(code)
-    (tmp_path / "work").mkdir()
-    words = [sys.executable, "-c", FORMER_DAEMON, str(code), str(tmp_path), str(tmp_path / "work"), cage]
-    wait = PID_AND_WAIT.replace("> pid", "> pid.$QSUB_REQID")
-    scripts = [f"{wait}echo late; exit 41\n", "exec sleep 60\n"]
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    with subprocess.Popen([*words, *scripts], stdout=subprocess.PIPE, text=True, env=environment) as daemon:
-        assert daemon.stdout is not None
-        assert daemon.stdout.readline() == "running\n"
-        daemon.kill()
-    bench = make_bench()
-    assert records.protocol(str(tmp_path / "spool" / "1.1")) == 1
-    assert [type(s) for s in bench.executor.scan({1: 1, 2: 1})] == [ObservedRunning, ObservedRunning]
-    bench.do(Kill(2, 1, "deleted", 1000))
-    bench.go()
-    ends = {}
-    while len(ends) < 2:
-        observation = bench.told.get(timeout=120)
-        assert isinstance(observation, ObservedEnded)
-        ends[observation.seq] = (observation.ending.reason, observation.ending.status)
-    assert ends[1] == ("exit", 41)
-    assert ends[2][0] == "deleted"
-    assert bench.text("job.o1") == "late\n"
 
 
 def test_a_shepherd_of_a_later_version_is_told_and_left_alone(make_bench):

@@ -15,7 +15,7 @@ import pytest
 from executors.conftest import WAIT
 from msgspec import structs
 
-from nqspy.executors import proc, records, remains, scan
+from nqspy.executors import proc, records, scan
 from nqspy.model.actions import Kill, Start
 from nqspy.model.observations import (
     ObservedEnded,
@@ -117,7 +117,7 @@ def test_sweeping_a_lost_attempt_leaves_the_next_one_alone(bench, tmp_path):
     again = structs.replace(request, attempt=2)
     bench.do(Start(request.seq, 2, (0,)), again)
     bench.expect(ObservedRunning, again)
-    remains.end_remains(str(kept), str(bench.home), bench.executor._watch.identifier)
+    scan.end_remains(str(kept), str(bench.home), bench.executor._watch.identifier)
     bench.go()
     assert bench.ending(again).status == 5
 
