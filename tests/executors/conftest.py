@@ -1,10 +1,14 @@
 """The real executor in a home of its own, and a bench that submits to it and waits for what it tells."""
 
+import contextlib
 import hashlib
 import os
 import pwd
 import queue
+import shutil
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +19,8 @@ import pytest
 from nqspy.executors import proc, records
 from nqspy.executors.cage import Seat
 from nqspy.executors.local import LocalExecutor
-from nqspy.model.actions import Action, Start
+from nqspy.executors.proc import Identifier
+from nqspy.model.actions import Action, Kill, Start
 from nqspy.model.ids import Instant
 from nqspy.model.observations import Observation, ObservedEnded, ObservedLost, ObservedRunning
 from nqspy.model.queues import Queue
@@ -28,6 +33,29 @@ CAGED = Ask(others=(("per_process/corefile_limit", 0),))
 """A limit of each process has to be set between fork and exec: such a request is forked into a cage, where
 there is one to be had; a plain one is spawned."""
 BOTH = pytest.mark.parametrize("ask", [Ask(), CAGED], ids=["spawned", "forked"])
+AS_ROOT = [
+    pytest.mark.privileged,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: only root may run requests as another user"),
+]
+DAEMON = """
+import importlib.util, resource, sys
+from pathlib import Path
+{first}
+spec = importlib.util.spec_from_file_location("conftest", sys.argv[1])
+conftest = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(conftest)
+bench = conftest.Bench(Path(sys.argv[2]))
+bench.executor.start()
+{then}
+"""
+
+
+def begin_daemon(home: Path, *scripts: str, then: str, first: str = "") -> "subprocess.Popen[str]":
+    """Begin a process with a bench of its own, which does ``then``."""
+    words = [sys.executable, "-c", DAEMON.format(first=first, then=then), __file__, str(home), *scripts]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=os.getcwd())
+
+
 WAIT = "while [ ! -e go ]; do sleep 0.02; done\n"
 
 
@@ -41,18 +69,45 @@ def gone(pid: int) -> bool:
     return state(pid) in ("", "Z", "X")
 
 
-def makes(kind: str) -> bool:
-    """True if cages of that make may be used here."""
-    seat = Seat(f"test-{os.getpid()}", kind)
-    seat.leave()
-    return seat.kind == kind
+def seat(kind: str = "") -> Seat:
+    """The seat of cages of that make, empty the best, as it may be used here."""
+    found = Seat(f"test-{os.getpid()}", kind)
+    found.leave()
+    return found
 
 
 def kept(controller: str, kind: str = "") -> bool:
     """True if a controller may be used here, with cages of that make."""
-    seat = Seat(f"test-{os.getpid()}", kind)
-    seat.leave()
-    return controller in seat.controls.found and kind in ("", seat.kind)
+    found = seat(kind)
+    return controller in found.controls.found and kind in ("", found.kind)
+
+
+def needs(controller: str, kind: str = "") -> pytest.MarkDecorator:
+    reason = f"needs a {controller} cgroup that may be written: root, as a rule"
+    return pytest.mark.skipif(not kept(controller, kind), reason=reason)
+
+
+def open_way(to: Path) -> None:
+    """Let all users enter a folder of root's."""
+    for folder in (to, *to.parents):
+        if folder.stat().st_uid == 0 and folder != folder.parent and len(folder.parts) > 2:
+            folder.chmod(0o755)
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path, options: str) -> Iterator[Path]:
+    """A small file system of its own."""
+    if os.geteuid() != 0 or not shutil.which("mount"):
+        pytest.skip("needs root: a small file system is mounted")
+    folder.mkdir(mode=0o700)
+    words = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"a small file system cannot be mounted here: {done.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def wait_until(condition: Callable[[], Any], what: str) -> Any:
@@ -105,6 +160,11 @@ class Bench:
         self.do(Start(request.seq, 1, pes), request)
         return request
 
+    def again(self, request: Request) -> Request:
+        """Starts a request's second attempt."""
+        self.do(Start(request.seq, 2, (0,)), request)
+        return request
+
     def do(self, action: Action, request: Request | None = None) -> None:
         self.executor.do(action, request, self.site, Instant(0))
 
@@ -141,10 +201,34 @@ class Bench:
         self.expect(ObservedRunning, request)
         return request
 
+    def kill(self, request: Request, grace: int = 1000, reason: str = "deleted", number: int = 15) -> Ending:
+        """Has a request ended; its ending."""
+        self.do(Kill(request.seq, 1, reason, grace, number))
+        return self.ending(request)
+
     def text(self, name: str) -> str:
         """What a file in the working folder holds, once it holds something."""
         path = self.work / name
         return str(wait_until(lambda: path.exists() and path.read_text(), f"something in {name}"))
+
+    def number(self, name: str) -> int:
+        return int(self.text(name))
+
+    def spooled(self, request: Request, name: str = "stdout") -> Path:
+        """A stream of a request in the spool, once it is there."""
+        path = self.folder(request) / name
+        wait_until(path.exists, f"{name} in the spool")
+        return path
+
+    def record(self, request: Request) -> dict[str, Any]:
+        """What is noted of a request's processes, once it is."""
+        found = wait_until(lambda: records.read(str(self.folder(request)), "pid"), "its record")
+        assert isinstance(found, dict)
+        return found
+
+    def scan(self, attempts: int = 1, first: int = 1) -> list[Observation]:
+        """What is found of the first attempts of so many requests."""
+        return list(self.executor.scan(dict.fromkeys(range(first, first + attempts), 1)))
 
     def go(self) -> None:
         """Lets requests go on that `WAIT`."""
@@ -158,6 +242,10 @@ class Bench:
 
     def shepherd(self, request: Request) -> int:
         return proc.Identity.parse(records.holder(str(self.folder(request))) or "").pid
+
+    @property
+    def identifier(self) -> Identifier:
+        return self.executor._watch.identifier
 
     def lose(self, request: Request) -> ObservedLost:
         """Kills the request's shepherd; the loss that is told."""
@@ -179,6 +267,24 @@ class Bench:
 
     def folder(self, request: Request, attempt: int = 1) -> Path:
         return self.home / "spool" / f"{request.seq}.{attempt}"
+
+
+class User:
+    """A real user of this machine, with entries in the user database that come and go; a member of group
+    daemon."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.come()
+        self.entry = pwd.getpwnam(name)
+        self.fields = {"owner": name, "uid": self.entry.pw_uid, "gid": self.entry.pw_gid}
+
+    def come(self, *options: str) -> None:
+        make = ["useradd", "-M", "-d", "/", "-s", "/bin/sh", "-U", "-G", "daemon", *options, self.name]
+        subprocess.run(make, check=True)
+
+    def go(self) -> None:
+        subprocess.run(["userdel", "-f", self.name], check=False, capture_output=True)
 
 
 @pytest.fixture

@@ -2,11 +2,11 @@
 output."""
 
 import os
-import stat
 import time
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
 from executors.conftest import WAIT
 from msgspec.structs import replace
 
@@ -23,47 +23,47 @@ def say(bench, request, *lines, streams=("stderr",)):
         bench.do(WriteOutput(request.seq, 1, f"{line}\n", streams))
 
 
+def adjust(bench, request, **fields):
+    request.spec = replace(request.spec, **fields)
+    bench.do(Adjust(request.seq, 1), request)
+
+
 def test_lines_stand_in_the_errors_in_the_order_in_which_they_were_told(bench):
-    request = bench.running(GATE)
+    request = bench.start(GATE)
     said = [f"line {number}" for number in range(20)]
-    say(bench, request, *said)
-    bench.until(lambda: (bench.folder(request) / "stderr").read_text().count("\n") == 20, "they are there")
+    say(bench, request, *said)  # before it listens
+    errors = bench.spooled(request, "stderr")
+    bench.until(lambda: errors.read_text().count("\n") == 20, "they are there")
     bench.go()
     ending = bench.ending(request)
     assert Path(ending.stderr).read_text().splitlines() == said
     assert Path(ending.stdout).read_text() == "up\ndown\n"
 
 
-def test_a_line_goes_between_what_the_job_writes(bench):
-    request = bench.running(GATE)
-    bench.until(lambda: "up" in (bench.folder(request) / "stdout").read_text(), "it has written")
+@pytest.mark.parametrize("join", [False, True])
+def test_a_line_goes_between_what_the_job_writes_once(bench, join):
+    request = bench.running(GATE, output=Output(join=join))
+    bench.until(lambda: "up" in bench.spooled(request).read_text(), "it has written")
     say(bench, request, "hello", streams=("stdout", "stderr"))
-    bench.until(lambda: "hello" in (bench.folder(request) / "stderr").read_text(), "it was told")
+    last = bench.spooled(request, "stdout" if join else "stderr")
+    bench.until(lambda: "hello" in last.read_text(), "it was told")
     bench.go()
     ending = bench.ending(request)
     assert Path(ending.stdout).read_text() == "up\nhello\ndown\n"
-    assert Path(ending.stderr).read_text() == "hello\n"
+    assert join or Path(ending.stderr).read_text() == "hello\n"
 
 
-def test_of_joined_outputs_a_line_is_written_once(bench):
-    request = bench.running(GATE, output=Output(join=True))
-    say(bench, request, "hello", streams=("stdout", "stderr"))
-    bench.until(lambda: "hello" in (bench.folder(request) / "stdout").read_text(), "it was told")
-    bench.go()
-    assert Path(bench.ending(request).stdout).read_text().count("hello") == 1
-
-
-def test_what_is_written_in_place_is_added_to_as_its_owner(bench):
+def test_what_is_written_in_place_is_added_to_in_order_also_at_the_end(bench):
     target = bench.work / "errors"
     request = bench.running(GATE, output=Output(stderr=str(target), direct_stderr=True))
-    bench.until(target.exists, "it was made")
-    said = [f"line {number}" for number in range(5)]
-    say(bench, request, *said)
-    bench.until(lambda: target.read_text().count("\n") == 5, "they are there")
-    assert target.read_text().splitlines() == said
+    said = [f"line {number}" for number in range(9)]
+    say(bench, request, *said[:4])
+    bench.until(lambda: target.exists() and target.read_text().count("\n") == 4, "they are there")
     assert target.stat().st_uid == os.geteuid()
+    say(bench, request, *said[4:])
     bench.go()
     assert bench.ending(request).status == 0
+    assert [line for line in target.read_text().splitlines() if line in said] == said
 
 
 def test_a_fifo_that_nobody_reads_holds_up_nobody(bench):
@@ -72,7 +72,6 @@ def test_a_fifo_that_nobody_reads_holds_up_nobody(bench):
     bench.until(fifo.exists, "it was made")
     fifo.unlink()
     os.mkfifo(fifo)
-    assert stat.S_ISFIFO(fifo.stat().st_mode)
     say(bench, request, "hello")
     bench.go()
     assert bench.ending(request).status == 0
@@ -80,49 +79,26 @@ def test_a_fifo_that_nobody_reads_holds_up_nobody(bench):
 
 def test_it_is_ended_at_the_wall_time_it_has_now(bench):
     request = bench.running(SLEEP, ask=Ask(wall=3_600_000))
-    request.spec = _asking(request, 300)
-    bench.do(Adjust(request.seq, 1), request)
+    adjust(bench, request, ask=Ask(wall=300))
     ending = bench.ending(request)
     assert (ending.reason, "0.3 s" in ending.text) == ("wall_limit", True)
-
-
-def test_it_may_be_given_more_wall_time_while_it_runs(bench):
-    request = bench.running(GATE, ask=Ask(wall=2_000))
-    request.spec = _asking(request, 3_600_000)
-    bench.do(Adjust(request.seq, 1), request)
-    pid = bench.folder(request) / "pid"
-    bench.until(pid.exists, "it runs")
-    begun = pid.stat().st_mtime
-    bench.until(lambda: _age(bench, begun) > 2.2, "its former limit has passed")
+    longer = bench.running(GATE, ask=Ask(wall=2_000))
+    adjust(bench, longer, ask=Ask(wall=3_600_000))
+    bench.run("sleep 2.2\n")  # its former limit has passed
     bench.go()
-    assert bench.ending(request).reason == "exit"
-
-
-def _age(bench, begun):
-    mark = bench.work / "now"
-    mark.touch()
-    return mark.stat().st_mtime - begun
-
-
-def _asking(request, wall):
-    return replace(request.spec, ask=replace(request.spec.ask, wall=wall))
+    assert bench.ending(longer).reason == "exit"
 
 
 def test_output_goes_where_it_is_to_go_when_the_job_ends(bench):
     request = bench.running(GATE, name="former")
-    request.spec = replace(request.spec, name="later", output=Output(stderr=f"{bench.work}/%x.err"))
-    bench.do(Adjust(request.seq, 1), request)
+    adjust(bench, request, name="later", output=Output(stderr=f"{bench.work}/%x.err"))
     say(bench, request, "hello")
-    bench.until(lambda: "hello" in (bench.folder(request) / "stderr").read_text(), "all was heard")
+    bench.until(lambda: "hello" in bench.spooled(request, "stderr").read_text(), "all was heard")
     bench.go()
     ending = bench.ending(request)
-    assert ending.stdout == f"{bench.work}/later.o{request.seq}"
-    assert ending.stderr == f"{bench.work}/later.err"
-    assert sorted(path.name for path in bench.work.iterdir()) == [
-        "go",
-        "later.err",
-        f"later.o{request.seq}",
-    ]
+    names = ["later.err", f"later.o{request.seq}"]
+    assert [ending.stderr, ending.stdout] == [f"{bench.work}/{name}" for name in names]
+    assert sorted(path.name for path in bench.work.iterdir()) == ["go", *names]
 
 
 def test_a_path_as_long_as_can_be_reaches_the_shepherd(bench):
@@ -130,70 +106,32 @@ def test_a_path_as_long_as_can_be_reaches_the_shepherd(bench):
     deep = bench.work / "é" / ("d" * 200)
     deep.mkdir(parents=True)
     long = f"{deep}/{'/'.join('.' * 1_500)}/out"
-    request.spec = replace(request.spec, output=Output(stdout=long, stderr=f"{deep}/err"))
-    bench.do(Adjust(request.seq, 1), request)
+    adjust(bench, request, output=Output(stdout=long, stderr=f"{deep}/err"))
     bench.go()
     bench.ending(request)
     assert (deep / "out").read_text().endswith("down\n")
 
 
-def test_told_before_it_listens_it_is_told_when_it_does(bench):
-    request = bench.start(GATE)
-    say(bench, request, "early")
-    bench.until(lambda: (bench.folder(request) / "stderr").exists(), "its output is there")
-    bench.until(lambda: (bench.folder(request) / "stderr").read_text() == "early\n", "it was told")
-    bench.go()
-    assert bench.ending(request).status == 0
-
-
-def _in_a_full_fifo(bench, script, **spec):
-    """A request whose errors go in place to a FIFO that somebody keeps open and full."""
+@pytest.mark.parametrize("how", ["wall_limit", "deleted", "exit"])
+def test_lines_that_nobody_reads_delay_no_end_and_keep_no_pe(bench, how):
+    """Its errors go in place to a FIFO that somebody keeps open and full."""
     fifo = bench.work / "fifo"
     os.mkfifo(fifo)
     end = os.open(fifo, os.O_RDWR | os.O_NONBLOCK)
     with suppress(BlockingIOError):
         while os.write(end, b"x" * 4096):
             pass
-    request = bench.running(script, output=Output(stderr=str(fifo), direct_stderr=True), **spec)
+    ask = Ask(wall=1_000) if how == "wall_limit" else Ask()
+    output = Output(stderr=str(fifo), direct_stderr=True)
+    request = bench.running(GATE if how == "exit" else SLEEP, output=output, ask=ask)
     say(bench, request, *map(str, range(9)))
-    return request, end
-
-
-def test_lines_that_nobody_reads_delay_no_wall_limit(bench):
-    request, end = _in_a_full_fifo(bench, SLEEP, ask=Ask(wall=1_000))
-    ending = bench.ending(request)
-    os.close(end)
-    assert ending.reason == "wall_limit"
-    assert ending.used.wall < 2_500
-
-
-def test_lines_that_nobody_reads_delay_no_order_to_end(bench):
-    request, end = _in_a_full_fifo(bench, SLEEP)
     began = time.monotonic()
-    bench.do(Kill(request.seq, 1, "deleted", 0))
-    gone = bench.first(request, ObservedEnded, ObservedExiting)
+    if how == "deleted":
+        bench.do(Kill(request.seq, 1, "deleted", 0))
+    elif how == "exit":
+        bench.go()
+    told = bench.first(request, ObservedEnded, ObservedExiting)
+    took = time.monotonic() - began
     os.close(end)
-    assert time.monotonic() - began < 1.5
-    if isinstance(gone, ObservedEnded):
-        assert gone.ending.reason == "deleted"
-    else:
-        assert bench.ending(request).reason == "deleted"
-
-
-def test_lines_that_nobody_reads_keep_no_pe_of_a_job_that_has_ended(bench):
-    request, end = _in_a_full_fifo(bench, GATE)
-    began = time.monotonic()
-    bench.go()
-    bench.first(request, ObservedEnded, ObservedExiting)
-    os.close(end)
-    assert time.monotonic() - began < 1.5
-
-
-def test_lines_under_way_at_the_end_are_written_in_order(bench):
-    target = bench.work / "errors"
-    request = bench.running(GATE, output=Output(stderr=str(target), direct_stderr=True))
-    said = [f"line {number}" for number in range(9)]
-    say(bench, request, *said)
-    bench.go()
-    assert bench.ending(request).status == 0
-    assert [line for line in target.read_text().splitlines() if line in said] == said
+    assert took < (2.5 if how == "wall_limit" else 1.5)
+    assert (told.ending if isinstance(told, ObservedEnded) else bench.ending(request)).reason == how

@@ -2,9 +2,7 @@
 and do not hold up the PE; holes in output stay holes."""
 
 import contextlib
-import json
 import os
-import pwd
 import shutil
 import signal
 import subprocess
@@ -14,10 +12,11 @@ from pathlib import Path
 
 import pytest
 from daemon import everybody
+from executors.conftest import AS_ROOT, CAGED, User, open_way
 
 from nqspy.executors import deliver, patience
 from nqspy.model.actions import Kill
-from nqspy.model.observations import ObservedEnded, ObservedExiting, ObservedNotStarted, ObservedRunning
+from nqspy.model.observations import ObservedEnded, ObservedExiting, ObservedNotStarted
 from nqspy.model.requests import Ask, Output
 
 LONG = "head -c 300000 /dev/zero\n"
@@ -25,25 +24,20 @@ SPARSE = 15 << 40
 HOLES = 1 << 32
 """As long as no disk is short of: a look at the spool at the wrong moment ends nobody."""
 
-as_root = [
-    pytest.mark.privileged,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: only root may run requests as another user"),
-    pytest.mark.skipif(not shutil.which("useradd"), reason="needs useradd: a real user is made"),
-]
-
 
 class Sip(threading.Thread):
-    """Reads a fifo, and takes its time: a byte now and then."""
+    """Reads a fifo without end, so many bytes each time; by default it takes its time."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(daemon=True)
-        self.fd = os.open(path, os.O_RDWR)
-        self.done = threading.Event()
-        self.start()
+        os.mkfifo(path)
+        self.fd = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+        self.done, self.pause, self.size = threading.Event(), 0.05, 1
 
     def run(self) -> None:
-        while not self.done.wait(0.05):
-            os.read(self.fd, 1)
+        while not self.done.wait(self.pause):
+            with contextlib.suppress(BlockingIOError):
+                os.read(self.fd, self.size)
 
     def close(self) -> None:
         self.done.set()
@@ -52,21 +46,23 @@ class Sip(threading.Thread):
 
 
 @pytest.fixture
-def fifo(bench) -> Iterator[Path]:
-    """A fifo whose reader never stops reading and never comes to an end."""
-    path = bench.work / "fifo"
-    os.mkfifo(path)
-    reader = Sip(path)
-    yield path
+def sip(tmp_path) -> Iterator[Sip]:
+    (tmp_path / "work").mkdir(exist_ok=True)
+    reader = Sip(tmp_path / "work" / "fifo")
+    yield reader
     reader.close()
 
 
-def test_a_job_whose_output_is_read_slowly_gives_its_pes_back_at_its_end(bench, fifo):
-    request = bench.start(LONG, output=Output(stdout=str(fifo)))
-    bench.expect(ObservedRunning, request)
+def long(bench):
+    """A request whose output goes to the fifo."""
+    return bench.start(LONG, output=Output(stdout=str(bench.work / "fifo")))
+
+
+def test_a_job_whose_output_is_read_slowly_gives_its_pes_back_at_its_end(bench, sip):
+    sip.start()
+    request = long(bench)
     bench.expect(ObservedExiting, request)
-    bench.do(Kill(request.seq, 1, "deleted", 0, 9))
-    ending = bench.ending(request)
+    ending = bench.kill(request, 0, number=9)
     kept = bench.folder(request) / "stdout"
     assert (ending.reason, ending.status, ending.stdout) == ("exit", 0, str(kept))
     assert ending.text == f"the delivery was ended; the output stays in {kept} (qcat {request.seq} shows it)"
@@ -74,16 +70,13 @@ def test_a_job_whose_output_is_read_slowly_gives_its_pes_back_at_its_end(bench, 
     assert ending.stderr == str(bench.work / "job.e1")
 
 
-def test_a_delivery_has_a_deadline(make_bench):
+def test_a_delivery_has_a_deadline(make_bench, sip):
     bench = make_bench(patience=(patience.LAUNCH, 0.4))
-    os.mkfifo(bench.work / "fifo")
-    reader = Sip(bench.work / "fifo")
-    request = bench.start(LONG, output=Output(stdout=str(bench.work / "fifo")))
+    sip.start()
+    request = long(bench)
     ending = bench.ending(request)
-    reader.close()
     kept = bench.folder(request) / "stdout"
-    stays = f"the output stays in {kept} (qcat {request.seq} shows it)"
-    assert ending.text == f"the delivery took too long and was ended; {stays}"
+    assert ending.text.startswith(f"the delivery took too long and was ended; the output stays in {kept}")
     assert (ending.status, ending.stdout) == (0, str(kept))
 
 
@@ -96,51 +89,42 @@ def writer_of(fifo: Path) -> int | None:
     return None
 
 
-def test_a_delivery_that_somebody_kills_is_made_by_another_child(bench):
+def test_a_delivery_that_somebody_kills_is_made_by_another_child(bench, sip):
     fifo = bench.work / "fifo"
-    os.mkfifo(fifo)
-    reader = os.open(fifo, os.O_RDWR | os.O_NONBLOCK)
-    request = bench.start(LONG, output=Output(stdout=str(fifo)))
-    bench.until(lambda: writer_of(fifo) is not None, "its output is written")
-    first = writer_of(fifo)
+    request = long(bench)
+    first = bench.until(lambda: writer_of(fifo), "its output is written")
     os.kill(first, signal.SIGKILL)
     bench.until(lambda: writer_of(fifo) not in (None, first), "it is written again")
-    drained = threading.Event()
-
-    def drain() -> None:
-        while not drained.wait(0.001):
-            with contextlib.suppress(BlockingIOError):
-                os.read(reader, 1 << 16)
-
-    thread = threading.Thread(target=drain)
-    thread.start()
+    sip.pause, sip.size = 0.001, 1 << 16
+    sip.start()
     ending = bench.ending(request)
-    drained.set()
-    thread.join()
-    os.close(reader)
     assert (ending.text, ending.stdout) == ("", str(fifo))
+    quick = bench.start("echo out\n")
+    bench.ending(quick)
+    exiting = [each for each in bench.seen if isinstance(each, ObservedExiting)]
+    assert quick.seq not in [each.seq for each in exiting], "what is delivered at once is not told of twice"
 
 
-def test_output_that_is_delivered_at_once_is_not_told_of_twice(bench):
-    request = bench.start("echo out\n")
-    bench.ending(request)
-    assert not [each for each in bench.seen if isinstance(each, ObservedExiting)]
-
-
-def test_a_daemon_that_comes_back_sees_that_only_the_output_is_on_its_way(make_bench, tmp_path):
+def test_a_daemon_that_comes_back_sees_that_only_the_output_is_on_its_way(make_bench, sip):
     bench = make_bench()
-    os.mkfifo(bench.work / "fifo")
-    reader = Sip(bench.work / "fifo")
-    request = bench.start(LONG, output=Output(stdout=str(bench.work / "fifo")))
+    sip.start()
+    request = long(bench)
     bench.expect(ObservedExiting, request)
     bench.leave()
     later = make_bench()
-    later.seq = bench.seq
-    [seen] = later.executor.scan({request.seq: 1})
+    [seen] = later.scan()
     assert isinstance(seen, ObservedExiting)
-    later.do(Kill(request.seq, 1, "deleted", 0, 9))
-    assert later.ending(request).status == 0
-    reader.close()
+    assert later.kill(request, 0, number=9).status == 0
+
+
+def test_a_launch_has_a_deadline(make_bench):
+    bench = make_bench(patience=(0.0, patience.DELIVERY))
+    for _ in range(100):  # on a busy machine one may have begun before its deadline of 0 s is looked at
+        seen = bench.first(bench.start("true\n", ask=CAGED), ObservedNotStarted, ObservedEnded)
+        if isinstance(seen, ObservedNotStarted):
+            break
+    assert isinstance(seen, ObservedNotStarted)
+    assert seen.text == "it did not begin within 0 s: its first process stood still"
 
 
 # ---------------------------------------------------------------- holes
@@ -164,52 +148,30 @@ def test_holes_in_output_stay_holes_on_another_file_system(bench):
 
 def test_regions_are_what_a_file_has(tmp_path):
     path = tmp_path / "holes"
-    with open(path, "wb") as file:
-        file.write(b"x" * 5000)
-        file.seek(1 << 20)
-        file.write(b"y" * 100)
-        file.truncate(1 << 30)
-    with open(path, "rb") as file:
-        found = list(deliver.regions(file.fileno()))
-    assert found[0][0] == 0
-    assert found[0][1] < 1 << 20
-    assert found[1][0] == 1 << 20
-    assert len(found) == 2
-    assert found[1][1] <= (1 << 20) + 65536
-    path.write_bytes(b"")
-    with open(path, "rb") as file:
+    with open(path, "w+b") as file:
         assert list(deliver.regions(file.fileno())) == []
+        for at, data in ((0, b"x" * 5000), (1 << 20, b"y" * 100)):
+            file.seek(at)
+            file.write(data)
+        file.truncate(1 << 30)
+        (begin, end), (again, last) = deliver.regions(file.fileno())
+    assert (begin, again) == (0, 1 << 20)
+    assert end < 1 << 20 < last <= (1 << 20) + 65536
 
 
 def test_output_longer_than_the_disk_has_room_for_ends_the_request(bench):
     ending = bench.run(f"truncate -s {SPARSE} /proc/self/fd/1; exec sleep 60\n")
     assert ending.reason == "file_limit"
     assert ending.text.startswith(f"its output is {SPARSE} bytes long, the disk of the spool has ")
-
-
-def test_a_file_limit_counts_lengths(bench):
-    bench.queue.per_process.permfile_limit = 4096
+    bench.queue.per_process.permfile_limit = 4096  # it counts lengths
     ending = bench.run(f"exec truncate -s {SPARSE} /proc/self/fd/1\n")
-    assert (bench.work / "job.o1").stat().st_size == 0
+    assert (bench.work / "job.o2").stat().st_size == 0
     assert ending.reason == "file_limit" or ending.status == 1
 
 
 # ---------------------------------------------------------------- a child that its owner stops
 
-
-class Anne:
-    """A real user with nothing but what the tests start, who may stop all that is hers."""
-
-    def __init__(self, name: str) -> None:
-        subprocess.run(["useradd", "-M", "-d", "/", "-s", "/bin/sh", name], check=True)
-        self.entry = pwd.getpwnam(name)
-        self.name = name
-        self.fields = {"owner": name, "uid": self.entry.pw_uid, "gid": self.entry.pw_gid}
-        self.running: list[subprocess.Popen[bytes]] = []
-
-    def stop_all(self, *, for_ever: bool) -> None:
-        """SIGSTOP to all that is hers, once or as fast as she can."""
-        code = f"""
+STOPS = """
 import os, signal, time
 os.write(1, b"ready")
 while True:
@@ -221,93 +183,76 @@ while True:
         break
     time.sleep(0.0002)
 """
-        words = [everybody.interpreter(), "-S", "-c", code]
+
+
+class Anne(User):
+    """A real user with nothing but what the tests start, who may stop all that is hers."""
+
+    running: "subprocess.Popen[bytes] | None" = None
+
+    def stop_all(self, *, for_ever: bool) -> None:
+        """SIGSTOP to all that is hers, once or as fast as she can."""
+        words = [everybody.interpreter(), "-S", "-c", STOPS.format(for_ever=for_ever)]
         run = everybody.begin(words, self.entry.pw_uid, self.entry.pw_gid, stdout=subprocess.PIPE)
         os.setpriority(os.PRIO_PROCESS, run.pid, -10)
-        self.running.append(run)
-        assert run.stdout is not None
+        self.running = run
         run.stdout.read(1)
         if not for_ever:
             assert run.wait() == 0
 
     def close(self) -> None:
-        for run in self.running:
-            run.kill()
-            run.communicate()
-        subprocess.run(["userdel", "-f", self.name], check=False, capture_output=True)
+        if self.running is not None:
+            self.running.kill()
+            self.running.communicate()
+        self.go()
 
 
 @pytest.fixture
-def anne(tmp_path) -> Iterator[Anne]:
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == 0 and folder != folder.parent and len(folder.parts) > 2:
-            folder.chmod(0o755)
+def anne(bench, tmp_path) -> Iterator[Anne]:
+    open_way(tmp_path)
     anne = Anne(f"nqs{os.getpid()}")
+    os.chown(bench.work, anne.entry.pw_uid, anne.entry.pw_gid)
     yield anne
     anne.close()
 
 
-def test_a_launch_has_a_deadline(make_bench):
-    bench = make_bench(patience=(0.0, patience.DELIVERY))
-    for _ in range(100):  # on a busy machine one may have begun before its deadline of 0 s is looked at
-        request = bench.start("true\n", ask=Ask(others=(("per_process/corefile_limit", 0),)))
-        seen = bench.first(request, ObservedNotStarted, ObservedEnded)
-        if isinstance(seen, ObservedNotStarted):
-            break
-    assert isinstance(seen, ObservedNotStarted)
-    assert seen.text == "it did not begin within 0 s: its first process stood still"
+WITH_USER = [*AS_ROOT, pytest.mark.skipif(not shutil.which("useradd"), reason="needs useradd")]
 
 
-class AsRoot:
-    pytestmark = as_root
-
-
-class TestAStoppedChild(AsRoot):
+class TestAStoppedChild:
     """Between becoming the owner and exec, and while it delivers."""
+
+    pytestmark = WITH_USER
 
     def begin(self, bench, anne, **spec):
         """One whose first process stands still before its exec: on a busy machine one may be quicker than
         who stops it, then the next is tried."""
-        os.chown(bench.work, anne.entry.pw_uid, anne.entry.pw_gid)
         anne.stop_all(for_ever=True)
         for _ in range(50):
             request = bench.start("exec sleep 60\n", **anne.fields, **spec)
-            bench.until((bench.folder(request) / "pid").exists, "it is listened to")
-            if self.stands_still(bench, request):
-                return request
+            leader = bench.record(request)["leader"]
+            with contextlib.suppress(OSError, IndexError):
+                if Path(f"/proc/{leader.split()[1]}/exe").readlink().name.startswith("python"):
+                    return request
             bench.do(Kill(request.seq, 1, "deleted", 0, 9))
             self.end(bench, request)
         pytest.fail("each was quicker than who stops them")
-
-    def stands_still(self, bench, request):
-        leader = json.loads((bench.folder(request) / "pid").read_text().splitlines()[-1])["pid"]["leader"]
-        try:
-            return Path(f"/proc/{leader.split()[1]}/exe").readlink().name.startswith("python")
-        except (OSError, IndexError):
-            return False
 
     def end(self, bench, request):
         """What brings its output is stopped as well, if it is not quicker: that holds no PE, and can be ended
         too."""
         first = bench.first(request, ObservedExiting, ObservedEnded)
-        if isinstance(first, ObservedEnded):
-            return first.ending
-        bench.do(Kill(request.seq, 1, "deleted", 0, 9))
-        return bench.ending(request)
+        return first.ending if isinstance(first, ObservedEnded) else bench.kill(request, 0, number=9)
 
-    def test_does_not_escape_the_wall_limit(self, bench, anne):
-        request = self.begin(bench, anne, ask=Ask(wall=700))
+    @pytest.mark.parametrize("reason", ["wall_limit", "deleted"])
+    def test_does_not_escape_its_end(self, bench, anne, reason):
+        request = self.begin(bench, anne, ask=Ask(wall=700) if reason == "wall_limit" else Ask())
+        if reason == "deleted":
+            bench.do(Kill(request.seq, 1, "deleted", 0, 9))
         ending = self.end(bench, request)
-        assert (ending.reason, ending.signal) == ("wall_limit", signal.SIGKILL)
-
-    def test_can_be_deleted(self, bench, anne):
-        request = self.begin(bench, anne)
-        bench.do(Kill(request.seq, 1, "deleted", 0, 9))
-        ending = self.end(bench, request)
-        assert (ending.reason, ending.signal) == ("deleted", signal.SIGKILL)
+        assert (ending.reason, ending.signal) == (reason, signal.SIGKILL)
 
     def test_while_it_delivers_holds_no_pe_and_can_be_ended(self, bench, anne):
-        os.chown(bench.work, anne.entry.pw_uid, anne.entry.pw_gid)
         fifo = bench.work / "fifo"
         os.mkfifo(fifo)
         os.chown(fifo, anne.entry.pw_uid, anne.entry.pw_gid)
@@ -315,8 +260,7 @@ class TestAStoppedChild(AsRoot):
         request = bench.start(LONG, output=Output(stdout=str(fifo)), **anne.fields)
         bench.expect(ObservedExiting, request)
         anne.stop_all(for_ever=False)
-        bench.do(Kill(request.seq, 1, "deleted", 0, 9))
-        ending = bench.ending(request)
+        ending = bench.kill(request, 0, number=9)
         os.close(fd)
         kept = bench.folder(request) / "stdout"
         assert (ending.status, ending.stdout, kept.stat().st_size) == (0, str(kept), 300_000)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from daemon.everybody import interpreter, packages, run
-from executors.conftest import BOTH, CAGED, WAIT, gone
+from executors.conftest import AS_ROOT, BOTH, CAGED, WAIT, gone, open_way, seat
 
-from nqspy.executors import cage, proc, records
+from nqspy.executors import proc, records
 from nqspy.model.observations import ObservedLost, ObservedRunning
 
 # Leaves session and environment and holds nothing of the job's; a child of a child whose parents are gone.
@@ -19,6 +19,7 @@ HIDE = """
     "$PWD/hidden" &)
 """
 WAITING = f"{HIDE}exec sleep 60\n"
+needs_cgroups = pytest.mark.skipif(seat().kind == "none", reason="no cgroup may be written here")
 
 
 def end(pid: int) -> None:
@@ -27,22 +28,29 @@ def end(pid: int) -> None:
     proc.await_ends([pid], 20)
 
 
+@pytest.fixture
+def hiding(make_bench):
+    """Begins a request with a hidden process; gives the bench, the request and that process."""
+
+    def begin(kind, script=WAITING, **spec):
+        bench = make_bench(cage=kind)
+        return bench, bench.running(script, **spec), bench.number("hidden")
+
+    return begin
+
+
 @pytest.mark.parametrize("kind", ["", "cgroup1", "none"])
 @BOTH
-def test_who_hides_ends_before_the_loss_is_told(make_bench, kind, ask):
-    bench = make_bench(cage=kind)
-    request = bench.running(WAITING, ask=ask)
-    hidden = int(bench.text("hidden"))
+def test_who_hides_ends_before_the_loss_is_told(hiding, kind, ask):
+    bench, request, hidden = hiding(kind, ask=ask)
     lost = bench.lose(request)
     assert gone(hidden)
     assert not lost.unsure, "it may be run again from now on"
 
 
-def test_who_forks_without_end_ends_too(make_bench):
-    bench = make_bench(cage="none")
+def test_who_forks_without_end_ends_too(hiding):
     chain = "setsid env -i sh -c 'while :; do (sleep 0.02; :) & done' >/dev/null 2>&1 &\n"
-    request = bench.running(f"{chain}{WAITING}")
-    hidden = int(bench.text("hidden"))
+    bench, request, hidden = hiding("none", f"{chain}{WAITING}")
     assert not bench.lose(request).unsure
     assert gone(hidden)
     assert proc.descendants(bench.starter) == []
@@ -60,30 +68,26 @@ def test_several_lost_at_once_are_each_told_for_sure_and_the_others_go_on(make_b
 
 
 @pytest.mark.parametrize("kind", ["", "none"])
-def test_a_shepherd_killed_while_no_daemon_is_there_leaves_nothing_either(make_bench, kind):
-    bench = make_bench(cage=kind)
-    request = bench.running(WAITING)
-    hidden = int(bench.text("hidden"))
+def test_a_shepherd_killed_while_no_daemon_is_there_leaves_nothing_either(hiding, make_bench, kind):
+    bench, request, hidden = hiding(kind)
     starter = bench.starter
     bench.leave()
     assert not gone(starter), "it stays as long as it has shepherds"
     os.kill(bench.shepherd(request), signal.SIGKILL)
     bench.until(lambda: gone(hidden), "the hidden one ends")
     bench.until(lambda: gone(starter), "the starter leaves")
-    (lost,) = make_bench(cage=kind).executor.scan({request.seq: 1})
+    (lost,) = make_bench(cage=kind).scan()
     assert lost == ObservedLost(request.seq, 1, lost.used, brief=True)
 
 
-def test_a_loss_is_not_told_before_the_starter_of_a_former_daemon_has_ended_what_is_left(make_bench):
-    bench = make_bench(cage="none")
-    request = bench.running(WAITING)
-    hidden = int(bench.text("hidden"))
+def test_a_loss_is_not_told_before_the_starter_of_a_former_daemon_has_ended_what_is_left(hiding, make_bench):
+    bench, request, hidden = hiding("none")
     starter = bench.starter
     bench.leave()
     os.kill(starter, signal.SIGSTOP)
     end(bench.shepherd(request))
     later = make_bench(cage="none")
-    assert isinstance(later.executor.scan({request.seq: 1})[0], ObservedRunning)
+    assert isinstance(later.scan()[0], ObservedRunning)
     assert not gone(hidden)
     os.kill(starter, signal.SIGCONT)
     assert not later.expect(ObservedLost, request).unsure
@@ -91,26 +95,20 @@ def test_a_loss_is_not_told_before_the_starter_of_a_former_daemon_has_ended_what
 
 
 @BOTH
-def test_without_starter_and_cgroup_nobody_knows_and_this_is_said(make_bench, ask):
-    bench = make_bench(cage="none")
+def test_without_starter_and_cgroup_nobody_knows_and_this_is_said(hiding, ask):
     # Another one has left session and environment too, but is known by the output it holds.
-    request = bench.running(f"setsid env -i sh -c 'echo $$ > known; exec sleep 60' &\n{WAITING}", ask=ask)
-    hidden, known = int(bench.text("hidden")), int(bench.text("known"))
+    other = f"setsid env -i sh -c 'echo $$ > known; exec sleep 60' &\n{WAITING}"
+    bench, request, hidden = hiding("none", other, ask=ask)
+    known = bench.number("known")
     end(bench.starter)
     assert bench.lose(request).unsure
     assert gone(known)
     os.kill(hidden, signal.SIGKILL)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="cgroups may be written by root, as a rule")
-def test_without_starter_a_cgroup_knows(make_bench):
-    bench = make_bench()
-    request = bench.running(WAITING)
-    seat = cage.Seat(f"test-{os.getpid()}")
-    seat.leave()
-    if seat.kind == "none":
-        pytest.skip("no cgroup may be written here")
-    hidden = int(bench.text("hidden"))
+@needs_cgroups
+def test_without_starter_a_cgroup_knows(hiding):
+    bench, request, hidden = hiding("")
     end(bench.starter)
     assert not bench.lose(request).unsure
     assert gone(hidden)
@@ -129,46 +127,35 @@ def groups_of(bench) -> list[str]:
     return sorted({path for path in found if os.path.isdir(path)})
 
 
-def test_the_cgroups_of_a_home_that_was_stopped_go_with_its_last_request(bench):
-    request = bench.running(WAIT)
-    caged = bench.running(WAIT, ask=CAGED)
-    if not groups_of(bench):
-        pytest.skip("no cgroup may be written here")
+@needs_cgroups
+@pytest.mark.parametrize("killed", [False, True], ids=["stays", "is killed"])
+def test_the_cgroups_of_a_home_that_was_stopped_go_with_its_last_request(make_bench, killed):
+    """Where its starter was killed: with the next end."""
+    bench = make_bench()
+    requests = [bench.running(WAIT), bench.running(WAIT, ask=CAGED)]
     bench.leave()
     assert groups_of(bench)
+    if killed:
+        keeper = records.claimed_with(str(bench.folder(requests[0])))["keeper"]
+        os.kill(proc.Identity.parse(keeper).pid, signal.SIGKILL)
     bench.go()
-    for each in (request, caged):
-        bench.until(lambda each=each: (bench.folder(each) / "done").exists(), "its end")
+    for each in requests:
+        bench.until((bench.folder(each) / "done").exists, "its end")
+    if killed:
+        make_bench().leave()
     bench.until(lambda: not groups_of(bench), "no directory is left")
 
 
-def test_cgroups_that_a_killed_starter_left_go_with_the_next_end(make_bench):
-    bench = make_bench()
-    request = bench.running(WAIT)
-    bench.leave()
-    if not groups_of(bench):
-        pytest.skip("no cgroup may be written here")
-    os.kill(int(proc.Identity.parse(records.claimed_with(str(bench.folder(request)))["keeper"]).pid), 9)
-    bench.go()
-    bench.until(lambda: (bench.folder(request) / "done").exists(), "its end")
-    later = make_bench()
-    later.leave()
-    assert not groups_of(bench)
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="cgroups may be written by root, as a rule")
+@needs_cgroups
 @pytest.mark.parametrize("when", ["start", "end"])
 def test_what_a_starter_of_another_session_left_goes(make_bench, when):
-    seat = cage.Seat(f"session-{os.getpid()}")
-    seat.leave()
-    if seat.kind == "none":
-        pytest.skip("no cgroup may be written here")
     bench = make_bench()
     listed = bench.home / "spool" / "cgroups"
     bench.until(listed.exists, "the starter notes its own")
     own = listed.read_text().splitlines()
     assert set(own) <= set(groups_of(bench))
-    left, foreign = Path(seat.base, Path(own[0]).name), Path(seat.base, "nqspy-0-1")
+    base = Path(seat().base)
+    left, foreign = base / Path(own[0]).name, base / "nqspy-0-1"
     try:
         if when == "start":
             bench.leave()
@@ -185,7 +172,7 @@ def test_what_a_starter_of_another_session_left_goes(make_bench, when):
         assert not left.exists()
         assert foreign.exists(), "another home's"
     finally:
-        for folder in (left / "7.1", left, foreign, Path(seat.base)):
+        for folder in (left / "7.1", left, foreign, base):
             if folder.exists():
                 folder.rmdir()
 
@@ -229,26 +216,16 @@ executor.close()
 """
 
 
-@pytest.fixture
-def ordinary(tmp_path) -> tuple[pwd.struct_passwd, Path]:
-    """An ordinary user, and a folder of his."""
-    who = pwd.getpwnam("nobody")
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == 0 and folder != folder.parent and len(folder.parts) > 2:
-            folder.chmod(0o755)
-    home = tmp_path / "ordinary"
-    home.mkdir()
-    os.chown(home, who.pw_uid, who.pw_gid)
-    return who, home
+class TestAnOrdinaryUser:
+    pytestmark = AS_ROOT
 
-
-@pytest.mark.privileged
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: to become an ordinary user")
-def test_under_a_daemon_of_an_ordinary_user_who_hides_ends_too(ordinary):
-    who, home = ordinary
-    python = interpreter()
-    done = run(
-        [python, "-c", AS_USER, str(home), WAITING], who.pw_uid, who.pw_gid, timeout=60, cwd=home,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": packages(python, home.parent)},
-    )  # fmt: skip
-    assert done.stdout.split() == ["False", "True"], done.stderr
+    def test_whose_job_hides_has_it_ended_too(self, tmp_path):
+        who, home, python = pwd.getpwnam("nobody"), tmp_path / "ordinary", interpreter()
+        open_way(tmp_path)
+        home.mkdir()
+        os.chown(home, who.pw_uid, who.pw_gid)
+        done = run(
+            [python, "-c", AS_USER, str(home), WAITING], who.pw_uid, who.pw_gid, timeout=60, cwd=home,
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": packages(python, home.parent)},
+        )  # fmt: skip
+        assert done.stdout.split() == ["False", "True"], done.stderr

@@ -3,29 +3,25 @@
 import contextlib
 import json
 import os
-import shutil
 import signal
 import socket
+import stat
 import subprocess
 import threading
 from pathlib import Path
 
 import pytest
-from executors.conftest import gone, kept
+from executors.conftest import CAGED, WAIT, gone, kept, needs, small_disk
 
-from nqspy.executors import child, patience, person, records
+from nqspy.executors import child, device_filter, patience, person, proc
 from nqspy.executors.cage import Seat
 from nqspy.executors.control import Controls, Wish
-from nqspy.model.actions import Kill
+from nqspy.model.actions import Start
+from nqspy.model.consumables import Consumable
+from nqspy.model.machine import Device, Found
 from nqspy.model.requests import Ask
 
 MB = 1 << 20
-
-
-def needs(controller: str) -> pytest.MarkDecorator:
-    return pytest.mark.skipif(
-        not kept(controller), reason=f"needs a {controller} cgroup that may be written: root, as a rule"
-    )
 
 
 CAGES = pytest.mark.parametrize("cage", ["", "none"], ids=["best cage", "no cgroup"])
@@ -36,14 +32,16 @@ EAT = 'python3 -S -c \'import time; x = b"x" * {}; open("full", "w"); time.sleep
 @pytest.mark.parametrize("limit", [40 * MB, 80 * MB])
 def test_memory_is_the_kernels_business_and_the_right_request_ends(bench, limit):
     """With the larger limit its shepherd goes where the request is held, to spawn it there."""
+    ending = bench.run(f"exec python3 -S -c 'x = b\"x\" * {limit // 2}; del x'\n", ask=Ask(memory=limit))
+    assert (ending.reason, ending.status) == ("exit", 0)
+    assert ending.used.memory >= limit // 2  # it was that much for a moment only
     innocent = bench.running(f"exec {EAT.format(20 * MB)}\n", ask=Ask(memory=400 * MB))
     ending = bench.run(f"exec {EAT.format(400 * MB)}\n", ask=Ask(memory=limit))
     assert ending.reason == "memory_limit"
     assert ending.text.startswith(f"memory limit of {limit} bytes exceeded: ")
     assert limit - MB <= ending.used.memory <= limit + 20 * MB  # no sample could have been in time for 400 MB
-    assert f"nqspy: request 2.ymp was ended: {ending.text}\n" in bench.text("job.e2")
-    bench.do(Kill(innocent.seq, 1, "deleted", 1000))
-    assert bench.ending(innocent).reason == "deleted"
+    assert f"nqspy: request 3.ymp was ended: {ending.text}\n" in bench.text("job.e3")
+    assert bench.kill(innocent).reason == "deleted"
 
 
 @needs("memory")
@@ -53,14 +51,6 @@ def test_a_process_that_the_kernel_killed_ends_its_request_though_the_leader_liv
     assert ending.reason == "memory_limit"
     assert ending.signal in (signal.SIGTERM, signal.SIGKILL)
     assert ending.used.wall < 20_000
-
-
-@needs("memory")
-def test_swapping_does_not_hide_memory_and_the_peak_is_told(bench):
-    script = f"exec python3 -S -c 'x = b\"x\" * {60 * MB}; del x'\n"
-    ending = bench.run(script, ask=Ask(memory=300 * MB))
-    assert (ending.reason, ending.status) == ("exit", 0)
-    assert ending.used.memory >= 60 * MB  # it was that much for a moment only
 
 
 @needs("memory")
@@ -108,21 +98,18 @@ ESCAPES = (
 @pytest.mark.parametrize("killed", [False, True], ids=["ends", "is killed"])
 def test_what_escapes_ends_with_the_request(make_bench, cage, killed):
     bench = make_bench(cage=cage)
-    script = "".join(
-        way.format(f"echo $$ > escaped.{n}; while :; do sleep 0.05; done") for n, way in enumerate(ESCAPES)
-    )
     names = [f"escaped.{n}" for n in range(len(ESCAPES))]
-    wait = "".join(f"while [ ! -s {name} ]; do sleep 0.02; done\n" for name in names)
+    loop = "echo $$ > {}; while :; do sleep 0.05; done"
+    script = "".join(way.format(loop.format(name)) for way, name in zip(ESCAPES, names, strict=True))
     if killed:
         request = bench.running(f"{script}exec sleep 60\n")
-        pids = [int(bench.text(name)) for name in names]
-        bench.do(Kill(request.seq, 1, "deleted", 200))
-        assert bench.ending(request).reason == "deleted"
+        pids = [bench.number(name) for name in names]
+        assert bench.kill(request, 200).reason == "deleted"
     else:
-        caged = Ask(others=(("per_process/corefile_limit", 0),))
-        ending = bench.run(f"{script}{wait}exit 3\n", ask=caged)
+        script += "".join(f"while [ ! -s {name} ]; do sleep 0.02; done\n" for name in names)
+        ending = bench.run(f"{script}exit 3\n", ask=CAGED)
         assert (ending.reason, ending.status) == ("exit", 3)
-        pids = [int(bench.text(name)) for name in names]
+        pids = [bench.number(name) for name in names]
     assert [pid for pid in pids if not gone(pid)] == []
 
 
@@ -136,43 +123,25 @@ def test_a_request_that_closes_all_its_descriptors_ends_exactly(bench):
 
 @pytest.fixture
 def small_spool(tmp_path):
-    """A spool of 24 MB with hands of its own."""
-    if os.geteuid() != 0 or not shutil.which("mount"):
-        pytest.skip("needs root: a small file system is mounted as the spool")
-    spool = tmp_path / "spool"
-    spool.mkdir(mode=0o700)
-    mount = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=24m,mode=0700", "spool", str(spool)], check=False
-    )
-    if mount.returncode:
-        pytest.skip("needs mount(2): no file system may be mounted here")
-    yield spool
-    subprocess.run(["umount", "-l", str(spool)], check=True)
-
-
-def _fill(fd: int) -> None:
-    while True:
-        os.write(fd, bytes(65536))
+    with small_disk(tmp_path / "spool", "size=24m,mode=0700") as spool:
+        yield spool
 
 
 def test_who_fills_the_spool_is_ended_and_the_records_of_others_are_safe(small_spool, make_bench):
     bench = make_bench()
-    innocent = bench.running("while [ ! -e go ]; do sleep 0.02; done\nexit 9\n")
-    bench.until(
-        lambda: os.stat(bench.folder(innocent) / "claim").st_blocks * 512 > 8192,
-        "there is room for its records",
-    )
+    innocent = bench.running(f"{WAIT}exit 9\n")
+    claim = bench.folder(innocent) / "claim"
+    bench.until(lambda: claim.stat().st_blocks * 512 > 8192, "there is room for its records")
     greedy = bench.start("while :; do head -c 1000000 /dev/zero; sleep 0.05; done\n")
     ending = bench.ending(greedy)
     assert ending.reason == "file_limit"
     assert "the disk of the spool is nearly full" in ending.text
     # Full to the last byte: what must be written down has its place already.
-    (small_spool / "filler").write_bytes(b"")
-    fd = os.open(small_spool / "filler", os.O_WRONLY)
-    with pytest.raises(OSError, match="No space left"):
-        _fill(fd)
-    os.close(fd)
-    (bench.work / "go").touch()
+    filler = os.open(small_spool / "filler", os.O_WRONLY | os.O_CREAT)
+    with contextlib.suppress(OSError), proc.Descriptor(filler) as fd:
+        while True:
+            os.write(fd, bytes(65536))
+    bench.go()
     assert bench.ending(innocent).status == 9
     (small_spool / "filler").unlink()
 
@@ -196,11 +165,11 @@ def test_version_2_sets_its_own_files(tmp_path):
     assert set(controls.found) == {"memory", "pids"}
     request = tree / "1.1"
     request.mkdir()
-    for name in ("memory.max", "memory.swap.max", "pids.max"):
+    names = ("memory.max", "memory.swap.max", "pids.max")
+    for name in names:
         (request / name).touch()
     held = controls.hold(Wish(40 * MB, [1], 30), "1.1", str(request))
-    texts = [(request / name).read_text() for name in ("memory.max", "memory.swap.max", "pids.max")]
-    assert texts == [str(40 * MB), "0", "30"]
+    assert [(request / name).read_text() for name in names] == [str(40 * MB), "0", "30"]
     assert (held.enter, set(held.places)) == ([], {"memory", "pids"})
     (request / "memory.events").write_text("low 0\nhigh 0\nmax 7\noom 2\noom_kill 1\n")
     (request / "memory.peak").write_text(f"{40 * MB}\n")
@@ -220,12 +189,12 @@ def test_a_tree_that_delegates_nothing_holds_nothing(tmp_path):
 def test_no_cage_is_taken_away_at_the_daemons_stop_while_a_job_may_be_about_to_enter_it(make_bench):
     bench = make_bench()
     request = bench.running("echo $$ > pid\nexec sleep 60\n", ask=Ask(nice=5))
-    record = bench.until(lambda: records.read(str(bench.folder(request)), "pid"), "its record")
-    leader = int(bench.text("pid"))
-    if not record["cage"][1]:
+    _, cage = bench.record(request)["cage"]
+    leader = bench.number("pid")
+    if not cage:
         os.kill(leader, signal.SIGKILL)
         pytest.skip("needs cgroups that may be written: root, as a rule")
-    made = Path(record["cage"][1]).with_name("9.1")
+    made = Path(cage).with_name("9.1")
     made.mkdir()
     bench.leave()
     there = made.exists()
@@ -277,3 +246,76 @@ def test_an_order_to_end_a_job_that_then_begins_after_all_is_not_lost():
         os.close(reader)
         shepherd.close()
         daemon.close()
+
+
+# ---------------------------------------------------------------- devices: a job may open what it holds
+
+
+FULL, ZERO = os.makedev(1, 7), os.makedev(1, 5)
+"""Devices that every machine has, in the place of GPUs."""
+
+
+@pytest.fixture
+def nodes(tmp_path):
+    """Device files of two GPUs."""
+    made = []
+    for n, number in enumerate((FULL, ZERO)):
+        path = tmp_path / f"nvidia{n}"
+        try:
+            os.mknod(path, stat.S_IFCHR | 0o666, number)
+            path.open("rb").close()
+        except OSError:
+            pytest.skip("no device file can be made here, or be used")
+        made.append(path)
+    return made
+
+
+def give(bench, nodes, variable="CUDA_VISIBLE_DEVICES"):
+    """The site gives these two out as GPUs."""
+    numbers = ("1:7", "1:5")
+    devices = tuple(Device("nvidia", str(n), (str(path),), (), (numbers[n],)) for n, path in enumerate(nodes))
+    bench.site.found = Found(bench.site.found.cpus, 0, devices=devices)
+    bench.site.settings.consumables["gpu"] = Consumable("gpu", ("auto",), env=variable)
+
+
+def run(bench, script, *units):
+    """What a job that holds these units says."""
+    request = bench.request(f"({script}) > out 2>&1")
+    held = (("gpu", units),) if units else ()
+    bench.executor.do(Start(request.seq, 1, (0,), units=held), request, bench.site, 0)
+    bench.ending(request)
+    return (bench.work / "out").read_text()
+
+
+def look(nodes):
+    """A script that tries to open each."""
+    return "echo $CUDA_VISIBLE_DEVICES;" + "".join(f"(: < {path}) && echo {path.name};" for path in nodes)
+
+
+@pytest.mark.parametrize("kind", ["cgroup2", "cgroup1"])
+def test_a_job_opens_the_devices_it_holds_and_no_other(make_bench, nodes, kind):
+    if not kept("devices", kind):
+        pytest.skip(f"no devices can be kept from a job by {kind} here")
+    bench = make_bench(cage=kind)
+    give(bench, nodes)
+    assert "nvidia0\nnvidia1\n" not in run(bench, look(nodes))
+    said = run(bench, look(nodes), "1").splitlines()
+    assert said[0] == "0", "the only one that it can open is the first that its programs see"
+    assert said[-1] == "nvidia1"
+    assert "not permitted" in said[1]
+    assert run(bench, look(nodes), "0", "1") == "0,1\nnvidia0\nnvidia1\n"
+
+
+@pytest.mark.parametrize("cage", ["none", ""], ids=["no cgroup", "files of another machine"])
+def test_otherwise_the_variable_tells_the_units_as_they_are_called(make_bench, nodes, tmp_path, cage):
+    bench = make_bench(cage=cage)
+    give(bench, nodes if cage else [tmp_path / "no0", tmp_path / "no1"])
+    told = run(bench, "echo $CUDA_VISIBLE_DEVICES $CUDA_DEVICE_ORDER $NQSPY_UNITS", "1")
+    assert told == "1 PCI_BUS_ID gpu=1\n"
+    assert run(bench, 'echo "[${CUDA_VISIBLE_DEVICES-unset}] ${NQSPY_UNITS-unset}"') == "[] unset\n"
+
+
+def test_what_is_no_cgroup_cannot_be_kept_from_devices(tmp_path):
+    assert not device_filter.deny(str(tmp_path), [], keep=False)
+    for folder, device in ((tmp_path, "1:7"), (tmp_path / "none", "1:7"), (tmp_path, "x:y")):
+        assert not device_filter.deny(str(folder), [device])

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from executors.conftest import wait_until
+from executors.conftest import needs, wait_until
 
 from nqspy.executors import proc
 from nqspy.executors.cage import Cage
@@ -21,42 +21,48 @@ from nqspy.model.observations import ObservedRunning
 from nqspy.model.requests import Ask, Attempt
 
 BURN = "while :; do :; done\n"
+SLEEP = "exec sleep 60\n"
 MB = 1 << 20
 
 
+def ended(bench, ending, reason, number, text=""):
+    """Checks how a request was ended, and that its errors say so."""
+    assert (ending.reason, ending.signal) == (reason, number)
+    if text:
+        assert ending.text == text
+        assert bench.text(f"job.e{bench.seq}") == f"nqspy: request {bench.seq}.ymp was ended: {text}\n"
+
+
 def test_wall_time(bench):
-    ending = bench.run("exec sleep 60\n", ask=Ask(wall=300))
-    assert (ending.reason, ending.signal) == ("wall_limit", signal.SIGTERM)
-    assert ending.text == "wall-clock limit of 0.3 s exceeded"
+    ending = bench.run(SLEEP, ask=Ask(wall=300))
+    ended(bench, ending, "wall_limit", signal.SIGTERM, "wall-clock limit of 0.3 s exceeded")
     assert 300 <= ending.used.wall < 3000
-    assert bench.text("job.e1") == f"nqspy: request 1.ymp was ended: {ending.text}\n"
+    ignored = bench.run("trap '' TERM\nwhile :; do sleep 0.05; done\n", ask=Ask(wall=200))
+    ended(bench, ignored, "wall_limit", signal.SIGKILL)  # after the grace
 
 
-def test_wall_time_counts_by_the_clock_of_the_site(make_bench):
+def test_limits_count_by_the_clock_of_the_site(make_bench):
     bench = make_bench(speed=100.0)
-    ending = bench.run("exec sleep 60\n", ask=Ask(wall=30_000))
-    assert ending.reason == "wall_limit"
-    assert ending.text == "wall-clock limit of 30 s exceeded"
+    ending = bench.run(SLEEP, ask=Ask(wall=30_000))
+    ended(bench, ending, "wall_limit", signal.SIGTERM, "wall-clock limit of 30 s exceeded")
+    ending = bench.run(BURN, ask=Ask(cpu_process=30_000))
+    ended(bench, ending, "cpu_limit", signal.SIGXCPU)
+    assert 30_000 <= ending.used.cpu < 90_000
 
 
-def in_a_hole(bench, script, until, **spec):
+def in_a_hole(bench, until, **spec):
     """A request whose hole ends so many ms after its start."""
-    request = bench.request(script, contract=True, **spec)
+    request = bench.request(SLEEP, contract=True, **spec)
     request.attempt = Attempt(1, (0,), Instant(0))
     bench.do(Start(request.seq, 1, (0,), until=Instant(until)), request)
     return request
 
 
-def test_one_in_a_hole_is_ended_where_that_ends(bench):
-    ending = bench.ending(in_a_hole(bench, "exec sleep 60\n", 300, ask=Ask(wall=60_000)))
-    assert (ending.reason, ending.signal) == ("contract", signal.SIGTERM)
-    assert ending.text == "the hole of 0.3 s that it was started in is over"
+def test_one_in_a_hole_is_ended_where_that_ends_also_while_it_is_suspended(bench):
+    ending = bench.ending(in_a_hole(bench, 300, ask=Ask(wall=60_000)))
+    ended(bench, ending, "contract", signal.SIGTERM, "the hole of 0.3 s that it was started in is over")
     assert 300 <= ending.used.wall < 3000
-    assert bench.text("job.e1") == f"nqspy: request 1.ymp was ended: {ending.text}\n"
-
-
-def test_the_hole_goes_by_while_it_is_suspended(bench):
-    request = in_a_hole(bench, "exec sleep 60\n", 1500)
+    request = in_a_hole(bench, 1500)
     bench.expect(ObservedRunning, request)
     bench.do(Suspend(request.seq, 1))
     ending = bench.ending(request)
@@ -65,44 +71,34 @@ def test_the_hole_goes_by_while_it_is_suspended(bench):
 
 
 def test_time_suspended_does_not_count_as_wall_time(bench):
-    request = bench.running("exec sleep 60\n", ask=Ask(wall=400))
+    request = bench.running(SLEEP, ask=Ask(wall=400))
     bench.do(Suspend(request.seq, 1))
-    other = bench.run("exec sleep 0.6\n")
-    assert other.reason == "exit"
+    assert bench.run("exec sleep 0.6\n").reason == "exit"
     bench.do(Resume(request.seq, 1))
     ending = bench.ending(request)
     assert ending.reason == "wall_limit"
     assert ending.used.wall < 900
 
 
-def test_cpu_time_of_all_processes_together(bench):
+def test_cpu_time_of_all_processes_together_with_a_warning_before(bench):
     ending = bench.run(f"({BURN}) &\n{BURN}", ask=Ask(cpu=400))
     assert ending.reason == "cpu_limit"
     assert 400 <= ending.used.cpu < 1500
     assert "CPU limit of 0.4 s exceeded" in bench.text("job.e1")
+    bench.queue.per_request.cpu_warning = 200
+    assert bench.run("trap 'echo warned; exit 3' XCPU\n" + BURN, ask=Ask(cpu=60_000)).status == 3
+    assert bench.text("job.o2") == "warned\n"
 
 
-def test_cpu_time_of_a_process_is_the_kernels_business(bench):
-    ending = bench.run(BURN, ask=Ask(cpu_process=1000))
-    assert (ending.reason, ending.signal) == ("cpu_limit", signal.SIGXCPU)
-
-
-def test_cpu_time_of_a_process_by_the_clock_of_the_site(make_bench):
-    bench = make_bench(speed=100.0)
-    ending = bench.run(BURN, ask=Ask(cpu_process=30_000))
-    assert (ending.reason, ending.signal) == ("cpu_limit", signal.SIGXCPU)
-    assert 30_000 <= ending.used.cpu < 90_000
-
-
-def test_a_limit_of_each_process_leaves_the_request_alone(bench):
+def test_cpu_time_of_a_process_is_the_kernels_business_and_leaves_the_request_alone(bench):
+    ended(bench, bench.run(BURN, ask=Ask(cpu_process=1000)), "cpu_limit", signal.SIGXCPU)
     ending = bench.run("sh -c 'ulimit -t; while :; do :; done'\nexit 6\n", ask=Ask(cpu_process=1000))
-    assert (ending.reason, ending.status) == ("exit", 6)
-    assert bench.text("job.o1").strip() == "1"
+    assert (ending.reason, ending.status, bench.text("job.o2")) == ("exit", 6, "1\n")
 
 
 def test_the_queues_limit_counts_where_the_request_asks_nothing(bench):
     bench.queue.per_request.wall_limit = 300
-    assert bench.run("exec sleep 60\n").reason == "wall_limit"
+    assert bench.run(SLEEP).reason == "wall_limit"
     assert bench.run("exec sleep 0.5\n", ask=Ask(wall=60_000)).reason == "exit"
 
 
@@ -126,9 +122,7 @@ def test_pages_of_mapped_files_are_no_memory_of_a_request(tmp_path):
     words = [sys.executable, "-S", "-c", read, str(tmp_path / "big")]
     jobs = [subprocess.Popen(words, stdout=subprocess.PIPE) for _ in range(2)]
     try:
-        for job in jobs:
-            assert job.stdout is not None
-            assert job.stdout.readline() == b"read\n"
+        assert [job.stdout.readline() for job in jobs] == [b"read\n"] * 2
         one, both = ({job.pid: proc.Stat(job.pid) for job in some} for some in (jobs[:1], jobs))
         assert one[jobs[0].pid].rss > 60 * MB
         assert 20 * MB <= proc.together(one) < 40 * MB
@@ -169,46 +163,27 @@ def test_memory_of_a_process_counts_once_while_it_begins_another(tmp_path, who):
     assert 60 * MB < meter.memory < 100 * MB
 
 
-def test_memory_of_a_process_is_an_allocation_failure(bench):
-    ask = Ask(memory_process=300 * MB)
-    ending = bench.run("exec python3 -S -c 'x = b\"x\" * 400_000_000'\n", ask=ask)
+def test_limits_of_each_process_reach_it(bench):
+    eat = "exec python3 -S -c 'x = b\"x\" * 400_000_000'\n"
+    ending = bench.run(eat, ask=Ask(memory_process=300 * MB))
     assert (ending.reason, ending.status) == ("exit", 1)
     assert "MemoryError" in bench.text("job.e1")
-
-
-def test_file_size(bench):
+    ask = Ask(nice=5, others=(("per_process/corefile_limit", 0), ("per_process/stack_limit", 4 * MB)))
+    bench.run("ulimit -s\nulimit -c\nnice\n", ask=ask, shell="/bin/bash")
+    assert bench.text("job.o2").split() == ["4096", "0", str(max(5, os.getpriority(os.PRIO_PROCESS, 0)))]
     bench.queue.per_process.permfile_limit = 4096
     ending = bench.run("exec dd if=/dev/zero of=big bs=1024 count=100\n")
-    assert (ending.reason, ending.signal) == ("file_limit", signal.SIGXFSZ)
+    ended(bench, ending, "file_limit", signal.SIGXFSZ)
     assert (bench.work / "big").stat().st_size == 4096
 
 
-def test_who_ignores_the_limit_is_killed_after_the_grace(bench):
-    ending = bench.run("trap '' TERM\nwhile :; do sleep 0.05; done\n", ask=Ask(wall=200))
-    assert (ending.reason, ending.signal) == ("wall_limit", signal.SIGKILL)
-
-
-def test_a_request_is_warned_before_its_cpu_limit(bench):
-    bench.queue.per_request.cpu_warning = 200
-    script = "trap 'echo warned; exit 3' XCPU\n" + BURN
-    ending = bench.run(script, ask=Ask(cpu=60_000))
-    assert ending.status == 3
-    assert bench.text("job.o1") == "warned\n"
-
-
-def test_other_limits_reach_the_processes(bench):
-    ask = Ask(nice=5, others=(("per_process/corefile_limit", 0), ("per_process/stack_limit", 4 * MB)))
-    bench.run("ulimit -s\nulimit -c\nnice\n", ask=ask, shell="/bin/bash")
-    assert bench.text("job.o1").split() == ["4096", "0", str(max(5, os.getpriority(os.PRIO_PROCESS, 0)))]
-
-
 def test_each_request_keeps_to_the_cpus_of_its_pes_and_time_shared_pes_bind_it_to_none(bench):
+    script = "grep Cpus_allowed_list /proc/self/status; echo $NQSPY_PES\n"
     for pe, cpu in enumerate(bench.site.found.cpus):
-        ending = bench.run("grep Cpus_allowed_list /proc/self/status; echo $NQSPY_PES\n", pes=(pe,))
-        assert ending.status == 0
+        assert bench.run(script, pes=(pe,)).status == 0
         assert bench.text(f"job.o{bench.seq}").split()[1:] == [str(cpu), str(pe)]
     bench.site.settings.machine.pes = len(bench.site.found.cpus) + 1
-    bench.run("grep Cpus_allowed_list /proc/self/status\n")
+    bench.run(script)
     assert bench.text(f"job.o{bench.seq}").split()[1] == _allowed(Path("/proc/self"))
 
 
@@ -218,33 +193,32 @@ def test_one_that_goes_on_on_other_pes_moves_with_all_its_processes_and_threads(
         pytest.skip("needs two CPUs")
     threads = "import threading, time; threading.Thread(target=time.sleep, args=(600,)).start()"
     request = bench.running(f"python3 -S -c '{threads}' &\n(setsid sleep 600) &\necho go\nwait\n", pes=(0,))
-    group = lambda: [*_tree(bench, request)]  # noqa: E731
-    bench.until(lambda: len(group()) >= 4, "script, Python with two threads, sleep")
-    assert {_allowed(task) for task in group()} == {str(cpus[0])}
+
+    def allowed():
+        return [_allowed(task) for task in _tree(bench, request)]
+
+    bench.until(lambda: len(allowed()) >= 4, "script, Python with two threads, sleep")
+    assert set(allowed()) == {str(cpus[0])}
     bench.do(Suspend(request.seq, 1, parked=True))
     bench.do(Resume(request.seq, 1, cause_of("scheduler"), (1,)))
-    bench.until(lambda: {_allowed(task) for task in group()} == {str(cpus[1])}, "they have moved")
+    bench.until(lambda: set(allowed()) == {str(cpus[1])}, "they have moved")
     bench.do(Resume(request.seq, 1, pes=(1,)))  # as after a restart
-    bench.do(Kill(request.seq, 1, "deleted", 0))
-    bench.ending(request)
+    bench.kill(request, 0)
 
 
 def _tree(bench, request):
     """/proc folders of all threads of a request."""
     mark = f"QSUB_REQID={request.seq}.".encode()
-    for entry in os.listdir("/proc"):
+    for entry in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
-            environment = Path(f"/proc/{entry}/environ").read_bytes() if entry.isdigit() else b""
+            environment = Path(f"/proc/{entry}/environ").read_bytes()
             if mark in environment and str(bench.home).encode() in environment:
                 yield from Path(f"/proc/{entry}/task").iterdir()
 
 
 def _allowed(task):
-    try:
-        found = re.search(r"Cpus_allowed_list:\s+(\S+)", (task / "status").read_text())
-    except OSError:
-        return None
-    return found[1] if found else None
+    with contextlib.suppress(OSError):
+        return re.search(r"Cpus_allowed_list:\s+(\S+)", (task / "status").read_text())[1]
 
 
 def test_a_deleted_request_that_also_runs_out_of_time_was_deleted(bench):
@@ -253,3 +227,87 @@ def test_a_deleted_request_that_also_runs_out_of_time_was_deleted(bench):
     bench.until((bench.work / "ready").exists, "the trap is set")
     bench.do(Kill(request.seq, 1, "deleted", 900))
     assert bench.ending(request).reason == "deleted"
+
+
+# ---------------------------------------------------------------- processes without end
+
+
+BOMB = """
+import os, signal, sys, time
+{first}
+for _ in range({rounds}):
+    try:
+        os.fork()
+    except OSError:
+        pass
+time.sleep(20)
+"""
+"""Two to the power of its rounds, and no more: these tests must not harm the machine should they fail."""
+PATIENT = """
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+leader = os.getppid()
+open("ready", "w").close()
+while os.getppid() == leader:
+    time.sleep(0.01)
+"""
+"""Deaf to TERM, and waits until its leader has gone."""
+MOST = 60
+ASKED = Ask(others=(("per_request/process_limit", MOST),))
+
+
+def bomb(bench, first: str = "", rounds: int = 8) -> str:
+    """A script that doubles itself, its processes known by their name."""
+    path = bench.work / f"bomb-{os.getpid()}.py"
+    path.write_text(BOMB.format(first=first, rounds=rounds))
+    return f"{sys.executable} -S {path}"
+
+
+def left(bench) -> list[str]:
+    """Processes of bombs that are still there."""
+    words = ["pgrep", "-f", f"bomb-{os.getpid()}.py"]
+    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.split()
+
+
+@pytest.mark.parametrize("cage", ["cgroup2", "cgroup1", "none"])
+def test_a_bomb_is_ended_as_what_it_is(make_bench, cage):
+    bench = make_bench(cage=cage)
+    request = bench.start(f"exec {bomb(bench)}\n", ask=ASKED)
+    assert bench.run("exit 4\n").status == 4, "it harms no other"
+    ending = bench.ending(request)
+    assert ending.reason == "process_limit"
+    assert ending.text == f"process limit of {MOST} exceeded (-l nproc=): threads count as well"
+    assert bench.text("job.e1").endswith(f"was ended: {ending.text}\n")
+    assert not left(bench)
+
+
+def test_a_bomb_whose_leader_has_gone_is_no_good_end(bench):
+    bench.site.settings.server.grace = 60_000
+    script = f"{bomb(bench, PATIENT)} &\nwhile [ ! -e ready ]; do sleep 0.02; done\nexit 0\n"
+    ending = bench.run(script, ask=ASKED, workdir=str(bench.work))
+    assert (ending.reason, ending.status) == ("process_limit", 0)
+    assert ending.used.wall < 15_000
+    assert not left(bench)
+
+
+def test_the_wall_limit_holds_for_what_a_leader_left_behind(bench):
+    bench.site.settings.server.grace = 60_000
+    script = "(trap '' TERM; touch ready; while :; do sleep 0.05; done) &\n"
+    script += "while [ ! -e ready ]; do sleep 0.02; done\nexit 0\n"
+    ending = bench.run(script, ask=Ask(wall=1500), workdir=str(bench.work))
+    assert (ending.reason, ending.status) == ("wall_limit", 0)
+    assert ending.text == "wall-clock limit of 1.5 s exceeded by what its leader left behind"
+
+
+@needs("pids")
+def test_the_kernel_lets_it_have_no_more(bench):
+    (bench.work / "count.py").write_text(f"import os, time\nfor n in range({MOST + 20}):\n"
+        "    try:\n        if os.fork() == 0:\n            time.sleep(20)\n            os._exit(0)\n"
+        "    except OSError:\n        print(n)\n        break\n")  # fmt: skip
+    bench.run(f"exec {sys.executable} -S count.py\n", ask=ASKED, workdir=str(bench.work))
+    assert int(bench.text("job.o1")) == MOST - 1
+
+
+def test_without_a_word_it_is_the_queues_limit_that_counts(bench):
+    assert 200 <= bench.queue.per_request.process_limit < 1000, "some hundreds, unless it is set"
+    bench.queue.per_request.process_limit = MOST
+    assert bench.run(f"exec {bomb(bench)}\n").reason == "process_limit"

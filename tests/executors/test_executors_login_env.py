@@ -10,9 +10,9 @@ import pytest
 
 from nqspy.executors import cage, child, local, login_env, login_taker, proc
 from nqspy.executors.order import make_order
-from nqspy.executors.person import Person
-from nqspy.model.actions import Kill, Start
-from nqspy.model.observations import ObservedEnded, ObservedNote, ObservedNotStarted, ObservedVoid
+from nqspy.executors.person import Person, limits_of, smaller, variables
+from nqspy.model.actions import Kill
+from nqspy.model.observations import ObservedNote, ObservedNotStarted, ObservedVoid
 
 BASH = "/bin/bash"
 
@@ -38,78 +38,62 @@ def desk(bench, monkeypatch):
     return bench
 
 
-def _run(desk, script, **spec):
-    ending = desk.run(script, shell=None, **spec)
-    return ending, (desk.work / f"job.o{desk.seq}").read_text()
+def said(desk, script, **spec):
+    """What a job says that has its owner's login."""
+    assert desk.run(script, shell=None, **spec).status == 0
+    return (desk.work / f"job.o{desk.seq}").read_text()
 
 
 def test_a_login_is_taken_once_for_all_jobs(desk):
-    desk.profile("export GIVEN='a\nb'; umask 027")
+    desk.profile("export GIVEN='a\nb'; umask 027; greet() { echo hello $1; }; export -f greet")
     for _ in range(3):
-        ending, text = _run(desk, 'echo "$GIVEN"; umask; echo $0\n')
-        assert ending.status == 0
-        assert text.splitlines()[:3] == ["a", "b", "0027"]
+        text = said(desk, 'echo "$GIVEN"; umask; greet you\n')
+        assert text.splitlines() == ["a", "b", "0027", "hello you"]
     assert desk.logins() == 1
     kept = list((desk.home / "spool" / "logins").iterdir())
     assert [stat.S_IMODE(each.stat().st_mode) for each in kept] == [0o600]
 
 
-def test_functions_that_a_profile_exports_arrive(desk):
-    desk.profile("greet() { echo hello $1; }; export -f greet")
-    assert _run(desk, "greet you\n")[1] == "hello you\n"
-
-
 def test_a_changed_profile_is_seen_by_the_next_job(desk):
-    desk.profile("export GIVEN=old")
-    assert _run(desk, "echo $GIVEN\n")[1] == "old\n"
-    desk.profile("export GIVEN=new")
-    assert _run(desk, "echo $GIVEN\n")[1] == "new\n"
+    for given in ("old", "new"):
+        desk.profile(f"export GIVEN={given}")
+        assert said(desk, "echo $GIVEN\n") == f"{given}\n"
     assert desk.logins() == 2
 
 
 def test_a_login_is_renewed_after_its_age_and_in_the_background_before(desk):
     desk.profile("export GIVEN=$(wc -l < logins)".replace("logins", f"{desk.work}/logins"))
-    assert _run(desk, "echo $GIVEN\n")[1] == "1\n"
+    assert said(desk, "echo $GIVEN\n") == "1\n"
     (kept,) = (desk.home / "spool" / "logins").iterdir()
-
-    def aged(seconds: float) -> None:
+    for seconds in (1000, 500):
         found = login_env.read(str(kept))
         found.at -= seconds
         login_env.write(str(kept), found)
-
-    aged(1000)
-    assert _run(desk, "echo $GIVEN\n")[1] == "2\n"
-    aged(500)
-    assert _run(desk, "echo $GIVEN\n")[1] == "2\n"
+        assert said(desk, "echo $GIVEN\n") == "2\n"
     desk.until(lambda: desk.logins() == 3, "a renewal in the background")
 
 
 def test_what_the_request_brings_wins_over_the_login(desk):
     desk.profile("export PATH=/bin A=login NCPUS=77 TMPDIR=/tmp/own PBS_JOBID=forged")
-    _, text = _run(desk, "echo $PATH $A $NCPUS $TMPDIR\n", env=b"PATH=/usr/bin:/bin:/mine\0A=mine")
+    text = said(desk, "echo $PATH $A $NCPUS $TMPDIR\n", env=b"PATH=/usr/bin:/bin:/mine\0A=mine")
     assert text.split() == ["/usr/bin:/bin:/mine", "mine", "77", "/tmp/own"]
-    _, text = _run(desk, "echo $NCPUS $PBS_JOBID\n", env=b"NCPUS=5")
-    assert text.split() == ["5", "2.ymp"]
+    assert said(desk, "echo $NCPUS $PBS_JOBID\n", env=b"NCPUS=5").split() == ["5", "2.ymp"]
 
 
+LONG = "for n in 1 2 3 4 5 6 7 8 9 10 11 12; do export A$n=$(head -c 100000 /dev/zero | tr '\\0' x); done"
 FAILING = {
     "exit 0": "status 0", "exec /bin/sh </dev/null": "status 0", "exit 3": "status 3",
-    "kill -9 $$": "signal 9", "exec 0<&- 1>&- 2>&-; exit 1": "status 1",
+    "kill -9 $$": "signal 9", "exec 0<&- 1>&- 2>&-; exit 1": "status 1", LONG: "1 MiB",
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("profile", "said"), FAILING.items())
-def test_a_login_that_fails_gives_a_plain_environment_and_says_so(desk, profile, said):
+@pytest.mark.parametrize(("profile", "why"), FAILING.items())
+def test_a_login_that_fails_gives_a_plain_environment_and_says_so(desk, profile, why):
     desk.profile(profile)
-    ending, text = _run(desk, "echo ran; exit 7\n")
-    assert (ending.reason, ending.status, text) == ("exit", 7, "ran\n")
-    assert said in ending.text
+    ending = desk.run("echo ran ${#A1}; exit 7\n", shell=None)
+    assert (ending.reason, ending.status, desk.text("job.o1")) == ("exit", 7, "ran 0\n")
+    assert why in ending.text
     assert str(desk.shell) in ending.text
-
-
-def test_descriptors_that_a_profile_closes_or_moves_do_not_matter(desk):
-    desk.profile("export A=1; exec 0<&- 1>/dev/full 2>&-; echo noise")
-    assert _run(desk, "echo $A\n")[1] == "1\n"
 
 
 def test_where_the_site_says_so_a_failed_login_holds_the_job(desk):
@@ -136,10 +120,11 @@ def test_a_job_waits_for_the_first_login_and_others_do_not(desk):
     assert desk.logins() == 1
 
 
-def test_what_a_profile_leaves_running_goes_on_until_it_is_through(desk):
+def test_what_a_profile_closes_or_leaves_running_does_not_matter(desk):
     mark = desk.work / "mark"
-    desk.profile(f"(sleep 0.3; touch {mark}) >/dev/null 2>&1 &\nexport A=1")
-    assert _run(desk, "echo $A\n")[1] == "1\n"
+    closes = "exec 0<&- 1>/dev/full 2>&-; echo noise"
+    desk.profile(f"(sleep 0.3; touch {mark}) >/dev/null 2>&1 &\nexport A=1; {closes}")
+    assert said(desk, "echo $A\n") == "1\n"
     desk.until(mark.exists, "the end of what the profile left running")
 
 
@@ -152,7 +137,7 @@ def test_a_login_ends_what_the_one_before_has_left_running(desk):
     seconds = f"9{os.getpid()}.5"
     for n in range(3):
         desk.profile(f"# {n}\nsleep {seconds} >/dev/null 2>&1 &\nexport A=1")
-        assert _run(desk, "echo $A\n")[1] == "1\n"
+        assert said(desk, "echo $A\n") == "1\n"
     left = _sleepers(seconds)
     assert (desk.logins(), len(left)) == (3, 1)
     os.kill(left[0], signal.SIGKILL)
@@ -164,8 +149,8 @@ def test_a_login_that_is_cut_off_from_outside_leaves_nothing_and_no_job_pays_for
     request = desk.start("echo ran\n", shell=None)
     desk.expect(ObservedNote, request)
     (pid,) = desk.until(lambda: _sleepers(seconds), "the profile")
-    for _ in range(3):  # the shell, who waits for it as its user, the process of the login
-        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    for _ in range(3):  # the shell, what waits for it as its user, the process of the login
+        pid = proc.Stat(pid).parent
     os.kill(pid, signal.SIGKILL)
     assert "login" in desk.expect(ObservedVoid, request).text
     desk.until(lambda: not _sleepers(seconds), "the end of the profile")
@@ -183,15 +168,6 @@ def test_a_login_that_had_no_room_is_no_verdict_and_is_taken_again(tmp_path, mon
     monkeypatch.setattr(os, "statvfs", lambda path: full)
     kept = login_taker._login(cage.Cage(), who, str(shell), proc.now() + 60)
     assert (kept.age(60.0), kept.failed) == ("old", login_env.NO_ROOM)
-
-
-def test_a_login_without_bound_is_refused(desk):
-    desk.profile(
-        "for n in 1 2 3 4 5 6 7 8 9 10 11 12; do export A$n=$(head -c 100000 /dev/zero | tr '\\0' x); done"
-    )
-    ending, text = _run(desk, "echo ran ${#A1}\n")
-    assert text == "ran 0\n"
-    assert "1 MiB" in ending.text
 
 
 # ---------------------------------------------------------------- pure
@@ -219,25 +195,20 @@ def test_what_a_login_prints_is_read_exactly(data, umask, variables):
     assert (again.umask, again.variables, again.seen) == (umask, variables, "seen")
 
 
-@pytest.mark.parametrize("data", [b"", b"0022\n", b"0022\nA=1", b"no umask\nA=1\0"])
-def test_what_is_cut_off_is_no_login(data):
-    assert login_env.printed("", data) is None
-
-
-@pytest.mark.parametrize("data", [b"", b"[]\n", b"{}\n", b'{"seen":"","at":"x","failed":"","umask":null}\n'])
-def test_what_is_damaged_in_the_spool_is_no_login(data):
-    assert login_env.decode(data) is None
+def test_what_is_cut_off_or_damaged_in_the_spool_is_no_login():
+    for data in (b"", b"0022\n", b"0022\nA=1", b"no umask\nA=1\0"):
+        assert login_env.printed("", data) is None
+    for data in (b"", b"[]\n", b"{}\n", b'{"seen":"","at":"x","failed":"","umask":null}\n'):
+        assert login_env.decode(data) is None
 
 
 # ---------------------------------------------------------------- a login for each job
 
 
-def _each(
-    tmp_path, script: str, profile: str, interpreter: list[str]
-) -> tuple[subprocess.CompletedProcess, bool]:
+def _each(tmp_path, profile: str, interpreter: list[str]) -> tuple[subprocess.CompletedProcess, bool]:
     """Runs what `child` would exec with ``login_each``; and whether the script was come to."""
     (tmp_path / ".bash_profile").write_text(profile)
-    (tmp_path / "job.sh").write_text(script)
+    (tmp_path / "job.sh").write_text('echo "$0|$1|$GIVEN"; nosuch; exit 7\n')
     order = {"shell": None, "login": "each", "interpreter": interpreter, "shell_args": [], "args": ["a b"],
              "script_name": "job.sh", "scratch": str(tmp_path)}  # fmt: skip
     who = Person(0, 0, "me", str(tmp_path), BASH, 0)
@@ -250,17 +221,12 @@ def _each(
 
 @pytest.mark.parametrize("interpreter", [[], ["/bin/sh"], ["/bin/bash"]])
 def test_with_a_login_for_each_job_it_is_known_whether_the_script_was_come_to(tmp_path, interpreter):
-    script = 'echo "$0|$1|$GIVEN"; nosuch; exit 7\n'
-    done, reached = _each(tmp_path, script, "export GIVEN=1; set -C\n", interpreter)
+    for profile in ("exit 0\n", "exec sh </dev/null\n"):
+        done, reached = _each(tmp_path, profile, interpreter)
+        assert (done.returncode, reached) == (0, False)
+    done, reached = _each(tmp_path, "export GIVEN=1; set -C\n", interpreter)
     assert (done.returncode, done.stdout, reached) == (7, f"{tmp_path}/job.sh|a b|1\n", True)
     assert done.stderr.startswith(f"{tmp_path}/job.sh: ")
-
-
-@pytest.mark.parametrize("interpreter", [[], ["/bin/sh"]])
-@pytest.mark.parametrize("profile", ["exit 0\n", "exec sh </dev/null\n"])
-def test_a_profile_that_goes_away_leaves_no_mark(tmp_path, interpreter, profile):
-    done, reached = _each(tmp_path, "exit 7\n", profile, interpreter)
-    assert (done.returncode, reached) == (0, False)
 
 
 def test_a_job_whose_own_login_goes_away_is_not_started(desk):
@@ -269,7 +235,7 @@ def test_a_job_whose_own_login_goes_away_is_not_started(desk):
     ending = desk.run("exit 0\n", shell=None)
     assert (ending.reason, ending.status) == ("not_started", 127)
     desk.profile("export A=1")
-    assert _run(desk, "echo $A; exit 3\n")[1] == "1\n"
+    assert said(desk, "echo $A\n") == "1\n"
     assert desk.logins() == 2
 
 
@@ -284,16 +250,14 @@ def test_a_job_that_edits_its_script_changes_nothing_for_others(bench):
         assert bench.text(f"job.o{request.seq}") == "STEP=1\n"
 
 
-@pytest.mark.parametrize(
-    ("given", "named"), [("run me.sh", "run me.sh"), ("", "job"), ("hosts", "script.hosts")]
-)
-def test_a_script_has_its_name_in_zero_and_in_messages(bench, given, named):
-    bench.run('echo "$0"; nosuch\n', script_name=given)
-    path = bench.text("job.o1").strip()
-    assert os.path.basename(path) == named
-    assert not path.startswith((str(bench.home), "/proc"))
-    assert bench.text("job.e1").startswith(f"{path}: ")
-    bench.until(lambda: not os.path.exists(os.path.dirname(path)), "the end of its folder")
+def test_a_script_has_its_name_in_zero_and_in_messages(bench):
+    for seq, (given, named) in enumerate((("run me.sh",) * 2, ("", "job"), ("hosts", "script.hosts")), 1):
+        bench.run('echo "$0"; nosuch\n', script_name=given)
+        path = Path(bench.text(f"job.o{seq}").strip())
+        assert path.name == named
+        assert not str(path).startswith((str(bench.home), "/proc"))
+        assert bench.text(f"job.e{seq}").startswith(f"{path}: ")
+        bench.until(lambda path=path: not path.parent.exists(), "the end of its folder")
 
 
 def test_an_interpreter_that_is_not_there_ends_the_job_as_not_started(desk):
@@ -305,8 +269,77 @@ def test_an_interpreter_that_is_not_there_ends_the_job_as_not_started(desk):
     assert "/no/such" in desk.text("job.e1")
 
 
-def test_a_script_that_is_damaged_in_the_database_does_not_run(bench):
-    request = bench.request("exit 0\n")
-    bench.blobs[request.spec.script] = b"exit 1\n"
-    bench.do(Start(request.seq, 1, (0,)), request)
-    assert isinstance(bench.first(request, ObservedNotStarted, ObservedEnded), ObservedNotStarted)
+# ---------------------------------------------------------------- without PAM: the files in /etc
+
+
+ANNE = Person(1001, 1001, "anne", "/home/anne", "/bin/bash", 1001)
+ROOT = Person(0, 0, "root", "/root", "/bin/sh", 0)
+GROUPS = {"anne": 1001, "users": 100}
+
+
+@pytest.fixture
+def etc(tmp_path: Path):
+    (tmp_path / "etc/security/limits.d").mkdir(parents=True)
+
+    def write(name: str, text: str) -> str:
+        (tmp_path / "etc" / name).write_text(text)
+        return str(tmp_path)
+
+    return write
+
+
+def test_files_that_are_not_there_say_nothing(tmp_path):
+    assert limits_of(ANNE, GROUPS, str(tmp_path)) == {}
+    assert variables(ANNE, str(tmp_path)) == {
+        "HOME": "/home/anne", "USER": "anne", "LOGNAME": "anne", "SHELL": "/bin/bash",
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("anne hard nofile 100", {"NOFILE": (None, 100)}),
+        ("anne - nproc 50", {"NPROC": (50, 50)}),
+        ("@users soft stack 64", {"STACK": (65536, None)}),
+        ("@100: soft core 0", {"CORE": (0, None)}),
+        ("1000:2000 hard cpu 2", {"CPU": (None, 120)}),
+        ("* hard memlock unlimited", {"MEMLOCK": (None, -1)}),
+        ("ben hard nofile 100", {}),
+        ("@wheel hard nofile 100", {}),
+        ("% hard nofile 100", {}),
+        ("* hard maxlogins 3", {}),
+        ("* hard nofile many   # no number", {}),
+        ("# anne hard nofile 100", {}),
+    ],
+)
+def test_each_kind_of_line(etc, line, found):
+    assert limits_of(ANNE, GROUPS, etc("security/limits.conf", line + "\n")) == found
+
+
+def test_the_closest_line_counts_then_the_last(etc):
+    etc("security/limits.conf", "anne hard nofile 10\n@users hard nofile 20\n* hard nofile 30\n* hard as 1\n")
+    root = etc("security/limits.d/50-more.conf", "* hard as 2\n")
+    assert limits_of(ANNE, GROUPS, root) == {"NOFILE": (None, 10), "AS": (None, 2048)}
+
+
+def test_root_gets_only_what_names_root(etc):
+    root = etc("security/limits.conf", "* hard nofile 10\n@users hard nproc 20\nroot hard core 0\n")
+    assert limits_of(ROOT, {"root": 0, "users": 100}, root) == {"CORE": (None, 0)}
+
+
+def test_of_queue_and_login_the_smaller_limit_counts():
+    asked = {"CORE": (100, 100), "CPU": (10, 15), "AS": (500, 500)}
+    login = {"CORE": (0, 200), "CPU": (None, 12), "AS": (None, -1), "NPROC": (5, None)}
+    assert smaller(asked, login) == {
+        "CORE": (0, 100), "CPU": (10, 12), "AS": (500, 500), "NPROC": (5, -1),
+    }  # fmt: skip
+
+
+def test_the_environment_of_a_login(etc):
+    etc("login.defs", "ENV_SUPATH\tPATH=/sbin:/bin\nENV_PATH\tPATH=/site/bin:/bin\n")
+    root = etc("environment", 'LANG="fr_FR.UTF-8"\nexport TZ=Europe/Paris\nnot a line\nHOME=/tmp\n')
+    found = variables(ANNE, root)
+    assert (found["PATH"], found["LANG"], found["TZ"]) == ("/site/bin:/bin", "fr_FR.UTF-8", "Europe/Paris")
+    assert found["HOME"] == "/home/anne"
+    assert variables(ROOT, root)["PATH"] == "/sbin:/bin"

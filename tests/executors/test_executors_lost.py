@@ -1,45 +1,86 @@
-"""A shepherd was killed: what is left of its job ends, strangers do not, and what it wrote is kept."""
+"""A shepherd was killed: what is left of its job ends, strangers do not, and what it wrote is kept. What the
+spool says and nobody expects: strays, another boot, a later version, folders that were taken away."""
 
+import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
-from executors.conftest import CAGED, gone, makes
+from executors.conftest import BOTH, CAGED, WAIT, gone, seat
 
-from nqspy.executors import cage, proc, records
+from nqspy.executors import cage, proc, records, scan
 from nqspy.executors.scratch import clear as clear_scratch
-from nqspy.model.actions import Forget, Suspend
-from nqspy.model.observations import ObservedLost
+from nqspy.model.actions import Forget, SetAside, Suspend
+from nqspy.model.observations import (
+    ObservedEnded,
+    ObservedLost,
+    ObservedRunning,
+    ObservedStray,
+    ObservedVoid,
+)
+from nqspy.model.requests import Output
+
+PID_AND_WAIT = f"echo $$ > pid\n{WAIT}"
+PRECIOUS = "echo precious\nexec sleep 60\n"
 
 
-def test_a_session_whose_leader_is_gone_may_be_anothers_by_now(bench):
+def claimed(bench, who: str) -> Path:
+    folder = bench.home / "spool" / "1.1"
+    folder.mkdir()
+    records.claim(str(folder), who)
+    return folder
+
+
+@pytest.mark.parametrize("leads", [True, False], ids=["its leader is gone", "another has its number"])
+def test_a_session_that_may_be_anothers_by_now_is_left_alone(bench, leads):
+    script = "sleep 60 & echo $!; read gone" if leads else "echo $$; read gone"
     with subprocess.Popen(
-        ["sh", "-c", "sleep 60 & echo $!; read gone"],
-        start_new_session=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    ) as leader:  # fmt: skip
+        ["sh", "-c", script], start_new_session=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as leader:
         member = int(leader.stdout.readline())
-        who = bench.executor._watch.identifier.of(leader.pid)
-        leader.stdin.close()
-        leader.wait(20)
-        folder = bench.home / "spool" / "1.1"
-        folder.mkdir()
-        records.claim(str(folder), who.text())
-        records.add(str(folder), "pid", {"leader": who.text(), "cage": ["none", ""]})
-        assert isinstance(bench.executor.scan({1: 1})[0], ObservedLost)
+        who = bench.identifier.of(leader.pid)
+        if leads:
+            leader.stdin.close()
+            leader.wait(20)
+        else:
+            who = who._replace(start=who.start - 1, inode=who.inode - 1)
+        folder = claimed(bench, who.text())
+        pid = {"leader": who.text(), "cage": ["none", ""], "controls": []}
+        records.add(str(folder), "pid", pid)
+        assert isinstance(bench.scan()[0], ObservedLost)
         assert not gone(member)
         os.kill(member, signal.SIGKILL)
 
 
+def test_a_pid_that_was_given_to_another_is_not_taken_for_the_shepherd(bench):
+    mine = bench.identifier.of(os.getpid())
+    claimed(bench, mine._replace(start=mine.start + 1).text())
+    assert isinstance(bench.scan()[0], ObservedLost)
+
+
+def test_sweeping_a_lost_attempt_leaves_the_next_one_alone(bench, tmp_path):
+    request = bench.running(f"{WAIT}exit 5\n")
+    hidden = shutil.ignore_patterns("control")  # a socket
+    kept = shutil.copytree(bench.folder(request), tmp_path / "kept" / "1.1", ignore=hidden)
+    bench.lose(request)
+    again = bench.again(request)
+    bench.expect(ObservedRunning, again)
+    scan.end_remains(str(kept), str(bench.home), bench.identifier)
+    bench.go()
+    assert bench.ending(again).status == 5
+
+
 def test_a_lost_request_that_was_suspended_ends_in_a_frozen_cage_too(make_bench):
-    if not makes("cgroup1"):
+    if seat("cgroup1").kind != "cgroup1":
         pytest.skip("needs a freezer of cgroup version 1 that may be written: root, as a rule")
     bench = make_bench(cage="cgroup1")
     request = bench.running("sleep 60 & sleep 60; true\n", ask=CAGED)
-    record = bench.until(lambda: records.read(str(bench.folder(request)), "pid"), "its record")
-    _, folder = record["cage"]
+    _, folder = bench.record(request)["cage"]
     bench.do(Suspend(request.seq, 1))
     bench.until(lambda: "FROZEN" in Path(folder, "freezer.state").read_text(), "it is suspended")
     pids = cage.members(folder)
@@ -58,11 +99,14 @@ def test_many_who_do_not_end_are_waited_for_together():
         each.wait()
 
 
+# ---------------------------------------------------------------- what it wrote
+
+
 def test_what_a_lost_request_wrote_stays_when_it_does_not_run_again(bench):
-    request = bench.running("echo precious\nexec sleep 60\n")
-    spooled = bench.folder(request) / "stdout"
+    request = bench.running(PRECIOUS)
+    spooled = bench.spooled(request)
     bench.until(spooled.read_text, "its output")
-    bench.lose(request)
+    assert bench.lose(request).stdout == str(spooled)
     bench.do(Forget(request.seq, 1))
     silent = bench.running("exec sleep 60\n")
     bench.lose(silent)
@@ -76,21 +120,14 @@ def test_what_a_lost_request_wrote_stays_when_it_does_not_run_again(bench):
 @pytest.mark.parametrize("forgotten", [True, False])
 def test_what_a_lost_request_wrote_stays_when_it_runs_again(bench, forgotten):
     """Also where the daemon was killed before it had the attempt forgotten."""
-    request = bench.running("echo first try\nexec sleep 60\n")
-    spooled = bench.folder(request) / "stdout"
+    request = bench.running(PRECIOUS)
+    spooled = bench.spooled(request)
     bench.until(spooled.read_text, "its output")
-    loss = bench.lose(request)
-    assert loss.stdout == str(spooled)
+    bench.lose(request)
     if forgotten:
         bench.do(Forget(request.seq, 1), request)
     bench.executor.scan({request.seq: 2})
-    assert spooled.read_text() == "first try\n"
-
-
-def scratch_of(bench, request) -> Path:
-    path, uid = records.claimed_with(str(bench.folder(request)))["scratch"]
-    assert os.lstat(path).st_uid == uid
-    return Path(path)
+    assert spooled.read_text() == "precious\n"
 
 
 LEAVES = """cd $TMPDIR; mkdir -p deep/er; echo x > deep/er/file; ln -s {kept} link; chmod 0 deep
@@ -98,42 +135,191 @@ echo there; exec sleep 60
 """
 
 
-def test_the_scratch_folder_of_a_lost_request_goes_when_it_is_over_and_no_link_is_followed(bench, tmp_path):
+@pytest.mark.parametrize("restarted", [False, True])
+def test_the_scratch_folder_of_a_lost_request_goes_and_no_link_is_followed(bench, tmp_path, restarted):
+    """Also where its output stays."""
     kept = tmp_path / "kept"
     kept.mkdir()
     (kept / "file").write_text("his")
     request = bench.running(LEAVES.format(kept=kept))
-    bench.until((bench.folder(request) / "stdout").read_text, "its output")
-    scratch = scratch_of(bench, request)
+    bench.until(bench.spooled(request).read_text, "its output")
+    path, uid = records.claimed_with(str(bench.folder(request)))["scratch"]
+    assert os.lstat(path).st_uid == uid
     bench.lose(request)
-    assert (scratch / "tmp" / "link").is_symlink()
-    bench.do(Forget(request.seq, 1), request)
-    bench.until(lambda: not scratch.exists(), "the broom has been there")
+    assert Path(path, "tmp", "link").is_symlink()
+    if restarted:
+        bench.executor.scan({})
+    else:
+        bench.do(Forget(request.seq, 1), request)
+        bench.until(lambda: not os.path.exists(path), "the broom has been there")
+    assert not os.path.exists(path)
     assert (kept / "file").read_text() == "his"
 
 
-def test_the_scratch_folder_goes_too_where_the_output_stays_and_after_a_restart(bench):
-    request = bench.running("echo precious\nexec sleep 60\n")
-    bench.until((bench.folder(request) / "stdout").read_text, "its output")
-    scratch = scratch_of(bench, request)
-    bench.lose(request)
-    assert scratch.is_dir()
-    bench.executor.scan({})
-    assert not scratch.exists()
-
-
 def test_what_is_no_folder_of_the_owner_s_is_left_alone(tmp_path):
-    folder, link = tmp_path / "nqspy.1.x", tmp_path / "nqspy.2.x"
+    folder, link, other = (tmp_path / name for name in ("nqspy.1.x", "nqspy.2.x", "mine"))
     folder.mkdir()
     link.symlink_to(folder)
-    other = tmp_path / "mine"
     other.mkdir()
     clear_scratch(str(folder), os.geteuid() + 1)
-    clear_scratch(str(link), os.geteuid())
-    clear_scratch(str(other), os.geteuid())
-    clear_scratch(str(tmp_path / "nqspy.3.x"), os.geteuid())
-    assert folder.is_dir()
-    assert link.is_symlink()
-    assert other.is_dir()
+    for path in (link, other, tmp_path / "nqspy.3.x"):
+        clear_scratch(str(path), os.geteuid())
+    assert (folder.is_dir(), link.is_symlink(), other.is_dir()) == (True, True, True)
     clear_scratch(str(folder), os.geteuid())
     assert not folder.exists()
+
+
+# ---------------------------------------------------------------- strays
+
+
+def test_an_attempt_that_nobody_expects_is_told_with_its_fate(bench):
+    done = bench.start("exit 0\n")
+    bench.ending(done)
+    running = bench.running(PID_AND_WAIT)
+    found = bench.executor.scan({})
+    assert set(found) == {ObservedStray(done.seq, 1, "done"), ObservedStray(running.seq, 1, "alive")}
+    bench.kill(running)
+
+
+def test_a_stray_that_is_set_aside_ends_and_its_number_is_free(make_bench):
+    first = make_bench()
+    first.running(PID_AND_WAIT)
+    pid = first.number("pid")
+    first.leave()
+    again = make_bench()
+    again.executor.scan({})
+    again.do(SetAside(1, 1))
+    assert not again.folder(again.request("exit 0\n")).exists()
+    again.seq = 0
+    assert again.run("exit 6\n").status == 6  # the same request and attempt
+    again.until(lambda: gone(pid), "the stray has ended")
+    aside = again.home / "spool" / "stray-1.1"
+    again.until(lambda: records.read(str(aside), "done"), "its end is written down")
+    assert records.read(str(aside), "done")["reason"] == "void"
+    again.executor.scan({})
+    assert not aside.exists()
+
+
+def test_output_that_had_to_stay_is_kept_when_it_is_set_aside(bench):
+    kept = bench.start("echo precious\n", output=Output(stdout="/nowhere/out"))
+    bench.ending(kept)
+    bench.do(SetAside(kept.seq, 1))
+    bench.executor.scan({})
+    assert (bench.home / "spool" / "stray-1.1" / "stdout").read_text() == "precious\n"
+
+
+def test_what_a_stray_left_running_is_ended(bench):
+    request = bench.running(PID_AND_WAIT)
+    pid = bench.number("pid")
+    bench.executor._watch._attempts.clear()  # nobody waits for it any more
+    os.kill(bench.shepherd(request), 9)
+    bench.until(lambda: scan.look(str(bench.folder(request)), bench.identifier).fate == "lost", "")
+    assert bench.executor.scan({}) == [ObservedStray(request.seq, 1, "lost")]
+    bench.until(lambda: gone(pid), "its job has ended")
+
+
+@pytest.mark.parametrize("written", [False, True])
+def test_an_attempt_of_a_former_boot_is_lost_and_says_so_unless_its_end_was_written(bench, written):
+    request = bench.start("exit 12\n")
+    bench.ending(request)
+    claim, mine = bench.folder(request) / "claim", bench.identifier.boot
+    text = claim.read_text().replace(mine, "0" * len(mine))
+    if not written:
+        for name in ("exit", "done", "pid"):
+            (bench.folder(request) / name).unlink(missing_ok=True)
+        text = "\n".join(line for line in text.split("\n") if '{"exit"' not in line)
+    claim.write_text(text)
+    (found,) = bench.scan()
+    if written:
+        assert isinstance(found, ObservedEnded)
+        assert found.ending.status == 12
+    else:
+        assert isinstance(found, ObservedLost)
+        assert found.text == "the machine was restarted while it ran"
+
+
+def test_a_shepherd_of_a_later_version_is_told_and_left_alone(make_bench):
+    first = make_bench()
+    request = first.running(PID_AND_WAIT)
+    pid = first.number("pid")
+    assert records.protocol(str(first.folder(request))) == records.PROTOCOL
+    first.leave()
+    claim = first.folder(request) / "claim"
+    lines = claim.read_text().split("\n")
+    lines[1] = json.dumps({"protocol": records.PROTOCOL + 1})
+    claim.write_text("\n".join(lines))
+    bench = make_bench()
+    found = bench.scan()
+    assert [type(s) for s in found] == [ObservedRunning, ObservedStray]
+    assert found[1] == ObservedStray(request.seq, 1, "later")
+    assert bench.executor.scan({}) == [ObservedStray(request.seq, 1, "later")]
+    assert not gone(pid)
+    assert bench.folder(request).is_dir()
+    bench.go()
+    bench.until(lambda: gone(pid), "it ends by itself")
+
+
+# ---------------------------------------------------------------- claims
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace: it sees what is synced, and when")
+@BOTH
+def test_before_the_first_instruction_claim_folder_and_its_name_are_on_the_disk(bench, tmp_path, ask):
+    trace, starter = tmp_path / "trace", bench.starter
+    calls = "trace=fsync,fdatasync,link,linkat,execve"
+    with subprocess.Popen(
+        ["strace", "-f", "-y", "-s", "256", "-e", calls, "-o", trace, "-p", str(starter)]
+    ) as tracer:
+        try:
+            status = Path(f"/proc/{starter}/status")
+            bench.until(lambda: f"TracerPid:\t{tracer.pid}\n" in status.read_text(), "strace is there")
+            request = bench.start("exit 0\n", ask=ask)
+            bench.ending(request)
+        finally:
+            tracer.terminate()
+    lines = trace.read_text().splitlines()
+
+    def first(pattern: str) -> int:
+        return next(n for n, line in enumerate(lines) if re.search(pattern, line))
+
+    begun, claimed = first(r'execve\("/bin/sh"'), first(r'link(at)?\(.*/claim"')
+    folder = bench.folder(request)
+    for path in (folder / "claim", folder, bench.home / "spool"):
+        assert claimed < first(rf"fsync\(\d+<{re.escape(str(path))}>") < begun, path
+
+
+def test_an_end_whose_name_was_not_on_the_disk_is_read_all_the_same(bench):
+    request = bench.start("exit 3\n")
+    bench.ending(request)
+    folder = bench.folder(request)
+    bench.until(lambda: gone(bench.shepherd(request)), "its shepherd leaves")
+    # As a power cut leaves it between the record and its name.
+    for name in ("exit", "done"):
+        (folder / name).unlink()
+    claim = folder / "claim"
+    claim.write_text("".join(line for line in claim.read_text().splitlines(True) if '{"done"' not in line))
+    finding = scan.look(str(folder), bench.identifier)
+    assert (finding.fate, finding.record["status"]) == ("undelivered", 3)
+
+
+def test_who_runs_without_a_folder_at_a_restart_ends_with_his_shepherd(make_bench):
+    bench = make_bench()
+    request = bench.running(f"echo $$ > pid\nsetsid sleep 60 &\n{WAIT}")
+    pids = [bench.number("pid"), bench.shepherd(request)]
+    bench.leave()
+    shutil.rmtree(bench.folder(request))
+    assert isinstance(make_bench().scan()[0], ObservedVoid)
+    bench.until(lambda: all(gone(pid) for pid in pids), "all of it ends")
+    os.truncate(bench.home / "spool" / "starter.log", 0)  # perhaps its shepherd was quicker, and said so
+
+
+def test_a_request_whose_folder_is_taken_away_gives_its_processor_back_at_its_end(bench):
+    request = bench.running(WAIT)
+    shepherd = bench.shepherd(request)
+    shutil.rmtree(bench.folder(request))
+    bench.go()
+    bench.expect(ObservedVoid, request)
+    assert gone(shepherd)
+    log = bench.home / "spool" / "starter.log"
+    assert log.read_text() == f"the folder of attempt {request.seq}.1 was taken away\n"
+    os.truncate(log, 0)

@@ -9,32 +9,35 @@ import sys
 from pathlib import Path
 
 import pytest
+from executors.conftest import WAIT
+from msgspec import structs
 
 from nqspy.executors import deliver, proc
-from nqspy.model.actions import Forget, Kill
+from nqspy.model.actions import Forget, Start
+from nqspy.model.arrays import ArraySpec
+from nqspy.model.ids import member
 from nqspy.model.requests import Output
 
-needs_home = pytest.mark.skipif(
-    not os.access(pwd.getpwuid(os.geteuid()).pw_dir, os.W_OK),
-    reason="this user has no home folder of its own",
-)
+HOME = Path(pwd.getpwuid(os.geteuid()).pw_dir)
+needs_home = pytest.mark.skipif(not os.access(HOME, os.W_OK), reason="this user has no home folder")
 SPEAK = "echo out; echo err >&2\n"
 
 
-def test_output_goes_to_the_folder_of_submission(bench):
+def test_output_goes_to_the_folder_of_submission_and_replaces_an_older_file(bench):
+    (bench.work / "job.o1").write_text("from another life, and longer\n")
     ending = bench.run(SPEAK)
     assert (ending.stdout, ending.stderr) == (str(bench.work / "job.o1"), str(bench.work / "job.e1"))
-    assert bench.text("job.o1") == "out\n"
-    assert bench.text("job.e1") == "err\n"
+    assert (bench.text("job.o1"), bench.text("job.e1")) == ("out\n", "err\n")
 
 
-def test_while_it_runs_output_lies_in_the_spool(bench):
+def test_while_it_runs_output_lies_in_the_spool_which_is_closed_to_others(bench):
     request = bench.running("echo early\nexec sleep 60\n")
-    spooled = bench.folder(request) / "stdout"
+    spooled = bench.spooled(request)
     bench.until(lambda: spooled.read_text() == "early\n", "output in the spool")
+    for folder in (bench.home / "spool", bench.folder(request)):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert not (bench.work / "job.o1").exists()
-    bench.do(Kill(request.seq, 1, "deleted", 1000))
-    bench.ending(request)
+    bench.kill(request)
     assert bench.text("job.o1") == "early\n"
 
 
@@ -45,13 +48,14 @@ def test_joined_output_is_one_file_in_order(bench):
     assert not (bench.work / "job.e1").exists()
 
 
-def test_output_goes_to_the_paths_asked_for(bench):
+def test_output_goes_to_the_paths_asked_for_and_through_a_link_of_the_owner(bench):
     (bench.work / "folder").mkdir()
-    output = Output(stdout=str(bench.work / "folder"), stderr=str(bench.work / "mine.err"))
+    (bench.work / "link").symlink_to(bench.work / "real")
+    (bench.work / "real").touch()
+    output = Output(stdout=str(bench.work / "folder"), stderr=str(bench.work / "link"))
     ending = bench.run(SPEAK, output=output)
     assert ending.stdout == str(bench.work / "folder" / "job.o1")
-    assert bench.text("folder/job.o1") == "out\n"
-    assert bench.text("mine.err") == "err\n"
+    assert (bench.text("folder/job.o1"), bench.text("real")) == ("out\n", "err\n")
 
 
 def test_output_may_be_thrown_away(bench):
@@ -61,18 +65,18 @@ def test_output_may_be_thrown_away(bench):
     assert list(bench.work.iterdir()) == []
 
 
-def test_an_older_file_is_replaced(bench):
-    (bench.work / "job.o1").write_text("from another life, and longer\n")
-    bench.run(SPEAK)
-    assert bench.text("job.o1") == "out\n"
-
-
 def test_output_in_place_is_there_while_it_runs(bench):
     output = Output(stdout=str(bench.work / "live"), direct_stdout=True)
     request = bench.running("echo early\nexec sleep 60\n", output=output)
     assert bench.text("live") == "early\n"
-    bench.do(Kill(request.seq, 1, "deleted", 1000))
-    assert bench.ending(request).stdout == str(bench.work / "live")
+    assert bench.kill(request).stdout == str(bench.work / "live")
+
+
+def swept(bench, *requests):
+    """Has requests forgotten, and waits until the broom has been there."""
+    for request in requests:
+        bench.do(Forget(request.seq, 1))
+    bench.until(lambda: not bench.folder(requests[-1]).exists(), "the broom has been there")
 
 
 def test_output_that_nobody_can_write_stays_and_is_named(bench):
@@ -87,9 +91,7 @@ def test_output_that_nobody_can_write_stays_and_is_named(bench):
     assert (ending.reason, ending.status) == ("exit", 0)
     other = bench.start("exit 0\n")
     bench.ending(other)
-    for seq in (request.seq, other.seq):
-        bench.do(Forget(seq, 1))
-    bench.until(lambda: not bench.folder(other).exists(), "the broom has been there")
+    swept(bench, request, other)
     assert kept.read_text() == "out\n"
     assert bench.text("job.e1") == "err\n"
     assert (bench.work / "job.o2").read_bytes() == b""  # empty output is delivered as well
@@ -98,14 +100,7 @@ def test_output_that_nobody_can_write_stays_and_is_named(bench):
     assert [text.count(part) for part in ("stays in", "cannot write", both.stdout, both.stderr)] == [1] * 4
 
 
-def test_a_link_of_the_owner_is_followed_to_the_file_it_means(bench):
-    (bench.work / "link").symlink_to(bench.work / "real")
-    (bench.work / "real").touch()
-    bench.run(SPEAK, output=Output(stdout=str(bench.work / "link")))
-    assert bench.text("real") == "out\n"
-
-
-def test_a_fifo_that_nobody_reads_does_not_hold_the_end_up(bench):
+def test_a_fifo_that_nobody_opens_does_not_hold_the_end_up(bench):
     os.mkfifo(bench.work / "fifo")
     request = bench.start(SPEAK, output=Output(stdout=str(bench.work / "fifo")))
     assert bench.ending(request).stdout == str(bench.folder(request) / "stdout")
@@ -123,8 +118,7 @@ def test_the_environment_is_what_was_sent_and_what_a_batch_job_needs(bench):
     bench.run("exec env\n", env=sent, name="sum", workdir=str(bench.work), pes=(1,))
     lines = (bench.work / "sum.o1").read_bytes().splitlines()
     found = dict(line.split(b"=", 1) for line in lines)
-    assert found[b"COLOUR"] == b"bl\xe5"
-    assert found[b"HOME"] == b"/elsewhere"
+    assert (found[b"COLOUR"], found[b"HOME"]) == (b"bl\xe5", b"/elsewhere")
     expected = {
         "QSUB_REQID": "1.ymp", "QSUB_REQNAME": "sum", "QSUB_WORKDIR": str(bench.work), "QSUB_HOST": "front",
         "ENVIRONMENT": "BATCH", "NQSPY_HOME": str(bench.home), "NQSPY_PES": "1", "NQSPY_ATTEMPT": "1",
@@ -132,21 +126,16 @@ def test_the_environment_is_what_was_sent_and_what_a_batch_job_needs(bench):
         "PBS_JOBNAME": "sum", "PBS_QUEUE": "batch", "PBS_ENVIRONMENT": "PBS_BATCH", "PBS_O_HOST": "front",
         "PBS_O_WORKDIR": str(bench.work), "PBS_O_SHELL": "/bin/csh",
     }  # fmt: skip
-    for name, value in expected.items():
-        assert found[name.encode()].decode() == value, name
+    assert {name: found[name.encode()].decode() for name in expected} == expected
     assert {b"USER", b"LOGNAME", b"SHELL"} <= set(found)
 
 
-def test_an_environment_of_a_megabyte_arrives_whole(bench):
+def test_arguments_and_an_environment_of_a_megabyte_arrive_whole(bench):
     sent = "\0".join(f"V{n}={'x' * 1000}{n}" for n in range(1000)).encode()
-    bench.run("env | grep -c ^V; echo ${V999#xxxx}\n", env=sent)
-    count, last = bench.text("job.o1").split()
-    assert (count, last) == ("1000", "x" * 996 + "999")
-
-
-def test_arguments_arrive_as_they_are(bench):
-    bench.run('printf "%s\\n" "$@"\n', args=("one two", "*", "", "é"))
-    assert bench.text("job.o1").split("\n")[:4] == ["one two", "*", "", "é"]
+    script = 'env | grep -c ^V; echo ${V999#xxxx}; printf "%s\\n" "$@"\n'
+    bench.run(script, env=sent, args=("one two", "*", "", "é"))
+    said = bench.text("job.o1").split("\n")
+    assert said[:6] == ["1000", "x" * 996 + "999", "one two", "*", "", "é"]
 
 
 @needs_home
@@ -154,41 +143,29 @@ def test_a_request_starts_at_home_unless_its_queue_says_otherwise(bench):
     bench.queue.workdir = "home"
     output = Output(stdout=str(bench.work / "out"), stderr="/dev/null")
     bench.run("pwd\n", output=output)
-    assert bench.text("out").strip() == os.path.realpath(pwd.getpwuid(os.geteuid()).pw_dir)
+    assert bench.text("out").strip() == os.path.realpath(HOME)
 
 
 @needs_home
 def test_kept_output_lies_in_the_owners_home(bench):
-    home = Path(pwd.getpwuid(os.geteuid()).pw_dir)
     name = f"nqspy-test-{os.getpid()}"
     try:
         ending = bench.run(SPEAK, name=name, output=Output(keep_stdout=True))
-        assert ending.stdout == str(home / f"{name}.o1")
-        assert (home / f"{name}.o1").read_text() == "out\n"
+        assert ending.stdout == str(HOME / f"{name}.o1")
+        assert (HOME / f"{name}.o1").read_text() == "out\n"
     finally:
-        (home / f"{name}.o1").unlink(missing_ok=True)
+        (HOME / f"{name}.o1").unlink(missing_ok=True)
 
 
-def test_without_a_shell_it_is_a_login_shell(bench):
+def test_without_a_shell_it_is_a_login_shell_or_what_the_scripts_first_line_names(bench):
     """Its name begins with a dash: what shells take for a login. (Not tried with a shell: it would read the
     profile of whoever runs the tests, which may take its time, print, or start something else.)"""
     bench.site.settings.server.shell_strategy = f"fixed={sys.executable}"
     bench.run("import sys; print(sys.orig_argv[0])\n", shell=None)
     assert bench.text("job.o1").strip() == f"-{Path(sys.executable).name}"
-
-
-def test_a_free_strategy_reads_the_scripts_first_line(bench):
     bench.site.settings.server.shell_strategy = "free"
     bench.run("#!/usr/bin/env python3\nprint(6 * 7)\n", shell=None)
-    assert bench.text("job.o1") == "42\n"
-
-
-def test_the_spool_is_closed_to_others(bench):
-    request = bench.running("exec sleep 60\n")
-    for folder in (bench.home / "spool", bench.folder(request)):
-        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    bench.do(Kill(request.seq, 1, "deleted", 1000))
-    bench.ending(request)
+    assert bench.text("job.o2") == "42\n"
 
 
 def test_the_exit_record_is_there_before_the_end_is_told(bench):
@@ -204,21 +181,20 @@ def test_the_exit_record_is_there_before_the_end_is_told(bench):
 
 @pytest.fixture
 def unread(bench):
-    """A fifo that somebody has open and never reads."""
-    bench.fifo = bench.work / "fifo"
-    os.mkfifo(bench.fifo)
-    fd = os.open(bench.fifo, os.O_RDWR)
-    yield bench
+    """A request that writes to a fifo which somebody has open and never reads."""
+    fifo = bench.work / "fifo"
+    os.mkfifo(fifo)
+    fd = os.open(fifo, os.O_RDWR)
+    yield bench.start("head -c 300000 /dev/zero\nexit 3\n", output=Output(stdout=str(fifo)))
     os.close(fd)
 
 
-def test_output_for_a_fifo_that_nobody_reads_stays_in_the_spool(unread):
-    request = unread.start("head -c 300000 /dev/zero\n", output=Output(stdout=str(unread.fifo)))
-    ending = unread.ending(request)
-    kept = unread.folder(request) / "stdout"
-    stays = f"the output stays in {kept} (qcat {request.seq} shows it)"
-    assert ending.text == f"cannot write {unread.fifo}: nobody reads it; {stays}"
-    assert (ending.status, ending.stdout, kept.stat().st_size) == (0, str(kept), 300_000)
+def test_output_for_a_fifo_that_nobody_reads_stays_in_the_spool(bench, unread):
+    ending = bench.ending(unread)
+    kept = bench.folder(unread) / "stdout"
+    stays = f"the output stays in {kept} (qcat {unread.seq} shows it)"
+    assert ending.text == f"cannot write {bench.work}/fifo: nobody reads it; {stays}"
+    assert (ending.status, ending.stdout, kept.stat().st_size) == (3, str(kept), 300_000)
 
 
 def _deliverer(bench, request, former: int) -> int:
@@ -234,32 +210,26 @@ def _deliverer(bench, request, former: int) -> int:
     return 0
 
 
-def test_output_whose_delivery_is_cut_off_twice_stays_in_the_spool(unread):
-    script = "head -c 300000 /dev/zero\nexit 3\n"
-    request = unread.start(script, output=Output(stdout=str(unread.fifo)))
-    unread.until((unread.folder(request) / "exit").exists, "its end is written down")
-    first = unread.until(lambda: _deliverer(unread, request, 0), "its shepherd brings its output")
-    os.kill(first, signal.SIGKILL)
-    second = unread.until(lambda: _deliverer(unread, request, first), "another one brings it")
-    os.kill(second, signal.SIGKILL)
-    ending = unread.ending(request)
-    kept = unread.folder(request) / "stdout"
-    assert ending.text == f"its output stays in {unread.folder(request)} (qcat {request.seq} shows it)"
+def test_output_whose_delivery_is_cut_off_twice_stays_in_the_spool(bench, unread):
+    bench.until((bench.folder(unread) / "exit").exists, "its end is written down")
+    former = 0
+    for _ in range(2):
+        former = bench.until(lambda before=former: _deliverer(bench, unread, before), "a shepherd brings it")
+        os.kill(former, signal.SIGKILL)
+    ending = bench.ending(unread)
+    kept = bench.folder(unread) / "stdout"
+    assert ending.text == f"its output stays in {bench.folder(unread)} (qcat {unread.seq} shows it)"
     assert (ending.status, ending.stdout) == (3, str(kept))
-    other = unread.start("exit 0\n")
-    unread.ending(other)
-    for seq in (request.seq, other.seq):
-        unread.do(Forget(seq, 1))
-    unread.until(lambda: not unread.folder(other).exists(), "the broom has been there")
-    unread.executor.scan({})
+    other = bench.start("exit 0\n")
+    bench.ending(other)
+    swept(bench, unread, other)
+    bench.executor.scan({})
     assert kept.stat().st_size == 300_000
 
 
 # ---------------------------------------------------------------- attempts one after the other
 
 MARK = "---- nqspy: attempt 2 of 7.ymp ----\n"
-
-
 CUT = ("", "two\nth", "two\nthree\n")
 
 
@@ -278,3 +248,85 @@ def test_an_append_that_was_cut_off_is_completed_and_nothing_stands_twice(tmp_pa
     text = target.read_text()
     assert (text.count(MARK), text.count("two\n"), text.count("three\n")) == (1, 1, 1)
     assert text.startswith(there)
+
+
+# ---------------------------------------------------------------- two requests with one path
+
+
+def wait_for(bench, request):
+    bench.site.requests[request.seq] = request
+    bench.site.watch_for(request)
+
+
+def run(bench, request):
+    bench.do(Start(request.seq, 1, (0,)), request)
+    ending = bench.ending(request)
+    bench.site.watch_no_more(request)
+    del bench.site.requests[request.seq]
+    return ending.stdout
+
+
+def two(bench, way: str, second: str = "out", **direct):
+    """Two requests of one path, both handed in before either starts; runs one after the other."""
+    bench.site.settings.server.output_clash = way
+    (bench.work / "gone").mkdir()
+    requests = []
+    for word, name in (("first", "out"), ("second", second)):
+        output = Output(stdout=f"{bench.work}/{name}", stderr="/dev/null", **direct)
+        requests.append(bench.request(f"echo {word}\n", output=output))
+        wait_for(bench, requests[-1])
+    paths = [run(bench, request) for request in requests]
+    return paths, {path.name: path.read_text() for path in bench.work.iterdir() if path.is_file()}
+
+
+WAYS = {
+    "number": (["out", "out.2"], {"out": "first\n", "out.2": "second\n"}),
+    "append": (["out", "out"], {"out": "first\nsecond\n"}),
+    "overwrite": (["out", "out"], {"out": "second\n"}),
+}
+
+
+@pytest.mark.parametrize("direct", [False, True], ids=["spooled", "in place"])
+@pytest.mark.parametrize("way", WAYS)
+def test_the_second_gets_a_number_is_added_or_replaces_the_first(bench, way, direct):
+    names, texts = WAYS[way]
+    assert two(bench, way, direct_stdout=direct) == ([str(bench.work / name) for name in names], texts)
+
+
+@pytest.mark.parametrize("second", ["./out", "gone/../out", "/./out"])
+def test_the_second_is_known_however_its_path_is_written(bench, second):
+    assert two(bench, "append", second=second)[1] == {"out": "first\nsecond\n"}
+
+
+def test_one_that_starts_while_another_of_its_path_runs_is_second(bench):
+    output = Output(stdout=str(bench.work / "out"))
+    first = bench.running(f"echo first; {WAIT}", output=output)
+    bench.site.started[first.seq] = first
+    wait_for(bench, first)
+    second = bench.request("echo second\n", output=output)
+    wait_for(bench, second)
+    assert run(bench, second) == str(bench.work / f"out.{second.seq}")
+    bench.go()
+    bench.ending(first)
+    assert bench.text("out") == "first\n"
+
+
+@pytest.mark.parametrize(
+    ("way", "ours"),
+    [
+        ("number", {"out.5.1": "1\n", "out.5.3": "3\n"}),
+        ("append", {"out": "1\n3\n"}),
+        ("overwrite", {"out": "3\n"}),
+    ],
+)
+def test_indices_of_one_path_are_kept_apart_also_one_after_the_other(bench, way, ours):
+    bench.site.settings.server.output_clash = way
+    array = ArraySpec(((1, 3, 2),))
+    for index in (1, 3):
+        output = Output(stdout=str(bench.work / "out"), stderr=str(bench.work / "err.%a"))
+        request = bench.request(f"echo {index}; echo {index} >&2\n", output=output, array=array)
+        request = structs.replace(request, seq=member(5, index))
+        wait_for(bench, request)
+        run(bench, request)
+    written = {path.name: path.read_text() for path in bench.work.iterdir()}
+    assert written == {"err.1": "1\n", "err.3": "3\n", **ours}

@@ -12,7 +12,7 @@ import pytest
 
 from nqspy.executors import pageout
 from nqspy.executors.pageout import Residents
-from nqspy.model.actions import Kill, Resume, Suspend
+from nqspy.model.actions import Resume, Suspend
 from nqspy.model.cause import cause_of
 
 MB = 1 << 20
@@ -55,8 +55,7 @@ def hog(request, make_bench):
     job = bench.running(HOG)
     bench.text("holds")
     yield bench, job
-    bench.do(Kill(job.seq, 1, "deleted", 0))
-    bench.ending(job)
+    bench.kill(job, 0)
 
 
 def held(bench, job) -> int:
@@ -75,42 +74,44 @@ def test_processes_that_share_memory_are_counted_once(make_bench):
     bench.text("holds")
     bench.until(lambda: held(bench, job) > 80 * MB, "80 MB")
     assert held(bench, job) < 130 * MB, "two processes with the same 80 MB"
-    bench.do(Kill(job.seq, 1, "deleted", 0))
-    bench.ending(job)
+    bench.kill(job, 0)
     assert bench.executor.resident({job.seq: 1}) == {}
+
+
+def gives_way(bench, job, caplog) -> tuple[int, int]:
+    """How many MB left the memory, and of how many, as a request gave way."""
+    with caplog.at_level("INFO", "nqspy.executor"):
+        bench.do(Suspend(job.seq, 1, cause_of("swap"), page_out=True))
+        told = bench.until(lambda: re.search(r"(\d+) of (\d+) MB left the memory", caplog.text), "a line")
+    return int(told[1]), int(told[2])
 
 
 @pytest.mark.privileged
 def test_its_pages_really_leave_and_come_back_unchanged(hog, swap_file, caplog):
     bench, job = hog
-    with caplog.at_level("INFO", "nqspy.executor"):
-        bench.do(Suspend(job.seq, 1, cause_of("swap"), page_out=True))
-        told = bench.until(lambda: re.search(r"(\d+) of (\d+) MB left the memory", caplog.text), "a line")
-    left, whole = map(int, told.groups())
+    left, whole = gives_way(bench, job, caplog)
     # What it made has left; the pages of the programs, which others have too, the kernel may keep.
     assert held(bench, job) < 40 * MB
     assert left > 60
     assert 80 <= whole < 120
     bench.do(Resume(job.seq, 1))
-    (bench.work / "go").touch()
+    bench.go()
     assert bench.text("sum") == str(80 * MB)
 
 
-@pytest.mark.skipif(bool(swaps()), reason="this machine has swap: nothing to show of one without")
 @pytest.mark.skipif(not pageout.may(), reason="needs CAP_SYS_NICE: only then the kernel tries")
 def test_without_swap_it_is_told_that_nothing_left(make_bench, caplog):
+    if swaps():
+        pytest.skip("this machine has swap: nothing to show of one without")
     bench = make_bench()
     job = bench.running(HOG)
     bench.text("holds")
-    with caplog.at_level("INFO", "nqspy.executor"):
-        bench.do(Suspend(job.seq, 1, cause_of("swap"), page_out=True))
-        told = bench.until(lambda: re.search(r"(\d+) of (\d+) MB left the memory", caplog.text), "a line")
+    left, _ = gives_way(bench, job, caplog)
     stays, with_swap = held(bench, job), swaps()
-    bench.do(Kill(job.seq, 1, "deleted", 0))
-    bench.ending(job)
+    bench.kill(job, 0)
     if with_swap:
         pytest.skip("somebody has switched swap on meanwhile")
-    assert int(told[1]) < 20, f"its code and files may leave, what it made stays: {caplog.text}"
+    assert left < 20, f"its code and files may leave, what it made stays: {caplog.text}"
     assert stays > 75 * MB
 
 
@@ -119,7 +120,7 @@ def test_a_request_that_is_told_to_go_on_at_once_is_not_paged_out_to_the_end(hog
     for _ in range(5):
         bench.do(Suspend(job.seq, 1, cause_of("swap"), page_out=True))
         bench.do(Resume(job.seq, 1))
-    (bench.work / "go").touch()
+    bench.go()
     assert bench.text("sum") == str(80 * MB)
 
 

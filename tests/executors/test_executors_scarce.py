@@ -1,15 +1,15 @@
-"""Descriptors and processes run out, orders cannot be given: nobody is lost, blamed or started unasked."""
+"""Descriptors, processes and the disk run out, orders cannot be given: nobody is lost, blamed or started
+unasked."""
 
 import contextlib
 import os
 import resource
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from executors.conftest import BOTH
+from executors.conftest import AS_ROOT, BOTH, begin_daemon, small_disk
 from msgspec.structs import replace
 
 from nqspy.executors import proc, records, scan
@@ -49,7 +49,7 @@ def test_without_descriptors_nobody_is_taken_for_lost(tmp_path, left):
             with contextlib.suppress(OSError):
                 found = scan.look(str(tmp_path), identifier)
                 fate = found.fate
-                os.close(found.pidfd)
+                found.close()
         assert fate == ("alive" if left == 2 else "not known")
         shepherd.kill()
 
@@ -63,17 +63,9 @@ def test_an_end_that_comes_while_there_are_no_descriptors_is_told_later(bench):
     assert bench.ending(request).status == 5
 
 
-DAEMON = """
-import importlib.util, resource, sys
-resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-spec = importlib.util.spec_from_file_location("conftest", sys.argv[1])
-conftest = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(conftest)
-from pathlib import Path
-from nqspy.model.requests import Ask
-bench = conftest.Bench(Path(sys.argv[2]))
-bench.executor.start()
-for ask in (Ask(), Ask(others=(("per_process/corefile_limit", 0),))):
+FIRST = "resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))"
+THEN = """
+for ask in (conftest.Ask(), conftest.CAGED):
     bench.run("ulimit -n >> limits\\n", ask=ask)
 print(*resource.getrlimit(resource.RLIMIT_NOFILE))
 bench.leave()
@@ -81,10 +73,8 @@ bench.leave()
 
 
 def test_the_daemon_opens_all_the_files_it_may_and_its_requests_as_many_as_before(tmp_path):
-    conftest = Path(__file__).with_name("conftest.py")
-    command = [sys.executable, "-c", DAEMON, str(conftest), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    soft, hard = done.stdout.split()
+    with begin_daemon(tmp_path, first=FIRST, then=THEN) as daemon:
+        soft, hard = daemon.communicate()[0].split()
     assert soft == hard
     assert (tmp_path / "work" / "limits").read_text().split() == ["256", "256"]
 
@@ -98,18 +88,13 @@ def test_an_order_that_could_not_be_given_is_not_given_later(bench):
     request = bench.request(script, env=b"X=" + b"y" * 100_000)
     with no_descriptors(), pytest.raises(OSError, match="Too many open files"):
         bench.do(Start(request.seq, 1, (0,)), request)
+    with pytest.raises(UnicodeEncodeError):  # it cannot be written down
+        bench.start("exit 0\n", name="\udcff")
     os.kill(bench.starter, signal.SIGKILL)
     assert bench.run("exit 4\n").status == 4
     assert bench.text("ran") == "run\n"
     bench.do(Start(request.seq, 1, (0,)), request)
     assert bench.ending(request).status == 0
-
-
-def test_an_order_that_cannot_be_written_down_harms_no_other(bench):
-    with pytest.raises(UnicodeEncodeError):
-        bench.start("exit 0\n", name="\udcff")
-    os.kill(bench.starter, signal.SIGKILL)
-    assert bench.run("exit 4\n").status == 4
 
 
 def test_an_interpreter_whose_name_is_no_text_is_not_found(bench):
@@ -126,8 +111,7 @@ def test_an_interpreter_whose_name_is_no_text_is_not_found(bench):
 @pytest.fixture
 def crowded(bench):
     """The starter may have one more process: a shepherd, and that one no job."""
-    tree = Path("/sys/fs/cgroup/pids")
-    folder = tree / f"nqspy-test-{os.getpid()}"
+    folder = Path(f"/sys/fs/cgroup/pids/nqspy-test-{os.getpid()}")
     try:
         folder.mkdir()
         (folder / "cgroup.procs").write_text(str(bench.starter))
@@ -137,13 +121,13 @@ def crowded(bench):
     bench.crowd = folder / "pids.max"
     yield bench
     bench.leave()
-    bench.until(lambda: _removed(folder), "nobody is left in it")
 
+    def removed() -> bool:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+        return not folder.exists()
 
-def _removed(folder: Path) -> bool:
-    with contextlib.suppress(OSError):
-        folder.rmdir()
-    return not folder.exists()
+    bench.until(removed, "nobody is left in it")
 
 
 @BOTH
@@ -151,5 +135,45 @@ def test_where_no_process_can_be_forked_a_request_is_tried_again_later(crowded, 
     request = crowded.start("exit 3\n", ask=ask)
     assert "Resource temporarily unavailable" in crowded.expect(ObservedVoid, request).text
     crowded.crowd.write_text("max")
-    crowded.do(Start(request.seq, 2, (0,)), request)
-    assert crowded.ending(request).status == 3
+    assert crowded.ending(crowded.again(request)).status == 3
+
+
+# ---------------------------------------------------------------- a full disk
+
+
+class TestAFullDisk:
+    pytestmark = AS_ROOT
+
+    @pytest.fixture
+    def small(self, make_bench, tmp_path):
+        """A bench with its home on a disk of half a megabyte."""
+        with small_disk(tmp_path / "small", "size=512k") as home:
+            yield make_bench(home=home)
+
+    def fill(self, bench):
+        """Until nothing more fits."""
+        with open(bench.home / "ballast", "wb") as file:
+            size, part = 0, 1 << 16
+            while part >= 512:
+                try:
+                    os.posix_fallocate(file.fileno(), size, part)
+                    size += part
+                except OSError:
+                    part //= 2
+
+    @pytest.mark.parametrize("spare", [False, True])
+    def test_voids_an_attempt_of_which_nothing_has_run_and_nobody_is_blamed(self, small, spare):
+        script = "echo run >> ran\nexit 4\n"
+        if spare:
+            assert small.run(script).status == 4
+        self.fill(small)
+        request = small.start(script)
+        small.expect(ObservedVoid, request)
+        assert not any(isinstance(each, ObservedNotStarted) for each in small.seen)
+        (small.home / "ballast").unlink()
+        assert small.ending(small.again(request)).status == 4
+        assert small.text("ran") == "run\n" * (1 + spare)
+
+    def test_voids_what_was_never_begun(self, small):
+        self.fill(small)
+        assert small.scan() == [ObservedVoid(1, 1)]

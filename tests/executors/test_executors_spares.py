@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from executors.conftest import BOTH, CAGED
+from executors.conftest import CAGED
 from msgspec.structs import replace
 
 from nqspy.executors import proc
 from nqspy.model.actions import Start
 from nqspy.model.observations import ObservedLost
+from nqspy.model.requests import Ask
 
 SHEPHERD = "echo $PPID > shepherd-$NAME; "
 
@@ -20,18 +21,29 @@ SHEPHERD = "echo $PPID > shepherd-$NAME; "
 class Herd:
     """Requests by name, each told which shepherd it has."""
 
-    def __init__(self, bench):
-        self.bench = bench
+    def __init__(self, bench, ask=None):
+        self.bench, self.ask = bench, ask or Ask()
 
     def start(self, name, script="", **spec):
-        return self.bench.start(f"NAME={name}; {SHEPHERD}{script}", **spec)
+        return self.bench.start(f"NAME={name}; {SHEPHERD}{script}", **({"ask": self.ask} | spec))
 
     def run(self, name, script="", **spec):
         """Its ending."""
         return self.bench.ending(self.start(name, script, **spec))
 
     def shepherd(self, name):
-        return int(self.bench.text(f"shepherd-{name}"))
+        return self.bench.number(f"shepherd-{name}")
+
+    def same(self, one, other):
+        return self.shepherd(one) == self.shepherd(other)
+
+    def left(self, name):
+        """Waits until the shepherd of a request has left."""
+        pid = self.shepherd(name)
+        self.bench.until(lambda: proc.stat(pid) is None, "the spare shepherd has left")
+
+    def lost(self):
+        return [seen for seen in self.bench.seen if isinstance(seen, ObservedLost)]
 
 
 @pytest.fixture
@@ -40,38 +52,40 @@ def herd(make_bench):
     return Herd(make_bench(spare=600.0))
 
 
-@BOTH
-def test_one_shepherd_serves_one_request_after_the_other(herd, ask):
-    assert [herd.run(name, f"exit {name}", ask=ask).status for name in "123"] == [1, 2, 3]
-    assert herd.shepherd(1) == herd.shepherd(2) == herd.shepherd(3)
+@pytest.fixture(params=[Ask(), CAGED], ids=["spawned", "forked"])
+def kind(request, make_bench):
+    """The same with requests of either kind."""
+    return Herd(make_bench(spare=600.0), request.param)
 
 
-@BOTH
-def test_no_use_of_the_one_before_is_charged(herd, ask):
-    first = herd.run("a", "head -c 90000000 /dev/zero | tail -c 80000000 | cksum > sum", ask=ask)
-    second = herd.run("b", ask=ask)
-    assert herd.shepherd("a") == herd.shepherd("b")
+def test_one_shepherd_serves_one_request_after_the_other(kind):
+    assert [kind.run(name, f"exit {name}").status for name in "123"] == [1, 2, 3]
+    assert kind.shepherd(1) == kind.shepherd(2) == kind.shepherd(3)
+
+
+def test_no_use_of_the_one_before_is_charged(kind):
+    first = kind.run("a", "head -c 90000000 /dev/zero | tail -c 80000000 | cksum > sum")
+    second = kind.run("b")
+    assert kind.same("a", "b")
     assert first.used.cpu > 50 > second.used.cpu
     assert first.used.memory > 70_000_000 > second.used.memory
 
 
-@BOTH
-def test_each_has_its_own_folder_mask_output_and_environment(herd, tmp_path, ask):
+def test_each_has_its_own_folder_mask_output_and_environment(kind, tmp_path):
     other = tmp_path / "other"
     other.mkdir()
-    herd.run("a", "umask; pwd; env", umask=0o27, env=b"SECRET=1\0", ask=ask)
-    herd.run("b", "umask; pwd; env", umask=0o77, workdir=str(other), ask=ask)
+    kind.run("a", "umask; pwd; env", umask=0o27, env=b"SECRET=1\0")
+    kind.run("b", "umask; pwd; env", umask=0o77, workdir=str(other))
     text = (other / "job.o2").read_text()
     assert text.startswith(f"0077\n{other}\n")
     assert "SECRET" not in text
-    assert "SECRET=1" in herd.bench.text("job.o1")
+    assert "SECRET=1" in kind.bench.text("job.o1")
 
 
-@BOTH
-def test_it_keeps_nothing_open(herd, ask):
+def test_it_keeps_nothing_open(kind):
     for number in range(12):
-        herd.run(number, "ls /proc/$PPID/fd | wc -l >> open", ask=ask)
-    counts = [int(each) for each in herd.bench.text("open").split()]
+        kind.run(number, "ls /proc/$PPID/fd | wc -l >> open")
+    counts = [int(each) for each in kind.bench.text("open").split()]
     assert len(counts) == 12
     assert max(counts) - min(counts) < 6, "one for each request would be eleven"
 
@@ -93,72 +107,62 @@ def test_who_has_a_cpu_leaves_it_to_the_next(herd):
 def test_a_long_order_reaches_it_whole(herd):
     herd.run("a")
     assert herd.run("b", "test ${#LONG} = 100000", env=b"LONG=" + b"y" * 100_000 + b"\0").status == 0
-    assert herd.shepherd("a") == herd.shepherd("b")
+    assert herd.same("a", "b")
 
 
-def test_two_at_a_time_have_one_each(herd):
+def test_two_at_a_time_have_one_each_and_one_in_a_cgroup_of_its_own_has_another(herd):
     herd.run("a")
     slow = herd.start("b", "until test -e go; do sleep 0.01; done; exit 2")
     assert herd.run("c", "touch go").status == 0
     assert herd.bench.ending(slow).status == 2
     assert herd.shepherd("a") == herd.shepherd("b") != herd.shepherd("c")
-
-
-def test_one_that_needs_a_cgroup_of_its_own_has_no_shepherd_that_sits_in_another(herd):
-    herd.run("a")
-    assert herd.run("b", ask=CAGED).status == 0
-    assert herd.shepherd("a") != herd.shepherd("b")
+    assert herd.run("d", ask=CAGED).status == 0
+    assert herd.shepherd("d") not in (herd.shepherd("a"), herd.shepherd("c"))
 
 
 def test_it_leaves_when_nothing_comes(bench):
     herd = Herd(bench)
     herd.run("a")
-    pid = herd.shepherd("a")
-    herd.bench.until(lambda: proc.stat(pid) is None, "the spare shepherd has left")
+    herd.left("a")
     assert herd.run("b").status == 0
 
 
 def test_it_leaves_with_its_daemon(herd):
     herd.run("a")
-    pid = herd.shepherd("a")
     herd.bench.leave()
-    herd.bench.until(lambda: proc.stat(pid) is None, "the spare shepherd has left")
+    herd.left("a")
 
 
 def test_one_that_is_killed_while_spare_is_missed_by_nobody(herd):
     for name in "abcd":
         assert herd.run(name).status == 0
-        os.kill(pid := herd.shepherd(name), signal.SIGKILL)
-        herd.bench.until(lambda pid=pid: proc.stat(pid) is None, "it is gone")
-    assert not [seen for seen in herd.bench.seen if isinstance(seen, ObservedLost)]
+        os.kill(herd.shepherd(name), signal.SIGKILL)
+        herd.left(name)
+    assert not herd.lost()
 
 
-@BOTH
-def test_one_that_is_killed_at_the_second_loses_the_second(herd, ask):
-    herd.run("a", ask=ask)
-    second = herd.start("b", "exec sleep 60", ask=ask)
-    os.kill(herd.shepherd("b"), signal.SIGKILL)
-    assert not herd.bench.expect(ObservedLost, second).unsure
-    assert herd.shepherd("a") == herd.shepherd("b")
-    assert herd.run("c", ask=ask).status == 0
-    assert not [seen for seen in herd.bench.seen if isinstance(seen, ObservedLost)]
+def test_one_that_is_killed_at_the_second_loses_the_second(kind):
+    kind.run("a")
+    second = kind.start("b", "exec sleep 60")
+    os.kill(kind.shepherd("b"), signal.SIGKILL)
+    assert not kind.bench.expect(ObservedLost, second).unsure
+    assert kind.same("a", "b")
+    assert kind.run("c").status == 0
+    assert not kind.lost()
 
 
-@BOTH
-def test_one_that_had_to_kill_serves_no_other(herd, ask):
-    ending = herd.run("a", "sleep 60", ask=replace(ask, wall=200))
-    assert ending.reason == "wall_limit"
-    assert herd.run("b", ask=ask).status == 0
-    assert herd.shepherd("a") != herd.shepherd("b")
+def test_one_that_had_to_kill_serves_no_other(kind):
+    assert kind.run("a", "sleep 60", ask=replace(kind.ask, wall=200)).reason == "wall_limit"
+    assert kind.run("b").status == 0
+    assert not kind.same("a", "b")
 
 
 def test_when_the_starter_is_killed_its_spare_ones_leave_and_others_come(herd):
     herd.run("a")
-    pid = herd.shepherd("a")
     os.kill(herd.bench.starter, signal.SIGKILL)
     assert herd.run("b").status == 0
-    herd.bench.until(lambda: proc.stat(pid) is None, "the spare shepherd has left")
-    assert herd.shepherd("b") != pid
+    herd.left("a")
+    assert not herd.same("a", "b")
 
 
 def test_one_that_was_stopped_gets_no_request_and_goes(herd):
@@ -166,8 +170,8 @@ def test_one_that_was_stopped_gets_no_request_and_goes(herd):
     os.kill(pid := herd.shepherd("a"), signal.SIGSTOP)
     herd.bench.until(lambda: (seen := proc.stat(pid)) is None or seen.state == "T", "it stands still")
     assert herd.run("b").status == 0
-    assert herd.shepherd("b") != pid
-    herd.bench.until(lambda: proc.stat(pid) is None, "it is gone")
+    assert not herd.same("a", "b")
+    herd.left("a")
 
 
 LOOK = """
@@ -193,20 +197,11 @@ def test_what_a_job_does_to_its_shepherd_is_not_done_to_the_next(herd, change):
         pytest.skip("the kernel refuses it here")
     herd.run("c", LOOK)
     assert herd.bench.text("job.o3") == herd.bench.text("job.o1")
-    assert herd.shepherd("c") != herd.shepherd("b")
-
-
-@BOTH
-def test_a_cgroup_that_a_job_puts_its_shepherd_into_is_not_the_nexts(herd, ask, other_cgroup):
-    herd.run("a", "cat /proc/self/cgroup", ask=ask)
-    assert herd.run("b", f"echo $PPID > {other_cgroup}/cgroup.procs", ask=ask).status == 0
-    herd.run("c", "cat /proc/self/cgroup", ask=ask)
-    assert other_cgroup.name not in herd.bench.text("job.o3")
-    assert herd.shepherd("c") != herd.shepherd("b")
+    assert not herd.same("b", "c")
 
 
 @pytest.fixture
-def other_cgroup(herd):
+def other_cgroup():
     """One of a controller that nqspy leaves alone, else of version 2."""
     for base in ("/sys/fs/cgroup/memory", "/sys/fs/cgroup/devices", "/sys/fs/cgroup"):
         folder = Path(base) / f"other-{os.getpid()}"
@@ -215,13 +210,19 @@ def other_cgroup(herd):
         except OSError:
             continue
         if (folder / "cgroup.procs").exists():
-            break
+            return folder
         folder.rmdir()
-    else:
-        pytest.skip("needs a cgroup that may be made")
-    yield folder
-    herd.bench.until(lambda: not (folder / "cgroup.procs").read_text(), "nobody is in it")
-    folder.rmdir()
+    pytest.skip("needs a cgroup that may be made")
+
+
+def test_a_cgroup_that_a_job_puts_its_shepherd_into_is_not_the_nexts(kind, other_cgroup):
+    kind.run("a", "cat /proc/self/cgroup")
+    assert kind.run("b", f"echo $PPID > {other_cgroup}/cgroup.procs").status == 0
+    kind.run("c", "cat /proc/self/cgroup")
+    assert other_cgroup.name not in kind.bench.text("job.o3")
+    assert not kind.same("b", "c")
+    kind.bench.until(lambda: not (other_cgroup / "cgroup.procs").read_text(), "nobody is in it")
+    other_cgroup.rmdir()
 
 
 def test_a_job_that_waits_for_no_child_hides_no_cpu_time_in_its_cgroup(herd):
@@ -234,18 +235,12 @@ def test_a_job_that_waits_for_no_child_hides_no_cpu_time_in_its_cgroup(herd):
         "    try: os.waitpid(pid, 0)\n"
         "    except ChildProcessError: pass\n"
     )
-    herd.run("a")
     herd.bench.work.joinpath("burn.py").write_text(burn)
-    used = herd.run("b", "python3 -S burn.py").used
-    if herd.bench.executor.found() is None or not _cgroup2(herd):
+    herd.run("a", "grep ^0:: /proc/self/cgroup")
+    if "nqspy-" not in herd.bench.text("job.o1"):
         pytest.skip("no cgroup2 here")
-    assert used.cpu >= 500
+    assert herd.run("b", "python3 -S burn.py").used.cpu >= 500
     assert herd.run("c").used.cpu < 300
-
-
-def _cgroup2(herd):
-    herd.run("where", "grep ^0:: /proc/self/cgroup")
-    return "nqspy-" in herd.bench.text(f"job.o{herd.bench.seq}")
 
 
 _WITH_A_CHILD = """

@@ -34,13 +34,9 @@ def soon(monkeypatch):
 
 
 @BOTH
-def test_its_end_is_seen(bench, ask):
+def test_its_end_is_seen_and_its_wall_limit_holds(bench, ask):
     assert bench.run(f"{STOP}exit 3", ask=ask).status == 3
-
-
-def test_its_wall_limit_holds(bench):
-    ending = bench.run(f"{STOP}exec sleep 600", ask=Ask(wall=500))
-    assert ending.reason == "wall_limit"
+    assert bench.run(f"{STOP}exec sleep 600", ask=replace(ask, wall=500)).reason == "wall_limit"
 
 
 def test_it_is_killed_when_that_is_asked_for_and_at_once(bench, monkeypatch):
@@ -50,8 +46,7 @@ def test_it_is_killed_when_that_is_asked_for_and_at_once(bench, monkeypatch):
     bench.until((bench.folder(request) / "control").exists, "its shepherd listens")
     bench.go()
     bench.until(lambda: state(bench.shepherd(request)) == "T", "it stands still")
-    bench.do(Kill(request.seq, 1, "deleted", 0, signal.SIGKILL))
-    assert bench.ending(request).reason == "deleted"
+    assert bench.kill(request, 0, number=signal.SIGKILL).reason == "deleted"
 
 
 def test_who_stops_it_again_and_again_is_lost_and_nothing_of_him_is_left(bench, monkeypatch):
@@ -60,7 +55,7 @@ def test_who_stops_it_again_and_again_is_lost_and_nothing_of_him_is_left(bench, 
     lost = bench.expect(ObservedLost, request)
     assert lost.brief
     assert not lost.unsure
-    bench.until(lambda: gone(int(bench.text("pid"))), "its end")
+    bench.until(lambda: gone(bench.number("pid")), "its end")
     assert bench.run("true").status == 0
 
 
@@ -72,7 +67,7 @@ def test_one_that_is_traced_and_held_is_lost(bench):
         bench.do(Kill(request.seq, 1, "deleted", 0, signal.SIGKILL))
         pytest.skip("nobody may trace here")
     bench.expect(ObservedLost, request)
-    bench.until(lambda: gone(int(bench.text("traced"))), "the tracer's end")
+    bench.until(lambda: gone(bench.number("traced")), "the tracer's end")
 
 
 @pytest.mark.parametrize("ends", [True, False])
@@ -85,30 +80,28 @@ def test_one_that_was_stopped_while_no_daemon_was_there_goes_on_under_the_next(m
     first.go()
     first.until(lambda: state(pid) == "T", "it stands still")
     second = make_bench()
-    [seen] = second.executor.scan({request.seq: 1})
+    [seen] = second.scan()
     assert isinstance(seen, (ObservedRunning, ObservedExiting))
     if ends:
         assert second.ending(request).status == 4
     else:
-        second.do(Kill(request.seq, 1, "deleted", 0, signal.SIGKILL))
-        assert second.ending(request).reason == "deleted"
+        assert second.kill(request, 0, number=signal.SIGKILL).reason == "deleted"
 
 
 def test_a_job_that_a_person_stops_stays_stopped(bench, monkeypatch):
     monkeypatch.setattr(watch, "_PACE", 0.05)
     request = bench.running("echo $$ > pid; exec sleep 600")
-    pid = int(bench.text("pid"))
+    pid = bench.number("pid")
     bench.do(Signal(request.seq, 1, signal.SIGSTOP))
     bench.until(lambda: state(pid) == "T", "it is stopped")
     assert bench.run(f"{STOP}exit 5").status == 5, "shepherds were looked at meanwhile"
     assert state(pid) == "T"
-    bench.do(Kill(request.seq, 1, "deleted", 0, signal.SIGKILL))
-    assert bench.ending(request).reason == "deleted"
+    assert bench.kill(request, 0, number=signal.SIGKILL).reason == "deleted"
 
 
 def test_what_is_said_before_its_end_is_seen_still_holds(bench):
     request = bench.running("echo $$ > pid; until test -e go; do sleep 0.02; done; echo out")
-    pid, keeper = int(bench.text("pid")), bench.shepherd(request)
+    pid, keeper = bench.number("pid"), bench.shepherd(request)
     os.kill(keeper, signal.SIGSTOP)
     bench.go()
     bench.until(lambda: state(pid) == "Z", "the job has ended")
@@ -122,8 +115,7 @@ def test_a_starter_that_is_stopped_goes_on(bench):
     starter = bench.starter
     request = bench.running(f"kill -STOP {starter}; exec sleep 600")
     bench.until(lambda: state(starter) != "T", "it goes on")
-    bench.do(Kill(request.seq, 1, "deleted", 0, signal.SIGKILL))
-    bench.ending(request)
+    bench.kill(request, 0, number=signal.SIGKILL)
     os.kill(starter, signal.SIGSTOP)
     bench.until(lambda: state(starter) == "T", "it stands still")
     assert bench.run("exit 6").status == 6

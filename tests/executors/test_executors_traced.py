@@ -1,16 +1,18 @@
-"""A process that has ended stays for its tracer: whoever traces his own keeps no PE by that."""
+"""A traced process that has ended keeps no PE; suspending stops every process, one just forked as well."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+import time
+from itertools import chain, repeat
 
 import pytest
-from executors.conftest import BOTH
+from executors.conftest import BOTH, wait_until
 from msgspec.structs import replace
 
-from nqspy.executors import proc
-from nqspy.model.actions import Kill
+from nqspy.executors import cage, proc
 
 TRACE = """
 import ctypes, sys, time
@@ -38,49 +40,39 @@ def trace():
         each.communicate()
 
 
-def leader(bench):
-    return int(bench.text("leader"))
+SLEEP = "echo $$ > leader; exec sleep 600"
+# Not a shell: the end of a child is a signal, at which a traced process stops.
+WAITS = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.02)\nos._exit(7)"
+CHILD = "(setsid sleep 600 & echo $! > leader); until test -e go; do sleep 0.05; done; exit 3"
 
 
 @BOTH
-def test_a_limit_ends_it(bench, trace, ask):
-    request = bench.running("echo $$ > leader; exec sleep 600", ask=replace(ask, wall=1_000))
-    trace(leader(bench))
-    assert bench.ending(request).reason == "wall_limit"
+@pytest.mark.parametrize(
+    ("script", "wall", "end"),
+    [
+        (SLEEP, 1_000, ("wall_limit", None, signal.SIGKILL)),
+        (f'echo $$ > leader; exec python3 -S -c "{WAITS}"', None, ("exit", 7, None)),
+        (CHILD, None, ("exit", 3, None)),
+    ],
+    ids=["limit", "by itself", "child"],
+)
+def test_it_ends_by_a_limit_or_by_itself_with_its_own_status(bench, trace, ask, script, wall, end):
+    request = bench.running(script, ask=replace(ask, wall=wall or ask.wall))
+    trace(pid := bench.number("leader"))
+    bench.go()
+    ending = bench.ending(request)
+    assert (ending.reason, ending.status, ending.signal) == end
+    if script == CHILD:
+        assert (seen := proc.stat(pid)) is not None
+        assert seen.dead
 
 
 @BOTH
 def test_it_can_be_deleted(bench, trace, ask):
-    request = bench.running("echo $$ > leader; exec sleep 600", ask=ask)
-    trace(leader(bench))
-    bench.do(Kill(request.seq, 1, "deleted", 100))
-    ending = bench.ending(request)
-    assert (ending.reason, ending.signal) == ("deleted", signal.SIGKILL), (
-        "a traced process stops at the first"
-    )
-
-
-@BOTH
-def test_it_ends_by_itself_with_its_own_status(bench, trace, ask):
-    # Not a shell: the end of a child is a signal, at which a traced process stops.
-    wait = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.02)\nos._exit(7)"
-    request = bench.running(f'echo $$ > leader; exec python3 -S -c "{wait}"', ask=ask)
-    trace(leader(bench))
-    bench.go()
-    ending = bench.ending(request)
-    assert (ending.reason, ending.status) == ("exit", 7)
-
-
-@BOTH
-def test_a_child_that_is_traced_keeps_it_no_longer_either(bench, trace, ask):
-    script = "(setsid sleep 600 & echo $! > leader); until test -e go; do sleep 0.05; done; exit 3"
-    request = bench.running(script, ask=ask)
-    trace(pid := leader(bench))
-    bench.go()
-    ending = bench.ending(request)
-    assert (ending.reason, ending.status) == ("exit", 3)
-    assert (seen := proc.stat(pid)) is not None
-    assert seen.dead
+    request = bench.running(SLEEP, ask=ask)
+    trace(bench.number("leader"))
+    ending = bench.kill(request, 100)
+    assert (ending.reason, ending.signal) == ("deleted", signal.SIGKILL), "it stops at the first signal"
 
 
 def test_threads_that_outlive_their_first_are_no_dead_process(bench):
@@ -95,4 +87,73 @@ def test_threads_that_outlive_their_first_are_no_dead_process(bench):
     (bench.work / "threads.py").write_text(code)
     bench.run("echo $$ > leader; exec python3 -S threads.py")
     assert (bench.work / "end").exists(), "nobody ended it before"
-    assert not os.path.exists(f"/proc/{leader(bench)}")
+    assert not os.path.exists(f"/proc/{bench.number('leader')}")
+
+
+# ---------------------------------------------------------------- suspending stops every process
+
+
+FORKS = """
+import os, time
+memory = b"x" * (48 << 20)  # so that a fork takes a while
+os.write(1, b"now")
+os.fork()
+time.sleep(60)
+"""
+SPAWNS = """
+import os, sys
+os.posix_spawn("/bin/cat", ["cat"], {}, file_actions=[(os.POSIX_SPAWN_OPEN, 0, sys.argv[1], os.O_RDONLY, 0)])
+"""
+
+
+@contextlib.contextmanager
+def running(script, *more):
+    """A process that ends with all it has begun."""
+    words = [sys.executable, "-IS", "-c", script, *more]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, bufsize=0) as parent:
+        try:
+            yield parent
+        finally:
+            proc.send([parent.pid, *proc.descendants(parent.pid)], signal.SIGKILL)
+
+
+@pytest.fixture
+def waits(tmp_path):
+    """A process that waits for its child to exec, which a FIFO keeps from it; and that child."""
+    os.mkfifo(tmp_path / "fifo")
+    with running(SPAWNS, str(tmp_path / "fifo")) as parent:
+        [child] = wait_until(lambda: proc.children(parent.pid), "the child is there")
+        yield parent.pid, child
+
+
+def frozen(lists):
+    """Freeze a job whose processes are listed so; return how long that took."""
+    job, since = cage.Cage(), time.monotonic()
+    job.pids = lists
+    job.freeze()
+    return time.monotonic() - since
+
+
+def test_a_child_that_comes_from_a_fork_after_the_signal_is_stopped(waits):
+    """As a parent in the middle of a fork, one that waits in state D does not stop at once."""
+    parent, _ = waits
+    with running("import time; time.sleep(60)") as late:
+        lists = chain([[parent]] * 6, repeat([parent, late.pid]))
+        frozen(lambda: next(lists))
+        assert proc.stopped([late.pid]) == {late.pid}
+
+
+def test_a_child_of_a_large_process_is_stopped_while_it_is_forked():
+    for _ in range(3):
+        with running(FORKS) as parent:
+            assert proc.stopped([parent.pid]) == set()  # it runs
+            assert parent.stdout.read(3) == b"now"
+            pids = lambda: [parent.pid, *proc.descendants(parent.pid)]  # noqa: E731
+            frozen(pids)
+            wait_until(lambda: proc.stopped([parent.pid]), "the fork is over")
+            assert proc.stopped(pids()) == set(pids())
+
+
+def test_a_parent_that_waits_for_its_child_to_exec_counts_as_stopped(waits):
+    assert frozen(lambda: [*waits]) < cage.STOPPING
+    assert proc.stopped([*waits]) == set(waits)

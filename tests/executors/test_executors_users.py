@@ -6,30 +6,22 @@ import grp
 import os
 import pwd
 import stat
-import subprocess
 
 import pytest
-from executors.conftest import kept
+from executors.conftest import AS_ROOT, User, needs, open_way, small_disk
 
-from nqspy.executors import deliver, person
-from nqspy.model.actions import Kill
+from nqspy.executors import deliver, forks, person
 from nqspy.model.observations import ObservedExiting, ObservedNotStarted, ObservedVoid
 from nqspy.model.requests import Ask, Output
 
-pytestmark = [
-    pytest.mark.privileged,
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: only root may run requests as another user"),
-]
+pytestmark = AS_ROOT
 
 
 @pytest.fixture
 def other(tmp_path):
     """A user of this machine who is not root, with the way to the bench open to all."""
-    who = pwd.getpwnam("nobody")
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == 0 and folder != folder.parent and len(folder.parts) > 2:
-            folder.chmod(0o755)
-    return who
+    open_way(tmp_path)
+    return pwd.getpwnam("nobody")
 
 
 @pytest.fixture
@@ -85,31 +77,12 @@ def test_a_folder_that_is_closed_to_the_owner_stops_it_before_it_starts(desk):
 
 def test_limits_and_kill_hold_for_other_users_too(desk):
     assert desk.run("exec sleep 60\n", ask=Ask(wall=200), **desk.as_other).reason == "wall_limit"
-    request = desk.running("exec sleep 60\n", **desk.as_other)
-    desk.do(Kill(request.seq, 1, "deleted", 5000))
-    assert desk.ending(request).reason == "deleted"
-
-
-class Someone:
-    """A user whose entry in the database comes and goes; a member of group daemon."""
-
-    def __init__(self) -> None:
-        self.name = f"nqp{os.getpid()}"
-        self.come()
-        self.entry = pwd.getpwnam(self.name)
-        self.fields = {"owner": self.name, "uid": self.entry.pw_uid, "gid": self.entry.pw_gid}
-
-    def come(self, *options: str) -> None:
-        make = ["useradd", "-M", "-d", "/", "-s", "/bin/sh", "-U", "-G", "daemon", *options, self.name]
-        subprocess.run(make, check=True)
-
-    def go(self) -> None:
-        subprocess.run(["userdel", "-f", self.name], check=False, capture_output=True)
+    assert desk.kill(desk.running("exec sleep 60\n", **desk.as_other), 5000).reason == "deleted"
 
 
 @pytest.fixture
 def someone(desk):
-    one = Someone()
+    one = User(f"nqp{os.getpid()}")
     os.chown(desk.work, one.entry.pw_uid, one.entry.pw_gid)
     yield one
     one.go()
@@ -146,9 +119,10 @@ def test_a_group_the_owner_is_not_in_is_not_given(desk, other):
     assert desk.text("job.o1").strip() == str(other.pw_gid)
 
 
+@needs("cpuset")
 def test_it_cannot_leave_the_cpus_of_its_pes(desk):
-    if not kept("cpuset") or len(desk.site.found.cpus) < 2:
-        pytest.skip("needs a cpuset cgroup that may be written, and two CPUs")
+    if len(desk.site.found.cpus) < 2:
+        pytest.skip("needs two CPUs")
     script = "taskset -p ffff $$ >/dev/null 2>&1\nexec grep Cpus_allowed_list /proc/self/status\n"
     desk.run(script, pes=(1,), **desk.as_other)
     assert desk.text("job.o1").split()[1] == str(desk.site.found.cpus[1])
@@ -157,25 +131,38 @@ def test_it_cannot_leave_the_cpus_of_its_pes(desk):
 # ---------------------------------------------------------------- becoming the owner
 
 
-def _as_child(other, sabotage) -> str:
-    """Becomes the owner in a process of its own where one call does not do what it should."""
-    who = person.Person(other.pw_uid, other.pw_gid, other.pw_name, other.pw_dir, "/bin/sh", other.pw_gid)
+def _in_child(work) -> str:
+    """What a function gives, or raises, in a process of its own."""
     reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        text = "went on"
+
+    def tell() -> None:
         try:
-            sabotage()
-            person.become(who)
+            text = work()
         except BaseException as error:
             text = f"{type(error).__name__}: {error}"
         os.write(writer, text.encode())
-        os._exit(0)
+
+    pid = forks.begin(tell)
     os.close(writer)
     with os.fdopen(reader) as file:
         text = file.read()
     os.waitpid(pid, 0)
     return text
+
+
+def _as_person(other) -> person.Person:
+    return person.Person(other.pw_uid, other.pw_gid, other.pw_name, other.pw_dir, "/bin/sh", other.pw_gid)
+
+
+def _as_child(other, sabotage) -> str:
+    """Becomes the owner in a process of its own where one call does not do what it should."""
+
+    def work() -> str:
+        sabotage()
+        person.become(_as_person(other))
+        return "went on"
+
+    return _in_child(work)
 
 
 def _fails(name):
@@ -193,17 +180,10 @@ def _pretends(name):
     return sabotage
 
 
-def test_becoming_the_owner_works_in_a_child(other):
+@pytest.mark.parametrize("call", ["initgroups", "setresgid", "setresuid"])
+def test_each_call_that_fails_ends_the_start_and_none_is_believed(other, call):
     assert _as_child(other, lambda: None) == "went on"
-
-
-@pytest.mark.parametrize("call", ["initgroups", "setresgid", "setresuid"])
-def test_each_call_that_fails_ends_the_start(other, call):
     assert f"{call} refused" in _as_child(other, _fails(call))
-
-
-@pytest.mark.parametrize("call", ["initgroups", "setresgid", "setresuid"])
-def test_no_call_is_believed(other, call):
     assert "could not become" in _as_child(other, _pretends(call))
 
 
@@ -229,48 +209,38 @@ def shared(desk, other):
     return desk
 
 
-def _plant_link(desk):
-    (desk.shared / "out").symlink_to(desk.precious)
+TRAPS = {"a link to a file of the owner": "out", "a link to a folder of the owner": "way/precious",
+         "a file that others can read": "out", "a fifo that others read": "out"}  # fmt: skip
+LINK, FOLDER, FILE, FIFO = TRAPS
+SECOND_NAME = "a second name of a file of the owner"
+
+
+def plant(desk, trap):
+    """Puts a trap of a stranger's into the shared folder."""
+    path = desk.shared / ("way" if trap == FOLDER else "out")
+    match trap:
+        case "a second name of a file of the owner":
+            os.link(desk.precious, path)
+            return
+        case "a fifo that others read":
+            os.mkfifo(path)
+        case "a file that others can read":
+            path.touch()
+        case _:
+            path.symlink_to(desk.work if trap == FOLDER else desk.precious)
+    if trap in (FILE, FIFO):
+        path.chmod(0o666)
     with contextlib.suppress(FileNotFoundError):  # somebody was quicker
-        os.lchown(desk.shared / "out", desk.stranger, desk.stranger)
-
-
-def _plant_folder(desk):
-    (desk.shared / "way").symlink_to(desk.work)
-    os.lchown(desk.shared / "way", desk.stranger, desk.stranger)
-
-
-def _plant_hard_link(desk):
-    os.link(desk.precious, desk.shared / "out")
-
-
-def _plant_file(desk):
-    (desk.shared / "out").touch()
-    (desk.shared / "out").chmod(0o666)
-    os.chown(desk.shared / "out", desk.stranger, desk.stranger)
-
-
-def _plant_fifo(desk):
-    os.mkfifo(desk.shared / "out")
-    (desk.shared / "out").chmod(0o666)
-    os.chown(desk.shared / "out", desk.stranger, desk.stranger)
-    desk.reader = os.open(desk.shared / "out", os.O_RDONLY | os.O_NONBLOCK)
-
-
-TRAPS = {
-    "a link to a file of the owner": (_plant_link, "out"),
-    "a link to a folder of the owner": (_plant_folder, "way/precious"),
-    "a file that others can read": (_plant_file, "out"),
-    "a fifo that others read": (_plant_fifo, "out"),
-}
+        os.lchown(path, desk.stranger, desk.stranger)
+    if trap == FIFO:
+        desk.reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
 
 
 @pytest.mark.parametrize("direct", [False, True], ids=["delivered", "in place"])
 @pytest.mark.parametrize("trap", TRAPS)
 def test_what_others_put_in_the_way_is_not_written(shared, trap, direct):
-    plant, name = TRAPS[trap]
-    plant(shared)
-    output = Output(stdout=str(shared.shared / name), direct_stdout=direct)
+    plant(shared, trap)
+    output = Output(stdout=str(shared.shared / TRAPS[trap]), direct_stdout=direct)
     request = shared.start("echo secret\n", output=output, **shared.as_other)
     if direct:
         assert "cannot open the output" in shared.expect(ObservedNotStarted, request).text
@@ -282,7 +252,7 @@ def test_what_others_put_in_the_way_is_not_written(shared, trap, direct):
 
 @pytest.mark.parametrize("direct", [False, True], ids=["delivered", "in place"])
 def test_a_second_name_of_a_file_of_the_owner_is_replaced(shared, direct):
-    _plant_hard_link(shared)
+    plant(shared, SECOND_NAME)
     output = Output(stdout=str(shared.shared / "out"), direct_stdout=direct)
     assert shared.run("echo mine\n", output=output, **shared.as_other).text == ""
     assert shared.precious.read_text() == "untouched"
@@ -291,43 +261,29 @@ def test_a_second_name_of_a_file_of_the_owner_is_replaced(shared, direct):
 
 def test_a_link_that_comes_and_goes_is_never_followed(shared, other):
     """A race: while output is brought again and again, somebody exchanges the place for a link."""
-    who = person.Person(other.pw_uid, other.pw_gid, other.pw_name, other.pw_dir, "/bin/sh", other.pw_gid)
     place = shared.shared / "out"
-    pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            person.become(who)
-            for _ in range(3000):
-                try:
-                    os.close(deliver.open_target(str(place)))
-                except OSError:
-                    continue
-            status = 0
-        finally:
-            os._exit(status)
+
+    def bring() -> None:
+        person.become(_as_person(other))
+        for _ in range(3000):
+            with contextlib.suppress(OSError):
+                os.close(deliver.open_target(str(place)))
+
+    pid = forks.begin(bring)
     while os.waitpid(pid, os.WNOHANG) == (0, 0):
-        for plant in (_plant_link, _plant_hard_link):
+        for trap in (LINK, SECOND_NAME):
             place.unlink(missing_ok=True)
             with contextlib.suppress(FileExistsError):  # the owner was quicker
-                plant(shared)
+                plant(shared, trap)
     assert shared.precious.read_text() == "untouched"
 
 
 def test_a_disk_that_is_full_for_the_owner_keeps_the_output_in_the_spool(desk, other):
-    small = desk.home / "small"
-    small.mkdir()
-    options = f"size=64k,mode=0755,uid={other.pw_uid}"
-    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "small", str(small)], check=False)
-    if mount.returncode:
-        pytest.skip("needs mount(2): no file system may be mounted here")
-    try:
+    with small_disk(desk.home / "small", f"size=64k,mode=0755,uid={other.pw_uid}") as small:
         output = Output(stdout=str(small / "out"))
         request = desk.start("head -c 200000 /dev/zero\n", output=output, **desk.as_other)
         assert "No space left" in desk.ending(request).text
         assert (desk.folder(request) / "stdout").stat().st_size == 200_000
-    finally:
-        subprocess.run(["umount", "-l", str(small)], check=True)
 
 
 # ---------------------------------------------------------------- keys of root, numbers of others
@@ -340,23 +296,16 @@ def test_keys_of_root_are_not_read_by_who_was_started_from_its_session(other):
     if os.uname().machine != "x86_64":
         pytest.skip("the numbers of the system calls are known for x86_64 only")
     libc = ctypes.CDLL(None, use_errno=True)
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
+
+    def work() -> str:
         joined = libc.syscall(_KEYCTL, _JOIN, None, 0, 0, 0)
         key = libc.syscall(_ADD_KEY, b"user", b"nqspy", b"secret", ctypes.c_size_t(6), _SESSION)
         buffer = ctypes.create_string_buffer(64)
         mine = libc.syscall(_KEYCTL, _READ, key, buffer, 64, 0)
-        person.become(
-            person.Person(other.pw_uid, other.pw_gid, other.pw_name, other.pw_dir, "/bin/sh", other.pw_gid)
-        )
-        theirs = libc.syscall(_KEYCTL, _READ, key, buffer, 64, 0)
-        os.write(writer, f"{joined > 0 < key} {mine} {theirs}".encode())
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader) as file:
-        usable, mine, theirs = file.read().split()
-    os.waitpid(pid, 0)
+        person.become(_as_person(other))
+        return f"{joined > 0 < key} {mine} {libc.syscall(_KEYCTL, _READ, key, buffer, 64, 0)}"
+
+    usable, mine, theirs = _in_child(work).split()
     if usable == "False":
         pytest.skip("this kernel gives no keys here")
     assert (int(mine), int(theirs)) == (6, -1)
