@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from daemon.everybody import interpreter, packages, run
-from executors.conftest import AS_ROOT, BOTH, CAGED, WAIT, gone, open_way, seat
+from executors.conftest import BOTH, CAGED, WAIT, gone, open_way, seat
 
 from nqspy.executors import proc, records
 from nqspy.model.observations import ObservedLost, ObservedRunning
@@ -216,16 +216,15 @@ executor.close()
 """
 
 
-class TestAnOrdinaryUser:
-    pytestmark = AS_ROOT
-
-    def test_whose_job_hides_has_it_ended_too(self, tmp_path):
-        who, home, python = pwd.getpwnam("nobody"), tmp_path / "ordinary", interpreter()
-        open_way(tmp_path)
-        home.mkdir()
-        os.chown(home, who.pw_uid, who.pw_gid)
-        done = run(
-            [python, "-c", AS_USER, str(home), WAITING], who.pw_uid, who.pw_gid, timeout=60, cwd=home,
-            env={"PATH": os.environ["PATH"], "PYTHONPATH": packages(python, home.parent)},
-        )  # fmt: skip
-        assert done.stdout.split() == ["False", "True"], done.stderr
+@pytest.mark.privileged
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: to become an ordinary user")
+def test_under_a_daemon_of_an_ordinary_user_who_hides_ends_too(tmp_path):
+    who, home, python = pwd.getpwnam("nobody"), tmp_path / "ordinary", interpreter()
+    open_way(tmp_path)
+    home.mkdir()
+    os.chown(home, who.pw_uid, who.pw_gid)
+    done = run(
+        [python, "-c", AS_USER, str(home), WAITING], who.pw_uid, who.pw_gid, timeout=60, cwd=home,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": packages(python, home.parent)},
+    )  # fmt: skip
+    assert done.stdout.split() == ["False", "True"], done.stderr

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from executors.conftest import AS_ROOT, BOTH, begin_daemon, small_disk
+from executors.conftest import BOTH, begin_daemon, small_disk
 from msgspec.structs import replace
 
 from nqspy.executors import proc, records, scan
@@ -141,39 +141,36 @@ def test_where_no_process_can_be_forked_a_request_is_tried_again_later(crowded, 
 # ---------------------------------------------------------------- a full disk
 
 
-class TestAFullDisk:
-    pytestmark = AS_ROOT
+@pytest.fixture
+def small(make_bench, tmp_path):
+    """A bench with its home on a disk of half a megabyte."""
+    with small_disk(tmp_path / "small", "size=512k") as home:
+        yield make_bench(home=home)
 
-    @pytest.fixture
-    def small(self, make_bench, tmp_path):
-        """A bench with its home on a disk of half a megabyte."""
-        with small_disk(tmp_path / "small", "size=512k") as home:
-            yield make_bench(home=home)
 
-    def fill(self, bench):
-        """Until nothing more fits."""
-        with open(bench.home / "ballast", "wb") as file:
-            size, part = 0, 1 << 16
-            while part >= 512:
-                try:
-                    os.posix_fallocate(file.fileno(), size, part)
-                    size += part
-                except OSError:
-                    part //= 2
+def fill(bench):
+    """Until nothing more fits."""
+    with open(bench.home / "ballast", "wb") as file:
+        size, part = 0, 1 << 16
+        while part >= 512:
+            try:
+                os.posix_fallocate(file.fileno(), size, part)
+                size += part
+            except OSError:
+                part //= 2
 
-    @pytest.mark.parametrize("spare", [False, True])
-    def test_voids_an_attempt_of_which_nothing_has_run_and_nobody_is_blamed(self, small, spare):
-        script = "echo run >> ran\nexit 4\n"
-        if spare:
-            assert small.run(script).status == 4
-        self.fill(small)
-        request = small.start(script)
-        small.expect(ObservedVoid, request)
-        assert not any(isinstance(each, ObservedNotStarted) for each in small.seen)
-        (small.home / "ballast").unlink()
-        assert small.ending(small.again(request)).status == 4
-        assert small.text("ran") == "run\n" * (1 + spare)
 
-    def test_voids_what_was_never_begun(self, small):
-        self.fill(small)
-        assert small.scan() == [ObservedVoid(1, 1)]
+@pytest.mark.privileged
+@pytest.mark.parametrize("spare", [False, True])
+def test_on_a_full_disk_nothing_of_an_attempt_runs_and_nobody_is_blamed(small, spare):
+    script = "echo run >> ran\nexit 4\n"
+    if spare:
+        assert small.run(script).status == 4
+    fill(small)
+    request = small.start(script)
+    small.expect(ObservedVoid, request)
+    assert not any(isinstance(each, ObservedNotStarted) for each in small.seen)
+    assert ObservedVoid(7, 1) in small.scan(first=7), "it was never begun"
+    (small.home / "ballast").unlink()
+    assert small.ending(small.again(request)).status == 4
+    assert small.text("ran") == "run\n" * (1 + spare)
