@@ -4,13 +4,13 @@ import logging
 import socket
 import threading
 import time
+from itertools import cycle
 
 import pytest
 from daemon.inner import PEOPLE, Catch
 from daemon.live import until
 
 from nqspy.answers import shows
-from nqspy.answers.visibility import Visibility
 from nqspy.daemon.log import _Formatter
 from nqspy.rpc.server import Asked
 
@@ -59,14 +59,10 @@ def test_a_log_line_shows_control_characters_and_stays_one_entry():
 def test_silent_slow_and_greedy_clients_delay_nobody(live):
     path = str(live.home / "nqsd.sock")
     crowd = [socket.socket(socket.AF_UNIX) for _ in range(200)]
-    for number, each in enumerate(crowd):
+    events, wait = b'{"v":1,"id":1,"cmd":"events","after":0}\n', b'{"v":1,"id":1,"cmd":"wait","ids":["1"]}\n'
+    for each, said in zip(crowd, cycle((b"", b'{"v":1,"id":1,"cm', events * 50, wait)), strict=False):
         each.connect(path)
-        if number % 4 == 1:
-            each.sendall(b'{"v":1,"id":1,"cm')
-        elif number % 4 == 2:
-            each.sendall(b'{"v":1,"id":1,"cmd":"events","after":0}\n' * 50)
-        elif number % 4 == 3:
-            each.sendall(b'{"v":1,"id":1,"cmd":"wait","ids":["1"]}\n')
+        each.sendall(said)
     id = live.submit("true")
     assert live.ended(id)["exit_status"] == 0
     took = []
@@ -149,12 +145,3 @@ def test_numbers_and_days_that_cannot_be_are_refused_in_words(inner, cmd, fields
     code, text = inner.refusal("manager", cmd, **fields)
     assert code != "internal", text
     assert word in text
-
-
-def test_a_text_with_a_number_of_any_length_is_shown(fresh):
-    name, huge = fresh.daemon.engine.site.name, "9" * 6_000
-    fresh.qmgr("set privacy=own")
-    [id] = fresh.submit("owner")
-    visibility = Visibility(fresh.daemon, PEOPLE["other"])
-    assert visibility.masked(f"it waits for {id}") == "it waits for another request"
-    assert visibility.masked(f"it waits for {huge}.{name}") == f"it waits for {huge}.{name}"

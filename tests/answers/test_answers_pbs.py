@@ -2,7 +2,6 @@
 selections."""
 
 import json
-import re
 
 import pytest
 from answers.pbs_asked import ask, ids, jobs, number, selected
@@ -124,13 +123,8 @@ def test_json_says_of_a_job_what_there_is(site):
     status, found, err = jobs(site, by="owner")
     assert (status, err, list(found)) == (0, "", [site.run, site.wait])
     run = found[site.run]
-    told = (run["Job_Name"], run["job_state"], run["queue"], run["server"])
-    assert told == ("runs", "R", "batch", site.server)
-    assert run["resources_used"]["cput"] == "00:00:05"
-    assert run["exec_host"].endswith("/0")
-    assert run["Variable_List"]["SECRET"] == "word,of"
-    assert run["Variable_List"]["N"] == 7
-    assert list(run["Variable_List"])[:2] == ["PBS_O_HOME", "PBS_O_WORKDIR"]
+    assert (run["Job_Name"], run["job_state"], run["exec_host"][-2:]) == ("runs", "R", "/0")
+    assert (run["resources_used"]["cput"], run["Variable_List"]["SECRET"]) == ("00:00:05", "word,of")
     assert found[site.wait]["job_state"] == "Q"
     assert "stopped" in found[site.wait]["comment"]
 
@@ -161,14 +155,6 @@ def test_the_history_ends_where_the_site_keeps_no_more_of_it(site, monkeypatch):
     assert ids(site, letters="x", operands=[site.gone]) == [site.gone]
     site.qmgr("set history keep=unlimited")
     assert ids(site, letters="x") == [site.run, site.wait, site.gone]
-
-
-def test_the_full_form_reads_as_pbss_does(site):
-    shown = ask(site, "full")[1]
-    lines = [line for line in shown.splitlines() if re.search("Job Id:|job_state =", line)]
-    assert lines == [f"Job Id: {site.run}", "    job_state = R", f"Job Id: {site.wait}", "    job_state = Q"]
-    assert shown.endswith("\n\n")
-    assert all("\n\t" not in ask(site, "full", letters=letter)[1] for letter in "1w")
 
 
 def test_parts_that_many_have_in_common_come_once(fresh):
@@ -293,53 +279,27 @@ def test_an_array_says_where_its_indices_stand(arrayed):
 # ---------------------------------------------------------------- queues, server, nodes
 
 
-def test_queues_as_a_table_and_whole(site):
+def test_queues_and_the_server_are_shown_as_tables_and_whole(site):
+    """How each table and object looks is held by tests/report; here, which are asked for."""
+    site.qmgr("set queue spare run_limit=4")
     table = ask(site, "queues", posix=True)[1].splitlines()
-    assert table[0].split()[:3] == ["Queue", "Max", "Tot"]
     assert [line.split()[0] for line in table[2:]] == ["batch", "spare", "none"]
     assert ask(site, "queues", posix=True, operands=["spare"])[1].splitlines()[2].split()[0] == "spare"
     status, out, err = ask(site, "queues", posix=True, operands=["spare", "nowhere"], letters="f")
     assert (status, err) == (170, "Unknown queue nowhere\n")
     assert out.startswith("Queue: spare\n    queue_type = Execution\n")
-    assert re.search(
-        r"\n    state_count = Transit:0 Queued:1 Held:0 [^\n]* Begun:0 \n", out.replace("\n\t", "")
-    )
     assert "    enabled = True\n    started = False\n\n" in out
     found = json.loads(ask(site, "queues", posix=True, letters="f", format="json")[1])["Queue"]
-    assert list(found) == ["batch", "spare", "none"]
-    assert (found["batch"]["total_jobs"], found["none"]["total_jobs"]) == (1, 0)
-
-
-def test_the_shorter_table_of_queues_has_limits_and_sums(site):
-    limits = ("cpu_limit=600", "memory_limit=1gb")
-    site.qmgr("set queue spare run_limit=4", *(f"set per_request {limit} spare" for limit in limits))
+    assert [(name, queue["total_jobs"]) for name, queue in found.items()] == [
+        ("batch", 1), ("spare", 1), ("none", 0),
+    ]  # fmt: skip
     lines = ask(site, "queue_limits")[1].splitlines()
     assert lines[:2] == ["", f"server: {site.server}"]
-    assert lines[3].split() == [
-        "Queue",
-        "Memory",
-        "CPU",
-        "Time",
-        "Walltime",
-        "Node",
-        "Run",
-        "Que",
-        "Lm",
-        "State",
-    ]
-    assert lines[6].split() == ["spare", "1gb", "00:10:00", "--", "--", "0", "1", "4", "E", "S"]
-    assert sum(map(int, lines[-1].split())) == 2
-
-
-def test_the_server_as_a_row_and_whole(site):
+    assert lines[6].split()[-6:] == ["--", "0", "1", "4", "E", "S"]
     row = ask(site, "server")[1].splitlines()[2].split()
     assert (row[0], row[2], row[-1]) == (site.server[:16], "2", "Active")
-    out = ask(site, "server", letters="f")[1]
-    assert out.startswith(f"Server: {site.server}\n    server_state = Active\n")
-    assert "    default_queue = batch\n" in out
-    assert "    total_jobs = 2\n" in out
     found = json.loads(ask(site, "server", letters="f", format="json")[1])["Server"][site.server]
-    assert found["state_count"].startswith("Transit:0 Queued:")
+    assert (found["default_queue"], found["total_jobs"]) == ("batch", 2)
     assert ask(site, "server", operands=["mars"])[0] == 160
 
 
@@ -370,14 +330,8 @@ def test_what_has_ended_is_listed_from_the_last_on_and_what_is_left_out_is_said(
         assert ask(site, form, letters=letters, limit=2)[2] == ""
         assert ask(site, form, letters=letters, limit=0, operands=[site.gone, later])[::2] == (0, "")
     assert ids(site, letters=letters, since=site.daemon.clock.now() + 1) == live
-
-
-def test_programs_are_given_the_last_of_what_has_ended(site):
-    later = site.submit("owner", name="later")[0]
-    site.result("owner", "delete", ids=[later])
     status, out, err = ask(site, "json", ended=True, limit=1)
     assert ([each["id"] for each in json.loads(out)], status) == ([later], 0)
     assert "last 1" in err
     assert [each["id"] for each in json.loads(ask(site, "json", ended=True)[1])] == [later, site.gone]
-    future = site.daemon.clock.now() + 1
-    assert ask(site, "json", ended=True, since=future) == (0, "[]\n", "")
+    assert ask(site, "json", ended=True, since=site.daemon.clock.now() + 1) == (0, "[]\n", "")

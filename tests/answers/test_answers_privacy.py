@@ -144,26 +144,18 @@ def test_how_well_others_know_their_run_times_is_told_as_far_as_their_requests_a
     assert told("operator") == ["anne", "ben", "cleo"]
 
 
-def test_reasons_name_no_hidden_request(site):
-    site.result("root", "hold", ids=[site.annes])
-    [bens] = site.result("operator", "list_requests", ids=[site.bens])
-    visibility = Visibility(site.daemon, PEOPLE["other"])
-    assert visibility.masked(f"{site.annes} closes the line") == f"{site.annes} closes the line"
-    site.qmgr("set privacy owner")
-    visibility = Visibility(site.daemon, PEOPLE["other"])
-    assert (
-        visibility.masked(f"{site.annes} and {bens['id']} wait") == f"another request and {bens['id']} wait"
-    )
-
-
-def test_reasons_name_no_hidden_array(site):
+def test_reasons_name_no_hidden_request_and_no_hidden_array(site):
     spec = {"array": {"indices": [[1, 3, 1]], "limit": None}}
     annes, bens = site.submit("owner", **spec)[0], site.submit("other", **spec)[0]
-    site.qmgr("set privacy owner")
     text = "held by {0}, {1} and {2}".format
     said = text(annes, annes.replace("[]", "[2]"), annes.replace("[]", "[1-2]"))
     own = text(bens, bens.replace("[]", "[2]"), bens.replace("[]", "[1-2]"))
+    assert Visibility(site.daemon, PEOPLE["other"]).masked(said) == said
+    site.qmgr("set privacy owner")
     visibility = Visibility(site.daemon, PEOPLE["other"])
+    assert visibility.masked(f"{site.annes} and {site.bens}") == f"another request and {site.bens}"
+    huge = f"it waits for {'9' * 6_000}.{site.daemon.engine.site.name}"
+    assert visibility.masked(huge) == huge
     assert visibility.masked(said) == text(*["another request"] * 3)
     assert visibility.masked(own) == own
     site.result("other", "delete", ids=[bens])

@@ -6,7 +6,6 @@ import json
 import pytest
 from daemon.inner import PEOPLE, Catch, item
 
-from nqspy.answers import listing
 from nqspy.answers.dispatcher import Dispatcher
 from nqspy.answers.slow import MOST, SlowAnswers
 from nqspy.answers.turns import Turns, after, never
@@ -274,38 +273,25 @@ def test_what_nobody_waits_for_any_more_is_not_made():
     assert (crowd.made, crowd.told, crowd.dispatcher.slow._answers) == (0, [], [])
 
 
-@pytest.mark.parametrize("size", [10, 3000])
-def test_every_client_of_a_crowd_gets_its_whole_list(live, size):
+def test_every_client_of_a_crowd_gets_its_whole_list(live):
     live.set("stop queue batch")
-    for start in range(0, size, 1000):
-        many = min(1000, size - start)
-        one = {"spec": {"owner": "", "uid": 0, "name": "j", "queue": "batch", "script": "", "environment": "",
-                        "workdir": "/"}, "script": "true\n", "environment": ""}  # fmt: skip
-        live.client.call("submit", items=[one] * many, key=f"k{start}", dry_run=False)
+    one = {"spec": {"owner": "", "uid": 0, "name": "j", "queue": "batch", "script": "", "environment": "",
+                    "workdir": "/"}, "script": "true\n", "environment": ""}  # fmt: skip
+    live.client.call("submit", items=[one] * 1000, key="k", dry_run=False)
     question = json.dumps({"v": 1, "id": 5, "cmd": "qstat", "text": "table", "operands": []}).encode()
     answers = live.wire(*[question] * 8, b'{"v":1,"id":6,"cmd":"status"}')
     lists = [each["out"] for each in answers if each["id"] == 5]
     assert len(set(lists)) == 1
     assert len(lists) == 8
-    assert len(lists[0].splitlines()) == size + 2
-    assert size < listing.SLICE or answers[0]["id"] == 6, "the short question did not wait for the long ones"
-
-
-def test_summaries_of_one_moment_are_made_once_and_count_what_there_is(live):
-    live.set("stop queue batch")
-    for held in (True, False, False):
-        live.submit("true", held=held)
-    ask = b'{"v":1,"id":%d,"cmd":"qstat","text":"%s","operands":[]}'
-    answers = live.wire(*[ask % (n, b"queues") for n in range(5)], ask % (7, b"server"))
-    assert sorted(each["id"] for each in answers) == [0, 1, 2, 3, 4, 7]
-    [summary] = {each["out"] for each in answers if each["id"] < 5}
-    assert [word for word in summary.splitlines()[-1].split() if word.isdigit()]
-    [server] = [each["out"] for each in answers if each["id"] == 7]
-    assert server.splitlines()[-1].split()[2:6] == ["3", "2", "0", "1"]
-
-
-def test_each_of_those_who_ask_for_the_same_nonsense_is_told(live):
-    ask = b'{"v":1,"id":%d,"cmd":"qstat","text":"table","operands":[],"queue":"nowhere"}'
-    answers = live.wire(*[ask % n for n in range(4)])
-    assert sorted(each["id"] for each in answers) == [0, 1, 2, 3]
-    assert all("Unknown queue nowhere" in json.dumps(each) for each in answers)
+    assert len(lists[0].splitlines()) == 1000 + 2
+    assert answers[0]["id"] == 6, "the short question did not wait for the long ones"
+    live.client.call("hold", ids=["1"], letter="u")
+    ask = b'{"v":1,"id":%d,"cmd":"qstat","text":"%s","operands":[]%b}'
+    nonsense = [ask % (n, b"table", b',"queue":"nowhere"') for n in range(8, 12)]
+    summaries = [ask % (n, b"queues", b"") for n in range(5)]
+    answers = live.wire(*summaries, ask % (7, b"server", b""), *nonsense)
+    told = {each["id"]: each["out"] + each["err"] for each in answers}
+    assert sorted(told) == [*range(5), *range(7, 12)]
+    assert len({told[id] for id in range(5)}) == 1, "what several ask is made once"
+    assert told[7].splitlines()[-1].split()[2:6] == ["1000", "999", "0", "1"]
+    assert [told[id] for id in range(8, 12)] == ["Unknown queue nowhere\n"] * 4

@@ -78,8 +78,8 @@ def test_a_password_that_others_may_read_or_change_is_not_sent(tls_server, tmp_p
             deliver(letter(), mail_for(server, "implicit", path), "ymp")
 
 
-@TLS
-def test_a_handshake_that_drips_ends_in_time(tls, password, monkeypatch):
+@pytest.mark.parametrize("tls", ["none", "starttls", "implicit"])
+def test_a_server_that_drips_ends_in_time(tls, password, monkeypatch):
     monkeypatch.setattr(transport, "TIMEOUT", 0.5)
     over = threading.Event()
 
@@ -90,7 +90,7 @@ def test_a_handshake_that_drips_ends_in_time(tls, password, monkeypatch):
                 talk.sendall(b"220 here\r\n250-here\r\n250 STARTTLS\r\n220 go on\r\n")
             while not over.wait(0.05):
                 try:
-                    talk.sendall(b"\x16")
+                    talk.sendall(b"2" if tls == "none" else b"\x16")
                 except OSError:
                     return
 

@@ -32,12 +32,9 @@ def test_limits_are_judged_by_what_of_them_was_used():
     assert anne["best_guess"]["known"] == 0
 
 
-def test_guesses_err_both_ways():
+def test_guesses_err_both_ways_and_the_middle_of_an_even_number_lies_between_two():
     [anne] = rows(("anne", "a", 50, 10, 500), ("anne", "a", 200, 10, 2000))["users"]
     assert anne["best_guess"] == {"known": 2, "accuracy": 0.5, "times": 1.25, "outran": 0.5}
-
-
-def test_of_an_even_number_the_middle_lies_between_two_of_limit_by_run_time():
     [anne] = rows(("anne", "a", 60, 1000), ("anne", "a", 60, 50))["users"]
     assert anne["limit"]["times"] == 10.5, "one needed all of it, the other a twentieth"
 

@@ -1,8 +1,9 @@
-"""Incidents of a night, told with their beginnings and ends; those of probes and swap control too."""
+"""Incidents of a night, told with their beginnings and ends."""
 
 from types import SimpleNamespace
 
 import pytest
+from report.conftest import NINE
 
 from nqspy.model import events as ev
 from nqspy.model.actions import ExitFailure
@@ -11,7 +12,6 @@ from nqspy.model.requests import Used
 from nqspy.report.departments import page_of
 from nqspy.report.event_objects import event_object
 from nqspy.report.incidents import IncidentLog, sentence
-from nqspy.report.night import Night, night_bounds
 from nqspy.report.night_pages import night_html
 from nqspy.report.pages import night_text
 from nqspy.report.replay import HistoryReplay
@@ -25,49 +25,130 @@ def times(entry):
     return entry["begin"][11:16], entry["end"] and entry["end"][11:16]
 
 
-class Foreign:
-    """Events of kinds that another version of the program writes: they have a kind and attributes."""
-
-    def __init__(self, book):
-        self.book = book
-        self.night = Night(book.site, night_bounds(book.events, PARIS, book.at(9 * HOUR)))
-        self.night.take_all(book.events)
-
-    def add(self, second, kind, **fields):
-        self.night.log.take(ev.Recorded(99, self.book.at(second), SimpleNamespace(kind=kind, **fields)))
-
-    def story(self):
-        return self.night.log.objects(self.night.bounds.start, "ymp", PARIS)
+def at(second):
+    return NINE + round(second * 1000)
 
 
-def test_a_probe_that_breaks_and_recovers_is_one_incident(diary):
-    book = diary(d1=1)
+def by_person(second, name):
+    cause = Cause("operator", name)
+    return [
+        (second, ev.Suspended(1, 1, name, cause=cause)),
+        (second + 5, ev.Resumed(1, 1, name, cause=cause)),
+    ]
+
+
+def not_started(*seqs):
+    return [(100, event) for seq in seqs for event in (ev.Starting(seq, 1, (0,)), ev.Requeued(seq, 1, "no"))]
+
+
+STORIES = {
+    "a probe breaks and recovers once, another stays broken, one was well again before the night": (
+        0,
+        [(-7200, ev.ResourceChanged("old", "broken")), (-3600, ev.ResourceChanged("old", "ok")),
+         (2 * HOUR, ev.ResourceChanged("nfs", "broken", "stale handle")),
+         (2.5 * HOUR, ev.ResourceChanged("nfs", "broken", "still")),
+         (4 * HOUR, ev.ResourceChanged("nfs", "ok")),
+         (5 * HOUR, ev.ResourceChanged("disk", "broken"))],
+        [("probe", "nfs", "23:00", "01:00", "probe nfs said that it is broken: stale handle"),
+         ("probe", "disk", "02:00", None, "probe disk said that it is broken")],
+    ),
+    "a broken probe is told once, without its alarm, and its deletion ends the incident": (
+        0,
+        [(-60, ev.SettingsChanged((ev.Change("create", "probe/nfs", {"file": "/x"}),))),
+         (HOUR, ev.ResourceChanged("nfs", "broken", "stale")),
+         (HOUR, ev.Alarm("probe nfs", "resource nfs is broken: stale")),
+         (2 * HOUR, ev.SettingsChanged((ev.Change("delete", "probe/nfs"),)))],
+        [("probe", "nfs", "22:00", "23:00", "probe nfs said that it is broken: stale")],
+    ),
+    "short memory lasts from high to calm": (
+        0,
+        [(60, ev.PressureChanged("high", text="PSI 40 %")), (660, ev.PressureChanged("calm"))],
+        [("pressure", "memory", "21:01", "21:11", "memory was short: PSI 40 %")],
+    ),
+    "what swap control does to several requests is one incident": (
+        2,
+        [(60, ev.Suspended(1, 1, "swap")), (70, ev.Suspended(2, 1, "swap")), (300, ev.Resumed(1, 1, "swap")),
+         (400, ev.Suspended(1, 1, "anne")), (600, ev.Resumed(2, 1, "swap"))],
+        [("suspended", "swap", "21:01", "21:10", "2 requests were suspended by swap (1.ymp, 2.ymp)")],
+    ),
+    "what people do is no incident, whatever they are called": (
+        1,
+        [*by_person(60, "swap"), *by_person(70, "swapna"), *by_person(80, "hands"), *by_person(90, "probe"),
+         (100, ev.Suspended(1, 1, "swapna"))],
+        [],
+    ),
+    "one that ends while it is suspended ends the incident": (
+        1,
+        [(60, ev.Suspended(1, 1, "probe nfs")), (120, ev.Ended(1, 1, "exit", 0))],
+        [("suspended", "probe nfs", "21:01", "21:02", "1 request was suspended by probe nfs (1.ymp)")],
+    ),
+    "requeued requests are told together, and those hours later apart": (
+        3,
+        [(60, ev.Requeued(1, 1, "rerun", Used())), (61, ev.Requeued(2, 1, "rerun", Used())),
+         (4 * HOUR, ev.Requeued(3, 1, "rerun", Used()))],
+        [("requeued", "", "21:01", "21:01", "2 requests were queued again: rerun (1.ymp, 2.ymp)"),
+         ("requeued", "", "01:00", "01:00", "1 request was queued again: rerun (3.ymp)")],
+    ),
+    "the time in which nothing could be written is told as a span": (
+        0,
+        [(1200, ev.Alarm("store", "nothing was changed for 600 s: disk full", at(600)))],
+        [("store", "store", "21:10", "21:20", "nothing was changed for 600 s: disk full")],
+    ),
+    "a restart is told with the last sign of life": (
+        0,
+        [(5 * HOUR, ev.DaemonStarted(at(5 * HOUR), True)),
+         (6 * HOUR, ev.DaemonStarted(at(5.5 * HOUR), False))],
+        [("daemon", "nqsd", "02:00", "02:00", "the daemon was stopped; it was started again"),
+         ("daemon", "nqsd", "02:30", "03:00",
+          "the daemon had ended without being stopped; it was started again")],
+    ),
+    "a shift that failed lasts until one is entered, and its alarm is told with it": (
+        0,
+        [(HOUR, ev.ShiftFailed("extra", "no such queue")), (HOUR, ev.Alarm("shift extra", "no such queue")),
+         (2 * HOUR, ev.ShiftChanged("night", "night", None, True))],
+        [("shift", "extra", "22:00", "23:00", "shift extra could not be entered: no such queue"),
+         ("switched", "night", "23:00", "23:00", "shift night was put in force by hand")],
+    ),
+    "lost requests are told with the reason": (
+        1,
+        [(60, ev.Ended(1, 1, "lost", None, None, Used(), "its end was not seen")),
+         (60, ev.Alarm("hands", "the end of request 1.ymp was lost; it is ended"))],
+        [("lost", "", "21:01", "21:01", "the end of 1 request was lost: its end was not seen (1.ymp)")],
+    ),
+    "what is held because it could not start was not queued again": (
+        -3,
+        [*not_started(1), (100, ev.Held((1,), "u", "hands", "no")),
+         *not_started(2), (100, ev.Held((2,), "u", "hands", "no")), *not_started(3)],
+        [("held", "nqsd", "21:01", "21:01", "2 requests were held by nqsd: no (1.ymp, 2.ymp)"),
+         ("requeued", "", "21:01", "21:01", "1 request was queued again: no (3.ymp)")],
+    ),
+}  # fmt: skip
+"""How many requests run from the beginning on (less than 0: they wait), what happens, what is told."""
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_what_happened_is_told_as(diary, name):
+    requests, events, told = STORIES[name]
+    book = diary(pes=4, d1=1)
+    seqs = [book.submit(-60, "d1") for _ in range(abs(requests))]
+    early = [each for each in events if each[0] < 0]
+    for each in sorted(early, key=lambda each: each[0]):
+        book.add(*each)
     book.night()
-    site = Foreign(book)
-    site.add(-7200, "probe", name="old", state="broken", text="")
-    site.add(-3600, "probe", name="old", state="ok", text="")
-    site.add(2 * HOUR, "probe", name="nfs", state="broken", text="stale handle")
-    site.add(2.5 * HOUR, "probe", name="nfs", state="broken", text="still")
-    site.add(4 * HOUR, "probe", name="nfs", state="ok", text="")
-    site.add(5 * HOUR, "probe", name="licence", state="broken", text="no answer")
-    nfs, licence = site.story()
-    assert (nfs["who"], times(nfs), nfs["text"]) == ("nfs", ("23:00", "01:00"), "stale handle")
-    assert (licence["who"], times(licence)) == ("licence", ("02:00", None))
-    assert sentence(nfs) == "probe nfs said that it is broken: stale handle"
+    book.decide(0, *(seqs if requests > 0 else ()))
+    for each in events[len(early) :]:
+        book.add(*each)
+    found = [(each["kind"], each["who"], *times(each), sentence(each)) for each in book.report()["story"]]
+    assert sorted(found) == sorted(told)
 
 
-def test_a_broken_probe_is_told_once_and_its_deletion_ends_the_incident(diary):
-    book = diary(d1=1)
-    made = (ev.Change("create", f"probe/{name}", {"file": "/x"}) for name in ("nfs", "disk"))
-    book.add(-60, ev.SettingsChanged(tuple(made)))
-    book.night()
-    book.add(HOUR, ev.ResourceChanged("nfs", "broken", "stale handle"))
-    book.add(HOUR, ev.Alarm("probe nfs", "resource nfs is broken: stale handle"))
-    book.add(HOUR, ev.ResourceChanged("disk", "broken", "full"))
-    book.add(2 * HOUR, ev.SettingsChanged((ev.Change("delete", "probe/nfs"),)))
-    nfs, disk = book.report()["story"]
-    assert (nfs["kind"], nfs["who"], times(nfs)) == ("probe", "nfs", ("22:00", "23:00"))
-    assert (disk["who"], times(disk)) == ("disk", ("22:00", None))
+def test_kinds_of_another_version_are_told_by_their_attributes():
+    story = IncidentLog(HistoryReplay({}))
+    story.take(ev.Recorded(9, 5, SimpleNamespace(kind="probe", name="nfs", state="broken", text="stale")))
+    story.take(ev.Recorded(10, 6, ev.Requeued(7, 1, "lost")))
+    probe, requeued = story.objects(0, "ymp", PARIS)
+    assert (probe["who"], probe["text"]) == ("nfs", "stale")
+    assert requeued["requests"] == {"": ["7.ymp"]}, "one that is not known has no group"
 
 
 def test_one_held_at_its_submission_is_told_as_such(diary):
@@ -76,99 +157,6 @@ def test_one_held_at_its_submission_is_told_as_such(diary):
     book.night()
     [waiting] = book.report()["waiting"]
     assert waiting["reason"]["text"] == "held by its owner at submission"
-
-
-def test_short_memory_lasts_from_high_to_calm(diary):
-    book = diary(d1=1)
-    book.night()
-    site = Foreign(book)
-    site.add(60, "pressure", level="high", text="PSI 40 %")
-    site.add(660, "pressure", level="calm", text="")
-    [entry] = site.story()
-    assert (entry["kind"], times(entry)) == ("pressure", ("21:01", "21:11"))
-
-
-def test_what_swap_control_does_to_several_requests_is_one_incident(diary):
-    book = diary(pes=4, d1=1, d2=1)
-    one, two = book.submit(-60, "d1"), book.submit(-60, "d2")
-    book.night()
-    book.decide(0, one, two)
-    book.add(60, ev.Suspended(one, 1, "swap"))
-    book.add(70, ev.Suspended(two, 1, "swap"))
-    book.add(300, ev.Resumed(one, 1, "swap"))
-    book.add(400, ev.Suspended(one, 1, "anne"))
-    book.add(600, ev.Resumed(two, 1, "swap"))
-    [entry] = book.report()["story"]
-    assert times(entry) == ("21:01", "21:10")
-    assert entry["requests"] == {"d1": ["1.ymp"], "d2": ["2.ymp"]}
-    assert sentence(entry) == "2 requests were suspended by swap (1.ymp, 2.ymp)"
-
-
-def test_what_people_do_is_no_incident_whatever_they_are_called(diary):
-    book = diary(pes=4, d1=1)
-    one = book.submit(-60, "d1")
-    book.night()
-    book.decide(0, one)
-    for n, name in enumerate(("swap", "swapna", "hands", "probe")):
-        person = Cause("operator", name)
-        book.add(60 + n, ev.Suspended(one, 1, name, cause=person))
-        book.add(70 + n, ev.Resumed(one, 1, name, cause=person))
-    book.add(80, ev.Suspended(one, 1, "swapna"))
-    assert book.report()["story"] == []
-
-
-def test_one_that_ends_while_it_is_suspended_ends_the_incident(diary):
-    book = diary(pes=4, d1=1)
-    one = book.submit(-60, "d1")
-    book.night()
-    book.decide(0, one)
-    book.add(60, ev.Suspended(one, 1, "probe nfs"))
-    book.end(120, one, cpu=1)
-    [entry] = book.report()["story"]
-    assert times(entry) == ("21:01", "21:02")
-
-
-def test_requeued_requests_are_told_together_and_those_hours_later_apart(diary):
-    book = diary(pes=4, d1=1)
-    seqs = [book.submit(-60, "d1") for _ in range(3)]
-    book.night()
-    book.decide(0, *seqs)
-    for seq in seqs[:2]:
-        book.add(60 + seq, ev.Requeued(seq, 1, "rerun by probe nfs", Used()))
-    book.add(4 * HOUR, ev.Requeued(seqs[2], 1, "rerun by probe nfs", Used()))
-    first, second = book.report()["story"]
-    assert first["requests"] == {"d1": ["1.ymp", "2.ymp"]}
-    assert sentence(second) == "1 request was queued again: rerun by probe nfs (3.ymp)"
-
-
-def test_the_time_in_which_nothing_could_be_written_is_told_as_a_span(diary):
-    book = diary(d1=1)
-    book.night()
-    book.add(1200, ev.Alarm("store", "nothing was changed for 600 s: disk full", book.at(600)))
-    [entry] = book.report()["story"]
-    assert (entry["kind"], times(entry)) == ("store", ("21:10", "21:20"))
-    assert sentence(entry) == "nothing was changed for 600 s: disk full"
-
-
-@pytest.mark.parametrize(("clean", "words"), [(True, "was stopped"), (False, "ended without being stopped")])
-def test_a_restart_is_told_with_the_last_sign_of_life(diary, clean, words):
-    book = diary(d1=1)
-    book.night()
-    book.add(6 * HOUR, ev.DaemonStarted(book.at(5.5 * HOUR), clean))
-    [entry] = book.report()["story"]
-    assert times(entry) == ("02:30", "03:00")
-    assert words in entry["text"]
-
-
-def test_a_shift_that_failed_lasts_until_one_is_entered(diary):
-    book = diary(d1=1)
-    book.night()
-    book.add(HOUR, ev.ShiftFailed("extra", "no such queue"))
-    book.add(HOUR, ev.Alarm("shift extra", "shift extra could not be entered: no such queue"))
-    book.add(2 * HOUR, ev.ShiftChanged("night", "night", None, True))
-    failed, switched = book.report()["story"]
-    assert (failed["who"], times(failed)) == ("extra", ("22:00", "23:00"))
-    assert sentence(switched) == "shift night was put in force by hand"
 
 
 def test_exits_that_misbehaved_are_told_with_count_times_and_requests(diary):
@@ -205,20 +193,6 @@ def test_failures_that_alarms_carry_are_counted_with_those_of_passes_since_the_e
     assert (exit["count"], exit["requests"], exit["text"]) == (3, {"d1": ["1.ymp"]}, lost.text)
     assert [each[11:16] for each in (exit["first"], exit["last"], exit["off"])] == ["21:01", "21:03", "21:03"]
     assert [each["kind"] for each in data["story"]] == ["exit_off"]
-
-
-def test_lost_requests_are_told_with_the_reason(diary):
-    book = diary(pes=4, d1=1)
-    one = book.submit(-60, "d1")
-    book.night()
-    book.decide(0, one)
-    book.add(60, ev.Ended(one, 1, "lost", None, None, Used(), "its end was not seen"))
-    book.add(60, ev.Alarm("hands", "the end of request 1.ymp was lost; it is ended"))
-    data = book.report()
-    assert [sentence(each) for each in data["story"]] == [
-        "the end of 1 request was lost: its end was not seen (1.ymp)"
-    ]
-    assert data["failed"][0]["why"] == "its end was not seen"
 
 
 def test_new_kinds_are_told_by_the_journal_too(diary):
@@ -279,13 +253,6 @@ def test_the_departments_pages_together_tell_of_everything(diary):
         page_of(data, "nobody")
 
 
-def test_a_follower_that_knows_nothing_names_no_group(diary):
-    story = IncidentLog(HistoryReplay({}))
-    story.take(ev.Recorded(1, 5, ev.Requeued(7, 1, "lost")))
-    [entry] = story.objects(0, "ymp", PARIS)
-    assert entry["requests"] == {"": ["7.ymp"]}
-
-
 def test_the_machine_of_a_new_home_is_no_changed_one(diary):
     book = diary(d1=1)
     book.events.clear()
@@ -294,20 +261,6 @@ def test_the_machine_of_a_new_home_is_no_changed_one(diary):
     book.add(120, found)
     assert [event["n"] for event in book.report()["incidents"]] == [2]
     assert [times(each) for each in book.report()["story"]] == [("21:02", "21:02")]
-
-
-def test_what_is_held_because_it_could_not_start_was_not_queued_again(diary):
-    book = diary(d1=1)
-    book.night()
-    seqs = [book.submit(10 * n, "d1") for n in range(3)]
-    for seq in seqs:
-        book.add(100, ev.Starting(seq, 1, (0,)))
-        book.add(101, ev.Requeued(seq, 1, "cannot run /nope"))
-        if seq != seqs[-1]:
-            book.add(101, ev.Held((seq,), "u", "hands", "cannot run /nope"))
-    held, again = sorted(book.report()["story"], key=lambda each: each["kind"])
-    assert sentence(held) == "2 requests were held by nqsd: cannot run /nope (1.ymp, 2.ymp)"
-    assert sentence(again) == "1 request was queued again: cannot run /nope (3.ymp)"
 
 
 def test_no_line_of_the_report_is_wider_than_a_terminal(diary):

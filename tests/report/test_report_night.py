@@ -11,7 +11,6 @@ from nqspy.model.reasons import ReasonCode, told
 from nqspy.model.requests import Used
 from nqspy.model.site import Site
 from nqspy.report.night import night_bounds
-from nqspy.report.night_pages import night_html
 from nqspy.report.pages import night_text
 from nqspy.report.time_text import zone_of
 
@@ -19,7 +18,7 @@ PARIS = zone_of("Europe/Paris")
 HOUR = 3600.0
 
 
-def two_lists(diary):
+def test_the_one_line_is_what_one_computes_by_hand(diary):
     """Two departments with equal shares on two PEs; the executor is 10 s late with the second request."""
     book = diary(pes=2, d1=1, d2=1)
     one, two, three = (book.submit(-1800, "d1", "anne") for _ in range(3))
@@ -34,11 +33,6 @@ def two_lists(diary):
     book.decide(210, three, short=False)
     book.end(220, five, cpu=100)
     book.end(270, three, cpu=60)
-    return book
-
-
-def test_the_one_line_is_what_one_computes_by_hand(diary):
-    book = two_lists(diary)
     book.morning()
     data = book.report(9 * HOUR + 60)
     # PE time from 0 to 210 s: 100 + 110 + 100 (from 110 on) + 100 of 420.
@@ -51,12 +45,7 @@ def test_the_one_line_is_what_one_computes_by_hand(diary):
     )
     assert (data["from"], data["until"]) == ("2026-03-02T21:00:00.000+01:00", "2026-03-03T06:00:00.000+01:00")
     assert not data["ongoing"]
-
-
-def test_departments_are_listed_with_share_part_and_counts(diary):
-    book = two_lists(diary)
-    book.morning()
-    first, second = book.report(10 * HOUR)["groups"]
+    first, second = data["groups"]
     assert (first["name"], first["cpu_s"]) == ("d1", 245.0)
     assert first["part"] == pytest.approx(245 / 455), "of all that was charged"
     assert first["share"] == pytest.approx((405 / 2 + 50) / 455), "alone for the last 50 s"
@@ -283,17 +272,6 @@ def test_nobody_is_entitled_to_more_than_its_requests_can_use(diary):
     assert [each["id"] for each in data["waiting"]] == [f"{last}.ymp"]
 
 
-def test_the_page_is_self_contained_and_escapes_names(diary):
-    book = diary(pes=1, d1=1)
-    book.submit(-9, "d1", name="<b>")
-    book.night()
-    page = night_html(book.report(10))
-    assert "&lt;b&gt;" in page
-    assert "<b>" not in page
-    assert "src=" not in page
-    assert "href=" not in page
-
-
 # ---------------------------------------------------------------- which night
 
 
@@ -314,18 +292,19 @@ def test_the_latest_night_is_the_shifts_own_time(diary):
     assert night_bounds(book.events[:3], PARIS, book.at(10)).end is None
 
 
-def test_a_night_interrupted_by_hand_is_one_night(diary):
+@pytest.mark.parametrize(
+    ("switches", "day", "end"),
+    [
+        ([(0, "night"), (HOUR, "day"), (2 * HOUR, "night"), (9 * HOUR, "report")], None, 9 * HOUR),
+        ([(0, "night"), (57 * HOUR, "report")], date(2026, 3, 3), 57 * HOUR),
+    ],
+    ids=["interrupted by hand", "each day of a week-end"],
+)
+def test_a_night_is_the_shifts_whole_time(diary, switches, day, end):
     book = diary()
-    shifts(book, (0, "night"), (HOUR, "day"), (2 * HOUR, "night"), (9 * HOUR, "report"))
-    bounds = night_bounds(book.events, PARIS, book.at(10 * HOUR))
-    assert (bounds.start, bounds.end) == (book.at(0), book.at(9 * HOUR))
-
-
-def test_a_week_end_is_the_night_of_each_of_its_days(diary):
-    book = diary()
-    shifts(book, (0, "night"), (57 * HOUR, "report"))
-    tuesday = night_bounds(book.events, PARIS, book.at(60 * HOUR), date(2026, 3, 3))
-    assert (tuesday.start, tuesday.end) == (book.at(0), book.at(57 * HOUR))
+    shifts(book, *switches)
+    bounds = night_bounds(book.events, PARIS, book.at(60 * HOUR), day)
+    assert (bounds.start, bounds.end) == (book.at(0), book.at(end))
 
 
 def test_a_night_that_lasts_is_not_the_night_of_a_day_to_come(diary):

@@ -111,28 +111,19 @@ def test_what_could_not_start_is_no_change_of_order(diary):
         assert overtaking(diary, before=before)["order_kept"], before.__name__
 
 
-def test_a_request_released_after_the_pass_looked_is_not_overtaken(diary):
+@pytest.mark.parametrize("started", [1, 2])
+def test_what_is_released_after_the_pass_looked_neither_overtakes_nor_is_overtaken(diary, started):
     book = diary(pes=1, d1=1)
     one, two = book.submit(-60, "d1"), book.submit(-50, "d1")
-    book.add(-40, ev.Held((one,), "o", "op"))
+    if started == two:
+        book.add(-40, ev.Held((one,), "o", "op"))
     book.night()
     seen = book.site.n
-    book.add(0, ev.Released((one,), "o", "op"))
+    if started == one:
+        book.add(0, ev.Held((one,), "o", "op"))
+    book.add(0, ev.Released((one,), "o", "op", aging=started == one))
     book.add(0, ev.Decided(seen))
-    book.add(0, ev.Starting(two, 1, (0,)))
-    assert book.report(10)["order_kept"]
-
-
-def test_who_was_released_between_the_look_of_the_pass_and_the_start_overtakes_nobody(diary):
-    book = diary(pes=1, d1=1)
-    one, two = book.submit(-60, "d1"), book.submit(-50, "d1")
-    book.night()
-    seen = book.site.n
-    book.add(0, ev.Held((one,), "o", "op"))
-    book.add(0, ev.Released((one,), "o", "op", aging=True))
-    book.add(0, ev.Decided(seen))
-    book.add(0, ev.Starting(one, 1, (0,)))
-    assert book.site.requests[two].date_in_queue < book.site.requests[one].date_in_queue
+    book.add(0, ev.Starting(started, 1, (0,)))
     assert book.report(10)["order_kept"]
 
 
@@ -208,46 +199,56 @@ def test_a_release_puts_a_request_behind_those_that_waited_meanwhile():
     assert data["line"].endswith("order kept")
 
 
-@pytest.mark.parametrize("age_from", ["eligible", "submitted"])
-def test_a_dependency_met_orders_as_the_queue_counts_age(age_from):
-    centre = Centre(f"{PLAIN}set queue batch run_limit=1 age_from={age_from}\n", length=10)
-    one = centre.submit("anne")[0]
-    after, last = centre.submit(f"anne after={one}:any", "anne")
-    centre.later(seconds=60)
-    assert centre.starts() == ([one, last, after] if age_from == "eligible" else [one, after, last])
-    assert overtakings(centre) == []
-
-
-def test_the_setting_counts_that_was_in_force_at_the_release():
-    centre = Centre(f"{PLAIN}set queue batch run_limit=1\n", length=10)
-    one, two, three = centre.submit("anne", "anne held", "anne")
+def held_and_released(centre, now=""):
+    seqs = centre.submit("anne", "anne held", "anne")
     centre.later(seconds=1)
-    centre.ask(cm.ReleaseRequests((centre.id(two),), "u"))
-    centre.qmgr("set queue batch age_from=submitted")
-    centre.later(seconds=60)
-    assert centre.starts() == [one, three, two]
-    assert overtakings(centre) == []
+    centre.ask(cm.ReleaseRequests((centre.id(seqs[1]),), "u"))
+    centre.qmgr(now)
 
 
-def test_a_list_keeps_its_order_and_the_report_knows():
-    centre = Centre(f"{PLAIN}set queue batch run_limit=1\n", length=10)
-    centre.submit("ben")
-    seqs = [int(each.partition(".")[0]) for each in centre.hand_in("anne held", "anne", "anne")["ids"]]
-    centre.later(seconds=1)
-    centre.ask(cm.ReleaseRequests((centre.id(seqs[0]),), "u"))
-    centre.later(seconds=60)
-    assert centre.starts()[1:] == seqs
-    assert overtakings(centre) == []
-
-
-def test_who_stands_behind_a_later_one_of_his_own_is_not_overtaken_by_those_before_it():
+def one_behind_a_later_one_of_its_own(centre):
     """anne's first waits for her last, which she wants before it; ben's is between the two."""
-    centre = Centre(f"{PLAIN}set queue batch run_limit=1\n", length=10)
-    running, first, between, last = centre.submit("olga", "anne", "ben", "anne")
+    *_, last = centre.submit("olga", "anne", "ben", "anne")
     centre.ask(cm.ModifyRequest((centre.id(last),), {"priority": 5}), by=ANNE)
+
+
+def a_list_with_a_held_one(centre):
+    centre.submit("ben")
+    first, *_ = centre.hand_in("anne held", "anne", "anne")["ids"]
+    centre.later(seconds=1)
+    centre.ask(cm.ReleaseRequests((first,), "u"))
+
+
+def too_wide_for_a_while(centre):
+    centre.submit("anne pes=1 at=90", "anne pes=1", "anne pes=1 at=90 queue=other")
+    centre.qmgr("set queue batch run_limit=1")
+    centre.submit("anne pes=2")
+
+
+def too_wide_beside_another_queues(centre):
+    centre.submit("anne pes=1", "anne pes=1", "anne pes=1 queue=other", "anne pes=1 at=90")
+    centre.qmgr("set queue batch run_limit=1")
+    centre.submit("anne pes=2")
+
+
+AGE = "set queue batch age_from=submitted"
+
+
+@pytest.mark.parametrize(
+    ("script", "happens", "starts"),
+    [
+        ("", lambda centre: centre.submit("anne", "anne after=1:any", "anne"), [1, 3, 2]),
+        (AGE, lambda centre: centre.submit("anne", "anne after=1:any", "anne"), [1, 2, 3]),
+        ("", lambda centre: held_and_released(centre, AGE), [1, 3, 2]),
+        ("", a_list_with_a_held_one, [1, 2, 3, 4]),
+        ("", one_behind_a_later_one_of_its_own, [1, 3, 4, 2]),
+    ],
+)
+def test_what_the_scheduler_starts_in_its_order_overtakes_nothing(script, happens, starts):
+    centre = Centre(f"{PLAIN}set queue batch run_limit=1\n{script}\n", length=10)
+    happens(centre)
     centre.later(seconds=60)
-    assert centre.starts() == [running, between, last, first]
-    assert overtakings(centre) == []
+    assert (centre.starts(), overtakings(centre)) == (starts, [])
 
 
 def test_one_that_an_exit_gave_a_later_date_counts_as_overtaken(tmp_path):
@@ -296,24 +297,15 @@ start queue other, pipe
 """
 
 
-def test_who_is_too_wide_is_passed_over_though_the_run_limit_is_reached_afterwards():
+@pytest.mark.parametrize(
+    ("happens", "starts"),
+    [(too_wide_for_a_while, [2, 3, 1, 4]), (too_wide_beside_another_queues, [*range(1, 6)])],
+)
+def test_what_is_too_wide_is_passed_over_though_the_run_limit_is_reached_afterwards(happens, starts):
     centre = Centre(TWO_QUEUES, pes=2, length=100)
-    centre.submit("anne pes=1 at=90", "anne pes=1", "anne pes=1 at=90 queue=other")
-    centre.qmgr("set queue batch run_limit=1")
-    centre.submit("anne pes=2")
+    happens(centre)
     centre.later(hours=1)
-    assert centre.starts() == [2, 3, 1, 4], "the dated one starts where the wide one cannot"
-    assert overtakings(centre) == []
-
-
-def test_who_is_too_wide_beside_what_another_queue_starts_is_passed_over_too():
-    centre = Centre(TWO_QUEUES, pes=2, length=100)
-    centre.submit("anne pes=1", "anne pes=1", "anne pes=1 queue=other", "anne pes=1 at=90")
-    centre.qmgr("set queue batch run_limit=1")
-    centre.submit("anne pes=2")
-    centre.later(hours=1)
-    assert centre.starts() == [1, 2, 3, 4, 5]
-    assert overtakings(centre) == []
+    assert (centre.starts(), overtakings(centre)) == (starts, [])
 
 
 @settings(max_examples=examples(200), deadline=None)

@@ -16,32 +16,29 @@ from nqspy.report.quotas import Period, quota_report
 HOUR = 3600
 
 
-def test_while_it_is_parked_a_request_holds_no_pe(diary):
+@pytest.mark.parametrize(
+    ("stopped", "goes_on", "busy"),
+    [
+        (ev.Suspended(1, 1, "probe nfs", True, "nfs is broken"), ev.Resumed(1, 1, "scheduler"), 200 / 400),
+        (ev.Suspended(1, 1, "olga"), ev.Resumed(1, 1, "olga"), 1.0),
+        (ev.Exiting(1, 1, Used(100_000, 100_000)), None, 100 / 400),
+    ],
+    ids=["parked", "suspended by an operator, it keeps its PE", "its output is delivered"],
+)
+def test_a_pe_is_held_by_what_is_not_parked(diary, stopped, goes_on, busy):
     book = diary(pes=1, d1=1)
     long, other = book.submit(-60, "d1"), book.submit(-50, "d1")
     book.night()
     book.decide(0, long, short=True)
-    book.add(100, ev.Suspended(long, 1, "probe nfs", True, "nfs is broken"))
-    book.add(300, ev.Resumed(long, 1, "scheduler"))
+    book.add(100, stopped)
+    if goes_on is not None:
+        book.add(300, goes_on)
     book.end(400, long, cpu=200)
     book.decide(400, other)
     book.end(500, other, cpu=100)
     book.morning()
     data = book.report(10 * HOUR)
-    assert data["busy"] == pytest.approx(200 / 400), "from 21:00:00 to 21:06:40, when nobody waited any more"
-
-
-def test_an_operators_suspension_keeps_the_pe(diary):
-    book = diary(pes=1, d1=1)
-    long, other = book.submit(-60, "d1"), book.submit(-50, "d1")
-    book.night()
-    book.decide(0, long, short=True)
-    book.add(100, ev.Suspended(long, 1, "olga"))
-    book.add(300, ev.Resumed(long, 1, "olga"))
-    book.end(400, long, cpu=200)
-    book.decide(400, other)
-    book.morning()
-    assert book.report(10 * HOUR)["busy"] == pytest.approx(1.0)
+    assert data["busy"] == pytest.approx(busy), "from 21:00:00 to 21:06:40, when nobody waited any more"
 
 
 def test_a_parked_request_does_not_make_the_night_longer(diary):
@@ -96,19 +93,6 @@ def test_a_quota_is_bounded_by_the_pe_time_that_was_held_not_by_the_time_parked(
     book = parked_for_a_while(diary)
     data = quota_report(book.events, book.site, Period(book.at(0), book.at(900), None, False), book.at(900))
     assert data["groups"][0]["could_s"] == 200
-
-
-def test_while_its_output_is_delivered_a_request_holds_no_pe(diary):
-    book = diary(pes=1, d1=1)
-    long, other = book.submit(-60, "d1"), book.submit(-50, "d1")
-    book.night()
-    book.decide(0, long, short=True)
-    book.add(100, ev.Exiting(long, 1, Used(100_000, 100_000)))
-    book.end(400, long, cpu=100)
-    book.decide(400, other)
-    book.end(500, other, cpu=100)
-    book.morning()
-    assert book.report(10 * HOUR)["busy"] == pytest.approx(100 / 400)
 
 
 # ---------------------------------------------------------------- withdrawn
