@@ -61,13 +61,9 @@ FIELDS: dict[str, dict[str, Any]] = {
 
 
 def _kind(name: str, fields: dict[str, Any]) -> type[msgspec.Struct]:
-    required = [(field, kind) for field, kind in fields.items() if not _may_be_absent(kind)]
-    others = [(field, kind, None) for field, kind in fields.items() if _may_be_absent(kind)]
-    return msgspec.defstruct(name, [*required, *others], kw_only=True)
-
-
-def _may_be_absent(kind: Any) -> bool:
-    return type(None) in getattr(kind, "__args__", ())
+    absent = {field for field, kind in fields.items() if type(None) in getattr(kind, "__args__", ())}
+    every = [(field, kind, None) if field in absent else (field, kind) for field, kind in fields.items()]
+    return msgspec.defstruct(name, every, kw_only=True)
 
 
 _KINDS = {name: _kind(name, fields) for name, fields in FIELDS.items()}

@@ -1,9 +1,7 @@
 """qmgr scripts: parsed as a whole first, then carried out command by command, or as one transaction."""
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import chain, takewhile
 from typing import Any, cast
 
@@ -12,6 +10,7 @@ from msgspec.structs import replace
 from nqspy.answers import shows
 from nqspy.answers.serving import Serving
 from nqspy.answers.slow import Steps, Work
+from nqspy.answers.turns import after
 from nqspy.engine.handlers.people import need
 from nqspy.model import commands as cm
 from nqspy.model.errors import NqspyError, Refusal
@@ -19,6 +18,7 @@ from nqspy.model.people import Caller
 from nqspy.qmgr.dates import settled
 from nqspy.qmgr.help import help_text
 from nqspy.qmgr.parser import ClientWord, Parsed, ParseError, read_text
+from nqspy.report.counters import counters_text
 from nqspy.rpc import messages
 from nqspy.rpc import server as rpc
 
@@ -57,16 +57,16 @@ def _slices(serving: Serving, asked: rpc.Asked) -> Steps:
     """None after each slice, then the answer."""
     message, parsed = asked.message, []
     source = str(message.get("source") or "")
-    said, clock = _Said(source), _Clock()
+    said, clock = _Said(source), after(SLICE)
     try:
         for each in read_text(str(message["script"]), source):
             if isinstance(each.command, cm.Configure):  # nobody reads advice
                 live = not message.get("file")
                 each = replace(each, command=replace(each.command, live=live, advise=False))
             parsed.append(each)
-            if clock.over():
+            if clock():
                 yield None
-                clock = _Clock()
+                clock = after(SLICE)
     except ParseError as error:
         said.err.append(f"{error}\n{error.caret()}")
     shown = sum(isinstance(each.command, cm.ShowObject) for each in parsed)
@@ -94,10 +94,10 @@ def _slices(serving: Serving, asked: rpc.Asked) -> Steps:
 def _run_all(serving: Serving, asked: rpc.Asked, parsed: list[Parsed], said: _Said) -> Iterator[None]:
     """Runs the commands; lines that only set something are committed some at a time."""
     as_json, atomic = bool(asked.message.get("json")), bool(asked.message.get("atomic"))
-    clock, some, done = _Clock(), 1, 0
+    clock, some, done = after(SLICE), 1, 0
     while done < len(parsed):
         sets = sum(1 for _ in takewhile(_only_sets, parsed[done : done + some]))
-        now, part = parsed[done : done + max(1, sets)], _Clock()
+        now, part = parsed[done : done + max(1, sets)], after(SLICE)
         done += len(now)
         if len(now) > 1:
             replies = serving.ask_all([cast(cm.Command, each.command) for each in now], asked.caller)
@@ -105,10 +105,10 @@ def _run_all(serving: Serving, asked: rpc.Asked, parsed: list[Parsed], said: _Sa
             said.err += [f"{said.place(each.line)}: {refusal}" for each, refusal in wrong]
         elif not _run(serving, now[0], asked.caller, said, as_json) and atomic:
             return
-        some = max(FEWEST_TOGETHER, some // 2) if part.over() else min(MOST_TOGETHER, 2 * some)
-        if clock.over():
+        some = max(FEWEST_TOGETHER, some // 2) if part() else min(MOST_TOGETHER, 2 * some)
+        if clock():
             yield None
-            clock = _Clock()
+            clock = after(SLICE)
 
 
 def _only_sets(each: Parsed) -> bool:
@@ -117,16 +117,6 @@ def _only_sets(each: Parsed) -> bool:
     return isinstance(each.command, cm.Configure) and all(
         change.path.partition("/")[0] not in moving for change in each.command.changes
     )
-
-
-class _Clock:
-    """The end of the slice under way."""
-
-    def __init__(self) -> None:
-        self._end = time.monotonic() + SLICE
-
-    def over(self) -> bool:
-        return time.monotonic() >= self._end
 
 
 def _answer(asked: rpc.Asked, said: _Said) -> bytes:
@@ -207,8 +197,8 @@ def _carry_out(
 ) -> str | Callable[[], str]:
     if isinstance(command, cm.ShowObject):
         if command.what == "counters":
-            said.counting = said.counting or shows.counting(serving)
-            return partial(shows.show_counters, said.counting, as_json)
+            made = said.counting = said.counting or shows.counting(serving)
+            return lambda: shows.as_json(made()) if as_json else counters_text(made())
         if command.what == "shares":
             return shows.show_shares(serving, as_json)
         if command.what == "snap":

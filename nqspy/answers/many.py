@@ -30,7 +30,7 @@ def is_long(command: cm.Command) -> bool:
 
 def carried_out(serving: Serving, command: Any, caller: Caller, answer: Callable[[Reply], bytes]) -> Steps:
     """None after each slice, then the answer for all of them."""
-    done: list[str] = []
+    site, done = serving.engine.site, list[str]()
     failed: list[dict[str, Any]] = []
     least = LEAST // INDICES if any("[" in text for text in command.ids) else LEAST
     place, some, slice_over = 0, least, after(PART)
@@ -44,8 +44,11 @@ def carried_out(serving: Serving, command: Any, caller: Caller, answer: Callable
         if reply.refusal is not None:
             failed += [{"id": text} | reply.refusal.as_told() for text in ids]
         else:
+            # An earlier slice may have deleted it with another (``cascade``).
             deleted = set(done) if getattr(command, "cascade", False) and reply.value["failed"] else ()
-            failed += [each for each in reply.value["failed"] if _full(serving, each["id"]) not in deleted]
+            for each in reply.value["failed"]:
+                seq = request_named(each["id"], site.names)
+                failed += [each] if seq is None or site.id_of(seq) not in deleted else []
             done += reply.value["done"]
             if getattr(command, "mails", None) is not None:  # of a deletion at most so many go out in all
                 command = replace(command, mails=max(0, command.mails - len(reply.value["done"])))
@@ -54,10 +57,3 @@ def carried_out(serving: Serving, command: Any, caller: Caller, answer: Callable
             yield None
             slice_over = after(PART)
     yield answer(Reply({"done": done, "failed": failed}))
-
-
-def _full(serving: Serving, text: str) -> str:
-    """The whole identifier of a request: an earlier slice may have deleted it with another (``cascade``)."""
-    site = serving.engine.site
-    seq = request_named(text, site.names)
-    return text if seq is None else site.id_of(seq)

@@ -196,16 +196,6 @@ def _need_begun(site: Site, zone: Zone, now: Instant, bounds: night.Bounds) -> N
     raise Refusal("night_to_come", day=bounds.day, now=moment)
 
 
-def for_group(data: dict[str, Any], group: str) -> dict[str, Any]:
-    """The page of one department. Raises Refusal when it had no requests in that night."""
-    names = [each["name"] for each in data["groups"]]
-    if not names:
-        raise Refusal("empty_night", group=group, day=data["date"])
-    if group not in names:
-        raise Refusal("not_in_night", group=group, day=data["date"], known=listed(names))
-    return departments.page_of(data, group)
-
-
 def answer(serving: Serving, asked: rpc.Asked) -> Work:
     """``report_night``: ``date``, ``group``, ``final``."""
     message = asked.message
@@ -217,7 +207,13 @@ def answer(serving: Serving, asked: rpc.Asked) -> Work:
 
     def work() -> dict[str, Any]:
         data = sight.night(report(Past(reader), picture, day, clock, clock.now(), final))
-        data = data if group is None else for_group(data, group)
+        if group is not None:
+            names = [each["name"] for each in data["groups"]]
+            if not names:
+                raise Refusal("empty_night", group=group, day=data["date"])
+            if group not in names:
+                raise Refusal("not_in_night", group=group, day=data["date"], known=listed(names))
+            data = departments.page_of(data, group)
         return {"text": pages.night_text(data), **data}
 
     return work

@@ -25,7 +25,6 @@ from nqspy.model.configure import copy_of, dump
 from nqspy.model.domains import APPLICATION
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Recorded, ShiftChanged
-from nqspy.model.health import Probe
 from nqspy.model.ids import DAY, Instant, Seq, full_id
 from nqspy.model.people import walk, with_default
 from nqspy.model.requests import Used
@@ -44,22 +43,22 @@ from nqspy.shares import ALL, FairShare, entitlements
 from nqspy.userexit.seats import shadows
 
 
-def show(serving: Serving, asked: cm.ShowObject, as_json: bool) -> str:
-    """The text (or JSON) of one ``show``, except `show_counters` and `show_shares`. Raises Refusal for names
+def show(serving: Serving, asked: cm.ShowObject, in_json: bool) -> str:
+    """The text (or JSON) of one ``show``, except counters and `show_shares`. Raises Refusal for names
     that do not exist."""
     site, names = serving.engine.site, _known(serving, asked)
     for kind, _ in registry.switched():
         if kind.head == asked.what:
             status = kind.status(site, Zone(site.timezone).stamp)
-            if as_json:
-                return _json({"settings": msgspec.to_builtins(kind.one(site.settings)), **status.data})
+            if in_json:
+                return as_json({"settings": msgspec.to_builtins(kind.one(site.settings)), **status.data})
             return qmgr_show.show_feature(site.settings, kind, status.rows)
     if asked.what in _MADE:
         data, text_of = _MADE[asked.what]
         found = data(serving, asked)
-        return _json(found) if as_json else text_of(serving, asked, found)
-    if as_json:
-        return _json(_settings(serving, asked))
+        return as_json(found) if in_json else text_of(serving, asked, found)
+    if in_json:
+        return as_json(_settings(serving, asked))
     if asked.what in _TEXTS:
         return _TEXTS[asked.what](serving, asked)
     return qmgr_show.show_settings(asked.what, site.settings, names)
@@ -85,7 +84,8 @@ def snapshot(site: Site) -> Site:
     )
 
 
-def _json(data: Any) -> str:
+def as_json(data: Any) -> str:
+    """Data as a line of JSON."""
     return msgspec.json.encode(data).decode() + "\n"
 
 
@@ -110,7 +110,7 @@ def _settings(serving: Serving, asked: cm.ShowObject) -> Any:
 # ---------------------------------------------------------------- rows of what is not a setting
 
 
-def show_shares(serving: Serving, as_json: bool) -> Callable[[], str]:
+def show_shares(serving: Serving, in_json: bool) -> Callable[[], str]:
     """Return what makes the text (or JSON) of ``show shares``; it reads a shift's events: not in the engine's
     thread."""
     serving.commit()
@@ -124,24 +124,18 @@ def show_shares(serving: Serving, as_json: bool) -> Callable[[], str]:
         events = takewhile(lambda each: each.n <= site.n, reader.events(since=since))
         before = Past(reader).before(since)
         domains = quotas_since(begin, now, events, site, before, samples)
-        found = _with_quotas(rows, domains)
-        return _json(found) if as_json else qmgr_show.show_shares(found)
+        sums, found = QuotaSums.together(domains.values()), []
+        for row in rows:  # of all domains together and of each
+            each = [{**one, **_quota(domains[one["domain"]], row["group"])} for one in row.get("domains", ())]
+            found.append({**row, **_quota(sums, row["group"]), **({"domains": each} if each else {})})
+        return as_json(found) if in_json else qmgr_show.show_shares(found)
 
     return work
 
 
-def _with_quotas(rows: list[dict[str, Any]], domains: Mapping[str, QuotaSums]) -> list[dict[str, Any]]:
-    """Add what each group's own requests were entitled to and got since the present shift began, of all
-    domains together and of each."""
-    sums, found = QuotaSums.together(domains.values()), []
-    for row in rows:
-        each = [{**one, **_quota(domains[one["domain"]], row["group"])} for one in row.get("domains", ())]
-        found.append({**row, **_quota(sums, row["group"]), **({"domains": each} if each else {})})
-    return found
-
-
 def _quota(sums: QuotaSums, group: str) -> dict[str, Any]:
-    """Fractions; None without work, or where too little was used to tell."""
+    """Return what a group's own requests were entitled to and got since the present shift began: fractions,
+    None without work or where too little was used to tell."""
     row = sums.row(group)
     deviation = None if row["deviation"] is None else row["deviation"] / 100
     return {**row, "deviation": deviation, "little_use": sums.little}
@@ -172,7 +166,16 @@ def _shares(serving: Serving) -> list[dict[str, Any]]:
 def _owed(site: Site, ledgers: Mapping[str, FairShare], group: str) -> dict[str, Any]:
     """A group's accounts (`nqspy.shares`) and the rule in force: of all domains added up, except the target
     and the share term, which are ``application``'s; ``domains`` has each domain's where there are several."""
-    each = {domain: _owed_in(site, domain, ledger, group) for domain, ledger in ledgers.items()}
+    each: dict[str, dict[str, Any]] = {}
+    for domain, ledger in ledgers.items():
+        standing, accounts = ledger.stocks.rule(ALL).standing, site.own_accounts(group, domain)
+        kept_entry = accounts[0].entry if accounts else Entry()
+        entry = ledger.stocks.accounts(ALL).members().get(group) or kept_entry
+        each[domain] = {
+            "works": group in standing.parts, "target": standing.targets.get(group),
+            "stock": ledger.stock(None, group), "past_s": entry.past / 1000,
+            "present_s": entry.present / 1000,
+        }  # fmt: skip
     own = each[APPLICATION]
     present = {name: sum(one[name] for one in each.values()) for name in ("past_s", "present_s")}
     told = {
@@ -184,16 +187,6 @@ def _owed(site: Site, ledgers: Mapping[str, FairShare], group: str) -> dict[str,
     if len(each) > 1:
         told["domains"] = [{"domain": domain, **one} for domain, one in each.items()]
     return told
-
-
-def _owed_in(site: Site, domain: str, ledger: FairShare, group: str) -> dict[str, Any]:
-    standing, accounts = ledger.stocks.rule(ALL).standing, site.own_accounts(group, domain)
-    kept_entry = accounts[0].entry if accounts else Entry()
-    entry = ledger.stocks.accounts(ALL).members().get(group) or kept_entry
-    return {
-        "works": group in standing.parts, "target": standing.targets.get(group),
-        "stock": ledger.stock(None, group), "past_s": entry.past / 1000, "present_s": entry.present / 1000,
-    }  # fmt: skip
 
 
 _MOST = 10_000
@@ -242,25 +235,21 @@ def _shifts_text(serving: Serving, asked: cm.ShowObject, data: Any) -> str:
 def probes(serving: Serving, asked: cm.ShowObject) -> list[dict[str, Any]]:
     """Rows of what each probe tries and found, and when it was tried last; ``text``: what its last try said.
     One of units is told of once for each unit, by the name of that as a resource."""
-    site = serving.engine.site
-    return [
-        _probe_row(serving, name, each)
-        for own, probe in PROBES.all(site.settings).items()
-        for name, each in tried_by(site, probe).items()
-        if not asked.names or own in asked.names or name in asked.names
-    ]
-
-
-def _probe_row(serving: Serving, name: str, probe: Probe) -> dict[str, Any]:
-    stamp, last = Zone(serving.engine.site.timezone).stamp, serving.last_try(name)
-    known = serving.engine.site.resources.get(name)
-    return {
-        "name": name, "state": known.state if known is not None else "untried",
-        "since": stamp(known.since) if known is not None else None,
-        "text": last.text if last is not None else known.text if known is not None else "",
-        "tried": stamp(last.at) if last is not None else None,
-        **{path: value for path, _, value in items(probe)},
-    }  # fmt: skip
+    site, rows = serving.engine.site, list[dict[str, Any]]()
+    stamp = Zone(site.timezone).stamp
+    for own, probe in PROBES.all(site.settings).items():
+        for name, each in tried_by(site, probe).items():
+            if asked.names and own not in asked.names and name not in asked.names:
+                continue
+            last, known = serving.last_try(name), site.resources.get(name)
+            rows.append({
+                "name": name, "state": known.state if known is not None else "untried",
+                "since": stamp(known.since) if known is not None else None,
+                "text": last.text if last is not None else known.text if known is not None else "",
+                "tried": stamp(last.at) if last is not None else None,
+                **{path: value for path, _, value in items(each)},
+            })  # fmt: skip
+    return rows
 
 
 def _probes_text(serving: Serving, asked: cm.ShowObject, rows: list[dict[str, Any]]) -> str:
@@ -301,11 +290,6 @@ def counting(serving: Serving) -> Callable[[], dict[str, Any]]:
     site, now, samples = snapshot(serving.engine.site), serving.clock.now(), dict(serving.engine.samples)
     reader = serving.readers.live
     return cache(lambda: count(reader.events(since=Instant(now - 8 * DAY)), site, now, samples))
-
-
-def show_counters(made: Callable[[], dict[str, Any]], as_json: bool) -> str:
-    """The text (or JSON) of ``show counters``."""
-    return _json(made()) if as_json else counters.counters_text(made())
 
 
 def plan(serving: Serving, parsed: list[Any]) -> Callable[[], str]:

@@ -77,21 +77,18 @@ class Visibility:
 
     # ------------------------------------------------------------ the journal
 
-    def events(self, happened: Sequence[ev.Recorded]) -> list[ev.Recorded]:
-        """The events that concern what the caller sees, narrowed to it; alarms are the operators'."""
-        if self.all:
+    def events(self, happened: Sequence[ev.Recorded], seq: Seq | None = None) -> list[ev.Recorded]:
+        """The events that concern what the caller sees, narrowed to it; alarms are the operators'. ``seq``:
+        those of one request that the caller sees, narrowed to it and to whose start gave it another date."""
+        if self.all and seq is None:
             return list(happened)
-        known = self.known(seq for each in happened for seq in _named(each.event))
-        narrowed = ((each, _narrowed(each.event, known)) for each in happened)
-        return [replace(each, event=event) for each, event in narrowed if event is not None]
-
-    def story(self, happened: Sequence[ev.Recorded], seq: Seq) -> list[ev.Recorded]:
-        """The events that concern one request, which the caller sees, narrowed to it and to whose start gave
-        it another date."""
-        mine = [each for each in happened if seq in _named(each.event)]
-        known = self.known({seq, *(cause for each in mine for cause in _causes(each.event))})
-        narrowed = ((each, _narrowed(each.event, known & {seq, *_causes(each.event)})) for each in mine)
-        return [replace(each, event=event) for each, event in narrowed if event is not None]
+        mine = [each for each in happened if seq is None or seq in _named(each.event)]
+        about = [set(_named(each.event)) if seq is None else {seq, *_causes(each.event)} for each in mine]
+        known, found = self.known(set().union(*about)), []
+        for each, some in zip(mine, about, strict=True):
+            event = _narrowed(each.event, known if seq is None else known & some)
+            found += [] if event is None else [replace(each, event=event)]
+        return found
 
     # ------------------------------------------------------------ reports
 

@@ -1,6 +1,7 @@
 """Questions that wait for something to happen: the end of requests (``qsub --wait``), events to come, output
 to come."""
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -217,8 +218,9 @@ class OpenQuestions:
         return _piece(asked, data, offset)
 
     def _cat_ended(self, asked: rpc.Asked, seq: Seq, offset: int) -> bytes:
-        """Answer with the place of the output of an ended request: the person who asks reads it."""
-        site = self._serving.engine.site
+        """Answer with the place of the output of an ended request: the person who asks reads it; or with a
+        piece of it that had to stay in the spool, which is closed to its owner where the daemon is root."""
+        site, message = self._serving.engine.site, asked.message
         name = site.id_of(seq)
         rows = listing.ended_objects(self._serving, [seq], Visibility(self._serving, asked.caller))
         if not rows:
@@ -226,13 +228,21 @@ class OpenQuestions:
         if rows[0]["owner"] != asked.caller.user:
             need(site.settings, asked.caller, "operator", f"reading the output of {name}")
         [row] = self._serving.readers.live.ended(seqs=(seq,))
-        request, wanted = row["request"], asked.message.get("attempt")
-        path = rows[0]["error" if asked.message.get("stream") == "stderr" else "output"]
+        request, ended, wanted = row["request"], row["ended"], message.get("attempt")
+        errors = message.get("stream") == "stderr"
+        path = rows[0]["error" if errors else "output"]
         if wanted is not None and wanted != request.attempts:
             return self._cat_former(asked, request, offset, last=path)
-        undelivered = self._undelivered(asked, seq, offset)
-        if undelivered is not None:
-            return _piece(asked, undelivered, offset)
+        place = ""
+        if isinstance(ended, Ended):
+            place = output.stayed(seq, ended.stderr if errors else ended.stdout)
+            if not place and ended.end_reason == "lost":
+                stream = "stderr" if errors and not request.spec.output.join else "stdout"
+                place = output.place(seq, request.attempts, stream)
+        if place:
+            with contextlib.suppress(OSError):
+                data = output.read(self._serving.home.spool, place, offset, request.spec.uid)
+                return _piece(asked, data, offset)
         if path is None:
             raise Refusal("wrote_nothing", id=name)
         return self._delivered(asked, request, request.attempts, path, offset)
@@ -272,24 +282,6 @@ class OpenQuestions:
         later = [last, *(paths[n] for n in paths if n > former.attempt)]
         return self._delivered(asked, request, former.attempt, path, offset, later=path in later)
 
-    def _undelivered(self, asked: rpc.Asked, seq: Seq, offset: int) -> bytes | None:
-        """A piece of the output of an ended request that had to stay in the spool, which is closed to its
-        owner where the daemon is root; None where it was delivered, or is not to be had."""
-        [row] = self._serving.readers.live.ended(seqs=(seq,))
-        ended, spec = row["ended"], row["spec"]
-        if not isinstance(ended, Ended):
-            return None
-        errors = asked.message.get("stream") == "stderr"
-        place = output.stayed(seq, ended.stderr if errors else ended.stdout)
-        if not place and ended.end_reason == "lost":
-            request = row.get("request")
-            stream = "stderr" if errors and not spec.output.join else "stdout"
-            place = output.place(seq, request.attempts if request is not None else 0, stream)
-        try:
-            return output.read(self._serving.home.spool, place, offset, spec.uid) if place else None
-        except OSError:
-            return None
-
 
 class _Page:
     """Events as objects, read a slice at a time. ``seq``: what concerns that request alone; ``last``: the
@@ -308,8 +300,7 @@ class _Page:
         reader = self._serving.readers.live
         found = list(reader.events(after=self.last, since=self._since, limit=limit))
         zone = Zone(site.timezone)
-        shown = sight.events(found) if self._seq is None else sight.story(found, self._seq)
-        objects = [event_object(each, site.name, zone) for each in shown]
+        objects = [event_object(each, site.name, zone) for each in sight.events(found, self._seq)]
         for wait in (each for row in objects for each in row.get("wait", ()) if not sight.all):
             wait["text"] = sight.masked(wait["text"])
         self._objects += objects
