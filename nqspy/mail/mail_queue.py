@@ -191,20 +191,17 @@ class MailQueue:
 
     def _send_all(self) -> None:
         while True:
+            due = min((kept.due for kept in self._waiting), default=math.inf) - time.monotonic()
+            if (at := self._rate_limit.next(self._limited)) is not None:
+                due = min(due, self._clock.real_of(at) - time.time())
             work: _Work | None = self._look
             with contextlib.suppress(queue.Empty):
-                work = self._queue.get(timeout=self._patience())
+                waits = self._mail.on and due < math.inf
+                work = self._queue.get(timeout=max(0.01, due) if waits else None)
             if work is None:
                 return
             _safely(work)
             _safely(self._look)
-
-    def _patience(self) -> float | None:
-        """Real seconds until something is due."""
-        due = min((kept.due for kept in self._waiting), default=math.inf) - time.monotonic()
-        if (at := self._rate_limit.next(self._limited)) is not None:
-            due = min(due, self._clock.real_of(at) - time.time())
-        return max(0.01, due) if self._mail.on and due < math.inf else None
 
     def _add(self, mails: list[_Kept], mail: Mail, host: str) -> None:
         """Take mails; where another way is set now, what could not be sent is tried again by that."""

@@ -56,18 +56,14 @@ def compose(message: MailMessage, sender: str | None, host: str, smtp: bool = Fa
     mail["Auto-Submitted"] = "auto-generated"
     mail["Precedence"] = "bulk"
     text = _CONTROLS.sub("\ufffd", message.text.replace("\r\n", "\n").replace("\r", "\n"))
-    text = "".join(f"{piece}\n" for line in text.split("\n") for piece in _pieces(line)).rstrip("\n") + "\n"
+    lines = []
+    for line in text.split("\n"):  # in pieces short enough for every mail program (998 bytes)
+        size = _LONGEST_LINE // 4 if len(line.encode()) > _LONGEST_LINE else len(line) or 1
+        lines += [line[at : at + size] for at in range(0, len(line) or 1, size)]
+    text = "\n".join(lines).rstrip("\n") + "\n"
     plain = text.isascii() and not smtp
     mail.set_content(text, charset="utf-8", cte="quoted-printable" if smtp else "7bit" if plain else "8bit")
     return mail.as_bytes()
-
-
-def _pieces(line: str) -> list[str]:
-    """Cut a line into pieces short enough for every mail program (998 bytes)."""
-    if len(line.encode()) <= _LONGEST_LINE:
-        return [line]
-    size = _LONGEST_LINE // 4
-    return [line[at : at + size] for at in range(0, len(line), size)]
 
 
 def gathered(to: str, waiting: Sequence[MailMessage]) -> MailMessage:

@@ -142,17 +142,10 @@ def counters_text(data: Mapping[str, Any]) -> str:
         f"{'dep. %':<{width + 8}}{'cpu/period' if by_cpu else 'PE/period '}       daily           weekly",
         f"{'':<{width + 8}}used   remain   finis.  run.    finished",
     ]
-    lines += [_line(row, width) for row in data["groups"]]
+    for row in data["groups"]:
+        keys = ("used_s", "remain_s", "daily_finished_s", "daily_running_s")
+        used, remain, finished, running = (hours(row[key] * 1000) for key in keys)
+        head = f"{row['name']:<{width}} ({row['share'] * 100:02.0f})"
+        weekly = f"{hours(row['weekly_finished_s'] * 1000, 3)} ({row['weekly_part'] * 100:02.0f})"
+        lines.append(f"{head:<{width + 6}}  {used:<6} {remain:<8} {finished:<7} {running:<7} {weekly}")
     return "".join(f"{line.rstrip()}\n" for line in lines)
-
-
-def _line(row: Mapping[str, Any], width: int) -> str:
-    def shown(key: str, digits: int = 2) -> str:
-        return hours(row[key] * 1000, digits)
-
-    head = f"{row['name']:<{width}} ({row['share'] * 100:02.0f})"
-    weekly = f"{shown('weekly_finished_s', 3)} ({row['weekly_part'] * 100:02.0f})"
-    return (
-        f"{head:<{width + 6}}  {shown('used_s'):<6} {shown('remain_s'):<8} "
-        f"{shown('daily_finished_s'):<7} {shown('daily_running_s'):<7} {weekly}"
-    )

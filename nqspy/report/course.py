@@ -12,7 +12,7 @@ from nqspy.model.arrays import ArraySpec
 from nqspy.model.configure import copy_of
 from nqspy.model.domains import account_key
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.requests import Request, State
+from nqspy.model.requests import State
 from nqspy.model.site import Site
 from nqspy.report.night_metrics import Busy, ShortMoments, busy_share
 from nqspy.report.quota_accounts import QuotaAccounts
@@ -21,6 +21,7 @@ from nqspy.report.shares import QuotaSums, largest
 from nqspy.report.site_then import SiteThen
 
 _RESTARTS = (ev.MachineFound, ev.DaemonStarted)
+_WAITS: Mapping[State, Literal["waiting", "held", "queued"]] = {State.HELD: "held", State.WAITING: "waiting"}
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,16 @@ def figures(
 
 def _former(site: Site) -> Iterator[ev.Recorded]:
     """Tell as events, of number 0, how the requests came to where they stood."""
-    made = [pair for request in site.requests.values() for pair in _way(request)]
+    made: list[tuple[Instant, ev.Event]] = []
+    for request in site.requests.values():
+        state = _WAITS.get(request.state, "queued")
+        array = None if request.array is None else ArraySpec(request.array.left)
+        spec = structs.replace(request.spec, array=array)  # an index that has begun stands for itself
+        made.append((request.submitted, ev.Submitted(request.seq, spec, request.queue, state)))
+        run = request.attempt
+        if run is not None:
+            made.append((run.started, ev.Starting(request.seq, run.number, run.pes, units=run.units)))
+            made += [] if run.starting else [(run.started, ev.Started(request.seq, run.number, run.pes))]
     for at, event in sorted(made, key=lambda pair: pair[0]):
         yield ev.Recorded(0, at, event)
     ready = (  # what passes said could start
@@ -90,19 +100,3 @@ def _former(site: Site) -> Iterator[ev.Recorded]:
         if key.startswith("u:")
     )
     yield ev.Recorded(0, site.at, ev.Decided(site.n, ready=tuple(ready)))
-
-
-def _way(request: Request) -> Iterator[tuple[Instant, ev.Event]]:
-    state: Literal["waiting", "held", "queued"] = "queued"
-    if request.state is State.HELD:
-        state = "held"
-    elif request.state is State.WAITING:
-        state = "waiting"
-    array = None if request.array is None else ArraySpec(request.array.left)
-    spec = structs.replace(request.spec, array=array)  # an index that has begun stands for itself
-    yield request.submitted, ev.Submitted(request.seq, spec, request.queue, state)
-    run = request.attempt
-    if run is not None:
-        yield run.started, ev.Starting(request.seq, run.number, run.pes, units=run.units)
-        if not run.starting:
-            yield run.started, ev.Started(request.seq, run.number, run.pes)

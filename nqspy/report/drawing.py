@@ -115,12 +115,9 @@ def svg_of(drawing: Drawing) -> str:
     )
 
 
-def _variables(page: int) -> str:
-    return ";".join(f"--{kind}:{colours[page]}" for kind, colours in COLOURS.items())
-
-
+_LIGHT, _DARK = (";".join(f"--{kind}:{pair[page]}" for kind, pair in COLOURS.items()) for page in (0, 1))
 _STYLE = (
-    f"svg{{{_variables(0)}}}@media(prefers-color-scheme:dark){{svg{{{_variables(1)}}}}}"
+    f"svg{{{_LIGHT}}}@media(prefers-color-scheme:dark){{svg{{{_DARK}}}}}"
     + "".join(f".{kind}{{fill:var(--{kind})}}.line.{kind}{{stroke:var(--{kind})}}" for kind in COLOURS)
     + "path.line{fill:none}text{font:12px system-ui,sans-serif}"
 )

@@ -32,21 +32,18 @@ def event_object(recorded: ev.Recorded, host: str, zone: Zone) -> dict[str, Any]
     event = recorded.event
     shown: dict[str, Any] = {"n": recorded.n, "at": zone.text(recorded.at), "kind": event.kind}
     for name in _SHOWN.get(type(event)) or event.__struct_fields__:
-        special = _SPECIAL.get(name)
-        if special is not None:
-            shown |= special(event, host, zone)
+        if name in _SPECIAL:
+            shown |= _SPECIAL[name](event, host, zone)
+            continue
+        value = getattr(event, name)
+        if name in _INSTANTS:
+            shown[name] = zone.stamp(value)
+        elif isinstance(value, Used):
+            shown[name] = used_object(value)
         else:
-            shown[name] = _plain(name, getattr(event, name), zone)
+            plain = msgspec.to_builtins(value)
+            shown[name] = list(plain) if isinstance(plain, tuple) else plain
     return shown
-
-
-def _plain(name: str, value: Any, zone: Zone) -> Any:
-    if name in _INSTANTS:
-        return zone.stamp(value)
-    if isinstance(value, Used):
-        return used_object(value)
-    plain = msgspec.to_builtins(value)
-    return list(plain) if isinstance(plain, tuple) else plain
 
 
 def used_object(used: Used) -> dict[str, Any]:

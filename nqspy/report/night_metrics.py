@@ -53,23 +53,21 @@ class NightMoves:
     PEs: while they do the PEs are held and do nothing."""
 
     def __init__(self) -> None:
-        self._gave_way = self._moved = self._lost = self._paged = 0
+        self._sums = dict.fromkeys(("gave_way", "moved", "pe_hours", "paged_bytes"), 0)
 
     def take(self, event: Event, replay: HistoryReplay) -> None:
         """Takes one event, before the requests do."""
         if isinstance(event, Suspended):
-            self._gave_way += event.leaving
+            self._sums["gave_way"] += event.leaving
         elif isinstance(event, MovedOut) and event.seq in replay.histories:
-            self._moved += 1
-            self._paged += event.paged
             attempts = replay.histories[event.seq].attempts
-            self._lost += event.took * attempts[-1].pes if attempts else 0
+            self._sums["moved"] += 1
+            self._sums["pe_hours"] += event.took * attempts[-1].pes if attempts else 0
+            self._sums["paged_bytes"] += event.paged
 
     def told(self) -> dict[str, Any]:
         """For programs: ``gave_way``, ``moved`` (how often), ``pe_hours`` lost so, ``paged_bytes``."""
-        hours = self._lost / HOUR
-        found = {"gave_way": self._gave_way, "moved": self._moved, "pe_hours": hours}
-        return {**found, "paged_bytes": self._paged}
+        return self._sums | {"pe_hours": self._sums["pe_hours"] / HOUR}
 
 
 def used_by_group(

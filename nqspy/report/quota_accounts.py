@@ -152,7 +152,7 @@ class QuotaAccounts:
         if len(self._marked) < 2:
             return [QuotaSums() for _ in self._marked]
         runs = [run for run in self._runs if run.domain is domain]
-        return list(_Bins(domain, self._marked, self._passed, runs).sums())
+        return list(_sums_at(domain, self._marked, self._passed, runs))
 
     def by_domain(self) -> dict[str, QuotaSums]:
         """The sums of each domain between the first and the last of the marks that are passed."""
@@ -221,37 +221,31 @@ class _Run(Struct, eq=False):
                 yield end, end, used - before
 
 
-class _Bins:
-    """What was charged in one domain between the instants at which its division, or a mark, changes."""
-
-    def __init__(self, domain: "DomainWork", marks: Sequence[int], end: int, runs: Iterable[_Run]) -> None:
-        self._domain, self._marks = domain, marks
-        starts = (at for at, _ in domain.stretches)
-        self._bounds = sorted({*marks, *(at for at in starts if marks[0] < at < marks[-1])})
-        self._charged: dict[str, _Amounts] = {}
-        self._held = _Amounts(self._bounds)
-        for run in runs:
-            charged = self._charged.setdefault(run.request.group, _Amounts(self._bounds))
-            for begin, until, more in run.charges():
-                charged.add(begin, until, more)
-            for begin, until in run.ran(run.points[0][0], end):
-                self._held.add(begin, until, run.request.spec.ask.pes * (until - begin))
-
-    def sums(self) -> Iterator[QuotaSums]:
-        """The sums at each mark."""
-        got, entitled, worked, held = dict[str, float](), dict[str, float](), dict[str, float](), 0.0
-        charged = {name: amounts.by_bin() for name, amounts in self._charged.items()}
-        held_by_bin, marks = self._held.by_bin(), set(self._marks)
-        yield QuotaSums()
-        for place, (begin, end) in enumerate(pairwise(self._bounds)):
-            used = {name: amounts[place] for name, amounts in charged.items() if amounts[place]}
-            parts, whole = self._domain.parts_at(begin), sum(used.values())
-            add_up(got, used)
-            add_up(entitled, {name: part * whole for name, part in parts.items()} if parts else used)
-            add_up(worked, dict.fromkeys(parts, float(end - begin)))
-            held += held_by_bin[place]
-            if end in marks:
-                yield QuotaSums(dict(got), dict(entitled), held, dict(worked))
+def _sums_at(
+    domain: "DomainWork", marks: Sequence[int], end: int, runs: Iterable[_Run]
+) -> Iterator[QuotaSums]:
+    """The sums at each mark, added up between the instants at which the division, or a mark, changes."""
+    starts, at_mark = (at for at, _ in domain.stretches), set(marks)
+    bounds = sorted({*marks, *(at for at in starts if marks[0] < at < marks[-1])})
+    amounts, all_held = dict[str, _Amounts](), _Amounts(bounds)
+    for run in runs:
+        own = amounts.setdefault(run.request.group, _Amounts(bounds))
+        for begin, until, more in run.charges():
+            own.add(begin, until, more)
+        for begin, until in run.ran(run.points[0][0], end):
+            all_held.add(begin, until, run.request.spec.ask.pes * (until - begin))
+    got, entitled, worked, held = dict[str, float](), dict[str, float](), dict[str, float](), 0.0
+    charged, held_by_bin = {name: own.by_bin() for name, own in amounts.items()}, all_held.by_bin()
+    yield QuotaSums()
+    for place, (begin, last) in enumerate(pairwise(bounds)):
+        used = {name: bins[place] for name, bins in charged.items() if bins[place]}
+        parts, whole = domain.parts_at(begin), sum(used.values())
+        add_up(got, used)
+        add_up(entitled, {name: part * whole for name, part in parts.items()} if parts else used)
+        add_up(worked, dict.fromkeys(parts, float(last - begin)))
+        held += held_by_bin[place]
+        if last in at_mark:
+            yield QuotaSums(dict(got), dict(entitled), held, dict(worked))
 
 
 class _Amounts:

@@ -44,7 +44,12 @@ def quota_svg(data: Mapping[str, Any], title: str) -> str:
     """Bars of the part that was got, a line for the target; a title and a description say the same in words.
     ``data``: as `division_of` gives it."""
     names, rows = data["groups"][:MOST], data["rows"]
-    times = [row["at"] for row in rows]
+    times, told = [row["at"] for row in rows], list[str]()
+    for name in names:
+        if own := [row["groups"][name] for row in rows if name in row["groups"]]:
+            part, target = (sum(each[key] for each in own) / len(own) for key in ("part", "target"))
+            told.append(f"{name} {part * 100:.0f} % against {target * 100:.0f} %")
+    said = f"Mean part and target while it had work: {', '.join(told) or 'nothing was used'}."
     hours = full_hours(times)
     height = TOP + len(names) * (STRIP + GAP) + BOTTOM
     shapes = [
@@ -54,17 +59,7 @@ def quota_svg(data: Mapping[str, Any], title: str) -> str:
         *(shape for place, name in enumerate(names) for shape in _strip(name, place, rows)),
         *(TextLine(LEFT + step * _width(rows), height - 8, times[step][11:16], "middle") for step in hours),
     ]
-    return svg_of(Drawing("parts", title, _description(names, rows), height, tuple(shapes)))
-
-
-def _description(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
-    found = []
-    for name in names:
-        own = [row["groups"][name] for row in rows if name in row["groups"]]
-        if own:
-            part, target = (sum(each[key] for each in own) / len(own) for key in ("part", "target"))
-            found.append(f"{name} {part * 100:.0f} % against {target * 100:.0f} %")
-    return f"Mean part and target while it had work: {', '.join(found) or 'nothing was used'}."
+    return svg_of(Drawing("parts", title, said, height, tuple(shapes)))
 
 
 def _strip(name: str, place: int, rows: Sequence[Mapping[str, Any]]) -> Iterator[Shape]:

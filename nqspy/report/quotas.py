@@ -259,7 +259,14 @@ def quota_report(
     marks = zip(accounts.marks, accounts.marks[HOURLY:], accounts.sums, accounts.sums[HOURLY:], strict=False)
     each = ((begin, end, now.since(before)) for begin, end, before, now in marks if end - begin >= HOUR)
     hours = [hour for hour in each if not hour[2].little]  # those in which enough was used to tell
-    rows = [_row(name, sums, presence, used, could, site) | _hour(name, hours, zone) for name in names]
+    shares, rows = entitlements(with_default(site.settings.groups)), list[dict[str, Any]]()
+    for name in names:
+        row: dict[str, Any] = {"name": name, "entitlement": shares.get(name, 0.0)}
+        for word, amounts in (("got", used), ("could", could)):
+            row[f"{word}_s"] = round(amounts.get(name, 0.0) / 1000, 3)
+            row[f"{word}_part"] = amounts.get(name, 0.0) / amounts[""] if amounts.get("") else 0.0
+        work = {"work_part": presence.worked.get(name, 0.0) / presence.span}
+        rows.append(row | sums.row(name) | work | _hour(name, hours, zone))
     data = {
         "from": zone.text(period.begin),
         "until": zone.text(period.end),
@@ -283,25 +290,6 @@ def _bounded(presence: Presence, period: Period, site: Site) -> Amounts:
     above = {name for group in own for name in lineage(site.settings.groups, group)[1:]}
     lost = sum(whole[name] - found[name] for name in found if name in own - above)
     return found | {"": whole.get("", 0.0) - lost}
-
-
-def _row(
-    name: str, sums: QuotaSums, presence: Presence, used: Amounts, could: Amounts, site: Site
-) -> dict[str, Any]:
-    return {
-        "name": name,
-        "entitlement": entitlements(with_default(site.settings.groups)).get(name, 0.0),
-        "got_s": round(used.get(name, 0.0) / 1000, 3),
-        "got_part": _part(used, name),
-        "could_s": round(could.get(name, 0.0) / 1000, 3),
-        "could_part": _part(could, name),
-        **sums.row(name),
-        "work_part": presence.worked.get(name, 0.0) / presence.span,
-    }
-
-
-def _part(sums: Amounts, name: str) -> float:
-    return sums.get(name, 0.0) / sums[""] if sums.get("") else 0.0
 
 
 def _hour(name: str, hours: Iterable[tuple[int, int, QuotaSums]], zone: Zone) -> dict[str, Any]:

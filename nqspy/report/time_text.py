@@ -14,17 +14,32 @@ from nqspy.model.units import UNLIMITED, parse_time
 _MOST_KEPT = 4_096
 
 
+def _local(info: ZoneInfo, at: int) -> datetime:
+    return (datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=at)).astimezone(info)
+
+
+# Zones of our time are whole minutes away from UTC, so all seconds of a minute share these parts.
+@lru_cache(_MOST_KEPT)
+def _parts(info: ZoneInfo, minute: int) -> tuple[str, str]:
+    whole = _local(info, minute * MINUTE).isoformat(timespec="minutes")
+    return f"{whole[:16]}:", whole[16:]
+
+
+@lru_cache(_MOST_KEPT)
+def _parts_in_c(info: ZoneInfo, minute: int) -> tuple[str, str]:
+    whole = _local(info, minute * MINUTE).ctime()
+    return whole[:17], whole[19:]
+
+
 class Zone:
-    """A time zone that writes instants as RFC 3339 with milliseconds and offset, and remembers the minutes
-    it has written. Raises BadValue for a zone nobody knows."""
+    """A time zone that writes instants as RFC 3339 with milliseconds and offset. Raises BadValue for a zone
+    that there is not."""
 
     def __init__(self, name: str) -> None:
         try:
             self.info = ZoneInfo(name)
         except (ZoneInfoNotFoundError, ValueError, OSError):
             raise BadValue(f"{name!r} is no time zone; write it like Europe/Paris or UTC") from None
-        self._minutes: dict[int, tuple[str, str]] = {}
-        self._minutes_in_c: dict[int, tuple[str, str]] = {}
 
     def stamp(self, at: int | None) -> str | None:
         """``2026-03-02T20:55:00.000+01:00``; None for None."""
@@ -33,33 +48,18 @@ class Zone:
     def text(self, at: int) -> str:
         """The same of an instant that there is."""
         minute, rest = divmod(at, MINUTE)
-        parts = self._minutes.get(minute)
-        if parts is None:
-            parts = self._remember(minute)
-        return f"{parts[0]}{rest // 1000:02d}.{rest % 1000:03d}{parts[1]}"
+        begin, offset = _parts(self.info, minute)
+        return f"{begin}{rest // 1000:02d}.{rest % 1000:03d}{offset}"
 
     def ctime(self, at: int) -> str:
         """``Mon Mar  2 20:55:00 2026``: as C's ``ctime`` writes it."""
         minute, rest = divmod(at, MINUTE)
-        parts = self._minutes_in_c.get(minute)
-        if parts is None:
-            if len(self._minutes_in_c) >= _MOST_KEPT:
-                self._minutes_in_c.clear()
-            whole = self.local(minute * MINUTE).ctime()
-            parts = self._minutes_in_c[minute] = (whole[:17], whole[19:])
-        return f"{parts[0]}{rest // 1000:02d}{parts[1]}"
-
-    def _remember(self, minute: int) -> tuple[str, str]:
-        if len(self._minutes) >= _MOST_KEPT:
-            self._minutes.clear()
-        # Zones of our time are whole minutes away from UTC, so all seconds of a minute share these parts.
-        whole = self.local(Instant(minute * MINUTE)).isoformat(timespec="minutes")
-        parts = self._minutes[minute] = (f"{whole[:16]}:", whole[16:])
-        return parts
+        begin, year = _parts_in_c(self.info, minute)
+        return f"{begin}{rest // 1000:02d}{year}"
 
     def local(self, at: int) -> datetime:
         """Date and time on the site's clocks."""
-        return (datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=at)).astimezone(self.info)
+        return _local(self.info, at)
 
     def instant(self, moment: datetime) -> Instant:
         """The instant of a moment; one without an offset is on the site's clocks."""
