@@ -166,37 +166,32 @@ def table(serving: Serving, asked: rpc.Asked) -> Steps:
 
 
 def alternate(serving: Serving, asked: rpc.Asked) -> Steps:
-    """The alternate table."""
+    """The alternate table; ``letters`` ``T``: with expected starts, which come late from the worker; all else
+    is as it was when it was asked for."""
     letters = _letters(asked)
     (listing, _), lines = listing_of(serving, asked, comments="s" in letters), list[str]()
-    if "T" in letters:
-        yield from _with_starts(serving, listing, letters)
+    if "T" not in letters:
+        row, head = _alternate(serving, letters, None)
+        yield from listing.collected(lines, lambda subjects: [row(each) for each in subjects])
+        yield listing.answer("".join([head, *lines] if lines else ()))
         return
-    row, head = _alternate(serving, letters, None)
-    yield from listing.collected(lines, lambda subjects: [row(each) for each in subjects])
-    yield listing.answer("".join([head, *lines] if lines else ()))
-
-
-def _with_starts(serving: Serving, listing: Listing, letters: str) -> Steps:
-    """Answer with expected starts, which come late from the worker; all else is as it was when it was
-    asked for."""
-    between, subjects = serving.engine.between, list[Subject]()
-    ahead = estimates.starts(serving.decider, serving.clock.now(), between, ())
-    written = partial(_alternate, serving, letters)
+    ahead = estimates.starts(serving.decider, serving.clock.now(), serving.engine.between, ())
+    written, subjects = partial(_alternate, serving, letters), list[Subject]()
     # Another thread may look at copies.
     yield from listing.collected(
         subjects, lambda some: [structs.replace(each, request=copy(each.request)) for each in some]
     )
 
-    def order(starts: Mapping[int, int], subject: Subject) -> tuple[bool, float]:
-        """Sort key: those that run, as they were started; then as they may start, last those not known."""
-        begun = subject.request.started
-        return begun is None, starts.get(subject.request.seq, math.inf) if begun is None else begun
-
     def work() -> bytes:
         starts, _ = ahead(estimates.PATIENCE)
         row, head = written(starts)
-        lines = [row(each) for each in sorted(subjects, key=partial(order, starts))]
+
+        def order(subject: Subject) -> tuple[bool, float]:
+            # Those that run, as they were started; then as they may start, last those not known.
+            begun = subject.request.started
+            return begun is None, starts.get(subject.request.seq, math.inf) if begun is None else begun
+
+        lines = [row(each) for each in sorted(subjects, key=order)]
         return listing.answer("".join([head, *lines] if lines else ()))
 
     yield work

@@ -43,12 +43,8 @@ def queue_list(serving: Serving, asked: rpc.Asked) -> bytes:
 
 def queue_limits(serving: Serving, asked: rpc.Asked) -> bytes:
     """``qstat -q``."""
-    counts = queues.counts(serving)
     chosen, wrong = _chosen(serving, asked)
-    rows = [pbs_objects.queue_limits_row(queue, counts.get(queue.name, {})) for queue in chosen]
-    running, waiting = sum(runs for _, runs, _ in rows), sum(waits for *_, waits in rows)
-    name = serving.engine.site.name
-    text = pbs_tables.queue_limits(name, [row for row, *_ in rows], running, waiting) if rows else ""
+    text = pbs_tables.queue_limits(serving.engine.site.name, chosen, queues.counts(serving))
     return _answer(asked, text, wrong)
 
 

@@ -9,13 +9,13 @@ from nqspy.core import never
 from nqspy.core.asked import too_wide
 from nqspy.model import events as ev
 from nqspy.model.endings import End
-from nqspy.model.ids import Instant, Seq
+from nqspy.model.ids import Seq
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Request, State
 from nqspy.model.site import Site
 from nqspy.report import night_metrics
 from nqspy.report.event_objects import requested, used_object
-from nqspy.report.replay import HistoryReplay, RequestHistory
+from nqspy.report.replay import RequestHistory
 from nqspy.report.time_text import Zone
 
 Why = Callable[[Seq, str], Reason | None]
@@ -114,15 +114,6 @@ class RequestLabels:
         others = ", ".join(f"{self._site.id_of(each.seq)} ({each.word})" for each in request.unmet)
         text = f"it waits for {others}" + (f": {request.never}" if request.never else "")
         return ReasonCode.DEPENDENCY.value, "dependency", text
-
-    def overtaken(self, at: Instant, started: Seq, before: Seq, replay: HistoryReplay) -> dict[str, Any]:
-        """Return one that was started before an earlier one of its list."""
-        return {
-            "at": self._zone.text(at),
-            "started": self._site.id_of(started),
-            "before": self._site.id_of(before),
-            "group": replay.histories[started].request.group,
-        }
 
 
 def _why(ending: ev.Ended) -> str:

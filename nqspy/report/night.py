@@ -239,6 +239,11 @@ def night_report(
     # CPU time used in a unit of time, as in the night; all that the CPUs have, if it is not known.
     rate = then.cpus.latest * (busy.used if busy is not None else 1.0)
     left = outlook(histories, fractions, rate, now, zone, around.opens, hopeless)
+    overtaken = [
+        {"at": zone.text(at), "started": site.id_of(seq), "before": site.id_of(before)}
+        | {"group": night.replay.histories[seq].request.group}
+        for at, seq, before in night.overtaken
+    ]
     groups = departments.rows(histories, used, sums, fractions, (bounds.start, end))
     data = {
         **_heading(night, busy, now, around, zone),
@@ -247,7 +252,7 @@ def night_report(
         "parts": division_of(accounts, named, zone),
         "charge": charge,
         "order_kept": not night.overtaken,
-        "overtaken": [labels.overtaken(*each, night.replay) for each in night.overtaken],
+        "overtaken": overtaken,
         "groups": groups,
         **night_metrics.outcome(groups),
         "moves": night.moves.told(),

@@ -1,16 +1,14 @@
 """Queues, the server and the node that runs jobs, as PBS's commands show them (pbs-clients.md 8.5, 9)."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from nqspy.model.ids import full_id
 from nqspy.model.queues import Queue
-from nqspy.model.requests import STARTED, Spec, State
+from nqspy.model.requests import STARTED, Spec
 from nqspy.model.site import Site
 from nqspy.report.pbs_attributes import Attributes, plain, state_counts
 from nqspy.report.pbs_values import kilobytes, span
 
-Row = tuple[Any, ...]
 Counts = Mapping[str, int]
 """How many requests, by state word."""
 
@@ -52,33 +50,6 @@ def queue_attributes(site: Site, queue: Queue, counts: Counts) -> Attributes:
             "started": str(queue.started),
         }
     )
-
-
-def queue_limits_row(queue: Queue, counts: Counts) -> tuple[Row, int, int]:
-    """The row of ``qstat -q``, how many of its requests run, and how many wait."""
-    most = queue.per_request
-    running = sum(counts.get(state, 0) for state in (State.RUNNING, State.SUSPENDED))
-    waiting = sum(counts.get(state, 0) for state in (State.QUEUED, State.HELD, State.WAITING))
-    row = (
-        queue.name,
-        "--  " if most.memory_limit is None else _short(most.memory_limit),
-        "  --   " if most.cpu_limit is None else span(most.cpu_limit),
-        "  --   " if most.wall_limit is None else span(most.wall_limit),
-        "-- ",
-        running,
-        waiting,
-        "  --   " if queue.run_limit is None else queue.run_limit,
-        "E" if queue.enabled else "D",
-        "R" if queue.started else "S",
-    )
-    return row, running, waiting
-
-
-def _short(size: int) -> str:
-    for unit, power in (("gb", 3), ("mb", 2)):
-        if size % 1024**power == 0:
-            return f"{size // 1024**power}{unit}"
-    return kilobytes(size)
 
 
 def server_attributes(site: Site, counts: Counts, version: str, state: str) -> Attributes:

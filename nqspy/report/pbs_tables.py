@@ -8,9 +8,10 @@ from msgspec import Struct
 
 from nqspy.model import indices
 from nqspy.model.ids import DAY, full_id, name_of
+from nqspy.model.queues import Queue
 from nqspy.model.requests import Request, State, finite
 from nqspy.report.pbs_attributes import Subject, exec_host, letter_of
-from nqspy.report.pbs_values import span
+from nqspy.report.pbs_values import kilobytes, span
 from nqspy.report.time_text import Zone
 
 UNKNOWN = " -- "
@@ -214,14 +215,32 @@ def _start(request: Request, starts: Mapping[int, int], at: Where) -> str:
 _QUEUE = "%-16.16s %6.6s %8.8s %8.8s %4.4s %5s %5s %4.4s   %s %s\n"
 
 
-def queue_limits(server: str, rows: Iterable[tuple[str, ...]], running: int, waiting: int) -> str:
+_UNITS = (("gb", 1 << 30), ("mb", 1 << 20))
+
+
+def queue_limits(server: str, queues: Iterable[Queue], counts: Mapping[str, Mapping[str, int]]) -> str:
     """``qstat -q``: name, memory, CPU and wall time, nodes, how many run, wait, may run, and the two state
-    letters of each queue; their sums below."""
+    letters of each queue; their sums below. Nothing where there are no queues."""
+    rows, sums = list[str](), [0, 0]
+    for queue in queues:
+        most, mine = queue.per_request, counts.get(queue.name, {})
+        size, memory = most.memory_limit, "--  "
+        if size is not None:
+            whole = (f"{size // unit}{name}" for name, unit in _UNITS if size % unit == 0)
+            memory = next(whole, kilobytes(size))
+        running = sum(mine.get(state, 0) for state in (State.RUNNING, State.SUSPENDED))
+        waiting = sum(mine.get(state, 0) for state in (State.QUEUED, State.HELD, State.WAITING))
+        sums = [sums[0] + running, sums[1] + waiting]
+        rows.append(_QUEUE % (
+            queue.name, memory, "  --   " if most.cpu_limit is None else span(most.cpu_limit),
+            "  --   " if most.wall_limit is None else span(most.wall_limit), "-- ", running, waiting,
+            "  --   " if queue.run_limit is None else queue.run_limit, "E" if queue.enabled else "D",
+            "R" if queue.started else "S",
+        ))  # fmt: skip
     head = (
         f"\nserver: {server}\n\n"
         "Queue            Memory CPU Time Walltime Node   Run   Que   Lm  State\n"
         "---------------- ------ -------- -------- ---- ----- ----- ----  -----\n"
     )
-    body = "".join([_QUEUE % each for each in rows])
-    foot = f"{'':47}----- -----\n{'':47}{running:5d} {waiting:5d}\n"
-    return head + body + foot
+    foot = f"{'':47}----- -----\n{'':47}{sums[0]:5d} {sums[1]:5d}\n"
+    return "".join([head, *rows, foot]) if rows else ""

@@ -75,29 +75,6 @@ def test_silent_slow_and_greedy_clients_delay_nobody(live):
         each.close()
 
 
-def test_a_burst_beyond_the_bound_is_delayed_and_all_of_it_is_answered(live):
-    counts: list[int] = []
-
-    def flood() -> None:
-        with socket.socket(socket.AF_UNIX) as sock:
-            sock.settimeout(360)
-            sock.connect(str(live.home / "nqsd.sock"))
-            lines = b"".join(b'{"v":1,"id":%d,"cmd":"status"}\n' % n for n in range(1500))
-            sender = threading.Thread(target=sock.sendall, args=(lines,))
-            sender.start()
-            with sock.makefile("rb") as answers:
-                counts.append(sum(b'"ok":true' in answers.readline() for _ in range(1500)))
-            sender.join()
-
-    floods = [threading.Thread(target=flood) for _ in range(5)]
-    for each in floods:
-        each.start()
-    for each in floods:
-        each.join()
-    assert counts == [1500] * 5
-    assert live.client.call("ping")
-
-
 def test_counters_of_a_script_are_made_once_and_not_by_the_engine(fresh, monkeypatch):
     threads = []
 

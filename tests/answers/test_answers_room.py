@@ -60,16 +60,6 @@ def test_all_bytes_of_a_request_count_for_its_owner(fresh):
     assert code == "user_spool", "the history has their text as long as their records"
 
 
-def test_who_submits_and_deletes_over_and_over_fills_no_disk(fresh):
-    fresh.qmgr("set server user_spool=3mb")
-    large = [_item(args=["x" * 100_000] * 5)]
-    for _ in range(3):
-        [id] = fresh.result("owner", "submit", items=large)["ids"]
-        fresh.result("owner", "delete", ids=[id])
-    code, _ = fresh.refusal("owner", "submit", items=large)
-    assert code == "user_spool"
-
-
 def test_an_array_that_never_ran_counts_on_for_itself_alone(fresh):
     fresh.qmgr("set server user_spool=30mb")
     keeps = fresh.daemon.journal.kept

@@ -5,7 +5,6 @@ import queue
 import pytest
 from daemon.inner import PEOPLE, SITE, Catch, Inner
 
-from nqspy.answers import language
 from nqspy.rpc.server import Asked
 
 QUEUES = 400
@@ -117,10 +116,6 @@ def test_objects_deleted_and_made_again_keep_their_order_over_a_restart(tmp_path
     again = Inner(tmp_path / "home", SITE)
     assert list(again.daemon.engine.site.settings.queues) == order
     again.close()
-
-
-def test_slices_are_short_enough_for_others():
-    assert language.SLICE <= 0.05
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,7 @@ def test_a_pipe_queue_routes_and_a_closed_one_says_who_may_enter(book):
 def test_the_table_of_limits_has_sums(book):
     night, day = book.site.settings.queues["night"], book.site.settings.queues["day"]
     night.run_limit, night.per_request.wall_limit, day.started = 4, 3_600_000, False
-    rows = [pbs_objects.queue_limits_row(night, COUNTS), pbs_objects.queue_limits_row(day, {"waiting": 5})]
-    sums = [sum(row[at] for row in rows) for at in (1, 2)]
-    assert pbs_tables.queue_limits("ymp", [row for row, *_ in rows], *sums) == (
+    assert pbs_tables.queue_limits("ymp", [night, day], {"night": COUNTS, "day": {"waiting": 5}}) == (
         "\nserver: ymp\n\n"
         "Queue            Memory CPU Time Walltime Node   Run   Que   Lm  State\n"
         "---------------- ------ -------- -------- ---- ----- ----- ----  -----\n"
