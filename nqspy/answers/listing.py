@@ -23,7 +23,7 @@ from nqspy.model.machine import torus_of
 from nqspy.model.reasons import Reason
 from nqspy.model.requests import Request
 from nqspy.ports import EndedRow
-from nqspy.report import eta, json_objects, why
+from nqspy.report import json_objects, why
 from nqspy.report.event_objects import used_object
 from nqspy.report.time_text import Zone
 from nqspy.rpc import messages
@@ -191,7 +191,7 @@ def _eta(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
             each["estimate"] = starts[each["id"]].told(zone.text, named, now)
         rows.sort(key=lambda each: starts[each["id"]].start or NEVER)
         none = not found and bool(choice.wrong)  # nobody asked about anything that is there
-        told_text = "" if none else eta.eta_text(rows)
+        told_text = "" if none else why.eta_text(rows)
         text = json_objects.encode(rows).decode() + "\n" if asked.message.get("json") else told_text
         return listing.answer(text)
 

@@ -122,13 +122,22 @@ def _number(text: str) -> int:
 # ---------------------------------------------------------------- options
 
 
-def _interval(value: str, date: ReadDate) -> Criterion:
+def _by(read: Callable[[str], Any], have: Callable[[Subject], Any]) -> Callable[[str, ReadDate], Criterion]:
+    """Return the maker of a criterion that compares what a job has with a value. ``read`` raises BadValue."""
+
+    def made(value: str, date: ReadDate) -> Criterion:
+        compare, text = _compared(value)
+        wanted = read(text)
+        return lambda subject: _holds(compare, have(subject), wanted)
+
+    return made
+
+
+def _interval(text: str) -> tuple[int, int, str]:
     """``n > s > c=MINUTES > c > u``."""
-    compare, text = _compared(value)
-    wanted = _rank(text)
-    if wanted is None:
+    if (rank := _rank(text)) is None:
         raise BadValue("it is one of n, s, c, c=MINUTES, w, w=MINUTES, u")
-    return lambda subject: _holds(compare, _rank(checkpoint(notes_of(subject.request.spec))), wanted)
+    return rank
 
 
 def _rank(text: str) -> tuple[int, int, str] | None:
@@ -139,12 +148,10 @@ def _rank(text: str) -> tuple[int, int, str] | None:
     return {"n": 4, "s": 3, "u": 0}.get(text.strip(), 2 if minutes else 1), minutes, text.strip()[:1]
 
 
-def _hold_list(value: str, date: ReadDate) -> Criterion:
-    compare, text = _compared(value)
+def _hold_list(text: str) -> frozenset[str]:
     if not text or text.strip(_HOLDS) or ("n" in text and set(text) != {"n"}):
         raise BadValue("it is n, or letters of u, o, p, s")
-    wanted = frozenset(text) - {"n"}
-    return lambda subject: _holds(compare, frozenset(subject.request.letters), wanted)
+    return frozenset(text) - {"n"}
 
 
 _READERS: Mapping[str, Callable[[str], Any]] = {"time": parse_time, "size": parse_size, "names": str}
@@ -175,12 +182,6 @@ def _resource(piece: str) -> Callable[[Mapping[str, str | int]], bool]:
     if read is str and sign not in (".eq.", ".ne."):
         raise BadValue(f"{name} is a text: .eq. and .ne. alone say something of it")
     return lambda asked: _holds(compare, None if name not in asked else read(str(asked[name])), wanted)
-
-
-def _priority(value: str, date: ReadDate) -> Criterion:
-    compare, text = _compared(value)
-    wanted = _number(text)
-    return lambda subject: bool(compare(subject.request.spec.priority or 0, wanted))
 
 
 def _rerunable(value: str, date: ReadDate) -> Criterion:
@@ -223,11 +224,11 @@ def _times(value: str, date: ReadDate) -> Criterion:
 _MAKERS: Mapping[str, Callable[[str, ReadDate], Criterion]] = {
     "a": lambda value, date: _times(f"a{value}", date),
     "A": lambda value, date: lambda subject: subject.request.spec.account == value,
-    "c": _interval,
-    "h": _hold_list,
+    "c": _by(_interval, lambda subject: _rank(checkpoint(notes_of(subject.request.spec)))),
+    "h": _by(_hold_list, lambda subject: frozenset(subject.request.letters)),
     "l": _resources,
     "N": lambda value, date: lambda subject: subject.request.name == value,
-    "p": _priority,
+    "p": _by(_number, lambda subject: subject.request.spec.priority or 0),
     "P": lambda value, date: lambda subject: project(subject.request.spec) == value,
     "r": _rerunable,
     "s": _states,

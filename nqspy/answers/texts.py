@@ -6,7 +6,7 @@ import msgspec
 
 from nqspy.engine.handlers.context import Reply
 from nqspy.model.errors import NqspyError, as_refusal
-from nqspy.report.eta import both
+from nqspy.report.why import both
 from nqspy.rpc import messages
 
 

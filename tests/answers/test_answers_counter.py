@@ -11,7 +11,7 @@ from daemon.inner import PEOPLE, Catch
 from daemon.live import until
 
 from nqspy.answers import shows
-from nqspy.daemon.log import _Formatter
+from nqspy.daemon.log import _Form
 from nqspy.rpc.server import Asked
 
 
@@ -53,7 +53,7 @@ def test_who_does_not_read_does_not_keep_the_engine_awake(fresh):
 
 def test_a_log_line_shows_control_characters_and_stays_one_entry():
     record = logging.LogRecord("nqspy", logging.INFO, "", 1, "bad %s", ("\x1b[2J\n2026 forged",), None)
-    assert _Formatter("%(message)s").format(record) == "bad \\u001b[2J\n    2026 forged"
+    assert _Form("file").format(record).endswith(" INFO bad \\u001b[2J\n    2026 forged")
 
 
 def test_silent_slow_and_greedy_clients_delay_nobody(live):

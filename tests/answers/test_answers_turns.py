@@ -3,7 +3,6 @@ service, with turns of the engine that have time for one thing only."""
 
 import json
 
-import pytest
 from daemon.inner import PEOPLE, Catch, item
 
 from nqspy.answers.dispatcher import Dispatcher
@@ -25,13 +24,6 @@ class Line(Catch):
     @property
     def place(self):
         return self._line
-
-
-@pytest.fixture
-def hasty(fresh):
-    """A daemon whose turns have time for one command and one question."""
-    fresh.daemon.part = lambda: lambda: True
-    return fresh
 
 
 def put(inner, by, *messages, connection=None):

@@ -9,13 +9,6 @@ from nqspy.store import reader
 
 
 @pytest.fixture
-def hasty(fresh):
-    """A daemon whose turns have time for one thing of each kind."""
-    fresh.daemon.part = lambda: lambda: True
-    return fresh
-
-
-@pytest.fixture
 def read(fresh, monkeypatch):
     """Queries of the answers' reader."""
     seen = []

@@ -61,12 +61,12 @@ class Talk(socketserver.StreamRequestHandler):
 
 
 @contextlib.contextmanager
-def serving(context=None, implicit=False):
+def serving(context=None, implicit=False, talk=Talk):
     class Server(socketserver.ThreadingTCPServer):
         allow_reuse_address = True
         daemon_threads = True
 
-    with Server(("127.0.0.1", 0), Talk) as server:
+    with Server(("127.0.0.1", 0), talk) as server:
         server.mails, server.said, server.told = [], [], []
         server.context, server.implicit = context, implicit
         server.port = server.server_address[1]

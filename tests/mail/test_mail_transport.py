@@ -1,7 +1,6 @@
 """Mail commands and servers that flood, hang, drip or cannot be reached: the daemon and other letters lose
 nothing by them."""
 
-import contextlib
 import json
 import os
 import resource
@@ -12,6 +11,7 @@ import time
 import pytest
 from daemon.live import alive, until
 from mail import test_mail_queue as posting
+from mail.mail_server import serving
 from mail.test_mail_queue import letter
 from msgspec.structs import asdict
 
@@ -95,21 +95,6 @@ def test_a_command_is_never_killed_by_a_number_that_is_no_longer_its_own():
 # ---------------------------------------------------------------- mail servers
 
 
-@contextlib.contextmanager
-def serving(talk):
-    class Server(socketserver.ThreadingTCPServer):
-        allow_reuse_address = True
-        daemon_threads = True
-
-        def handle_error(self, *_):
-            pass
-
-    with Server(("127.0.0.1", 0), talk) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        yield Mail(smtp=f"127.0.0.1:{server.server_address[1]}")
-        server.shutdown()
-
-
 class RudeAtTheEnd(socketserver.StreamRequestHandler):
     def handle(self):
         self.wfile.write(b"220 here\r\n")
@@ -122,8 +107,8 @@ class RudeAtTheEnd(socketserver.StreamRequestHandler):
 
 
 def test_what_a_mail_server_has_taken_is_sent_whatever_it_says_to_goodbye():
-    with serving(RudeAtTheEnd) as mail:
-        deliver(letter(), mail, "ymp")
+    with serving(talk=RudeAtTheEnd) as server:
+        deliver(letter(), Mail(smtp=f"127.0.0.1:{server.port}"), "ymp")
 
 
 # ---------------------------------------------------------------- no letter for another
@@ -146,20 +131,6 @@ def test_letters_handed_in_while_one_is_being_tried_are_on_the_disk(office):
     here.mail = Mail(command=f"cd {here.box}; cat > $$.eml")
     here.open()
     until(lambda: len(here.mails()) == 4 and not here.kept(), "the next daemon sends them")
-
-
-def test_all_letters_are_kept_when_the_mail_server_has_an_odd_name(office, monkeypatch):
-    monkeypatch.setattr(mail_queue, "PAUSES", (0.02,))
-    monkeypatch.setattr(mail_queue, "TRIAL", 0.1)
-    here = office()
-    odd, good = Mail(smtp="mail..example.org"), here.mail
-    here.mail = odd
-    post = here.open()
-    post.send([letter(id=str(n), subject=f"n{n}") for n in range(3)], odd, "ymp")
-    until(lambda: len(here.troubles) == 1, "an alarm")
-    assert len(here.kept()) == 3
-    post.send([letter(id="9", subject="n9")], good, "ymp")
-    until(lambda: len(here.mails()) == 4 and not here.kept(), "all four leave")
 
 
 def test_a_letter_that_cannot_be_handled_holds_up_none_that_a_former_daemon_left(office, monkeypatch):

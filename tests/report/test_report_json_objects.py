@@ -67,6 +67,10 @@ def test_a_request_that_waits_for_others_names_each_once_and_is_held_by_the_syst
     assert attributes(Subject(waiting), CONTEXT)["substate"] == 22
     both = json_objects.request_object(structs.replace(waiting, holds="u"), place(book, 5))
     assert both["held"] == ["s", "u"]
+    seq = book.submit(0, "d1")
+    book.add(1, ev.Held((seq,), "o", "op", "wait for the tapes"))
+    held = json_objects.request_object(book.site.requests[seq], place(book, 5))
+    assert (held["held"], held["reason"]["code"]) == (["o"], "HELD")
 
 
 def test_a_running_request_has_neither_priority_nor_reason(diary):
@@ -79,16 +83,6 @@ def test_a_running_request_has_neither_priority_nor_reason(diary):
     assert (made["state"], made["attempt"], list(made["pes"])) == ("running", 1, [0, 1])
     assert made["started"] == "2026-03-02T21:00:10.000+01:00"
     assert made["used"]["cpu_s"] == 0.0
-
-
-def test_a_held_request_says_who_holds_it(diary):
-    book = diary(d1=1)
-    seq = book.submit(0, "d1")
-    book.add(1, ev.Held((seq,), "o", "op", "wait for the tapes"))
-    book.add(2, ev.Held((seq,), "u", "anne"))
-    made = json_objects.request_object(book.site.requests[seq], place(book, 5))
-    assert made["held"] == ["o", "u"]
-    assert made["reason"]["code"] == "HELD"
 
 
 def row(book, event, second):

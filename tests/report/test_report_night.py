@@ -228,50 +228,6 @@ def test_without_departments_there_is_no_quota_to_deviate_from(diary):
     assert data["groups"][0]["share"] is None
 
 
-def test_the_group_default_is_a_department_where_it_is_not_set_up(diary):
-    seen = []
-    for more in ({}, {"default": 1}):
-        book = diary(pes=2, d1=1, **more)
-        one, two, last = (book.submit(-60, group) for group in ("d1", "default", "default"))
-        book.night()
-        book.decide(0, one, two, short=True)
-        book.end(1000, one, cpu=1000)
-        book.end(2000, two, cpu=500)
-        assert last
-        seen.append(book.report(2010))
-    assert [row["share"] for row in seen[0]["groups"]] == [row["share"] for row in seen[1]["groups"]]
-    assert seen[0] == seen[1]
-
-
-def test_shares_count_among_the_departments_that_handed_in_a_list(diary):
-    book = diary(pes=2, d1=3, d2=1, d3=4)
-    one, two = book.submit(-9, "d1"), book.submit(-9, "d2")
-    more, last = book.submit(-9, "d1"), book.submit(-9, "d2")
-    book.night()
-    book.decide(0, one, two, short=True)
-    book.end(100, one, cpu=75)
-    book.decide(100, more, samples=[(two, Used(25_000))])
-    data = book.report(101)
-    assert [each["share"] for each in data["groups"]] == pytest.approx([0.75, 0.25], abs=0.005)
-    assert data["deviation"] == pytest.approx(0.0, abs=0.5)
-    assert [each["id"] for each in data["waiting"]] == [f"{last}.ymp"]
-
-
-def test_nobody_is_entitled_to_more_than_its_requests_can_use(diary):
-    book = diary(pes=2, d1=1, d2=1, d3=1)
-    only, one, two = book.submit(-9, "d1"), book.submit(-9, "d2"), book.submit(-9, "d3")
-    left, last = book.submit(-9, "d2"), book.submit(-9, "d3")
-    book.night()
-    book.decide(0, only, one, short=True)
-    book.end(60, one, cpu=60)
-    book.decide(60, two, short=True)
-    book.end(100, two, cpu=40)
-    book.decide(100, left, short=True)
-    data = book.report(120)
-    assert data["groups"][0]["share"] == pytest.approx(1 / 3, abs=0.01), "a third is less than one PE of two"
-    assert [each["id"] for each in data["waiting"]] == [f"{last}.ymp"]
-
-
 # ---------------------------------------------------------------- which night
 
 

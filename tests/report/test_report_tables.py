@@ -10,9 +10,8 @@ from nqspy.model.queues import Complex, Queue
 from nqspy.model.reasons import KINDS
 from nqspy.model.requests import Reservation, Used
 from nqspy.report import json_objects, summaries
-from nqspy.report.eta import eta_text
 from nqspy.report.time_text import zone_of
-from nqspy.report.why import why_text
+from nqspy.report.why import eta_text, why_text
 
 PARIS = zone_of("Europe/Paris")
 

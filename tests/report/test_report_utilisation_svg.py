@@ -44,21 +44,6 @@ def test_each_quarter_hour_has_what_was_allocated_and_used(diary):
     ]
 
 
-def test_the_quarters_add_up_and_count_pes_where_there_are_fewer_cpus(diary):
-    book = diary(pes=4, cpus=2, d1=1)
-    seqs = [book.submit(-60, "d1") for _ in range(5)]
-    book.night()
-    book.decide(0, *seqs[:4], short=True)
-    for seq in seqs[:4]:
-        book.end(3000, seq, cpu=1000)
-    book.decide(3000, seqs[4], short=True)
-    data = book.report(3600)
-    parts = [each["allocated"] for each in data["quarters"]]
-    assert sum(parts) / 4 == pytest.approx((4 * 3000 + 600) / (4 * 3600), abs=1e-3)
-    assert data["busy"] == 1.0, "short of PEs until 3000 s"
-    assert data["quarters"][0]["allocated"] == 1.0
-
-
 def test_a_last_step_cut_short_is_measured_by_its_own_length(diary):
     book = diary(pes=1, d1=1)
     one = book.submit(-60, "d1")
