@@ -45,6 +45,14 @@ CONSUMABLES = ("barrier", "gpu", "matlab")
 _FACTORS = ("share", "cpu", "memory", "time")
 
 
+def _asking(hook: str) -> Callable[..., Any]:
+    def ask(self: "Exits", request: Any, *args: Any) -> Any:
+        self.calls.append((hook, request.seq))
+        return self.hooks[hook](request, *args)
+
+    return ask
+
+
 class Exits(NoExits):
     """Plain Python functions as user exits, by hook name; ``calls`` notes every call. ``may_force``:
     jobselect may force, so that everybody is offered to it."""
@@ -59,27 +67,13 @@ class Exits(NoExits):
     def forces(self) -> bool:
         return self.may_force
 
-    def _call(self, hook: str, what: Any, *args: Any) -> Any:
-        self.calls.append((hook, what))
-        return self.hooks[hook](*args)
-
-    def jobselect(self, request, view):
-        return self._call("jobselect", request.seq, request, view)
-
-    def elected(self, request, view):
-        return self._call("elected", request.seq, request, view)
+    jobselect, elected, route, submit = map(_asking, ("jobselect", "elected", "route", "submit"))
 
     def shrpri(self, owner, group, view):
-        return self._call("shrpri", (owner, group), owner, group, view)
-
-    def route(self, request, destinations, view):
-        return self._call("route", request.seq, request, destinations, view)
-
-    def submit(self, request, view):
-        return self._call("submit", request.seq, request, view)
+        self.calls.append(("shrpri", (owner, group)))
+        return self.hooks["shrpri"](owner, group, view)
 
     def called(self, hook: str) -> list[Any]:
-        """What a hook was called with, in order."""
         return [what for name, what in self.calls if name == hook]
 
 
@@ -91,17 +85,14 @@ def promised(house: "House", seq: Seq) -> float | None:
 
 
 def force() -> Answer:
-    """Start it past the limits."""
     return Answer("force", "", "exits/test")
 
 
 def refuse(text: str = "not now") -> Answer:
-    """Keep it back."""
     return Answer("refuse", text, "exits/test")
 
 
 def hold_line(text: str = "room is kept") -> Answer:
-    """Keep it back, and all behind it."""
     return Answer("hold_line", text, "exits/test")
 
 
@@ -112,33 +103,18 @@ class Told:
     plan: ac.Plan
     house: "House"
 
-    @property
-    def starts(self) -> list[Seq]:
-        """What it starts, in order."""
-        return self.plan.starts
-
-    @property
-    def actions(self) -> tuple[ac.Action, ...]:
-        """All its actions."""
-        return self.plan.actions
-
-    @property
-    def short_of_pes(self) -> bool:
-        """Whether some request waits only for a PE."""
-        return self.plan.short_of_pes
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.plan, name)
 
     def reason(self, seq: Seq) -> Reason:
-        """Why a request waits."""
         found = self.plan.reason(seq, self.house.request(seq).queue)
         assert found is not None, f"{seq} has no reason"
         return found
 
     def moves(self) -> dict[Seq, str]:
-        """Where routed requests go."""
         return {a.seq: a.queue for a in self.plan.actions if isinstance(a, ac.Move)}
 
     def pes(self, seq: Seq) -> tuple[int, ...]:
-        """PEs of a request it starts."""
         return next(a.pes for a in self.plan.actions if isinstance(a, ac.Start) and a.seq == seq)
 
 
@@ -157,14 +133,12 @@ class House:
         self._event(ev.MachineFound((0, 1), 0, "ymp"))
 
     def _event(self, event: ev.Event) -> None:
-        """An event happens now."""
         self.events.append(ev.Recorded(self.site.n + 1, self.now, event))
         apply(self.site, self.events[-1])
 
     # ------------------------------------------------------------ settings
 
     def machine(self, pes: int, memory: str | None = None) -> "House":
-        """PEs and memory of the machine."""
         self.set("machine/pes", pes)
         if memory is not None:
             self.set("machine/memory", parse_size(memory))
@@ -175,7 +149,6 @@ class House:
         return self.change(ev.Change("set", path, value))
 
     def change(self, *changes: ev.Change) -> "House":
-        """Any changes of settings."""
         self._event(ev.SettingsChanged(changes))
         return self
 
@@ -194,18 +167,15 @@ class House:
         return self.change(ev.Change("create", f"queue/{name}", values))
 
     def complex(self, name: str, *queues: str, **limits: Any) -> "House":
-        """A complex of queues with common limits."""
         values = {key: _value(Complex, key, value) for key, value in limits.items()}
         return self.change(ev.Change("create", f"complex/{name}", {"queues": queues, **values}))
 
     def limit(self, **limits: Any) -> "House":
-        """Limits over all queues."""
         for key, value in limits.items():
             self.set(f"global/{key}", _value(type(self.site.settings.global_), key, value))
         return self
 
     def group(self, name: str, share: int, parent: str | None = None) -> "House":
-        """A resource group."""
         return self.change(ev.Change("create", f"group/{name}", {"share": share, "parent": parent}))
 
     def exits(self, may_force: bool = True, **hooks: Callable[..., Any]) -> Exits:
@@ -258,22 +228,18 @@ class House:
         return array
 
     def run(self, *lines: str, **more: Any) -> list[Seq]:
-        """Submit requests, and go through a pass."""
         seqs = self.submit(*lines, **more)
         self.go()
         return seqs
 
     def request(self, seq: Seq) -> Request:
-        """A request that has not ended."""
         return self.site.requests[seq]
 
     def hold(self, *seqs: Seq) -> "House":
-        """Holds waiting requests."""
         self._event(ev.Held(seqs, "u", "anne"))
         return self
 
     def release(self, *seqs: Seq) -> "House":
-        """Takes holds off."""
         self._event(ev.Released(seqs, "u", "anne"))
         return self
 
@@ -319,13 +285,11 @@ class House:
         return told
 
     def moved_out(self, seq: Seq) -> "House":
-        """One that was bumped has left its PEs."""
         self._event(ev.MovedOut(seq, self.request(seq).attempts))
         check_site(self.site)
         return self
 
     def job_class(self, name: str, **settings: Any) -> "House":
-        """A job class."""
         values = {key: _value(JobClass, key, value) for key, value in settings.items()}
         return self.change(ev.Change("create", f"class/{name}", values))
 
@@ -334,7 +298,6 @@ class House:
         self._event(ev.Decided(self.site.n, ready=startable(Draft(self.site, self.now, self.door, {}))))
 
     def go(self) -> Told:
-        """A pass, and what it decided happens."""
         return self.apply(self.run_pass())
 
     def end(self, seq: Seq, cpu: str = "0", wall: str = "0") -> "House":
@@ -346,7 +309,6 @@ class House:
         return self
 
     def uses(self, seq: Seq, cpu: str) -> None:
-        """A running request has used that much so far."""
         self.samples[seq] = Used(parse_time(cpu))
 
     def why(self, seq: Seq) -> Reason:
@@ -354,7 +316,6 @@ class House:
         return explain(self.site, (seq,), self.plan.reasons)[seq]
 
     def standing(self, queue: str | None = None, **more: Any) -> QueueOrder:
-        """qstat's numbers."""
         return standing(self.site, queue or self._last_queue, self.now, self.door, self.samples, **more)
 
 
@@ -400,7 +361,6 @@ def _value(kind: type, path: str, value: Any) -> Any:
 
 
 def _picture(site: Site) -> Mapping[str, Any]:
-    """What a pass must leave as it found it."""
     return {
         "n": site.n,
         "started": list(site.started),

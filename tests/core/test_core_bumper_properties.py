@@ -106,22 +106,13 @@ class Story:
         return seq not in self.house.site.started or self.house.request(seq).pes_released
 
 
-@settings(max_examples=20, deadline=None)
-@given(st.lists(JOB, max_size=9), st.sampled_from(("contiguous", "lowest")), st.integers(1, 2))
-def test_nobody_is_bumped_who_must_not_be_and_everybody_ends(jobs, placement, depth):
-    story = Story(a_house(placement, depth), jobs)
-    story.play()
-    story.finish(sum(runs for *_, runs in jobs))
-    assert all(story.never(seq) for seq in story.house.site.requests)
-
-
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
-    st.lists(st.tuples(JOB, st.sets(st.integers(0, PES - 1), max_size=3)), min_size=1, max_size=7),
+    st.lists(st.tuples(JOB, st.sets(st.integers(0, PES - 1), max_size=2)), min_size=1, max_size=7),
     st.sampled_from(("contiguous", "lowest")),
     st.integers(1, 2),
 )
-def test_nobody_is_given_an_offline_pe_and_everybody_ends_once_all_are_online(jobs, placement, depth):
+def test_nobody_is_bumped_or_given_an_offline_pe_wrongly_and_everybody_ends(jobs, placement, depth):
     story = Story(a_house(placement, depth), ())
     for job, offline in jobs:
         story.jobs = [job]

@@ -14,38 +14,28 @@ SAID = {
     "above_machine": ("machine", (9, 8), "9 PEs are more than the machine's 8"),
     "cap_decays": (
         "group d3", (20.0, 3_600_000, "CPU time", 7_200_000),
-        "limit 20% of group d3 is 1:00:00 of decayed CPU time, it has 2:00:00 with what runs: "
-        "past use must decay",
+        "limit 20% of group d3 is 1:00:00 of decayed CPU time, it has 2:00:00 with what runs: past use "
+        "must decay",
     ),
     "bumped": (
         "bumper", ("2.ymp", "interactive", 4),
         "it gave its PEs to 2.ymp, class interactive; it goes on when 4 PEs are free for it",
     ),
     "being_cleared": ("bumper", ("0-3",), "PEs 0-3 are being cleared for it"),
-    "by_class": (
-        "queue apps", (), "queue apps gives PEs by class, then to the one that has waited longest"
-    ),
+    "by_class": ("queue apps", (), "queue apps gives PEs by class, then to the one that has waited longest"),
     "class_limit": (
-        "class standby", (64, 60),
-        "class standby: at most 64 PEs at a time, 60 of them are in use",
+        "class standby", (64, 60), "class standby: at most 64 PEs at a time, 60 of them are in use"
     ),
-    "class_shut": (
-        "class standby", (64, 65), "class standby: at most 64 PEs at a time, it asks for 65"
-    ),
+    "class_shut": ("class standby", (64, 65), "class standby: at most 64 PEs at a time, it asks for 65"),
     "cap_never": (
         "group d3", (12.5, 1, 8, 0, 2),
-        "limit 12.5% of group d3 is 1 of 8 PEs, it holds 0, this asks for 2: "
-        "it cannot start under this limit",
-    ),
-    "cap_never_now": (
-        "group d3", (12.5, 1, 8, 0, 2),
-        "limit 12.5% of group d3 is 1 of 8 PEs, it holds 0, this asks for 2: "
-        "it cannot start under this limit",
+        "limit 12.5% of group d3 is 1 of 8 PEs, it holds 0, this asks for 2: it cannot start under this "
+        "limit",
     ),
     "cap_runs": (
         "group d3", (20.0, 3_600_000, "PE time", 7_200_000),
-        "limit 20% of group d3 is 1:00:00 of decayed PE time, it has 2:00:00 with what runs: "
-        "some of what runs must end",
+        "limit 20% of group d3 is 1:00:00 of decayed PE time, it has 2:00:00 with what runs: some of what "
+        "runs must end",
     ),
     "cap_short": (
         "group d3", (20.0, 2, 8, 1, 2, 1),
@@ -93,9 +83,7 @@ SAID = {
     "limit_reached": (
         "queue night", ("user", 2, "queue night", "anne"), "user limit 2 of queue night is reached for anne"
     ),
-    "array_limit_reached": (
-        "17[].ymp", (2,), "2 of its indices run, as many as 17[].ymp may have at a time"
-    ),
+    "array_limit_reached": ("17[].ymp", (2,), "2 of its indices run, as many as 17[].ymp may have at a time"),
     "limit_shut": ("global", ("global run", 0, None), "global run limit 0 lets nothing run"),
     "line_closed": ("gun", ("17.ymp", "night", "wait"), "17.ymp closes the line of queue night: wait"),
     "memory_scarce": (
@@ -109,12 +97,10 @@ SAID = {
     "no_destination": ("queue in", ("night: no",), "no destination takes it: night: no"),
     "no_destination_now": ("queue in", ("night: full",), "no destination takes it: night: full"),
     "no_pe_free": ("machine", (1, 8, None, None), "it asks for 1 PE, none of 8 PEs is free"),
-    "not_as_planned": (
-        "scheduler", (), "the last pass chose it, but it could not start as planned"
-    ),
+    "not_as_planned": ("scheduler", (), "the last pass chose it, but it could not start as planned"),
     "not_yet": ("scheduler", (), "no pass has examined it yet"),
     "offers_bounded": (
-        "global", (1_000,),
+        "global", (1000,),
         "jobselect was offered as many candidates as one pass allows (global offers_per_pass 1000)",
     ),
     "others_come_back": ("swap", (), "requests that gave way to memory pressure come back first"),
@@ -132,30 +118,18 @@ SAID = {
         "queue q", ("memory", 1 << 30, "queue q", 2 << 30),
         "memory limit 1gb of queue q leaves 1gb even when nothing runs, it counts 2gb",
     ),
-    "too_large_now": (
-        "queue q", ("memory", 1 << 30, "queue q", 2 << 30),
-        "memory limit 1gb of queue q leaves 1gb even when nothing runs, it counts 2gb",
-    ),
     "too_long": (
         "shift day", (36_000_000, "08:30", "night"),
-        "its wall limit of 10:00:00 goes beyond 08:30, when shift day stops queue night; "
-        "it may start after that, or with a shorter limit",
+        "its wall limit of 10:00:00 goes beyond 08:30, when shift day stops queue night; it may start "
+        "after that, or with a shorter limit",
     ),
     "too_wide": (
-        "queue q", ("PE", 2, "queue q", 4),
-        "PE limit 2 of queue q leaves 2 even when nothing runs, it asks for 4",
-    ),
-    "too_wide_now": (
         "queue q", ("PE", 2, "queue q", 4),
         "PE limit 2 of queue q leaves 2 even when nothing runs, it asks for 4",
     ),
     "too_wide_to_go_on": ("domain big", (4, 3), "4 PEs are more than the 3 that domain big has now"),
     "turn_comes": ("queue in", (), "its turn to be routed comes in one of the next passes"),
     "units_above_limit": (
-        "queue q", ("gpu user", 1, "queue q", 2),
-        "gpu user limit 1 of queue q leaves 1 even when nothing runs, it asks for 2",
-    ),
-    "units_above_limit_now": (
         "queue q", ("gpu user", 1, "queue q", 2),
         "gpu user limit 1 of queue q leaves 1 even when nothing runs, it asks for 2",
     ),
@@ -192,9 +166,10 @@ SAID = {
         "for its wall time of 1:00:00 it would hold what is kept for 17.ymp",
     ),
     "would_delay_for_ever": (
-        "scheduler", ("17.ymp",), "it has no wall limit, and would hold what is kept for 17.ymp",
+        "scheduler", ("17.ymp",), "it has no wall limit, and would hold what is kept for 17.ymp"
     ),
 }  # fmt: skip
+SAID |= {f"{name}_now": SAID[name] for name in ("cap_never", "too_large", "too_wide", "units_above_limit")}
 """Of each kind who says it, values, and what they make."""
 
 

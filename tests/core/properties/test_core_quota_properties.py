@@ -78,15 +78,6 @@ def test_no_cap_is_ever_exceeded(night, ends):
 
 @few
 @given(nights())
-def test_asking_exits_one_by_one_or_masking_rows_gives_the_same_starts(night):
-    night.submit_all()
-    alone = night.house.run_pass()
-    night.house.exits(jobselect=lambda request, view: None)
-    assert night.house.run_pass().starts == alone.starts
-
-
-@few
-@given(nights())
 def test_when_use_alone_keeps_back_the_pass_says_when_to_look_again(night):
     house = night.house
     night.submit_all()
