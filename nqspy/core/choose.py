@@ -1,10 +1,4 @@
-"""The chooser: one loop that takes candidates in turn and starts those that the gate lets pass.
-
-while a queue has a next row:            suspended requests, class queues, then the others by priority
-    for ask in variants of the candidate:
-        policy.refuses(ask)?             the gate: limits, room, reservations
-    start it, or policy.blocked(candidate)
-"""
+"""The chooser: one loop that takes candidates in turn and starts those that the gate lets pass (README)."""
 
 from collections.abc import Iterator
 

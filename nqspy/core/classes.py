@@ -126,11 +126,9 @@ class ClassTable:
         self.gang = GANG.one(settings)
 
     def name(self, request: Request) -> str:
-        """Return the name of a job's class."""
         return request.spec.job_class or self.gang.default_class
 
     def of(self, request: Request) -> JobClass:
-        """Return the class of a job."""
         return self.named(self.name(request))
 
     def named(self, name: str) -> JobClass:
@@ -139,7 +137,6 @@ class ClassTable:
         return self._known.get(name) or _PLAIN
 
     def is_large(self, pes: int) -> bool:
-        """True if a job of so many PEs is large."""
         return self.gang.large_size is not None and pes >= self.gang.large_size
 
     def forbids(self, request: Request) -> bool:

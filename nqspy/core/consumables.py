@@ -1,6 +1,7 @@
 """Consumables: their settings, requests for units, the choice of units, and their display."""
 
 import dataclasses
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,6 @@ from nqspy.model.domains import spans
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.errors import listed as in_words
 from nqspy.model.events import Change
-from nqspy.model.machine import Device
 from nqspy.model.options import GPUS, taken
 from nqspy.model.registry import ALL, SettingsObject, Words, brought, declare, split
 from nqspy.model.requests import Ask
@@ -22,8 +22,7 @@ from nqspy.model.tree import as_list
 
 GPU = "gpu"
 """The consumable that ``-l gpus=2`` and ``ngpus=2`` mean if none has that name."""
-_WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
-_VARIABLE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+_WORD, _VARIABLE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,30}"), re.compile(r"(?!\d)[A-Z0-9_]*")
 _OURS = ("PBS_", "QSUB_", "NQSPY_", "LD_", "PYTHON", "BASH_", "PERL", "RUBY", "JAVA_", "NODE_", "GCONV_")
 _OTHERS = (
     "PATH", "HOME", "SHELL", "USER", "LOGNAME", "ENV", "IFS", "TZ", "LANG", "ENVIRONMENT", "TMPDIR",
@@ -70,10 +69,10 @@ def _wrong(each: Consumable) -> Iterator[str]:
             " (units=() or count=none deletes the former)"
         )
     for unit in () if each.is_found else each.units:
-        if not set(unit) <= _WORD or len(unit) > 31 or unit[0] in "-.":
+        if not _WORD.fullmatch(unit):
             yield f"consumable {each.name}: {unit!r} is no name for a unit: up to 31 letters, digits, - _ ."
     variable = each.env
-    if variable is not None and (not set(variable) <= _VARIABLE or variable[:1].isdigit()):
+    if variable is not None and not _VARIABLE.fullmatch(variable):
         yield f"consumable {each.name}: env={variable} is no variable; write it like CUDA_VISIBLE_DEVICES"
     elif variable is not None and (variable in _OTHERS or variable.startswith(_OURS)):
         yield f"consumable {each.name}: env={variable} is a variable with a meaning of its own; take another"
@@ -86,12 +85,12 @@ def _vet(site: Site, settings: Settings, change: Change) -> None:
     if change.op == "create" and (other := taken(name)):
         text = f"{name!r} cannot be the name of a consumable: qsub reads -l {name}= as {other}="
         raise BadValue(text if name == other else f"{text} with a typing error")
-    if change.op == "delete":
-        asking = sorted(r.seq for r in site.requests.values() if name in dict(r.spec.ask.consumables))
-        if asking:
-            more = f" and {len(asking) - 3} more" if len(asking) > 3 else ""
-            by = ", ".join(map(site.id_of, asking[:3])) + more
-            raise BadValue(f"consumable {name} is asked for by {by}; modify or delete them first")
+    if change.op == "delete" and (
+        asking := sorted(r.seq for r in site.requests.values() if name in dict(r.spec.ask.consumables))
+    ):
+        more = f" and {len(asking) - 3} more" if len(asking) > 3 else ""
+        by = ", ".join(map(site.id_of, asking[:3])) + more
+        raise BadValue(f"consumable {name} is asked for by {by}; modify or delete them first")
     given = brought(change)
     there = change.op == "create" or name in settings.consumables
     if there and change.op in ("create", "set", "add") and (away := as_list(given.get("offline"))):
@@ -226,10 +225,10 @@ def check_wanted(site: Site, wanted: Wanted) -> None:
 
 def open_units(site: Site) -> dict[str, list[str]]:
     """Return the free units, neither held nor offline, by consumable, in their order."""
-    free = {}
+    found, free = site.found, {}
     for name, each in site.settings.consumables.items():
-        away = {*site.units.get(name, ()), *offline_of(each, site.found, site.resources)}
-        free[name] = [unit for unit in units_of(each, site.found) if unit not in away]
+        away = {*site.units.get(name, ()), *offline_of(each, found, site.resources)}
+        free[name] = [unit for unit in units_of(each, found) if unit not in away]
     return free
 
 
@@ -322,29 +321,25 @@ def said(site: Site, each: Consumable) -> list[str]:
         vendors = sorted({device.vendor for device in site.found.devices})
         several = f": there are devices of {' and of '.join(vendors)}, env= must name the vendor's variable"
         return [f"found no device{several if len(vendors) > 1 else ''}"]
-    return [f"found {_described(device)}" for device in devices]
+    lines = []
+    for device in devices:
+        files = f" ({', '.join(device.files)})" if device.files else ""
+        near = f", near CPUs {', '.join(spans(device.cpus))}" if device.cpus else ""
+        lines.append(f"found {_NAMES.get(device.vendor, device.vendor)} {device.unit}{files}{near}")
+    return lines
 
 
 _NAMES = {"nvidia": "NVIDIA", "amd": "AMD"}
-
-
-def _described(device: Device) -> str:
-    files = f" ({', '.join(device.files)})" if device.files else ""
-    near = f", near CPUs {', '.join(spans(device.cpus))}" if device.cpus else ""
-    return f"{_NAMES.get(device.vendor, device.vendor)} {device.unit}{files}{near}"
 
 
 def told_found(site: Site, settings: Settings, changes: Iterable[Change]) -> str:
     """Return lines about the found devices of consumables that changes create or set."""
     names = dict.fromkeys(split(change.path)[1] for change in changes if split(change.path)[0] is CONSUMABLES)
     made = (settings.consumables[name] for name in names if name in settings.consumables)
-    return "".join(f"{line}\n" for each in made for line in _found(site, each))
+    return "".join(f"{line}\n" for line in found_now(site, made))
 
 
-def found_now(site: Site) -> list[str]:
-    """Return lines about the found devices of all consumables."""
-    return [line for each in site.settings.consumables.values() for line in _found(site, each)]
-
-
-def _found(site: Site, each: Consumable) -> list[str]:
-    return [f"{each.name}: {line}" for line in said(site, each)] if each.is_found else []
+def found_now(site: Site, consumables: Iterable[Consumable] | None = None) -> list[str]:
+    """Return lines about the found devices of these consumables (None: of all)."""
+    some = site.settings.consumables.values() if consumables is None else consumables
+    return [f"{each.name}: {line}" for each in some if each.is_found for line in said(site, each)]

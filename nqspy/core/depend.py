@@ -1,7 +1,5 @@
-"""Requests that wait for others (``qsub --after``): the effect of an event on them, and why they wait.
-
-An unmet dependency is a hold of the system, so no pass ever examines such a request.
-"""
+"""Requests that wait for others (``qsub --after``): the effect of an event on them, and why they wait. An
+unmet dependency is a hold of the system, so no pass ever examines such a request."""
 
 from msgspec import Struct
 

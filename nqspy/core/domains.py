@@ -41,13 +41,11 @@ def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]
             return
         if not domain.pes and not domain.is_command:
             yield f"domain {domain.name} needs PEs: pes=16-255"
-        if last >= (settings.machine.pes or GREATEST):
-            pes = settings.machine.pes
+        if last >= ((pes := settings.machine.pes) or GREATEST):
             yield f"domain {domain.name} has PE {last}, but the machine has {pes} PEs; set its pes first"
     for one, other in combinations(others, 2):
-        both = sorted(set(numbers(one.pes)) & set(numbers(other.pes)))
-        if both:
-            yield f"PE {both[0]} is in domain {one.name} and in domain {other.name}"
+        if both := {*numbers(one.pes)} & {*numbers(other.pes)}:
+            yield f"PE {min(both)} is in domain {one.name} and in domain {other.name}"
 
 
 def _vet(site: Site, settings: Settings, change: Change) -> None:
@@ -59,13 +57,8 @@ def _vet(site: Site, settings: Settings, change: Change) -> None:
         text = "domain application is always there and has every PE that no other domain has"
         raise BadValue(f"{text}; set domain application placement=, depth= or kind=")
     pes = given.get("pes")
-    if isinstance(pes, str):
-        pes = (pes,)
-    if (
-        change.op == "delete"
-        or not isinstance(pes, list | tuple)
-        or not all(isinstance(pe, str) for pe in pes)
-    ):
+    pes = (pes,) if isinstance(pes, str) else pes
+    if change.op == "delete" or not isinstance(pes, list | tuple) or {*map(type, pes)} - {str}:
         return
     total = settings.machine.pes if settings.machine.pes is not None else len(site.found.cpus)
     beyond = [pe for pe in numbers(tuple(pes)) if pe >= total]
@@ -122,16 +115,13 @@ def check_moves(site: Site, after: Settings, touched: Collection[str]) -> None:
 def _moved_queues(site: Site, after: Settings, touched: Collection[str]) -> dict[str, int]:
     """Return the queues that change to another domain or kind of domain, with the numbers of their
     requests that hold PEs."""
-    before = site.settings.queues
-    parts = [split(path) for path in touched]
-    changed = {name for kind, name, _ in parts if kind is not None and kind.head == "queue"}
+    settings, before = site.settings, site.settings.queues
+    changed = {name for kind, name, _ in map(split, touched) if kind is not None and kind.head == "queue"}
     names = changed & before.keys() & after.queues.keys()
     moved = {name for name in names if before[name].domain != after.queues[name].domain}
-    moved |= {
-        name
-        for name, queue in before.items()
-        if _is_command(site.settings, queue.domain) != _is_command(after, queue.domain)
-    }
+    domains = {queue.domain for queue in before.values()}
+    other_kind = {name for name in domains if _is_command(settings, name) != _is_command(after, name)}
+    moved |= {name for name, queue in before.items() if queue.domain in other_kind}
     holding = (each for each in site.started.values() if not each.pes_released)
     return Counter(each.queue for each in holding if each.queue in moved) if moved else {}
 

@@ -110,7 +110,6 @@ class Draft:
         return self._make_ledger(None)
 
     def ledger_of(self, domain: str) -> FairShare:
-        """Return use and entitlement in a domain."""
         if not self.site.is_divided():
             return self.ledger
         if domain not in self._ledgers:
@@ -136,10 +135,8 @@ class Draft:
         return by_owner
 
     def close(self) -> None:
-        """Drop the references to the views of exits, which refer to the draft.
-
-        Without this circle the pass is freed at once and not by the garbage collector.
-        """
+        """Drop the references to the views of exits, which refer to the draft. Without this circle the pass
+        is freed at once and not by the garbage collector."""
         self.sights.clear()
         self.offered.clear()
         self.view = None
@@ -151,7 +148,6 @@ class Draft:
         return bool(self.short_domains) and self.board(queue).domain.name in self.short_domains
 
     def say_short(self, queue: str) -> None:
-        """Record that a request of that queue waits only for PEs."""
         self.short_domains.add(self.board(queue).domain.name)
 
     def left_of(self, request: Request) -> int:
@@ -168,10 +164,8 @@ class Draft:
     def choose(
         self, request: Request, forced: bool = False, pes: tuple[int, ...] = (), of: Request | None = None
     ) -> Choice:
-        """Propose a start on these PEs with the units it asks for, which must be free, and debit its group.
-
-        A new round of share values begins. ``of``: the array of an index.
-        """
+        """Propose a start on these PEs with the units it asks for, which must be free, and debit its group. A
+        new round of share values begins. ``of``: the array of an index."""
         wanted = request.spec.ask.consumables
         starts = bool(pes) or self.site.domain_of(request.queue).is_command
         choice = Choice(request, forced, pes, self.units.give(wanted, pes) if wanted and starts else ())

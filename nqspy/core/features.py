@@ -1,8 +1,6 @@
-"""The list of features: a new one is a file of `core` and a line here.
-
-They act in this order in each pass. Each sees the proposals of earlier ones in the draft; none calls another.
-A domain may list the features that act on its requests (``set domain features=``).
-"""
+"""The list of features: a new one is a file of `core` and a line here. They act in this order in each pass.
+Each sees the proposals of earlier ones in the draft; none calls another. A domain may list the features that
+act on its requests (``set domain features=``)."""
 
 from collections.abc import Mapping
 from importlib import import_module

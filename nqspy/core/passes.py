@@ -1,7 +1,4 @@
-"""Pass: state and time in, a plan out. It reads no clock, disk, network, environment or random source.
-
-The features of `features.FEATURES` act in turn; a pass does nothing else.
-"""
+"""Pass: state and time in, a plan out. The features of `features.FEATURES` act in turn, nothing else does."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -24,10 +21,8 @@ from nqspy.ports import Exits
 
 
 def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used] | None = None) -> Plan:
-    """Return the actions for ``now``. The site is not changed.
-
-    ``samples``: use of running attempts so far, as far as the executor has reported it since the last charge.
-    """
+    """Return the actions for ``now``. The site is not changed. ``samples``: use of running attempts so far,
+    as far as the executor has reported it since the last charge."""
     samples = samples or {}
     exits.begin(site)
     draft = Draft(site, now, exits, samples)
@@ -151,19 +146,15 @@ def _behind(gate: Gate, request: Request, closing: Reason) -> Reason:
 
 def _of_array(site: Site, request: Request) -> Reason | None:
     """Return why no index of an array could start; None: all have begun."""
-    state = request.array
-    if state is None or not state.left:
+    if (state := request.array) is None or not state.left:
         return None
-    if state.awaiting:
-        return depend.reason(site, request)
-    return reason_of_held(state.held[0])
+    return depend.reason(site, request) if state.awaiting else reason_of_held(state.held[0])
 
 
 def reason_of_held(held: HeldIndices) -> Reason:
     """Return the reason of indices that are held."""
-    if held.never:
-        return depend.hopeless(held.never)
-    return told(ReasonCode.HELD, _HOLDERS.get(held.letters[:1], "system"), held.text)
+    holder = _HOLDERS.get(held.letters[:1], "system")
+    return depend.hopeless(held.never) if held.never else told(ReasonCode.HELD, holder, held.text)
 
 
 def waiting_indices(site: Site, array: Request) -> Iterator[Request]:

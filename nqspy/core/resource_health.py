@@ -1,10 +1,8 @@
-"""Probes of resources, and the requests that a broken resource holds.
-
-A probe that was never tried counts as ok. Neither an exit nor an operator can start a request past a broken
-resource.
-"""
+"""Probes of resources, and the requests that a broken resource holds: neither an exit nor an operator can
+start these. A probe that was never tried counts as ok."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from urllib.parse import urlsplit
 
@@ -44,11 +42,8 @@ def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]
     """Yield a line for each removed probe that is needed, need without a probe, pipe queue with needs, and
     probe with a wrong command or unit."""
     probes, queues = PROBES.all(settings), settings.queues
-    changed = [split(path) for path in touched or ()]
-    removed = [name for kind, name, _ in changed if kind is PROBES and name not in probes]
-    for name in removed:
-        needing = ", ".join(queue.name for queue in queues.values() if name in queue.needs)
-        if needing:
+    for name in {name for kind, name, _ in map(split, touched or ()) if kind is PROBES} - probes.keys():
+        if needing := ", ".join(queue.name for queue in queues.values() if name in queue.needs):
             yield f"probe {name} is needed by queue {needing}; take it out of its needs first"
     chosen = queues if touched is None else [path.removeprefix("queue/") for path in touched]
     for queue in (queues[name] for name in chosen if name in queues):
@@ -57,18 +52,13 @@ def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]
         wrong = wrong_of(probe) if touched is None or f"{PROBES.head}/{name}" in touched else None
         if wrong is not None:
             yield f"probe {name}: {wrong}"
-    yield from _wrong_units(settings, probes.values())
-
-
-def _wrong_units(settings: Settings, probes: Iterable[Probe]) -> Iterable[str]:
     by_consumable: dict[str, str] = {}
-    for name, consumable in ((probe.name, probe.units) for probe in probes if probe.units is not None):
-        if consumable not in settings.consumables:
-            known = listed(settings.consumables)
-            yield f"probe {name}: there is no consumable {consumable}; consumables: {known}"
-        if consumable in by_consumable:
-            yield f"probe {name}: probe {by_consumable[consumable]} tries the units of {consumable} already"
-        by_consumable[consumable] = name
+    for name, units in ((name, probe.units) for name, probe in probes.items() if probe.units is not None):
+        if units not in settings.consumables:
+            yield f"probe {name}: there is no consumable {units}; consumables: {listed(settings.consumables)}"
+        if units in by_consumable:
+            yield f"probe {name}: probe {by_consumable[units]} tries the units of {units} already"
+        by_consumable[units] = name
 
 
 def _wrong_needs(queue: Queue, probes: Mapping[str, Probe]) -> Iterable[str]:
@@ -108,11 +98,10 @@ def _vet(site: Site, settings: Settings, change: Change) -> None:
 
 
 def _has_host(url: str) -> bool:
-    try:
+    with suppress(ValueError):
         parts = urlsplit(url)
         return bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        return False
+    return False
 
 
 PROBES = declare(
@@ -160,9 +149,7 @@ errors.declare_refusals(
 
 def check_needs(site: Site, needs: Collection[str]) -> None:
     """Raise Refusal if a request needs a resource that has no probe."""
-    probes = (
-        [name for name, probe in PROBES.all(site.settings).items() if probe.units is None] if needs else ()
-    )
+    probes = [name for name, probe in PROBES.all(site.settings).items() if probe.units is None]
     for name in needs:
         if name not in probes:
             raise Refusal("unknown_probe", probe=name, known=listed(probes))

@@ -63,10 +63,8 @@ def closed_domain(site: Site, queue: Queue, owner: str, groups: Collection[str])
 
 
 class Routes:
-    """Finder of destinations; ``moved`` counts the requests placed so far, which fill queues.
-
-    ``exits`` with a route hook and ``view`` let the site choose the destinations to try.
-    """
+    """Finder of destinations; ``moved`` counts the requests placed so far, which fill queues. ``exits`` with
+    a route hook and ``view`` let the site choose the destinations to try."""
 
     def __init__(
         self,
@@ -91,11 +89,8 @@ class Routes:
         number: int = 1,
     ) -> tuple[str | None, list[Objection]]:
         """Return the batch queue (or stopped pipe queue) that takes the request now, else None, and the
-        objections.
-
-        ``seen``: the request as the route exit sees it; ``number``: the count of requests that it stands for,
-        of an array its indices that have not begun.
-        """
+        objections. ``seen``: the request as the route exit sees it; ``number``: the count of requests that it
+        stands for, of an array its indices that have not begun."""
         objections: list[Objection] = []
         names: Sequence[str] = pipe.destinations
         if self._exits is not None and seen is not None and self._view is not None:
@@ -118,7 +113,6 @@ class Routes:
         return None, objections
 
     def moved(self, queue: str, owner: str, number: int) -> None:
-        """Count more requests of an owner in a queue."""
         self._held[queue] = self._count(queue) + number
         self._moved[queue, owner] += number
 
@@ -142,14 +136,11 @@ class Routes:
         less than their number, which refuses them for ever."""
         name, pair, tallies = queue.name, (queue.name, owner), (self._site.tally, self._coming)
         own = sum(tally.pairs.get(pair, 0) for tally in tallies) + self._moved[pair]
+        loaded = queue.run_limit if queue.loadonly else None
         bounds = (
             (queue.queued_limit, self._count(name), "it may hold {} requests"),
             (queue.user_queued_limit, own, f"it may hold {{}} requests of {owner}"),
-            (
-                queue.run_limit if queue.loadonly else None,
-                self._count(name),
-                "it holds no more requests than its run limit {}",
-            ),
+            (loaded, self._count(name), "it holds no more requests than its run limit {}"),
         )
         counts = f"; this array counts {number}" if number > 1 else ""
         objections = [
@@ -217,18 +208,13 @@ def _arriving(site: Site, spec: Spec, queue: str, exits: Exits, now: Instant) ->
 
 def verify(settings: Settings, site: Site) -> list[str]:
     """Return a line for each pipe queue without a destination."""
-    return [
-        f"pipe queue {queue.name} has no destination: set destination=(...) {queue.name}"
-        for queue in settings.queues.values()
-        if queue.kind == "pipe" and not queue.destinations
-    ]
+    blind = (each for each in settings.queues.values() if each.kind == "pipe" and not each.destinations)
+    return [f"pipe queue {each.name} has no destination: set destination=(...) {each.name}" for each in blind]
 
 
 def act(draft: Draft, now: Instant) -> Instant | None:
-    """Move the requests that a destination takes now.
-
-    A pass tries at most ``offers_per_pass`` requests of a pipe queue; the next passes try the others.
-    """
+    """Move the requests that a destination takes now. A pass tries at most ``offers_per_pass`` requests of a
+    pipe queue; the next passes try the others."""
     pipes = [(queue, columns) for queue, columns in draft.waiting if queue.kind == "pipe"]
     if not pipes:
         return None
@@ -248,11 +234,9 @@ def act(draft: Draft, now: Instant) -> Instant | None:
 def _in_turn(draft: Draft, columns: Columns, now: Instant) -> Iterator[Request]:
     """Yield the requests of a pipe queue by date and number. If they are too many for one pass, yield a part
     that moves on with each event, and with time."""
-    order = np.lexsort((columns.turn, columns.date))
-    most = draft.site.settings.global_.offers_per_pass
+    order, most = np.lexsort((columns.turn, columns.date)), draft.site.settings.global_.offers_per_pass
     if len(order) > most:
-        start = draft.site.n + now // TURN * most
-        order = np.roll(order, -(start % len(order)))[:most]
+        order = np.roll(order, -((draft.site.n + now // TURN * most) % len(order)))[:most]
     return (columns.request(row) for row in order.tolist())
 
 

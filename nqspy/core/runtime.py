@@ -1,9 +1,8 @@
 """Run times of requests: the limits in force, and the expected run time.
 
-A request that has outrun all known ones is expected to end by the lifetimes of parallel machines. They are
-spread evenly over the logarithm of time: F(t) = b0 + b1 ln t, between a shortest and a longest one (A. B.
-Downey, "Predicting queue times on space-sharing parallel computers", IPPS 1997). So the longer a request has
-run, the longer it is expected to run.
+A request that has outrun all known ones is expected to end by the lifetimes of parallel machines: these are
+spread evenly over the logarithm of time, F(t) = b0 + b1 ln t, between a shortest and a longest one (A. B.
+Downey, "Predicting queue times on space-sharing parallel computers", IPPS 1997).
 """
 
 from collections.abc import Sequence
@@ -24,7 +23,8 @@ from nqspy.model.settings import wall_limit as wall_limit
 from nqspy.model.units import format_time
 
 LAST = 3
-"""Number of the last runs from which the next run time is expected. (Measured: manual page `runtimes`.)"""
+"""Number of the last runs from which the next run time is expected: people repeat a job several times, and
+then do something else. (Measured: manual page `runtimes`.)"""
 _BEYOND = 40.0
 """ln ms of a time that no lifetime reaches: 7 million years."""
 
@@ -51,10 +51,8 @@ def planned_walls(settings: Settings, queue: str, asked: Floats) -> Floats:
 
 
 def most_wall(settings: Settings, request: Request) -> int | None:
-    """Return the most wall time (ms) that a request can run by all its limits; None: no limit.
-
-    CPU time is assumed to pass on all its PEs at once, that of a process on one PE.
-    """
+    """Return the most wall time (ms) that a request can run by all its limits; None: no limit. CPU time is
+    assumed to pass on all its PEs at once, that of a process on one PE."""
     ask, queue = request.spec.ask, settings.queues.get(request.queue)
     walls, cpus = [planned_wall(settings, request.queue, ask), finite(ask.cpu_process)], [finite(ask.cpu)]
     if queue is not None:
@@ -115,7 +113,6 @@ def _like_others(settings: Settings, past: Lifetimes, request: Request, ran: int
 
 
 def _median_of_last(walls: list[int]) -> int | None:
-    """Return the median of the last few: people repeat a job several times, and then do something else."""
     last = sorted(walls[-LAST:])
     return last[len(last) // 2] if last else None
 
@@ -159,10 +156,8 @@ SPARE = 1_500
 
 def hint_on_wall(settings: Settings, past: Lifetimes, key: Key, limit: int | None) -> str:
     """Return the hint to the owner of a request of that key with far more wall limit (ms; None or less than
-    0: none) than it needs: with less it may start earlier.
-
-    Empty unless the limit is at least `Server.limit_hint` times the longest of the last runs like it.
-    """
+    0: none) than it needs: with less it may start earlier. Empty unless the limit is at least
+    `Server.limit_hint` times the longest of the last runs like it."""
     times, known = settings.server.limit_hint, past.known.get(key)
     if times is None or known is None or limit is None or limit < HINTED:
         return ""
@@ -173,8 +168,6 @@ def hint_on_wall(settings: Settings, past: Lifetimes, key: Key, limit: int | Non
     ran = f"the last {len(walls)} like it ran" if len(walls) > 1 else "the one like it ran"
     seconds = -(-max(longest, 1) // 1000)
     used = f"{seconds} s" if seconds < 60 else format_time(seconds * 1000)
-    enough = -(-longest * SPARE // WHOLE // MINUTE) * MINUTE or MINUTE
-    return (
-        f"{ran} {used} at most, of a wall limit of {format_time(limit)}: with"
-        f" {format_time(enough)} instead (-l walltime=) it may start earlier"
-    )
+    enough = format_time(-(-longest * SPARE // WHOLE // MINUTE) * MINUTE or MINUTE)
+    said = f"{ran} {used} at most, of a wall limit of {format_time(limit)}"
+    return f"{said}: with {enough} instead (-l walltime=) it may start earlier"

@@ -1,15 +1,10 @@
 """Startable work: PEs of the requests that could start, by owner and group. Quotas rest on it and on running
 requests (`shares.balance`).
 
-A request counts if it is queued in a started batch queue and none of these holds it:
-
-- a limit of its user or group, or a cap of the group,
-- a broken resource, or a shift that drains its queue,
-- the size of the machine, or a cap or limit that is too small even if nothing runs (such as a run limit of
-  0).
-
-A request counts if it waits for room that others hold (PEs, memory, run limits). Exits are not asked.
-A stopped queue counts while requests of it run: their use is accounted for to all that waited at their start.
+A request counts if it is queued in a started batch queue, also if it waits for room that others hold (PEs,
+memory, run limits). It does not count if one of these holds it: a limit or cap of its user or group, a broken
+resource, a shift that drains its queue, the size of the machine, a limit that lets it never start. Exits are
+not asked. A stopped queue counts while requests of it run: their use is accounted for to all that waited.
 """
 
 from collections.abc import Mapping
@@ -32,10 +27,8 @@ Pairs = Mapping[str, int]
 
 
 def gate_of(draft: Draft, *, run_limits: bool = True) -> Gate:
-    """Return the gate of a pass that begins; from now on its draft knows what could start.
-
-    The draft knows the gate, and the gate does not know the draft: no circle outlives the pass.
-    """
+    """Return the gate of a pass that begins; from now on its draft knows what could start. The draft knows
+    the gate, and the gate does not know the draft: no circle outlives the pass."""
     weak = ref(draft)
     gate = Gate(
         draft.site, draft.now, lambda: _draft_of(weak).ledger, room=draft.rooms, run_limits=run_limits
@@ -59,7 +52,6 @@ def _counting_chosen(draft: Draft) -> Gate:
 
 
 def _draft_of(weak: ref[Draft]) -> Draft:
-    """Return the draft of a pass that is not over."""
     draft = weak()
     assert draft is not None
     return draft
@@ -99,10 +91,8 @@ def _both(some: Ints, more: Ints) -> Ints:
 
 def changes(draft: Draft) -> tuple[tuple[str, int], ...]:
     """Return the startable PEs that differ from the last report of a pass, by name (`domains.account_key`).
-
     An owner with waiting requests that cannot start is reported once with 0: the journal shows it nowhere
-    else.
-    """
+    else."""
     site = draft.site
     waits = any(map(len, site.waiting.values()))
     changed: list[tuple[str, int]] = []

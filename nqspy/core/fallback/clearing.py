@@ -10,9 +10,6 @@ n: all PEs of a holder, since it leaves all of them; q: the priority of its clas
 do-not-disturb time. Of blocks with the same cost the one with the fewest holders is cleared, since large jobs
 are bumped by preference, then the one nearest to PE 0. Where PEs need not be in a row, the PEs of the holders
 with the least cost for each PE are cleared, of equal ones those of the largest holder.
-
-All PEs of a domain are looked at together: for 1,000 jobs that wait for 4,096 PEs, one PE at a time took most
-of a second.
 """
 
 from collections.abc import Iterable, Sequence
@@ -49,12 +46,8 @@ def tenant(
     until = undisturbed_until(holder, kind)
     if until is None or not may_bump(own, kind):
         return Tenant(pes, None)
-    return Tenant(pes, weight(kind.priority, own.priority, until - now), gives)
-
-
-def weight(priority: int, bumper: int, left: int) -> float:
-    """Return the cost of each PE of a holder; ``left``: the rest of its do-not-disturb time, ms."""
-    return (1 + priority) / (1 + bumper) * (1 + max(0, left) / MINUTE)
+    weight = (1 + kind.priority) / (1 + own.priority) * (1 + max(0, until - now) / MINUTE)
+    return Tenant(pes, weight, gives)
 
 
 def can_be_cleared(board: Board, tenants: Sequence[Tenant], pes: Iterable[int]) -> bool:

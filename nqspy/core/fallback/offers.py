@@ -1,10 +1,9 @@
 """The offers to `jobselect` exits: which candidates they are asked about, and how far an answer reaches.
 
-Exits are asked before the gate, as they may force a start. No answer is kept for the next pass, but a pass
-makes at most ``set global offers_per_pass`` offers. Where that does not suffice for a queue, the next passes
-go on where this one stopped: of the candidates that were refused before, the best are offered again, with at
-most half of the offers. The others count as refused until the end of the queue was reached. These passes are
-a *round*.
+Exits are asked before the gate, as they may force a start. A pass makes at most ``set global
+offers_per_pass`` offers. Where that does not suffice for a queue, the next passes go on where this one
+stopped: of the candidates that were refused before, the best are offered again, with at most half of the
+offers; the others count as refused until the end of the queue was reached. These passes are a *round*.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -74,7 +73,6 @@ class Reached:
         self._bounded: list[tuple[str, alike.Fields, Answer]] = []
 
     def note(self, request: Request, answer: Answer | None) -> None:
-        """Note an answer about a request."""
         if answer is None or answer.alike is None:
             return
         fields = alike.fields_of(request, answer.alike)

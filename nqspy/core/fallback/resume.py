@@ -1,8 +1,6 @@
-"""Resume: suspended requests without PEs come before all that wait, in the order of their starts.
-
-Each resumes on the PEs that it had if they are free, else on others. While there are too few, the free ones
-are held for the first of them, so that it cannot starve.
-"""
+"""Resume: suspended requests without PEs come before all that wait, in the order of their starts. Each
+resumes on the PEs that it had if they are free, else on others. While there are too few, the free ones are
+held for the first of them, so that it cannot starve."""
 
 from collections.abc import Collection, Iterator, Sequence
 

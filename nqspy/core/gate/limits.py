@@ -1,9 +1,6 @@
 """The limits of queues, complexes and the whole site: a new one is a file of this folder and a line in the
-list.
-
-A limit is a class derived from `rule.ScopeLimit`, mostly from `rule.CountLimit`. Its file declares the
-setting (`rule.limit_setting`) and names its classes in ``LIMITS``.
-"""
+list. It is a class derived from `rule.ScopeLimit`, mostly from `rule.CountLimit`; its file declares the
+setting (`rule.limit_setting`) and names its classes in ``LIMITS``."""
 
 from collections.abc import Iterator
 from importlib import import_module

@@ -314,7 +314,6 @@ class Reservations(StandingReservations):
     # ------------------------------------------------------------ dropping reservations, starting requests
 
     def drop(self, request: Request, cause: str) -> None:
-        """Take back the reservation of a request."""
         self._timeline.give_up(request)
         if request.reservation is not None:
             self._change(request, None, cause)
@@ -372,7 +371,6 @@ class Reservations(StandingReservations):
             timeline.place_over(replace(each, reservation=self.reservation_of(each)) for each in kept)
 
     def resume(self, request: Request) -> None:
-        """Note that a suspended request goes on."""
         self.returning.add(request.seq)
         if self._known_timeline is not None and request.pes_released:
             self._known_timeline.resume(request)

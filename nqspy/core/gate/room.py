@@ -76,7 +76,6 @@ class Room(Rule):
         return wider(columns, size_of(self._site, queue) if ever else self.pes(queue))
 
     def pick(self, request: Request) -> tuple[int, ...]:
-        """Return PEs for a request that this rule does not refuse."""
         board = self.board(request.queue)
         return placement_of(board.domain).pick(board, request.spec.ask.pes)
 

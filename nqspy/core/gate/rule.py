@@ -109,7 +109,6 @@ class CountLimit(ScopeLimit):
         self._taken: dict[str, int] = {}
 
     def asked(self, request: Request) -> int:
-        """Return how much a request takes."""
         return 1
 
     def column(self, queue: str, columns: Columns) -> Floats | None:
@@ -121,7 +120,6 @@ class CountLimit(ScopeLimit):
         return self._say(_REACHED, name) if self._most else self._say(_SHUT)
 
     def left(self, name: str = "") -> int:
-        """Return what is left (to ``name``)."""
         return self._most - self._taken.get(name, 0)
 
     def refuses(self, request: Request) -> Reason | None:

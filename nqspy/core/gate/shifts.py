@@ -7,7 +7,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 
 from nqspy.core.gate.limits import LIMITS, scopes_of
 from nqspy.core.gate.rule import IN_A_SHIFT, INFINITE, Mask, Rule, ScopeLimit, is_set, path_of
@@ -31,13 +30,9 @@ TOGETHER = "one shift must raise all limits that it exceeds, or it must ask for 
 )
 
 
-class _Bar(Struct, frozen=True):
-    """Setting that can refuse a request even if nothing runs: its path, its value now, and a test for values
-    that let the request start."""
-
-    path: str
-    value: Any
-    opens: Callable[[Any], bool]
+Bar = tuple[str, Any, Callable[[Any], bool]]
+"""A setting that can refuse a request even if nothing runs: its path, its value now, and a test for values
+that let the request start."""
 
 
 def judged(site: Site, request: Request, reason: Reason) -> Reason:
@@ -47,14 +42,14 @@ def judged(site: Site, request: Request, reason: Reason) -> Reason:
     return _NOT_TOGETHER(reason.who, reason.text)
 
 
-def _starts_in_a_shift(site: Site, bars: list[_Bar]) -> bool:
+def _starts_in_a_shift(site: Site, bars: list[Bar]) -> bool:
     """True if shifts, in any order, lead to values that all let the request start. A setting that a shift
     does not change keeps the value of the shift before."""
-    opens = {bar.path: bar.opens for bar in bars}
+    opens = {path: test for path, _, test in bars}
     given = [shift.values(opens) for shift in site.settings.shifts.values()]
     changes = [{path: opens[path](value) for path, value in values.items()} for values in given]
     changed = set().union(*changes)
-    shut = frozenset(bar.path for bar in bars if bar.path in changed and not bar.opens(bar.value))
+    shut = frozenset(path for path, value, test in bars if path in changed and not test(value))
     reached, todo = {shut}, [shut]
     while todo and frozenset() not in reached:
         shut = todo.pop()
@@ -66,22 +61,21 @@ def _starts_in_a_shift(site: Site, bars: list[_Bar]) -> bool:
     return frozenset() in reached
 
 
-def _bars(site: Site, request: Request) -> Iterator[_Bar]:
-    settings = site.settings
+def _bars(site: Site, request: Request) -> Iterator[Bar]:
+    settings, pes, held = site.settings, site.pes(), site.held_by(request)
+
+    def fits(most: float | None) -> bool:
+        return most is None or held <= capped_pes(most, pes)
+
     if (queue := settings.queues.get(request.queue)) is not None:
-        yield _Bar(f"queue/{queue.name}/started", queue.started, bool)
+        yield f"queue/{queue.name}/started", queue.started, bool
     for who, scope in scopes_of(settings, request.queue):
         for limit in chain(*LIMITS):
             opens = partial(_allows, limit, site, who, request)
-            yield _Bar(path_of(who, limit.setting), getattr(scope, limit.setting), opens)
-    pes, held = site.pes(), site.held_by(request)
-    for group in lineage(settings.groups, request.group):
-        if group in settings.groups:
-            yield _Bar(
-                f"group/{group}/limit",
-                settings.groups[group].limit,
-                lambda most: most is None or held <= capped_pes(most, pes),
-            )
+            yield path_of(who, limit.setting), getattr(scope, limit.setting), opens
+    for name in lineage(settings.groups, request.group):
+        if (group := settings.groups.get(name)) is not None:
+            yield f"group/{name}/limit", group.limit, fits
 
 
 def _allows(limit: type[ScopeLimit], site: Site, who: str, request: Request, value: Any) -> bool:

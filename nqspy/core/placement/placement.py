@@ -10,11 +10,8 @@ from nqspy.model.board import Board, blocks
 
 
 class Placement(ABC):
-    """A rule that chooses PEs. Here any PEs that have room will do.
-
-    ``word``: its word in the settings, and what it ``means``; ``in_a_row``: the PEs of a request have numbers
-    without a gap.
-    """
+    """A rule that chooses PEs. Here any PEs that have room will do. ``word``: its word in the settings, and
+    what it ``means``; ``in_a_row``: the PEs of a request have numbers without a gap."""
 
     word: ClassVar[str] = ""
     means: ClassVar[str] = ""

@@ -37,24 +37,17 @@ def act(draft: Draft, now: Instant) -> Instant | None:
     """Suspend or requeue requests of stopped queues; keep those suspended that must not go on yet."""
     site = draft.site
     shift = _in_force(site)
-    if shift is not None:
-        cause = _cause(shift)
-        for request in draft.running():
-            if wish(site, request) is None:
-                continue
-            if shift.spill == "suspend":
+    for request in draft.running() if shift is not None else ():
+        if (wished := wish(site, request)) is not None:
+            word, cause = wished
+            if word == "suspend":
                 draft.suspend(request, cause, _STAYS(str(cause), request.queue).text, parked=True)
             else:
                 draft.requeue(request, cause, f"{cause} stopped queue {request.queue}")
     for request in draft.parked():
-        why = why_held(site, request)
-        if why is not None:
+        if (why := why_held(site, request)) is not None:
             draft.keep_suspended(request, why)
     return None
-
-
-def _cause(shift: Shift) -> Cause:
-    return Cause("shift", shift.name)
 
 
 def wish(site: Site, request: Request) -> tuple[str, Cause] | None:
@@ -68,7 +61,7 @@ def wish(site: Site, request: Request) -> tuple[str, Cause] | None:
         return None  # a person resumed it in this shift: it goes on
     if shift.spill == "requeue" and not request.spec.rerunnable:
         return None
-    return shift.spill, _cause(shift)
+    return shift.spill, Cause("shift", shift.name)
 
 
 def stands(site: Site, action: Action) -> bool:
@@ -88,7 +81,7 @@ def why_held(site: Site, request: Request) -> Reason | None:
         return told(ReasonCode.SHIFT, str(pause.cause), pause.text)
     shift = _in_force(site)
     if shift is not None and _is_over(site, shift, request):
-        return _STAYS(str(_cause(shift)), request.queue)
+        return _STAYS(f"shift {shift.name}", request.queue)
     return None
 
 
@@ -107,8 +100,6 @@ def _is_over(site: Site, shift: Shift, request: Request) -> bool:
     """True if the shift has stopped the request's queue, and it was not started since."""
     return not _is_started(site, request.queue) and shift.stops(request.queue)
 
-
-# ---------------------------------------------------------------- announced beforehand
 
 _WILL = {"suspend": _WILL_REST, "requeue": _WILL_END}
 

@@ -1,25 +1,16 @@
 """Swap control: when memory is short, the requests that hold most of it give way. They return when there is
-room (seed 003, section 6.3).
+room (seed 003, section 6.3; manual page `swap`).
 
 High: no request starts. Each reading suspends one request and frees its pages. Requests that hold at least a
 quarter of what the largest holds are comparable; of these the one that gave way least often is chosen, then
-the largest. So no request gives way more than once more often than a comparable one. A request that started
-or returned stays for ``min_resident``; small ones never give way.
+the largest. A request that started or returned stays for ``min_resident``; small ones never give way.
 
 Calm: each reading resumes one request, the longest suspended first, if the memory that it held fits under the
 low mark. While a request is away, no other starts, so that the room goes to it. If no other large request
 runs, it returns in any case. If the requests alone fill the memory, the last large one goes on, because only
-its end helps. Both exceptions do not apply while people work at terminals: the room is theirs until they
-rest.
+its end helps. Both exceptions do not apply while people work at terminals.
 
 A request that gives way keeps its PEs. Requests that people suspended are not touched.
-
-`judge` decides the level from readings of the daemon or the simulator, with hysteresis. It is ``high`` from
-the mark ``high`` on. It is also high if processes wait for memory in ``psi`` per cent of the time or more
-(pressure stall information, "some" of the last 10 s) while at least ``low`` is in use: below that they wait
-inside limits of their own. Memory stays short until less than ``low`` is in use. While people work at
-terminals the level is high from half way between the two marks on (seed 003, section 6.3: programs of people
-at work are not to be swapped).
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -96,34 +87,23 @@ def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]
 
 def _settle(site: Site) -> bool:
     """Forget the last reading when swap control is switched off; True if there was one."""
-    stale = not CONTROL.one(site.settings).enabled and site.pressure != Pressure()
-    if stale:
-        site.pressure = Pressure()
-    return stale
+    former, enabled = site.pressure, CONTROL.one(site.settings).enabled
+    site.pressure = former if enabled else Pressure()
+    return site.pressure != former
 
 
 def _status(site: Site, stamp: Stamp) -> Status:
     """Return the state of the memory, and the requests that gave way."""
     known, at = site.pressure, stamp(site.pressure.at or None)
     gave = [r for _, r in sorted(site.started.items()) if r.run.preempted_times]
-    data = {
-        "pressure": {"level": known.level, "used_percent": known.used, "text": known.text, "at": at},
-        "gave_way": [
-            {
-                "id": site.id_of(r.seq),
-                "times": r.run.preempted_times,
-                "away": gave_way(r),
-                "gave_bytes": r.run.preempted_bytes,
-            }
-            for r in gave
-        ],
-    }
-    lines = [("memory", f"{known.level} ({_now(known)}) since {at}" if at else "not measured yet")]
+    rows, lines = [], [("memory", f"{known.level} ({_now(known)}) since {at}" if at else "not measured yet")]
     for r in gave:
-        often = "once" if r.run.preempted_times == 1 else f"{r.run.preempted_times} times"
-        state = "away" if gave_way(r) else "back"
-        lines.append((site.id_of(r.seq), f"gave way {often} ({words(r.run.preempted_bytes)}), is {state}"))
-    return Status(data, lines)
+        id, times, away, size = site.id_of(r.seq), r.run.preempted_times, gave_way(r), r.run.preempted_bytes
+        rows.append({"id": id, "times": times, "away": away, "gave_bytes": size})
+        often, state = "once" if times == 1 else f"{times} times", "away" if away else "back"
+        lines.append((id, f"gave way {often} ({words(size)}), is {state}"))
+    memory = {"level": known.level, "used_percent": known.used, "text": known.text, "at": at}
+    return Status({"pressure": memory, "gave_way": rows}, lines)
 
 
 CONTROL = declare(
@@ -213,7 +193,6 @@ class ResidentMemory:
         self.total = draft.site.pressure.total or draft.site.found.memory
 
     def now(self, request: Request) -> int:
-        """Return the memory that a request holds."""
         resident = self._resident.get(request.seq)
         sample = self._draft.samples.get(request.seq)
         return resident if resident is not None else max(request.used.memory, sample.memory if sample else 0)
@@ -230,7 +209,6 @@ class ResidentMemory:
         return site.pressure.used - (100 * ours / self.total if self.total else 0.0)
 
     def large(self) -> list[Request]:
-        """Return the running requests that are not small."""
         small = CONTROL.one(self._draft.site.settings).small
         return [request for request in self._draft.running() if self.now(request) > small]
 
@@ -319,15 +297,14 @@ class Reading(Struct, frozen=True):
     people: bool = False
 
 
-def threshold(control: SwapControl, people: bool) -> float:
-    """Return the memory in use, in per cent, from which requests give way."""
-    return (control.high + control.low) / 2 if people and control.interactive else control.high
-
-
 def judge(control: SwapControl, reading: Reading, former: Level) -> tuple[Level, str]:
-    """Return the level, and its cause in words; ``former``: the level before."""
-    mark = threshold(control, reading.people)
-    text = f"{reading.used:.0f} % in use"
+    """Return the level, and its cause in words; ``former``: the level before. Memory is short from the mark
+    ``high`` on, while people work from half way between the marks, until less than ``low`` is in use. It is
+    also short if at least ``low`` is in use and processes wait for memory in ``psi`` per cent of the time or
+    more (pressure stall information, "some" of the last 10 s): below ``low`` they wait inside limits of their
+    own."""
+    early = reading.people and control.interactive
+    mark, text = (control.high + control.low) / 2 if early else control.high, f"{reading.used:.0f} % in use"
     if reading.used >= control.low and reading.stalled >= control.psi:
         return "high", f"{text}, processes wait for memory {reading.stalled:.0f} % of the time"
     if reading.used >= mark:

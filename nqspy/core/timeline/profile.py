@@ -142,12 +142,10 @@ class Profile:
                 self._steps[amount].fill(spans)
 
     def hold(self, begin: int, end: int, claims: Claims) -> None:
-        """Hold claims from ``begin`` to ``end``."""
         for steps, count in self._counted(claims):
             steps.add(begin, end, -count)
 
     def release(self, begin: int, end: int, claims: Claims) -> None:
-        """Release what was held from ``begin`` to ``end``."""
         for steps, count in self._counted(claims):
             steps.add(begin, end, count)
 
@@ -157,7 +155,6 @@ class Profile:
     # ------------------------------------------------------------ one amount
 
     def has(self, amount: Amount) -> bool:
-        """True if the amount is counted."""
         return amount in self._steps
 
     def most(self, amount: Amount) -> int:

@@ -1,14 +1,10 @@
 """Spans of time: amounts that are held, and kept for reservations, as plain data.
 
-A pass may go on with the spans of an earlier pass (`Site.memos`): nothing but submissions has happened since,
-and nothing that they hold has begun or ended.
-
 A reservation without a time waits for something that has no known end. Its claims are not spread over time:
 whenever that ends, they must be free. *Spare* is an amount of its own in the profile: what they would leave
 if everything without a known end had ended. Each request that passes such a reservation, or has a time
 reserved behind it, holds spare amounts for as long as it runs. So all of these together leave enough. A
-reservation that is older waits for none of them, and of several without a time the first waits for none:
-if all waited for each other, nothing would ever start.
+reservation that is older waits for none of them, and of several without a time the first waits for none.
 """
 
 from bisect import bisect_left, insort
@@ -55,7 +51,6 @@ class Spans:
     _untimed: list[Turn] = field(default_factory=list)
 
     def copy(self, now: Instant) -> "Spans":
-        """Return a copy that begins at a later instant."""
         parts = self.kept.copy(), self.running, self.idle.copy(), self.claimed.copy()
         return Spans(self.profile.copy(now), *parts, self._begins.copy(), self._untimed.copy())
 
@@ -66,7 +61,6 @@ class Spans:
         self._begins = sorted((held.begin, seq) for seq, held in kept.items())
 
     def keep(self, seq: Seq, held: Holding) -> None:
-        """Keep this for a request."""
         self.kept[seq] = held
         insort(self._begins, (held.begin, seq))
         if held.begin < FOREVER:
@@ -99,7 +93,6 @@ class Spans:
 
     @property
     def has_untimed(self) -> bool:
-        """True if there is a reservation without a time."""
         return bool(self._untimed)
 
     def is_untimed_before(self, turn: Turn | None) -> bool:
@@ -134,7 +127,8 @@ class _Note:
 
 
 def recall(site: Site, now: Instant) -> Spans | None:
-    """Return a copy of the spans that are noted, if they still hold."""
+    """Return a copy of the spans of an earlier pass (`Site.memos`) if they hold: nothing but submissions
+    has happened since, and nothing that they hold has begun or ended."""
     note: _Note | None = site.memos.get(_NAME)
     if note is None or not note.made <= now < note.until or note.shifts != _shifts(site):
         return None
