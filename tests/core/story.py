@@ -21,6 +21,7 @@ from nqspy.model import promises
 from nqspy.model.actions import Reserving, Resume, Suspend
 from nqspy.model.domains import numbers
 from nqspy.model.ids import Instant, Seq, array_of, index_of, member
+from nqspy.model.lifetimes import Lifetime, Lived
 from nqspy.model.shifts import UpcomingStop
 from nqspy.ports import Answer, PassView, RequestView
 from nqspy.shares import FairShare, balance_of
@@ -331,6 +332,25 @@ class Story:
         self.house.tell_startable()
         startable = balance_of(self.house.site).startable()
         assert {pair.partition(":")[0] for pair, pes in startable.items() if pes} == {*groups} - {"-"}
+
+    def worth(self, *values: str) -> None:
+        """Have a shrpri exit that gives groups these values: ``d1=2``."""
+        known = pairs(values)
+        self.house.exits(shrpri=lambda owner, group, view: float(known[group]))
+
+    def shares(self, *values: str) -> None:
+        """Check the share factors of requests, as `qstat` shows them."""
+        standing = self.house.standing()
+        for name, share in pairs(values).items():
+            assert standing.of(self.house.request(self[name])).share == share, name
+
+    def learn(self, owner: str, *runs: str) -> None:
+        """Know past runs of an owner's requests named job, for 2 PEs and 10 minutes: ``100*9``, nine of a tenth
+        of that."""
+        lived: list[Lived] = []
+        for part, count in (map(int, run.split("*")) for run in runs):
+            lived += [Lived(part * 600, part)] * count
+        self.house.site.lifetimes.known[owner, "job", 2] = Lifetime(tuple(lived), self.house.site.n)
 
     def line(self, queue: str, *names: str) -> None:
         """Check the order of a queue as `qstat` shows it."""

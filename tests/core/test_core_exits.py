@@ -59,35 +59,39 @@ def test_without_a_jobselect_exit_nobody_that_limits_keep_back_is_looked_at(hous
     assert len(told.plan.reasons.own) == 1
 
 
-def test_an_exit_sees_what_was_offered_ahead_and_what_was_answered(house):
-    a, b, c = house.machine(pes=9).queue("night").submit("anne", "ben", "cleo")
+def noted(house, look, answer=lambda request: None):
+    """What a jobselect exit sees when it is asked about each candidate, by request."""
     seen = {}
 
     def jobselect(request, view):
-        seen[request.seq] = [(other.seq, answer and answer.verdict) for other, answer in view.ahead(request)]
-        return refuse() if request.owner == "ben" else None
+        seen[request.seq] = look(request, view)
+        return answer(request)
 
     house.exits(jobselect=jobselect)
     house.run_pass()
+    return seen
+
+
+def test_an_exit_sees_what_was_offered_ahead_and_what_was_answered(house):
+    a, b, c = house.machine(pes=9).queue("night").submit("anne", "ben", "cleo")
+    seen = noted(
+        house,
+        lambda request, view: [(one.seq, said and said.verdict) for one, said in view.ahead(request)],
+        lambda request: refuse() if request.owner == "ben" else None,
+    )
     assert seen == {a: [], b: [(a, None)], c: [(a, None), (b, "refuse")]}
 
 
 def test_running_and_waiting_follow_the_pass(house):
     house.machine(pes=9).queue("night").queue("day").run("zoe", queue="day")
     house.submit("anne", "ben", "anne name=x", queue="night")
-    counts = []
 
-    def jobselect(request, view):
-        counts.append(
-            (len(view.running()), len(view.waiting(queue="night")), len(view.waiting(owner="anne")))
-        )
+    def look(request, view):
         assert [r.owner for r in view.running(queue="day")] == ["zoe"]
         assert all(r.state == "running" for r in view.running())
-        return
+        return len(view.running()), len(view.waiting(queue="night")), len(view.waiting(owner="anne"))
 
-    house.exits(jobselect=jobselect)
-    house.run_pass()
-    assert counts == [(1, 3, 2), (2, 2, 1), (3, 1, 1)]
+    assert [*noted(house, look).values()] == [(1, 3, 2), (2, 2, 1), (3, 1, 1)]
 
 
 def test_a_selection_is_in_the_order_of_dates_whatever_the_rows(house):
@@ -95,16 +99,13 @@ def test_a_selection_is_in_the_order_of_dates_whatever_the_rows(house):
     seqs = house.submit("anne", "anne", queue="night") + house.submit("anne", queue="day")
     early = house.at(-60).submit("anne name=x", queue="night")[0]
     house.submit("ben", queue="night")
-    found = []
 
-    def jobselect(request, view):
+    def look(request, view):
         mine = view.waiting(owner="anne")
-        found.append((mine.seqs(), [r.name for r in mine], len(mine), bool(view.waiting(owner="nobody"))))
-        return refuse()
+        return mine.seqs(), [r.name for r in mine], len(mine), bool(view.waiting(owner="nobody"))
 
-    house.exits(jobselect=jobselect)
-    house.at(1).run_pass()
-    assert found[0] == ((early, *seqs), ["x", "STDIN", "STDIN", "STDIN"], 4, False)
+    first, *_ = noted(house.at(1), look, lambda request: refuse()).values()
+    assert first == ((early, *seqs), ["x", "STDIN", "STDIN", "STDIN"], 4, False)
 
 
 def test_requests_are_chosen_by_all_words_together(house):
@@ -113,37 +114,23 @@ def test_requests_are_chosen_by_all_words_together(house):
     mine = house.submit("anne group=d1 name=x", "anne group=d1", queue="night")
     house.submit("ben group=d1 name=x", "anne group=d2 name=x", queue="night")
     house.submit("ben group=d2 name=x", queue="day")
-    found = []
+    both = {"owner": "anne", "group": "d1"}
 
-    def jobselect(request, view):
-        both = {"owner": "anne", "group": "d1"}
-        found.append(
-            [
-                [r.seq for r in view.waiting(**both)],
-                [r.seq for r in view.waiting(**both, name="x")],
-                len(view.waiting(**both, queue="day")),
-                len(view.waiting(owner="zoe", group="d1")),
-                [r.seq for r in view.running(owner="anne", group="d2", name="x")],
-                view.running(**both),
-                view.running(owner="anne", group="d2", name="y"),
-            ]
-        )
-        return refuse()
+    def look(request, view):
+        chosen = [view.waiting(**both), view.waiting(**both, name="x"), view.waiting(**both, queue="day")]
+        chosen += [view.waiting(owner="zoe", group="d1"), view.running(owner="anne", group="d2", name="x")]
+        chosen += [view.running(**both), view.running(owner="anne", group="d2", name="y")]
+        return [[r.seq for r in some] for some in chosen]
 
-    house.exits(jobselect=jobselect)
-    house.run_pass()
-    assert found[0] == [mine, mine[:1], 0, 0, running, [], []]
+    first, *_ = noted(house, look, lambda request: refuse()).values()
+    assert first == [mine, mine[:1], [], [], running, [], []]
 
 
 def test_what_exits_see_is_read_only(house):
     house.machine(pes=3, memory="128mw").queue("night", run_limit=2)
     house.submit("anne cpu=600 mem=unlimited")
-    seen = []
 
-    def jobselect(request, view):
-        seen.append(
-            (request.cpu, request.memory, request.id, view.machine.pes, view.queue("night").run_limit)
-        )
+    def look(request, view):
         assert view.settings.queues["night"].per_request.cpu_limit is None
         with pytest.raises(AttributeError):
             request.owner = "ben"
@@ -153,11 +140,9 @@ def test_what_exits_see_is_read_only(house):
             request.ower  # noqa: B018
         with pytest.raises(KeyError):
             view.queue("nowhere")
-        return
+        return request.cpu, request.memory, request.id, view.machine.pes, view.queue("night").run_limit
 
-    house.exits(jobselect=jobselect)
-    house.run_pass()
-    assert seen == [(600_000, None, "1.ymp", 3, 2)]
+    assert [*noted(house, look).values()] == [(600_000, None, "1.ymp", 3, 2)]
 
 
 def machine_gun(request, view):
@@ -185,12 +170,10 @@ def test_a_redating_is_seen_by_later_queues_and_exits(house):
     mine = house.submit("anne", queue="b")[0]
     ben = house.later(seconds=1).submit("ben", queue="b")[0]
     dates = {}
-
-    def jobselect(request, view):
-        dates[request.seq] = request.date_in_queue
-        return
-
-    house.later(seconds=1).exits(elected=machine_gun, jobselect=jobselect)
+    house.later(seconds=1).exits(
+        elected=machine_gun,
+        jobselect=lambda request, view: dates.update({request.seq: request.date_in_queue}),
+    )
     assert house.run_pass().starts == [first, ben]
     assert dates[mine] == house.now
 

@@ -5,7 +5,6 @@ from core.story import Story
 
 from nqspy.model import events as ev
 from nqspy.model.ids import Seq
-from nqspy.ports import Answer
 
 MINUTE = 60_000
 SIZES = "sizes=2,4,8 walls=40:00,20:00,10:00"
@@ -73,6 +72,10 @@ STORIES = {
         submit cleo pes=8 wall=1:00, anne sizes=1,2,8 walls=5:00,4:00,1:00; starts anne; size anne 2 4""",
     "with exits no pass comes before its time": f"""{EASY}; asks forcing; run ben pes=6 wall=5:00
         submit anne {SIZES}; starts -; wake 5""",
+    "each index of an array gets a size of its own": f"""{PLAIN}
+        array anne 4 sizes=2,3,5 walls=5:00,3:00,1:00; go; size anne[1] 5 1; size anne[2] 3 3""",
+    "exits are asked about it once, and may force it": f"""{PLAIN}; set queue/night/run_limit 1
+        asks forcing anne=force; run ben pes=3 wall=30:00, anne {SIZES}; size anne 4 20; asked ben anne""",
 } | {
     f"one that a limit of its owner holds lets others pass: {asked}": f"""{NONE}; set queue/night/reserve all
         set queue/night/user_limit 1; run ben pes=4 wall=1:00:00, anne pes=3 wall=1:00:00
@@ -94,22 +97,3 @@ def test_run_again_it_gets_another_size(night):
     night.submit("ben pes=5 wall=1:00")
     night.schedule(2, "next").go()
     assert size(night, anne) == (2, 2, 40)
-
-
-def test_each_index_of_an_array_gets_a_size_of_its_own(night):
-    array = night.array("anne sizes=2,3,5 walls=5:00,3:00,1:00", 4)
-    spec = night.request(array).spec
-    night.go()
-    sizes = [len(each.pes) for each in night.site.started.values()]
-    assert sizes == [5, 3]
-    assert night.request(array).spec == spec
-
-
-def test_exits_are_asked_about_it_once_and_may_force_it(night):
-    door = night.exits(
-        jobselect=lambda request, view: Answer("force", "mine") if request.owner == "anne" else None
-    )
-    _, anne = night.set("queue/night/run_limit", 1).run("ben pes=3 wall=30:00", f"anne {SIZES}")
-    assert size(night, anne) == (4, 4, 20)
-    asked = [seq for hook, seq in door.calls if hook == "jobselect"]
-    assert asked.count(anne) == 1

@@ -1,89 +1,44 @@
 """Starts past a reservation by chance, though the wall limit reaches into it; what is learnt of past runs."""
 
 import pytest
-from core.harness import promised
+from core.story import Story
 
 from nqspy.model import events as ev
 from nqspy.model.lifetimes import Key, Lifetime, Lifetimes, Lived
 from nqspy.model.requests import Used
 
+PROBABLE = "machine 8; queue night order=fcfs reserve=1 backfill=probable; run anne pes=6 wall=10:00"
+LUCKY = f"{PROBABLE}; learn cleo 100*9; run ben pes=8 wall=5:00, cleo pes=2 wall=60:00 name=job"
+STORIES = {
+    f"how sure it must be is the queue's own: {runs}": f"""{PROBABLE}; {runs}; submit ben pes=8 wall=5:00
+        submit cleo pes=2 wall=60:00 name=job, dora pes=2 wall=60:00 name=job; starts {passes}
+        reserved ben 10"""
+    for runs, passes in (
+        ("", "-"), ("learn cleo 100*8", "-"), ("learn cleo 100*9", "cleo"),
+        ("learn cleo 100*9 500*2", "-"), ("learn cleo 200*9", "-"),
+    )
+} | {
+    "one without a wall limit takes no chances": f"""{PROBABLE}; learn cleo 1*50
+        submit ben pes=8 wall=5:00, cleo pes=2 name=job; starts -""",
+    "with luck it starts in time": f"""{LUCKY}; at 5; end cleo; go; reserved ben 10; late ben no; at 10
+        end anne; starts ben""",
+    "without luck it is told why, and none takes chances any more": f"""{LUCKY}; at 10; end anne
+        submit cleo pes=2 wall=60:00 name=job, dora pes=2 wall=50:00; starts dora
+        late ben = what it needs is held by 3.ymp; at 60; end dora cleo; starts ben""",
+    "none takes chances beside one that was promised a time": f"""{PROBABLE}; queue sure order=fcfs reserve=1
+        learn cleo 100*9; run ben pes=8 wall=5:00 queue=sure
+        submit cleo pes=2 wall=60:00 name=job queue=night; starts -; at 10; end anne; starts ben""",
+}  # fmt: skip
 
-@pytest.fixture
-def probable(house):
-    """Eight PEs, six of which are held for ten minutes; queue night tells one its start, and takes chances of
-    ninety in a hundred."""
-    house.machine(pes=8).queue("night", order="fcfs", reserve=1, backfill="probable")
-    house.run("anne pes=6 wall=10:00")
-    return house
 
-
-def learn(house, *parts, owner="cleo", name="job", pes=2):
-    """So long ran requests that were like these, in thousandths of their limits."""
-    house.site.lifetimes.known[owner, name, pes] = lived(*parts, n=house.site.n)
-    return house
+@pytest.mark.parametrize("title", STORIES)
+def test_starts_by_chance(house, title):
+    Story(house).play(STORIES[title])
 
 
 def lived(*parts, n=1):
     """Ends of requests of ten minutes."""
     return Lifetime(tuple(Lived(part * 600, part) for part in parts), n)
-
-
-# ---------------------------------------------------------------- by chance
-
-
-@pytest.mark.parametrize(
-    ("parts", "passes"),
-    [
-        ((), False),
-        ((100,) * 8, False),
-        ((100,) * 9, True),
-        ((100,) * 9 + (500,) * 2, False),
-        ((200,) * 9, False),
-    ],
-)
-def test_how_sure_it_must_be_is_the_queues_own(probable, parts, passes):
-    learn(probable, *parts)
-    lines = ("ben pes=8 wall=5:00", "cleo pes=2 wall=60:00 name=job", "dora pes=2 wall=60:00 name=job")
-    wide, long, _ = probable.submit(*lines)
-    assert probable.go().starts == ([long] if passes else [])
-    assert promised(probable, wide) == 10
-
-
-def test_one_without_a_wall_limit_takes_no_chances(probable):
-    learn(probable, *[1] * 50)
-    probable.submit("ben pes=8 wall=5:00", "cleo pes=2 name=job")
-    assert probable.go().starts == []
-
-
-def test_it_waits_for_its_luck_and_starts_in_time_where_it_has_some(probable):
-    learn(probable, *[100] * 9)
-    wide, long = probable.run("ben pes=8 wall=5:00", "cleo pes=2 wall=60:00 name=job")
-    probable.at(5 * 60).end(long).go()
-    assert (promised(probable, wide), probable.request(wide).reservation.late) == (10, "")
-    probable.at(10 * 60).end(1)
-    assert probable.go().starts == [wide]
-
-
-def test_where_it_has_none_it_is_told_why_and_nobody_takes_chances_any_more(probable):
-    learn(probable, *[100] * 9)
-    wide, long = probable.run("ben pes=8 wall=5:00", "cleo pes=2 wall=60:00 name=job")
-    probable.at(10 * 60).end(1)
-    again, short = probable.submit("cleo pes=2 wall=60:00 name=job", "dora pes=2 wall=50:00")
-    assert probable.go().starts == [short], "by its wall limit it ends before cleo's first does"
-    assert probable.request(wide).reservation.late == f"what it needs is held by {long}.ymp"
-    probable.at(60 * 60).end(short).end(long)
-    assert probable.go().starts == [wide]
-    assert probable.request(again).started is None
-
-
-def test_beside_one_that_was_promised_a_time_nobody_takes_chances(probable):
-    probable.queue("sure", order="fcfs", reserve=1)
-    learn(probable, *[100] * 9)
-    (wide,) = probable.run("ben pes=8 wall=5:00", queue="sure")
-    probable.submit("cleo pes=2 wall=60:00 name=job", queue="night")
-    assert probable.go().starts == []
-    probable.at(10 * 60).end(1)
-    assert wide in probable.go().starts
 
 
 # ---------------------------------------------------------------- what is learnt
@@ -102,18 +57,17 @@ def test_the_sure_part_is_the_least_with_that_chance(percent, count):
     assert lived(*parts).sure_part(percent) == by_trying
 
 
-def test_what_ends_by_itself_or_by_a_limit_is_learnt_and_nothing_else(probable):
+def test_what_ends_by_itself_or_by_a_limit_is_learnt_and_nothing_else(house):
+    Story(house).play(PROBABLE)
     kinds = ("exit", "wall_limit", "signal", "cpu_limit", "deleted", "lost", "killed", "contract")
-    seqs = probable.submit(*["eve wall=10:00 name=one"] * len(kinds))
-    probable.at(3600).end(1)
+    seqs = house.submit(*["eve wall=10:00 name=one"] * len(kinds))
+    house.at(3600).end(1)
     for seq, kind in zip(seqs, kinds, strict=True):
-        while probable.request(seq).started is None:
-            probable.go()
+        while house.request(seq).started is None:
+            house.go()
         signal = {"signal": 11, "killed": 9}.get(kind)
-        probable._event(
-            ev.Ended(seq, 1, "signal" if signal else kind, exit_signal=signal, used=Used(0, 60_001))
-        )
-    assert probable.site.lifetimes.known["eve", "one", 1].runs == (Lived(60_001, 101),) * 4
+        house._event(ev.Ended(seq, 1, "signal" if signal else kind, exit_signal=signal, used=Used(0, 60_001)))
+    assert house.site.lifetimes.known["eve", "one", 1].runs == (Lived(60_001, 101),) * 4
 
 
 def test_so_much_is_kept_and_what_is_oldest_is_forgotten_first():

@@ -19,23 +19,25 @@ def counted(most: int, spans: list[tuple[int, int, int]]) -> list[int]:
     return free
 
 
+def holding(most: int, **held: list[tuple[int, int, int]]) -> Profile:
+    """A profile with so much of each amount, of which these spans hold some."""
+    profile = Profile(0, dict.fromkeys(held, most))
+    for amount, spans in held.items():
+        for begin, length, count in spans:
+            profile.hold(begin, begin + length, {amount: count})
+    return profile
+
+
 @given(st.lists(SPAN, max_size=8), st.integers(1, 6), st.integers(1, HORIZON))
 def test_the_earliest_start_is_the_first_instant_at_which_enough_stays_free(spans, wanted, length):
-    profile = Profile(0, {"pes": 6})
-    for begin, last, amount in spans:
-        profile.hold(begin, begin + last, {"pes": amount})
-    free = counted(6, spans) + [6] * 2 * HORIZON
+    profile, free = holding(6, pes=spans), counted(6, spans) + [6] * 2 * HORIZON
     starts = (at for at in range(2 * HORIZON + 1) if min(free[at : at + length]) >= wanted)
     assert profile.earliest({"pes": wanted}, length) == next(starts)
 
 
 @given(st.lists(SPAN, max_size=8), st.lists(SPAN, max_size=8), st.integers(1, 4), st.integers(1, HORIZON))
 def test_of_several_amounts_all_must_be_free_at_once(pes, gpus, wanted, length):
-    profile = Profile(0, {"pes": 4, "gpu": 4})
-    for begin, last, amount in pes:
-        profile.hold(begin, begin + last, {"pes": amount})
-    for begin, last, amount in gpus:
-        profile.hold(begin, begin + last, {"gpu": amount})
+    profile = holding(4, pes=pes, gpu=gpus)
     both = zip(counted(4, pes), counted(4, gpus), strict=True)
     free = [min(pair) for pair in both] + [4] * 2 * HORIZON
     starts = (at for at in range(2 * HORIZON + 1) if min(free[at : at + length]) >= wanted)
@@ -49,35 +51,24 @@ def test_of_several_amounts_all_must_be_free_at_once(pes, gpus, wanted, length):
     st.integers(1, HORIZON) | st.just(FOREVER),
 )
 def test_what_fits_now_is_what_could_start_at_the_earliest_now(pes, gpus, wanted, length):
-    profile = Profile(0, {"pes": 6, "gpu": 6})
-    for amount, spans in (("pes", pes), ("gpu", gpus)):
-        for begin, last, count in spans:
-            profile.hold(begin, begin + last, {amount: count})
+    profile = holding(6, pes=pes, gpu=gpus)
     claims = {"pes": wanted, "gpu": 2, "nobody's": 9}
     assert profile.fits(claims, length) == (profile.earliest(claims, length) == 0)
 
 
 @given(st.lists(SPAN, max_size=10), st.lists(st.integers(0, 9), max_size=10))
 def test_what_is_given_back_leaves_no_trace(spans, order):
-    profile, without = Profile(0, {"pes": 9}), Profile(0, {"pes": 9})
-    kept = [(b, b + n, {"pes": amount}) for b, n, amount in spans]
-    for held in kept:
-        profile.hold(*held)
-    gone = {place for place in order if place < len(kept)}
-    for place in gone:
-        profile.release(*kept[place])
-    for place, held in enumerate(kept):
-        if place not in gone:
-            without.hold(*held)
+    profile, gone = holding(9, pes=spans), {place for place in order if place < len(spans)}
+    for begin, length, count in (spans[place] for place in gone):
+        profile.release(begin, begin + length, {"pes": count})
+    without = holding(9, pes=[span for place, span in enumerate(spans) if place not in gone])
     for at in range(2 * HORIZON):
         assert profile.free("pes", at) == without.free("pes", at)
 
 
 @given(st.lists(SPAN, max_size=8), st.lists(st.integers(1, 2 * HORIZON), min_size=1, max_size=9))
 def test_what_is_free_all_the_time_until_an_instant(spans, ends):
-    profile = Profile(0, {"pes": 6})
-    for begin, length, amount in spans:
-        profile.hold(begin, begin + length, {"pes": amount})
+    profile = holding(6, pes=spans)
     free = [*counted(6, spans), 6]
     found = profile.least_until("pes", np.array(ends, dtype=float))
     assert profile.least("pes") == min(free)

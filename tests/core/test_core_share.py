@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 from core.harness import START
+from core.story import Story
 
 from nqspy.core.draft import Draft
 from nqspy.core.order.shares import shrpris
@@ -226,18 +227,10 @@ def test_quotas_are_kept_over_a_night(house):
 
 
 def test_a_department_that_cannot_start_does_not_flatten_the_others(house):
-    house.machine(pes=3).queue("night", share=20, time=1, group_limit=1)
-    values = {"d1": 2.0, "d2": 0.5, "d3": 0.25}
-    house.exits(shrpri=lambda owner, group, view: values[group])
-    first = house.run("anne group=d1")[0]
-    blocked, second, third = house.submit("anne group=d1", "ben group=d2", "cleo group=d3")
-    standing = house.standing()
-    assert [standing.of(house.request(seq)).share for seq in (blocked, second, third)] == [1, 1, 0.5]
-    assert house.run_pass().starts == [second, third]
-    house.end(first)
-    for limit in (1, 0):  # where everything is kept back all count
-        standing = house.set("queue/night/group_limit", limit).standing()
-        assert [standing.of(house.request(seq)).share for seq in (blocked, second, third)] == [1, 0.25, 0.125]
+    Story(house).play("""machine 3; queue night share=20 time=1 group_limit=1; worth d1=2 d2=0.5 d3=0.25
+        run anne group=d1; submit anne group=d1, ben group=d2, cleo group=d3; shares anne2=1 ben=1 cleo=0.5
+        picks ben cleo; end anne; shares anne2=1 ben=0.25 cleo=0.125
+        set queue/night/group_limit 0; shares anne2=1 ben=0.25 cleo=0.125""")
 
 
 def test_the_exit_is_asked_once_for_each_pair_and_round(house):
