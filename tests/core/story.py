@@ -345,8 +345,7 @@ class Story:
             assert standing.of(self.house.request(self[name])).share == share, name
 
     def learn(self, owner: str, *runs: str) -> None:
-        """Know past runs of an owner's requests named job, for 2 PEs and 10 minutes: ``100*9``, nine of a tenth
-        of that."""
+        """Know past runs of an owner's requests named job (2 PEs, 10 minutes): ``100*9``, nine of a minute."""
         lived: list[Lived] = []
         for part, count in (map(int, run.split("*")) for run in runs):
             lived += [Lived(part * 600, part)] * count
