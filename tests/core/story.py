@@ -339,13 +339,18 @@ class Story:
         self.house.exits(shrpri=lambda owner, group, view: float(known[group]))
 
     def shares(self, *values: str) -> None:
-        """Check the share factors of requests, as `qstat` shows them."""
-        standing = self.house.standing()
+        """Check the share factors of requests."""
         for name, share in pairs(values).items():
-            assert standing.of(self.house.request(self[name])).share == share, name
+            self.factors(name, f"share={share}")
+
+    def factors(self, name: str, *values: str) -> None:
+        """Check factors, ``total`` and ``position`` of a request, as `qstat` shows them."""
+        place = self.house.standing().of(self.house.request(self[name]))
+        for factor, number in pairs(values).items():
+            assert getattr(place, factor) == pytest.approx(number, abs=1e-9), factor
 
     def learn(self, owner: str, *runs: str) -> None:
-        """Know past runs of an owner's requests named job (2 PEs, 10 minutes): ``100*9``, nine of a minute."""
+        """Know past runs of an owner's requests named job (2 PEs, 10 minutes): ``100*9``, nine of one."""
         lived: list[Lived] = []
         for part, count in (map(int, run.split("*")) for run in runs):
             lived += [Lived(part * 600, part)] * count

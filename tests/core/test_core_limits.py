@@ -19,72 +19,32 @@ def test_each_setting_of_a_limit_has_its_rule():
     assert {limit.setting for limit in chain(*LIMITS)} == set(declared(RunningLimits))
 
 
-def reached(kind, most, name):
-    """A limit of queue night that is reached."""
-    return {"code": "LIMIT", "who": "queue night", "kind": "limit_reached",
-            "values": (kind, most, "queue night", name)}  # fmt: skip
-
-
-USER = reached("user", 1, "anne")
 MW = 8 << 20
-LIMITED = {
-    "the user limit lets others pass": ({"user_limit": 1}, "anne, anne, ben", [1, 3], {2: USER}),
-    "all that it holds have it as their reason": (
-        {"user_limit": 1}, "anne, anne, anne", [1], {2: USER, 3: USER}
-    ),
-    "the group limit lets other groups pass": (
-        {"group_limit": 1}, "anne group=d1, ben group=d1, cleo group=d2", [1, 3],
-        {2: reached("group", 1, "d1")},
-    ),
-    "a limit of nothing": (
-        {"user_limit": 0}, "anne", [], {1: {"kind": "limit_shut", "values": ("user", 0, "queue night")}}
-    ),
-    "a run limit of nothing": (
-        {"run_limit": 0}, "anne", [], {1: {"kind": "limit_shut", "values": ("run", 0, "queue night")}}
-    ),
-    "memory counts as requested, and small requests pass large ones": (
-        {"memory_limit": "115mw", "max_memory": "100mw"}, "anne mem=90mw, ben mem=90mw, cleo mem=4mw", [1, 3],
-        {2: {"code": "LIMIT", "kind": "memory_short",
-             "values": ("memory", 115 * MW, "queue night", 21 * MW, 90 * MW)}},
-    ),
-    "the PE limit": (
-        {"pe_limit": 4}, "anne pes=3, ben pes=2, cleo", [1, 3],
-        {2: {"kind": "pes_short", "values": ("PE", 4, "queue night", 0, 2)}},
-    ),
-    "no end helps one that asks for more than a limit": (
-        {"pe_limit": 4, "memory_limit": "10mw", "max_memory": "100mw"},
-        "anne pes=2 mem=1mw, ben pes=6 mem=1mw, cleo mem=20mw", [1],
-        {2: {"kind": "too_wide", "values": ("PE", 4, "queue night", 6)},
-         3: {"kind": "too_large", "values": ("memory", 10 * MW, "queue night", 20 * MW)}},
-    ),
-    "what does not fit is passed over": (
-        {}, "anne pes=7, ben pes=2, ben pes=8, cleo", [1, 4],
-        {2: {"kind": "no_pe_free", "values": (2, 8, None, None)}, 3: {"kind": "no_pe_free"}},
-    ),
-    "a want of PEs says what is free and how many wait ahead": (
-        {}, "anne pes=3, ben pes=8, cleo pes=6", [1],
-        {2: {"kind": "few_pes_free", "values": (8, 5, 8, None, None, None)},
-         3: {"code": "NO_PES", "who": "machine", "values": (6, 5, 8, None, None, None), "ahead": 1}},
-    ),
-    "more PEs than the machine has, which says nothing about those behind": (
-        {"user_limit": 1}, "ben pes=9, anne, anne", [2],
-        {1: {"code": "NEVER", "kind": "above_machine", "values": (9, 8)}, 3: USER},
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", LIMITED)
-def test_limits_and_pes_of_a_queue(house, case):
-    limits, lines, starts, reasons = LIMITED[case]
-    house.machine(pes=8).queue("night", **limits).submit(*lines.split(", "))
-    told = house.go()
-    assert told.starts == starts
-    assert told.short_of_pes is any(house.why(seq).code == "NO_PES" for seq in reasons)
-    for seq, reason in reasons.items():
-        assert house.why(seq).matches(**reason)
-
-
+M8 = "machine 8; queue night"
+USER = "limit_reached user 1 queue~night anne"
 STORIES = {
+    "the user limit lets others pass": f"""{M8} user_limit=1; submit anne, anne, ben; starts anne ben
+        why anne2 {USER} who=queue~night; short no""",
+    "all that it holds have it as their reason": f"""{M8} user_limit=1; submit anne, anne, anne; starts anne
+        why anne2 {USER}; why anne3 {USER}""",
+    "the group limit lets other groups pass": f"""{M8} group_limit=1
+        submit anne group=d1, ben group=d1, cleo group=d2; starts anne cleo
+        why ben limit_reached group 1 queue~night d1""",
+    "memory counts as requested, and small requests pass large ones": f"""{M8} memory_limit=115mw
+        submit anne mem=90mw, ben mem=90mw, cleo mem=4mw; starts anne cleo
+        why ben memory_short memory {115 * MW} queue~night {21 * MW} {90 * MW}""",
+    "the PE limit": f"""{M8} pe_limit=4; submit anne pes=3, ben pes=2, cleo; starts anne cleo
+        why ben pes_short PE 4 queue~night 0 2""",
+    "no end helps one that asks for more than a limit": f"""{M8} pe_limit=4 memory_limit=10mw
+        submit anne pes=2 mem=1mw, ben pes=6 mem=1mw, cleo mem=20mw; starts anne
+        why ben too_wide PE 4 queue~night 6; why cleo too_large memory {10 * MW} queue~night {20 * MW}""",
+    "what does not fit is passed over": f"""{M8}; submit anne pes=7, ben pes=2, ben pes=8, cleo
+        starts anne cleo; why ben no_pe_free 2 8 - -; why ben2 no_pe_free; short yes""",
+    "a want of PEs says what is free and how many wait ahead": f"""{M8}
+        submit anne pes=3, ben pes=8, cleo pes=6; starts anne; why ben few_pes_free 8 5 8 - - -
+        why cleo few_pes_free 6 5 8 - - - who=machine ahead=1""",
+    "more PEs than the machine has, which says nothing about those behind": f"""{M8} user_limit=1
+        submit ben pes=9, anne, anne; starts anne; why ben above_machine 9 8; why anne2 {USER}; short no""",
     "the run limit": """machine 8; queue night run_limit=2; submit anne, ben, cleo, dora; starts anne ben
         why dora limit_reached run 2 queue~night '' who=queue~night; short no; end anne; starts cleo""",
     "a request without a memory limit counts as its queue's limit": """machine 8
@@ -100,6 +60,10 @@ STORIES = {
     "one that asks for no memory starts while a limit is exceeded": """machine 3
         queue night memory_limit=100mb; run anne mem=90mb; set queue/night/memory_limit 1048576
         submit ben, cleo mem=1kb; starts ben; why cleo LIMIT""",
+} | {
+    f"a limit of nothing: {word}": f"""{M8} {word}_limit=0; submit anne; starts -
+        why anne limit_shut {word} 0 queue~night"""
+    for word in ("user", "run")
 } | {
     f"complexes and the whole site have the same limits: {limit}": f"""machine 8; queue a; queue b
         create complex/both queues=(a,b) {limit}=1; submit anne mem=1b queue=a, anne mem=1b queue=b

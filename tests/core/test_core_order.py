@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqspy.core.order.own_priority import behind_their_own
+from nqspy.model.actions import Redate
 from nqspy.model.columns import Columns, Dictionary
 from nqspy.model.requests import Ask, Request, Spec, State
 
@@ -46,6 +47,21 @@ STORIES = {
     "scheduled now it starts in spite of limits, not without PEs": """machine 3
         queue night run_limit=1 user_limit=1; submit anne, anne, anne pes=2; starts anne; schedule anne2 now
         picks anne2; schedule anne3 now; machine 2; picks anne2""",
+    "the factors are the paper's": """queue normal cpu=6 memory=1 time=10; submit anne cpu=600 mem=32mw
+        later 60s; submit ben cpu=60 mem=8mw; later 40s
+        factors anne cpu=0 memory=0 time=1 total=10 position=2
+        factors ben cpu=0.9 memory=0.75 time=0.4 total=10.15 position=1""",
+    "a request without a limit counts as its queue's limit": """queue limited cpu=1 max_cpu=20:00
+        submit anne cpu=10:00, ben, cleo cpu=unlimited; factors anne cpu=0.5; factors ben cpu=0
+        factors cleo cpu=0""",
+    "a request without a limit counts as the largest that waits": """queue free cpu=1
+        submit anne cpu=10:00, ben cpu=2:30, cleo; factors anne cpu=0; factors ben cpu=0.75
+        factors cleo cpu=0""",
+    "a factor with the divisor 0 is 0 for all": """queue night share=0 cpu=3 memory=2 time=1
+        submit anne, ben mem=unlimited; factors anne total=0; factors ben total=0""",
+    "a date in the future counts as no wait": "queue night; later 60; submit anne; at 0; factors anne time=0",
+    "one that is held counts for nothing": """queue normal cpu=1; submit anne cpu=1:00:00, ben cpu=10:00
+        hold anne; factors ben cpu=0; picks ben""",
     "one of a group of share 0 starts where others leave room": """machine 1; create group/idle share=0
         queue night share=20 time=1; submit anne group=idle; starts anne""",
     "one that cannot start holds no other": """machine 2; queue night; submit anne pes=3 p=9, anne
@@ -61,51 +77,6 @@ STORIES = {
 @pytest.mark.parametrize("title", STORIES)
 def test_orders(house, title):
     Story(house).play(STORIES[title])
-
-
-def test_the_factors_are_the_papers(house):
-    anne = house.queue("normal", cpu=6, memory=1, time=10).submit("anne cpu=600 mem=32mw")[0]
-    ben = house.later(seconds=60).submit("ben cpu=60 mem=8mw")[0]
-    standing = house.later(seconds=40).standing()
-    first, second = (standing.of(house.request(seq)) for seq in (anne, ben))
-    assert (first.cpu, first.memory, first.time) == (0, 0, 1)
-    assert second.cpu == pytest.approx(0.9, abs=1e-12)
-    assert second.memory == pytest.approx(0.75, abs=1e-12)
-    assert second.time == pytest.approx(0.4, abs=1e-12)
-    assert second.total == pytest.approx(6 * 0.9 + 0.75 + 10 * 0.4, abs=1e-9)
-    assert first.total == pytest.approx(10, abs=1e-9)
-    assert (second.position, first.position) == (1, 2)
-
-
-def test_a_request_without_a_limit_counts_as_its_queues_limit_else_as_the_largest_waiting(house):
-    house.queue("limited", cpu=1, max_cpu="20:00")
-    asked, omitted, unlimited = house.submit("anne cpu=10:00", "ben", "cleo cpu=unlimited")
-    limited = house.standing()
-    assert [limited.of(house.request(seq)).cpu for seq in (asked, omitted, unlimited)] == [0.5, 0, 0]
-    house.queue("free", cpu=1)
-    asked, small, omitted = house.submit("anne cpu=10:00", "ben cpu=2:30", "cleo")
-    free = house.standing()
-    assert [free.of(house.request(seq)).cpu for seq in (asked, small, omitted)] == [0, 0.75, 0]
-
-
-def test_a_factor_whose_divisor_is_nothing_is_nothing_for_all(house):
-    house.queue("night", share=0, cpu=3, memory=2, time=1).submit("anne", "ben mem=unlimited")
-    assert house.standing().total.tolist() == [0, 0]
-
-
-def test_a_date_in_the_future_counts_as_no_wait(house):
-    anne = house.queue("night").later(hours=1).submit("anne")[0]
-    house.at(0)
-    assert house.standing().of(house.request(anne)).time == 0
-
-
-def test_held_requests_count_for_nothing(house):
-    large, small = house.queue("normal", cpu=1).submit("anne cpu=1:00:00", "ben cpu=10:00")
-    house.hold(large)
-    assert house.standing().of(house.request(small)).cpu == 0
-    with pytest.raises(KeyError):
-        house.standing().of(house.request(large))
-    assert house.run_pass().starts == [small]
 
 
 def test_positions_are_the_order_in_which_one_pass_then_starts_them(house):
@@ -124,8 +95,6 @@ def test_positions_foresee_what_elected_exits_do(house):
     house.machine(pes=4).queue("normal", time=1)
 
     def behind(request, view):
-        from nqspy.model.actions import Redate
-
         return [Redate(view.waiting(owner=request.owner).seqs(), view.now, request.seq, "exits/gun")]
 
     burst = house.submit("anne", "anne", "anne")
@@ -144,8 +113,11 @@ def test_requests_an_exit_refused_keep_their_place_and_are_not_debited(house):
 
 
 def test_an_empty_queue_has_an_empty_line(house):
-    house.queue("night")
+    (held,) = house.queue("night").submit("anne")
+    house.hold(held)
     assert len(house.standing()) == 0
+    with pytest.raises(KeyError):
+        house.standing().of(house.request(held))
     with pytest.raises(KeyError):
         house.standing("nowhere")
 
